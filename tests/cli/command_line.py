@@ -1,4 +1,4 @@
-"""Running ``mailcheck`` as a test sees it: what it printed, and its exit status."""
+"""Run ``mailcheck`` in tests, and collect its output and its exit status."""
 
 import io
 import os
@@ -25,7 +25,7 @@ class Outcome:
 
     @property
     def lines(self) -> list[str]:
-        """Give the lines of the result."""
+        """Return the lines of the result."""
         return self.output.splitlines()
 
 
@@ -33,14 +33,14 @@ Mailcheck = Callable[..., Outcome]
 
 
 def run_command(*arguments: str) -> Outcome:
-    """Run a command line as it stands."""
+    """Run a command line."""
     output, errors = io.StringIO(), io.StringIO()
     status = run(arguments, output, errors)
     return Outcome(status, output.getvalue(), errors.getvalue())
 
 
 async def run_work(environment: Mapping[str, str], *arguments: str) -> Outcome:
-    """Run a command that asks the network on the reactor of the tests, where none can run beside.
+    """Run a command that uses the network on the reactor of the tests, since a second cannot run.
 
     :param environment: its options, as in the environment of a process.
     """
@@ -55,7 +55,7 @@ async def run_work(environment: Mapping[str, str], *arguments: str) -> Outcome:
 
 
 def plain(lines: Iterable[Line]) -> list[str]:
-    """Write lines without their colours."""
+    """Return lines without their colours."""
     return [
         "".join(
             piece.text if isinstance(piece, Painted) else piece
@@ -66,7 +66,7 @@ def plain(lines: Iterable[Line]) -> list[str]:
 
 
 class Screen:
-    """A pseudo-terminal, and everything that was written to it."""
+    """A pseudo-terminal, and its output."""
 
     def __init__(self) -> None:
         self._reader, writer = os.openpty()
@@ -77,12 +77,12 @@ class Screen:
         self._thread.start()
 
     def console(self) -> Console:
-        """Make a console that prints to it."""
+        """Return a console that prints to it."""
         stream = protect(self.stream)
         return Console(Config(), stream, stream)
 
     def read(self) -> str:
-        """Close the terminal and give what has reached it."""
+        """Close the terminal, and return its output."""
         self.stream.close()
         self._thread.join()
         os.close(self._reader)
@@ -92,7 +92,7 @@ class Screen:
         while True:
             try:
                 piece = os.read(self._reader, 65536)
-            except OSError:  # how Linux says that the other side is closed
+            except OSError:  # Linux reports the closed other side like this
                 return
             if not piece:
                 return
@@ -100,7 +100,7 @@ class Screen:
 
 
 def on_screen(*arguments: str) -> str:
-    """Run a command line on a terminal; gives everything that reached it."""
+    """Run a command line on a terminal, and return the output."""
     screen = Screen()
     run(arguments, screen.stream, screen.stream)
     return screen.read()

@@ -1,4 +1,4 @@
-"""A command line whose daemon's files lie in a folder of the test."""
+"""Fixtures of the command line, with the daemon's files in a folder of the test."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.cli.command_line import Mailcheck, Outcome, run_command
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Take the environment's options away, and stand in an empty folder."""
+    """Remove the options from the environment, and change to an empty folder."""
     for name in list(os.environ):
         if name.startswith("MAILCHECK_"):
             monkeypatch.delenv(name)
@@ -21,7 +21,7 @@ def _no_settings_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """Where the database lies; its folder is not made yet."""
+    """The path of the database, whose folder does not exist yet."""
     return tmp_path / "var" / "mail.db"
 
 
@@ -35,7 +35,7 @@ def config_file(tmp_path: Path, database: Path) -> Path:
 
 @pytest.fixture
 def mailcheck(elsewhere: Mailcheck, database: Path) -> Mailcheck:
-    """Run ``mailcheck`` with the configuration file, where a daemon has made its database."""
+    """Run ``mailcheck`` with the configuration file, after a daemon has created its database."""
     database.parent.mkdir(exist_ok=True)
     if database.exists():
         return elsewhere
@@ -47,7 +47,7 @@ def mailcheck(elsewhere: Mailcheck, database: Path) -> Mailcheck:
 
 @pytest.fixture
 def elsewhere(config_file: Path) -> Mailcheck:
-    """Run ``mailcheck`` with the configuration file, where no daemon has ever run."""
+    """Run ``mailcheck`` with the configuration file, where no daemon has run."""
 
     def call(*arguments: str) -> Outcome:
         return run_command("--config", str(config_file), *arguments)

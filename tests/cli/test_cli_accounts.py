@@ -1,4 +1,4 @@
-"""``mailcheck account ...`` and ``mailcheck key ...``: what they print, where, and their status."""
+"""``mailcheck account ...`` and ``mailcheck key ...``: output and exit status."""
 
 import json
 import re
@@ -14,12 +14,12 @@ KEY = re.compile(r"mck_[a-z2-7]{32}")
 
 @pytest.fixture
 def alice(mailcheck: Mailcheck) -> str:
-    """An account named alice; gives its address."""
+    """An account named alice; returns its address."""
     return mailcheck("account", "add", "alice").lines[0]
 
 
 def issue(mailcheck: Mailcheck, *options: str) -> tuple[str, str]:
-    """Issue a key for alice; gives the secret and the id under which it is listed."""
+    """Issue a key for alice, and return its secret and its id in lists."""
     known = {line.split()[0] for line in mailcheck("key", "list").lines}
     secret = mailcheck("key", "issue", "alice", *options).lines[0]
     (new,) = {line.split()[0] for line in mailcheck("key", "list").lines} - known
@@ -27,7 +27,7 @@ def issue(mailcheck: Mailcheck, *options: str) -> tuple[str, str]:
 
 
 def test_an_account_gets_an_address(mailcheck: Mailcheck) -> None:
-    """Adding an account prints its inbox address, alone, to standard output."""
+    """Adding an account prints only its inbox address to standard output."""
     added = mailcheck("account", "add", "alice")
     assert added.status == 0
     assert ADDRESS.fullmatch(added.output.strip())
@@ -35,7 +35,7 @@ def test_an_account_gets_an_address(mailcheck: Mailcheck) -> None:
 
 
 def test_the_first_account_is_the_operators(mailcheck: Mailcheck) -> None:
-    """The first account reads postmaster's mail, later ones only when told so."""
+    """The first account gets postmaster's mail, and later ones only on request."""
     assert "postmaster" in mailcheck("account", "add", "first").errors
     assert "postmaster" not in mailcheck("account", "add", "second").errors
     assert "postmaster" in mailcheck("account", "add", "third", "--operator").errors
@@ -44,7 +44,7 @@ def test_the_first_account_is_the_operators(mailcheck: Mailcheck) -> None:
 
 
 def test_accounts_are_listed(mailcheck: Mailcheck, alice: str) -> None:
-    """The list has a line for each account: name, address, when it was added."""
+    """The list has a line for each account: name, address, time of creation."""
     mailcheck("account", "add", "bob")
     listed = mailcheck("account", "list")
     assert listed.status == 0
@@ -57,14 +57,14 @@ def test_accounts_are_listed(mailcheck: Mailcheck, alice: str) -> None:
 
 
 def test_no_accounts_yet(mailcheck: Mailcheck) -> None:
-    """Without accounts the lists are empty and fine."""
+    """Without accounts the lists are empty, with status 0."""
     for arguments in (("account", "list"), ("key", "list")):
         listed = mailcheck(*arguments)
         assert (listed.status, listed.output, listed.errors) == (0, "", "")
 
 
 def test_a_name_is_used_once(mailcheck: Mailcheck, alice: str) -> None:
-    """A second account of the same name is a problem, told on standard error."""
+    """A second account with the same name is an error on standard error."""
     again = mailcheck("account", "add", " alice ")
     assert (again.status, again.output) == (1, "")
     assert again.errors == "mailcheck: an account named 'alice' already exists\n"
@@ -74,21 +74,21 @@ def test_a_name_is_used_once(mailcheck: Mailcheck, alice: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_an_account_needs_a_name(mailcheck: Mailcheck, name: str) -> None:
-    """An empty name is a problem."""
+    """An empty name is an error."""
     added = mailcheck("account", "add", name)
     problem = "mailcheck: the account name is empty; enter a name\n"
     assert (added.status, added.errors) == (1, problem)
 
 
 def test_the_next_command_can_be_pasted(mailcheck: Mailcheck) -> None:
-    """The command that is suggested works in a shell for any name."""
+    """The suggested command works in a shell for any name."""
     added = mailcheck("account", "add", " it's $HOME ")
     assert "next: mailcheck key issue 'it'\"'\"'s $HOME'\n" in added.errors
     assert mailcheck("key", "issue", "it's $HOME").status == 0
 
 
 def test_a_key_is_printed_alone(mailcheck: Mailcheck, alice: str) -> None:
-    """Issuing prints the key and nothing else to standard output, so that scripts can take it."""
+    """Issuing prints only the key to standard output, for use in scripts."""
     issued = mailcheck("key", "issue", "alice")
     assert issued.status == 0
     assert KEY.fullmatch(issued.output.removesuffix("\n"))
@@ -97,7 +97,7 @@ def test_a_key_is_printed_alone(mailcheck: Mailcheck, alice: str) -> None:
 
 
 def test_a_key_is_never_shown_again(mailcheck: Mailcheck, alice: str, database: Path) -> None:
-    """Lists show the beginning of a key; the file of the database does not hold it."""
+    """Lists show the beginning of a key, and the database file does not contain the key."""
     secret, _ = issue(mailcheck)
     listed = mailcheck("key", "list")
     assert f"{secret[:8]}..." in listed.output
@@ -128,7 +128,7 @@ def test_keys_are_listed_with_their_limits(mailcheck: Mailcheck, alice: str) -> 
 
 
 def test_a_key_is_revoked(mailcheck: Mailcheck, alice: str) -> None:
-    """A revoked key stays in the list with the moment; it can't be revoked again."""
+    """A revoked key stays in the list with the time, and cannot be revoked again."""
     _, key_id = issue(mailcheck)
     revoked = mailcheck("key", "revoke", key_id)
     assert (revoked.status, revoked.output, revoked.errors) == (0, "", "revoked\n")
@@ -144,7 +144,7 @@ def test_a_key_is_revoked(mailcheck: Mailcheck, alice: str) -> None:
     [["key", "issue", "nobody"], ["key", "list", "nobody"], ["key", "revoke", "nothing"]],
 )
 def test_what_is_not_there(mailcheck: Mailcheck, arguments: list[str]) -> None:
-    """An account or key that is not there is a problem named on standard error."""
+    """A missing account or key is named on standard error."""
     outcome = mailcheck(*arguments)
     assert (outcome.status, outcome.output) == (1, "")
     assert outcome.errors.startswith("mailcheck: ")
@@ -156,7 +156,7 @@ def test_what_is_not_there(mailcheck: Mailcheck, arguments: list[str]) -> None:
 def test_a_limit_is_a_number_from_1_on(
     mailcheck: Mailcheck, alice: str, option: str, number: str
 ) -> None:
-    """A limit that is none is a usage error, and no key is made."""
+    """An invalid limit is a usage error, and no key is issued."""
     outcome = mailcheck("key", "issue", "alice", f"{option}={number}")
     assert (outcome.status, outcome.output) == (2, "")
     assert f"argument {option}: {number!r} is not an integer from 1 to" in outcome.errors
@@ -165,14 +165,14 @@ def test_a_limit_is_a_number_from_1_on(
 
 
 def test_a_quota_of_its_own(mailcheck: Mailcheck) -> None:
-    """An account may have another quota than the default, of many gigabytes too."""
+    """An account may have its own quota, also of many gigabytes."""
     added = mailcheck("account", "add", "big", "--max-bytes", str(10**15), "--max-messages", "5")
     assert added.status == 0
     assert mailcheck("account", "add", "none", "--max-messages", "0").status == 2
 
 
 def test_a_wrong_folder(elsewhere: Mailcheck, database: Path) -> None:
-    """Where no daemon has made its database a command says so, and makes none."""
+    """Without a daemon's database a command says so, and creates none."""
     added = elsewhere("account", "add", "alice")
     assert (added.status, added.output) == (1, "")
     assert added.errors.startswith(f"mailcheck: the daemon's database {database} does not exist. ")
@@ -180,7 +180,7 @@ def test_a_wrong_folder(elsewhere: Mailcheck, database: Path) -> None:
 
 
 def test_mails_of_a_key_can_be_made_to_fail(mailcheck: Mailcheck, alice: str) -> None:
-    """``key fault`` sets of how many mails one fails, and takes it back."""
+    """``key fault`` makes every Nth mail of a key fail, and can be switched off."""
     _, key_id = issue(mailcheck)
 
     def listed() -> object:

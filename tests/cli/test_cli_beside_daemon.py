@@ -1,4 +1,4 @@
-"""Commands on the database that a running daemon has open: both see what the other does."""
+"""Commands on the database of a running daemon: both see the changes of the other."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +12,14 @@ from tests.house import House, run
 
 @pytest.fixture
 def daemon(config_file: Path) -> Iterator[House]:
-    """A daemon that has the configured database open."""
+    """A daemon with the configured database."""
     house = House(load_config(config_file, {}))
     yield house
     house.close()
 
 
 def test_a_key_issued_beside_the_daemon_works_at_once(daemon: House, mailcheck: Mailcheck) -> None:
-    """A key that the command line issues opens the running daemon's API; revoked, it does not."""
+    """An issued key works with the running daemon at once, and a revoked one does not."""
     secret = mailcheck("key", "issue", "first", "--per-minute", "7", "--per-day", "9").lines[0]
     answer = daemon.get("/inbox", key=secret)
     assert answer.status == 200
@@ -31,7 +31,7 @@ def test_a_key_issued_beside_the_daemon_works_at_once(daemon: House, mailcheck: 
 
 
 def test_an_account_added_beside_the_daemon_gets_mail(daemon: House, mailcheck: Mailcheck) -> None:
-    """Mail to an address that the command line has just made is accepted and read."""
+    """Mail to an address that was just created is accepted and readable."""
     address = mailcheck("account", "add", "second").lines[0]
     key = mailcheck("key", "issue", "second").lines[0]
     pending = daemon.ask("GET", "/inbox/wait", key=key)
@@ -42,7 +42,7 @@ def test_an_account_added_beside_the_daemon_gets_mail(daemon: House, mailcheck: 
 def test_the_command_line_sees_what_the_daemon_has_written(
     daemon: House, mailcheck: Mailcheck
 ) -> None:
-    """Accounts, keys and their last use, as the daemon knows them, are listed."""
+    """Accounts, keys and their last use are listed as the daemon knows them."""
     daemon.get("/inbox")
     run(daemon.assembly.accounts.authenticator.save_key_uses())
     assert mailcheck("account", "list").lines[0].startswith(f"first  {daemon.address()}")
@@ -50,7 +50,7 @@ def test_the_command_line_sees_what_the_daemon_has_written(
 
 
 def test_both_write_in_turn(daemon: House, mailcheck: Mailcheck) -> None:
-    """Mail coming in and commands that write alternate without either failing."""
+    """Arriving mail and writing commands alternate without a failure."""
     for number in range(10):
         daemon.receive(daemon.address(f"t{number}"))
         assert mailcheck("account", "add", f"account {number}").status == 0
@@ -59,7 +59,7 @@ def test_both_write_in_turn(daemon: House, mailcheck: Mailcheck) -> None:
 
 
 def test_commands_leave_the_mail_alone(daemon: House, mailcheck: Mailcheck) -> None:
-    """What the daemon has stored is there after any command, also when it is restarted."""
+    """No command affects the daemon's mail, also after a restart."""
     daemon.receive()
     before = daemon.get("/inbox/messages").json
     for arguments in (("account", "add", "x"), ("key", "issue", "x"), ("account", "list")):

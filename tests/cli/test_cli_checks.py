@@ -1,4 +1,4 @@
-"""What the check commands print, and the exit statuses that CI jobs read."""
+"""Output and exit statuses of the check commands."""
 
 import io
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from tests.web.checking import checking_house, zone_with
 
 
 def with_checks(zone: MemoryZone, work: Callable[[Any], Any]) -> Any:
-    """Do something with the checks over a zone."""
+    """Run a function with the checks over a zone."""
     house: House = checking_house(zone)
     try:
         return run(work(house.assembly.checks))
@@ -36,19 +36,19 @@ def mx(zone: MemoryZone, domain: str = "good.example") -> Any:
 
 
 def listings(zone: MemoryZone) -> Any:
-    """Ask the lists about an address."""
+    """Check an address on the blocklists."""
     address = parse_ip_address("8.8.4.10")
     return with_checks(zone, lambda checks: checks.blocklists.check(address))
 
 
 def reputation(zone: MemoryZone) -> Any:
-    """Score the good domain."""
+    """Compute the reputation of the good domain."""
     query = ReputationQuery("good.example")
     return with_checks(zone, lambda checks: checks.reputation.compute(query))
 
 
 def test_exit_statuses_of_mx() -> None:
-    """0 fine, 1 a problem, 3 not known; a problem outweighs what is not known."""
+    """0 fine, 1 a problem, 3 undetermined; a problem takes precedence."""
     good = mx(zone_with({}))
     assert [judge_mx(good, fail_on) for fail_on in ("error", "warning", "never")] == [0, 0, 0]
     bare = mx(MemoryZone({"bare.example": {"A": ["8.8.4.4"]}}), "bare.example")
@@ -58,7 +58,7 @@ def test_exit_statuses_of_mx() -> None:
 
 
 def test_what_is_said_of_mail_hosts() -> None:
-    """A domain that takes no mail has said so, which is more than that nothing is there."""
+    """A null MX is described differently from missing records."""
     zones = {
         "none": {"good.example": {"A": ["8.8.4.4"], "TXT": ["v=spf1 -all"]}},
         "null MX: the domain accepts no mail": {"good.example": {"MX": ["0 ."]}},
@@ -72,7 +72,7 @@ def test_what_is_said_of_mail_hosts() -> None:
 
 
 def test_exit_statuses_of_lists() -> None:
-    """A listing that stops delivery is an error, a lesser one a warning."""
+    """A listing that stops delivery is an error, and a lesser one a warning."""
     assert judge_blocklists(listings(zone_with({})), "warning") == 0
     listed = listings(zone_with({"10.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"]}}))
     assert judge_blocklists(listed, "error") == 1
@@ -82,7 +82,7 @@ def test_exit_statuses_of_lists() -> None:
 
 
 def test_exit_statuses_of_a_score() -> None:
-    """A factor that fails is an error; too little known is no grade."""
+    """A failed factor is an error, and too many undetermined factors result in no grade."""
     assert judge_reputation(reputation(zone_with({})), "warning") == 0
     no_dmarc = reputation(zone_with({"_dmarc.good.example": {}}))
     assert judge_reputation(no_dmarc, "error") == 1
@@ -90,7 +90,7 @@ def test_exit_statuses_of_a_score() -> None:
 
 
 def test_lists_that_refuse_are_explained() -> None:
-    """Where lists refuse the resolver, the text says so and what to configure."""
+    """If lists refuse the resolver, the text says so and which option to change."""
     refused = {"10.4.8.8.zen.spamhaus.org": {"A": ["127.255.255.254"]}}
     text = "\n".join(plain(describe_blocklists(listings(zone_with(refused)))))
     assert "refuse to answer the resolver" in text
@@ -99,7 +99,7 @@ def test_lists_that_refuse_are_explained() -> None:
 
 
 def test_fixes_are_shown_with_their_record() -> None:
-    """A factor below its best says what to publish, and what that adds."""
+    """A factor below its maximum shows the record to publish, and its gain."""
     found = reputation(zone_with({"_dmarc.good.example": {}}))
     text = "\n".join(plain(describe_reputation(found)))
     assert "80/100 A" in text
@@ -108,7 +108,7 @@ def test_fixes_are_shown_with_their_record() -> None:
 
 
 def test_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal is painted, unless its user has asked for no colours; a file is not."""
+    """Output is coloured on a terminal unless the user disabled colours, and never in a file."""
     line = ("  ", Painted("good", GREEN), " to see")
     screen, calm, file = Screen(), Screen(), io.StringIO()
     screen.console().print_line(line)
@@ -120,15 +120,15 @@ def test_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Terminal(io.StringIO):
-    """A stream that a person looks at."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
-        """Say so."""
+        """Return true."""
         return True
 
 
 def test_progress_on_a_terminal() -> None:
-    """On a terminal answers are counted while they come in; the line is gone in the end."""
+    """On a terminal arriving answers are counted, and the line is removed at the end."""
     clock, terminal = Clock(), Terminal()
     progress = Progress(clock, terminal)
     zone = MemoryZone({}, silent=["slow.example"])

@@ -1,4 +1,4 @@
-"""Which daemon commands talk to: what is said where somebody else answers at its address."""
+"""The daemon that commands call, and errors when another server answers at its URL."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ def key(tmp_path: Path) -> str:
 
 
 def asked_at(url: str, key: str) -> Outcome:
-    """Ask for the watches."""
+    """Request the watches."""
     return run_command("watch", "list", "--url", url, "--key-file", key)
 
 
 @pytest.mark.parametrize("body", [b"<html>Sign in</html>", b"[]", b'"up"', b"\xff"])
 def test_another_server(body: bytes, key: str) -> None:
-    """A page of a proxy, or a service with other JSON, is named: nothing is known, status 3."""
+    """A proxy's page, or other JSON, is named: the result is undetermined, with status 3."""
     with serving_answers((200, body, "")) as url:
         found = asked_at(url, key)
     assert (found.status, found.output) == (3, "")
@@ -33,7 +33,7 @@ def test_another_server(body: bytes, key: str) -> None:
 
 @pytest.mark.parametrize("when", ["Wed, 21 Oct 2015 07:28:00 GMT", "0.1"])
 def test_being_put_off(when: str, key: str) -> None:
-    """What a proxy puts off, by seconds or by a date, is asked again, and then answered."""
+    """A request with a Retry-After of seconds or a date is repeated, and then answered."""
     watches = b'{"watches": [], "openAlerts": []}'
     with serving_answers((503, b"busy", when), (200, watches, "")) as url:
         found = asked_at(url, key)
@@ -41,7 +41,7 @@ def test_being_put_off(when: str, key: str) -> None:
 
 
 def test_being_put_off_until_nobody_knows_when(key: str) -> None:
-    """Where Retry-After says neither, it is asked again a second later."""
+    """With an invalid Retry-After the request is repeated a second later."""
     watches = b'{"watches": [], "openAlerts": []}'
     with serving_answers((503, b"busy", "soon"), (200, watches, "")) as url:
         assert asked_at(url, key).status == 0

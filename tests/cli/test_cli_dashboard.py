@@ -21,7 +21,7 @@ Ask = Callable[[Callable[[AccountParts], Any]], Any]
 
 @pytest.fixture
 def ask(config_file: Path) -> Ask:
-    """Ask the daemon's operations something, on the store that the commands wrote to."""
+    """Call the daemon's operations on the store that the commands wrote to."""
 
     def call(question: Callable[[AccountParts], Any]) -> Any:
         return with_accounts(load_config(config_file, {}), question)
@@ -31,12 +31,12 @@ def ask(config_file: Path) -> Ask:
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Give the commands something on their standard input."""
+    """Provide text on the standard input of commands."""
     return lambda text: monkeypatch.setattr(sys, "stdin", io.StringIO(text))
 
 
 def is_password(ask: Ask, password: str) -> bool:
-    """Tell whether a password is alice's."""
+    """Return whether a password is that of alice."""
 
     async def look(accounts: AccountParts) -> bool:
         account = await accounts.keep.find("alice")
@@ -46,7 +46,7 @@ def is_password(ask: Ask, password: str) -> bool:
 
 
 def test_an_invitation(mailcheck: Mailcheck, ask: Ask) -> None:
-    """The link stands alone on standard output, and its code is an invitation."""
+    """Standard output has only the link, and its code is an invitation."""
     invited = mailcheck("account", "invite")
     assert invited.status == 0
     found = LINK.fullmatch(invited.output)
@@ -62,20 +62,20 @@ def test_an_invitation(mailcheck: Mailcheck, ask: Ask) -> None:
 
 
 def test_an_invitation_leads_to_the_daemon_of_the_folder(mailcheck: Mailcheck) -> None:
-    """Its link goes to where the running daemon says that it listens."""
+    """The link has the URL of the running daemon."""
     Path("var").mkdir(exist_ok=True)
     Path("var", "url").write_text("http://127.0.0.1:18080\n")
     assert mailcheck("account", "invite").output.startswith("http://127.0.0.1:18080/sign-up?")
 
 
 def test_an_invitation_nobody_can_use(mailcheck: Mailcheck, config_file: Path) -> None:
-    """Where registration is closed, that is said."""
+    """If registration is closed, the command says so."""
     config_file.write_text(config_file.read_text() + '[accounts]\nregistration = "closed"\n')
     assert "registration is closed" in mailcheck("account", "invite").errors
 
 
 def test_a_password_is_set(mailcheck: Mailcheck, ask: Ask, typed: Callable[[str], None]) -> None:
-    """The password comes from standard input, its spaces too, and is printed nowhere."""
+    """The password is read from standard input with its spaces, and is never printed."""
     mailcheck("account", "add", "alice")
     for password in ("correct horse ", "battery staple"):
         typed(f"{password}\nmore\n")
@@ -87,7 +87,7 @@ def test_a_password_is_set(mailcheck: Mailcheck, ask: Ask, typed: Callable[[str]
 
 
 def test_a_password_is_made_up(mailcheck: Mailcheck, ask: Ask) -> None:
-    """A password that is made up is printed alone, and works."""
+    """A generated password is printed alone, and works."""
     mailcheck("account", "add", "alice")
     done = mailcheck("account", "set-password", "alice", "--generate")
     assert done.status == 0
@@ -106,7 +106,7 @@ def test_a_password_is_made_up(mailcheck: Mailcheck, ask: Ask) -> None:
 def test_a_password_that_will_not_do(
     mailcheck: Mailcheck, typed: Callable[[str], None], name: str, password: str, problem: str
 ) -> None:
-    """What can't be set is said, with exit status 1."""
+    """An unsuitable password is an error with status 1."""
     mailcheck("account", "add", name)
     typed(f"{password}\n")
     done = mailcheck("account", "set-password", name)
@@ -115,7 +115,7 @@ def test_a_password_that_will_not_do(
 
 
 def test_nobody_to_set_a_password_for(mailcheck: Mailcheck, typed: Callable[[str], None]) -> None:
-    """An account that is not there is named."""
+    """A missing account is named."""
     typed("correct horse\n")
     done = mailcheck("account", "set-password", "bob")
     assert done.status == 1

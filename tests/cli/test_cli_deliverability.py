@@ -1,4 +1,4 @@
-"""``mailcheck test`` against a real daemon: the address, the wait, the report, the exit status."""
+"""``mailcheck test`` with a real daemon: address, wait, report, exit status."""
 
 import io
 import json
@@ -35,7 +35,7 @@ MAIL = (
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon that asks nobody: a mail from loopback is judged by its content."""
+    """A daemon without DNS: a mail from loopback is judged by its content."""
     options = {"spamassassin_spamd": "off", "dns_resolvers": [f"{HOST}:9"]}
     with running_daemon(tmp_path_factory.mktemp("daemon"), **options) as daemon:
         yield daemon
@@ -45,7 +45,7 @@ ADDRESS = re.compile(r"^ +(test-\S+)$", re.MULTILINE)
 
 
 class Command:
-    """``mailcheck test`` on its way, in a thread."""
+    """A running ``mailcheck test`` in a thread."""
 
     def __init__(self, daemon: Daemon, *arguments: str) -> None:
         options = ("--url", f"http://{HOST}:{daemon.http_port}")
@@ -58,11 +58,11 @@ class Command:
 
     @property
     def told(self) -> str:
-        """Give what was told so far."""
+        """The messages so far."""
         return self._errors.getvalue()
 
     def address(self) -> str:
-        """Wait until the address is told, and the command to try it with."""
+        """Wait for the address and the command to try it with, and return the address."""
         end = time.monotonic() + DEADLINE
         while "swaks" not in self.told:
             assert time.monotonic() < end, self.told
@@ -72,7 +72,7 @@ class Command:
         return found[1]
 
     def end(self) -> tuple[int, str, str]:
-        """Wait for the end; gives status, result and words."""
+        """Wait for the end, and return status, output and messages."""
         self._thread.join(DEADLINE)
         (status,) = self._status
         return status, self._output.getvalue(), self.told
@@ -82,7 +82,7 @@ class Command:
 
 
 class Program:
-    """``mailcheck test`` in a process of its own, which alone can be interrupted."""
+    """``mailcheck test`` in a process of its own, which can be interrupted."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._process = subprocess.Popen(
@@ -95,7 +95,7 @@ class Program:
         )
 
     def address(self) -> str:
-        """Read until the address is told, and the command to try it with."""
+        """Read the address and the command to try it with, and return the address."""
         assert self._process.stderr is not None
         told = ""
         while "swaks" not in told:
@@ -107,7 +107,7 @@ class Program:
         return found[1]
 
     def interrupt(self) -> tuple[int, str, str]:
-        """Press Ctrl-C; gives status, result and the rest of the words."""
+        """Press Ctrl-C, and return status, output and the other messages."""
         self._process.send_signal(signal.SIGINT)
         output, errors = self._process.communicate(timeout=DEADLINE)
         return self._process.returncode, output, errors
@@ -120,7 +120,7 @@ def send(daemon: Daemon, address: str, mail: str = MAIL) -> None:
 
 
 def test_from_address_to_report(daemon: Daemon) -> None:
-    """The address and a swaks command are told; when the mail is in, its report is printed."""
+    """The address and a swaks command are printed, and the report when the mail has arrived."""
     command = Command(daemon)
     address = command.address()
     assert f"swaks --server {HOST}:{daemon.smtp_port}" in command.told
@@ -132,11 +132,11 @@ def test_from_address_to_report(daemon: Daemon) -> None:
     assert "The mail has no DKIM signature" in output
     assert output.endswith(f"full report: {test['shareUrl']}\n")
     assert "\x1b" not in output
-    assert status == 3  # SPF of such an address can't be determined
+    assert status == 3  # SPF of such an address is undetermined
 
 
 def test_as_json(daemon: Daemon) -> None:
-    """With --json the test is printed as the API gives it; --fail-under decides on the status."""
+    """--json prints the test as the API returns it, and --fail-under determines the status."""
     for mark, status in (("10", 1), ("0", 3)):
         command = Command(daemon, "--json", "--fail-under", mark)
         send(daemon, command.address())
@@ -147,7 +147,7 @@ def test_as_json(daemon: Daemon) -> None:
 
 
 def test_interrupted(daemon: Daemon) -> None:
-    """Ctrl-C leaves the address usable, and says how to go on."""
+    """Ctrl-C keeps the address usable, and the message says how to continue."""
     program = Program(daemon)
     address = program.address()
     status, output, errors = program.interrupt()
@@ -161,7 +161,7 @@ def test_interrupted(daemon: Daemon) -> None:
 
 
 def test_an_address_alone(daemon: Daemon) -> None:
-    """With --no-wait a script gets the address and nothing else, and goes on as it is told."""
+    """--no-wait prints only the address, and the test can be continued with its id."""
     status, address, errors = Command(daemon, "--no-wait").end()
     assert status == 0
     send(daemon, address.strip())
@@ -180,7 +180,7 @@ def test_an_address_alone(daemon: Daemon) -> None:
     ],
 )
 def test_problems(daemon: Daemon, arguments: list[str], status: int, words: str) -> None:
-    """Status 2 for what was asked wrongly, 1 for what went wrong, 3 where no daemon answers."""
+    """Status 2 is wrong usage, 1 a failed test, 3 an unreachable daemon."""
     ended, output, errors = Command(daemon, *arguments).end()
     assert (ended, output) == (status, "")
     assert words in errors
@@ -188,15 +188,15 @@ def test_problems(daemon: Daemon, arguments: list[str], status: int, words: str)
 
 
 class Terminal(io.StringIO):
-    """A stream that a person looks at."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
-        """Say so."""
+        """Return true."""
         return True
 
 
 def test_a_test_is_deleted(daemon: Daemon) -> None:
-    """It is gone, and gone is what it is the second time."""
+    """A deleted test is gone, and deleting it again says so."""
     made = daemon.request("POST", "/test/generate").json
     delete = ("--delete", made["testId"])
     status, output, errors = Command(daemon, *delete).end()
@@ -208,7 +208,7 @@ def test_a_test_is_deleted(daemon: Daemon) -> None:
 
 
 def test_a_person_sees_that_it_waits() -> None:
-    """On a terminal a line shows what is waited for and for how long; it is gone in the end."""
+    """On a terminal a line shows the wait and its duration, and is removed at the end."""
     terminal = Terminal()
     with WaitingLine(terminal) as line:
         line.text = "waiting for a test"
@@ -220,7 +220,7 @@ def test_a_person_sees_that_it_waits() -> None:
 
 
 def test_elsewhere_nothing_is_drawn() -> None:
-    """A file or a pipe gets no line."""
+    """A file or a pipe gets no such line."""
     stream = io.StringIO()
     with WaitingLine(stream) as line:
         line.text = "waiting"
@@ -228,7 +228,7 @@ def test_elsewhere_nothing_is_drawn() -> None:
 
 
 def test_help() -> None:
-    """The help tells the exit statuses."""
+    """The help lists the exit statuses."""
     shown: Any = run_command("test", "--help")
     assert shown.status == 0
     assert "Exit status: 0 fine" in shown.output

@@ -1,4 +1,4 @@
-"""``mailcheck doctor``: every planted fault is found, and a good set-up has none."""
+"""``mailcheck doctor`` finds every planted fault, and none in a good installation."""
 
 import json
 import socket
@@ -50,12 +50,12 @@ BAD = {
 
 
 NOBODY = 9
-"""A port that nobody listens on."""
+"""A port without a listener."""
 
 
 @contextmanager
 def web_server_at(date: str) -> Iterator[str]:
-    """Serve nothing but a date; gives the URL."""
+    """Serve a response with a date, and yield the URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -67,7 +67,7 @@ def web_server_at(date: str) -> Iterator[str]:
             return date or super().date_time_string(timestamp)
 
         def log_message(self, *arguments: object) -> None:
-            """Say nothing."""
+            """Write no log."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -82,7 +82,7 @@ def web_server_at(date: str) -> Iterator[str]:
 
 @contextmanager
 def greeting(line: bytes) -> Iterator[int]:
-    """Greet whoever connects, as a mail server does; gives the port."""
+    """Greet clients like a mail server, and yield the port."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
 
         def serve() -> None:
@@ -101,7 +101,7 @@ def greeting(line: bytes) -> Iterator[int]:
 
 
 async def diagnose(folder: Path, settings: dict[str, Any], *options: str) -> tuple[int, str]:
-    """Run the doctor; gives its exit status, and what it prints."""
+    """Run the doctor, and return its exit status and its output."""
     lines = []
     for section, values in settings.items():
         lines.append(f"[{section}]")
@@ -114,7 +114,7 @@ async def diagnose(folder: Path, settings: dict[str, Any], *options: str) -> tup
 
 
 def findings_of(printed: str) -> dict[str, dict[str, Any]]:
-    """Give the findings of each topic, by their ids."""
+    """Return the findings of each topic by their ids."""
     return {
         one["topic"]: {finding["id"]: finding for finding in one["findings"]}
         for one in json.loads(printed)["examinations"]
@@ -122,7 +122,7 @@ def findings_of(printed: str) -> dict[str, dict[str, Any]]:
 
 
 def settings_for(folder: Path, server: Any, web: str, smtp_port: int) -> dict[str, Any]:
-    """Give a configuration whose surroundings are those of the test."""
+    """Return a configuration for the servers of the test."""
     return {
         "inbox": {"domain": DOMAIN},
         "smtp": {"host_name": HOST},
@@ -136,7 +136,7 @@ def settings_for(folder: Path, server: Any, web: str, smtp_port: int) -> dict[st
 
 @pytest_twisted.ensureDeferred
 async def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
-    """Everything that can be known here is fine; that port 25 is open can't be."""
+    """All topics are fine, except the outgoing port 25, which is undetermined."""
     zone = MemoryZone(GOOD)
     publish_list_test_entries(zone)
     (tmp_path / "var").mkdir()
@@ -156,7 +156,7 @@ async def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
 
 
 def make_store(folder: Path) -> None:
-    """Make the database that a daemon would have made."""
+    """Create the database of a daemon."""
     engine = SqliteEngine(str(folder / "mail.db"), DirectWorker(), DirectWorker())
     engine.open()
     engine.close()
@@ -165,7 +165,7 @@ def make_store(folder: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_planted_faults_are_found(tmp_path: Path) -> None:
-    """Thirteen faults at once: each is named, with what to do."""
+    """Thirteen faults at once are each named with advice."""
     authority = Authority()
     certificate, key = authority.issue(HOST, is_expired=True).write_to(tmp_path)
     (tmp_path / "api-key").write_text("mc_secret\n")
@@ -198,7 +198,7 @@ async def test_planted_faults_are_found(tmp_path: Path) -> None:
         "doctor.certificate.ending",
     } <= set(found)
     assert [name for name, finding in found.items() if not finding["fix"]] == []
-    # Without Redis, which this daemon has none of, these are the topics of the table.
+    # All topics of the table except Redis, which this daemon does not use.
     assert {*findings_of(printed), "redis"} == set(TOPICS)
     assert found["doctor.mx.elsewhere"]["record"]["value"] == f"10 {HOST}."
     assert status == 1
@@ -206,10 +206,10 @@ async def test_planted_faults_are_found(tmp_path: Path) -> None:
 
 
 class DeniesAll(socketserver.BaseRequestHandler):
-    """Answers, as a name server of a closed network does, that no name exists."""
+    """A name server of a closed network, which answers that no name exists."""
 
     def handle(self) -> None:
-        """Answer a question over UDP."""
+        """Answer a query over UDP."""
         question, port = self.request
         reply = dns.message.make_response(dns.message.from_wire(question), True)
         reply.set_rcode(dns.rcode.NXDOMAIN)
@@ -218,7 +218,7 @@ class DeniesAll(socketserver.BaseRequestHandler):
 
 @pytest_twisted.ensureDeferred
 async def test_a_resolver_of_a_closed_network(tmp_path: Path) -> None:
-    """A resolver that denies even the root is named: through it nothing would exist."""
+    """A resolver that denies even the root is named, since it would make every name missing."""
     with (
         socketserver.ThreadingUDPServer(("127.0.0.1", 0), DeniesAll) as resolver,
         web_server_at("") as web,
@@ -232,7 +232,7 @@ async def test_a_resolver_of_a_closed_network(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:
-    """What ``--dns`` prints, published, leaves nothing to find in the zone."""
+    """The zone has no findings after the records of ``--dns`` are published."""
     with running_name_server(MemoryZone(BAD)) as server, web_server_at("") as web:
         _, lines = await diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--dns")
     assert f"{DOMAIN}.  3600  IN  MX  10 {HOST}." in lines.splitlines()
@@ -249,7 +249,7 @@ async def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_machine_of_its_own(tmp_path: Path) -> None:
-    """Without a domain nobody outside is expected; where no resolver answers that is all one."""
+    """Without a domain, mail from outside is not expected, and resolvers may be unreachable."""
     with web_server_at("") as web:
         settings = settings_for(tmp_path, Server("127.0.0.1", NOBODY), web, 1)
         del settings["inbox"], settings["smtp"]
@@ -260,12 +260,12 @@ async def test_a_machine_of_its_own(tmp_path: Path) -> None:
     assert found["resolver"]["doctor.resolver.undetermined"]["meaning"] == "No resolver answers."
     (lists,) = found["blocklists"].values()
     assert lists["meaning"] == "No blocklist answers the resolver."
-    assert status == 1  # there is no database either
+    assert status == 1  # the database is missing too
 
 
 @pytest_twisted.ensureDeferred
 async def test_what_a_cluster_shares_is_away(tmp_path: Path) -> None:
-    """Neither PostgreSQL nor Redis answers: each is named with what to do."""
+    """If neither PostgreSQL nor Redis answers, each is named with advice."""
     with running_name_server(MemoryZone(GOOD)) as server, web_server_at("") as web:
         settings = settings_for(tmp_path, server, web, 1)
         settings["storage"]["url"] = f"postgresql://mailcheck@127.0.0.1:{NOBODY}/mailcheck"
@@ -274,7 +274,7 @@ async def test_what_a_cluster_shares_is_away(tmp_path: Path) -> None:
     found = findings_of(printed)
     assert "correct [storage] url" in found["database"]["doctor.database.away"]["fix"]
     assert f"127.0.0.1:{NOBODY}" in found["redis"]["doctor.redis.away"]["meaning"]
-    assert found["disk"] == {}  # the database's is not this machine's
+    assert found["disk"] == {}  # the disk of the database is on another machine
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ async def test_what_a_cluster_shares_is_away(tmp_path: Path) -> None:
     ],
 )
 def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> None:
-    """That they are blocked is a warning; that it could not be found out is none."""
+    """A blocked port 25 is a warning, and an undetermined one is not."""
 
     class Network(Probes):
         def outbound_port(self) -> Deferred[OutboundPort]:

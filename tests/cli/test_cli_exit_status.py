@@ -1,4 +1,4 @@
-"""Exit status 0 fine, 1 problem, 2 usage; results on standard output, words on standard error."""
+"""Exit status 0 fine, 1 problem, 2 usage; results on standard output, messages on error."""
 
 import io
 import re
@@ -35,7 +35,7 @@ from tests.cli.command_line import Mailcheck, run_command
     ],
 )
 def test_a_wrong_command_line(arguments: list[str]) -> None:
-    """What can't be understood is status 2, told with the usage on standard error."""
+    """A wrong command line is status 2, with the usage on standard error."""
     outcome = run_command(*arguments)
     assert (outcome.status, outcome.output) == (2, "")
     assert outcome.errors.startswith("usage: mailcheck")
@@ -75,14 +75,14 @@ def test_a_wrong_configuration(
 
 
 def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
-    """A file that can't be read is status 2."""
+    """A configuration file that cannot be read is status 2."""
     outcome = run_command("--config", str(tmp_path / "none.toml"), "config", "check")
     assert outcome.status == 2
     assert "none.toml can't be read" in outcome.errors
 
 
 def test_a_wrong_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment is checked like the file."""
+    """Environment variables are checked like the file."""
     monkeypatch.setenv("MAILCHECK_INBOX_DOMEIN", "x.example")
     outcome = run_command("config", "check")
     assert outcome.status == 2
@@ -90,7 +90,7 @@ def test_a_wrong_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_configuration_that_is_fine(mailcheck: Mailcheck, config_file: Path) -> None:
-    """``config check`` says so on standard error, with status 0."""
+    """``config check`` reports a valid configuration on standard error, with status 0."""
     outcome = mailcheck("config", "check")
     assert (outcome.status, outcome.output) == (0, "")
     assert outcome.errors == f"{config_file} is valid\n"
@@ -98,7 +98,7 @@ def test_a_configuration_that_is_fine(mailcheck: Mailcheck, config_file: Path) -
 
 
 def test_the_example_is_what_the_repository_ships() -> None:
-    """``config example`` prints the very file that is shipped: every option at its default."""
+    """``config example`` prints the shipped file, which has every option with its default."""
     outcome = run_command("config", "example")
     assert (outcome.status, outcome.errors) == (0, "")
     shipped = Path(__file__).parents[2] / "etc" / "mailcheck.toml"
@@ -106,7 +106,7 @@ def test_the_example_is_what_the_repository_ships() -> None:
 
 
 def test_the_example_is_a_configuration(tmp_path: Path) -> None:
-    """The example checks as fine, with its options set as with them commented out."""
+    """The example is valid, with its options set and with them commented out."""
     lines = run_command("config", "example").lines
     file = tmp_path / "example.toml"
     for is_set in (False, True):
@@ -117,7 +117,7 @@ def test_the_example_is_a_configuration(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_database(elsewhere: Mailcheck, database: Path) -> None:
-    """A file that is no database is a problem, and is left as it is."""
+    """A file that is not a database is a problem, and is not changed."""
     database.parent.mkdir()
     database.write_bytes(b"something else entirely\n" * 100)
     outcome = elsewhere("account", "list")
@@ -127,7 +127,7 @@ def test_a_file_that_is_no_database(elsewhere: Mailcheck, database: Path) -> Non
 
 
 def test_a_database_of_a_newer_version(mailcheck: Mailcheck, database: Path) -> None:
-    """A database of a newer mailcheck is a problem, and is not touched."""
+    """A database of a newer mailcheck is a problem, and is not changed."""
     mailcheck("account", "list")
     connection = sqlite3.connect(database)
     connection.execute("PRAGMA user_version = 9999")
@@ -138,7 +138,7 @@ def test_a_database_of_a_newer_version(mailcheck: Mailcheck, database: Path) -> 
 
 
 def test_a_folder_that_can_not_be_made(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path that leads through a file is a mistake of the configuration, told in one line."""
+    """A path through a file is a configuration error with a one-line message."""
     database.parent.write_text("a file where the folder should be")
     monkeypatch.setenv("MAILCHECK_STORAGE_URL", f"sqlite:{database}")
     outcome = run_command("init")
@@ -150,7 +150,7 @@ def test_a_folder_that_can_not_be_made(database: Path, monkeypatch: pytest.Monke
 def test_main_ends_the_process(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The installed command runs what stands on its command line and ends with the status."""
+    """The installed command runs its command line, and exits with the status."""
     with pytest.raises(SystemExit) as ended:
         main(["config", "example"])
     assert ended.value.code == 0
@@ -163,7 +163,7 @@ def test_main_ends_the_process(
 
 
 def test_the_catalogue_is_one_file_and_can_be_changed(tmp_path: Path) -> None:
-    """``config blocklists`` prints the only catalogue there is; a changed copy is what is used."""
+    """``config blocklists`` prints the only catalogue, and a changed copy is used instead."""
     outcome = run_command("config", "blocklists")
     assert (outcome.status, outcome.errors) == (0, "")
     root = Path(__file__).parents[2]
@@ -199,7 +199,7 @@ def test_the_catalogue_is_one_file_and_can_be_changed(tmp_path: Path) -> None:
 def test_a_copy_that_cannot_be(
     mailcheck: Mailcheck, config_file: Path, url: str, to: str, status: int, problem: str
 ) -> None:
-    """A copy goes from a SQLite file that is there to PostgreSQL."""
+    """A copy goes from an existing SQLite file to PostgreSQL."""
     config_file.write_text(f'[storage]\nurl = "{url}"\n')
     outcome = mailcheck("store", "copy", "--to", to)
     assert (outcome.status, outcome.output) == (status, "")
@@ -207,7 +207,7 @@ def test_a_copy_that_cannot_be(
 
 
 def test_the_url_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--to` takes a URL, a file that holds it, or stdin; what is read is not shown when wrong."""
+    """`--to` takes a URL, a file with it, or stdin; an invalid one is not printed."""
     url = "postgresql://mailcheck:secret@db.example/mailcheck"
     file = tmp_path / "url"
     file.write_text(f"{url}\n")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.end_to_end
 
 
 def suggested(outcome: Outcome) -> list[str]:
-    """Give the command that was suggested, as the shell reads it."""
+    """Return the suggested command as a list of words."""
     (line,) = re.findall("^next: mailcheck (.*)$", outcome.errors, re.M)
     return shlex.split(line)
 
@@ -31,7 +31,7 @@ OVERVIEW = (
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One daemon for the tests of this module."""
+    """A daemon for the tests of this module."""
     allow = ["developer=127.0.0.0/8"]
     with running_daemon(tmp_path_factory.mktemp("daemon"), webhooks_allow=allow) as daemon:
         yield daemon
@@ -39,7 +39,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def mailcheck(daemon: Daemon, tmp_path: Path) -> Mailcheck:
-    """Run ``mailcheck`` as on the daemon's machine, with its configuration."""
+    """Run ``mailcheck`` with the daemon's configuration."""
     daemon.request("DELETE", "/inbox/messages")
     config = tmp_path / "mailcheck.toml"
     config.write_text(
@@ -55,7 +55,7 @@ def mailcheck(daemon: Daemon, tmp_path: Path) -> Mailcheck:
 
 
 def test_a_sample_is_sent_and_waited_for(mailcheck: Mailcheck, daemon: Daemon) -> None:
-    """The command that ``send-sample`` suggests prints the code of the mail that it sent."""
+    """The command that ``send-sample`` suggests prints the code of the sent mail."""
     sent = mailcheck("send-sample")
     assert sent.status == 0
     assert sent.output == f"sent to {daemon.address('sample')}\n"
@@ -73,7 +73,7 @@ def test_a_sample_is_sent_and_waited_for(mailcheck: Mailcheck, daemon: Daemon) -
     ],
 )
 def test_what_a_wait_prints(mailcheck: Mailcheck, shape: str, pattern: str) -> None:
-    """A wait prints the code, the link, the whole mail as JSON, or an overview of it."""
+    """A wait prints the code, the link, the whole mail as JSON, or a summary."""
     mailcheck("send-sample")
     waited = mailcheck("wait", "--after", "c0", *([shape] if shape else []))
     assert waited.status == 0
@@ -81,7 +81,7 @@ def test_what_a_wait_prints(mailcheck: Mailcheck, shape: str, pattern: str) -> N
 
 
 def test_filters_of_a_wait(mailcheck: Mailcheck, daemon: Daemon) -> None:
-    """Filters narrow what a wait takes; in vain it is status 1 and says what did come."""
+    """A wait with filters that do not match is status 1, and lists the mail that arrived."""
     mailcheck("send-sample", daemon.address("one"))
     found = mailcheck("wait", "--after=c0", "--tag=one", "--from=sample", "--subject=confirm")
     assert found.status == 0
@@ -91,7 +91,7 @@ def test_filters_of_a_wait(mailcheck: Mailcheck, daemon: Daemon) -> None:
 
 
 def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
-    """``inbox`` has a line for each mail, the newest first; an id shows that mail."""
+    """``inbox`` has a line for each mail, newest first, and shows a mail by its id."""
     empty = mailcheck("inbox")
     assert (empty.status, empty.output) == (0, "")
     assert empty.errors == "mailcheck: no mail matches\n"
@@ -165,7 +165,7 @@ def test_several_mails_or_none(mailcheck: Mailcheck, daemon: Daemon) -> None:
 
 
 def test_mails_are_deleted(mailcheck: Mailcheck, daemon: Daemon) -> None:
-    """By ids, by tag, or all of them."""
+    """Messages are deleted by id, by tag, or all of them."""
     for tag in ("a", "b", "b", "c", "d"):
         mailcheck("send-sample", daemon.address(tag))
     ids = [line.split()[1] for line in mailcheck("inbox").lines]
@@ -177,7 +177,7 @@ def test_mails_are_deleted(mailcheck: Mailcheck, daemon: Daemon) -> None:
 
 
 def test_the_newest_code(mailcheck: Mailcheck) -> None:
-    """``inbox --code`` and ``--link`` without an id are of the newest mail."""
+    """``inbox --code`` and ``--link`` without an id use the newest mail."""
     mailcheck("send-sample")
     mailcheck("send-sample")
     assert mailcheck("inbox", "--code").output == "482913\n"
@@ -185,7 +185,7 @@ def test_the_newest_code(mailcheck: Mailcheck) -> None:
 
 
 def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path) -> None:
-    """``send-sample`` and ``test`` ask the daemon for its own port, whatever is configured here."""
+    """``send-sample`` and ``test`` ask the daemon for its ports, whatever is configured locally."""
     reach = ["--url", f"http://{HOST}:{daemon.http_port}"]
     reach += ["--key-file", str(daemon.folder / "var" / "api-key")]
     assert run_command("send-sample", *reach).status == 0
@@ -222,7 +222,7 @@ def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path)
     ],
 )
 def test_problems(mailcheck: Mailcheck, arguments: list[str], status: int, error: str) -> None:
-    """Status 2 for what was asked wrongly, 1 for what went wrong, 3 where no daemon answers."""
+    """Status 2 is wrong usage, 1 a failure, 3 an unreachable daemon."""
     outcome = mailcheck(*arguments)
     assert (outcome.status, outcome.output) == (status, "")
     assert error in outcome.errors
@@ -230,7 +230,7 @@ def test_problems(mailcheck: Mailcheck, arguments: list[str], status: int, error
 
 
 def test_a_mail_without_a_code(mailcheck: Mailcheck, daemon: Daemon) -> None:
-    """Asking for the code of a mail that has none is a problem, not an empty line."""
+    """A mail without a code is an error for ``--code``, not an empty line."""
     with smtplib.SMTP(HOST, daemon.smtp_port) as smtp:
         smtp.sendmail("", [daemon.address()], "Content-Type: text/html\r\n\r\n<p>no code</p>")
     outcome = mailcheck("wait", "--after", "c0", "--code")
@@ -243,7 +243,7 @@ def test_a_mail_without_a_code(mailcheck: Mailcheck, daemon: Daemon) -> None:
 def test_the_key_and_the_address_from_the_environment(
     mailcheck: Mailcheck, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MAILCHECK_API_KEY and MAILCHECK_URL serve where there is no configuration."""
+    """MAILCHECK_API_KEY and MAILCHECK_URL work without a configuration."""
     mailcheck("send-sample")
     monkeypatch.setenv("MAILCHECK_URL", f"http://{HOST}:{daemon.http_port}")
     assert run_command("inbox").status == 2
@@ -256,7 +256,7 @@ def test_the_key_and_the_address_from_the_environment(
 
 
 def test_webhooks(mailcheck: Mailcheck, daemon: Daemon) -> None:
-    """One is made, tried as suggested, told of what it asks for, told it anew, and removed."""
+    """A webhook is created, tested as suggested, gets its mail, gets it again, and is deleted."""
     with running_receiver() as receiver:
         url = f"{receiver.url}/mail"
         made = mailcheck("webhook", "add", url, "--tag", "hook", "--from", "samp")

@@ -1,4 +1,4 @@
-"""A command loads what it runs: who asks for help, or waits for a mail, waits for nothing else."""
+"""A command imports only the modules it needs, so that help and waits start fast."""
 
 import argparse
 import io
@@ -18,7 +18,7 @@ from mailcheck.cli.main import COMMANDS, run
 from mailcheck.clients import mailcheck_client
 
 SHARED = {"command", "url", "key_file", "json", "code", "link", "raw"}
-"""Options that say how a daemon is reached, and what is printed."""
+"""Options for the daemon's URL and for the output."""
 
 _LOADED = """
 import io, sys
@@ -29,7 +29,7 @@ print("\\n".join(sys.modules))
 
 
 def loaded_by(*arguments: str) -> set[str]:
-    """Run a command in a process of its own; gives the modules that it has imported."""
+    """Run a command in a process of its own, and return the imported modules."""
     command = [sys.executable, "-c", _LOADED, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return set(done.stdout.split())
@@ -60,7 +60,7 @@ def test_who_talks_to_a_daemon_loads_none(command: str) -> None:
 
 
 def test_who_checks_by_itself_serves_nothing() -> None:
-    """A command that asks name servers itself imports no route, no page and no tool for agents."""
+    """A command that queries DNS itself imports no route, no page and no MCP tool."""
     loaded = loaded_by("score", "--help")
     assert "mailcheck.assembly.checks" in loaded
     assert not {name for name in loaded if name.startswith(("klein", "mailcheck.web"))}
@@ -68,12 +68,12 @@ def test_who_checks_by_itself_serves_nothing() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_can_be_asked(command: str) -> None:
-    """What the table names is there: ``--help`` of each command is answered."""
+    """Every command of the table exists, and has a ``--help``."""
     assert run([command, "--help"], io.StringIO(), io.StringIO()) == 0
 
 
 def test_a_reader_that_has_seen_enough() -> None:
-    """``mailcheck ... | head`` ends without a word when the reader goes."""
+    """``mailcheck ... | head`` ends silently when the reader closes the pipe."""
     reader, writer = os.pipe()
     os.close(reader)
     command = [str(Path(sys.executable).with_name("mailcheck")), "config", "example"]
@@ -88,7 +88,7 @@ def test_a_reader_that_has_seen_enough() -> None:
 
 
 def test_options_are_those_of_the_parameters() -> None:
-    """Commands that talk to a daemon have its names and defaults, which they can't load."""
+    """Commands that talk to a daemon repeat its names and defaults, which they cannot import."""
     wait, listed = argparse.ArgumentParser(), argparse.ArgumentParser()
     inbox_commands.add_wait(wait)
     inbox_commands.add_inbox(listed)

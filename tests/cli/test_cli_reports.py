@@ -1,4 +1,4 @@
-"""``mailcheck dmarc`` and ``mailcheck tls-report``: what is printed, and the exit status."""
+"""``mailcheck dmarc`` and ``mailcheck tls-report``: output and exit status."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ FILES = [str(FOLDER / name) for name in NAMES]
 
 
 def test_dmarc_reports_are_read_without_a_daemon(tmp_path: Path) -> None:
-    """Who sends, what fails and what to do is said of several files at once, mails among them."""
+    """Several files, also mails, have one summary of senders, failures and advice."""
     mail = tmp_path / "mail.eml"
     mail.write_bytes(report_mail(gzipped(document("yahoo.xml")), "application/gzip", "r.xml.gz"))
     found = run_command("dmarc", "--offline", FILES[0], str(mail), FILES[2])
@@ -47,7 +47,7 @@ def test_dmarc_as_json() -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_dns_names_who_sends() -> None:
-    """Addresses are shown with their names, and a record with which SPF passes is proven."""
+    """Addresses are shown with their names, and the suggested SPF record is proven."""
     zone = MemoryZone(
         {
             "example.org": {"TXT": ["v=spf1 -all"]},
@@ -65,13 +65,13 @@ async def test_dns_names_who_sends() -> None:
 
 
 def test_a_report_without_failures() -> None:
-    """Where all mail passes the exit status is 0."""
+    """If all mail passes, the exit status is 0."""
     assert run_command("dmarc", "--offline", str(FOLDER / "seznam.xml")).status == 0
 
 
 @pytest.mark.parametrize("command", ["dmarc", "tls-report"])
 def test_what_is_no_report(command: str, tmp_path: Path) -> None:
-    """Each file that can't be read is named with the reason; the others are read all the same."""
+    """Each unreadable file is named with the reason, and the others are read."""
     bad = tmp_path / "bad"
     bad.write_text("nothing")
     wrong = "google.json" if command == "dmarc" else "google.xml"
@@ -90,7 +90,7 @@ def test_what_is_no_report(command: str, tmp_path: Path) -> None:
 
 
 def test_tls_reports_are_read_without_a_daemon() -> None:
-    """What could not be encrypted, why, and what to do."""
+    """The output says which TLS sessions failed, why, and what to do."""
     found = run_command("tls-report", str(FOLDER / "google.json"))
     assert found.status == 1
     assert found.lines[:3] == [
@@ -105,7 +105,7 @@ def test_tls_reports_are_read_without_a_daemon() -> None:
 
 
 def test_reports_of_an_account_are_listed_and_deleted(tmp_path: Path) -> None:
-    """Each is a line with its id, by which it is deleted; the rest go by reporter or by day."""
+    """Each report is a line with its id; reports are deleted by id, by reporter or by day."""
     house = reporting_house(reports_zone())
     for name in ("google.xml", "yahoo.xml", "gmx.xml"):
         send(house, signed_report(name, address(house)))

@@ -1,4 +1,4 @@
-"""``mailcheck score``: how a file's envelope is read, what is printed, and the exit status."""
+"""``mailcheck score``: the envelope of a file, the output, and the exit status."""
 
 import argparse
 import json
@@ -62,19 +62,19 @@ AT_TEN = parse_instant("2026-11-21T10:00:00Z")
     ],
 )
 def test_own_trace(header: bytes, trace: OwnTrace) -> None:
-    """Return-Path and the topmost Received tell the envelope, as the common servers write them."""
+    """Return-Path and the topmost Received of common servers contain the envelope."""
     assert read_own_trace(header + MAIL) == trace
 
 
 @given(st.binary(max_size=400))
 def test_any_bytes_have_a_trace(raw: bytes) -> None:
-    """Reading never fails, whatever the bytes."""
+    """Reading never fails, for any bytes."""
     read_own_trace(b"Received: from " + raw)
     read_own_trace(raw)
 
 
 def options(path: Path, **changes: Any) -> argparse.Namespace:
-    """Give the options of a command line."""
+    """Return the options of a command line."""
     given_ones = {"ip": None, "helo": None, "mail_from": None, "from_headers": False, **changes}
     return argparse.Namespace(file=str(path), **given_ones)
 
@@ -88,7 +88,7 @@ def stored(tmp_path: Path) -> Path:
 
 
 def test_given_values(stored: Path) -> None:
-    """What is given is used, and nothing is assumed."""
+    """Given options are used, and no values are assumed."""
     found = read_mail_of_file(options(stored, ip="8.8.4.4", helo="h", mail_from="<a@b.c>"), NOW)
     assert found.mail.session.client_ip == "8.8.4.4"
     assert found.mail.session.helo_name == "h"
@@ -98,7 +98,7 @@ def test_given_values(stored: Path) -> None:
 
 
 def test_nothing_is_guessed(stored: Path) -> None:
-    """Without being asked nothing is read from the header: the error says what to give."""
+    """Without a request the header is not read, and the error says which options to give."""
     with pytest.raises(InvalidParameter, match=r"--ip is missing.*--from-headers"):
         read_mail_of_file(options(stored, mail_from="a@b.c"), NOW)
     with pytest.raises(InvalidParameter, match="--mail-from is missing"):
@@ -108,7 +108,7 @@ def test_nothing_is_guessed(stored: Path) -> None:
 
 
 def test_assumed_values_are_named(stored: Path) -> None:
-    """What is read from the header when asked is named, and what is given goes before it."""
+    """Values read from the header are named, and options take precedence."""
     found = read_mail_of_file(options(stored, from_headers=True, helo="given.example"), NOW)
     assert found.mail.session.helo_name == "given.example"
     assert found.mail.received_at == AT_TEN
@@ -120,7 +120,7 @@ def test_assumed_values_are_named(stored: Path) -> None:
 
 
 def test_a_header_that_does_not_tell(tmp_path: Path) -> None:
-    """Where the header does not tell, the error says so."""
+    """If the header lacks a value, the error says so."""
     path = tmp_path / "bare.eml"
     path.write_bytes(MAIL)
     with pytest.raises(InvalidParameter, match="do not contain"):
@@ -128,20 +128,20 @@ def test_a_header_that_does_not_tell(tmp_path: Path) -> None:
 
 
 def test_the_null_reverse_path(stored: Path) -> None:
-    """``<>`` is no envelope sender."""
+    """``<>`` is the empty envelope sender."""
     assert read_mail_of_file(options(stored, ip="::1", mail_from="<>"), NOW).mail == received(
         POSTFIX + MAIL, client_ip="::1", helo_name="", tls=None, envelope_sender="", received_at=NOW
     )
 
 
 def test_a_bad_address(stored: Path) -> None:
-    """An address that is none is a usage error."""
+    """An invalid address is a usage error."""
     with pytest.raises(InvalidParameter, match="is not an IP address"):
         read_mail_of_file(options(stored, ip="8.8.4", mail_from="<>"), NOW)
 
 
 def test_records() -> None:
-    """Records are read as one types them; an error names the record."""
+    """Records are parsed as users type them, and an error names the record."""
     texts = ["example.com TXT v=spf1 mx -all", "mx.example.com  A  192.0.2.1"]
     assert read_records(texts) == (
         RecordToPublish("example.com", "TXT", "v=spf1 mx -all"),
@@ -153,7 +153,7 @@ def test_records() -> None:
 
 
 def test_exit_statuses() -> None:
-    """0 fine, 1 below the mark, 3 not known; a filter that is not installed is the usual case."""
+    """0 fine, 1 below the limit, 3 undetermined; a missing content filter is the usual case."""
     assert judge_report(as_json(render_report(score())), 8.0) == 0
     worse = score(zone_with(without=["_dmarc.sender.example"]))
     assert [judge_report(as_json(render_report(worse)), mark) for mark in (8.0, 9.0, 9.1)] == [
@@ -169,7 +169,7 @@ def test_exit_statuses() -> None:
 
 
 def test_what_is_printed() -> None:
-    """The score, what takes points off, the record to publish, and whose rules are broken."""
+    """The output has the score, deductions, the record to publish, and broken receiver rules."""
     report = score(zone_with(without=["_dmarc.sender.example"]))
     text = "\n".join(plain(describe_report(as_json(render_report(report)))))
     assert text.startswith("9.0/10  ann@sender.example  The minutes of Monday\n")
@@ -180,7 +180,7 @@ def test_what_is_printed() -> None:
 
 
 def test_rules_that_could_not_be_judged_are_not_met() -> None:
-    """Where DNS is silent no receiver's rules are said to be met, and none to be missed."""
+    """Without DNS answers, receiver rules are neither met nor broken."""
     names = ["sender.example", "_dmarc.sender.example", RSA.key_name]
     report = score(zone_with(failing=dict.fromkeys(names, DnsStatus.TIMEOUT)))
     lines = plain(describe_report(as_json(render_report(report))))
@@ -191,7 +191,7 @@ def test_rules_that_could_not_be_judged_are_not_met() -> None:
 
 
 def test_mails_can_not_steer_the_terminal() -> None:
-    """Escape sequences in a mail are shown, and not obeyed."""
+    """Escape sequences in a mail are shown instead of executed."""
     raw = MAIL.replace(b"The minutes", b"=?utf-8?q?=1B[31m?=")
     report = score(mail=received(raw, helo_name="\x1b[2J"))
     screen = Screen()
@@ -205,7 +205,7 @@ LISTS_EVERYTHING = "psbl.surriel.com"
 
 @pytest.mark.parametrize("arguments", [(), ("a", "b"), ("mail.eml", "--fail-under", "x")])
 def test_usage(arguments: tuple[str, ...]) -> None:
-    """A missing file and options that can't be read are usage errors."""
+    """A missing file and invalid options are usage errors."""
     assert run_command("score", *arguments).status == 2
 
 
@@ -225,7 +225,7 @@ def resolver() -> Iterator[str]:
 
 
 def environment(resolver: str) -> dict[str, str]:
-    """Give the options of a command that asks nobody but the name server."""
+    """Return the options of a command that queries the name server only."""
     return {
         "MAILCHECK_DNS_RESOLVERS": f'["{resolver}"]',
         "MAILCHECK_SPAMASSASSIN_SPAMD": "off",
@@ -241,7 +241,7 @@ async def scored(resolver: str, folder: Path, *arguments: str, mail: bytes) -> O
 
 @pytest_twisted.ensureDeferred
 async def test_a_list_that_lists_every_address_is_unknown(resolver: str, tmp_path: Path) -> None:
-    """Without a daemon, too, a list that fails its self-test is unknown, to both commands."""
+    """A list that fails its self-test is unknown without a daemon, too, for both commands."""
     done = await scored(resolver, tmp_path, *ENVELOPE, "--json", mail=RSA.sign(MAIL))
     blacklist = json.loads(done.output)["checks"]["blacklist"]
     assert blacklist["listed"] == 0
@@ -257,7 +257,7 @@ ENVELOPE = ("--ip", ADDRESS, "--helo", HELO, "--mail-from", SENDER)
 
 
 def test_a_perfect_mail_on_the_command_line(resolver: str) -> None:
-    """The command line gives a perfect mail on its standard input 10.0 and exits with 0."""
+    """A perfect mail on standard input gets 10.0 and status 0."""
     program = str(Path(sys.executable).with_name("mailcheck"))
     done = subprocess.run(
         [program, "score", "-", *ENVELOPE, "--json"],
@@ -275,7 +275,7 @@ def test_a_perfect_mail_on_the_command_line(resolver: str) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_record_on_the_command_line(resolver: str, tmp_path: Path) -> None:
-    """A proposed record is judged as if it were published."""
+    """A proposed record is evaluated as if it were published."""
     record = ("--record", "sender.example TXT v=spf1 -all", "--fail-under", "8.1")
     done = await scored(resolver, tmp_path, *ENVELOPE, *record, mail=RSA.sign(MAIL))
     assert done.status == 1, done.errors
@@ -292,7 +292,7 @@ HTML = (
 
 @pytest_twisted.ensureDeferred
 async def test_the_checks_of_the_html_on_the_command_line(resolver: str, tmp_path: Path) -> None:
-    """With --html programs that lack something and barriers are told; the score stays."""
+    """With --html, compatibility problems and barriers are shown; the score stays the same."""
     plain, html, told = [
         await scored(resolver, tmp_path, *ENVELOPE, *more, mail=HTML)
         for more in (("--json",), ("--json", "--html"), ("--html",))
@@ -308,7 +308,7 @@ async def test_the_checks_of_the_html_on_the_command_line(resolver: str, tmp_pat
 
 
 def test_the_checks_of_the_html_are_written_for_people() -> None:
-    """Titles with lines and programs, then barriers with their fix."""
+    """Titles with lines and programs come first, then barriers with their fix."""
     checks = as_json(render_html_checks(check_raw_mail(HTML)))
     lines = plain(describe_checks(checks))
     assert "  border-radius  line 1" in lines
@@ -320,7 +320,7 @@ def test_the_checks_of_the_html_are_written_for_people() -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_assumptions_on_the_command_line(resolver: str, tmp_path: Path) -> None:
-    """What was read from the file is said before the report; what can't be is asked for."""
+    """Values read from the file are shown before the report, and missing ones are requested."""
     mail = POSTFIX + RSA.sign(MAIL)
     done = await scored(resolver, tmp_path, "--from-headers", mail=mail)
     assert "not verified: ip 192.0.2.7, helo mx.shop.example" in done.errors

@@ -1,4 +1,4 @@
-"""``mailcheck store``, ``init`` and ``--version``: what an operator does beside the daemon."""
+"""``mailcheck store``, ``init`` and ``--version``: an operator's commands."""
 
 import gzip
 import sqlite3
@@ -13,14 +13,14 @@ import pytest
 from tests.cli.command_line import Mailcheck, run_command
 
 OLD_DATABASE = Path(__file__).parent.parent / "engines" / "version-0.1.db.gz"
-"""Made by the first version: an account with a key, three messages of two mails, a test."""
+"""Written by the first version: an account with a key, three messages of two mails, a test."""
 
 OLD_KEY = "mc_upgradeupgradeupgradeupgradeupgr"
 
 
 @pytest.fixture
 def old_database(database: Path) -> Path:
-    """Put the database of the first version where the configuration has it."""
+    """Copy the database of the first version to the configured path."""
     database.parent.mkdir()
     database.write_bytes(gzip.decompress(OLD_DATABASE.read_bytes()))
     return database
@@ -29,7 +29,7 @@ def old_database(database: Path) -> Path:
 def test_the_first_version_s_database_is_brought_up_to_date(
     old_database: Path, mailcheck: Mailcheck
 ) -> None:
-    """Accounts and keys are there, all adds up, and what was there before lies beside it."""
+    """Accounts and keys are kept, the counters are right, and a backup lies beside the database."""
     assert mailcheck("account", "list").lines[0].startswith("developer  dev-lwgngioajnhhh@")
     assert OLD_KEY[:6] in mailcheck("key", "list").output
     checked = mailcheck("store", "check")
@@ -40,7 +40,7 @@ def test_the_first_version_s_database_is_brought_up_to_date(
 def test_a_backup_is_whole_private_and_can_be_put_back(
     old_database: Path, mailcheck: Mailcheck, tmp_path: Path
 ) -> None:
-    """What came after the backup is gone after a restore, and kept beside the database."""
+    """A restore removes later data, and keeps the replaced database beside the restored one."""
     copy = tmp_path / "copy.db"
     mailcheck("account", "add", "alice")
     assert mailcheck("store", "backup", str(copy)).status == 0
@@ -57,7 +57,7 @@ def test_a_backup_is_whole_private_and_can_be_put_back(
 
 
 def test_a_backup_takes_nobody_s_place(old_database: Path, mailcheck: Mailcheck) -> None:
-    """A file that is there already is left as it is."""
+    """An existing file is not overwritten."""
     taken = old_database.with_name("taken")
     taken.write_text("mine")
     done = mailcheck("store", "backup", str(taken))
@@ -68,7 +68,7 @@ def test_a_backup_takes_nobody_s_place(old_database: Path, mailcheck: Mailcheck)
 def test_a_daemon_s_database_is_not_replaced(
     old_database: Path, mailcheck: Mailcheck, tmp_path: Path
 ) -> None:
-    """Whoever has the database open keeps it: the restore says to stop the daemon."""
+    """A database in use is not replaced: the restore says to stop the daemon."""
     copy = tmp_path / "copy.db"
     mailcheck("store", "backup", str(copy))
     with closing(sqlite3.connect(old_database, isolation_level=None)) as daemon:
@@ -86,7 +86,7 @@ def test_a_broken_copy_is_not_put_back(
     tmp_path: Path,
     damage: Callable[[bytes], bytes],
 ) -> None:
-    """What is no whole database of ours changes nothing."""
+    """A file that is not a complete database of mailcheck changes no data."""
     copy = tmp_path / "copy.db"
     copy.write_bytes(damage(old_database.read_bytes()))
     before = old_database.read_bytes()
@@ -111,7 +111,7 @@ def test_a_broken_copy_is_not_put_back(
 def test_a_check_names_what_does_not_add_up(
     old_database: Path, mailcheck: Mailcheck, sql: str, said: str
 ) -> None:
-    """Counters that lie, mail without an owner and rows without a parent are told."""
+    """Wrong counters, mail without an owner and rows without a parent are reported."""
     with closing(sqlite3.connect(old_database)) as connection:
         connection.execute(sql)
         connection.commit()
@@ -121,14 +121,14 @@ def test_a_check_names_what_does_not_add_up(
 
 
 def test_what_is_checked_must_be_there(elsewhere: Mailcheck, database: Path) -> None:
-    """In a wrong folder nothing is made, and it is said that there is no database."""
+    """In a wrong folder no file is created, and the error says that the database is missing."""
     done = elsewhere("store", "check")
     assert (done.status, database.exists()) == (1, False)
     assert f"there is no database {database}" in done.errors
 
 
 def test_init_writes_what_serve_needs(tmp_path: Path) -> None:
-    """A file with every option, an account and its key; nothing that is there is overwritten."""
+    """A configuration, an account and its key are created, and no file is overwritten."""
     done = run_command("init", "mine.toml", "--domain", "mail.example.org")
     assert done.status == 0
     assert "@mail.example.org" in done.output

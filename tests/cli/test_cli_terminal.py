@@ -1,4 +1,4 @@
-"""No text of a mail, a record, a report or a server steers a terminal, whatever the command."""
+"""No text of a mail, a record, a report or a server can control a terminal."""
 
 import io
 import json
@@ -33,14 +33,14 @@ HOSTILE = (
     "bad\x1b]52;c;ZXZpbA==\x07\x1b]0;title\x1b\\\x1b[2J\x1b[35m\x9b35m\x90q\x9c\r\x08\x7f\x00"
     "\u202eexe\u2066\u200f\u061c\u2028"
 )
-"""Sets clipboard and title, clears the screen, colours, and turns the reading direction."""
+"""Sets clipboard and title, clears the screen, colours, and changes the reading direction."""
 
 _OWN = re.compile(rf"\x1b\[(?:0|1|3[1-4])m|{re.escape(CLEAR_LINE)}")
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def steering(shown: str) -> list[str]:
-    """List what steers a terminal in what has reached it, beside our own colours."""
+    """Return the control sequences in the output, except mailcheck's own colours."""
     return _STEERS.findall(_OWN.sub("", shown))
 
 
@@ -111,11 +111,11 @@ ANSWERS: list[tuple[str, dict[str, Any]]] = [
 
 @contextmanager
 def hostile_daemon(status: int = 200) -> Iterator[tuple[str, ...]]:
-    """Run a service that answers like a daemon, with hostile texts; gives the options for it."""
+    """Run a service that answers like a daemon with hostile texts, and yield the options for it."""
 
     class Hostile(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            """Answer whatever is asked."""
+            """Answer any request."""
             path = self.path.partition("?")[0]
             found = next((body for end, body in ANSWERS if path.endswith(end)), {})
             body = json.dumps(found if status == 200 else {"error": HOSTILE}).encode()
@@ -127,11 +127,11 @@ def hostile_daemon(status: int = 200) -> Iterator[tuple[str, ...]]:
             self.wfile.write(body)
 
         def do_POST(self) -> None:
-            """Answer as well."""
+            """Answer any request."""
             self.do_GET()
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Say nothing."""
+            """Write no log."""
 
     with serving(Hostile) as url:
         Path("key").write_text("mck_" + "a" * 32)
@@ -162,7 +162,7 @@ DAEMON_COMMANDS = [
 
 @pytest.mark.parametrize("command", DAEMON_COMMANDS, ids=" ".join)
 def test_what_a_daemon_answers_is_shown_and_not_obeyed(command: tuple[str, ...]) -> None:
-    """On a terminal every command shows hostile answers of a daemon; none of it steers."""
+    """On a terminal every command shows a daemon's hostile responses without control characters."""
     with hostile_daemon() as options:
         shown = on_screen(*command, *options)
     assert "bad\\u001b]52" in shown
@@ -185,7 +185,7 @@ def test_what_a_daemon_refuses_is_shown_and_not_obeyed(command: tuple[str, ...])
 
 
 def test_a_pipe_gets_the_exact_text() -> None:
-    """What is no terminal gets every character of a mail as it is."""
+    """Output that is not a terminal gets every character of a mail unchanged."""
     with hostile_daemon() as options:
         assert f"first line\n\t{HOSTILE}" in run_command("inbox", "m1", *options).output
 
@@ -239,7 +239,7 @@ CHECKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 @pytest.mark.parametrize("command", CHECKS)
 def test_what_dns_answers_is_shown_and_not_obeyed(command: str) -> None:
-    """Records and reasons of blocklists do not steer the terminal."""
+    """Records and reasons of blocklists cannot control the terminal."""
     shown = _described(*CHECKS[command])
     assert "bad" in shown or command == "blacklist"  # which shows no reasons
     assert steering(shown) == []
@@ -247,7 +247,7 @@ def test_what_dns_answers_is_shown_and_not_obeyed(command: str) -> None:
 
 @pytest.mark.parametrize("command", ["dmarc", "tls-report"])
 def test_what_reports_say_is_shown_and_not_obeyed(command: str, tmp_path: Path) -> None:
-    """Names in reports of receivers, and in file names, do not steer the terminal."""
+    """Names in reports and in file names cannot control the terminal."""
     names = {"dmarc": ("google.xml", "google.com"), "tls-report": ("microsoft.json", "Microsoft")}
     name, old = names[command]
     text = (FOLDER / name).read_text()
@@ -263,14 +263,14 @@ def test_what_reports_say_is_shown_and_not_obeyed(command: str, tmp_path: Path) 
 
 
 def test_a_wrong_option_is_cleaned() -> None:
-    """What the parser of the command line says of its arguments does not steer the terminal."""
+    """Arguments in the messages of the command line's parser cannot control the terminal."""
     shown = on_screen("inbox", "--limit", HOSTILE)
     assert "bad" in shown
     assert steering(shown) == []
 
 
 def test_one_line_stays_one_line() -> None:
-    """A line feed in a text that is shown in a line begins no line that looks like ours."""
+    """A line feed in a one-line text cannot start a line that looks like mailcheck's."""
     screen = Screen()
     screen.console().print_line(("subject: ", "a\nb"))
     assert screen.read() == "subject: a\\nb\n"
@@ -278,7 +278,7 @@ def test_one_line_stays_one_line() -> None:
 
 @given(st.text(st.characters()))
 def test_nothing_that_steers_is_left(text: str) -> None:
-    """Whatever the text, it keeps line feeds, tabs and what can be read, and has no control."""
+    """Cleaned text keeps line feeds, tabs and readable characters, without control characters."""
     shown = show_controls(text)
     assert not _STEERS.search(shown)
     assert shown.count("\n") == text.count("\n")

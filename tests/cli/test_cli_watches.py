@@ -1,4 +1,4 @@
-"""``mailcheck watch``: what it prints, and the exit statuses that a job reads."""
+"""``mailcheck watch``: output and exit statuses."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ DMARC = "_dmarc.good.example"
 
 @pytest.fixture
 def watching() -> Watching:
-    """A house that watches nothing yet."""
+    """An application without watches."""
     return Watching()
 
 
@@ -37,7 +37,7 @@ def watch(watching: Watching, tmp_path: Path) -> Iterator[Mailcheck]:
 
 
 def test_what_is_watched_and_what_is_not(watch: Mailcheck, tmp_path: Path) -> None:
-    """What is made is printed with its id; each that is refused is named, and the status is 1."""
+    """Each created watch is printed with its id, and each rejected one is named, with status 1."""
     names = tmp_path / "names"
     names.write_text("# ours\n\nb.good.example  # the shop\n8.8.4.10\n")
     made = watch("add", "good.example", "--file", str(names), "--every", "15")
@@ -56,7 +56,7 @@ def test_what_is_watched_and_what_is_not(watch: Mailcheck, tmp_path: Path) -> No
 
 
 def test_all_are_listed_however_many(watch: Mailcheck, tmp_path: Path) -> None:
-    """More than a request takes, or a page shows, are added and listed as they are."""
+    """More domains than a request or a page holds are added and listed completely."""
     names = tmp_path / "names"
     names.write_text("\n".join(f"d{number}.good.example" for number in range(520)))
     assert len(watch("add", "--file", str(names)).lines) == 520
@@ -64,7 +64,7 @@ def test_all_are_listed_however_many(watch: Mailcheck, tmp_path: Path) -> None:
 
 
 def test_who_is_told(watch: Mailcheck) -> None:
-    """The secret of a receiver is shown, with a word to keep it."""
+    """The secret of a receiver is shown, with the advice to save it."""
     made = watch("add", "good.example", "--alert-to", "https://hooks.example/x")
     assert made.status == 0
     url, secret = made.lines[1].split()
@@ -76,7 +76,7 @@ def test_who_is_told(watch: Mailcheck) -> None:
 
 
 def test_how_one_is(watch: Mailcheck, watching: Watching) -> None:
-    """Its score, what is wrong, what could not be found out, its hosts and the newest changes."""
+    """The output has the score, problems, undetermined checks, hosts and the newest changes."""
     watch("add", "good.example", "--selector", "gone")
     assert watch("show", "good.example").lines == ["good.example  not run yet"]
     ran = watch("show", "Good.Example.", "--run")
@@ -98,7 +98,7 @@ def test_how_one_is(watch: Mailcheck, watching: Watching) -> None:
 
 
 def test_what_could_not_be_found_out(watch: Mailcheck, watching: Watching) -> None:
-    """What no run of three could find out is an alert, and named beside it."""
+    """A check that is undetermined in three runs raises an alert that names it."""
     watch("add", "good.example")
     watch("show", "good.example", "--run")
     watching.zone.failing = {("good.example", "MX"): DnsStatus.TIMEOUT}
@@ -112,7 +112,7 @@ def test_what_could_not_be_found_out(watch: Mailcheck, watching: Watching) -> No
 
 
 def test_as_json(watch: Mailcheck, watching: Watching) -> None:
-    """Each command prints what the daemon says, and its status says the same."""
+    """Each command prints the daemon's response, with a matching status."""
     made = json.loads(watch("add", "good.example", "localhost", "--json").output)
     assert [one["target"] for one in made["made"]] == ["good.example"]
     assert [one["target"] for one in made["refused"]] == ["localhost"]
@@ -134,7 +134,7 @@ def test_as_json(watch: Mailcheck, watching: Watching) -> None:
 
 
 def test_one_that_is_not_there(watch: Mailcheck) -> None:
-    """Nothing is shown or removed, and it is said why; what is removed is gone."""
+    """An unknown watch is not shown or deleted, with the reason; a deleted one is gone."""
     watch("add", "good.example")
     for part in ("show", "remove"):
         missing = watch(part, "other.example")
@@ -149,7 +149,7 @@ def test_one_that_is_not_there(watch: Mailcheck) -> None:
 
 @pytest.mark.parametrize("part", ["list", "show", "remove", "add"])
 def test_no_daemon(watch: Mailcheck, part: str) -> None:
-    """Where no daemon answers nothing is known: status 3, and what to do."""
+    """Without an answer of the daemon the status is 3, with advice."""
     named = [] if part == "list" else ["good.example"]
     (nobody,) = free_ports(1)
     lost = watch(part, *named, "--url", f"http://{HOST}:{nobody}")
