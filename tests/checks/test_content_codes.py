@@ -268,7 +268,7 @@ def test_every_number_is_explained() -> None:
         ("Employee code: 482130", "482130", "labelled"),
         ("No codes, but 4821307712 too", "4821307712", "rarely have"),
         ("Codes of terminal W5N8", "W5N8", "rarely have"),
-        ("Use code SAVE20 today", "SAVE20", "looks like a shop's"),
+        ("Use code SAVE20 today", "SAVE20", "looks like a coupon"),
     ],
 )
 def test_each_objection_is_named(text: str, value: str, reason: str) -> None:
@@ -287,14 +287,14 @@ def test_each_objection_is_named(text: str, value: str, reason: str) -> None:
     ("text", "value", "reason"),
     [
         ("Your code is 482130", "482130", "is called a code"),
-        ("Enter 482130 to sign in", "482130", "asked for"),
+        ("Enter 482130 to sign in", "482130", "is to be typed"),
         ("Here comes your code. Enter 482130 now", "482130", "request to type it"),
-        ("482130 Acme doğrulama kodunuzdur", "482130", "opens a sentence"),
+        ("482130 Acme doğrulama kodunuzdur", "482130", "begins a sentence"),
         ("Your code\n\n482130", "482130", "alone on its line"),
         ("User\tCode\nabee\t482130", "482130", "column of codes"),
-        ("Your code is 4 8 2 1", "4821", "set apart"),
+        ("Your code is 4 8 2 1", "4821", "gaps between its characters"),
         ("Your code is 482 130", "482130", "in groups"),
-        ("ሰላም፣\n\n482130", "482130", "only number set apart"),
+        ("ሰላም፣\n\n482130", "482130", "only separate number"),
         ("Your code: QGFDAE", "QGFDAE", "spell no word"),
     ],
 )

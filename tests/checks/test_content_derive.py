@@ -618,7 +618,7 @@ def test_text_behind_the_end_of_base64_is_left_out(end: str, footer: str) -> Non
     raw = _mail("Content-Transfer-Encoding: base64", body=f"aGVsbG8{end}{footer}\n")
     content = derive_content(raw)
     assert content.text == "hello"
-    assert "a base64 body has text behind its end" in content.problems
+    assert "a base64 body has text after its end" in content.problems
 
 
 def test_a_header_that_ends_in_text_keeps_the_text() -> None:

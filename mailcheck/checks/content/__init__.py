@@ -1,1 +1,1 @@
-"""From the bytes of a mail to what people read: header, text, html, attachments, links, codes."""
+"""Content of a mail: header, text, HTML, attachments, links and one-time codes."""

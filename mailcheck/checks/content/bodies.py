@@ -1,4 +1,4 @@
-"""Which parts of a mail are its text, its HTML, its attachments and its pictures."""
+"""Selection and decoding of the text, HTML, attachments and pictures of a mail."""
 
 import base64
 import re
@@ -27,9 +27,9 @@ from mailcheck.core.content import AttachmentFacts, content_id_key
 
 
 class BodyPart(Struct, frozen=True):
-    """A text part, decoded, with bare line feeds as line breaks.
+    """A decoded text part with line feeds as line breaks.
 
-    ``is_flowed`` and ``deletes_space`` are RFC 3676's format and DelSp.
+    ``is_flowed`` and ``deletes_space`` are the format and DelSp parameters of RFC 3676.
     """
 
     text: str
@@ -38,7 +38,7 @@ class BodyPart(Struct, frozen=True):
 
 
 class _Leaf(Struct, frozen=True):
-    """A part that has no parts, or is attached with all of them."""
+    """A part without parts, or a multipart that is attached as a whole."""
 
     entity: Entity
     is_alternative: bool
@@ -46,7 +46,7 @@ class _Leaf(Struct, frozen=True):
 
     @property
     def is_text(self) -> bool:
-        """Whether it is text and not declared an attachment; its name may still make it one."""
+        """Whether it is text and not declared an attachment; it may still have a file name."""
         one = self.entity
         return one.content_type in ("text/plain", "text/html") and one.disposition != "attachment"
 
@@ -54,8 +54,8 @@ class _Leaf(Struct, frozen=True):
     def is_body(self) -> bool:
         """Whether it is text to read.
 
-        A file name makes it an attachment (Apple Mail sends those "inline"), but
-        not where it is the whole mail or one of the alternatives.
+        A file name makes it an attachment, since Apple Mail declares attachments as "inline". This
+        does not apply if it is the whole mail or one of the alternatives.
         """
         return self.is_text and (self.is_alternative or not self.entity.filename)
 
@@ -72,18 +72,17 @@ _OTHER_FORMS = frozenset(
 
 
 def choose_bodies(root: Entity) -> tuple[list[Entity], list[Entity]]:
-    """Choose the parts that are shown as text and as HTML, in document order.
+    """Return the parts that are shown as text and as HTML, in document order.
 
-    Of alternatives (RFC 2046 5.1.4) the first that has text and the last that
-    has HTML count; the parts of any other multipart are shown one after another.
-    Where there are none, named texts are what there is to read: the only one, or
-    those that are to be shown inline (RFC 2183 2.1).
+    Of alternatives (RFC 2046 5.1.4), the first with text and the last with HTML count. The parts
+    of any other multipart are shown one after another. If there are none, texts with a file name
+    are used: the only one, or all that are declared inline (RFC 2183 2.1).
     """
     return _choose(root, _bodies_of(root))
 
 
 def list_attachments(root: Entity) -> list[Entity]:
-    """List all parts that are not a text to read, in document order.
+    """List all parts that are not text to read, in document order.
 
     An attached multipart is one attachment (RFC 2183 2.10).
     """
@@ -135,7 +134,7 @@ def _leaves(
 def read_bodies(
     raw_message: bytes, entities: Sequence[Entity], problems: list[str]
 ) -> list[BodyPart]:
-    """Decode text parts; sentences about what was wrong with them are added to ``problems``."""
+    """Decode text parts, and add a sentence about each error to ``problems``."""
     parts = []
     for entity in entities:
         data, transfer_problem = decode_transfer(raw_message[slice(*entity.body)], entity.encoding)
@@ -154,7 +153,7 @@ def read_bodies(
 
 
 def unflow(part: BodyPart) -> str:
-    """Join the lines that format=flowed broke (RFC 3676 4.2), quoted ones included."""
+    """Join the lines that format=flowed wrapped (RFC 3676 4.2), including quoted lines."""
     if not part.is_flowed:
         return part.text
     joined: list[str] = []
@@ -174,16 +173,16 @@ def unflow(part: BodyPart) -> str:
 
 
 _NOT_IN_FILENAMES = dict.fromkeys(
-    # Path separators, and the marks that turn the reading direction to hide an extension.
+    # Path separators, and marks that change the reading direction to hide an extension.
     (*b"/\\", *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C),
     "_",
 )
 
 
 class Attachment(Struct, frozen=True):
-    """One attached part with its decoded bytes; ``filename`` is safe to show and to offer.
+    """One attachment with its decoded bytes; ``filename`` is safe to show and to download.
 
-    ``opened`` is the text of an attached mail; empty for any other part.
+    ``opened`` is the text of an attached mail, and empty for any other part.
     """
 
     filename: str
@@ -193,7 +192,7 @@ class Attachment(Struct, frozen=True):
 
 
 def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFacts, ...]:
-    """List the attachments; ids count them from "1" in document order."""
+    """List the attachments with ids from "1" in document order."""
     return tuple(
         AttachmentFacts(
             id=str(number),
@@ -207,7 +206,7 @@ def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFa
 
 
 def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None:
-    """Find an attachment by its `AttachmentFacts` id; nothing when there is none."""
+    """Return the attachment with an `AttachmentFacts` id, or `None`."""
     raw_message = end_lines(raw_message)
     root = scan_structure(raw_message).root
     for number, entity in enumerate(list_attachments(root), 1):
@@ -221,7 +220,7 @@ def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None
 OPENED_FIELDS = ("from", "to", "cc", "date", "subject")
 
 MAX_OPENED = 128 * 1024
-"""Characters of text, and of HTML, that an attached mail is opened with."""
+"""Maximum number of characters of text, and of HTML, of an attached mail that are read."""
 
 
 def open_mail(raw_message: bytes) -> str:
@@ -245,7 +244,7 @@ def open_mail(raw_message: bytes) -> str:
 
 
 def clean_filename(name: str) -> str:
-    """Make a file name that is one: no path, no control characters, no leading dots, bounded."""
+    """Return a safe file name without path, control characters, leading dots or excess length."""
     name = flatten_controls(name).translate(_NOT_IN_FILENAMES).strip(" .")
     if len(name) <= MAX_FILENAME:
         return name
@@ -263,14 +262,14 @@ _NAMES = {
     "text/vcard": "contact.vcf",
     "text/x-vcard": "contact.vcf",
 }
-"""Names of attachments that have none, by their type: a program is chosen by the extension."""
+"""Names by type for attachments without a name; their extension determines the program."""
 
 _MAIL_EXTENSIONS = (".eml", ".mht", ".mhtml", ".msg", ".txt")
 _EXTENSION = re.compile(r"\.\w{1,8}\Z")
 
 
 def name_attachment(entity: Entity) -> str:
-    """Return a file name for a download, with an extension; empty if name and type are unknown."""
+    """Return a file name with extension for a download, or empty if name and type are unknown."""
     name = clean_filename(entity.filename)
     if is_mail(entity):
         if not name:
@@ -298,7 +297,7 @@ def decode_entity(raw_message: bytes, entity: Entity) -> bytes:
 
 
 MAX_IMAGES_SIZE = 8 * 1024 * 1024
-"""Bytes of all images shown in one mail; the others can still be downloaded."""
+"""Maximum number of bytes of all images shown in one mail; others can still be downloaded."""
 
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -307,11 +306,11 @@ _SIGNATURES = (
     (b"GIF89a", "image/gif"),
     (b"BM", "image/bmp"),
 )
-"""How files begin that hold pixels and nothing else; what a mail says of them is not asked."""
+"""First bytes of image formats without scripts. The declared type of the mail is ignored."""
 
 
 def find_inline_images(raw_message: bytes, content_ids: Collection[str]) -> dict[str, str]:
-    """Return the images with these keys of Content-IDs, without data that is not an image."""
+    """Return the images with these Content-ID keys; data that is not an image is left out."""
     images: dict[str, str] = {}
     room = MAX_IMAGES_SIZE
     wanted = frozenset(content_ids)
@@ -329,7 +328,7 @@ def find_inline_images(raw_message: bytes, content_ids: Collection[str]) -> dict
 
 
 def image_type(data: bytes) -> str | None:
-    """Tell the type of a picture by its first bytes."""
+    """Return the type of an image by its first bytes, or `None`."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((name for start, name in _SIGNATURES if data.startswith(start)), None)

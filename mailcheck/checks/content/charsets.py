@@ -191,7 +191,7 @@ def _find_python_codec(name: str) -> str | None:
 
 
 def is_ascii_label(label: str) -> bool:
-    """Return whether a label names ASCII, which programs write without looking at the text."""
+    """Return whether a label names ASCII, which programs also write for other text."""
     return len(label) <= MAX_LABEL and _is_ascii_label(label)
 
 

@@ -1,4 +1,4 @@
-"""What speaks for and against a number's being a one-time code, in words of ``codes.POINTS``."""
+"""Evidence for and against a number being a one-time code, in the terms of ``codes.POINTS``."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -21,14 +21,14 @@ from mailcheck.checks.content.code_text import (
 from mailcheck.checks.content.phrases import LETTERS, Occurrence, is_unspaced, load_table
 
 _NEAR = 60  # characters between a code and its keyword
-_HEADING_REACH = 250  # the sentence above a code that has a line of its own
+_HEADING_REACH = 250  # for the sentence above a code on its own line
 _REACH_BEFORE = 150  # "verification code for your account at Example is 123456"
 _REACH_AFTER = 50  # "123456 is your Example Online Banking code"
-_ROW_REACH = 300  # a row of a table
+_ROW_REACH = 300  # for a row of a table
 _LINK_REACH = 30  # "code for login 123456"
 _VERB_REACH = 10  # "123456 を画面に入力"
 _LETTERS_PER_VOWEL = 5  # words have a vowel in two or three letters
-_PROMINENT_LENGTH = 40  # a longer bold or large piece is a sentence or a headline
+_PROMINENT_LENGTH = 40  # longer bold or large text is a sentence or a headline
 
 _OTHER_NUMBER = re.compile(r"(?<![0-9.,:/*•●·…xX-])[0-9]{4,}+(?![0-9]|[.,:/-][0-9])")
 _MARKS = " \t\r\"'`*_()[]{}<>«»“”„‘’「」『』【】〔〕（）|:.,;=~#。、，：-"
@@ -37,7 +37,7 @@ _OPEN_BRACKET = re.compile(r"\s?[(（【\[][^)）】\]\n]{0,40}")
 
 
 def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
-    """Name what speaks for a code in its surroundings."""
+    """Yield the evidence for a code in its surroundings."""
     start = text.plain.rfind("\n", 0, shape.start) + 1
     end = text.plain.find("\n", shape.end)
     end = len(text.plain) if end < 0 else end
@@ -70,7 +70,7 @@ def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
 
 
 def is_prominent(text: CodeText, shape: Shape) -> bool:
-    """Tell whether a number is drawn large or bold, and no sentence is with it."""
+    """Return whether a number is large or bold without a sentence around it."""
     first = bisect_left(text.prominent, (shape.start - _PROMINENT_LENGTH, 0))
     last = bisect_right(text.prominent, (shape.start, shape.start + 2 * _PROMINENT_LENGTH))
     return any(
@@ -79,7 +79,7 @@ def is_prominent(text: CodeText, shape: Shape) -> bool:
 
 
 def _is_named_before(text: CodeText, shape: Shape) -> bool:
-    """``your code for Example is 123456``, ``code: 123456``, a code under its heading."""
+    """Match ``your code for Example is 123456``, ``code: 123456`` and a code under a heading."""
     word = text.last_before("code", shape.start)
     if word is None or shape.start - word.end > _REACH_BEFORE:
         return False
@@ -95,7 +95,7 @@ def _is_named_before(text: CodeText, shape: Shape) -> bool:
 
 
 def _is_purpose(text: CodeText, start: int, shape: Shape) -> bool:
-    """Tell whether just a word for the purpose stands between: "کد ورود 123456"."""
+    """Return whether only a word for the purpose is between: "کد ورود 123456"."""
     purpose = text.last_before("purpose", shape.start)
     return (
         purpose is not None
@@ -106,7 +106,7 @@ def _is_purpose(text: CodeText, start: int, shape: Shape) -> bool:
 
 
 def _is_named_after(text: CodeText, shape: Shape) -> bool:
-    """``123456 is your code``, ``123456 (code)``."""
+    """Match ``123456 is your code`` and ``123456 (code)``."""
     word = text.first_after("code", shape.end)
     if word is None or word.start - shape.end > _REACH_AFTER:
         return False
@@ -125,14 +125,14 @@ def _is_named_after(text: CodeText, shape: Shape) -> bool:
 
 @cache
 def _purposes() -> re.Pattern[str]:
-    """Return what stands before the word where only the purpose does: ``482913短信登录验证码``."""
+    """Return a pattern for text with only the purpose before the word: ``482913短信登录验证码``."""
     words = sorted(words_of("between") | words_of("purpose"), key=len, reverse=True)
     known = "|".join(re.escape(word) for word in words if is_unspaced(word[0]))
     return re.compile(rf"[ （(【「]?(?:{known}){{1,4}}")
 
 
 def _is_asked(text: CodeText, shape: Shape, kind: str) -> bool:
-    """``use 123456 as your code``, ``enter 123456 to sign in``, in one sentence."""
+    """Match ``use 123456 as your code`` and ``enter 123456 to sign in`` in one sentence."""
     if not (
         _follows(text, shape, "verb") or _follows(text, shape, "use") or _leads_verb(text, shape)
     ):
@@ -141,7 +141,7 @@ def _is_asked(text: CodeText, shape: Shape, kind: str) -> bool:
 
 
 def _is_under_heading(text: CodeText, shape: Shape) -> bool:
-    """Tell whether a code is in a table, and the cell above speaks of codes."""
+    """Return whether a code is in a table whose cell above has a word for a code."""
     plain = text.plain
     line = plain.rfind("\n", max(0, shape.start - _ROW_REACH), shape.start)
     above = plain.rfind("\n", max(0, line - _ROW_REACH), line) if line > 0 else -1
@@ -156,7 +156,7 @@ def _is_under_heading(text: CodeText, shape: Shape) -> bool:
 
 
 def _is_asked_nearby(text: CodeText, shape: Shape, *, is_alone: bool) -> bool:
-    """``enter 123456``, where codes or signing in are spoken of."""
+    """Match ``enter 123456`` near a word for a code or for signing in."""
     is_asked = _follows(text, shape, "verb") or (is_alone and _is_asked_above(text, shape))
     return is_asked and any(
         text.is_near(kind, shape.start, shape.end, 2 * _NEAR, 2 * _NEAR)
@@ -165,7 +165,7 @@ def _is_asked_nearby(text: CodeText, shape: Shape, *, is_alone: bool) -> bool:
 
 
 def _is_asked_above(text: CodeText, shape: Shape) -> bool:
-    """``type these digits on the page:`` and a line of its own."""
+    """Match ``type these digits on the page:`` before a separate line."""
     verb = text.last_before("verb", shape.start)
     if verb is None or shape.start - verb.end > 2 * _NEAR:
         return False
@@ -174,7 +174,7 @@ def _is_asked_above(text: CodeText, shape: Shape) -> bool:
 
 
 def _leads(text: CodeText, shape: Shape) -> bool:
-    """``123456 Acme doğrulama kodunuzdur``: it opens the sentence, and words up to the code's."""
+    """Match ``123456 Acme doğrulama kodunuzdur``: the number begins the sentence."""
     word = text.first_after("code", shape.end)
     if word is None or word.start - shape.end > _REACH_AFTER:
         return False
@@ -188,7 +188,7 @@ def _follows(text: CodeText, shape: Shape, kind: str) -> bool:
 
 
 def _leads_verb(text: CodeText, shape: Shape) -> bool:
-    """Tell whether a verb stands right behind, as in Japanese, Hindi or Turkish."""
+    """Return whether a verb follows directly, as in Japanese, Hindi or Turkish."""
     verb = text.first_after("verb", shape.end)
     if verb is None or verb.start - shape.end > _VERB_REACH:
         return False
@@ -196,7 +196,7 @@ def _leads_verb(text: CodeText, shape: Shape) -> bool:
 
 
 def _is_linked(text: CodeText, shape: Shape) -> bool:
-    """``the code for login 123456``: a preposition and a word or two between."""
+    """Match ``the code for login 123456``, with a preposition and a word or two between."""
     word = text.last_before("code", shape.start)
     if word is None or shape.start - word.end > _LINK_REACH:
         return False
@@ -206,7 +206,7 @@ def _is_linked(text: CodeText, shape: Shape) -> bool:
 
 
 def judge_letters(value: str, *, is_alone: bool, is_explicit: bool) -> Iterator[str]:
-    """Tell a code of letters alone from a word in capitals: it has pairs that no word has."""
+    """Yield evidence whether letters are a code or a word in capitals, by their letter pairs."""
     if value.lower() in _capitals():
         yield "known word"
     elif spells_no_word(value):
@@ -219,14 +219,14 @@ def judge_letters(value: str, *, is_alone: bool, is_explicit: bool) -> Iterator[
 
 @cache
 def _capitals() -> frozenset[str]:
-    """Return words that mails write in capitals, and words that occur beside codes."""
+    """Return words that mails write in capitals and words that occur near codes."""
     words = frozenset(load_table("code_words.toml")["capitals"]["words"])
     kinds = ("purpose", "verb", "use", "label", "thing", "promotion", "footer", "code", "your")
     return words.union(*map(words_of, kinds))
 
 
 def spells_no_word(value: str) -> bool:
-    """Tell whether letters are hardly a word: too few vowels, or two that words don't join."""
+    """Return whether letters are unlikely to be a word, by vowels and by letter pairs."""
     letters = value.replace("-", "")
     if len(letters) > _LETTERS_PER_VOWEL * sum(letter in "AEIOUY" for letter in letters):
         return True
@@ -238,9 +238,9 @@ def spells_no_word(value: str) -> bool:
     )
 
 
-_LABEL_REACH = 30  # "order number is 123456": a label stands right before its number
+_LABEL_REACH = 30  # "order number is 123456": a label is directly before its number
 _LABEL_AFTER = 25  # "123456 is your order number"
-_AROUND = 24  # characters in which signs, masks and neighbours of a number are looked for
+_AROUND = 24  # characters in which signs, masks and neighbours of a number are searched
 _LINE_REACH = 120
 _PROMOTION_REACH = 60
 _ELSEWHERE_REACH = 150  # lines of a meeting invitation or a payment slip
@@ -273,10 +273,10 @@ _NAMED_AFTER = re.compile(r"\s*(?:is|ist|est|es|e|jest|ar)\b")
 
 
 def find_objections(text: CodeText, shape: Shape, evidence: Set[str]) -> Iterator[str]:
-    """Name what speaks against a code in its surroundings.
+    """Yield the evidence against a code in its surroundings.
 
-    Looks that a code may share (a year, a postcode, a place in the fine
-    print) count only where nothing of the ``evidence`` says that it is one.
+    Some properties are common to codes and other numbers, such as a year, a postcode or a place in
+    the fine print. They count only if no ``evidence`` says that it is a code.
     """
     is_explicit = "explicit" in evidence
     before = text.plain[max(0, shape.start - _AROUND) : shape.start]
@@ -332,7 +332,7 @@ def _objections_of_neighbourhood(
         word = text.first_after("footer", start)
         if word is not None and word.end <= end:
             yield "footer"
-    coupon = _COUPON.fullmatch(shape.value)  # SAVE20: a word and how much it saves
+    coupon = _COUPON.fullmatch(shape.value)  # SAVE20: a word and the discount
     if text.is_in_sentence(
         "promotion", shape.start, shape.end, _PROMOTION_REACH
     ) or _is_beside_percentage(text, shape):
@@ -348,7 +348,7 @@ def _objections_of_neighbourhood(
 
 
 def _is_beside_percentage(text: CodeText, shape: Shape) -> bool:
-    """``-30 % with NOEL30``: a word of a shop, not a number."""
+    """Match ``-30 % with NOEL30``: the code of a shop, which is not a number."""
     if shape.value.isdigit():
         return False
     around = text.plain[max(0, shape.start - _PROMOTION_REACH) : shape.end + _PROMOTION_REACH]
@@ -363,12 +363,12 @@ def _touches(text: CodeText, shape: Shape, kind_before: str, kind_after: str) ->
     if after is None or text.plain[after.end : after.end + 1].isdigit():
         return False
     gap = text.plain[shape.end : after.start]
-    # The counted thing may stand on the next line; in CJK text that is a new sentence.
+    # The counted thing may be on the next line; in CJK text that is a new sentence.
     return gap in _NEXT_TO or (gap == "\n" and text.plain[after.start] < "\u2e80")
 
 
 def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
-    """``order 123456``, ``card 1234``, ``your member number is 123456``."""
+    """Match ``order 123456``, ``card 1234`` and ``your member number is 123456``."""
     code = text.last_before("code", shape.start)
     code_end = code.end if code is not None else -_REACH_BEFORE
     for kind in ("label", "thing"):
@@ -378,7 +378,7 @@ def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
         if _is_sender(text, label, shape) and _is_named_after(text, shape):
             continue
         gap = text.plain[label.end : shape.start]
-        # Behind the word "code" in the same sentence it is the code's own:
+        # After the word "code" in the same sentence, a label belongs to the code:
         # "use this code to confirm your order: 123456".
         is_apart = label.start - code_end > _REACH_BEFORE or _NEW_SENTENCE.search(
             text.plain, code_end, label.start
@@ -396,13 +396,13 @@ def _is_other_code(text: CodeText, shape: Shape) -> bool:
     if word is None:
         return False
     verb = text.last_before("verb", word.start)
-    # "enter the code below": the word is the code to type.
+    # "enter the code below": the word means the code to type.
     is_asked_for = verb is not None and not text.plain[verb.end : word.start].strip()
     return not is_asked_for and has_unknown_behind(text.plain, text.folded, word, shape.start)
 
 
 def _is_labelled_after(text: CodeText, shape: Shape) -> bool:
-    """``123456 is your order number``."""
+    """Match ``123456 is your order number``."""
     owner = text.first_after("owner", shape.end)
     if owner is not None and text.plain[shape.end : owner.start] in ("", " "):
         return True
@@ -416,12 +416,12 @@ def _is_labelled_after(text: CodeText, shape: Shape) -> bool:
         return True
     if SENTENCE_END.search(text.plain, label.end, code.start):
         return True
-    # Between "is" and the code a name may stand: "is your Orderly code", no "order code".
+    # A name may be between "is" and the code: "is your Orderly code" is not an "order code".
     return code.start > label.start and not text.plain[label.start].isupper()
 
 
 def _is_sender(text: CodeText, label: Occurrence, shape: Shape) -> bool:
-    """Tell whether a word is the name before a sentence: "Ticketmaster: 123456 is your code"."""
+    """Return whether a word is the name before a sentence: "Ticketmaster: 123456 is your code"."""
     return (
         not text.plain[max(0, label.start - 1) : label.start].strip("[\n")
         and text.plain[label.start].isupper()

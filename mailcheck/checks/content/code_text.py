@@ -1,9 +1,9 @@
-"""A text prepared for the search for codes: its words by kind, and the forms of codes in it.
+"""Text prepared for the search for codes: its words by kind, and the tokens that look like codes.
 
-Other kinds of codes ("date code 2604418", "code agence : 20418") are too many to
-list. So one more word makes a code another kind, unless it is known to leave a
-one-time code what it is (``[compounds]`` of ``code_words.toml``), or the sentence
-says whose code it is: "your acme code" is named after the sender.
+There are too many other kinds of codes ("date code 2604418", "code agence : 20418") to list them.
+An extra word therefore makes a code another kind of code. There are two exceptions: words that are
+known to belong to one-time codes (``[compounds]`` of ``code_words.toml``), and sentences that name
+the owner of the code, as in "your acme code" after the sender.
 """
 
 import re
@@ -37,7 +37,7 @@ def load_formats() -> dict[str, Any]:
 
 
 def classify(token: str) -> tuple[str, str] | None:
-    """Name the format of a token and the code one would type, or nothing when it is no code's."""
+    """Return the format of a token and the code to type, or `None` if it is not a code."""
     if not token.isascii():
         return None
     groups = token.split("-")
@@ -64,7 +64,7 @@ def classify(token: str) -> tuple[str, str] | None:
 
 
 def classify_digit_groups(groups: list[str], table: str) -> tuple[str, str] | None:
-    """Name the format of digits in groups; ``table`` says how they are set apart."""
+    """Return the format of groups of digits; ``table`` names the table of their separator."""
     lengths = [len(group) for group in groups]
     kind = "groups" if lengths in load_formats()[table] else "long groups"
     if kind == "long groups" and lengths not in load_formats()["long_groups"]:
@@ -73,17 +73,18 @@ def classify_digit_groups(groups: list[str], table: str) -> tuple[str, str] | No
 
 
 FEWEST_LETTERS = 4
-"""Letters of a code without digits; so few must spell no word, on a line below the label."""
+"""Number of letters of the shortest code without digits. It must not spell a word, and must be on a
+line below its label."""
 
 
 _IS_MASKED = re.compile(r"[Xx]{2,}[0-9]{2,6}|[0-9]{1,6}[Xx]{3,}[0-9]{0,6}")
-"""``XX4829``: the end of a number whose beginning is not shown."""
+"""``XX4829``: a masked number."""
 
 _SHORT = range(4, 6)
-"""Lengths of codes of mixed case that only a mail that calls them codes makes them."""
+"""Lengths of codes of mixed case that count only if the mail calls them codes."""
 
 _IS_COUNTED = re.compile(r"[0-9]+[A-Za-z]+|[A-Z]?[a-z]+[0-9]{1,2}")
-"""``5GHz``, ``Step4``: a number with its unit, or a word with its number."""
+"""``5GHz``, ``Step4``: a number with a unit, or a word with a number."""
 
 
 def _classify_prefixed(groups: list[str]) -> tuple[str, str] | None:
@@ -102,7 +103,7 @@ def _classify_prefixed(groups: list[str]) -> tuple[str, str] | None:
 
 
 _PREFIXES = frozenset((("G", 6),))
-"""Single letters before digits that only say who sent the code, with the number of the digits."""
+"""Single letters before digits that only name the sender, with the number of digits."""
 
 
 def _classify_letter_groups(groups: list[str], token: str) -> tuple[str, str] | None:
@@ -117,12 +118,12 @@ def _classify_letter_groups(groups: list[str], token: str) -> tuple[str, str] | 
     return ("mixed", token) if has_digit else None
 
 
-# A word with any letter of an alphabet is one token, so that no piece of it is a code.
+# A word with any alphabet's letters is one token, so that no part of it is a code.
 _WORD = r"[0-9A-Za-z\u00c0-\u024f\u0370-\u052f]++"
-# A word that follows digits after a lost line break is not part of them: "268423If you".
+# After a lost line break, a word can follow digits without being part of them: "268423If you".
 _TOKEN = re.compile(rf"[0-9]{{4,8}}+(?=[A-Z][a-z]{{1,12}}+[ ,.!])|{_WORD}(?:-{_WORD})*+")
-# URLs, domains with a path, and mail addresses: the numbers in them are theirs.
-# Repetitions without a delimiter are bounded, so each start costs a constant.
+# URLs, domains with a path, and mail addresses, whose numbers are not codes. Repetitions without
+# a delimiter are bounded, so that each start costs constant time.
 _ADDRESSES = re.compile(
     r"(?:https?://|www\.)[!-~]++|[A-Za-z0-9-]{1,63}+\.[A-Za-z]{2,12}+/[!-~]*+|[\w.+=-]{0,64}@[\w.-]++",
     re.IGNORECASE | re.ASCII,
@@ -132,7 +133,7 @@ MASK = "\ufffc"
 
 
 class Shape(Struct, frozen=True):
-    """A piece of text that has the form of a code; ``value`` is what one would type."""
+    """A piece of text with the format of a code; ``value`` is the code as it is typed."""
 
     kind: str
     value: str
@@ -141,7 +142,7 @@ class Shape(Struct, frozen=True):
 
     @property
     def is_of_rare_length(self) -> bool:
-        """Tell whether a code of this format and length is called a code where it stands."""
+        """Whether a code of this format and length counts only if the text calls it a code."""
         shortest: int = load_formats()["upper"][0]
         if self.kind == "upper":
             return len(self.value) == shortest
@@ -149,12 +150,12 @@ class Shape(Struct, frozen=True):
 
 
 def mask_addresses(text: str) -> str:
-    """Blank out URLs and mail addresses; every other character keeps its place."""
+    """Mask URLs and mail addresses; every other character keeps its position."""
     return _ADDRESSES.sub(lambda match: MASK * len(match.group()), text)
 
 
 def find_domain_bound(text: str) -> Shape | None:
-    """Find the code of a last line ``@host #code`` (WICG SMS one-time codes, section 3)."""
+    """Find the code in a last line ``@host #code`` (WICG SMS one-time codes, section 3)."""
     stripped = text.rstrip()
     start = stripped.rfind("\n") + 1
     match = _DOMAIN_BOUND.fullmatch(stripped, start)
@@ -162,7 +163,7 @@ def find_domain_bound(text: str) -> Shape | None:
 
 
 def find_shapes(masked: str) -> Iterator[Shape]:
-    """Yield everything that has the form of a code, by position."""
+    """Yield all tokens with the format of a code, by position."""
     tokens = list(_TOKEN.finditer(masked))
     index = 0
     while index < len(tokens):
@@ -180,9 +181,10 @@ def find_shapes(masked: str) -> Iterator[Shape]:
 
 
 def _read_spread(text: str, tokens: list[re.Match[str]], index: int) -> tuple[int, Shape | None]:
-    """Read single characters set apart, as in one table cell each.
+    """Read single characters with gaps between them, for example one per table cell.
 
-    Gives how many tokens they are: 0 where these are none, no shape where they are too many.
+    Return the number of tokens and the shape. The number is 0 if there are no such characters,
+    and the shape is `None` if there are too many.
     """
     end, gap = index, ""
     while end < len(tokens) and _is_single(tokens[end].group()):
@@ -204,7 +206,7 @@ def _is_single(token: str) -> bool:
 
 
 def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple[int, list[Shape]]:
-    """Read numbers that follow each other with one blank between: a grouped code, or several."""
+    """Read numbers separated by single blanks: one code in groups, or several numbers."""
     end = index + 1
     gap = text[tokens[index].end() : tokens[index].end() + 1]
     if tokens[index].group().isdecimal() and gap in _GAPS_OF_GROUPS:
@@ -221,7 +223,7 @@ def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple
     grouped = classify_digit_groups([token.group() for token in run], "spaced_groups")
     if grouped is not None:
         return len(run), [Shape(*grouped, run[0].start(), run[-1].end())]
-    # Numbers that are no group count each by itself; in a row they are rather one long number.
+    # Numbers that form no group count individually; in a row they are part of one long number.
     kind = "long" if sum(len(token.group()) for token in run) > _LONGEST_NUMBER else "row"
     return len(run), [
         Shape(kind if gap == " " else found[0], found[1], token.start(), token.end())
@@ -231,10 +233,10 @@ def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple
 
 
 _GAPS_OF_GROUPS = (" ", "\t")
-_LONGEST_NUMBER = 8  # digits; numbers in a row that are longer are a phone number or a card
+_LONGEST_NUMBER = 8  # digits; longer numbers in a row are a phone number or a card number
 
 
-# A full stop after one or two letters belongs to an abbreviation ("no. 4", "z dn. 3").
+# A full stop after one or two letters marks an abbreviation ("no. 4", "z dn. 3").
 SENTENCE_END = re.compile(
     r"(?<!\b[^\W\d_])(?<!\b[^\W\d_]{2})(?<!\bdvs)[.!?](?:\s|\Z)|[。！？।۔؟።։]"
 )
@@ -256,7 +258,7 @@ def _table() -> Mapping[str, Mapping[str, Sequence[str]]]:
 
 @cache
 def words_of(kind: str) -> frozenset[str]:
-    """List the folded words of a kind in all languages."""
+    """Return the folded words of a kind in all languages."""
     return frozenset(
         fold(make_plain(word)) for words in _table().values() for word in words.get(kind, ())
     )
@@ -271,7 +273,7 @@ _LONGEST_CONNECTOR = 4  # words: "kodea: zure kodea da"
 
 
 def ends_with_connector(gap: str) -> str | None:
-    """Tell what leads from a word for the code to the number behind a folded gap: "is", ":"."""
+    """Return how a gap leads from a word for a code to a number: a "word", a "sign" or `None`."""
     bare = gap.rstrip(_LOOSE)
     words = bare[-_REACH:].split()[-_LONGEST_CONNECTOR:]
     known = words_of("is")
@@ -283,7 +285,7 @@ def ends_with_connector(gap: str) -> str | None:
 
 
 def begins_with_connector(gap: str) -> bool:
-    """Tell whether a folded gap behind a number leads to a word for the code: "is", "as"."""
+    """Return whether a folded gap leads from a number to a word for a code: "is", "as"."""
     if gap.startswith((" - ", "- ")):
         return True
     kinds = ("your",) if gap[:1] in _COMMAS else ("as", "your")
@@ -297,7 +299,7 @@ def begins_with_connector(gap: str) -> bool:
 
 
 def says_whose(folded: str, position: int) -> bool:
-    """Tell whether the words before a position say whose code it is: "your acme ...code"."""
+    """Return whether the words before a position name the owner: "your acme ...code"."""
     before = folded[max(0, position - _REACH) : position].rstrip(".")
     ends = [match.end() for match in SENTENCE_END.finditer(before)]
     words = _WORDS.findall(before[ends[-1] if ends else 0 :])
@@ -306,12 +308,12 @@ def says_whose(folded: str, position: int) -> bool:
 
 @cache
 def known_words(place: str) -> frozenset[str]:
-    """List the words that may stand ``before`` or ``behind`` the word "code"."""
+    """Return the words that may be ``before`` or ``behind`` the word "code"."""
     return frozenset(map(fold, load_table("code_words.toml")["compounds"][place]))
 
 
 def skip_word(gap: str, folded: str, word: Occurrence) -> int:
-    """Say where a gap behind the word "code" goes on after an adjective of it, or a name."""
+    """Return where a gap after the word "code" continues after an adjective or a name."""
     match = WORD_BEHIND.match(gap)
     if match is None:
         return 0
@@ -331,20 +333,20 @@ _HEADS = frozenset((
 
 
 def is_compound(plain: str, folded: str, word: Occurrence, *, is_of_codes: bool) -> bool:
-    """Tell whether an unknown word before "code" makes it another kind of code.
+    """Return whether an unknown word before "code" makes it another kind of code.
 
-    A word with a capital is a name ("your Example code") and leaves it what it is,
-    and so does any where the mail speaks of one-time codes besides.
+    A word with a capital letter is a name ("your Example code") and does not. No word does if the
+    mail also warns about sharing one-time codes.
     """
     head = folded[word.start : word.end]
     if head not in _PLAIN_CODE:
-        # No particle makes one word with a CJK word behind it.
+        # A particle does not form a compound with the CJK word after it.
         before = plain[word.start - 1 : word.start]
         is_letter = before >= "\u2e80" and before.isalpha()
         is_particle = "\u3040" <= before <= "\u309f" or before in "的此该該为為是本"
         return head in _PLAIN_CODE_CJK and is_letter and not is_particle
     if plain[word.start].isupper() and not plain[word.start + 1].isupper():
-        return False  # German: what belongs to a noun is one word with it
+        return False  # German writes compound nouns as one word
     match = WORD_BEFORE.search(plain[max(0, word.start - _REACH) : word.start])
     if match is None or is_of_codes or not _is_unknown(match[1], "before"):
         return False
@@ -352,7 +354,7 @@ def is_compound(plain: str, folded: str, word: Occurrence, *, is_of_codes: bool)
 
 
 def has_unknown_behind(plain: str, folded: str, word: Occurrence, number: int) -> bool:
-    """Tell whether just an unknown word lies between "code" and the number at an offset."""
+    """Return whether only an unknown word is between "code" and the number at an offset."""
     if number - word.end > _REACH or folded[word.start : word.end] not in _HEADS:
         return False
     match = WORD_BEHIND.match(plain, word.end, number)
@@ -374,7 +376,10 @@ def _phrases() -> PhraseTable:
 
 
 class CodeText(Struct, frozen=True):
-    """``plain`` and ``folded`` have the same positions; ``words`` are sorted, by kind."""
+    """A prepared text; ``plain`` and ``folded`` have the same positions.
+
+    ``words`` has the sorted words of each kind.
+    """
 
     plain: str
     folded: str
@@ -382,19 +387,19 @@ class CodeText(Struct, frozen=True):
     words: dict[str, list[Occurrence]]
 
     def last_before(self, kind: str, position: int) -> Occurrence | None:
-        """Find the last word of a kind that ends at or before a position."""
+        """Return the last word of a kind that ends at or before a position."""
         found = self.words.get(kind, [])
         index = bisect_right(found, position, key=lambda word: word.end) - 1
         return found[index] if index >= 0 else None
 
     def first_after(self, kind: str, position: int) -> Occurrence | None:
-        """Find the first word of a kind that starts at or after a position."""
+        """Return the first word of a kind that starts at or after a position."""
         found = self.words.get(kind, [])
         index = bisect_left(found, position, key=lambda word: word.start)
         return found[index] if index < len(found) else None
 
     def is_near(self, kind: str, start: int, end: int, before: int, after: int) -> bool:
-        """Tell whether a word of a kind stands within so many characters of a range."""
+        """Return whether a word of a kind is within a number of characters around a range."""
         previous = self.last_before(kind, start)
         if previous is not None and start - previous.end <= before:
             return True
@@ -402,7 +407,7 @@ class CodeText(Struct, frozen=True):
         return following is not None and following.start - end <= after
 
     def is_in_sentence(self, kind: str, start: int, end: int, reach: int) -> bool:
-        """Return whether a word of a kind is in the sentence of a range, near enough."""
+        """Return whether a word of a kind is in the sentence of a range and near enough."""
         before, after = self.last_before(kind, start), self.first_after(kind, end)
         gaps = [(before.end, start)] if before else []
         gaps += [(end, after.start)] if after else []
@@ -413,7 +418,7 @@ class CodeText(Struct, frozen=True):
 
     @property
     def is_of_known_language(self) -> bool:
-        """Tell whether the text has words of a language whose words for codes are known."""
+        """Whether the text is in a language whose words for codes are known."""
         has_phrases = any(self.words.get(kind) for kind in _TELLING)
         return has_phrases or not words_of("common").isdisjoint(_WORDS.findall(self.folded))
 
@@ -427,7 +432,7 @@ def prepare_text(text: str) -> CodeText:
 
 
 def prepare_page(page: VisibleText) -> CodeText:
-    """Prepare the visible text of a page, with what stands out in it."""
+    """Prepare the visible text of a page, with its prominent ranges."""
     text = page.text[:MAX_CODE_TEXT]
     moved = _move_offsets(text, {offset for pair in page.prominent for offset in pair})
     prominent = ((moved[start], moved[end]) for start, end in page.prominent if end <= len(text))
@@ -438,7 +443,7 @@ def _prepare(plain: str, prominent: tuple[tuple[int, int], ...]) -> CodeText:
     folded = fold(plain)
     words: dict[str, list[Occurrence]] = {}
     found = find_phrases(folded, _phrases())
-    # Who may see a code is said of one-time codes only, whatever they are called after.
+    # A warning about sharing appears only with one-time codes, whatever the code is called.
     is_of_codes = any(occurrence.kind == "caution" for occurrence in found)
     for occurrence in found:
         kind = occurrence.kind
@@ -459,14 +464,14 @@ _LABELS = frozenset(("label", "thing"))
 def _is_labels_code(
     plain: str, folded: str, word: Occurrence, labels: Sequence[Occurrence] | None
 ) -> bool:
-    """Tell whether "code" belongs to the label before it: "employee code"."""
+    """Return whether "code" belongs to the label before it, as in "employee code"."""
     if not labels or folded[word.start : word.end] not in _PLAIN_CODE:
         return False
     return plain[labels[-1].end : word.start] == " " and not says_whose(folded, labels[-1].start)
 
 
 def _is_part_of_name(plain: str, word: Occurrence) -> bool:
-    """Tell whether a word belongs to a sender's name: "Booking.com", "T-Mobile"."""
+    """Return whether a word is part of the name of a sender: "Booking.com", "T-Mobile"."""
     behind = plain[word.end : word.end + 2]
     before = plain[max(0, word.start - 2) : word.start]
     return (behind[:1] == "." and behind[1:].islower()) or (
@@ -475,7 +480,7 @@ def _is_part_of_name(plain: str, word: Occurrence) -> bool:
 
 
 def _move_offsets(text: str, offsets: Iterable[int]) -> dict[int, int]:
-    """Say where each offset lies after `make_plain`, which drops invisible characters."""
+    """Map each offset to its offset after `make_plain`, which drops invisible characters."""
     moved: dict[int, int] = {}
     previous = position = 0
     for offset in sorted(offsets):

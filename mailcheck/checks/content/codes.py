@@ -1,10 +1,9 @@
-"""One-time codes of a mail: every number that might be one, scored with its reasons.
+"""One-time codes of a mail: every possible number with a score and its reasons.
 
-A code is returned as a person types it: groups of digits without their
-separator (``123 456`` and ``123-456`` are ``123456``), groups of letters and
-digits with it (``ABCD-1234``), and without a prefix that only says who sent it
-(``G-123456`` is ``123456``: the form shows "G-" before the field). Leading
-zeros stay, codes are strings.
+A code is returned as a person types it. Groups of digits lose their separator (``123 456`` and
+``123-456`` become ``123456``), groups of letters and digits keep it (``ABCD-1234``). A prefix that
+only names the sender is dropped: ``G-123456`` becomes ``123456``, since the form shows "G-" before
+the field. Codes are strings, so leading zeros stay.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,23 +33,23 @@ from mailcheck.checks.content.limits import (
 from mailcheck.checks.content.visible_text import VisibleText
 from mailcheck.core.content import Candidate, CandidateKind
 
-ACCEPTED_FROM = 4  # nearness to a keyword alone is not enough, being called a code is
+ACCEPTED_FROM = 4  # being called a code is enough, being near a keyword is not
 
 POINTS = {
     "domain-bound": (10, "is bound to a domain on the last line"),
     "explicit": (5, "is called a code"),
-    "asked": (4, "is asked for, to sign in or to verify"),
+    "asked": (4, "is to be typed to sign in or to verify"),
     "linked": (2, "follows a word for a code or a request to type it"),
-    "leads": (2, "opens a sentence that goes on with a word for a code"),
+    "leads": (2, "begins a sentence that continues with a word for a code"),
     "heading": (3, "is in a column of codes"),
-    "alone": (3, "stands alone on its line"),
+    "alone": (3, "is alone on its line"),
     "prominent": (2, "stands out in large or bold letters"),
-    "spread": (2, "has each character set apart"),
+    "spread": (2, "has gaps between its characters"),
     "groups": (1, "is written in groups"),
     "keyword": (2, "is near a word for a code"),
     "purpose": (1, "is near a word for signing in or verifying"),
-    "subject code": (1, "the subject speaks of a code"),
-    "subject purpose": (1, "the subject speaks of signing in or verifying"),
+    "subject code": (1, "the subject has a word for a code"),
+    "subject purpose": (1, "the subject has a word for signing in or verifying"),
     "inline": (-1, "is a number in a sentence"),
     "length six": (1, "has the usual length"),
     "long": (-12, "is part of a longer number, name or address"),
@@ -59,31 +58,31 @@ POINTS = {
     "date": (-6, "is part of a date"),
     "label": (-10, "is labelled as something else"),
     "other code": (-8, "is called another kind of code"),
-    "random": (2, "its letters spell no word"),
+    "random": (2, "has letters that spell no word"),
     "numbered": (-3, "has a number sign"),
     "called else": (-5, "is called something else in another place"),
     "color": (-12, "is a colour"),
     "counting": (-5, "counts up or down"),
     "postcode": (-5, "looks like a postcode"),
-    "promotion": (-9, "stands beside a discount"),
-    "coupon": (-5, "looks like a shop's, and nothing speaks of signing in or verifying"),
+    "promotion": (-9, "is near a discount"),
+    "coupon": (-5, "looks like a coupon, without a word for signing in or verifying"),
     "elsewhere": (-9, "belongs to a meeting or a payment"),
     "footer": (-5, "is in an address or fine print"),
-    "row": (-3, "stands in a row of numbers"),
+    "row": (-3, "is in a row of numbers"),
     "upper": (-1, "has letters"),
     "letters": (-4, "has no digit"),
-    "unexplained": (-1, "nothing speaks of a code, only of signing in or verifying"),
-    "letters unexplained": (-2, "has letters, and nothing speaks of a code"),
+    "unexplained": (-1, "has no word for a code near it, only for signing in or verifying"),
+    "letters unexplained": (-2, "has letters, but no word for a code near it"),
     "inline letters": (-9, "is a word of its sentence"),
     "known word": (-9, "is a word that mails write in capitals"),
-    "outdone": (-9, "has no digit, and another code of the mail has"),
+    "outdone": (-9, "has no digit, but another code of the mail has one"),
     "long groups": (-3, "is long for a code"),
     "rare length": (-9, "has a length that codes rarely have"),
     "mixed": (-2, "has lower case letters"),
-    "subject promotion": (-9, "the subject speaks of a discount"),
-    "subject label": (-3, "the subject speaks of another number"),
-    "no keyword": (-4, "nothing in the mail speaks of a code"),
-    "sole": (6, "is the only number set apart, in a short mail without words that we know"),
+    "subject promotion": (-9, "the subject has a word for a discount"),
+    "subject label": (-3, "the subject has a word for another number"),
+    "no keyword": (-4, "has no word for a code near it or in the subject"),
+    "sole": (6, "is the only separate number in a short mail without known words"),
 }
 
 
@@ -108,10 +107,10 @@ class _Judged(Struct, frozen=True):
 
 
 def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
-    """Judge every number of subject, text and visible HTML; best first, then in order.
+    """Score every number of subject, text and visible HTML; best first, then in order.
 
-    Each text counts up to 64 KiB. A value that occurs several times has the
-    score of its best place.
+    The first 64 KiB of each text are read. A value that occurs several times has the score of its
+    best place.
     """
     texts = (prepare_text(subject), prepare_text(text), prepare_page(page))
     kinds = ("promotion", "code", "purpose", "label")
@@ -142,10 +141,10 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
 
 
 def _find_sole(texts: Sequence[CodeText], candidates: Sequence[_Judged]) -> _Judged | None:
-    """Find the one number that is set apart in a short mail that says nothing we understand.
+    """Return the only separate number of a short mail without known words, or `None`.
 
-    Where we know the language, silence about codes tells something: there it must be
-    drawn large as well and have the usual length.
+    If the language is known, missing words for codes count against it. Then the number must also
+    be prominent and have the usual length.
     """
     if any(len(text.plain) > _SHORT_MAIL or text.words.get("code") for text in texts):
         return None
@@ -162,7 +161,7 @@ def _find_sole(texts: Sequence[CodeText], candidates: Sequence[_Judged]) -> _Jud
 
 
 def _merge(one: _Judged, other: _Judged) -> _Judged:
-    """Keep the better place of a value; what another place calls it counts against it once."""
+    """Keep the better place of a value; another name in the other place counts against it once."""
     better, worse = (one, other) if one.score >= other.score else (other, one)
     is_called_else = _CALLED_ELSE & {*worse.findings} and not _CALLED_ELSE & {*better.findings}
     return _score(better.value, [*better.findings, "called else"]) if is_called_else else better
@@ -178,8 +177,8 @@ def _judge_text(text: CodeText, hints: tuple[str, ...]) -> Iterator[_Judged]:
 
 def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
     findings = list(find_evidence(text, shape))
-    # A number in the middle of a sentence that happens to be near a keyword
-    # gains nothing from the subject: it takes something that sets it apart.
+    # A number in a sentence that is only near a keyword gains nothing from the subject: it
+    # must be separate in some way.
     if "keyword" in findings and not _SETS_APART & {*findings}:
         hints = tuple(hint for hint in hints if POINTS[hint][0] < 0)
     findings += hints

@@ -1,4 +1,4 @@
-"""Bytes to text: line ends, transfer encodings, charsets and encoded words (RFC 2047)."""
+"""Decoding of bytes to text: line ends, transfer encodings, charsets, encoded words (RFC 2047)."""
 
 import binascii
 import re
@@ -20,7 +20,7 @@ _CONTROLS = dict.fromkeys((*range(0x20), 0x7F), " ") | {0: "\ufffd"}
 
 
 def end_lines(text: bytes) -> bytes:
-    """Give all lines their CRLF, those that end in LF alone; what has it is not copied."""
+    """End all lines with CRLF instead of LF; return the same object if nothing changes."""
     if text.count(b"\n") == text.count(b"\r\n"):
         return text
     return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
@@ -36,12 +36,12 @@ def is_utf_8(data: bytes) -> bool:
 
 
 def decode_text(data: bytes, label: str, declared: str = "") -> tuple[str, str | None]:
-    """Decode bytes that are said to be in a charset.
+    """Decode bytes with a charset label.
 
-    Return the text and a sentence about what was wrong, or `None`. UTF-8 wins over a missing,
-    unknown or ASCII label if the bytes are valid UTF-8; then ``declared`` counts, the label of
-    the same text in another place. A byte order mark and the escape sequences of ISO-2022-JP
-    win over every label.
+    Return the text and a sentence about an error, or `None`. UTF-8 takes precedence over a
+    missing, unknown or ASCII label if the bytes are valid UTF-8. Otherwise ``declared`` counts,
+    which is the label of the same text in another place. A byte order mark and the escape
+    sequences of ISO-2022-JP take precedence over every label.
     """
     codec = find_codec(label) if label else None
     problem = f"charset {label[:MAX_LABEL]!r} is unknown" if label and codec is None else None
@@ -61,7 +61,7 @@ def decode_text(data: bytes, label: str, declared: str = "") -> tuple[str, str |
 _UNEXPLAINED = "text has bytes over 127 without a charset that explains them"
 
 _OTHERS = {
-    # Charsets that programs mistake for each other, tried where a text is not valid.
+    # Charsets that programs confuse, tried if a text is not valid.
     ISO_2022: ("utf-8", "cp932", "euc_jp"),
     "cp932": ("utf-8", "euc_jp"),
     "euc_jp": ("utf-8", "cp932"),
@@ -86,11 +86,11 @@ def _decode_known(
 
 
 _MIN_ASCII = 8
-"""Octets of ASCII that no text in UTF-16 has by chance."""
+"""Minimum number of ASCII octets that do not occur in UTF-16 by chance."""
 
 
 def _see_through(data: bytes, codec: str) -> str:
-    """Return the codec of a text with a UTF-16 label, which is often wrong."""
+    """Return the real codec of a text with a UTF-16 label, which is often wrong."""
     if not codec.startswith("utf-16"):
         return codec
     if len(data) >= _MIN_ASCII and data.isascii() and b"\0" not in data:
@@ -99,7 +99,7 @@ def _see_through(data: bytes, codec: str) -> str:
     return "utf-16-be" if is_big else codec
 
 
-# RFC 2047 2, with octets over 127 in the text: each class excludes what follows it.
+# RFC 2047 2, with octets over 127 in the text. Each class excludes the delimiter after it.
 _RAW_WORD = re.compile(rb"=\?([!->@-~]{1,64})\?([qQ])\?([^?]*[\x80-\xff][^?]*)\?=")
 _RAW_OCTET = re.compile(rb"[\x80-\xff]")
 
@@ -129,14 +129,14 @@ def _encode_octets(word: re.Match[bytes]) -> bytes:
 
 
 def flatten_controls(text: str) -> str:
-    """Make control characters spaces, for what has to stay on one line."""
+    """Replace control characters with spaces, for text that must stay on one line."""
     return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 def _clean(text: str) -> str:
-    """Replace what no store or JSON can hold: NUL and lone surrogates (UTF-7 makes them).
+    """Replace characters that stores and JSON cannot hold: NUL and lone surrogates (from UTF-7).
 
-    A byte order mark is not text and is left out.
+    A byte order mark is removed.
     """
     text = text.removeprefix("\ufeff").replace("\0", "\ufffd")
     try:
@@ -152,13 +152,13 @@ _NOT_BASE64 = bytes(octet for octet in range(256) if octet not in _ALPHABET)
 _PUNCTUATION = re.compile(r"[^a-z0-9]+")
 
 Decoded = tuple[bytes, str | None]
-"""Decoded bytes, and a sentence about what was wrong, or `None`."""
+"""Decoded bytes, and a sentence about an error, or `None`."""
 
 
 def decode_transfer(data: bytes, encoding: str) -> Decoded:
-    """Decode a body; the encoding's name is in lower case.
+    """Decode a body; the name of the encoding is in lower case.
 
-    An unknown encoding leaves the bytes as they are (RFC 2045 6.4).
+    Bytes in an unknown encoding stay unchanged (RFC 2045 6.4).
     """
     decoder = _DECODERS.get(_PUNCTUATION.sub("", encoding))
     if decoder is None:
@@ -177,27 +177,27 @@ _PADDING = (b" \r\n", b"\t\r\n")
 
 
 def _decode_quoted_printable(data: bytes) -> Decoded:
-    """Decode, without the blanks that transport added to the ends of lines (RFC 2045 6.7)."""
+    """Decode without the blanks that transport adds to the ends of lines (RFC 2045 6.7)."""
     problem = None
     if any(blank in data for blank in _PADDING) or data.endswith((b" ", b"\t")):
         lines = data.split(b"\n")
         bare = [line.rstrip(b" \t\r") for line in lines]
         padded = (one for one, line in zip(bare, lines, strict=True) if line.rstrip(b"\r") != one)
         if any(line.endswith(b"=") for line in padded):
-            problem = "a quoted-printable body has blanks behind soft line breaks"
+            problem = "a quoted-printable body has blanks after soft line breaks"
         data = b"\r\n".join(bare)
     return binascii.a2b_qp(data), problem
 
 
-_PLAIN = "a body that is said to be base64 is plain text"
-_FOLLOWED = "a base64 body has text behind its end"
+_PLAIN = "a body with the encoding base64 is plain text"
+_FOLLOWED = "a base64 body has text after its end"
 _MAX_JUDGED = 2_048
 _FOOTER = re.compile(rb"[^A-Za-z0-9+/=_\s-]|[^\s=][ \t]++[^\s=]")
-"""What a line of text has and a line of base64 does not."""
+"""A mark that is in a line of text, but not in a line of base64."""
 
 
 def _decode_base64(data: bytes) -> Decoded:
-    """Decode piece by piece: encoders that are run twice leave padding in the middle."""
+    """Decode piece by piece, since encoders that run twice leave padding in the middle."""
     if _is_plain_text(data[:_MAX_JUDGED]):
         return data, _PLAIN
     end = data.find(b"=")
@@ -219,9 +219,9 @@ def _decode_base64(data: bytes) -> Decoded:
 
 
 def _is_plain_text(beginning: bytes) -> bool:
-    """Return whether a body with a base64 label is not encoded at all.
+    """Return whether a body with a base64 label is not encoded.
 
-    Base64 with other octets in it stays base64: footers of lists, signs of quotation, blanks.
+    Base64 with other octets in it stays base64: footers of lists, quotation marks, blanks.
     """
     lines = [line.strip() for line in beginning.split(b"\n") if line.strip()]
     if not lines or not lines[0].translate(None, _ALPHABET):
@@ -243,10 +243,10 @@ def _is_plain_text(beginning: bytes) -> bool:
 
 
 def _decode_uuencoded(data: bytes) -> Decoded:
-    """Decode the lines between ``begin`` and ``end``; all lines where these are missing.
+    """Decode the lines between ``begin`` and ``end``, or all lines without these.
 
-    Blanks at the end of a line may have been lost, so a line may hold more than it shows. The
-    whole never holds more than the encoded bytes.
+    Blanks at the end of a line may be lost, so a line may hold more than it shows. The result is
+    never larger than the encoded bytes.
     """
     decoded: list[bytes] = []
     problem = None
@@ -260,7 +260,7 @@ def _decode_uuencoded(data: bytes) -> Decoded:
         size = (line[0] - 32) & 63
         room -= size
         if room < 0:
-            problem = "a uuencoded body says that it is larger than it is"
+            problem = "a uuencoded body declares a larger size than it has"
             break
         digits = line[1 : 1 + (size + 2) // 3 * 4]
         try:
@@ -283,9 +283,9 @@ _DECODERS: Mapping[str, Callable[[bytes], Decoded]] = {
 }
 
 
-# The text may hold spaces and question marks, and white space of a fold may stand between the
-# parts: all that is wrong and common. No repetition gives a character back, so a search looks at
-# each character a bounded number of times.
+# The text may contain spaces and question marks, and there may be white space between the parts:
+# these are common mistakes. All quantifiers are possessive, so a search examines each character a
+# bounded number of times.
 _ENCODED_WORD = re.compile(
     r"=\?\s*+([^?\s]{0,64})\s*+\?\s*+([bBqQ])\s*+\?"
     r"([^?]*+(?:(?<!=)\?(?!\s?=)[^?]*+){0,8}+)\?\s?="
@@ -299,10 +299,10 @@ Word = tuple[str, str]
 
 
 def decode_words(text: str) -> str:
-    """Decode all encoded words of an unfolded field body; anything else stays as it is.
+    """Decode all encoded words of an unfolded field body; other text stays unchanged.
 
-    White space between two encoded words is dropped (RFC 2047 6.2), and neighbours of one
-    charset are joined before decoding, since senders split inside characters.
+    White space between two encoded words is dropped (RFC 2047 6.2). Adjacent words of one charset
+    are joined before decoding, since senders split inside characters.
     """
     if "=?" not in text:
         return flatten_controls(text)
@@ -326,7 +326,7 @@ def decode_words(text: str) -> str:
 
 
 def _decode_run(run: Sequence[Word], label: str) -> str:
-    """Decode neighbours of one charset: the first reading without a bad character counts."""
+    """Decode adjacent words of one charset; use the first reading without a bad character."""
     if len(run) == 1:
         return decode_text(_decode_word(*run[0]), label)[0]
     readings: list[str] = []
@@ -340,20 +340,20 @@ def _decode_run(run: Sequence[Word], label: str) -> str:
 
 
 def _is_cut(texts: Sequence[str]) -> bool:
-    """Return whether base64 was cut into words: only all of it has a whole number of quanta."""
+    """Return whether base64 was split into words: only the whole has complete quanta."""
     return sum(map(len, texts)) % 4 == 0
 
 
 def _decode_neighbours(
     run: Sequence[Word], is_cut: Callable[[Sequence[str]], bool]
 ) -> Iterator[bytes]:
-    """Decode words to octets; join words that were cut inside their encoding first."""
+    """Decode words to octets; first join words that were split inside their encoding."""
     for encoding, words in groupby(run, key=lambda word: word[0]):
         texts = [text for _, text in words]
         if encoding == "q":
             yield _decode_q("".join(texts))
             continue
-        groups: list[list[str]] = []  # cut behind words that end in padding: so may what was cut
+        groups: list[list[str]] = []  # split after padding, which may itself be in two words
         for text in texts:
             digits = "".join(text.split())
             if groups and (digits.strip("=") == "" or not groups[-1][-1].endswith("=")):
@@ -376,7 +376,7 @@ def _decode_q(text: str) -> bytes:
 
 
 def decode_base64(text: str) -> bytes:
-    """Decode base64 and ignore other characters in it; an incomplete end is cut off."""
+    """Decode base64, ignoring other characters; an incomplete end is dropped."""
     digits = _NOT_BASE64_TEXT.sub("", text.translate(_TEXT_TO_STANDARD))
     if len(digits) % 4 == 1:
         digits = digits[:-1]

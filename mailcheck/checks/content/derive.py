@@ -1,4 +1,4 @@
-"""From the bytes of a mail to everything that is shown of it."""
+"""Derivation of the displayed content from the bytes of a mail."""
 
 import re
 
@@ -40,21 +40,20 @@ LONE_LINE_FEEDS = (
 )
 
 _BLANKS = re.compile(r"[\s\u00ad\u034f\u200b-\u200d\u2060\ufeff]{2,}|\s")
-"""Also what newsletters fill the line of a list with, so that nothing else is shown in it."""
+"""White space, and invisible characters with which newsletters fill their preview."""
 
 _ADDRESSES = re.compile(r"(?: ?[<(\[]?https?://[^\s>)\]]+[>)\]]?)+")
-"""Of pages, with the brackets around them."""
+"""URLs with the brackets around them."""
 
 _LINES = re.compile(r"[-=_*#~.\u2013-\u2015\u2500-\u257f]{3,}")
-"""Drawn with characters."""
+"""Lines drawn with characters."""
 
 
 def derive_content(raw_message: bytes) -> MessageContent:
     """Derive header list, text, HTML, attachments, links and codes from a mail.
 
-    Any bytes are a mail: what is broken or exceeds a cap of ``limits.py`` is
-    left out or replaced, and named in ``problems``. Takes time and memory
-    linear in the size of the mail.
+    Any bytes are accepted. Content that is broken or exceeds a limit of ``limits.py`` is left out
+    or replaced, and described in ``problems``. Time and memory are linear in the size of the mail.
     """
     as_sent, raw_message = raw_message, end_lines(raw_message)
     structure = scan_structure(raw_message)
@@ -98,13 +97,13 @@ def derive_content(raw_message: bytes) -> MessageContent:
 
 
 PEOPLE = ("to", "cc", "bcc", "reply-to")
-"""Fields whose addresses are shown and found; the author is kept with the header."""
+"""Fields whose addresses are shown and searched; the author is stored with the header."""
 
 
 def _write_snippet(text: str) -> str:
-    """Write how a text begins in one line; an ellipsis stands for addresses of pages beside words.
+    """Return the start of a text in one line, with an ellipsis for URLs beside words.
 
-    What is long in them says nothing to a reader of a list.
+    Long URLs do not help readers of a list.
     """
     beginning = _BLANKS.sub(" ", text[: MAX_SNIPPET * 20]).strip()
     words = _LINES.sub(" ", _ADDRESSES.sub(" \u2026", beginning))

@@ -1,4 +1,4 @@
-"""Header fields: taken apart, unfolded, decoded; their mailboxes and parameters."""
+"""Parser for header fields: unfolding, decoding, mailboxes and parameters."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,15 +27,15 @@ from mailcheck.checks.content.limits import (
 from mailcheck.core.content import HeaderSummary
 
 REMEMBERED = 128
-"""Authors of mails: a program that sends many sends them under one name. Types and encodings of
-parts, too."""
+"""Size of the caches. Programs that send many mails use one author; types and encodings of parts
+repeat as well."""
 
 MAX_REMEMBERED = 128
-"""Maximum characters of a type or encoding whose reading is kept."""
+"""Maximum length of a type or encoding whose parsed value is cached."""
 
 
-# A name, a colon, a body with its continuation lines. Possessive: a line that
-# is no field is given up at once.
+# A name, a colon, a body with its continuation lines. The quantifiers are possessive, so a line
+# that is not a field fails at once.
 _FIELD = re.compile(rb"([\x21-\x39\x3b-\x7e]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)\n?")
 _BLANK_LINE = re.compile(rb"\r?\n")
 _END_OF_SECTION = re.compile(rb"\n\r?\n")
@@ -55,11 +55,11 @@ class HeaderField(Struct, frozen=True):
     charset: str = ""
 
     def as_text(self) -> str:
-        """Return the body as text, with its encoded words as they are."""
+        """Return the body as text with its encoded words unchanged."""
         return decode_header_bytes(self.body, self.charset)
 
     def decode(self) -> str:
-        """Return the body as text, RFC 2047 undone."""
+        """Return the body as text with its encoded words decoded (RFC 2047)."""
         return decode_words(self.as_text())
 
 
@@ -80,8 +80,8 @@ def split_header(
 ) -> HeaderSection:
     """Read the header section that begins at ``start``.
 
-    A line that is not a field is left out if fields that every mail may have follow it, and ends
-    the section otherwise.
+    A line that is not a field is skipped if fields that every mail may have follow it. Otherwise
+    it ends the section.
     """
     fields: list[HeaderField] = []
     problems: list[str] = []
@@ -116,7 +116,7 @@ def split_header(
 
 _TOO_LONG = f"{MAX_HEADER_BYTES} bytes"
 _NO_FIELD = "a line of the header section is not a header field; it is left out"
-_END_IN_TEXT = "the header section ends in a line that is no header field"
+_END_IN_TEXT = "the header section ends in a line that is not a header field"
 
 _ANY_FIELD = re.compile(rb"\n(?=[\x21-\x39\x3b-\x7e]++[ \t]*+:)")
 _PART_FIELD = re.compile(rb"\ncontent-[a-z-]++[ \t]*+:", re.IGNORECASE)
@@ -129,7 +129,7 @@ _COMMON_FIELD = re.compile(
 
 
 def _skip_preamble(raw_message: bytes, start: int, limit: int) -> int:
-    """Return where the fields begin: behind a byte order mark and the line of an mbox."""
+    """Return where the fields begin: after a byte order mark and an mbox line."""
     if start:
         return start
     if raw_message.startswith(_BYTE_ORDER_MARK):
@@ -140,7 +140,7 @@ def _skip_preamble(raw_message: bytes, start: int, limit: int) -> int:
 
 @dataclass(slots=True)
 class _StrayLines:
-    """Find the fields behind lines that are not fields, in one pass over the section."""
+    """Finds the fields after lines that are not fields, in one pass over the section."""
 
     raw_message: bytes
     limit: int
@@ -177,7 +177,7 @@ def unfold(body: bytes) -> bytes:
     return body.strip()
 
 
-# Every alternative takes at least one character and never gives one back: linear.
+# Every alternative takes at least one character and never gives one back, so the time is linear.
 _TOKEN = re.compile(
     r'"(?P<quoted>(?:[^"\\]|\\.)*+)"?'
     r"|\((?P<comment>(?:[^()\\]|\\.|\((?:[^()\\]|\\.)*+\))*+)\)?"
@@ -199,10 +199,10 @@ _MARKS = re.compile(r"[<>@,;:()]")
 
 
 def parse_first_mailbox(body: str) -> tuple[str, str]:
-    """Read address and display name of the first mailbox; both are "" where there is none.
+    """Return address and display name of the first mailbox, or two empty strings.
 
-    The display name is decoded (RFC 2047) and unquoted. A name with a comma
-    that should have been quoted is kept whole.
+    The display name is decoded (RFC 2047) and unquoted. A name with a comma that should have been
+    quoted is kept as a whole.
     """
     return _first_mailbox(body[:MAX_MAILBOX_LIST])
 
@@ -218,9 +218,9 @@ def _first_mailbox(body: str) -> tuple[str, str]:
 
 
 def parse_mailboxes(body: str, limit: int = MAX_MAILBOX_LIST) -> list[tuple[str, str]]:
-    """Read address and display name of every mailbox, in order; the first as above.
+    """Return address and display name of every mailbox in order; see `parse_first_mailbox`.
 
-    :param limit: characters of the field that are read.
+    :param limit: maximum number of characters of the field that are read.
     """
     body = _prepare(body[:limit])
     if "@" not in body:
@@ -235,9 +235,9 @@ def parse_mailboxes(body: str, limit: int = MAX_MAILBOX_LIST) -> list[tuple[str,
 
 
 def _prepare(body: str) -> str:
-    """Return a list of mailboxes whose marks can be trusted.
+    """Return a list of mailboxes with correct quotes and encoded words.
 
-    A quote without a second one is left out. Marks that stand bare in an encoded word are
+    A quote without a closing quote is removed. Special characters inside an encoded word are
     encoded, as RFC 2047 5 requires.
     """
     body = flatten_controls(body)
@@ -254,7 +254,7 @@ def _clean_name(name: str) -> str:
 
 
 def _parse(body: str, position: int) -> tuple[str, str, int]:
-    """Read the mailbox that begins at the position; tells also where to go on."""
+    """Return the mailbox at a position and the position after it."""
     phrase: list[str] = []
     written: list[str] = []
     name = comment = ""
@@ -277,7 +277,7 @@ def _parse(body: str, position: int) -> tuple[str, str, int]:
             if "@" in "".join(written):
                 end = token.end()
                 break
-            # ":" ends a group's name; other marks before any address belong to the name.
+            # ":" ends the name of a group; other marks before an address belong to the name.
             written.clear()
             if token["mark"] == ":":
                 phrase.clear()
@@ -300,19 +300,19 @@ def _read_bare_address(text: str, name: str) -> tuple[str, str]:
         return "".join(words), name
     words.remove(whole[0])
     address = _strip_quotes(whole[0])
-    # The brackets of a literal stay.
+    # The brackets of an address literal stay.
     address = address.strip("<>") if "@[" in address else address.strip("[]<>")
     return address, name or " ".join(words)
 
 
 def _strip_quotes(address: str) -> str:
-    """Return an address without quotes around the whole."""
+    """Return an address without quotes around it."""
     return address[1:-1] if address[:1] == address[-1:] and address[:1] in "\"'" else address
 
 
-# Comments may stand anywhere (RFC 2045 5.1), and the separator of parameters may be any character
-# or missing. All loops are possessive, and a quote that is not closed runs to the end instead of
-# being tried again.
+# Comments may be anywhere (RFC 2045 5.1), and the separator of parameters may be any character or
+# missing. All loops are possessive, and an unclosed quote extends to the end instead of being tried
+# again.
 _NAME = r"[^\s=;,*\"()]++(?:\*[0-9]{1,3}+)?+\*?+\s*+="
 _WORD = r"[^\s;,:=/\\<>\"()]++"
 _VALUE = re.compile(
@@ -329,7 +329,7 @@ _PARAMETER = re.compile(
 )
 _SKIP = re.compile(r"\"(?:[^\"\\]|\\.)*+\"?|[^;,\s\"]++|[;,\s]++", re.DOTALL)
 _MORE_WORDS = re.compile(rf"(?:\s++(?!{_NAME})[^;\s]++)++")
-"""The rest of a file name that lacks its quotes."""
+"""The rest of a file name without quotes."""
 
 
 class _Piece(Struct, frozen=True):
@@ -341,8 +341,8 @@ class _Piece(Struct, frozen=True):
 def parse_value(body: str) -> tuple[str, Mapping[str, str]]:
     """Split a field body into its value (lower case) and its parameters (names in lower case).
 
-    RFC 2231 continuations are joined and charsets undone; encoded words, which
-    have no place there and are common, are decoded too. Never raises.
+    RFC 2231 continuations are joined and their charsets decoded. Encoded words are not allowed
+    here, but common, so they are decoded too. Never raises.
     """
     return _parse_short_value(body) if len(body) <= MAX_REMEMBERED else _parse_value(body)
 

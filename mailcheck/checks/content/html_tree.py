@@ -1,17 +1,17 @@
-"""HTML to tokens and to a tree, by the rules of the HTML standard (13.2.5, 13.2.6), in linear time.
+"""HTML tokenizer and tree builder by the HTML standard (13.2.5, 13.2.6), in linear time.
 
-Not ``html.parser``: in Python 3.11 to 3.13 it needs quadratic time for unclosed comments,
-declarations and attributes (CVE-2025-6069 and others), and its reading of broken markup changes
-between patch releases. Here every step moves forward, and an unclosed construct runs to the end,
-as in a browser.
+``html.parser`` is not used. In Python 3.11 to 3.13 it needs quadratic time for unclosed comments,
+declarations and attributes (CVE-2025-6069 and others), and it parses broken markup differently in
+each patch release. Here every step moves forward, and an unclosed construct ends at the end of the
+text, as in a browser.
 
-All readers of the HTML of a mail read this tree, and none of them
-decides where an element ends or whether words are seen. Content of a
-table outside its cells is drawn before the table (foster parenting): here it
-keeps its place, but not the table's look. Two things differ from the standard
-for the sake of mail: parts of a table stand without one too, since mail is
-cut and quoted, and a further ``<body>`` is an element, since the parts of a
-mail are read as one page.
+All readers of the HTML of a mail use this tree, so they agree where an element ends and whether
+words are visible. Browsers draw content of a table outside its cells before the table (foster
+parenting). Here it keeps its place, but not the look of the table.
+
+There are two differences from the standard. Parts of a table are accepted without a table, since
+mail is cut and quoted. A second ``<body>`` is an element, since the parts of a mail are read as
+one page.
 """
 
 import html
@@ -27,7 +27,7 @@ from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.styles import NO_STYLE, Look, Looks, Style, read_style
 
 _START_OF_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)(>)?")
-# What is not closed runs to the end; then no ">" follows and the tag is dropped.
+# An unclosed attribute ends at the end of the text; then no ">" follows and the tag is dropped.
 _ATTRIBUTE_OR_END = re.compile(
     r"[\s/]*+(?:(>)|([^\s/>][^\s/>=]*+)"
     r"(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s>]*+)))?)"
@@ -45,9 +45,9 @@ _RAW_TEXT_END = {
 
 @dataclass(slots=True)
 class StartTag:
-    """A start tag; attribute names in lower case, values with references decoded.
+    """A start tag; attribute names are in lower case, and references in values are decoded.
 
-    ``position`` is the offset of its "<" in the markup, -1 for a tag that is not written there.
+    ``position`` is the offset of its "<" in the markup, or -1 for an implied tag.
     """
 
     name: str
@@ -73,11 +73,11 @@ class StyleSheet:
 
 
 Token = str | StartTag | EndTag | StyleSheet
-"""A piece of text with references decoded, a tag, or a style sheet; nothing else is a token."""
+"""A piece of text with decoded references, a tag, or a style sheet."""
 
 
 def tokenize_html(markup: str) -> Iterator[Token]:
-    """Yield text, tags and style sheets in order; comments, declarations, scripts are left out."""
+    """Yield text, tags and style sheets in order, without comments, declarations and scripts."""
     position = 0
     while position < len(markup):
         bracket = markup.find("<", position)
@@ -108,7 +108,7 @@ def tokenize_html(markup: str) -> Iterator[Token]:
 
 
 def _read_raw_text(tag: StartTag, markup: str, start: int) -> tuple[tuple[Token, ...], int]:
-    """Return what counts of an element without markup, and where its end tag begins."""
+    """Return the tokens of an element without markup, and the offset of its end tag."""
     close = _RAW_TEXT_END[tag.name].search(markup, start)
     end = close.start() if close else len(markup)
     if tag.name == "style":
@@ -117,7 +117,7 @@ def _read_raw_text(tag: StartTag, markup: str, start: int) -> tuple[tuple[Token,
 
 
 def _read_attributes(tag: StartTag, markup: str, position: int) -> int:
-    """Read to the end of a tag; less than 0 where it is not closed, as all that follows goes."""
+    """Read to the end of a tag; return -1 if it is not closed, so that the rest is dropped."""
     attributes = tag.attributes
     while (match := _ATTRIBUTE_OR_END.match(markup, position)) is not None:
         end, key, double, single, bare = match.groups()
@@ -127,7 +127,7 @@ def _read_attributes(tag: StartTag, markup: str, position: int) -> int:
             return position
         value = double or single or bare or ""
         if "&" in value:
-            # Only references that end in ";": in an attribute ``&copy=1`` is a query string.
+            # Only references that end in ";", since ``&copy=1`` in an attribute is a query string.
             value = _REFERENCE.sub(lambda reference: html.unescape(reference.group()), value)
         attributes.setdefault(key.lower(), value)
     return -1
@@ -136,7 +136,7 @@ def _read_attributes(tag: StartTag, markup: str, position: int) -> int:
 def _decode_text(text: str) -> str:
     if "&" not in text:
         return text
-    # The number of a character has seven digits at most; Python reads 4,300 and then raises.
+    # A character number has at most seven digits; Python raises an error above 4,300 digits.
     return html.unescape(_TOO_LONG_NUMBER.sub("\ufffd", text))
 
 
@@ -146,7 +146,7 @@ def _find_end(markup: str, position: int) -> int:
 
 
 def _skip_declaration(markup: str, position: int) -> int:
-    """Say where a comment, a declaration or what reads as one ends; where it is none, there."""
+    """Return the end of a comment or declaration at a position, or the position itself."""
     if not markup.startswith(("!", "?", "/"), position):
         return position
     if not markup.startswith("!--", position):
@@ -158,10 +158,11 @@ def _skip_declaration(markup: str, position: int) -> int:
 
 
 MAX_FORMATTING = 8
-"""Formatting elements of a cell that go on behind the end of a block; mail nests about four."""
+"""Maximum number of formatting elements of a cell that continue after a block; mail nests about
+four."""
 
 MAX_REOPENED = 20_000
-"""Elements of a page that are opened again: each costs memory, and no tag was sent for it."""
+"""Maximum number of reopened elements of a page. Each costs memory without a tag in the mail."""
 
 # fmt: off
 VOID = frozenset([
@@ -174,11 +175,11 @@ VOID = frozenset([
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element: its tag, its own style, and the look of what is in it.
+    """An element: its tag, its own style, and the look of its content.
 
-    ``is_copy`` marks one that was opened again because tags are crossed.
-    ``depth`` is its place among the open elements, -1 once it is closed.
-    ``position`` is the offset of its start tag in the markup, -1 where none stands there.
+    ``is_copy`` is true for an element that was reopened because tags overlap. ``depth`` is its
+    index in the stack of open elements, or -1 once it is closed. ``position`` is the offset of
+    its start tag in the markup, or -1 for an implied element.
     """
 
     name: str
@@ -192,7 +193,7 @@ class Element:
 
 @dataclass(slots=True, eq=False)
 class Words:
-    """A piece of text with references decoded."""
+    """A piece of text with decoded references."""
 
     text: str
     look: Look
@@ -200,7 +201,7 @@ class Words:
 
 @dataclass(slots=True, eq=False)
 class End:
-    """The end of an element; ``has_tag`` says that its end tag stands there."""
+    """The end of an element; ``has_tag`` is true if the mail has its end tag."""
 
     element: Element
     has_tag: bool
@@ -210,10 +211,10 @@ Node = Element | Words | End
 
 
 class HtmlTree(Struct, frozen=True):
-    """The page in document order; each element but the void ones has its end, inside out.
+    """The page in document order; each element except void ones has an end, properly nested.
 
-    There are no more nodes than characters, beside `MAX_REOPENED` copies.
-    Style sheets are not checked.
+    There are at most as many nodes as characters, plus `MAX_REOPENED` copies. Style sheets are
+    not checked.
     """
 
     nodes: list[Node]
@@ -221,7 +222,7 @@ class HtmlTree(Struct, frozen=True):
 
 
 def read_tree(markup: str, most: int = MAX_HTML) -> HtmlTree:
-    """Read HTML, its first characters up to ``most``. Any text is HTML; takes linear time."""
+    """Parse the first ``most`` characters of HTML in linear time; any text is valid."""
     style_sheets: list[StyleSheet] = []
     building = _Building()
     for token in tokenize_html(markup[:most]):
@@ -271,7 +272,7 @@ _LEAVES_FOREIGN = (_FORMATTING - {"a", "font"}) | frozenset([
 _IN_TABLE = frozenset(("table", "tbody", "tfoot", "thead", "tr"))
 _STAYS_IN_TABLE = _TABLE_PARTS | {"form", "input", "script", "style", "template"}
 _BOUNDARIES = frozenset(("applet", "caption", "marquee", "object", "td", "template", "th"))
-"""Elements that formatting does not go over (the standard's markers)."""
+"""Elements across which formatting does not continue (the standard's markers)."""
 
 _TABLE_SCOPE = ("table",)
 _ROW_SCOPE = ("table", "tr")
@@ -300,10 +301,10 @@ _CLOSED_BY: dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = {
     "rp": ((("rp", "rt"), ("ruby", *_CELL_SCOPE)),),
     "rt": ((("rp", "rt"), ("ruby", *_CELL_SCOPE)),),
 }
-"""What a start tag ends before it begins: names, and the elements that looking for them ends at."""
+"""Elements that a start tag closes first: their names, and the elements that limit the search."""
 
 _ITEMS = {"dd": ("dd", "dt"), "dt": ("dd", "dt"), "li": ("li",)}
-"""Items that an item of a list ends; they are looked for up to anything but a `_PASSED` one."""
+"""Items that an item of a list closes; only `_PASSED` elements may be between them."""
 
 _PASSED = frozenset(("address", "div", "p"))
 
@@ -313,13 +314,12 @@ _BACK_TO_HTML = ("foreignobject", "annotation-xml", "mi", "mn", "mo", "ms", "mte
 
 @dataclass(slots=True)
 class _Building:
-    """The nodes so far, and the elements that are open.
+    """The nodes so far and the open elements.
 
-    ``places`` are the depths of the open elements of each name, ``specials``
-    those of the standard's special elements, ``walls`` those of them that an
-    item of a list does not reach through: so whether one lies in the scope of
-    another is a comparison, however deep they lie. ``formatting`` lists what
-    goes on behind a block's end, anew for each cell.
+    ``places`` has the depths of the open elements by name. ``specials`` are the depths of the
+    standard's special elements, and ``walls`` those that an item of a list does not cross. With
+    them, checking whether an element is in scope is one comparison at any depth. ``formatting``
+    lists the formatting elements that continue after a block, separately for each cell.
     """
 
     looks: Looks = field(default_factory=Looks)
@@ -372,7 +372,7 @@ class _Building:
             return  # what follows still belongs to the body (13.2.6.4.19)
         elif self.stack and self.stack[-1].name == name:
             self._pop(has_tag=True)
-        elif name in ("br", "p"):  # they stand for an element where there is none to close
+        elif name in ("br", "p"):  # their end tags imply an element if there is none to close
             if name == "br" or not self._close(*_P):
                 self.open(StartTag(name, {}))
                 if name == "p":
@@ -388,7 +388,7 @@ class _Building:
 
     def _close_table_part(self, name: str) -> None:
         if not self._close((name,), _TABLE_SCOPE) and name in ("tr", "tbody"):
-            for names, scope in _ROWS:  # of a row whose start tag is left out
+            for names, scope in _ROWS:  # the start tag of the row was left out
                 self._close(names, scope)
 
     def finish(self) -> None:
@@ -396,7 +396,7 @@ class _Building:
             self._pop(has_tag=False)
 
     def _open_outermost(self, name: str, tag: StartTag) -> None:
-        """Open ``<html>`` or ``<head>`` where it may begin; a second one is ignored."""
+        """Open ``<html>`` or ``<head>`` if it may begin; a second one is ignored."""
         if self.has_begun or self.places["head"] or (name == "html" and self.stack):
             return
         if not (name == "head" and self.has_head):
@@ -404,7 +404,7 @@ class _Building:
             self._push(name, tag.attributes, tag.position)
 
     def _begin_body(self) -> None:
-        """End the head: here stands what can't be in it."""
+        """Close the head at the first content that is not allowed in it."""
         self.has_begun = True
         if self.places["head"]:
             self._pop_to(self.places["head"][-1], has_tag=False)
@@ -429,7 +429,7 @@ class _Building:
         return not any(places[name] and places[name][-1] > foreign for name in _BACK_TO_HTML)
 
     def _look_above(self, name: str) -> Look:
-        """Give the look around what comes next; a table has none of what is in no cell."""
+        """Return the look around the next node; content outside cells does not get the table's."""
         if not self.stack:
             return self.looks.sheet
         above = self.stack[-1]
@@ -488,7 +488,7 @@ class _Building:
     def _close(
         self, names: tuple[str, ...], scope: tuple[str, ...], *, has_tag: bool = True
     ) -> bool:
-        """Close the innermost element of these names, unless one of the scope lies inside it."""
+        """Close the innermost element with a name, unless an element of the scope is inside it."""
         places = self.places
         depth = -1
         for name in names:
@@ -505,7 +505,7 @@ class _Building:
             self._pop_to(places[-1], has_tag=True)
 
     def _end_formatting(self, name: str, *, is_restart: bool = False) -> None:
-        """End a formatting element; a block that began in it goes on without it (13.2.6.4.7)."""
+        """Close a formatting element; an open block inside it continues without it (13.2.6.4.7)."""
         entries = self.formatting[-1]
         entry = next((one for one in reversed(entries) if one.name == name), None)
         if entry is None:
@@ -526,14 +526,14 @@ class _Building:
         if len(inside) > MAX_FORMATTING or self.reopened >= MAX_REOPENED:
             return
         while inside[-1].name not in _SPECIAL:
-            inside.pop()  # formatting that the next words open again
+            inside.pop()  # formatting that the next text opens again
         entries.remove(entry)
         self._pop_to(depth, has_tag=not is_restart)
         for element in inside:
             self._reopen(element)
 
     def _reopen_formatting(self) -> None:
-        """Open again what a block's end has closed ("reconstruct", 13.2.4.3)."""
+        """Reopen formatting that the end of a block closed ("reconstruct", 13.2.4.3)."""
         entries = self.formatting[-1]
         if not entries or entries[-1].depth >= 0:
             return

@@ -1,4 +1,4 @@
-"""Web addresses in a text, the links of a mail, and the one link that the mail was sent for."""
+"""Web addresses in a text, all links of a mail, and the link that the mail was sent for."""
 
 import re
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from mailcheck.checks.content.phrases import (
 from mailcheck.checks.content.visible_text import VisibleText
 from mailcheck.core.content import Candidate, CandidateKind
 
-# White space, controls and the characters that RFC 3986 keeps out of URLs and
-# writers put around them end a URL; so does the punctuation of CJK text.
+# A URL ends at white space, controls, the characters that RFC 3986 excludes, marks that are
+# written around URLs, and punctuation of CJK text.
 _ENDS = r"\s\x00-\x1f\x7f<>\"`{}\\^\u00ab\u00bb\u2018-\u201f\u2026\u2039\u203a\ufffc"
 _CJK_PUNCTUATION = r"\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
-# CJK letters may stand in a host; behind it they are the sentence going on,
-# since programs percent-encode paths.
+# CJK letters are allowed in a host. After the host they belong to the sentence, since programs
+# percent-encode paths.
 _CJK = r"\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
-# Where Markdown goes on with another link, "](", ")[" or ")|[", or another link in brackets
-# follows, the one before has ended.
+# A URL also ends where another Markdown link follows, "](", ")[" or ")|[", or another link in
+# brackets.
 _BRACKETS = r"\](?!\(|[|(\[<]?https?://)|\)(?!\|?\[|[|(<]?https?://)"
 _URL = re.compile(
     rf"https?://(?:[^{_ENDS}{_CJK_PUNCTUATION}/?#)\]]++|{_BRACKETS})++"
@@ -37,27 +37,27 @@ _URL = re.compile(
 _BRACKETED = re.compile(r"<(https?://(?:[^<>\n]|\n>?){1,8192}+)>", re.IGNORECASE)
 _BREAK = re.compile(r"[ \t]*\r?\n[ \t>]*")
 _HOST = re.compile(r"https?://(?:[^/?#@]*+@)?+([^/?#@:]++)", re.IGNORECASE)
-# Not "-" or "_": tokens end in them.
+# Without "-" and "_", which may be the end of a token.
 _TRAILING = ".,;:!?'*|"
 _CLOSING = {")": "(", "]": "["}
 
 
 def join_wrapped_urls(text: str) -> str:
-    """Put URLs together that were wrapped inside angle brackets (RFC 3986 C)."""
+    """Join URLs that were wrapped inside angle brackets (RFC 3986 C)."""
     return _BRACKETED.sub(_join_wrapped, text)
 
 
 def find_urls(text: str) -> list[tuple[int, str]]:
-    """Find the URLs of a plain text with their offsets, in order.
+    """Return the URLs of a plain text with their offsets, in order.
 
-    Closing brackets stay when they are balanced; punctuation at the end goes.
+    Balanced closing brackets are kept; punctuation at the end is removed.
     """
     found = ((match.start(), trim_url(match.group())) for match in _URL.finditer(text))
     return [(start, url) for start, url in found if is_web_url(url)]
 
 
 def is_web_url(url: str) -> bool:
-    """Tell whether a text is an absolute http(s) URL with a host, of a usable length."""
+    """Return whether a text is an absolute http(s) URL with a host and a valid length."""
     if len(url) > MAX_URL or not url[:8].lower().startswith(("http://", "https://")):
         return False
     host = _HOST.match(url)
@@ -75,17 +75,17 @@ _NO_APPS = frozenset((
     "mailto", "mid", "res", "vbscript", "view-source",
 ))
 # fmt: on
-"""Schemes of the web and of mail, and schemes that mail programs do not follow."""
+"""Schemes of web and mail, and schemes that mail programs do not open."""
 
 
 def is_app_url(url: str) -> bool:
-    """Return whether a link leads to an app, by a scheme of its own: ``myapp://verify``."""
+    """Return whether a link opens an app by its own scheme: ``myapp://verify``."""
     match = _SCHEME.match(url) if len(url) <= MAX_URL else None
     return match is not None and match[1].lower() not in _NO_APPS
 
 
 def find_app_urls(text: str) -> list[str]:
-    """Find the links to apps in a plain text, in order."""
+    """Return the links to apps in a plain text, in order."""
     text = text[:MAX_LINK_TEXT]
     if text.count("://") == text.count("http://") + text.count("https://"):
         return []
@@ -94,7 +94,7 @@ def find_app_urls(text: str) -> list[str]:
 
 
 def trim_url(url: str) -> str:
-    """Cut off what belongs to the sentence around a URL."""
+    """Remove the punctuation of the surrounding sentence from a URL."""
     surplus = {close: url.count(close) - url.count(opened) for close, opened in _CLOSING.items()}
     end = len(url)
     while end:
@@ -116,18 +116,18 @@ def _join_wrapped(match: re.Match[str]) -> str:
 
 
 MAX_LINKS_SHOWN = 2_000
-"""Links of one text that can be clicked; the text behind them is shown as it is."""
+"""Maximum number of clickable links of one text; later URLs are shown as plain text."""
 
 
 class TextPiece(Struct, frozen=True):
-    """A piece of text; ``is_link`` says that it is a web address as a whole."""
+    """A piece of text; ``is_link`` is true if it is a web address."""
 
     text: str
     is_link: bool
 
 
 def cut_at_links(text: str) -> tuple[TextPiece, ...]:
-    """Cut a text at its http(s) links; the pieces together are the text."""
+    """Split a text at its http(s) links; the joined pieces are the text."""
     pieces = []
     end = 0
     for start, url in find_urls(text[:MAX_LINK_TEXT])[:MAX_LINKS_SHOWN]:
@@ -140,15 +140,14 @@ def cut_at_links(text: str) -> tuple[TextPiece, ...]:
     return tuple(pieces)
 
 
-_CONTEXT = 120  # characters of text before a bare URL that may say what it is for
+_CONTEXT = 120  # characters of text before a bare URL that may describe it
 _NO_WHITE_SPACE = str.maketrans("", "", "\t\r\n")
 
 
 class Link(Struct, frozen=True):
-    """A URL with one place where it stands: the words on it, or the words before it.
+    """A URL at one place, with the words on it or before it.
 
-    ``is_labelled`` is true for the words of an anchor, false for the text
-    before a bare URL.
+    ``is_labelled`` is true for the words of an anchor, and false for text before a bare URL.
     """
 
     url: str
@@ -159,7 +158,7 @@ class Link(Struct, frozen=True):
 
 
 class Links(Struct, frozen=True):
-    """Every place of every web link, and the linked mail addresses and apps."""
+    """All places of web links, and the linked mail addresses and apps."""
 
     web: list[Link]
     mail_addresses: list[str]
@@ -167,10 +166,10 @@ class Links(Struct, frozen=True):
 
 
 def collect_links(text: str, page: VisibleText) -> Links:
-    """Collect every place of every link.
+    """Collect all places of all links.
 
-    Links of the text come first, then links of the HTML. A ``<base>`` is
-    ignored: web mail drops it, so a relative link leads nowhere.
+    Links of the text come before links of the HTML. A ``<base>`` is ignored, since web mail
+    removes it; a relative link therefore leads nowhere.
     """
     links = _links_of_text(text)
     mail_addresses: list[str] = []
@@ -190,7 +189,7 @@ def collect_links(text: str, page: VisibleText) -> Links:
 
 
 def list_urls(links: list[Link]) -> tuple[str, ...]:
-    """List the distinct URLs in order, within the cap."""
+    """List the distinct URLs in order, up to the maximum."""
     return tuple(dict.fromkeys(link.url for link in links))[:MAX_LINKS]
 
 
@@ -205,8 +204,8 @@ def _links_of_text(text: str) -> list[Link]:
 
 
 POINTS = {
-    # Only relations count: an action named on the link beats all that a URL
-    # can say; whatever stands in every footer loses to anything else.
+    # Only the order of the values matters. An action named on the link beats everything in a
+    # URL, and words of every footer lose to anything else.
     "action": 6,
     "minor": 3,
     "denial": -5,
@@ -219,22 +218,22 @@ POINTS = {
     "image only": -3,
     "front page": -4,
 }
-ACCEPTED_FROM = 3  # a label with something to do, or a URL that names an account action
+ACCEPTED_FROM = 3  # a label with something to do, or a URL with an account action
 
 _REASONS = {
     "action": "is labelled with an account action",
     "minor": "is labelled with something to do",
-    "denial": "is the way out for somebody who did not ask",
+    "denial": "is for recipients who did not ask for the mail",
     "network": "is labelled with the name of a network",
-    "reject": "is labelled as part of every mail's frame",
-    "action in the URL": "its URL names an account action",
-    "reject in the URL": "its URL is that of a footer, a network or a file",
-    "token in the URL": "its URL carries a token",
+    "reject": "is labelled as a part of the footer or header",
+    "action in the URL": "has an account action in its URL",
+    "reject in the URL": "has the URL of a footer, a network or a file",
+    "token in the URL": "has a token in its URL",
     "button": "is drawn as a button",
-    "image only": "holds only an image",
+    "image only": "contains only an image",
     "front page": "leads to a front page",
 }
-# What a link says first of all, where it says several things.
+# Only the first of these kinds counts for a link.
 _PRECEDENCE = ("reject", "denial", "action", "minor", "network")
 _MAX_WORDS = 200
 _PARTS = re.compile(r"https?://(?:[^/?#@]*+@)?+([^/?#:]++)[^/?#]*+([^?#]*+)(.*)", re.I | re.S)
@@ -250,7 +249,7 @@ def _file_endings() -> tuple[str, ...]:
 
 @cache
 def _of_urls(kind: str) -> frozenset[str]:
-    """Return a list of the table about URLs."""
+    """Return a list of words for URLs from the table."""
     return frozenset(load_table("link_words.toml")["urls"][kind])
 
 
@@ -260,7 +259,7 @@ def _phrases() -> PhraseTable:
 
 
 def score_links(links: Sequence[Link]) -> list[Candidate]:
-    """Score each distinct URL by the best place it stands in; best first, then in order."""
+    """Score each distinct URL by its best place; best first, then in order."""
     best: dict[str, tuple[int, tuple[str, ...]]] = {}
     for link in links[:MAX_LINKS]:
         findings = [*_judge_words(link), *_judge_url(link.url)]
@@ -278,7 +277,7 @@ def score_links(links: Sequence[Link]) -> list[Candidate]:
 
 
 def _judge_words(link: Link) -> list[str]:
-    """Name what the words say: all of them on an anchor, the nearest before a bare URL."""
+    """Return the meaning of the words: all words of an anchor, the nearest before a bare URL."""
     words = make_plain(link.words)
     words = words[:_MAX_WORDS] if link.is_labelled else words[-_MAX_WORDS:]
     found = find_phrases(fold(words), _phrases())

@@ -1,10 +1,9 @@
-"""Words and phrases of many languages, found in a text whatever its case and accents.
+"""Search for words and phrases of many languages in a text, ignoring case and accents.
 
-A phrase of a table is matched in folded text, as a whole: a ``*`` before or
-after it lets it be part of a longer word (``*code`` also finds
-"Sicherheitscode", ``kod*`` also "kodunuz"). Scripts that write no blanks need
-none. Most phrases are looked up by their first word or its first letters, the
-others are searched for one by one: the time is linear in the text.
+A phrase is matched in folded text as a whole. A ``*`` before or after it lets it be a part of a
+longer word: ``*code`` also finds "Sicherheitscode", and ``kod*`` finds "kodunuz". Phrases in
+scripts without spaces need no ``*``. Most phrases are found by their first word or its first
+letters. The others are searched one by one. The time is linear in the text.
 """
 
 import re
@@ -45,8 +44,8 @@ _BY_HAND = {
 def _plain_table() -> dict[int, str]:
     table = dict.fromkeys(map(ord, _DASHES), "-") | dict.fromkeys(_BLANKS, " ")
     table |= dict.fromkeys(INVISIBLE, "")
-    # Full-width forms lie at a fixed distance from ASCII. Punctuation stays:
-    # a full-width comma or colon ends a phrase and is no part of a number.
+    # Full-width forms have a fixed distance to ASCII. Punctuation stays unchanged, since a
+    # full-width comma or colon ends a phrase and is not a part of a number.
     wide = (code for code in range(0xFF01, 0xFF5F) if chr(code - 0xFEE0).isalnum())
     table |= {code: chr(code - 0xFEE0) for code in (*wide, ord("＃"), ord("－"), ord("＠"))}
     table |= {zero + digit: str(digit) for zero in _ZEROS for digit in range(10)}
@@ -67,9 +66,9 @@ def _fold_table() -> dict[int, str]:
 
 
 def make_plain(text: str) -> str:
-    """Make digits and full-width forms ASCII, dashes and blanks plain; drop what is invisible.
+    """Convert digits and full-width forms to ASCII, and dashes and blanks to plain ones.
 
-    Letters and their accents are one character where there is one (NFC).
+    Invisible characters are dropped. Letters are composed with their accents (NFC).
     """
     if text.isascii():
         return text
@@ -78,16 +77,16 @@ def make_plain(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Fold case, Latin and Greek accents and line breaks away; every character keeps its place.
+    """Remove case, Latin and Greek accents, and line breaks; every character keeps its position.
 
-    A tab stays: what stands in two cells of a table is no phrase.
+    A tab stays, since words in two cells of a table are not a phrase.
     """
     return text.translate(_fold_table())
 
 
 @cache
 def load_table(file_name: str) -> dict[str, Any]:
-    """Read a TOML file that lies beside this module."""
+    """Load a TOML file of this package."""
     return tomllib.loads(files(__package__).joinpath(file_name).read_text("utf-8"))
 
 
@@ -97,15 +96,15 @@ LETTERS = (
     "\u066e-\u06d3\u06d5-\u06ef\u06fa-\u06ff\u0900-\u0963\u0971-\u0dff\u10a0-\u1360\u1369-\u16ff"
     "\u1c90-\u1cbf\u1e00-\u1fff"
 )
-"""What words are made of, for a character class: letters with the marks on and beside them."""
+"""Letters and their marks, for a character class of words."""
 
 _WORD = re.compile(f"[{LETTERS}]+")
 _ONE_LETTER = re.compile(f"[{LETTERS}]")
 _REST_OF_WORD = re.compile(f"[{LETTERS}]{{0,24}}+")
 _LONGEST_WORD = 40
-_KEY = 3  # letters by which the beginnings of words are looked up
+_KEY = 3  # number of first letters by which beginnings of words are looked up
 
-# Thai and Lao, Burmese, Khmer; then kana, Hangul and what is Chinese.
+# Thai and Lao, Burmese, Khmer; then kana, Hangul and Chinese.
 _UNSPACED = tuple(
     re.compile(f"[{letters}]")
     for letters in ("\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff", "\u2e80-\U0010ffff")
@@ -113,12 +112,12 @@ _UNSPACED = tuple(
 
 
 def is_unspaced(character: str) -> bool:
-    """Tell whether a character belongs to a script that sets no blanks between words."""
+    """Return whether a character belongs to a script without spaces between words."""
     return character > "\u0dff" and any(script.match(character) for script in _UNSPACED)
 
 
 class Phrase(Struct, frozen=True):
-    """A phrase of a table: its folded text, its kind, and where it may touch other letters."""
+    """A phrase: its folded text, its kind, and whether it may be a part of a word."""
 
     text: str
     kind: str
@@ -128,11 +127,10 @@ class Phrase(Struct, frozen=True):
 
 
 class PhraseTable(Struct, frozen=True):
-    """Phrases, sorted by how they are found.
+    """Phrases, grouped by the way in which they are found.
 
-    ``by_word`` has the first words of phrases, ``by_beginning`` the first
-    letters of those that are the beginning of a word. ``foreign`` are searched
-    for anywhere in what is not ASCII.
+    ``by_word`` has phrases by their first word. ``by_beginning`` has phrases that begin a word,
+    by their first letters. ``foreign`` phrases are searched only in text that is not ASCII.
     """
 
     by_word: Mapping[str, Sequence[Phrase]]
@@ -144,7 +142,7 @@ class PhraseTable(Struct, frozen=True):
 
 
 class Occurrence(Struct, frozen=True):
-    """A phrase found in a text, from ``start`` to ``end`` of its whole words."""
+    """A phrase in a text, from the start to the end of its whole words."""
 
     start: int
     end: int
@@ -153,16 +151,16 @@ class Occurrence(Struct, frozen=True):
 
 
 def compile_phrases(table: Mapping[str, Mapping[str, Iterable[str]]]) -> PhraseTable:
-    """Prepare the phrases of a table: kind to language to phrases.
+    """Compile the phrases of a table, from kind to language to phrases.
 
-    Of two kinds that claim the same words the one that comes first counts.
+    If two kinds have the same words, the first kind counts.
     """
     by_word: dict[str, list[Phrase]] = {}
     by_beginning: dict[str, list[Phrase]] = {}
     anywhere: list[Phrase] = []
     foreign: list[Phrase] = []
     unspaced: list[list[Phrase]] = [[] for _ in _UNSPACED]
-    # Each phrase of a kind once, however many languages share it.
+    # Each phrase of a kind once, even if several languages have it.
     compiled = (
         _compile(written, kind, rank)
         for rank, (kind, languages) in enumerate(table.items())
@@ -196,7 +194,7 @@ def _compile(written: str, kind: str, rank: int) -> Phrase:
 
 
 def find_phrases(folded: str, table: PhraseTable) -> list[Occurrence]:
-    """Find all phrases in a folded text, by position; of overlapping ones the longest counts."""
+    """Return all phrases in a folded text, by position; of overlapping ones, the longest."""
     found = list(_find_by_word(folded, table))
     phrases = [*table.anywhere]
     if not folded.isascii():

@@ -1,18 +1,17 @@
-"""HTML mail to a page that runs nothing and loads nothing; sanitised last by a library (nh3).
+"""Sanitizer for HTML mail: the result does not run code or load content.
 
-Three steps: the tree is written anew, balanced and bounded, since the standard's
-tree building takes quadratic time for unclosed elements, and copies
-open ``<b>`` and ``<font>`` into every paragraph (70,000 ``<div>`` keep nh3 busy
-for 18 s); nh3 reads that as a browser does and keeps elements and attributes of
-an allow-list, and each attribute passes the rules below. The result is
-shown in a sandboxed frame under a policy that forbids the same once
-more: neither defence trusts the other.
+There are three steps. First, the tree is written again, balanced and bounded. The standard's tree
+builder takes quadratic time for unclosed elements, and copies open ``<b>`` and ``<font>`` into
+every paragraph: nh3 needs 18 s for 70,000 ``<div>``. Second, nh3 parses the result as a browser
+does and keeps the allowed elements and attributes. Third, each attribute passes the rules below.
+The page is shown in a sandboxed frame with a policy that forbids the same things again, so that
+both protections are independent.
 
-CSS is cut down to the properties, functions and selectors listed below. None of them loads
-anything, runs anything or leaves its place on the page: no ``position``, ``content``,
-``behavior``, ``filter``, ``-moz-binding``, ``@font-face``. A value is not repaired: a declaration
-with a backslash (escapes spell any word), a ``<``, an unlisted function or an unbalanced bracket
-is dropped. Everything takes time linear in the text.
+CSS is reduced to the allowed properties, functions and selectors. None of them loads anything, runs
+anything or leaves its place on the page: no ``position``, ``content``, ``behavior``, ``filter``,
+``-moz-binding``, ``@font-face``. Values are not repaired. A declaration with a backslash (escapes
+can spell any word), a ``<``, another function or an unbalanced bracket is dropped. Everything takes
+time linear in the text.
 """
 
 import re
@@ -54,24 +53,24 @@ PROPERTIES = frozenset([
     "text-underline-offset", "unicode-bidi", "vertical-align", "visibility", "white-space",
     "width", "word-break", "word-spacing", "word-wrap",
 ])
-"""Properties that may be set."""
+"""Allowed properties."""
 
 FUNCTIONS = frozenset([
     "calc", "clamp", "hsl", "hsla", "linear-gradient", "max", "min", "radial-gradient", "rgb",
     "rgba", "translate",
 ])
-"""Functions that a value may hold beside ``url``."""
+"""Allowed functions of values, besides ``url``."""
 
 PSEUDO = frozenset([
     "active", "after", "before", "empty", "first-child", "first-letter", "first-line",
     "first-of-type", "focus", "hover", "last-child", "last-of-type", "link", "not", "nth-child",
     "nth-of-type", "only-child", "root", "visited",
 ])
-"""Pseudo-classes and pseudo-elements that a selector may hold."""
+"""Allowed pseudo-classes and pseudo-elements of selectors."""
 # fmt: on
 
 IMAGE_PROPERTIES = frozenset(("background", "background-image"))
-"""Properties that may load an image, where remote content was asked for."""
+"""Properties that may load an image if remote content is allowed."""
 
 MAX_RULES = 2_000
 MAX_VALUE = 500
@@ -97,14 +96,14 @@ _RULE_MARK = re.compile(r"[{};]")
 
 
 MAX_PICTURES = 16 * 1024 * 1024
-"""Characters of all pictures of a mail as often as its page shows them."""
+"""Maximum number of characters of all pictures on the page of a mail, counted at every use."""
 
 
 @dataclass(slots=True)
 class Pictures:
-    """The pictures of a mail, ``data:`` URLs by the key of their Content-ID.
+    """The pictures of a mail, as ``data:`` URLs by the key of their Content-ID.
 
-    ``wanted`` are the keys that the page asks for; ``room`` is the rest of `MAX_PICTURES`.
+    ``wanted`` are the keys that the page uses. ``room`` is the unused rest of `MAX_PICTURES`.
     """
 
     urls: Mapping[str, str]
@@ -112,7 +111,7 @@ class Pictures:
     room: int = field(default=MAX_PICTURES)
 
     def find(self, content_id: str) -> str | None:
-        """Return the picture that a ``cid:`` URL asks for, or None."""
+        """Return the picture for a ``cid:`` URL, or `None`."""
         key = content_id_key(content_id)
         self.wanted.append(key)
         url = self.urls.get(key)
@@ -124,7 +123,7 @@ class Pictures:
 
 @dataclass(slots=True)
 class StyleFilter:
-    """Filters the CSS of one mail; ``remote_count`` counts the images that it would load."""
+    """Filters the CSS of one mail; ``remote_count`` is the number of remote images."""
 
     allows_remote: bool
     pictures: Pictures
@@ -146,11 +145,11 @@ class StyleFilter:
         return "; ".join(kept)
 
     def style_sheet(self, text: str, media: str = "") -> str:
-        """Filter a style sheet: rules, and rules inside ``@media``; no other at-rule.
+        """Filter a style sheet: rules, and rules inside ``@media``, but no other at-rule.
 
-        All sheets of a mail share the caps.
+        All sheets of a mail share the limits.
 
-        :param media: the media query of the whole sheet, if it has one.
+        :param media: the media query of the whole sheet, or empty.
         """
         query = _write_query(f"@media {media}") if media else ""
         if query is None:
@@ -222,9 +221,9 @@ def _write_query(prelude: str) -> str | None:
 
 
 def _split_rules(text: str) -> Iterator[tuple[str, str | None]]:
-    """Give rules as prelude and block; ``@media`` without a block when it begins, "" at its end.
+    """Yield rules as prelude and block; ``@media`` begins and ends with a block of `None`.
 
-    What other at-rules hold inside them is passed over.
+    The prelude is empty at the end of ``@media``. The content of other at-rules is skipped.
     """
     prelude, start, skipped, is_in_media = "", 0, 0, False
     for match in _RULE_MARK.finditer(text):
@@ -260,16 +259,16 @@ def _is_balanced(text: str) -> bool:
 
 
 MAX_DEPTH = 128
-"""Elements inside each other; Chromium stops at 512, layouts of nested tables reach about 80."""
+"""Maximum depth of elements. Chromium stops at 512; nested layout tables reach about 80."""
 
 MAX_ELEMENTS = 20_000
-"""Elements of a mail; a long newsletter has about 3,000."""
+"""Maximum number of elements of a mail; a long newsletter has about 3,000."""
 
 MAX_ATTRIBUTES = 40
-"""Attributes of an element that are looked at."""
+"""Maximum number of attributes of an element that are read."""
 
 PAGE_CLASS = "mail-page"
-"""Class of the element that stands for ``<body>``."""
+"""Class of the element that replaces ``<body>``."""
 
 # fmt: off
 SHOWN = frozenset([
@@ -281,11 +280,11 @@ SHOWN = frozenset([
     "small", "span", "strike", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot",
     "th", "thead", "time", "tr", "tt", "u", "ul", "var", "wbr",
 ])
-"""Elements that draw text, images and tables, and do nothing."""
+"""Allowed elements, which draw text, images and tables and have no other effect."""
 # fmt: on
 
 LINK_SCHEMES = frozenset(("http", "https", "mailto", "tel"))
-"""Where a link of a mail may lead."""
+"""Allowed schemes of links in a mail."""
 
 _CELL = ("abbr", "background", "colspan", "height", "nowrap", "rowspan", "scope", "width")
 _SIZE = ("height", "width")
@@ -319,7 +318,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "tr": ("background", *_SIZE),
     "ul": ("type",),
 }
-"""Attributes by element, ``*`` for all. ``target`` and ``rel`` of links are set, never taken."""
+"""Allowed attributes by element, ``*`` for all. ``target`` and ``rel`` of links are always set
+here."""
 
 NUMBERS: dict[str, tuple[int, int]] = {
     "border": (0, 100),
@@ -333,17 +333,17 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "value": (0, 99_999),
     "vspace": (0, 500),
 }
-"""Attributes that are whole numbers, with their bounds: a huge table costs a browser minutes."""
+"""Attributes with integers, and their limits: a huge table costs a browser minutes."""
 
 KEYWORDS: dict[str, frozenset[str]] = {
     "aria-hidden": frozenset(("true", "false")),
     "dir": frozenset(("ltr", "rtl", "auto")),
     "role": frozenset(("presentation", "none")),
 }
-"""Attributes whose values are of a list."""
+"""Attributes with a list of allowed values."""
 
 MAX_PLAIN = 1_000
-"""Characters of an attribute that is no URL and no style."""
+"""Maximum length of an attribute that is not a URL or a style, in characters."""
 
 LINK_REL = "noopener noreferrer nofollow"
 
@@ -356,13 +356,12 @@ _IGNORED_IN_URLS = str.maketrans("", "", "\t\r\n")
 
 
 class SafeHtml(Struct, frozen=True):
-    """``body`` is a fragment of HTML, ``style_sheet`` the text of a ``<style>``; both are safe.
+    """Sanitized HTML: ``body`` is a fragment, ``style_sheet`` the text of a ``<style>``.
 
-    ``remote_count`` counts what would be loaded from elsewhere; it is in the
-    page only where that was allowed. ``content_ids`` are the images of the mail
-    itself that the page shows. ``is_cut`` says that only its beginning is shown.
-    ``language`` (a BCP 47 tag) and ``direction`` (``ltr``, ``rtl``, ``auto``) are those of the
-    whole document, empty where it says none.
+    ``remote_count`` is the number of remote images, which the page includes only if they are
+    allowed. ``content_ids`` are the images of the mail itself that the page shows. ``is_cut`` is
+    true if only the beginning is shown. ``language`` (a BCP 47 tag) and ``direction`` (``ltr``,
+    ``rtl``, ``auto``) are those of the whole document, or empty.
     """
 
     body: str
@@ -377,17 +376,16 @@ class SafeHtml(Struct, frozen=True):
 def sanitise_html(
     markup: str, images: Mapping[str, str] | None = None, *, allows_remote: bool = False
 ) -> SafeHtml:
-    """Make HTML of a mail safe to show; takes time linear in its length, of which it reads 512 KiB.
+    """Sanitize the first 512 KiB of the HTML of a mail, in linear time.
 
-    :param images: ``data:`` URLs by the key of their Content-ID, shown for
-        ``cid:`` links (RFC 2392).
-    :param allows_remote: whether images of http(s) stay in the page.
+    :param images: ``data:`` URLs by the key of their Content-ID, for ``cid:`` links (RFC 2392).
+    :param allows_remote: whether images from http(s) stay in the page.
     """
-    import nh3  # here: only the process that takes mails apart sanitises
+    import nh3  # only the process that parses mails needs it
 
     tree = read_tree(markup)
     pictures = Pictures(images or {})
-    # The places of the page that its own links may lead to.
+    # The anchors of the page to which its own links may lead.
     places = frozenset(
         f"#{name}"
         for one in tree.nodes
@@ -424,7 +422,7 @@ def sanitise_html(
 
 
 def _said_of_all(tree: HtmlTree) -> dict[str, str]:
-    """Give language and direction that ``<html>`` says for the whole document."""
+    """Return the language and direction of ``<html>``."""
     root = next((one for one in tree.nodes if isinstance(one, Element)), None)
     if root is None or root.name != "html":
         return {}
@@ -436,7 +434,7 @@ def _said_of_all(tree: HtmlTree) -> dict[str, str]:
 
 
 def _media_of(tag: StartTag) -> str | None:
-    """Return the media query of a style sheet, empty for any screen, None for no screen."""
+    """Return the media query of a style sheet: empty for any screen, `None` for no screen."""
     media = tag.attributes.get("media", "").strip().lower()
     if media in ("", "all", "screen"):
         return ""
@@ -444,12 +442,12 @@ def _media_of(tag: StartTag) -> str | None:
 
 
 def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> str:
-    """Write a page balanced, with its depth and its number of elements capped.
+    """Write a page with balanced tags and limits on depth and number of elements.
 
-    What is no text of the page is left out; what is too deep or too much loses
-    its tags and keeps its words. The result is not safe yet.
+    Content that is not text of the page is left out. Elements beyond the limits lose their tags,
+    but keep their words. The result is not safe yet.
 
-    :param places: addresses of places of the page; links open a new tab, except to these.
+    :param places: anchors of the page; links open a new tab, except links to these.
     """
     pieces: list[str] = []
     written: list[Element] = []
@@ -481,7 +479,7 @@ def _shown_name(element: Element) -> str:
 def _start_tag(element: Element, places: Set[str] | None) -> str:
     attributes = element.attributes
     if element.name == "body":
-        # In CSS what attributes say that only ``<body>`` has.
+        # The attributes of ``<body>`` become CSS.
         said = {"bgcolor": "background-color", "text": "color"}
         style = [f"{said[name]}: {attributes[name]}" for name in said if name in attributes]
         attributes = {
@@ -509,7 +507,7 @@ class _AttributeRules:
     styles: StyleFilter
 
     def judge(self, element: str, name: str, value: str) -> str | None:
-        """Give the value to use, or nothing to drop the attribute."""
+        """Return the value to use, or `None` to drop the attribute."""
         if name == "style":
             return self.styles.declarations(value) or None
         if name in ("src", "background"):

@@ -1,10 +1,9 @@
-"""The MIME structure of a mail as a tree of byte ranges (RFC 2046 5.1), within the caps.
+"""The MIME structure of a mail as a tree of byte ranges (RFC 2046 5.1), with limits.
 
-The standard library's parser gives no bound: each line costs it a comparison
-per open multipart, a million parts cost it 14 s and 350 MB, and nesting
-overflows its stack. Here every level is one scan for its own delimiter, no
-body is copied, and both counts are capped before anything is built. An outer
-delimiter always ends what is inside it, as RFC 2046 5.1.2 asks.
+The parser of the standard library has no limits. Each line costs it a comparison per open
+multipart, a million parts cost 14 s and 350 MB, and nesting overflows its stack. Here every level
+is one scan for its own delimiter, no body is copied, and the numbers of parts and levels are
+limited before anything is built. An outer delimiter always ends its content (RFC 2046 5.1.2).
 """
 
 import re
@@ -39,10 +38,10 @@ _UUENCODED = re.compile(
 
 
 class Entity(Struct, frozen=True):
-    """The mail itself or a part of it: what its header says, and where its body lies.
+    """The mail itself or a part of it: the values of its header and the range of its body.
 
-    ``start`` and ``body`` are offsets into the raw mail: of its header, and of both ends of
-    its body. ``parts`` is empty for a leaf.
+    ``start`` is the offset of its header in the raw mail. ``body`` has the offsets of the start and
+    end of its body. ``parts`` is empty for a leaf.
     """
 
     content_type: str
@@ -57,7 +56,7 @@ class Entity(Struct, frozen=True):
 
 
 class Structure(Struct, frozen=True):
-    """A whole mail: the fields of its header, its tree of entities, what was wrong."""
+    """A whole mail: the fields of its header, its tree of entities, and the problems."""
 
     fields: tuple[HeaderField, ...]
     root: Entity
@@ -65,7 +64,7 @@ class Structure(Struct, frozen=True):
 
 
 def scan_structure(raw_message: bytes) -> Structure:
-    """Find header, parts and bodies of a mail. Never raises; takes time linear in its size."""
+    """Find header, parts and bodies of a mail in linear time. Never raises."""
     section = split_header(raw_message, 0, len(raw_message))
     scan = _Scan(raw_message, list(section.problems))
     root = scan.read_entity(section, (0, len(raw_message)), _DEFAULT_TYPE, 0)
@@ -191,7 +190,7 @@ class _Scan:
         return line[1] if line else b""
 
     def _split(self, delimiter: bytes, body: tuple[int, int]) -> Iterator[tuple[int, int]]:
-        """Yield the range of each part; text before the first and after the last is none."""
+        """Yield the range of each part; text before the first and after the last is not one."""
         # The line break belongs to the delimiter (RFC 2046 5.1.1), so the
         # search begins at the one that ends the header section.
         line = re.compile(rb"\n--" + re.escape(delimiter) + rb"(--)?[ \t\r]*+(?:\n|\Z)")

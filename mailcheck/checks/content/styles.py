@@ -1,8 +1,8 @@
-"""Whether a person sees words: what attributes and inline styles say, handed down by elements.
+"""Visibility of words: attributes and inline styles, inherited by elements.
 
-The one place that answers "is this hidden, and by what?" for all who read the
-HTML of a mail. Style sheets are not applied; where one of them sets a colour
-of an element, that colour is not known, and words of unknown colour are seen.
+This module alone decides whether and how content is hidden, for all readers of the HTML of a
+mail. Style sheets are not applied. If a style sheet sets a colour of an element, that colour is
+unknown, and words of unknown colour count as visible.
 """
 
 import re
@@ -14,7 +14,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 MAX_CSS = 128 * 1024
-"""Characters of style sheets that are read; Gmail reads 16 KiB."""
+"""Maximum number of characters of style sheets that are read; Gmail reads 16 KiB."""
 
 MAX_SELECTOR = 500
 
@@ -24,17 +24,17 @@ NOT_SHOWN = frozenset([
     "select", "style", "svg", "template", "textarea", "title", "video", "xml",
 ])
 # fmt: on
-"""Elements whose content is no text of the page."""
+"""Elements whose content is not text of the page."""
 
 TINY_PIXELS = 2
-"""Text of this size or less can't be read: preheaders are set so."""
+"""Font size from which text is too small to be read; preheaders use such sizes."""
 
 FAR_PIXELS = 500
-"""Words moved this far to the left or up are off the page, which is about 600 wide."""
+"""Distance to the left or top from which words are off the page, which is about 600 wide."""
 
 
 class Hiding(Enum):
-    """What hides words from people."""
+    """The reason why words are hidden."""
 
     ATTRIBUTE = "hidden attribute"
     DISPLAY = "display"
@@ -50,11 +50,11 @@ class Hiding(Enum):
 
 
 class Style(Struct, frozen=True):
-    """What one ``style`` attribute says; None, or "" for a colour, where it says nothing.
+    """The meaning of one ``style`` attribute; `None`, or "" for a colour, if it is not set.
 
-    ``hides`` is what hides the element with all that is in it. The other ways
-    to hide are inherited, and what is inside may be seen again. ``font_size``
-    is a number with its unit. ``button_marks`` counts what buttons are drawn with.
+    ``hides`` is the reason why the element is hidden with all its content. The other properties
+    are inherited, and content can become visible again. ``font_size`` is a number with its unit.
+    ``button_marks`` is the number of properties that are typical of buttons.
     """
 
     hides: Hiding | None = None
@@ -73,12 +73,12 @@ NO_STYLE = Style()
 
 @dataclass(slots=True, eq=False)
 class Look:
-    """How the words inside an element are drawn.
+    """The look of the words inside an element.
 
-    ``hidden_by`` says what hides its words. ``is_text`` is false where the
-    content is no text of the page. ``box_hidden_by`` hides all inside for good,
-    everything else may be said anew by an element inside. Colours are
-    ``#rrggbb``, ``transparent`` or ``unknown``; sizes are pixels.
+    ``hidden_by`` is the reason why they are hidden, or `None`. ``is_text`` is false if the
+    content is not text of the page. ``box_hidden_by`` hides all content; any other property can be
+    set again by an element inside. Colours are ``#rrggbb``, ``transparent`` or ``unknown``. Sizes
+    are in pixels.
     """
 
     is_text: bool = True
@@ -91,7 +91,7 @@ class Look:
     hidden_by: Hiding | None = field(init=False)
 
     def __post_init__(self) -> None:
-        """Judge once what all words inside are asked for."""
+        """Compute ``hidden_by`` once for all words inside."""
         self.hidden_by = self.box_hidden_by
         if self.hidden_by is not None:
             return
@@ -108,29 +108,29 @@ class Look:
 
     @property
     def is_seen(self) -> bool:
-        """Tell whether a person sees the words."""
+        """Whether a person sees the words."""
         return self.is_text and self.hidden_by is None
 
     @property
     def shows_images(self) -> bool:
-        """Tell whether a person sees images: sizes and colours of words don't hide those."""
+        """Whether a person sees images; sizes and colours of words do not hide images."""
         return self.is_text and self.box_hidden_by is None and self.is_visible
 
 
 @dataclass(slots=True)
 class Looks:
-    """Finds the looks of one page; elements that say the same in the same place share one."""
+    """Finds the looks of one page; elements with the same attributes and look share one."""
 
     sheet: Look = field(default_factory=Look)
     _looks: dict[tuple[object, ...], Look] = field(default_factory=dict)
     _coloured: set[str] = field(default_factory=set)
 
     def note_style_sheet(self, text: str) -> None:
-        """Note whose colours a style sheet sets."""
+        """Record the elements whose colours a style sheet sets."""
         self._coloured.update(find_coloured(text))
 
     def inside(self, above: Look, name: str, attributes: Mapping[str, str]) -> Look:
-        """Give the look inside an element, from the look around it."""
+        """Return the look inside an element, given the look around it."""
         if (
             name != "a"
             and name not in NOT_SHOWN
@@ -155,7 +155,7 @@ class Looks:
             visible, indented = style.is_visible, style.is_far_indented
             hiding = Hiding.ATTRIBUTE if "hidden" in attributes else style.hides
             if style.hides is Hiding.MSO_HIDE and name == "a":
-                hiding = None  # Outlook has a button of its own in a comment, others show this one
+                hiding = None  # Outlook shows a button in a comment, other programs show this one
             look = self._looks[key] = Look(
                 is_text=above.is_text and name not in NOT_SHOWN,
                 box_hidden_by=above.box_hidden_by or hiding,
@@ -242,7 +242,7 @@ _PIECE = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'|\([^()]*+\)|[^;\"'()]++|.", re.DO
 
 
 def split_declarations(text: str) -> list[str]:
-    """Split at semicolons that stand outside of quotes and brackets."""
+    """Split at semicolons outside quotes and brackets."""
     if _ENCLOSING.search(text) is None:
         return text.split(";")
     declarations: list[str] = []
@@ -257,7 +257,7 @@ def split_declarations(text: str) -> list[str]:
 
 
 def read_style(text: str) -> Style:
-    """Read a ``style`` attribute; takes linear time, and passes over what it does not know."""
+    """Parse a ``style`` attribute in linear time; unknown properties are ignored."""
     return _read_usual_style(text) if len(text) <= _USUAL else _read_style(text)
 
 
@@ -265,7 +265,7 @@ def _read_style(text: str) -> Style:
     said = _read_declarations(text)
     if not said:
         return NO_STYLE
-    background = ""  # what lies behind the words; a picture's colour is not known
+    background = ""  # the colour behind the words; that of a picture is unknown
     for name, value in said.items():
         if name not in ("background", "background-color", "background-image"):
             continue
@@ -289,12 +289,12 @@ def _read_style(text: str) -> Style:
 
 _USUAL = 300
 _read_usual_style = lru_cache(maxsize=1_024)(_read_style)
-"""The styles of a template come again in each of its mails."""
+"""Cached, since the styles of a template are the same in each of its mails."""
 _VISIBILITIES = {"hidden": False, "collapse": False, "visible": True, "initial": True}
 
 
 def _read_declarations(text: str) -> dict[str, str]:
-    """Give the last value of each property, in the order of writing; important ones win."""
+    """Return the last value of each property, in written order; important ones take precedence."""
     if "/*" in text:
         text = COMMENT.sub(" ", text)
     if "\\" in text:
@@ -349,7 +349,7 @@ def _is_zero(value: str | None) -> bool:
 
 
 def _is_far(value: str) -> bool:
-    """Tell whether a length leads off the page: -500px, -40em, -100%."""
+    """Return whether a length leads off the page: -500px, -40em, -100%."""
     match = _LENGTH.fullmatch(value)
     if match is None or not match[1] or not match[2]:
         return False
@@ -375,7 +375,7 @@ def _read_font_size(said: dict[str, str]) -> tuple[float, str] | None:
 
 
 def _read_colour(value: str) -> str:
-    """Give a colour as ``#rrggbb``; ``unknown`` for a variable or what is not known."""
+    """Return a colour as ``#rrggbb``, or ``unknown`` for a variable or an unknown value."""
     value = value.strip()
     if not value:
         return ""
@@ -392,7 +392,7 @@ def _read_colour(value: str) -> str:
 
 
 def _count_button_marks(said: Mapping[str, str]) -> int:
-    """Count what buttons are drawn with: ground, round corners, room around, a box of its own."""
+    """Count the signs of a button: background, rounded corners, padding, and an own box."""
     grounds = filter(None, (said.get("background"), said.get("background-color")))
     has_ground = any(not one.startswith(("none", "transparent", "inherit")) for one in grounds)
     has_room = any(_ROOMY.match(said[name]) for name in said if name.startswith("padding"))
@@ -405,7 +405,7 @@ _SELECTOR_NAME = re.compile(r"[.#]?[A-Za-z_][\w-]*")
 
 
 def find_coloured(style_sheet: str) -> Iterator[str]:
-    """List the elements, ``.classes`` and ``#ids`` whose colours a style sheet sets."""
+    """Yield the elements, ``.classes`` and ``#ids`` whose colours a style sheet sets."""
     for rule in style_sheet[:MAX_CSS].split("}"):
         selector, brace, block = rule.rpartition("{")
         if brace and ("background" in block or "color" in block):
@@ -415,13 +415,13 @@ def find_coloured(style_sheet: str) -> Iterator[str]:
 # fmt: off
 _STRONG = frozenset(("b", "big", "code", "h1", "h2", "h3", "kbd", "mark", "samp", "strong"))
 # fmt: on
-_BIG_PIXELS = 20  # body text is 13 to 16 px, a code set apart 22 to 48 px
-_BIG_FONTS = frozenset(("5", "6", "7", "+2", "+3", "+4"))  # <font size>, where 3 is usual
+_BIG_PIXELS = 20  # body text has 13 to 16 px, a prominent code 22 to 48 px
+_BIG_FONTS = frozenset(("5", "6", "7", "+2", "+3", "+4"))  # <font size>; the default is 3
 _BUTTON_CLASS = re.compile(r"(?<![a-z])(?:btn|button|cta)(?![a-z])", re.IGNORECASE)
 
 
 def is_prominent(name: str, attributes: Mapping[str, str], style: Style) -> bool:
-    """Tell whether an element's text stands out: heading, bold, large or letter-spaced."""
+    """Return whether the text of an element stands out: heading, bold, large or spaced."""
     if name in _STRONG or (name == "font" and attributes.get("size") in _BIG_FONTS):
         return True
     if style is NO_STYLE:
@@ -434,7 +434,7 @@ def is_prominent(name: str, attributes: Mapping[str, str], style: Style) -> bool
 
 
 def is_button(attributes: Mapping[str, str], style: Style) -> bool:
-    """Tell whether a link is drawn as a button by its own style or class."""
+    """Return whether a link is drawn as a button by its own style or class."""
     if _BUTTON_CLASS.search(attributes.get("class", "")) or attributes.get("role") == "button":
         return True
     return style.button_marks > 1

@@ -1,4 +1,4 @@
-"""The text a person sees of a page, line by line, with its links and what stands out."""
+"""The visible text of a page, line by line, with its links and prominent ranges."""
 
 from dataclasses import dataclass, field
 
@@ -19,16 +19,16 @@ BLOCKS = frozenset([
 """Elements that begin and end a line."""
 
 CELLS = frozenset(("td", "th"))
-"""Elements that are set apart on the same line."""
+"""Elements that are separated on the same line."""
 
 _GAPS = {**dict.fromkeys(BLOCKS, "\n"), **dict.fromkeys(CELLS, "\t")}
 
 
 class Anchor(Struct, frozen=True):
-    """A link of the page: where it leads, what a person reads on it, how it is drawn.
+    """A link of the page: its target, its visible text and its look.
 
-    ``position`` is its offset in the visible text. ``has_text`` is false where
-    it holds only images, whose ``alt`` texts are then its text.
+    ``position`` is its offset in the visible text. ``has_text`` is false if it contains only
+    images; its text is then their ``alt`` texts.
     """
 
     href: str
@@ -40,9 +40,9 @@ class Anchor(Struct, frozen=True):
 
 
 class VisibleText(Struct, frozen=True):
-    """The visible text: a line feed between lines, a tab between cells, else one blank.
+    """The visible text: a line feed between lines, a tab between cells, else single blanks.
 
-    ``prominent`` are the ranges that stand out (large, bold, letter-spaced).
+    ``prominent`` has the ranges that stand out (large, bold, letter-spaced).
     """
 
     text: str
@@ -51,7 +51,7 @@ class VisibleText(Struct, frozen=True):
 
 
 def render_visible_text(tree: HtmlTree) -> VisibleText:
-    """Render a page as far as words and lines go; what is hidden is left out with its links."""
+    """Render the words and lines of a page; hidden content is left out with its links."""
     page = _Page()
     for node in tree.nodes:
         if isinstance(node, Words):
@@ -74,7 +74,7 @@ class _OpenAnchor:
 
 @dataclass(slots=True)
 class _Page:
-    """The text so far; at most one white-space mark waits to be written."""
+    """The text so far; at most one white-space character is pending."""
 
     pieces: list[str] = field(default_factory=list)
     length: int = 0
