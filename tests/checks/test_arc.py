@@ -1,4 +1,4 @@
-"""Whether the ARC chain of a mail is valid."""
+"""Tests for the verification of ARC chains."""
 
 import pickle
 from dataclasses import replace
@@ -31,14 +31,14 @@ KEYS = KEY_RECORDS | {LIST.key_name: LIST.key_record}
 
 
 def test_a_mail_without_arc_has_none() -> None:
-    """Nothing is asked and nothing is said."""
+    """A mail without ARC causes no query and no finding."""
     arc = verify_arc_chain(MAIL)
     assert (arc.result, arc.count, arc.seals) == (AuthResult.NONE, 0, ())
     assert describe_arc(arc) == ()
 
 
 def test_a_chain_passes_and_names_its_sealers() -> None:
-    """Each seal covers all sets before it; the oldest comes first."""
+    """Each seal covers all sets before it; the oldest set comes first."""
     arc = verify_arc_chain(THREE, zone_of(KEYS))
     assert arc.result is AuthResult.PASS
     assert arc.seals == (
@@ -52,7 +52,7 @@ def test_a_chain_passes_and_names_its_sealers() -> None:
 
 
 def test_dkimpy_comes_to_the_same() -> None:
-    """The library's own validator agrees about a good and a broken chain."""
+    """dkimpy's own validator agrees about a valid and a broken chain."""
 
     def find_key(name: bytes, timeout: float = 0) -> bytes:
         return KEYS[name.decode().rstrip(".")].encode()
@@ -64,7 +64,7 @@ def test_dkimpy_comes_to_the_same() -> None:
 
 
 def test_ed25519_seals_verify() -> None:
-    """As in DKIM (RFC 8463)."""
+    """Ed25519 seals verify as in DKIM (RFC 8463)."""
     assert verify_arc_chain(ED25519.seal(MAIL)).result is AuthResult.PASS
 
 
@@ -89,7 +89,7 @@ def test_what_was_altered_is_named(old: bytes, new: bytes, words: str) -> None:
 
 
 def test_changes_before_the_newest_set_are_what_arc_is_for() -> None:
-    """A list may alter a mail that it then seals: older message signatures may fail."""
+    """A list may change a mail that it then seals: older message signatures may fail."""
     forwarded = LIST.seal(RSA.seal(MAIL).replace(b"Subject: ", b"Subject: [list] "), 2)
     assert verify_arc_chain(forwarded, zone_of(KEYS)).result is AuthResult.PASS
 
@@ -126,14 +126,14 @@ def test_a_chain_that_was_sealed_as_broken_stays_broken() -> None:
     ],
 )
 def test_fields_that_are_no_chain(mail: bytes, words: str) -> None:
-    """RFC 8617 4.2: sets are whole, numbered from one, and say what came of those before."""
+    """Sets are complete, numbered from one, and have a valid state (RFC 8617 4.2)."""
     arc = verify_arc_chain(mail)
     assert arc.result is AuthResult.FAIL
     assert words in arc.explanation
 
 
 def test_fifty_sets_are_a_chain() -> None:
-    """The most that RFC 8617 allows."""
+    """A chain may have 50 sets, the maximum of RFC 8617."""
     mail = MAIL
     for instance in range(1, MAX_SETS + 1):
         mail = ED25519.seal(mail, instance)
@@ -143,7 +143,7 @@ def test_fifty_sets_are_a_chain() -> None:
 
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
 def test_a_key_that_could_not_be_looked_up_breaks_no_chain(status: DnsStatus) -> None:
-    """The state is undetermined; what is known to be broken stays broken."""
+    """A failed lookup makes the state undetermined, unless the chain is known to be broken."""
     zone = zone_of(KEYS)
     zone.failing[LIST.key_name] = status
     arc = verify_arc_chain(THREE, zone)
@@ -154,7 +154,7 @@ def test_a_key_that_could_not_be_looked_up_breaks_no_chain(status: DnsStatus) ->
 
 
 def test_keys_are_judged_as_in_dkim() -> None:
-    """A missing and a short key verify nothing."""
+    """Neither a missing nor a short key verifies a seal."""
     assert (
         "no key for the signature" in verify_arc_chain(RSA.seal(MAIL), MemoryZone({})).explanation
     )
@@ -164,7 +164,7 @@ def test_keys_are_judged_as_in_dkim() -> None:
 
 
 def test_all_keys_are_asked_for_at_once() -> None:
-    """One round asks every name, each once."""
+    """All names are queried in one round, each once."""
     answers = Answers()
     evaluate_arc_keys(read_chain(THREE), answers)
     assert [question.name for question in answers.missing] == [
@@ -175,7 +175,7 @@ def test_all_keys_are_asked_for_at_once() -> None:
 
 
 def test_validating_can_be_done_in_another_process() -> None:
-    """The call and its outcome survive pickling."""
+    """The arguments and the result can be pickled."""
     chain = read_chain(THREE)
     keys = settle(zone_of(KEYS), partial(evaluate_arc_keys, chain))
     call = partial(verify_chain, THREE, chain, keys, RECEIVED_AT)
@@ -192,6 +192,6 @@ def test_validating_can_be_done_in_another_process() -> None:
     )
 )
 def test_any_fields_can_be_read(fields: list[tuple[str, str]]) -> None:
-    """Whatever stands there ends in a state, and never passes."""
+    """Any ARC fields give a state, and never a pass."""
     text = "".join(f"ARC-{name}: {value}\r\n" for name, value in fields)
     assert verify_arc_chain(text.encode("utf-8", "replace") + MAIL).result is not AuthResult.PASS

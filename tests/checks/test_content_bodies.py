@@ -1,4 +1,4 @@
-"""Which parts of a mail are text, which are attachments, and what these are called."""
+"""Tests for texts and attachments of a mail, and for their names."""
 
 import base64
 
@@ -10,7 +10,7 @@ from mailcheck.core.content import MessageContent
 
 
 def multipart(subtype: str, *parts: str) -> str:
-    """Write a multipart with its parts, each with its header."""
+    """Return a multipart with its parts, each with its header."""
     inner = "".join(f"--={subtype}\r\n{part}\r\n" for part in parts)
     return (
         f'Content-Type: multipart/{subtype}; boundary="={subtype}"\r\n\r\n{inner}--={subtype}--\r\n'
@@ -23,7 +23,7 @@ def derive(body: str) -> MessageContent:
 
 
 def raw(body: str) -> bytes:
-    """Write a mail."""
+    """Return a mail."""
     return f"From: a@example.com\r\nSubject: x\r\n{body}".encode()
 
 
@@ -42,7 +42,7 @@ ATTACHED_MULTIPART = multipart("alternative", TEXT.replace("the text", "old word
     [("; filename=old.mht", "old.mht"), ("; filename=Minutes", "Minutes.eml"), ("", "message.eml")],
 )
 def test_an_attached_multipart_is_one_attachment(named: str, filename: str) -> None:
-    """Its parts are neither the body nor attachments; the download is a mail that can be opened."""
+    """Its parts are neither the body nor attachments; the download is a valid mail."""
     mail = raw(multipart("mixed", TEXT, ATTACHED_MULTIPART.format(named)))
     content = derive_content(mail)
     assert content.text == "the text"
@@ -55,7 +55,7 @@ def test_an_attached_multipart_is_one_attachment(named: str, filename: str) -> N
 
 
 def test_a_mail_that_says_it_is_attached_is_read() -> None:
-    """The mail itself is no attachment, whatever its header says of it."""
+    """The mail itself is not an attachment, whatever its header declares."""
     content = derive(
         multipart("mixed", TEXT).replace("\r\n", "\r\nContent-Disposition: attachment\r\n", 1)
     )
@@ -64,7 +64,7 @@ def test_a_mail_that_says_it_is_attached_is_read() -> None:
 
 @pytest.mark.parametrize("media_type", ["x-amp-html", "watch-html", "enriched", "markdown"])
 def test_another_form_of_the_body_is_no_attachment(media_type: str) -> None:
-    """Of alternatives, a form that few programs show is not attached (RFC 2046 5.1.4)."""
+    """An alternative that few programs show is not an attachment (RFC 2046 5.1.4)."""
     other = AMP.replace("x-amp-html", media_type)
     content = derive(multipart("alternative", TEXT, other, HTML))
     assert (content.text, content.html, content.attachments) == (
@@ -95,13 +95,13 @@ NAMES = {
 
 @pytest.mark.parametrize("head", NAMES)
 def test_an_attachment_has_a_name_under_which_it_opens(head: str) -> None:
-    """Where a program is chosen by the extension, a name that lacks one gets it."""
+    """A name without an extension gets the one of its type."""
     content = derive(multipart("mixed", TEXT, f"{head}\r\n\r\n{NESTED}"))
     assert [one.filename for one in content.attachments] == [NAMES[head]]
 
 
 def test_an_invitation_of_exchange_is_attached() -> None:
-    """A calendar among the alternatives stays an attachment."""
+    """A calendar among the alternatives is an attachment."""
     content = derive(
         multipart("alternative", TEXT, HTML, "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR")
     )
@@ -110,7 +110,7 @@ def test_an_invitation_of_exchange_is_attached() -> None:
 
 @pytest.mark.parametrize("encoding", ["7bit", "base64"])
 def test_an_attached_mail_can_be_opened(encoding: str) -> None:
-    """Its fields, its text (of HTML the words) and the names of its attachments are readable."""
+    """Its fields, text (or the words of its HTML) and attachment names are readable."""
     inner = multipart("related", HTML, "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR")
     nested = f"From: b@example.com\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n{inner}"
     if encoding == "base64":

@@ -1,4 +1,4 @@
-"""Charsets: every label, every variant of ISO-2022, and what one bad byte costs."""
+"""Tests for charsets: every label, every variant of ISO-2022, and bad bytes."""
 
 import re
 
@@ -40,12 +40,12 @@ SAMPLES = {
     "windows-874": "รหัส",
     "x-mac-cyrillic": "Код",
 }
-"""Text by the name of a charset in the standard; any other has Latin letters."""
+"""Return a text for a charset of the standard; most charsets have Latin letters."""
 
 
 @pytest.mark.parametrize(("label", "name"), LABELS.items())
 def test_every_label_of_the_standard_is_known(label: str, name: str) -> None:
-    """All labels of the WHATWG Encoding Standard decode what is encoded in their charset."""
+    """All labels of the WHATWG Encoding Standard decode text in their charset."""
     if name in ("replacement", "x-user-defined"):
         assert find_codec(label) is not None
         return
@@ -83,7 +83,7 @@ def test_every_label_of_the_standard_is_known(label: str, name: str) -> None:
     ],
 )
 def test_labels_that_mail_programs_write(labels: str, data: bytes, text: str) -> None:
-    """Names outside of the standard have the charset that their programs mean."""
+    """Labels outside the standard have the charset that mail programs mean."""
     for label in labels.split(" "):
         assert decode_text(data, label) == (text, None), label
 
@@ -92,12 +92,12 @@ def test_labels_that_mail_programs_write(labels: str, data: bytes, text: str) ->
     "label", ["", "x-nonsense", "iso-8859-12", "idna", "base64", "rot13", "a" * 65]
 )
 def test_what_names_no_charset(label: str) -> None:
-    """An unknown label, a codec that is no charset and an overlong label have no codec."""
+    """An unknown label, a codec that is not a charset, and an overlong label have no codec."""
     assert find_codec(label) is None
 
 
 def test_a_label_for_an_unknown_charset_costs_nothing() -> None:
-    """Text whose program did not know the charset is read as UTF-8, or else as Windows-1252."""
+    """Text with a label for an unknown charset is read as UTF-8, or else as Windows-1252."""
     for label in ("x-unknown", "unknown-8bit", "default", "8bit"):
         assert decode_text("ä".encode(), label)[0] == "ä"
         assert decode_text(b"\xe4", label)[0] == "ä"
@@ -126,7 +126,7 @@ def test_a_label_for_an_unknown_charset_costs_nothing() -> None:
     ],
 )
 def test_iso_2022_jp_as_mail_programs_write_it(data: bytes, text: str) -> None:
-    """All sets, NEC and IBM characters and unfinished sequences are read; a bad pair is one."""
+    """All sets, NEC and IBM characters and unfinished sequences are read; a bad pair costs one."""
     assert decode_as(data, str(find_codec("iso-2022-jp"))) == (text, "\ufffd" not in text)
 
 
@@ -134,7 +134,7 @@ def test_iso_2022_jp_as_mail_programs_write_it(data: bytes, text: str) -> None:
     "label", ["", "us-ascii", "utf-8", "iso-8859-1", "x-nonsense", "shift_jis"]
 )
 def test_undeclared_iso_2022_jp_is_detected(label: str) -> None:
-    """No other text has its escape sequence, so it is read whatever the label says."""
+    """Its escape sequences occur in no other text, so it is detected with any label."""
     assert decode_text(b"\x1b$B-!G'>Z\x1b(B 12", label)[0] == "①認証 12"
     assert decode_header_bytes(b"\x1b$B-!G'>Z\x1b(B 12") == "①認証 12"
     colours = b"\x1b[31mred\x1b[0m \x1b(B"
@@ -142,7 +142,7 @@ def test_undeclared_iso_2022_jp_is_detected(label: str) -> None:
 
 
 def _encode_iso_2022_jp(text: str) -> bytes:
-    """Write NEC and IBM characters too, which Python's codec lacks."""
+    """Encode NEC and IBM characters as well, which Python's codec lacks."""
     rows = {"①": b"-!", "㈱": b"-j", "髙": b"|b"}
     switched = (
         b"\x1b$B" + rows[one] + b"\x1b(B" if one in rows else one.encode("iso2022_jp")
@@ -152,7 +152,7 @@ def _encode_iso_2022_jp(text: str) -> bytes:
 
 
 _STATEFUL = {
-    # A charset, letters, how they are written, and the octets that switch to another set.
+    # A charset, letters, their encoding, and the octets that switch to another set.
     "iso-2022-jp": ("認証コード。①㈱髙", _encode_iso_2022_jp, rb"\x1b\$B|\x1b\(B"),
     "iso-2022-kr": ("확인번호", lambda text: text.encode("iso2022_kr"), rb"\x1b\$\)C|[\x0e\x0f]"),
     "hz": ("验证码中文", lambda text: text.encode("hz"), rb"~[{}]"),
@@ -163,7 +163,7 @@ _STATEFUL = {
 def test_a_bad_byte_in_a_stateful_charset_costs_one_character(
     label: str, data: st.DataObject
 ) -> None:
-    """An octet that is replaced costs its own character; the rest of the text stays."""
+    """A replaced octet costs one character; the rest of the text stays."""
     letters, encode, switch = _STATEFUL[label]
     text = data.draw(st.text(st.sampled_from(letters + "ABC 12=?"), min_size=1, max_size=12))
     encoded = encode(text)
@@ -179,7 +179,7 @@ def test_a_bad_byte_in_a_stateful_charset_costs_one_character(
 
 @given(st.sampled_from(sorted(set(LABELS.values()))), st.binary(max_size=60))
 def test_any_bytes_in_any_charset_are_text(label: str, data: bytes) -> None:
-    """Decoding never fails and gives text that any store can hold."""
+    """Decoding never fails, and its text can be stored."""
     decode_text(data, label)[0].encode("utf-8")
 
 
@@ -199,7 +199,7 @@ def test_any_bytes_in_any_charset_are_text(label: str, data: bytes) -> None:
     ],
 )
 def test_a_byte_order_mark_is_not_text(data: bytes, label: str, text: str) -> None:
-    """A mark names the charset (WHATWG Encoding 6) and is left out."""
+    """A byte order mark names the charset (WHATWG Encoding 6) and is removed."""
     assert decode_text(data, label) == (text, None)
 
 
@@ -215,7 +215,7 @@ def test_a_byte_order_mark_is_not_text(data: bytes, label: str, text: str) -> No
 )
 @pytest.mark.parametrize("parameter", ["", "; charset=us-ascii", "; charset=x-nonsense"])
 def test_html_may_declare_its_charset_in_itself(head: str, parameter: str) -> None:
-    """A page without a charset in its Content-Type is read in the one that it declares."""
+    """A page without a charset in its Content-Type has the charset that it declares."""
     page = f"{head}<p>Ваш код</p>"
     mail = f"Content-Type: text/html{parameter}\r\n\r\n".encode() + page.encode("cp1251")
     assert derive_content(mail).html == page
@@ -224,7 +224,7 @@ def test_html_may_declare_its_charset_in_itself(head: str, parameter: str) -> No
 
 
 def test_the_charset_of_a_part_counts_before_that_of_its_page() -> None:
-    """A gateway that recodes a page changes the header and leaves the page alone."""
+    """A gateway that recodes a page changes the header, but not the page."""
     page = '<meta charset="iso-8859-1"><p>Grüße €</p>'
     mail = b"Content-Type: text/html; charset=windows-1252\r\n\r\n" + page.encode("cp1252")
     assert derive_content(mail).html == page

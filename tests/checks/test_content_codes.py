@@ -1,4 +1,4 @@
-"""One-time codes: what is one, what is none, and how it comes back."""
+"""Tests for one-time codes."""
 
 import pytest
 from hypothesis import given
@@ -56,7 +56,7 @@ def _candidates(text: str) -> dict[str, Candidate]:
     ],
 )
 def test_a_code_comes_back_as_one_types_it(written: str, code: str) -> None:
-    """Blanks and hyphens between digits go, letters keep theirs, a sender's prefix goes."""
+    """Blanks and hyphens between digits are removed, groups of letters keep them."""
     for text in (
         f"Your verification code is {written}",
         f"Verification code: {written}\n\nIt expires in 10 minutes.",
@@ -84,7 +84,7 @@ def test_a_code_comes_back_as_one_types_it(written: str, code: str) -> None:
     ],
 )
 def test_other_numbers_are_no_codes(text: str) -> None:
-    """Years, prices, phones, cards, addresses, versions, colours and other codes stay out."""
+    """Years, prices, phones, cards, addresses, versions, colours and other codes are rejected."""
     assert _codes(text) == ()
 
 
@@ -112,7 +112,7 @@ Box|Ring|Track|Cardmarket|Orderly|Indeed|Callrail|Invoice Ninja|Text Now|Total W
     ],
 )
 def test_a_sender_may_be_called_like_another_number(sentence: str) -> None:
-    """Brands that begin like a label, and names in lower case, leave a code what it is."""
+    """A code is found despite brands like labels and names in lower case."""
     for brand in BRANDS.replace("\n", "|").split("|"):
         assert _codes(sentence.format(brand)) == ("482130",), brand
 
@@ -141,7 +141,7 @@ def test_a_sender_may_be_called_like_another_number(sentence: str) -> None:
     ],
 )
 def test_what_senders_write(text: str, code: str) -> None:
-    """Announcements that name no brand, in words for passwords, in letters, in other scripts."""
+    """Codes are found without a brand, with words for passwords, in letters and other scripts."""
     assert _codes(text) == (code,)
 
 
@@ -157,7 +157,7 @@ def test_what_senders_write(text: str, code: str) -> None:
     ],
 )
 def test_another_kind_of_code_is_none(text: str) -> None:
-    """A word that no sentence calls the reader's own makes a code another kind."""
+    """An unknown word without an owner makes a code another kind."""
     assert _codes(text) == ()
 
 
@@ -176,7 +176,7 @@ def test_another_kind_of_code_is_none(text: str) -> None:
     ],
 )
 def test_nothing_is_read_from_markup(markup: str) -> None:
-    """Styles, attributes, comments, scripts, hidden text and URLs hold no codes."""
+    """Styles, attributes, comments, scripts, hidden text and URLs contain no codes."""
     assert _codes(markup.replace("{x}", "Your code"), kind="html") == ()
 
 
@@ -194,7 +194,7 @@ def test_nothing_is_read_from_markup(markup: str) -> None:
     ],
 )
 def test_digits_spread_over_elements_are_one_code(markup: str) -> None:
-    """Cells, spans and blocks of one digit each are read together."""
+    """One digit in each cell, span or block makes one code."""
     assert _codes(f"<p>Your code is:</p>{markup}<p>Thanks</p>", kind="html") == ("482130",)
 
 
@@ -208,7 +208,7 @@ def test_digits_spread_over_elements_are_one_code(markup: str) -> None:
     ],
 )
 def test_a_code_bound_to_a_domain_comes_first(last_line: str, code: str) -> None:
-    """The format that browsers read is taken as it stands, before anything else."""
+    """The domain-bound format of browsers comes before all others."""
     assert _codes(f"Your code is 771820.\n\n{last_line}\n\n")[0] == code
 
 
@@ -217,7 +217,7 @@ def test_a_code_bound_to_a_domain_comes_first(last_line: str, code: str) -> None
     ["@example.com  #482130", " @example.com #482130", "@example.com 482130", "x @a.b #482130"],
 )
 def test_a_line_that_breaks_the_format_is_not_bound(last_line: str) -> None:
-    """Exactly one blank between host and code, nothing before the host."""
+    """There is exactly one blank between host and code, and no text before the host."""
     found = _candidates(f"Hello\n{last_line}")
     assert all("bound to a domain" not in r for c in found.values() for r in c.reasons)
 
@@ -230,7 +230,7 @@ def test_codes_are_ranked_and_at_most_five() -> None:
 
 
 def test_every_number_is_explained() -> None:
-    """Rejected candidates are there too, each with reasons that add up to its score."""
+    """Rejected candidates are included, and their reasons add up to the score."""
     found = _candidates("Your code is 482130. Order #771820 of 2026. Call 555 123 4567.")
     assert found["482130"].is_accepted
     assert not found["771820"].is_accepted
@@ -272,7 +272,7 @@ def test_every_number_is_explained() -> None:
     ],
 )
 def test_each_objection_is_named(text: str, value: str, reason: str) -> None:
-    """What speaks against a number is said in its reasons, and is enough."""
+    """The reasons name each objection, and the number is rejected."""
     found = _candidates(text).get(value)
     if not reason:
         assert found is None
@@ -299,14 +299,14 @@ def test_each_objection_is_named(text: str, value: str, reason: str) -> None:
     ],
 )
 def test_each_evidence_is_named(text: str, value: str, reason: str) -> None:
-    """What speaks for a code is said in its reasons, and is enough."""
+    """The reasons name each piece of evidence, and the code is accepted."""
     found = _candidates(text)[value]
     assert any(reason in given for given in found.reasons), found.reasons
     assert found.is_accepted
 
 
 def test_text_html_and_subject_are_all_read() -> None:
-    """A code is found wherever the mail shows it, and counted once."""
+    """A code is found in text, HTML and subject, and returned once."""
     raw = (
         "Subject: 482130 is your code\r\nContent-Type: multipart/alternative; boundary=b\r\n\r\n"
         "--b\r\n\r\nOpen this mail in a browser.\r\n"
@@ -316,7 +316,7 @@ def test_text_html_and_subject_are_all_read() -> None:
 
 
 def test_what_a_shop_calls_a_promotion_elsewhere_is_no_code() -> None:
-    """A value that one place names as something else needs more than another place gives."""
+    """If one place calls a value something else, it needs more evidence elsewhere."""
     text = f"Your code is HELLO2.\n\n{'And so on. ' * 20}\n\nUse discount code HELLO2."
     assert _codes(text) == ()
 
@@ -330,7 +330,7 @@ _LABELS = ["order", "invoice", "ticket", "tracking number", "customer number", "
     st.integers(0, 999_999).map("{:06d}".format),
 )
 def test_a_labelled_number_never_outranks_the_code(label: str, number: str, code: str) -> None:
-    """Whatever the numbers, the one that is called a code is the code."""
+    """A number that is called a code ranks before labelled numbers."""
     text = f"Your {label} {number} is on hold.\n\nYour verification code is {code}."
     expected = () if number == code else (code,)
     assert _codes(text) == expected or number == code
@@ -338,7 +338,7 @@ def test_a_labelled_number_never_outranks_the_code(label: str, number: str, code
 
 @given(st.text(max_size=200), st.sampled_from(["plain", "html"]))
 def test_any_text_is_judged(text: str, kind: str) -> None:
-    """No text raises, and a code never holds white space."""
+    """The search accepts any text, and a code contains no white space."""
     content = derive_content(
         f"Subject: Your code\r\nContent-Type: text/{kind}; charset=utf-8\r\n\r\n".encode()
         + text.encode("utf-8", "replace")
@@ -350,7 +350,7 @@ FOUND = {
     # Mixed case under six characters that the mail calls a code.
     "・認証コード：vM8xw\n\n有効期限：10分": "vM8xw",
     "Your code: x7Kp": "x7Kp",
-    # Four letters on a line of their own after the label.
+    # Four letters on their own line after the label.
     "Verification code:\n\nQXZT\n\nIt expires soon.": "QXZT",
     # Words for the purpose between the number and the word for the code.
     "【哔哩哔哩】482913短信登录验证码，5分钟内有效": "482913",
@@ -369,10 +369,10 @@ FOUND = {
     "Vash kod podtverzhdeniya: 482913": "482913",
     "Kod podtverzhdeniya 482913. Nikomu ego ne soobschayte": "482913",
     "Odnorazovyy parol 482913": "482913",
-    # A letter before digits is a part of them, but where it only says who has sent them.
+    # A letter before digits belongs to them, unless it only names the sender.
     "Your verification code is A-12345": "A-12345",
     "G-482913 is your verification code": "482913",
-    # A word that a lost line break has glued to the digits is no part of them.
+    # A word after the digits because of a lost line break.
     "If that was you, enter this code:268423If you were not, reset it.": "268423",
     "Your code is 482913This code expires in 10 minutes": "482913",
     # Masked numbers beside the code.
@@ -386,7 +386,7 @@ FOUND = {
 
 @pytest.mark.parametrize("text", FOUND)
 def test_codes_as_mails_write_them_are_found(text: str) -> None:
-    """The code, whole, and nothing else of the mail."""
+    """The whole code is found, and no other part of the mail."""
     assert _codes(text) == (FOUND[text],)
 
 
@@ -417,5 +417,5 @@ def test_codes_as_mails_write_them_are_found(text: str) -> None:
     ],
 )
 def test_what_only_looks_like_a_code_is_none(text: str) -> None:
-    """Numbers with a unit, words in capitals, masked numbers and other numbers give no code."""
+    """Units, words in capitals, masked numbers and other numbers give no code."""
     assert _codes(text) == ()

@@ -1,11 +1,10 @@
-"""How well codes and links are found in the corpus of realistic mails.
+"""Recall and precision of codes and links in the corpus of realistic mails.
 
-``tuning`` is what the rules were written with. ``retired`` was held out until
-it was read. ``held_out`` was written before the rules' last changes and is
-only ever counted: whoever changes the rules looks at the numbers, not at the
-mails, and writes a new part when it must be read. ``world`` has the same two
-parts for mails in sixty languages, brands that look like labels, senders in
-lower case, codes of letters.
+The rules were written with ``tuning``. ``retired`` was held out until it was read. ``held_out`` was
+written before the last changes of the rules and is only counted. Developers who change the rules
+look at the numbers, not at the mails, and write a new part once it must be read. ``world`` has the
+same two parts for mails in sixty languages, brands that look like labels, senders in lower case,
+and codes of letters.
 """
 
 import tomllib
@@ -33,7 +32,7 @@ def _derived(part: str) -> list[tuple[CorpusMail, MessageContent]]:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_codes_of_the_corpus_are_found(part: str) -> None:
-    """Recall is at least 0.97, 0.98 over the world: in a mail with codes all of them are found."""
+    """Recall is at least 0.97, and 0.98 over the world; all codes of a mail must be found."""
     mails = [(mail, content) for mail, content in _derived(part) if mail.codes]
     missed = [mail.id for mail, content in mails if not set(mail.codes) <= set(content.codes)]
     share = 0.02 if part in WORLD else 0.03
@@ -42,22 +41,22 @@ def test_the_codes_of_the_corpus_are_found(part: str) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_nothing_else_of_the_corpus_is_a_code(part: str) -> None:
-    """At most one mail in 200 shows a code that is none, one in 300 over the world."""
+    """At most one mail in 200 has a false code, and one in 300 over the world."""
     mails = _derived(part)
     wrong = [mail.id for mail, content in mails if not set(content.codes) <= set(mail.codes)]
     share = 1 / 300 if part in WORLD else 1 / 200
-    # A part of a few hundred mails may have one of them.
+    # A part of a few hundred mails may have one.
     assert len(wrong) <= max(share * len(mails), part in WORLD), _names(part, wrong)
 
 
 def _names(part: str, mails: list[str]) -> list[str] | str:
-    """Name mails, of a part that is held out only how many."""
+    """Name the mails; for a held-out part, only their number."""
     return f"{len(mails)} mails" if part.endswith("held_out") else mails
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_best_code_comes_first(part: str) -> None:
-    """Where a mail has one code it is the first of the list."""
+    """In a mail with one code, the code is the first of the list."""
     for mail, content in _derived(part):
         if mail.codes and content.codes:
             assert content.codes[0] in mail.codes
@@ -65,7 +64,7 @@ def test_the_best_code_comes_first(part: str) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_best_links_of_the_corpus_are_found(part: str) -> None:
-    """In every mail whose link is judged it is the one a person would click."""
+    """The best link is the one that a person would click."""
     judged = [(mail, content) for mail, content in _derived(part) if mail.best is not None]
     wrong = [mail.id for mail, content in judged if (content.best_link or "") != mail.best]
     assert wrong == []
@@ -73,7 +72,7 @@ def test_the_best_links_of_the_corpus_are_found(part: str) -> None:
 
 @pytest.mark.untraced
 def test_the_corpus_is_large_and_varied() -> None:
-    """At least 300 mails, 100 of them held out, 100 without a code, whole and readable."""
+    """There are at least 300 mails, 100 of them held out, and 100 without a code."""
     sizes = {part: len(load_part(part)) for part in PARTS}
     assert sum(sizes.values()) >= 300
     assert sizes["held_out"] >= 100
@@ -84,7 +83,7 @@ def test_the_corpus_is_large_and_varied() -> None:
 
 
 def test_the_world_is_large_and_a_third_of_it_is_held_out() -> None:
-    """At least 600 mails in 30 languages, 250 without a code, a third only ever counted."""
+    """There are at least 600 mails in 30 languages, 250 without a code, and a third held out."""
     mails = {part: load_part(part) for part in WORLD}
     both = [mail for part in WORLD for mail in mails[part]]
     assert len(both) >= 600
@@ -112,7 +111,7 @@ FORMATS = {
 
 
 def test_every_usual_sentence_gives_its_code_in_every_format() -> None:
-    """The sentences of over thirty languages, each with a footer full of other numbers."""
+    """Sentences of over thirty languages, each with a footer full of other numbers."""
     footer = "\n\nAcme Inc., 2450 Harbor Blvd, Suite 410, Costa Mesa, CA 92626 - (714) 555-0148"
     empty = render_visible_text(read_tree(""))
     for sentence in _load_sentences("code_sentences.toml"):
@@ -123,7 +122,7 @@ def test_every_usual_sentence_gives_its_code_in_every_format() -> None:
 
 
 def test_sentences_with_other_numbers_give_no_code() -> None:
-    """At most one in 100 sentences about orders, errors, vouchers and phones is mistaken."""
+    """At most one in 100 sentences about orders, errors, vouchers and phones has a false code."""
     empty = render_visible_text(read_tree(""))
     cases = [
         sentence.replace("{c}", written)

@@ -1,4 +1,4 @@
-"""From the bytes of a mail to header, text, HTML and attachments, whatever the bytes are."""
+"""Tests for header, text, HTML and attachments from the bytes of a mail."""
 
 import random
 from dataclasses import replace
@@ -40,7 +40,7 @@ epilogue
 
 
 def test_alternatives_give_text_and_html() -> None:
-    """Both forms of a mail come back decoded, without preamble and epilogue."""
+    """Text and HTML are decoded, without preamble and epilogue."""
     content = derive_content(ALTERNATIVE)
     assert content.text == "Grüße!"
     assert content.html == "<b>Grüße</b>"
@@ -49,7 +49,7 @@ def test_alternatives_give_text_and_html() -> None:
 
 
 def test_of_several_alternatives_the_richest_html_counts() -> None:
-    """The first text and the last HTML are chosen, inside other multiparts too."""
+    """The first text and the last HTML are chosen, also inside other multiparts."""
     content = derive_content(
         _mail(
             "Content-Type: multipart/alternative; boundary=b",
@@ -86,7 +86,7 @@ text two
 
 
 def test_a_text_that_is_attached_is_no_body() -> None:
-    """Content-Disposition: attachment decides, with a file name or without."""
+    """Content-Disposition: attachment decides, with or without a file name."""
     content = derive_content(
         _mail(
             "Content-Type: multipart/mixed; boundary=b",
@@ -105,7 +105,7 @@ def test_a_text_that_is_attached_is_no_body() -> None:
     ],
 )
 def test_a_lone_named_text_is_the_body(part: str, text: str, html: str) -> None:
-    """Whatever it is called, the only text of a mail is what there is to read, not attached."""
+    """The only text of a mail is its body, even with a file name."""
     pdf = "Content-Type: application/pdf; name=a.pdf\n\n%PDF"
     mixed = "Content-Type: multipart/mixed; boundary=b"
     content = derive_content(_mail(mixed, body=f"--b\n{part}\n--b\n{pdf}\n--b--\n"))
@@ -114,7 +114,7 @@ def test_a_lone_named_text_is_the_body(part: str, text: str, html: str) -> None:
 
 
 def test_of_several_named_texts_those_that_are_inline_are_the_body() -> None:
-    """Beside other named texts only one that is to be shown inline is read."""
+    """Among several texts with names, only inline ones are the body."""
     mixed = "Content-Type: multipart/mixed; boundary=b"
     named = "--b\nContent-Type: text/plain; name=a.txt\n\none\n"
     inline = "--b\nContent-Disposition: inline; filename=b.txt\n\ntwo\n"
@@ -128,7 +128,7 @@ def test_of_several_named_texts_those_that_are_inline_are_the_body() -> None:
 
 
 def test_header_list_has_every_field_in_order() -> None:
-    """Names as written, repeated ones too, bodies unfolded and decoded."""
+    """Names stay as written, repeated fields are kept, and bodies are unfolded and decoded."""
     content = derive_content(
         _mail(
             "Received: from a\r\n\tby b",
@@ -148,13 +148,13 @@ def test_header_list_has_every_field_in_order() -> None:
 
 
 def test_a_mail_without_types_is_text() -> None:
-    """A bare body is the text, and there is no HTML."""
+    """A mail without a Content-Type is text without HTML."""
     content = derive_content(_mail("Subject: s", body="hello\nworld\n"))
     assert (content.text, content.html) == ("hello\nworld\n", "")
 
 
 def test_a_mail_of_html_alone_has_no_text() -> None:
-    """The text stays empty where a mail has none."""
+    """A mail that has only HTML has an empty text."""
     content = derive_content(_mail("Content-Type: text/html; charset=utf-8", body="<p>é</p>"))
     assert (content.text, content.html) == ("", "<p>é</p>")
 
@@ -171,7 +171,7 @@ def test_a_mail_of_html_alone_has_no_text() -> None:
     ],
 )
 def test_what_searches_look_in(raw: bytes, searched: str) -> None:
-    """The text of a mail, folded; of one without text the words of its HTML; never too much."""
+    """Searches use the folded text, or the words of the HTML, up to a maximum."""
     assert derive_content(raw).searched.strip() == searched
 
 
@@ -225,7 +225,7 @@ three
     ],
 )
 def test_a_boundary_is_understood_in_every_spelling(content_type: str) -> None:
-    """Quoted, folded, commented, split and encoded boundaries all divide the mail."""
+    """Quoted, folded, commented, split and encoded boundaries divide the mail."""
     if "boundary=b 1" in content_type:
         body = "--b\n\ninside\n--b--\n"
     else:
@@ -235,7 +235,7 @@ def test_a_boundary_is_understood_in_every_spelling(content_type: str) -> None:
 
 
 def test_an_outer_delimiter_ends_what_is_inside() -> None:
-    """A nested multipart that is not closed does not swallow the parts behind it."""
+    """An unclosed nested multipart does not contain the parts after it."""
     content = derive_content(
         _mail(
             "Content-Type: multipart/mixed; boundary=outer",
@@ -272,7 +272,7 @@ def test_a_boundary_that_begins_like_another_is_another() -> None:
 
 @pytest.mark.parametrize("line_end", ["\r\n", "\r\r\n", " \t\r\n", " \r\r\n"])
 def test_a_delimiter_may_be_followed_by_blanks_and_carriage_returns(line_end: str) -> None:
-    """Line ends that were converted twice, and blanks of transport, do not hide a part."""
+    """Doubled line ends and blanks from transport do not hide a part."""
     lines = ["--b", "Content-Type: text/html", "", "<p>x</p>", "--b", "", "text", "--b--", ""]
     raw = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + line_end.join(lines).encode()
     content = derive_content(raw)
@@ -284,7 +284,7 @@ def test_a_delimiter_may_be_followed_by_blanks_and_carriage_returns(line_end: st
     ["multipart/mixed", "multipart/mixed; boundary=other", "multipart/mixed; boundary=''"],
 )
 def test_a_multipart_without_its_boundary_is_shown_as_text(content_type: str) -> None:
-    """Nothing is hidden when the structure can't be found; a problem says so."""
+    """A multipart with an unknown structure is shown as text, with a problem."""
     content = derive_content(_mail(f"Content-Type: {content_type}", body="--b\n\ninside\n"))
     assert "inside" in content.text
     assert content.problems
@@ -307,13 +307,13 @@ SEPARATORS = [
     ":",
     ": ",
 ]
-"""What stands between a media type and its parameters; RFC 2045 5.1 has the semicolon."""
+"""Separators between a media type and its parameters; RFC 2045 5.1 has the semicolon."""
 
 
 @pytest.mark.parametrize("separator", SEPARATORS)
 @pytest.mark.parametrize("value", ["b", '"b"'])
 def test_parameters_are_read_whatever_separates_them(separator: str, value: str) -> None:
-    """A missing or another separator changes neither the type nor a parameter, and is named."""
+    """A missing or other separator changes neither type nor parameter, and is a problem."""
     content = derive_content(
         _mail(
             f"Content-Type: multipart/alternative{separator}type=x{separator}boundary={value}",
@@ -354,7 +354,7 @@ Content-Type: text/html{separator}charset=koi8-r{separator}name=x
     ],
 )
 def test_a_media_type_is_read_in_every_spelling(content_type: str, problem: str | None) -> None:
-    """HTML is shown as HTML however its type is written."""
+    """HTML is recognized in any spelling of its type."""
     content = derive_content(_mail(f"Content-Type: {content_type}", body="<p>ü</p>"))
     assert content.html == "<p>ü</p>"
     assert any("Content-Type" in one for one in content.problems) is (problem is not None)
@@ -362,7 +362,7 @@ def test_a_media_type_is_read_in_every_spelling(content_type: str, problem: str 
 
 @pytest.mark.parametrize("character", "!#$%&'*+-.^_`{|}~0aZ")
 def test_every_token_character_may_stand_in_a_type(character: str) -> None:
-    """RFC 2045 5.1: an unknown multipart is read as mixed, an unknown type is an attachment."""
+    """An unknown multipart is mixed, and an unknown type is an attachment (RFC 2045 5.1)."""
     content = derive_content(
         _mail(
             f"Content-Type: multipart/{character}; boundary=b",
@@ -375,7 +375,7 @@ def test_every_token_character_may_stand_in_a_type(character: str) -> None:
 
 @pytest.mark.parametrize("content_type", ["multipart", "multipart/", "/mixed", "mixed", ""])
 def test_parts_are_found_where_the_type_is_not_one(content_type: str) -> None:
-    """A boundary tells that the mail has parts."""
+    """A boundary shows that the mail has parts."""
     body = "--b\nContent-Type: text/html\n\n<p>x</p>\n--b\n\ntext\n--b--\n"
     content = derive_content(_mail(f"Content-Type: {content_type}; boundary=b", body=body))
     assert (content.text, content.html) == ("text", "<p>x</p>")
@@ -383,7 +383,7 @@ def test_parts_are_found_where_the_type_is_not_one(content_type: str) -> None:
 
 @pytest.mark.parametrize("content_type", ["multipart/mixed", "multipart/mixed; boundary=other"])
 def test_a_boundary_is_found_where_the_header_has_not_the_right_one(content_type: str) -> None:
-    """The first line that divides, with a part's header behind it, has the boundary."""
+    """The boundary is taken from the first delimiter line with a part's header after it."""
     body = "preamble\n--b=1\nContent-Type: text/html\n\n<p>x</p>\n--b=1\n\ntext\n--b=1--\n"
     content = derive_content(_mail(f"Content-Type: {content_type}", body=body))
     assert (content.text, content.html) == ("text", "<p>x</p>")
@@ -394,7 +394,7 @@ UUENCODED = 'begin 644 {name}\n(82QB"C$L,@H \n`\nend\n'
 
 
 def test_uuencoded_files_in_a_text_are_attachments() -> None:
-    """Programs from before MIME write files into the text; text around them stays text."""
+    """uuencoded files in a text become attachments; the text around them stays text."""
     files = [UUENCODED.format(name=name) for name in ("t.csv", "ü 2.csv")]
     body = f"before\n\n{files[0]}between\n{files[1]}end\n"
     raw = _mail("Subject: files", body=body)
@@ -409,7 +409,7 @@ def test_uuencoded_files_in_a_text_are_attachments() -> None:
 
 @pytest.mark.parametrize("last", ["`\n", " \n", "\n", "", "\n\n"])
 def test_the_last_line_of_a_uuencoded_file_may_have_lost_its_blank(last: str) -> None:
-    """The line without octets is a blank, which programs write as another sign or remove."""
+    """The last line is a blank, which programs write as another sign or remove."""
     body = UUENCODED.format(name="t.csv").replace("`\n", last)
     content = derive_content(_mail("Subject: file", body=f"text\n{body}"))
     assert content.text.strip() == "text"
@@ -433,7 +433,7 @@ def test_text_that_begins_like_a_file_stays_text(body: str) -> None:
 
 
 def test_a_text_without_a_charset_is_in_that_of_the_mail() -> None:
-    """A part that does not say its charset is read in the one that the mail has elsewhere."""
+    """A part without a charset has the charset that the mail declares elsewhere."""
     head = "Content-Type: multipart/alternative; boundary=b; charset=iso-8859-2\r\n\r\n--b\r\n\r\n"
     raw = head.encode() + "żółw".encode("iso-8859-2") + b"\r\n--b--\r\n"
     assert derive_content(raw).text == "żółw"
@@ -497,7 +497,7 @@ def test_a_forwarded_mail_is_an_attachment() -> None:
     ],
 )
 def test_a_filename_is_decoded_and_safe(parameter: str, filename: str) -> None:
-    """Names come out of every encoding, without paths, controls and direction marks."""
+    """Names are decoded from every encoding, without paths, controls and direction marks."""
     raw = _mail(
         "Content-Type: application/octet-stream",
         f"Content-Disposition: attachment; {parameter}",
@@ -508,7 +508,7 @@ def test_a_filename_is_decoded_and_safe(parameter: str, filename: str) -> None:
 
 
 def test_an_attachment_is_found_by_its_id() -> None:
-    """The id of the list gives the decoded bytes; any other id gives nothing."""
+    """An id of the list gives the decoded bytes; any other id gives `None`."""
     message = EmailMessage()
     message.set_content("see attached")
     for number in range(12):
@@ -541,7 +541,7 @@ def test_an_attachment_is_found_by_its_id() -> None:
     ],
 )
 def test_charsets_are_read_as_senders_mean_them(charset: str, body: bytes, text: str) -> None:
-    """Labels mean what they mean in practice: Latin 1 is Windows-1252, GB2312 is GB18030."""
+    """Labels have their meaning in practice: Latin 1 is Windows-1252, GB2312 is GB18030."""
     kind = f"text/plain; charset={charset}" if charset else "text/plain"
     assert derive_content(_mail(f"Content-Type: {kind}", body=body)).text == text
 
@@ -561,7 +561,7 @@ def test_charsets_are_read_as_senders_mean_them(charset: str, body: bytes, text:
 def test_a_wrong_charset_costs_characters_and_is_named(
     charset: str, body: bytes, text: str
 ) -> None:
-    """What can't be decoded is replaced, the rest stays, and a problem says why."""
+    """Undecodable bytes are replaced, the rest stays, and there is a problem."""
     content = derive_content(_mail(f'Content-Type: text/plain; charset="{charset}"', body=body))
     assert content.text == text
     assert content.problems
@@ -603,7 +603,7 @@ def test_a_wrong_charset_costs_characters_and_is_named(
 def test_transfer_encodings_are_undone_as_far_as_they_go(
     encoding: str, body: str, text: str
 ) -> None:
-    """Damaged encodings give what can be saved."""
+    """Damaged encodings are decoded as far as possible."""
     raw = _mail("Content-Type: text/plain", f"Content-Transfer-Encoding: {encoding}", body=body)
     assert derive_content(raw).text.startswith(text)
 
@@ -614,7 +614,7 @@ def test_transfer_encodings_are_undone_as_far_as_they_go(
 )
 @pytest.mark.parametrize("end", ["=\n", "=\n\n", "= \n"])
 def test_text_behind_the_end_of_base64_is_left_out(end: str, footer: str) -> None:
-    """A footer that a list or a scanner appended is not decoded to noise, and is named."""
+    """An appended footer is not decoded as base64, and is a problem."""
     raw = _mail("Content-Transfer-Encoding: base64", body=f"aGVsbG8{end}{footer}\n")
     content = derive_content(raw)
     assert content.text == "hello"
@@ -622,7 +622,7 @@ def test_text_behind_the_end_of_base64_is_left_out(end: str, footer: str) -> Non
 
 
 def test_a_header_that_ends_in_text_keeps_the_text() -> None:
-    """A first line that is no field begins the body, as senders without a header show."""
+    """If the first line is not a field, it begins the body."""
     content = derive_content(b"Subject: s\r\nhello there\r\nhow are you\r\n")
     assert content.header_list == (("Subject", "s"),)
     assert content.text == "hello there\nhow are you\n"
@@ -638,14 +638,14 @@ def _is_complete(content: MessageContent) -> bool:
 
 @given(st.binary(max_size=2000))
 def test_any_bytes_are_a_mail(raw: bytes) -> None:
-    """No bytes whatever raise, and all texts can be stored as UTF-8."""
+    """Any bytes are accepted, and all texts can be stored as UTF-8."""
     assert _is_complete(derive_content(raw))
 
 
 @settings(max_examples=150)
 @given(st.integers(0, 2**32), st.integers(1, 40))
 def test_a_mutilated_mail_is_a_mail(seed: int, strokes: int) -> None:
-    """Bytes cut, doubled, swapped and replaced in a real mail never raise."""
+    """Bytes of a real mail that are cut, doubled, swapped or replaced raise no error."""
     draw = random.Random(seed)
     data = bytearray(ALTERNATIVE + ALTERNATIVE)
     for _ in range(strokes):
@@ -681,7 +681,7 @@ _WORDS = st.text(
 def test_the_standard_library_reads_the_same(
     text: str, html: str, attached: list[bytes], subject: str
 ) -> None:
-    """What email.message writes comes back whole: text, HTML, subject and every attachment."""
+    """A mail of email.message is read completely: text, HTML, subject and every attachment."""
     message = EmailMessage()
     message["Subject"] = subject
     message.set_content(text + "\n")
@@ -702,7 +702,7 @@ def test_the_standard_library_reads_the_same(
 
 
 def test_lines_that_end_in_lf_alone_are_read_and_noted() -> None:
-    """What is read of a mail is the same with either line end; the wrong one is noted."""
+    """A mail is read alike with both line ends; LF alone is noted."""
     raw = b"\n".join(
         [
             b"Subject: Welcome",
@@ -747,12 +747,12 @@ def test_lines_that_end_in_lf_alone_are_read_and_noted() -> None:
     ],
 )
 def test_a_snippet_is_how_a_text_begins(text: str, snippet: str) -> None:
-    """In one line, without addresses of pages, drawn lines, fillers; Persian keeps its joints."""
+    """A snippet is one line without URLs, drawn lines and fillers; Persian keeps its joiners."""
     raw = _mail("Content-Type: text/plain; charset=utf-8", body=text)
     assert derive_content(raw).snippet == snippet
 
 
 def test_a_snippet_of_html_is_what_is_seen() -> None:
-    """Where there is no text, the words of the HTML are the snippet."""
+    """Without text, the snippet is the start of the visible HTML."""
     raw = _mail("Content-Type: text/html", body="<style>p{}</style><h1>Hi</h1><p>there</p>")
     assert derive_content(raw).snippet == "Hi there"

@@ -1,4 +1,4 @@
-"""Author and subject for lists and filters, read while the mail is being stored."""
+"""Tests for author and subject, which are read while a mail is stored."""
 
 import base64
 import itertools
@@ -20,7 +20,7 @@ def _summary_of(*lines: str | bytes) -> HeaderSummary:
 
 
 def test_author_and_subject_are_read_from_an_ordinary_header() -> None:
-    """Address, display name and subject come back as they read."""
+    """Address, display name and subject are decoded."""
     assert _summary_of(
         "Received: from a.example\r\n\tby b.example",
         'From: "Example, Inc." <no-reply@example.com>',
@@ -85,7 +85,7 @@ def test_author_and_subject_are_read_from_an_ordinary_header() -> None:
     ],
 )
 def test_author_is_read_in_every_common_spelling(field: str, address: str, name: str) -> None:
-    """Whatever programs write into From, its first mailbox comes out."""
+    """The first mailbox of From is found in every common spelling."""
     summary = _summary_of(field, "Subject: s")
     assert (summary.author_address, summary.author_name) == (address, name)
 
@@ -104,7 +104,7 @@ def test_author_is_read_in_every_common_spelling(field: str, address: str, name:
     ],
 )
 def test_octets_that_were_not_encoded_belong_to_their_word(subject: bytes, decoded: str) -> None:
-    """Raw octets in an encoded word are read in its charset, or as UTF-8 where they are that."""
+    """Raw octets in an encoded word have its charset, or are UTF-8 if valid."""
     assert summarize_header(b"Subject: " + subject + b"\r\n\r\n").subject == decoded
 
 
@@ -160,7 +160,7 @@ def test_subject_is_decoded(field: str | bytes, subject: str) -> None:
     st.lists(st.integers(0, 60), max_size=4),
 )
 def test_base64_may_be_cut_anywhere(text: str, charset: str, cuts: list[int]) -> None:
-    """Words that were cut inside a quantum, a character or nowhere read as the whole text."""
+    """base64 that is split anywhere into words is read as a whole."""
     encoded = base64.b64encode(text.encode(charset)).decode()
     bounds = [0, *sorted(cut for cut in cuts if cut < len(encoded)), len(encoded)]
     words = [f"=?{charset}?b?{encoded[a:b]}?=" for a, b in itertools.pairwise(bounds)]
@@ -170,7 +170,7 @@ def test_base64_may_be_cut_anywhere(text: str, charset: str, cuts: list[int]) ->
 
 @given(st.text(st.sampled_from("aÄ€码 _=?"), min_size=1, max_size=8), st.data())
 def test_quoted_printable_may_be_cut_anywhere(text: str, data: st.DataObject) -> None:
-    """Words that were cut inside an octet, a character or nowhere read as the whole text."""
+    """Quoted-printable that is split anywhere into words is read as a whole."""
     encoded = "".join(f"={octet:02X}" for octet in text.encode())
     cut = data.draw(st.integers(0, len(encoded)))
     assert decode_words(f"=?utf-8?q?{encoded[:cut]}?= =?utf-8?q?{encoded[cut:]}?=") == text
@@ -181,7 +181,7 @@ def test_quoted_printable_may_be_cut_anywhere(text: str, data: st.DataObject) ->
 )
 @pytest.mark.parametrize("place", ["root", "part", "page"])
 def test_raw_octets_are_in_the_charset_that_the_mail_declares(charset: str, place: str) -> None:
-    """Subject, names and file names are read in it, wherever the mail names its charset."""
+    """Subject, names and file names have the charset that the mail declares anywhere."""
     word = {"euc-kr": "인증번호", "koi8-r": "Код", "shift_jis": "認証", "iso-2022-jp": "認証"}.get(
         charset, "中文"
     )
@@ -203,7 +203,7 @@ def test_raw_octets_are_in_the_charset_that_the_mail_declares(charset: str, plac
 
 
 def test_raw_utf_8_is_utf_8_whatever_the_mail_declares() -> None:
-    """RFC 6532: raw octets that are valid UTF-8 are UTF-8."""
+    """Raw octets that are valid UTF-8 are UTF-8 (RFC 6532)."""
     raw = "Subject: Größe\r\nContent-Type: text/plain; charset=koi8-r\r\n\r\n".encode()
     assert summarize_header(raw).subject == "Größe"
 
@@ -235,7 +235,7 @@ LINES = st.sampled_from(
 
 @given(st.lists(LINES, max_size=9), st.sampled_from((b"\r\n", b"\n")))
 def test_all_readers_agree_on_a_header(lines: list[bytes], line_end: bytes) -> None:
-    """Author and subject of lists, filters and waits are those of the list of fields."""
+    """Author and subject in lists, filters and waits equal those in the list of fields."""
     raw = line_end.join(lines)
     _assert_one_reading(raw)
 
@@ -264,7 +264,7 @@ def _assert_one_reading(raw: bytes) -> HeaderSummary:
     ],
 )
 def test_the_size_of_a_header_makes_no_difference(before: bytes, is_read: bool) -> None:
-    """What stands before From and Subject hides them from every reader, or from none."""
+    """Text before From and Subject hides them from every reader or from none."""
     summary = _assert_one_reading(before + b"From: a@example.com\r\nSubject: s\r\n\r\nbody")
     assert (summary.author_address, summary.subject) == (
         ("a@example.com", "s") if is_read else ("", "")
@@ -272,7 +272,7 @@ def test_the_size_of_a_header_makes_no_difference(before: bytes, is_read: bool) 
 
 
 def test_a_stray_line_is_left_out_where_fields_follow() -> None:
-    """A fold that lost its blank costs one line; where no field follows, text is the body."""
+    """A line without its fold costs one line; if no field follows, the body begins there."""
     raw = b"X: 1\r\nlost\r\nSubject: s\r\nContent-Type: text/html\r\n\r\n<p>x</p>"
     content = derive_content(raw)
     assert content.header_list == (("X", "1"), ("Subject", "s"), ("Content-Type", "text/html"))
@@ -283,7 +283,7 @@ def test_a_stray_line_is_left_out_where_fields_follow() -> None:
 
 
 def test_nothing_is_read_from_the_body() -> None:
-    """A body that looks like a header changes nothing."""
+    """Text in the body that looks like a header has no effect."""
     summary = summarize_header(b"To: x@example.com\r\n\r\nFrom: a@example.com\r\nSubject: s\r\n")
     assert summary == HeaderSummary("", "", "")
 
@@ -296,7 +296,7 @@ def test_bare_line_feeds_are_line_breaks_too() -> None:
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
 def test_any_bytes_give_a_summary(author: bytes, subject: bytes) -> None:
-    """Never an error, never a control character, never what JSON can't hold."""
+    """The summary never raises, and has no control characters or invalid text."""
     for raw in (author, b"From: " + author + b"\r\nSubject: " + subject + b"\r\n\r\n"):
         summary = summarize_header(raw)
         for text in (summary.author_address, summary.author_name, summary.subject):

@@ -1,4 +1,4 @@
-"""HTML to what a person sees."""
+"""Tests for the visible text of HTML."""
 
 import pytest
 from hypothesis import given
@@ -44,7 +44,7 @@ from mailcheck.checks.content.visible_text import render_visible_text
     ],
 )
 def test_the_visible_text_has_lines_cells_and_blanks(markup: str, text: str) -> None:
-    """Blocks make lines, cells tabs, white space one blank; what is no text is left out."""
+    """Blocks make lines, cells make tabs, and white space becomes one blank."""
     assert render_visible_text(read_tree(markup)).text == text
 
 
@@ -65,7 +65,7 @@ def test_the_visible_text_has_lines_cells_and_blanks(markup: str, text: str) -> 
     ],
 )
 def test_hidden_elements_are_left_out(attributes: str) -> None:
-    """Preheader tricks hide an element with all that is in it, and nothing behind it."""
+    """Preheader tricks hide an element with its content, and no text after it."""
     markup = f"a<div {attributes}>x<p>y<b>z</b></p></div>b"
     assert render_visible_text(read_tree(markup)).text == "a\nb"
 
@@ -84,12 +84,12 @@ def test_hidden_elements_are_left_out(attributes: str) -> None:
     ],
 )
 def test_what_only_looks_hidden_is_shown(attributes: str) -> None:
-    """A property that resembles one that hides does not hide."""
+    """Properties that resemble hiding ones do not hide."""
     assert render_visible_text(read_tree(f"<div {attributes}>x</div>")).text == "x"
 
 
 def test_an_inner_font_size_is_visible_again() -> None:
-    """Layouts set font size 0 on a cell and a real one on its content: that is seen."""
+    """Content with a readable font size in a cell of size 0 is visible."""
     markup = (
         '<td style="font-size:0px">gap<div style="font-size:15px">shown <b>too</b></div>gap</td>'
         '<td style="font-size:0"><p style="font:bold 36px Arial">123456</p></td>'
@@ -98,7 +98,7 @@ def test_an_inner_font_size_is_visible_again() -> None:
 
 
 def test_what_stands_out_is_marked() -> None:
-    """Headings, bold, large and spaced text are ranges of the visible text."""
+    """Headings, bold, large and spaced text are prominent ranges."""
     page = render_visible_text(
         read_tree(
             "a <b>b</b><h1>c</h1><span style='font-size:32px'>d</span>"
@@ -110,7 +110,7 @@ def test_what_stands_out_is_marked() -> None:
 
 
 def test_anchors_are_recorded_in_order_with_what_is_read_on_them() -> None:
-    """Text, else the images' alternative texts; a button is known by style or class."""
+    """An anchor has its text or the alternative texts of its images; buttons are recognized."""
     page = render_visible_text(
         read_tree(
             "<a href='1'>one <b>two</b></a><a href='2'><img alt='three'></a><a>no</a><a href='3' "
@@ -128,7 +128,7 @@ def test_anchors_are_recorded_in_order_with_what_is_read_on_them() -> None:
 
 
 def test_attribute_values_are_read_in_every_spelling() -> None:
-    """Names fold to lower case, the first of two counts, references end in a semicolon."""
+    """Names are lower case, the first of two counts, and references end in a semicolon."""
     (tag, *_) = tokenize_html("<A HREF = \"a&amp;b&copy=1\" href=no x=1/2 y='3 > 4' z/>t")
     assert tag == StartTag("a", {"href": "a&b&copy=1", "x": "1/2", "y": "3 > 4", "z": ""}, True)
 

@@ -1,4 +1,4 @@
-"""HTML to a tree: where elements end, what goes on behind them, and that it takes linear time."""
+"""Tests for the HTML tree: ends of elements, formatting, and linear time."""
 
 import itertools
 import sys
@@ -28,7 +28,7 @@ FORMATTING = ("b", "i", "a", "font", "em")
 
 
 def places_of_words(tree: HtmlTree) -> dict[str, frozenset[str]]:
-    """Say for each letter in which elements it stands, by their ids."""
+    """Return for each letter the ids of its elements."""
     found: dict[str, frozenset[str]] = {}
     stack: list[Element] = []
     for node in tree.nodes:
@@ -44,7 +44,7 @@ def places_of_words(tree: HtmlTree) -> dict[str, frozenset[str]]:
 
 
 class Balanced(HTMLParser):
-    """Reads what the sanitiser's parser makes of a page."""
+    """Reads the result of nh3, the parser of the sanitizer."""
 
     def __init__(self, markup: str) -> None:
         super().__init__()
@@ -62,14 +62,14 @@ class Balanced(HTMLParser):
         self.stack.pop()
 
     def handle_data(self, data: str) -> None:
-        """Note where letters stand."""
+        """Record the elements of letters."""
         ids = frozenset(one for one in self.stack if one)
         self.found.update(dict.fromkeys(data, ids))
 
 
 @st.composite
 def pages(draw: st.DrawFn) -> str:
-    """Make start tags, end tags and letters in any order, each with its own id or letter."""
+    """Return start tags, end tags and letters in any order, each with its own id or letter."""
     ids, letters = itertools.count(), iter("abcdefghijklmnopqrstuvwxyz")
     names = st.sampled_from(BLOCKS + FORMATTING)
     pieces = draw(st.lists(st.tuples(st.sampled_from("<</x"), names), max_size=12))
@@ -85,7 +85,7 @@ def pages(draw: st.DrawFn) -> str:
 @settings(max_examples=150, deadline=None, database=None)
 @given(pages())
 def test_words_stand_where_a_browser_puts_them(page: str) -> None:
-    """However blocks and formatting are crossed: the standard's tree building says the same."""
+    """Overlapping blocks and formatting give the same tree as the standard's tree builder."""
     standard = nh3.clean(page, tags={*BLOCKS, *FORMATTING}, attributes={"*": {"id"}}, link_rel=None)
     assert places_of_words(read_tree(page)) == Balanced(standard).found
 
@@ -122,7 +122,7 @@ AFORE = {
 
 
 def count_steps(markup: str) -> tuple[int, int]:
-    """Count the lines of Python that reading a page takes, and the nodes of its tree."""
+    """Count the executed lines of Python, and the nodes of the tree."""
     steps = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -142,7 +142,7 @@ def count_steps(markup: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_reading_takes_steps_in_proportion_to_the_page(name: str) -> None:
-    """Twice the page takes at most little more than twice the steps, and nodes are bounded."""
+    """Twice the page takes about twice the steps, and nodes are limited."""
     numbers = itertools.count()
 
     def page(count: int) -> str:
@@ -169,7 +169,7 @@ def test_reading_takes_steps_in_proportion_to_the_page(name: str) -> None:
     ids=["nested", "attributes", "copies", "brackets"],
 )
 def test_the_largest_pages_are_read(markup: str, elements: int) -> None:
-    """100,000 of anything, and megabytes of it, are a tree like any other, and a bounded one."""
+    """100,000 elements, and megabytes of them, give a limited tree."""
     tree = read_tree(markup)
     found = sum(isinstance(node, Element) for node in tree.nodes)
     assert found >= elements
@@ -177,7 +177,7 @@ def test_the_largest_pages_are_read(markup: str, elements: int) -> None:
 
 
 def test_a_number_of_thousands_of_digits_is_a_character() -> None:
-    """No character has such a number; it is replaced as in a browser, and is no error."""
+    """A character number with thousands of digits is replaced as in a browser."""
     assert (
         render_visible_text(read_tree(f"a&#{'1' * 5000};b&#x{'1' * 9000};c")).text
         == "a\ufffdb\ufffdc"
@@ -185,7 +185,7 @@ def test_a_number_of_thousands_of_digits_is_a_character() -> None:
 
 
 def test_a_head_ends_where_the_page_begins() -> None:
-    """Its end tag may be left out: words, codes and links behind it are those of the page."""
+    """Without an end tag of the head, the page after it is still visible."""
     for page in (
         "<html><head><title>t</title><meta charset=utf-8><body>a",
         "<html><head><style>p{}</style><div>a</div>",
@@ -196,7 +196,7 @@ def test_a_head_ends_where_the_page_begins() -> None:
 
 
 def test_outlooks_second_button_does_not_hide_the_first() -> None:
-    """``mso-hide`` on a link stands beside a button for Outlook alone: everybody else clicks it."""
+    """``mso-hide`` on a link is ignored: only Outlook has another button."""
     page = render_visible_text(
         read_tree(
             "<!--[if mso]><v:roundrect href='x'>Verify</v:roundrect><![endif]-->"
@@ -209,7 +209,7 @@ def test_outlooks_second_button_does_not_hide_the_first() -> None:
 
 
 def test_an_image_in_small_text_is_seen() -> None:
-    """Sizes and colours of words hide words; a linked picture among them is a link still."""
+    """Sizes and colours of words do not hide linked images."""
     page = render_visible_text(
         read_tree("<p style='font-size:0'><a href=x><img alt=Verify></a><a href=y>z</a></p>")
     )

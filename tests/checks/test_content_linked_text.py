@@ -1,4 +1,4 @@
-"""Plain text cut at its links: nothing lost, nothing but web addresses made clickable."""
+"""Tests for plain text that is split at its links."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,14 +19,14 @@ TEXTS = st.lists(
 
 @given(TEXTS)
 def test_the_pieces_are_the_text(text: str) -> None:
-    """Put together again the pieces are the text, and each link is a web address."""
+    """The joined pieces are the text, and each link is a web address."""
     pieces = cut_at_links(text)
     assert "".join(piece.text for piece in pieces) == text
     assert all(is_web_url(piece.text) for piece in pieces if piece.is_link)
 
 
 def test_links_are_cut_where_a_person_would() -> None:
-    """The sentence around a link is not part of it."""
+    """The sentence around a link is not part of the link."""
     assert cut_at_links("See (https://e.example/a). Bye") == (
         TextPiece("See (", is_link=False),
         TextPiece("https://e.example/a", is_link=True),
@@ -35,13 +35,13 @@ def test_links_are_cut_where_a_person_would() -> None:
 
 
 def test_links_are_bounded() -> None:
-    """So many links can be clicked; the text behind them is shown as it is."""
+    """Links beyond the maximum are plain text."""
     pieces = cut_at_links("https://e.example/ " * (MAX_LINKS_SHOWN + 10))
     assert sum(piece.is_link for piece in pieces) == MAX_LINKS_SHOWN
 
 
 def test_pictures_are_known_by_their_bytes() -> None:
-    """What begins like a picture is one, whatever the mail calls it; SVG and HTML never are."""
+    """The first bytes determine an image, not the declared type; SVG and HTML are never images."""
     assert image_type(PNG + b"x") == "image/png"
     assert image_type(b"\xff\xd8\xff\xe0") == "image/jpeg"
     assert image_type(b"GIF89a") == "image/gif"
@@ -51,7 +51,7 @@ def test_pictures_are_known_by_their_bytes() -> None:
 
 
 def test_images_are_found_by_their_id() -> None:
-    """Only the parts that are asked for are given, the first of each id."""
+    """Only requested parts are returned, the first of each id."""
     part = "--b\r\nContent-Type: x/y\r\nContent-ID: <{}>\r\n"
     part += "Content-Transfer-Encoding: base64\r\n\r\n{}\r\n"
     raw = "Content-Type: multipart/related; boundary=b\r\n\r\n" + "".join(

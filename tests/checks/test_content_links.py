@@ -1,4 +1,4 @@
-"""Links as people would click them, and the one they would click."""
+"""Tests for the links of a mail and its best link."""
 
 import pytest
 from hypothesis import given
@@ -64,7 +64,7 @@ def test_a_url_in_text_ends_where_a_reader_ends_it(text: str, url: str) -> None:
     ],
 )
 def test_markdown_links_may_touch_each_other(text: str) -> None:
-    """Each address ends with its own link."""
+    """Each URL ends with its own link."""
     assert _text_mail(text).links == ("https://a.example/x", "https://b.example/y")
 
 
@@ -88,14 +88,14 @@ def test_what_is_no_absolute_url_is_no_link(text: str) -> None:
 
 
 def test_links_keep_their_order_and_come_once() -> None:
-    """A link that is repeated is listed where it stood first."""
+    """A repeated link is listed at its first place."""
     text = "https://b.example https://a.example https://b.example https://c.example/"
     links = ("https://b.example", "https://a.example", "https://c.example/")
     assert _text_mail(text).links == links
 
 
 def test_flowed_text_is_joined_before_it_is_searched() -> None:
-    """A URL that format=flowed broke with DelSp is whole; a soft break without it ends one."""
+    """A URL that format=flowed wrapped with DelSp is joined; a soft break without it ends a URL."""
     kind = "text/plain; format=flowed; delsp=yes"
     content = _text_mail("go to https://a.example/abc \r\ndef now\r\n", kind)
     assert content.links == ("https://a.example/abcdef",)
@@ -104,7 +104,7 @@ def test_flowed_text_is_joined_before_it_is_searched() -> None:
 
 
 def test_links_of_html_are_its_anchors_and_visible_urls() -> None:
-    """References are decoded as in attributes; images, styles, forms and comments are no links."""
+    """References are decoded; images, styles, forms and comments are not links."""
     content = _html_mail(
         '<base href="https://base.example/"><link href="https://no.example/style.css">'
         '<!-- <a href="https://no.example/comment">x</a> -->'
@@ -125,7 +125,7 @@ def test_links_of_html_are_its_anchors_and_visible_urls() -> None:
 
 
 def test_hidden_links_are_left_out() -> None:
-    """What a person can't see can't be clicked."""
+    """Hidden links are left out."""
     content = _html_mail(
         '<div style="display:none"><a href="https://a.example">x</a></div>'
         '<p hidden><a href="https://b.example">x</a></p>'
@@ -135,7 +135,7 @@ def test_hidden_links_are_left_out() -> None:
 
 
 def test_mail_addresses_are_candidates_only() -> None:
-    """A mailto link is shown in the extraction and listed nowhere."""
+    """A mailto link is a candidate, but not in the list of links."""
     content = _html_mail('<a href="mailto:help@a.example">mail us</a>')
     assert content.links == ()
     (candidate,) = content.candidates
@@ -162,7 +162,7 @@ VERIFY = "https://app.example/verify?token=5f2c77a1b9e04d1c88"
     ],
 )
 def test_the_best_link_is_the_one_the_mail_was_sent_for(other: str) -> None:
-    """Whatever stands before or behind it, logo, footer and denial never win."""
+    """Logos, footers and denials are never the best link."""
     for label in ("Verify my e-mail", "here", "Get started", "https://app.example/v"):
         anchor = f'<a href="{VERIFY}">{label}</a>'
         assert _html_mail(f"<p>{other}</p><p>{anchor}</p>").best_link == VERIFY
@@ -184,7 +184,7 @@ def test_the_best_link_is_the_one_the_mail_was_sent_for(other: str) -> None:
     ],
 )
 def test_the_words_before_a_bare_url_say_what_it_is_for(text: str) -> None:
-    """In plain text the nearest words before a URL count, in every language."""
+    """In plain text, the nearest words before a URL count, in every language."""
     url = "https://app.example/x/81"
     assert _text_mail(text.format(url=url)).best_link == url
 
@@ -201,12 +201,12 @@ def test_the_words_before_a_bare_url_say_what_it_is_for(text: str) -> None:
     ],
 )
 def test_there_is_no_best_link_where_none_is_sensible(markup: str) -> None:
-    """A frame without a purpose has no link worth clicking."""
+    """A frame without a purpose has no best link."""
     assert _html_mail(markup).best_link is None
 
 
 def test_a_product_named_like_a_network_keeps_its_links() -> None:
-    """Something to do on a network counts, the network's name alone does not."""
+    """An action on a network counts, but not the name of the network alone."""
     content = _html_mail(
         '<a href="https://github.example">GitHub</a><a href="https://github.example/i/7">'
         "View it on GitHub</a>"
@@ -215,7 +215,7 @@ def test_a_product_named_like_a_network_keeps_its_links() -> None:
 
 
 def test_every_link_is_explained() -> None:
-    """Each link is a candidate with its score and the reasons that add up to it."""
+    """Each link is a candidate with its score and matching reasons."""
     content = _html_mail(
         f'<a href="{VERIFY}" class="btn">Verify</a><a href="https://a.example/">a</a>'
     )
@@ -228,7 +228,7 @@ def test_every_link_is_explained() -> None:
 
 @given(st.text(alphabet="https://a.b()[]<>\"' \n.,;!?&=%日", max_size=80))
 def test_a_found_url_stands_in_its_text(text: str) -> None:
-    """URLs come out byte for byte, begin with their scheme and hold no white space."""
+    """URLs are exact parts of the text, begin with their scheme and contain no white space."""
     for start, url in find_urls(text):
         assert text.startswith(url, start)
         assert url.lower().startswith(("http://", "https://"))
@@ -249,13 +249,13 @@ def test_a_found_url_stands_in_its_text(text: str) -> None:
     ],
 )
 def test_links_in_brackets_side_by_side_are_two(written: str) -> None:
-    """What closes one bracket and opens the next belongs to neither link."""
+    """A bracket between two links belongs to neither."""
     urls = ("https://a.example/x?t=1", "https://b.example/y")
     assert derive_content(f"Subject: x\r\n\r\n{written.format(*urls)}".encode()).links == urls
 
 
 def test_links_of_a_picture_are_found() -> None:
-    """The areas of an image map are links; their alt text says what they are for."""
+    """Areas of an image map are links, described by their alt text."""
     content = _html_mail(
         '<img src=b.png usemap="#m"><map name=m><area href="https://a.example/" alt="Home">'
         '<area href="https://a.example/v/1" alt="Verify your address"><area alt=x></map>'
@@ -266,7 +266,7 @@ def test_links_of_a_picture_are_found() -> None:
 
 
 def test_links_to_apps_are_told_apart() -> None:
-    """They are candidates of their own kind, in order; no list of links has them."""
+    """Links to apps are separate candidates in order, and not in the list of links."""
     content = _html_mail(
         '<a href="myapp://verify?token=abc">a</a><a href="com.shop.app:/x">b</a>'
         '<a href="javascript:x()">c</a><a href="data:text/html,x">d</a><a href="file:///x">e</a>'

@@ -1,4 +1,4 @@
-"""Mails of the corpus that break rules of MIME are read as their readers would read them."""
+"""Tests with mails of the corpus that break MIME rules."""
 
 import tomllib
 from pathlib import Path
@@ -16,7 +16,7 @@ MAILS = tomllib.loads((CORPUS / "mails.toml").read_text("utf-8"))["mail"]
 
 @pytest.mark.parametrize("expected", MAILS, ids=lambda one: str(one["file"]))
 def test_a_mail_is_read_as_its_reader_would(expected: dict[str, Any]) -> None:
-    """Subject, text, HTML, codes, links and file names are right, and the fault is named."""
+    """Subject, text, HTML, codes, links and file names are right, and the problem is named."""
     raw = (CORPUS / expected["file"]).read_bytes()
     content = derive_content(raw)
     html = content.html.strip()
@@ -38,5 +38,5 @@ def test_a_mail_is_read_as_its_reader_would(expected: dict[str, Any]) -> None:
 
 
 def test_every_mail_of_the_corpus_is_judged() -> None:
-    """No mail lies in the folder without an expectation."""
+    """Every mail in the folder has an expectation."""
     assert {path.name for path in CORPUS.glob("*.eml")} == {one["file"] for one in MAILS}

@@ -1,4 +1,4 @@
-"""All who read the HTML of a mail give one answer to "does a person see this?"."""
+"""All readers of the HTML of a mail agree on what is visible."""
 
 import pytest
 
@@ -76,7 +76,7 @@ PAGES = {
     "<div style='font-size:0'><p style='font-size:2em'>{}</p></div>": HIDDEN,
     "<div style='color:#fff'><p style='color:#222'>{}</p></div>": SEEN,
     "<div style='opacity:0'><p style='opacity:1'>{}</p></div>": HIDDEN,
-    # Where the standard says that an element ends.
+    # Ends of elements by the standard.
     "<p style='display:none'>x<p>{}": SEEN,
     "<ul><li style='display:none'>x<li>{}</ul>": SEEN,
     "<ul><li style='display:none'>x<ul><li>y</ul>{}</ul>": HIDDEN,
@@ -89,13 +89,13 @@ PAGES = {
     "<div style='display:none'><table><tr><td></div>{}</table></div>": HIDDEN,
     "<p style='display:none'><div>{}</div>": SEEN,
     "<h1 style='display:none'>x</h2>{}": SEEN,
-    # Formatting goes over the end of a block, and ends inside one.
+    # Formatting continues after a block, and ends inside one.
     "<p><b style='display:none'>x</p>{}</b>": HIDDEN,
     "<p><b style='display:none'>x</b></p>{}": SEEN,
     "<i style='display:none'>x<div></i>{}</div>": SEEN,
     "<b style='display:none'><i>x</b>{}</i>": SEEN,
     "<table><tr><td><font color=white>x<td>{}</table>": SEEN,
-    # Words that stand in a table but in no cell are drawn before it.
+    # Words in a table outside its cells are drawn before it.
     "<table style='display:none'>{}<tr><td>x</table>": SEEN,
     # Elements whose content is no text of the page.
     "<title>{}</title>": NO_WORDS,
@@ -130,7 +130,7 @@ HEADS = {
 
 
 def readings(markup: str) -> dict[str, str]:
-    """Give each reader's answer about the words of a page."""
+    """Return each reader's answer about the words of a page."""
     raw = f"Subject: Acme\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{markup}".encode()
     content = derive_content(raw)
     html = read_mail(raw).html
@@ -141,7 +141,7 @@ def readings(markup: str) -> dict[str, str]:
         "links": SEEN if LINK in content.links else "",
         "quality": SEEN if CODE in html.preheader else HIDDEN if html.hidden_length else NO_WORDS,
         "agents": SEEN if CODE in view.text else HIDDEN if view.hides_text else NO_WORDS,
-        # A browser hides by itself what is hidden in the page.
+        # A browser hides content of the page itself.
         "page": "" if CODE in sanitise_html(markup).body else NO_WORDS,
     }
     return {reader: answer for reader, answer in answers.items() if answer}
@@ -156,7 +156,7 @@ def readings(markup: str) -> dict[str, str]:
     ],
 )  # fmt: skip
 def test_all_readers_agree_on_what_is_seen(page: str, answer: str) -> None:
-    """Codes, links, findings, the agents' view and the shown page know one answer."""
+    """Codes, links, findings, the text for agents and the shown page agree."""
     expected = {"quality": answer, "agents": answer}
     if answer is SEEN:
         expected |= {"codes": SEEN, "links": SEEN}

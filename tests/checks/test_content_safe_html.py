@@ -1,4 +1,4 @@
-"""HTML mail made safe to show: what stays, what goes, and what it costs."""
+"""Tests for the HTML sanitizer: kept content, removed content, and cost."""
 
 import re
 from html.parser import HTMLParser
@@ -24,7 +24,7 @@ PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
 
 class Page(HTMLParser):
-    """Collects the tags of a page, and all its parts: tags, ends of elements, text."""
+    """Collects the tags of a page and all its parts: tags, ends of elements, text."""
 
     def __init__(self, markup: str) -> None:
         super().__init__()
@@ -34,26 +34,26 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take a tag."""
+        """Record a tag."""
         self.tags.append((tag, dict(attrs)))
         self.parts.append(self.tags[-1])
 
     def handle_endtag(self, tag: str) -> None:
-        """Take the end of an element."""
+        """Record the end of an element."""
         self.parts.append(tag)
 
     def handle_data(self, data: str) -> None:
-        """Take text."""
+        """Record text."""
         self.parts.append([data])
 
 
 def body(markup: str) -> str:
-    """Give the safe body of some HTML."""
+    """Return the safe body of some HTML."""
     return sanitise_html(markup).body
 
 
 def test_ordinary_layout_stays() -> None:
-    """What mail is drawn with comes out as it went in."""
+    """Common layout of mails stays unchanged."""
     markup = (
         '<table width="600" cellpadding="0" align="center"><tbody><tr><td bgcolor="#eee" '
         "style=\"padding: 4px 8px; font-family: 'Helvetica Neue',Arial\">"
@@ -63,7 +63,7 @@ def test_ordinary_layout_stays() -> None:
 
 
 def test_links_open_elsewhere_and_tell_nothing() -> None:
-    """A link opens a new tab, without opener, without referrer."""
+    """A link opens a new tab without opener and referrer."""
     assert body('<a href="https://e.example/?a=1&amp;b=2" target="_top" rel="opener">x</a>') == (
         '<a href="https://e.example/?a=1&amp;b=2" target="_blank" '
         'rel="noopener noreferrer nofollow">x</a>'
@@ -96,12 +96,12 @@ def test_links_open_elsewhere_and_tell_nothing() -> None:
     ],
 )
 def test_links_lead_to_known_schemes_only(href: str) -> None:
-    """A link that is no absolute http, https, mailto or tel loses its address."""
+    """A link that is not absolute http, https, mailto or tel loses its address."""
     assert "href" not in body(f'<a href="{href}">x</a>')
 
 
 def test_remote_images_are_off_until_asked_for() -> None:
-    """Images of others are counted and left out; asked for, they stay."""
+    """Remote images are counted and removed, unless they are allowed."""
     markup = (
         '<img src="https://t.example/1.gif"><table background="http://t.example/2.gif"></table>'
         '<p style="background: url(https://t.example/3.gif) red">x</p>'
@@ -116,7 +116,7 @@ def test_remote_images_are_off_until_asked_for() -> None:
 
 
 def test_images_of_the_mail_itself_are_shown() -> None:
-    """A cid: link shows the mail's own image; one that the mail lacks shows nothing."""
+    """A cid: link shows an image of the mail itself, or no image."""
     safe = sanitise_html('<img src="cid:a%40b"><img src="CID:other">', {"a@b": PIXEL})
     assert safe.body == f'<img src="{PIXEL}"><img>'
     assert safe.content_ids == ("a@b", "other")
@@ -124,7 +124,7 @@ def test_images_of_the_mail_itself_are_shown() -> None:
 
 @pytest.mark.parametrize("kind", ["image/svg+xml", "text/html", "image/png,x", "image/x-icon"])
 def test_data_images_are_pixels(kind: str) -> None:
-    """A data: URL is shown only where it holds pixels in base64: no SVG, which can hold more."""
+    """A data: URL is allowed only for base64 images without scripts, so not for SVG."""
     assert body(f'<img src="data:{kind};base64,AAAA">') == "<img>"
     assert body(f'<img src="{PIXEL}">') == f'<img src="{PIXEL}">'
 
@@ -149,14 +149,14 @@ def test_data_images_are_pixels(kind: str) -> None:
     ],
 )
 def test_unsafe_declarations_go(style: str) -> None:
-    """A declaration that loads, runs, or leaves its place is dropped; the next one stays."""
+    """A declaration that loads, runs or leaves its place is dropped; the next one stays."""
     safe = sanitise_html(f'<p style="{style}; margin: 1px">x</p>')
     assert safe.body.replace("background: none none; ", "") == '<p style="margin: 1px">x</p>'
     assert safe.style_sheet == ""
 
 
 def test_style_sheets_keep_rules_and_media() -> None:
-    """Rules stay, also for small screens; imports, fonts and other at-rules go."""
+    """Rules stay, also for small screens; imports, fonts and other at-rules are removed."""
     sheet = (
         "@import 'https://t.example/x.css'; @charset 'x'; @font-face { src: url(x) }"
         "a[x-apple=true] { color: red } .a > b:hover, #c { margin: 0 }"
@@ -175,7 +175,7 @@ def test_style_sheets_keep_rules_and_media() -> None:
 
 
 def test_style_sheets_of_comments_and_printers_are_none() -> None:
-    """What only Outlook or a printer reads is not applied."""
+    """Sheets that only Outlook or a printer applies are not used."""
     markup = (
         "<!--[if mso]><style>a { color: red }</style><![endif]-->"
         '<style media="print">b { color: red }</style><style><!-- i { color: red } --></style>'
@@ -184,7 +184,7 @@ def test_style_sheets_of_comments_and_printers_are_none() -> None:
 
 
 def test_a_place_of_the_mail_is_reached_inside_the_mail() -> None:
-    """A table of contents leads to its chapters in the same tab; no other link stays in it."""
+    """Links to anchors of the mail open in the same tab, and only these."""
     shown = body(
         '<a href="#two" target="_blank">2</a><a href=" #n.1 " target="x">n</a>'
         '<p id="two">Two</p><h2 id="n.1">N</h2><map><area href="#two"></map>'
@@ -220,7 +220,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_media_queries_stay(query: str) -> None:
-    """Queries without a blank and with comparisons survive, around their rules."""
+    """Media queries without blanks or with comparisons stay around their rules."""
     markup = f"<style>{query}{{td{{display:block}}}}p{{color:red}}</style>"
     assert sanitise_html(markup).style_sheet.split("\n") == [
         QUERIES[query],
@@ -246,14 +246,14 @@ def test_media_queries_stay(query: str) -> None:
     ],
 )
 def test_a_media_query_opens_no_tag(query: str) -> None:
-    """What is no query is dropped with its rules; a sheet never holds the beginning of a tag."""
+    """An invalid query is dropped with its rules, and a sheet never contains a tag."""
     safe = sanitise_html(f"<style>{query}{{td{{color:red}}}}</style>", allows_remote=True)
     assert not re.search("<[^ =]|<$|https", safe.style_sheet)
     assert "script" not in safe.body + safe.style_sheet
 
 
 def test_the_media_of_a_sheet_go_round_it() -> None:
-    """A sheet for narrow screens is applied on these alone, and one for printers never."""
+    """A sheet for narrow screens keeps its query, and one for printers is dropped."""
     markup = (
         '<style media="screen and (max-width:600px)">td{color:red} @media (width>9px)'
         '{p{color:red}}</style><style media="all">b{color:red}</style>'
@@ -294,7 +294,7 @@ def test_a_picture_is_found_by_its_id_however_it_is_encoded(
 
 
 def test_pictures_are_not_multiplied_without_end() -> None:
-    """A picture that a page shows thousands of times is shown as often as there is room."""
+    """A picture that is used thousands of times is shown up to the maximum size."""
     large = f"{PIXEL}{'A' * 4_000_000}"
     markup = '<img src="cid:a">' * 100 + '<p style="background:url(cid:a)">'
     safe = sanitise_html(markup, {"a": large})
@@ -303,7 +303,7 @@ def test_pictures_are_not_multiplied_without_end() -> None:
 
 
 def test_the_page_of_a_mail_keeps_its_colours() -> None:
-    """Colours and style of ``<body>`` stay, on an element that can stand in a page."""
+    """Colours and style of ``<body>`` move to an element of the page."""
     assert body('<body bgcolor="#eee" text="red" style="margin: 0">x') == (
         '<div bgcolor="#eee" style="background-color: #eee; color: red; margin: 0" '
         'class="mail-page">x</div>'
@@ -336,7 +336,7 @@ def test_sizes_are_bounded() -> None:
     ).map("".join)
 )
 def test_only_what_is_allowed_comes_out(markup: str) -> None:
-    """Whatever goes in: elements and attributes of the allow-list come out, and no others."""
+    """The output has only allowed elements and attributes."""
     safe = sanitise_html(markup, allows_remote=True)
     assert "<" not in safe.style_sheet
     for name, attributes in Page(safe.body).tags:
@@ -344,7 +344,7 @@ def test_only_what_is_allowed_comes_out(markup: str) -> None:
         allowed = {*ATTRIBUTES["*"], *ATTRIBUTES.get(name, ()), "target", "rel"}
         assert set(attributes) <= allowed
     again = sanitise_html(safe.body, allows_remote=True).body
-    # The library writes the attributes that it sets in any order.
+    # nh3 writes the attributes that it sets in any order.
     assert Page(again).parts == Page(safe.body).parts
 
 
@@ -379,12 +379,12 @@ def test_only_what_is_allowed_comes_out(markup: str) -> None:
     ],
 )
 def test_markup_is_balanced(markup: str, written: str) -> None:
-    """What is left open is closed where a browser would close it, and only there."""
+    """Unclosed elements are closed where a browser closes them."""
     assert write_bounded(read_tree(markup)) == written
 
 
 def test_depth_and_number_are_capped() -> None:
-    """What is too deep or too much loses its tags and keeps its text."""
+    """Elements that are too deep or too many lose their tags and keep their text."""
     deep = write_bounded(read_tree("<div>" * 1000 + "x"))
     assert deep == "<div>" * MAX_DEPTH + "x" + "</div>" * MAX_DEPTH
     many = write_bounded(read_tree("<p>x</p>" * (MAX_ELEMENTS + 5)))
@@ -393,7 +393,7 @@ def test_depth_and_number_are_capped() -> None:
 
 
 def test_long_html_is_cut() -> None:
-    """Only the beginning of very long HTML is shown, and it is said."""
+    """Very long HTML is cut and marked as such."""
     assert sanitise_html("x" * (MAX_HTML + 1)).is_cut
     assert not sanitise_html("x" * MAX_HTML).is_cut
 
@@ -421,6 +421,6 @@ COSTLY = {
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("piece", COSTLY.values(), ids=COSTLY.keys())
 def test_hostile_html_costs_a_moment(piece: str) -> None:
-    """512 KiB of anything are made safe within seconds, by a step that is linear in them."""
+    """512 KiB of any HTML are sanitized within seconds, in linear time."""
     markup = piece * (MAX_HTML // len(piece))
     sanitise_html(markup)  # a quadratic step takes many minutes

@@ -1,4 +1,4 @@
-"""Which DKIM keys a domain has."""
+"""Tests for the DKIM keys of a domain."""
 
 import base64
 
@@ -47,7 +47,7 @@ from tests.fakes.settling import settle
     ],
 )
 def test_good_keys_are_measured(text: str, key_type: str, bits: int, is_strong: bool) -> None:
-    """Type and length of a key are read from the key itself (RFC 6376 3.6.1, RFC 8463)."""
+    """Type and length are read from the key itself (RFC 6376 3.6.1, RFC 8463)."""
     record = parse_key_record(text)
     assert is_key_record(text)
     assert (record.key_type, record.bits, record.problem) == (key_type, bits, "")
@@ -73,20 +73,20 @@ def test_good_keys_are_measured(text: str, key_type: str, bits: int, is_strong: 
     ],
 )
 def test_broken_keys_are_named(text: str, problem: str) -> None:
-    """A key that no receiver can verify with says why."""
+    """The finding for an unusable key gives the reason."""
     record = parse_key_record(text)
     assert problem in record.problem
     assert not record.is_usable
 
 
 def test_an_empty_key_is_revoked() -> None:
-    """``p=`` says that signatures of this selector are not valid any more."""
+    """``p=`` revokes the signatures of this selector."""
     record = parse_key_record("v=DKIM1; p=")
     assert (record.is_revoked, record.is_usable, record.problem) == (True, False, "")
 
 
 def test_flags() -> None:
-    """``t=y`` marks a test, ``t=s`` a key for this very domain."""
+    """``t=y`` marks a test, and ``t=s`` a key for exactly this domain."""
     record = parse_key_record(f"v=DKIM1; t=y:s; p={RSA_2048}")
     assert (record.is_testing, record.is_strict, record.is_usable) == (True, True, True)
 
@@ -95,13 +95,13 @@ def test_flags() -> None:
     "text", ["v=spf1 -all", "hello", "v=DMARC1; p=none", "v=DKIM2; p=", "k=rsa; v=DKIM1", ""]
 )
 def test_other_records_are_no_keys(text: str) -> None:
-    """A wildcard TXT record of something else is not taken for a key."""
+    """A wildcard TXT record for another purpose is not a key."""
     assert not is_key_record(text)
 
 
 @given(st.binary(max_size=300))
 def test_any_octets_can_be_read(octets: bytes) -> None:
-    """No key makes the parser fail."""
+    """The key parser never fails."""
     for kind in ("rsa", "ed25519"):
         text = f"v=DKIM1; k={kind}; p={base64.b64encode(octets).decode()}"
         record = parse_key_record(text)
@@ -109,7 +109,7 @@ def test_any_octets_can_be_read(octets: bytes) -> None:
 
 
 def test_the_table_of_selectors_is_sound() -> None:
-    """Every provider has selectors and a source; no host or selector is in other than DNS form."""
+    """Every provider has selectors and a source; hosts and selectors are valid DNS names."""
     providers = load_providers()
     assert len({p.name for p in providers}) == len(providers)
     for provider in providers:
@@ -120,7 +120,7 @@ def test_the_table_of_selectors_is_sound() -> None:
 
 
 def test_known_selectors_come_first_then_hinted_then_usual() -> None:
-    """What was seen beats what is hinted, and that beats what is merely usual."""
+    """Known selectors come before hinted ones, and hinted ones before common ones."""
     chosen = choose_selectors(["mine", "google"], ["in1-smtp.messagingengine.com"])
     assert chosen[:5] == ("mine", "google", "fm1", "fm2", "fm3")
     assert "selector1" in chosen
@@ -129,7 +129,7 @@ def test_known_selectors_come_first_then_hinted_then_usual() -> None:
 
 
 def test_guesses_are_bounded() -> None:
-    """However many providers are hinted at, there are at most 45 guesses."""
+    """At most 45 selectors are guessed, however many providers are hinted."""
     every_host = [host for provider in load_providers() for host in provider.hosts]
     assert len(choose_selectors([], every_host)) == MAX_GUESSES
     assert len(choose_selectors(["a", "b"], every_host)) == MAX_GUESSES
@@ -145,7 +145,7 @@ def judge(
     failing: dict[str | tuple[str, str], DnsStatus] | None = None,
     aliases: dict[str, str] | None = None,
 ) -> DkimVerdict:
-    """Evaluate d.example with these key records, by selector."""
+    """Evaluate d.example with these key records by selector."""
     zone = MemoryZone({"d.example": {"A": ["8.8.8.8"]}}, failing=failing)
     for selector, texts in records.items():
         owner = f"{selector}._domainkey.d.example"
@@ -157,19 +157,19 @@ def judge(
 
 
 def ids(verdict: DkimVerdict) -> list[str]:
-    """Give the ids of the findings."""
+    """Return the ids of the findings."""
     return [finding.id for finding in verdict.findings]
 
 
 def test_a_key_is_found_under_a_usual_selector() -> None:
-    """A good key at a usual name is found, with nothing to complain."""
+    """A good key at a common selector is found without a finding."""
     verdict = judge({"selector1": GOOD})
     assert (verdict.presence, verdict.findings) == (Presence.FOUND, ())
     assert [(key.selector, key.record.bits) for key in verdict.usable_keys] == [("selector1", 2048)]
 
 
 def test_a_key_under_an_unusual_selector_is_not_reported_missing() -> None:
-    """Something exists below ``_domainkey``, so it can't be said that there is no key."""
+    """If a name exists below ``_domainkey``, a key is not reported as missing."""
     verdict = judge({"q7x9": GOOD})
     assert (verdict.presence, verdict.is_hidden) == (Presence.UNDETERMINED, True)
     assert [(f.id, f.severity) for f in verdict.findings] == [
@@ -178,14 +178,14 @@ def test_a_key_under_an_unusual_selector_is_not_reported_missing() -> None:
 
 
 def test_a_known_selector_finds_it() -> None:
-    """A selector from the caller or from a signature seen is asked first."""
+    """A selector from the caller or from an observed signature is queried first."""
     verdict = judge({"q7x9": GOOD}, known=("q7x9",))
     assert verdict.presence is Presence.FOUND
     assert verdict.tried[0] == "q7x9"
 
 
 def test_no_key_at_all_is_absent() -> None:
-    """Without ``_domainkey`` there is nothing below it (RFC 8020)."""
+    """Without ``_domainkey``, no name exists below it (RFC 8020)."""
     verdict = judge({})
     assert (verdict.presence, ids(verdict)) == (Presence.ABSENT, ["dkim.absent"])
     assert verdict.findings[0].severity is Severity.ERROR
@@ -194,14 +194,14 @@ def test_no_key_at_all_is_absent() -> None:
 @pytest.mark.parametrize("silent", ["_domainkey.d.example", "s1._domainkey.d.example"])
 @pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
 def test_no_answer_is_never_no_key(silent: str, status: DnsStatus) -> None:
-    """While any guess or the node itself gave no answer, nothing is said to be missing."""
+    """While any query has no answer, no key is reported as missing."""
     verdict = judge({}, failing={silent: status})
     assert (verdict.presence, verdict.is_hidden) == (Presence.UNDETERMINED, False)
     assert ids(verdict) == ["dkim.undetermined"]
 
 
 def test_a_found_key_counts_though_others_gave_no_answer() -> None:
-    """One key that was found is a fact."""
+    """A key that was found counts even if other queries fail."""
     verdict = judge({"s2": GOOD}, failing={"s1._domainkey.d.example": DnsStatus.TIMEOUT})
     assert (verdict.presence, verdict.findings) == (Presence.FOUND, ())
 
@@ -225,13 +225,13 @@ def test_a_found_key_counts_though_others_gave_no_answer() -> None:
 def test_what_is_wrong_is_named(
     records: dict[str, str | list[str]], expected: list[tuple[str, Severity]]
 ) -> None:
-    """Each kind of fault has its own finding, graver when no other key is there."""
+    """Each kind of problem has its own finding, which is more severe without another key."""
     verdict = judge(records)
     assert [(finding.id, finding.severity) for finding in verdict.findings] == expected
 
 
 def test_a_test_flag_is_removed_in_the_record_to_publish() -> None:
-    """The record to publish is the same key without ``t=y``."""
+    """The proposed record has the same key without ``t=y``."""
     (finding,) = judge({"s1": f"{GOOD}; t=y:s"}).findings
     assert finding.proposed is not None
     assert finding.proposed.name == "s1._domainkey.d.example"
@@ -246,14 +246,14 @@ def test_a_wildcard_is_one_key_not_forty() -> None:
 
 
 def test_an_alias_to_nowhere_is_named() -> None:
-    """A CNAME to a provider that has no key there is the commonest half-done set-up."""
+    """A CNAME to a provider without a key there is the most common incomplete setup."""
     verdict = judge({}, aliases={"selector1": "selector1-d-example._domainkey.t.example."})
     assert verdict.dangling == (("selector1", "selector1-d-example._domainkey.t.example"),)
     assert ids(verdict) == ["dkim.dangling"]
 
 
 def test_all_guesses_leave_at_once() -> None:
-    """One round asks all selectors, the node and the wildcard."""
+    """All selectors, the node and the wildcard are queried in one round."""
     zone = MemoryZone({"d.example": {"A": ["8.8.8.8"]}})
     runs: list[int] = []
 

@@ -1,7 +1,7 @@
-"""What is changed in dkimpy: it is needed still, and every process that verifies has it.
+"""The patches of dkimpy are still needed, and every process that verifies has them.
 
-Each test shows dkimpy itself. If one fails with a new version, upstream has mended something:
-remove our function from `patch_dkimpy`, or the workaround from `dkimpy_verify`, then.
+Each test shows dkimpy itself. If a test fails with a new version, dkimpy has fixed the problem:
+then remove our function from `patch_dkimpy`, or the workaround from `dkimpy_verify`.
 """
 
 import base64
@@ -35,7 +35,7 @@ from tests.fakes.mail_signer import RSA
 
 @cache
 def untouched(name: str) -> ModuleType:
-    """Load a module of dkimpy anew, as it is without us."""
+    """Import a module of dkimpy again, without our patches."""
     spec = importlib.util.find_spec(name)
     assert spec is not None
     assert spec.loader is not None
@@ -45,9 +45,9 @@ def untouched(name: str) -> ModuleType:
 
 
 CAUSES = [
-    # In a run of blanks that ends in no CRLF, each blank is the start of another attempt.
+    # In a run of blanks without a CRLF at its end, each blank starts another attempt.
     ("strip_trailing_whitespace", r'return re.sub(b"[\t ]+\r\n", b"\r\n", content)'),
-    # A match for each blank between two words, and for each line end.
+    # One match for each blank between two words, and for each line end.
     ("compress_whitespace", r'return re.sub(b"[\t ]+", b" ", content)'),
     ("unfold_header_value", r'return re.sub(b"\r?\n", b"", content)'),
 ]
@@ -55,30 +55,30 @@ CAUSES = [
 
 @pytest.mark.parametrize(("name", "cause"), CAUSES)
 def test_dkimpy_reads_blanks_with_slow_expressions(name: str, cause: str) -> None:
-    """Dkimpy has the same expressions still: of quadratic time, or of a match for each blank."""
+    """The expressions of dkimpy take quadratic time, or match each blank separately."""
     body = inspect.getsource(getattr(untouched("dkim.canonicalization"), name))
     assert cause in body
 
 
 def test_dkimpy_tries_a_signature_again_from_each_blank() -> None:
-    """The expression for b= may begin at each of the blanks of a fold: quadratic time."""
+    """The expression for b= may start at each blank of a fold, which takes quadratic time."""
     fws = rb"(?:(?:\s*\r?\n)?\s+)?"
     assert untouched("dkim").RE_BTAG.pattern.startswith(rb"([;\s]b" + fws + rb"=)(?:" + fws)
 
 
 class Counted(bytes):
-    """A body that counts how often its end is looked at."""
+    """A body that counts how often its end is checked."""
 
     looks = 0
 
     def endswith(self, *arguments: Any) -> bool:
-        """Count, and look."""
+        """Count the call and check the end."""
         self.looks += 1
         return super().endswith(*arguments)
 
 
 def test_dkimpy_takes_empty_lines_away_one_by_one() -> None:
-    """Dkimpy looks at the end of a body once for each empty line there."""
+    """dkimpy checks the end of a body once for each empty line there."""
     theirs, ours = Counted(b"x" + b"\r\n" * 500), Counted(b"x" + b"\r\n" * 500)
     untouched("dkim.canonicalization").strip_trailing_lines(theirs)
     dkimpy_verify.strip_trailing_lines(ours)
@@ -87,25 +87,25 @@ def test_dkimpy_takes_empty_lines_away_one_by_one() -> None:
 
 
 class WatchedField(tuple[bytes, bytes]):
-    """A field that counts how often it is read, over all fields."""
+    """A field that counts how often any field is read."""
 
     reads = 0
 
     def __getitem__(self, index: Any) -> Any:
-        """Count, and read."""
+        """Count the access and return the item."""
         WatchedField.reads += 1
         return super().__getitem__(index)
 
 
 def reads_of(work: Callable[[list[Any]], object], count: int) -> int:
-    """Return how often fields are read, of ``count`` fields with names of their own."""
+    """Return how often fields are read, for ``count`` fields with different names."""
     WatchedField.reads = 0
     work([WatchedField((b"x-%d" % number, b" y\r\n")) for number in range(count)])
     return WatchedField.reads
 
 
 def test_dkimpy_selects_fields_in_quadratic_time() -> None:
-    """For each signed name dkimpy searches all fields from the end."""
+    """dkimpy searches all fields from the end for each signed name."""
 
     def select(select_headers: Any, fields: list[Any]) -> object:
         return select_headers(fields, [b"x-%d" % number for number in range(len(fields))])
@@ -117,7 +117,7 @@ def test_dkimpy_selects_fields_in_quadratic_time() -> None:
 
 
 def test_dkimpy_canonicalizes_fields_that_are_not_signed() -> None:
-    """Dkimpy makes the canonical form of all fields it is given: ours gives it the signed ones."""
+    """dkimpy canonicalizes all fields that it gets; our adapter passes only the signed ones."""
     verifier = dkim.DKIM()
     verifier.ktag, verifier.seqtlsrpt, verifier.headers = b"none", False, []
 
@@ -134,7 +134,7 @@ def test_dkimpy_canonicalizes_fields_that_are_not_signed() -> None:
 
 
 def test_dkimpy_verifies_signatures_of_a_wrong_length() -> None:
-    """A signature with a zero before it is none (RFC 8017 8.2.2); dkimpy verifies it."""
+    """dkimpy verifies a signature with an extra zero, which is invalid (RFC 8017 8.2.2)."""
     public = load_der_public_key(base64.b64decode(RSA.public))
     assert isinstance(public, RSAPublicKey)
     numbers = public.public_numbers()
@@ -146,7 +146,7 @@ def test_dkimpy_verifies_signatures_of_a_wrong_length() -> None:
 
 
 def test_dkimpy_signs_one_more_from_field_than_is_named() -> None:
-    """Dkimpy adds a From field to those that are named (h=): one put on top is told by that."""
+    """dkimpy adds a From field to the signed ones (h=), which detects a From field added on top."""
     names = [b"from"]
     verifier = dkim.DKIM()
     verifier.ktag, verifier.seqtlsrpt, verifier.headers = b"none", False, []
@@ -158,18 +158,18 @@ def test_dkimpy_signs_one_more_from_field_than_is_named() -> None:
 
 
 def test_dkimpy_loads_a_resolver() -> None:
-    """Dkimpy loads a resolver where it is imported, so a process imports it only to verify."""
+    """dkimpy loads a resolver on import, so only processes that verify import it."""
     assert "import dns.resolver" in inspect.getsource(untouched("dkim.dnsplug"))
 
 
 def test_dkimpy_leaves_blanks_behind_a_signature() -> None:
-    """White space behind the value of b= is removed, too (RFC 6376 3.5); dkimpy leaves it."""
+    """dkimpy keeps white space after the value of b=, which must be removed (RFC 6376 3.5)."""
     body = b" v=1; b=AbC= \t; d=b.example"
     assert dkimpy_verify.remove_signature(body) == b" v=1; b=; d=b.example"
     assert untouched("dkim").RE_BTAG.sub(b"\\1", body) == b" v=1; b= \t; d=b.example"
 
 
-# For a process that knows no tests: the modules in which the functions of its dkimpy are.
+# For a process without the tests: the modules of the functions in its dkimpy.
 WHERE_FUNCTIONS_ARE = """{function.__module__ for dkim in [__import__("dkim.canonicalization")]
     for parts in [dkim.canonicalization]
     for function in [parts.compress_whitespace, parts.strip_trailing_lines,
@@ -178,7 +178,7 @@ WHERE_FUNCTIONS_ARE = """{function.__module__ for dkim in [__import__("dkim.cano
 
 @pytest_twisted.ensureDeferred
 async def test_every_process_that_verifies_has_the_changes() -> None:
-    """The daemon's analysis process, also one that takes the place of another, and a command."""
+    """The daemon's analysis process, its replacement, and the commands have the patches."""
     from twisted.internet import reactor
 
     ours = {dkimpy_verify.__name__}

@@ -1,4 +1,4 @@
-"""Whether a mail's signatures verify."""
+"""Tests for the verification of a mail's signatures."""
 
 import pickle
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ FORMS = ["simple/simple", "simple/relaxed", "relaxed/simple", "relaxed/relaxed"]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("signer", [RSA, RSA_1024, ED25519], ids=["2048", "1024", "ed25519"])
 def test_good_signatures_pass(signer: MailSigner, form: str) -> None:
-    """Every canonical form and every algorithm in use verifies; short keys are marked weak."""
+    """All canonical forms and algorithms in use verify; short keys are marked as weak."""
     signature = verify_only_signature(signer.sign(MAIL, form))
     assert (signature.result, signature.fault) == (AuthResult.PASS, None)
     assert signature.is_weak is (signer is RSA_1024)
@@ -51,7 +51,7 @@ def test_good_signatures_pass(signer: MailSigner, form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_dkimpy_signs_passes(form: str) -> None:
-    """The library's own signer is understood, with its folding and its tags."""
+    """The folding and the tags of dkimpy's signer are understood."""
     pem = b"-----BEGIN RSA PRIVATE KEY-----\n" + signing_keys.RSA_2048_PRIVATE.encode()
     pem += b"\n-----END RSA PRIVATE KEY-----"
     header, _, body = form.partition("/")
@@ -71,7 +71,7 @@ def test_what_dkimpy_signs_passes(form: str) -> None:
 
 
 def test_each_signature_is_judged_on_its_own() -> None:
-    """One that fails does not touch one that passes; the topmost comes first."""
+    """A failing signature does not affect a passing one; the topmost comes first."""
     mail = RSA.sign(MAIL).replace(b"Hello  Bob", b"Hello Rob")
     good = ED25519.sign(mail)
     verdict = verify_all_signatures(good)
@@ -82,7 +82,7 @@ def test_each_signature_is_judged_on_its_own() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_changed_body_is_told_from_a_changed_header(form: str) -> None:
-    """What was altered decides the sentence and the fault."""
+    """The changed part determines the explanation and the fault."""
     signed = RSA.sign(MAIL, form)
     body = verify_only_signature(signed.replace(b"paragraph", b"Paragraph"))
     assert (body.result, body.fault) == (AuthResult.FAIL, SignatureFault.BODY_CHANGED)
@@ -103,7 +103,7 @@ def test_a_changed_body_is_told_from_a_changed_header(form: str) -> None:
     ],
 )
 def test_relaxed_forms_bear_changed_blanks(form: str, results: list[str]) -> None:
-    """RFC 6376 3.4: folding and blanks may change in a relaxed part, not in a simple one."""
+    """Folding and blanks may change in a relaxed part, but not in a simple one (RFC 6376 3.4)."""
     signed = RSA.sign(MAIL, form)
     header = signed.replace(b"Hello   there\r\n and a", b"Hello there and\r\n\ta")
     body = signed.replace(b"a second\tparagraph.  ", b"a second  paragraph.")
@@ -111,7 +111,7 @@ def test_relaxed_forms_bear_changed_blanks(form: str, results: list[str]) -> Non
 
 
 def test_a_key_that_was_not_the_signers_fails() -> None:
-    """Another key at the same name reads like a changed header, and the sentence says so."""
+    """The explanation for a changed header also mentions another key at the same name."""
     zone = zone_of({RSA.key_name: replace(RSA, public=RSA_1024.public).key_record})
     signature = verify_only_signature(RSA.sign(MAIL), zone)
     assert signature.fault is SignatureFault.HEADER_CHANGED
@@ -121,14 +121,14 @@ def test_a_key_that_was_not_the_signers_fails() -> None:
 
 
 def test_sha1_never_passes() -> None:
-    """RFC 8301 3.1: rsa-sha1 is neither signed nor verified with."""
+    """rsa-sha1 is used neither to sign nor to verify (RFC 8301 3.1)."""
     signer = replace(RSA, algorithm="rsa-sha1")
     signature = verify_only_signature(signer.sign(MAIL))
     assert (signature.result, signature.fault) == (AuthResult.POLICY, SignatureFault.SHA1)
 
 
 def test_rsa_keys_under_1024_bits_never_pass() -> None:
-    """RFC 8301 3.2: shorter keys are not accepted, however right the signature is."""
+    """Shorter keys are not accepted, even with a correct signature (RFC 8301 3.2)."""
     signature = verify_only_signature(RSA_768.sign(MAIL))
     assert (signature.result, signature.fault) == (AuthResult.POLICY, SignatureFault.KEY_TOO_SHORT)
     assert "768 bits" in signature.explanation
@@ -144,7 +144,7 @@ def test_rsa_keys_under_1024_bits_never_pass() -> None:
     ],
 )
 def test_signatures_expire_by_the_moment_of_receipt(at: int, result: AuthResult) -> None:
-    """``x=`` is judged when the mail arrived, with five minutes for clocks that differ."""
+    """``x=`` is compared with the arrival of the mail, with five minutes of clock skew."""
     signed = RSA.sign(MAIL, tags={"x": str(SIGNED_AT + 1000)})
     signature = verify_only_signature(signed, received_at=instant_of(at))
     assert signature.result is result
@@ -163,7 +163,7 @@ def test_signatures_expire_by_the_moment_of_receipt(at: int, result: AuthResult)
     ],
 )
 def test_signatures_from_the_future(ahead: int, result: AuthResult, noted: int) -> None:
-    """A clock that is a little ahead is noted; ten hours are too much."""
+    """A clock that is a little ahead is noted; more than ten hours fail."""
     signed = RSA.sign(MAIL)
     signature = verify_only_signature(signed, received_at=instant_of(SIGNED_AT - ahead))
     assert (signature.result, signature.seconds_ahead) == (result, noted)
@@ -202,7 +202,7 @@ def test_signatures_from_the_future(ahead: int, result: AuthResult, noted: int) 
     ],
 )
 def test_malformed_signatures_say_what_is_wrong(tags: dict[str, str | None], sentence: str) -> None:
-    """A broken tag is an error of the signer, named, and no key is asked for (RFC 6376 6.1.1)."""
+    """A broken tag is named, and no key is queried (RFC 6376 6.1.1)."""
     zone = zone_of(KEY_RECORDS)
     signed = RSA.sign(MAIL, tags={key: value for key, value in tags.items() if key != "l"})
     if "l" in tags:
@@ -227,9 +227,9 @@ def test_malformed_signatures_say_what_is_wrong(tags: dict[str, str | None], sen
 def test_empty_tags_and_names_make_no_valid_signature(
     tags: dict[str, str | None], sentence: str
 ) -> None:
-    """``;;`` is no list of tags, ``::`` no list of fields, though what is signed is right.
+    """``;;`` is not a valid tag list and ``::`` not a valid field list, even if correctly signed.
 
-    RFC 6376 3.2 and 3.5: neither may be empty, so a verifier has a permerror.
+    Tags and field names must not be empty (RFC 6376 3.2, 3.5), so the result is permerror.
     """
     zone = zone_of(KEY_RECORDS)
     signature = verify_only_signature(RSA.sign(MAIL, tags=tags), zone)
@@ -254,12 +254,12 @@ def test_empty_tags_and_names_make_no_valid_signature(
     ],
 )
 def test_unusual_tags_are_no_fault(tags: dict[str, str | None]) -> None:
-    """What RFC 6376 3.5 allows verifies: any case of names, unknown tags, copied fields."""
+    """Names in any case, unknown tags and copied fields verify (RFC 6376 3.5)."""
     assert verify_only_signature(RSA.sign(MAIL, tags=tags)).result is AuthResult.PASS
 
 
 def test_a_body_length_leaves_the_rest_unsigned() -> None:
-    """``l=`` passes with text behind it, and the unsigned octets are counted."""
+    """``l=`` passes with text after it, and the unsigned octets are counted."""
     signed = RSA.sign(MAIL, "simple/simple", tags={"l": "10"})
     signature = verify_only_signature(signed + b"more\r\n")
     assert signature.result is AuthResult.PASS
@@ -272,14 +272,14 @@ def test_a_body_length_leaves_the_rest_unsigned() -> None:
 
 
 def test_a_body_shorter_than_its_length_was_cut() -> None:
-    """``l=`` over more than what arrived fails and says so."""
+    """``l=`` above the length of the body fails with an explanation."""
     signature = verify_only_signature(RSA.sign(MAIL, tags={"l": "100000"}))
     assert (signature.result, signature.fault) == (AuthResult.FAIL, SignatureFault.BODY_CUT)
     assert "100000 octets" in signature.explanation
 
 
 def test_fields_may_be_added_but_no_author() -> None:
-    """New fields on top leave a signature valid, a second From does not (RFC 6376 8.15)."""
+    """New fields on top keep a signature valid, but a second From does not (RFC 6376 8.15)."""
     signed = RSA.sign(MAIL)
     added = b"Received: from a by b\r\nSubject: another\r\nX-Spam: no\r\n" + signed
     assert verify_only_signature(added).result is AuthResult.PASS
@@ -287,7 +287,7 @@ def test_fields_may_be_added_but_no_author() -> None:
 
 
 def test_a_field_signed_once_too_often_may_not_be_added() -> None:
-    """``h=`` with a name more often than it stands there guards against more of it."""
+    """A name that is repeated in ``h=`` prevents adding another field with it."""
     signed = RSA.sign(MAIL, fields=(*SIGNED_FIELDS, "subject", "reply-to"))
     assert verify_only_signature(signed).result is AuthResult.PASS
     for extra in (b"Subject: another\r\n", b"Reply-To: eve@evil.example\r\n"):
@@ -295,7 +295,7 @@ def test_a_field_signed_once_too_often_may_not_be_added() -> None:
 
 
 def test_ten_signatures_are_verified_and_the_rest_counted() -> None:
-    """More than ten cost nothing more."""
+    """Signatures beyond the tenth are counted, but not verified."""
     mail = MAIL
     for _ in range(12):
         mail = ED25519.sign(mail)
@@ -305,7 +305,7 @@ def test_ten_signatures_are_verified_and_the_rest_counted() -> None:
 
 
 def test_all_keys_are_asked_for_at_once() -> None:
-    """One round asks every name, each once."""
+    """All names are queried in one round, each once."""
     mail = RSA.sign(RSA.sign(ED25519.sign(MAIL)))
     headers, _ = read_signatures(mail)
     answers = Answers()
@@ -314,12 +314,12 @@ def test_all_keys_are_asked_for_at_once() -> None:
 
 
 def test_a_mail_without_signatures_has_none() -> None:
-    """Nothing is asked and nothing is wrong."""
+    """A mail without signatures causes no query and no error."""
     assert verify_all_signatures(MAIL) == DkimOfMail(())
 
 
 def test_verifying_can_be_done_in_another_process() -> None:
-    """The call and its outcome survive pickling."""
+    """The arguments and the result can be pickled."""
     mail = RSA.sign(ED25519.sign(MAIL))
     headers, _ = read_signatures(mail)
     keys = settle(zone_of(KEY_RECORDS), partial(evaluate_keys, headers))
@@ -330,7 +330,7 @@ def test_verifying_can_be_done_in_another_process() -> None:
 
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
 def test_a_key_that_could_not_be_looked_up_is_no_fault(status: DnsStatus) -> None:
-    """A temporary failure is told apart from a missing key, and determined is nothing."""
+    """A temporary failure differs from a missing key and leaves the result undetermined."""
     zone = MemoryZone({}, failing={RSA.key_name: status})
     verdict = verify_all_signatures(RSA.sign(MAIL), zone)
     (signature,) = verdict.signatures
@@ -340,7 +340,7 @@ def test_a_key_that_could_not_be_looked_up_is_no_fault(status: DnsStatus) -> Non
 
 
 def test_a_passing_signature_outweighs_one_that_could_not_be_looked_up() -> None:
-    """One good signature determines the verdict."""
+    """One passing signature determines the verdict."""
     zone = MemoryZone(
         {ED25519.key_name: {"TXT": [ED25519.key_record]}},
         failing={RSA.key_name: DnsStatus.TIMEOUT},
@@ -351,7 +351,7 @@ def test_a_passing_signature_outweighs_one_that_could_not_be_looked_up() -> None
 
 
 def test_time_is_in_milliseconds() -> None:
-    """An instant is not taken for seconds."""
+    """An `Instant` is not read as seconds."""
     signed = RSA.sign(MAIL, tags={"x": str(SIGNED_AT + 10)})
     late = Instant((SIGNED_AT + 10_000) * 1000)
     assert verify_only_signature(signed, received_at=late).fault is SignatureFault.EXPIRED
@@ -360,7 +360,7 @@ def test_time_is_in_milliseconds() -> None:
 @pytest.mark.parametrize("fields", [("from", "to"), ("from", "from", "to")])
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_from_that_was_put_on_top_is_named(fields: Sequence[str], count: int) -> None:
-    """A signature that holds for the last From alone says that the others came after signing."""
+    """If a signature is valid for the last From only, the others were added after signing."""
     forged = b"From: Eve <eve@other.example>\r\n" * count + RSA.sign(MAIL, fields=fields)
     signature = verify_only_signature(forged, zone_of(KEY_RECORDS))
     assert (signature.result, signature.fault) == (AuthResult.FAIL, SignatureFault.HEADER_CHANGED)
@@ -368,7 +368,7 @@ def test_a_from_that_was_put_on_top_is_named(fields: Sequence[str], count: int) 
 
 
 def test_two_froms_of_another_key_are_not_explained_by_the_second() -> None:
-    """Where the signature does not hold for the last From either, nothing is said of it."""
+    """If the signature is not valid for the last From either, no From is reported as added."""
     other = RSA.sign(MAIL).replace(b"Subject: Hello", b"Subject: Goodbye")
     signature = verify_only_signature(
         b"From: Eve <eve@other.example>\r\n" + other, zone_of(KEY_RECORDS)

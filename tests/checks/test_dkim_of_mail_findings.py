@@ -1,4 +1,4 @@
-"""What is said about signatures."""
+"""Tests for the findings about signatures."""
 
 import pytest
 from msgspec.structs import replace
@@ -18,17 +18,17 @@ from tests.fakes.signature_verifier import (
 
 
 def describe(mail: bytes, zone: MemoryZone | None = None, at: int = 60) -> tuple[Finding, ...]:
-    """Give the findings about a mail that arrived some seconds after it was signed."""
+    """Return the findings about a mail that arrived some seconds after it was signed."""
     return describe_signatures(verify_all_signatures(mail, zone, instant_of(SIGNED_AT + at)))
 
 
 def test_nothing_is_said_of_a_good_signature() -> None:
-    """A valid signature with a good key needs no words."""
+    """A valid signature with a good key has no finding."""
     assert describe(RSA.sign(ED25519.sign(MAIL))) == ()
 
 
 def test_a_mail_without_signature_is_told_what_to_switch_on() -> None:
-    """The commonest finding of all."""
+    """An unsigned mail has a finding with advice."""
     (finding,) = describe(MAIL)
     assert (finding.id, finding.severity) == ("dkim.unsigned", Severity.ERROR)
 
@@ -41,7 +41,7 @@ def test_a_missing_key_names_the_record_to_publish() -> None:
 
 
 def test_the_usual_causes_of_a_changed_mail_are_listed() -> None:
-    """Body and header have different causes."""
+    """Changed bodies and changed headers have different advice."""
     signed = RSA.sign(MAIL)
     (body,) = describe(signed.replace(b"Hello  Bob", b"Hello Rob"))
     assert body.id == "dkim.body-changed"
@@ -54,7 +54,7 @@ def test_the_usual_causes_of_a_changed_mail_are_listed() -> None:
 
 
 def test_a_failing_signature_beside_a_good_one_is_a_warning() -> None:
-    """One good signature is what receivers need."""
+    """A failing signature is a warning if another one passes."""
     (finding,) = describe(RSA_768.sign(RSA.sign(MAIL)))
     assert (finding.id, finding.severity) == ("dkim.key-too-short", Severity.WARNING)
     (alone,) = describe(RSA_768.sign(MAIL))
@@ -62,20 +62,20 @@ def test_a_failing_signature_beside_a_good_one_is_a_warning() -> None:
 
 
 def test_what_could_not_be_looked_up_is_no_fault() -> None:
-    """It says so and blames nobody."""
+    """A failed lookup is undetermined, not an error."""
     (finding,) = describe(RSA.sign(MAIL), MemoryZone({}, failing={RSA.key_name: DnsStatus.TIMEOUT}))
     assert (finding.id, finding.severity) == ("dkim.key-undetermined", Severity.UNDETERMINED)
 
 
 def test_a_weak_key_is_named_with_its_length() -> None:
-    """A key of 1024 bits passes and is noted, with its record."""
+    """A key of 1024 bits passes, with a note that has its length and record."""
     (finding,) = describe(RSA_1024.sign(MAIL))
     assert (finding.id, finding.severity) == ("dkim.weak-key", Severity.WARNING)
     assert "s1024._domainkey.sender.example has 1024 bits" in finding.meaning
 
 
 def test_a_test_key_comes_with_the_record_to_publish() -> None:
-    """``t=y`` is taken out where the record really stands."""
+    """The proposed record without ``t=y`` is at the target of a CNAME."""
     zone = MemoryZone(
         {
             RSA.key_name: {"CNAME": ["s1.provider.example."]},
@@ -90,7 +90,7 @@ def test_a_test_key_comes_with_the_record_to_publish() -> None:
 
 
 def test_a_body_length_is_warned_of() -> None:
-    """``l=`` lets others add text; how much is unsigned is said."""
+    """The finding for ``l=`` gives the number of unsigned octets."""
     (finding,) = describe(RSA.sign(MAIL, "simple/simple", tags={"l": "7"}) + b"eve's addition\r\n")
     assert (finding.id, finding.severity) == ("dkim.body-length", Severity.WARNING)
     assert "first 7 octets" in finding.meaning
@@ -101,14 +101,14 @@ def test_a_body_length_is_warned_of() -> None:
 
 
 def test_a_clock_that_is_ahead_is_noted() -> None:
-    """The span is written out."""
+    """The finding says how far the clock is ahead."""
     (finding,) = describe(RSA.sign(MAIL), at=-7300)
     assert finding.id == "dkim.clock-ahead"
     assert "2 hours after the mail arrived" in finding.meaning
 
 
 def test_signatures_beyond_the_bound_are_mentioned() -> None:
-    """They are counted, and the same thing is said once."""
+    """Signatures beyond the maximum are counted, and findings are not repeated."""
     mail = MAIL
     for _ in range(12):
         mail = RSA_1024.sign(mail)
@@ -117,7 +117,7 @@ def test_signatures_beyond_the_bound_are_mentioned() -> None:
 
 @pytest.mark.parametrize("fault", SignatureFault)
 def test_every_fault_has_its_words(fault: SignatureFault) -> None:
-    """Each says what to do, with nothing left to fill in, and costs as an error."""
+    """Every fault has advice without placeholders and is an error."""
     signature = verify_only_signature(RSA.sign(MAIL), zone_of({}), RECEIVED_AT)
     (finding,) = describe_signatures(DkimOfMail((replace(signature, fault=fault),)))
     assert finding.id == f"dkim.{fault.value}"

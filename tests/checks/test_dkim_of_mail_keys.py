@@ -1,4 +1,4 @@
-"""What becomes of a signature whose key is missing, broken or not for it."""
+"""Tests for signatures whose key is missing, broken or of another type."""
 
 from dataclasses import replace
 
@@ -13,12 +13,12 @@ from tests.fakes.signature_verifier import verify_only_signature, zone_of
 
 PERMERROR, FAIL = AuthResult.PERMERROR, AuthResult.FAIL
 
-# The beginning of a SubjectPublicKeyInfo with nothing behind it.
+# The beginning of a SubjectPublicKeyInfo without a key.
 CUT = RSA.public[:100]
 
 
 def test_a_missing_key_is_named_with_its_place() -> None:
-    """No record, or nothing of that type: there is no key for the signature."""
+    """Without a TXT record, the signature has no key."""
     for zone in (MemoryZone({}), MemoryZone({RSA.key_name: {"A": ["192.0.2.1"]}})):
         signature = verify_only_signature(RSA.sign(MAIL), zone)
         assert (signature.result, signature.fault) == (PERMERROR, SignatureFault.NO_KEY)
@@ -27,7 +27,7 @@ def test_a_missing_key_is_named_with_its_place() -> None:
 
 
 def test_an_alias_to_nowhere_says_where_it_leads() -> None:
-    """The commonest half-done set-up: a CNAME to a provider that has no key there."""
+    """A CNAME without a key is the most common incomplete setup; its target is named."""
     zone = MemoryZone({RSA.key_name: {"CNAME": ["s1.provider.example."]}})
     signature = verify_only_signature(RSA.sign(MAIL), zone)
     assert signature.fault is SignatureFault.NO_KEY
@@ -35,7 +35,7 @@ def test_an_alias_to_nowhere_says_where_it_leads() -> None:
 
 
 def test_a_key_behind_an_alias_verifies() -> None:
-    """Providers hold the keys of their customers; where it really stands is kept."""
+    """Keys may be at a provider; the target of the CNAME is kept."""
     zone = MemoryZone(
         {
             RSA.key_name: {"CNAME": ["s1.provider.example."]},
@@ -60,7 +60,7 @@ def test_a_key_behind_an_alias_verifies() -> None:
     ],
 )
 def test_records_of_any_shape_verify(record: str) -> None:
-    """What RFC 6376 3.6.1 allows in a key record is understood."""
+    """All forms of key records in RFC 6376 3.6.1 are understood."""
     signature = verify_only_signature(RSA.sign(MAIL), zone_of({RSA.key_name: record}))
     assert signature.result is AuthResult.PASS
     assert signature.key is not None
@@ -104,7 +104,7 @@ def test_records_of_any_shape_verify(record: str) -> None:
 def test_broken_records_are_told_apart(
     record: str, result: AuthResult, fault: SignatureFault, words: str
 ) -> None:
-    """Each broken kind of record has its own fault and names the record."""
+    """Each kind of broken record has its own fault, and the explanation names the record."""
     signature = verify_only_signature(RSA.sign(MAIL), zone_of({RSA.key_name: record}))
     assert (signature.result, signature.fault) == (result, fault)
     assert words in signature.explanation
@@ -112,7 +112,7 @@ def test_broken_records_are_told_apart(
 
 
 def test_an_ed25519_key_of_the_wrong_length_is_broken() -> None:
-    """A key wrapped like an RSA key is the usual mistake (RFC 8463 4.2)."""
+    """A common mistake is to wrap an Ed25519 key like an RSA key (RFC 8463 4.2)."""
     zone = zone_of({ED25519.key_name: f"v=DKIM1; k=ed25519; p={ED25519_WRAPPED}"})
     signature = verify_only_signature(ED25519.sign(MAIL), zone)
     assert signature.fault is SignatureFault.KEY_BROKEN
@@ -120,7 +120,7 @@ def test_an_ed25519_key_of_the_wrong_length_is_broken() -> None:
 
 
 def test_two_keys_at_one_name_are_none() -> None:
-    """Which one counts is undefined (RFC 6376 3.6.2.2); other TXT records beside one do no harm."""
+    """Two keys are ambiguous (RFC 6376 3.6.2.2); other TXT records do not matter."""
     zone = MemoryZone({RSA.key_name: {"TXT": [RSA.key_record, f"v=DKIM1; p={RSA_2048}"]}})
     signature = verify_only_signature(RSA.sign(MAIL), zone)
     assert (signature.result, signature.fault) == (PERMERROR, SignatureFault.SEVERAL_KEYS)
@@ -130,7 +130,7 @@ def test_two_keys_at_one_name_are_none() -> None:
 
 @pytest.mark.parametrize("signer", [RSA, ED25519], ids=["rsa", "ed25519"])
 def test_a_strict_key_is_for_its_own_domain_only(signer: MailSigner) -> None:
-    """``t=s``: the domain of ``i=`` must be that of ``d=`` (RFC 6376 3.6.1)."""
+    """With ``t=s``, the domain of ``i=`` must be equal to ``d=`` (RFC 6376 3.6.1)."""
     zone = zone_of({signer.key_name: f"{signer.key_record}; t=s"})
     below = signer.sign(MAIL, tags={"i": "ann@mail.sender.example"})
     signature = verify_only_signature(below, zone)
@@ -140,7 +140,7 @@ def test_a_strict_key_is_for_its_own_domain_only(signer: MailSigner) -> None:
 
 
 def test_the_algorithm_must_be_that_of_the_key() -> None:
-    """A signature that claims Ed25519 is not verified with an RSA key."""
+    """A signature with Ed25519 is not verified with an RSA key."""
     claimed = replace(ED25519, selector="s1")
     signature = verify_only_signature(claimed.sign(MAIL))
     assert signature.fault is SignatureFault.KEY_OF_OTHER_TYPE

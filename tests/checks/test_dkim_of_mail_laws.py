@@ -1,4 +1,4 @@
-"""Laws of verifying, and that what is done in linear time comes to the same as dkimpy's own way."""
+"""Properties of verification, and equivalence of the linear functions with dkimpy's."""
 
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ TEXTS = st.lists(PIECES, max_size=24).map(b"".join)
 @example(b"x\r\r\n\r\n")
 @example(b"\r\n\r\n")
 def test_bodies_and_blanks_come_out_as_with_dkimpy(text: bytes) -> None:
-    """Each replaced function of text gives what dkimpy's gives."""
+    """Each replaced text function returns the same as dkimpy's."""
     theirs = untouched("dkim.canonicalization")
     for name in (
         "compress_whitespace",
@@ -43,7 +43,7 @@ NAMES = st.sampled_from([b"from", b"to", b"x-a", b"subject"])
 def test_the_same_fields_are_selected(
     headers: list[tuple[bytes, bytes]], names: list[bytes]
 ) -> None:
-    """Of each name the last field first, as often as it is named."""
+    """The last field with a name is selected first, as often as the name is listed."""
     theirs = untouched("dkim").select_headers(headers, names)
     assert dkimpy_verify.select_headers(headers, names) == theirs
 
@@ -57,7 +57,7 @@ def test_the_same_fields_are_selected(
 def test_the_value_of_the_signature_is_removed(
     before: list[bytes], name: bytes, value: bytes, after: list[bytes]
 ) -> None:
-    """As with dkimpy; but blanks behind the value go too (RFC 6376 3.5), which dkimpy leaves."""
+    """The result equals dkimpy's, except for blanks after the value (RFC 6376 3.5)."""
     body = b";".join([*before, name + value + b"=", *after])
     assume(body[:1] in (b" ", b"\r") or before)
     expected = untouched("dkim").RE_BTAG.sub(b"\\1", body)
@@ -68,7 +68,7 @@ def test_the_value_of_the_signature_is_removed(
 
 @given(st.sampled_from([RSA, ED25519]), st.data())
 def test_no_altered_octet_passes(signer: MailSigner, data: st.DataObject) -> None:
-    """In the simple form every octet of the signed fields, the body and the tags counts."""
+    """In the simple form, every octet of the signed fields, the body and the tags matters."""
     signed = signer.sign(MAIL, "simple/simple")
     start = signed.index(b"b=", signed.index(b"h=from"))
     end = signed.index(b"From: Ann")
@@ -76,7 +76,7 @@ def test_no_altered_octet_passes(signer: MailSigner, data: st.DataObject) -> Non
     places = [*range(len(b"DKIM-Signature:"), start), *range(end, text_end)]
     place = data.draw(st.sampled_from(places))
     octet = data.draw(st.integers(0, 255))
-    # A lone LF is read as a line end.
+    # A lone LF counts as a line end.
     assume(octet not in (signed[place], ord("\n")))
     altered = signed[:place] + bytes([octet]) + signed[place + 1 :]
     assert not verify_all_signatures(altered).passing
@@ -86,24 +86,24 @@ def test_no_altered_octet_passes(signer: MailSigner, data: st.DataObject) -> Non
 def test_no_altered_letter_passes_in_the_relaxed_form(
     signer: MailSigner, octet: int, data: st.DataObject
 ) -> None:
-    """Letters and digits count, whatever they become."""
+    """In the relaxed form, every changed letter or digit matters."""
     signed = signer.sign(MAIL)
     start = signed.index(b"Ann Example")
     place = data.draw(
         st.sampled_from([p for p in range(start, len(signed)) if signed[p : p + 1].isalnum()])
     )
-    # Names of fields have no case.
+    # Field names are case-insensitive.
     assume(bytes([octet]).lower() != signed[place : place + 1].lower())
     assert not verify_all_signatures(signed[:place] + bytes([octet]) + signed[place + 1 :]).passing
 
 
 @given(st.sampled_from([RSA, ED25519]), st.data())
 def test_no_altered_signature_passes(signer: MailSigner, data: st.DataObject) -> None:
-    """Another value of ``b=`` is another signature."""
+    """A changed value of ``b=`` never passes."""
     signed = signer.sign(MAIL)
     start = signed.index(b"b=", signed.index(b"h=from")) + 2
     end = signed.index(b"From: Ann")
-    # The last digit before the padding has bits that mean nothing.
+    # The last digit before the padding has unused bits.
     places = [p for p in range(start, end) if signed[p : p + 1].isalnum()][:-1]
     place = data.draw(st.sampled_from(places))
     letter = data.draw(st.sampled_from(b"ABCabc019+/"))
@@ -125,7 +125,7 @@ FIELD = st.tuples(
 def test_fields_put_on_top_leave_a_signature_valid(
     signer: MailSigner, form: str, fields: list[tuple[str, str]]
 ) -> None:
-    """Every server on the way adds some."""
+    """Fields that servers add on top do not break a signature."""
     added = "".join(f"{name}: {text}\r\n" for name, text in fields).encode()
     assert verify_only_signature(added + signer.sign(MAIL, form)).result is AuthResult.PASS
 
@@ -137,6 +137,6 @@ def test_fields_put_on_top_leave_a_signature_valid(
     st.sampled_from(["simple/simple", "relaxed/relaxed", "simple/relaxed", "relaxed/simple"]),
 )
 def test_whatever_was_signed_passes(body: bytes, form: str) -> None:
-    """Bodies of any shape verify with a signature that was made line by line."""
+    """Bodies of any shape verify with a signature that was computed line by line."""
     mail = MAIL.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" + body + b"\r\n"
     assert verify_only_signature(ED25519.sign(mail, form)).result is AuthResult.PASS

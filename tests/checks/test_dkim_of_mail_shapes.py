@@ -1,4 +1,4 @@
-"""Mails as standards print them and as real senders shape them."""
+"""Tests with mails from standards and in the forms of real senders."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ RFC_8463_KEYS = {
     ),
 }
 
-# RFC 6376 appendix A.2, with the key of A.3, as errata 3192 and 4926 correct its blanks.
+# RFC 6376 appendix A.2 with the key of A.3, and with the blanks of errata 3192 and 4926.
 RFC_6376 = b"""\
 DKIM-Signature: v=1; a=rsa-sha256; s=brisbane; d=example.com;
       c=simple/simple; q=dns/txt; i=joe@football.example.com;
@@ -93,12 +93,12 @@ RFC_6376_KEYS = {
 
 
 def crlf(mail: bytes) -> bytes:
-    """End the lines as SMTP does."""
+    """End the lines with CRLF, as in SMTP."""
     return mail.replace(b"\n", b"\r\n")
 
 
 def test_the_example_of_rfc_8463_verifies() -> None:
-    """Both published signatures pass, Ed25519 and RSA; the RSA key is a short one."""
+    """Both published signatures pass, Ed25519 and RSA; the RSA key is short."""
     at = instant_of(1528637909)
     verdict = verify_all_signatures(crlf(RFC_8463), zone_of(RFC_8463_KEYS), at)
     assert [one.result for one in verdict.signatures] == [AuthResult.PASS] * 2
@@ -106,14 +106,14 @@ def test_the_example_of_rfc_8463_verifies() -> None:
 
 
 def test_the_example_of_rfc_6376_verifies() -> None:
-    """The published signature is one of SHA-256 with 1024 bits, which RFC 8301 still accepts."""
+    """The published signature uses SHA-256 with 1024 bits, which RFC 8301 still accepts."""
     signature = verify_only_signature(crlf(RFC_6376), zone_of(RFC_6376_KEYS))
     assert signature.result is AuthResult.PASS
     assert signature.header.agent_id == "joe@football.example.com"
 
 
 def test_a_file_with_unix_line_ends_verifies() -> None:
-    """A mail that was saved with LF alone is read as it was sent."""
+    """A mail saved with LF line ends verifies."""
     verdict = verify_all_signatures(RFC_8463, zone_of(RFC_8463_KEYS), instant_of(1528637909))
     assert len(verdict.passing) == 2
     mbox = b"From joe@example.com Fri Jul 11 2003\n" + RFC_6376
@@ -132,7 +132,7 @@ def test_a_file_with_unix_line_ends_verifies() -> None:
 def test_the_value_of_the_signature_may_be_folded_anew(old: bytes, new: bytes) -> None:
     """Blanks in ``b=`` and around its value are not signed, even in the simple form.
 
-    Those before the equals sign are.
+    Blanks before the equals sign are signed.
     """
     mail = crlf(RFC_6376).replace(old, new)
     assert mail != crlf(RFC_6376)
@@ -141,7 +141,7 @@ def test_the_value_of_the_signature_may_be_folded_anew(old: bytes, new: bytes) -
 
 
 def test_blanks_in_a_body_hash_are_no_fault() -> None:
-    """``bh=`` is folded by many signers."""
+    """A folded ``bh=`` verifies."""
     signed = RSA.sign(MAIL)
     (header,), _ = read_signatures(signed)
     start = signed.index(b"bh=") + 10
@@ -151,7 +151,7 @@ def test_blanks_in_a_body_hash_are_no_fault() -> None:
 
 @pytest.mark.parametrize("form", ["simple/simple", "relaxed/relaxed"])
 def test_tags_in_any_order(form: str) -> None:
-    """The value of the signature may stand before the rest."""
+    """The value of the signature may come before the other tags."""
     mail = RSA.sign(MAIL, form, tags={"s": "S1", "x": None, "n": "last"})
     assert verify_only_signature(mail).result is AuthResult.PASS
     first = replace(RSA, domain="Sender.Example").sign(MAIL, form, first=("b", "h", "bh", "v"))
@@ -160,7 +160,7 @@ def test_tags_in_any_order(form: str) -> None:
 
 
 def test_names_of_fields_and_forms_in_any_case() -> None:
-    """Field names have no case, and a form that isn't said is the simple one."""
+    """Field names are case-insensitive, and an omitted form is the simple one."""
     (header,), _ = read_signatures(RSA.sign(MAIL).replace(b"DKIM-Signature:", b"dkim-SIGNATURE :"))
     assert (header.problem, header.key_name) == ("", RSA.key_name)
     (header,), _ = read_signatures(RSA.sign(MAIL, tags={"c": None}))
@@ -170,7 +170,7 @@ def test_names_of_fields_and_forms_in_any_case() -> None:
 
 
 def test_names_in_other_scripts_become_a_labels() -> None:
-    """RFC 8616: selector and domain may be in UTF-8, DNS is asked in ASCII."""
+    """Selector and domain may be in UTF-8; DNS is queried in ASCII (RFC 8616)."""
     mail = RSA.sign(MAIL, tags={"d": "Bücher.example", "s": "schlüssel", "i": "ä@BÜCHER.example"})
     name = "xn--schlssel-95a._domainkey.xn--bcher-kva.example"
     signature = verify_only_signature(mail, zone_of({name: RSA.key_record}))
@@ -180,7 +180,7 @@ def test_names_in_other_scripts_become_a_labels() -> None:
 
 
 def test_names_of_other_fields_may_have_blanks_behind_them() -> None:
-    """RFC 5322 4.5 lets old mails have a blank before the colon."""
+    """Old mails may have a blank before the colon (RFC 5322 4.5)."""
     mail = MAIL.replace(b"Subject:", b"Subject :")
     signed = RSA.sign(mail.replace(b"Subject :", b"Subject:")).replace(b"Subject:", b"Subject :")
     assert verify_only_signature(signed).result is AuthResult.PASS
@@ -191,20 +191,20 @@ def test_names_of_other_fields_may_have_blanks_behind_them() -> None:
 )
 @pytest.mark.parametrize("form", ["simple/simple", "relaxed/relaxed"])
 def test_bodies_of_almost_nothing(body: bytes, form: str) -> None:
-    """The edges of RFC 6376 3.4.3 and 3.4.4: no body, empty lines, no line end."""
+    """Empty bodies, empty lines and missing line ends verify (RFC 6376 3.4.3, 3.4.4)."""
     mail = MAIL.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" + body
     assert verify_only_signature(RSA.sign(mail, form)).result is AuthResult.PASS
 
 
 def test_a_line_that_is_no_field_begins_the_body() -> None:
-    """As it does where the mail is shown."""
+    """A line that is not a field begins the body, as on the page of the mail."""
     source = split_mail(b"From: a\r\nno field\r\nTo: b\r\n\r\nx")
     assert source.fields == ((b"From", b" a\r\n"),)
     assert source.body == b"no field\r\nTo: b\r\n\r\nx"
 
 
 def test_more_fields_than_anybody_reads_verify_nothing() -> None:
-    """With ten thousand header fields a signature is malformed, not wrong."""
+    """With more than 10,000 header fields, a signature is malformed."""
     mail = RSA.sign(b"X: y\r\n" * MAX_FIELDS + MAIL)
     signature = verify_only_signature(mail)
     assert signature.result is AuthResult.PERMERROR
@@ -214,7 +214,7 @@ def test_more_fields_than_anybody_reads_verify_nothing() -> None:
 
 @given(st.binary(max_size=400))
 def test_any_bytes_can_be_read(octets: bytes) -> None:
-    """No mail, header or signature makes the reader fail, whatever stands in it."""
+    """The parser accepts any bytes as a mail, header or signature."""
     read_signatures(octets)
     headers, unchecked = read_signatures(b"DKIM-Signature:" + octets + b"\r\n\r\n")
     assert len(headers) <= MAX_SIGNATURES
@@ -234,7 +234,7 @@ TAG = st.tuples(
 
 @given(st.lists(TAG, max_size=14))
 def test_any_tags_can_be_judged(tags: list[tuple[str, str]]) -> None:
-    """A signature made of anything ends in a result, and never passes."""
+    """A signature with random tags has a result and never passes."""
     text = ";".join(f"{name}={value}" for name, value in tags)
     mail = b"DKIM-Signature: " + text.encode("utf-8", "surrogatepass") + b"\r\n" + MAIL
     for signature in verify_all_signatures(mail).signatures:

@@ -1,4 +1,4 @@
-"""DKIM keys that stand in DNS but that no receiver can read, and their repair."""
+"""Tests for the repair of DKIM keys that receivers cannot read."""
 
 import base64
 
@@ -31,7 +31,7 @@ NAME = "default._domainkey.d.example"
 
 
 def quote(text: str) -> str:
-    """Write a text as one string of a zone file or several, whatever is in it."""
+    """Write any text as one string of a zone file or several."""
     pieces = [text[cut : cut + 200] for cut in range(0, max(len(text), 1), 200)]
     escaped = (
         "".join(c if c.isalnum() else "".join(f"\\{o:03d}" for o in c.encode()) for c in piece)
@@ -94,7 +94,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("texts", SPOILT.values(), ids=SPOILT)
 def test_the_same_key_is_offered_in_a_text_that_receivers_read(texts: tuple[str, ...]) -> None:
-    """A record that exists is never called hidden, and no new key is asked for."""
+    """A broken record is not reported as hidden, and no new key is advised."""
     verdict = judge(*texts)
     assert (verdict.presence, verdict.is_hidden, verdict.usable_keys) == (
         Presence.FOUND,
@@ -121,7 +121,7 @@ def test_the_same_key_is_offered_in_a_text_that_receivers_read(texts: tuple[str,
     ],
 )
 def test_keys_of_other_forms_are_repaired(texts: tuple[str, ...], key: str) -> None:
-    """An Ed25519 key is published without its wrapping, and a bare RSA key stays as it is."""
+    """An Ed25519 key is published without its wrapping, and a bare RSA key unchanged."""
     (record,) = read_key_records(texts)
     assert record.problem
     repaired = parse_key_record(record.repaired)
@@ -162,7 +162,7 @@ def test_the_mistake_is_named(name: str, mistake: str) -> None:
     ],
 )
 def test_a_new_key_is_asked_for_only_where_it_must_be(text: str, is_new: bool) -> None:
-    """A key that is cut off can be published again; a short or a private one cannot be kept."""
+    """A truncated key can be published again; a short or private key must be replaced."""
     (finding, *_) = judge(text).findings
     assert finding.proposed is None
     assert ("new RSA key" in finding.fix) is is_new
@@ -170,7 +170,7 @@ def test_a_new_key_is_asked_for_only_where_it_must_be(text: str, is_new: bool) -
 
 
 def test_a_text_beside_a_whole_key_is_named() -> None:
-    """The key counts, the text beside it is named, and the advice keeps the key."""
+    """The key counts, the other text is named, and the advice keeps the key."""
     verdict = judge("default._domainkey", WHOLE)
     (finding,) = verdict.findings
     assert (finding.id, len(verdict.usable_keys)) == ("dkim.stray-record", 1)
@@ -180,7 +180,7 @@ def test_a_text_beside_a_whole_key_is_named() -> None:
 
 
 def test_the_same_key_twice_is_kept_once() -> None:
-    """Of two records with one key either is kept; of two keys none is chosen."""
+    """One of two records with the same key is kept; of two keys, none is chosen."""
     same = judge(WHOLE, f"{WHOLE};").findings
     assert {one.proposed.value for one in same if one.proposed} == {WHOLE}
     other = judge(WHOLE, f"v=DKIM1; k=ed25519; p={ED25519}").findings
@@ -188,7 +188,7 @@ def test_the_same_key_twice_is_kept_once() -> None:
 
 
 def test_a_broken_key_behind_an_alias_is_mended_there() -> None:
-    """Beside a CNAME nothing is advised; the record of a provider is told in words."""
+    """For a CNAME, the advice is text, or a record at its target."""
     text = f"v=DKIM1\\; p={RSA_2048}"
     own = judge(text, target="keys.d.example").findings[0]
     assert own.proposed is not None
@@ -199,7 +199,7 @@ def test_a_broken_key_behind_an_alias_is_mended_there() -> None:
 
 
 def test_other_texts_at_a_selector_are_no_keys() -> None:
-    """A text of another purpose is not taken for a key."""
+    """A text for another purpose is not a key."""
     for text in ("v=spf1 include:_spf.d.example -all", "hello", "v=DMARC1; p=none", ""):
         assert read_key_records([text]) == []
 
@@ -209,7 +209,7 @@ LETTERS = "ABCabc0123+/=;: v=kp\\\"'-,\u00a0"
 
 @given(st.lists(st.text(LETTERS, max_size=80), min_size=1, max_size=5))
 def test_any_texts_can_be_read(texts: list[str]) -> None:
-    """Whatever stands there gives records, and what is offered is a key."""
+    """Any texts give records, and a repaired record is a key."""
     for record in read_key_records(texts):
         if record.repaired:
             assert is_key_record(record.repaired)
@@ -221,7 +221,7 @@ def test_any_texts_can_be_read(texts: list[str]) -> None:
     st.sampled_from(["\\", '"', "'", ";", ";;", " ", "\n", "\u200b", "\u00a0", '" "']),
 )
 def test_one_stray_character_costs_no_key(place: int, stray: str) -> None:
-    """Wherever a character strays into a record, the key is read as it was or is offered so."""
+    """A stray character in a record changes no key: it is read as before or repaired."""
     text = WHOLE[:place] + stray + WHOLE[place:]
     for record in read_key_records([text]):
         offered = record if record.is_usable else parse_key_record(record.repaired)
@@ -232,7 +232,7 @@ def test_one_stray_character_costs_no_key(place: int, stray: str) -> None:
 
 
 def test_a_stray_backslash_costs_no_letter() -> None:
-    r"""A backslash before a letter of the key makes no blank of it: ``\n`` ``\r`` ``\t``."""
+    r"""A backslash before a letter of the key is not read as an escape: ``\n`` ``\r`` ``\t``."""
     places = [place for place, letter in enumerate(WHOLE) if letter in "nrt"]
     for place in places:
         repaired = repair_key_record([WHOLE[:place] + "\\" + WHOLE[place:]])
@@ -242,13 +242,13 @@ def test_a_stray_backslash_costs_no_letter() -> None:
 
 @given(st.binary(max_size=400))
 def test_no_octets_are_repaired_into_another_key(octets: bytes) -> None:
-    """What is no key has no repair."""
+    """Octets that are not a key have no repair."""
     text = f"v=DKIM1; k=rsa;; p={base64.b64encode(octets).decode()}"
     repaired = repair_key_record([text])
     assert repaired is None or len(octets) >= 32
 
 
 def test_hostile_texts_are_read_in_linear_time() -> None:
-    """A megabyte of anything is read once, and is not repaired."""
+    """A megabyte of text is read once and not repaired."""
     for piece in ("p=", "A", "v=DKIM1;", "-----BEGIN ", "\\n", "p=AAAAAAAAAAAAAAAA;", " ", "%2B"):
         read_key_records([f"v=DKIM1;; p={piece * 60_000}"] * 4)

@@ -1,4 +1,4 @@
-"""Which DMARC policy holds for a domain."""
+"""Tests for the DMARC policy of a domain."""
 
 import pytest
 
@@ -17,7 +17,7 @@ GOOD = "v=DMARC1; p=reject; rua=mailto:d@x.example"
 def judge(
     records: dict[str, str | list[str]], domain: str = "x.example", failing: Failures | None = None
 ) -> DmarcVerdict:
-    """Evaluate a domain, with these TXT records and nothing else in DNS."""
+    """Evaluate a domain with these TXT records only."""
     zone = MemoryZone(
         {
             name: {"TXT": [texts] if isinstance(texts, str) else texts}
@@ -29,7 +29,7 @@ def judge(
 
 
 def ids(verdict: DmarcVerdict) -> list[str]:
-    """Give the ids of the findings."""
+    """Return the ids of the findings."""
     return [finding.id for finding in verdict.findings]
 
 
@@ -53,7 +53,7 @@ def ids(verdict: DmarcVerdict) -> list[str]:
     ],
 )
 def test_the_walk_asks_at_most_eight_names(domain: str, names: list[str]) -> None:
-    """Long names are cut to seven labels after the first question (RFC 9989 4.10)."""
+    """Long names are cut to seven labels after the first query (RFC 9989 4.10)."""
     assert list(names_to_walk(domain)) == names
     assert len(names) <= 8
 
@@ -74,7 +74,7 @@ def test_the_walk_asks_at_most_eight_names(domain: str, names: list[str]) -> Non
     ],
 )
 def test_the_organizational_domain(records: dict[str, str | list[str]], organization: str) -> None:
-    """The record nearest the top decides, unless a psd tag says otherwise (RFC 9989 4.10.2)."""
+    """The topmost record decides, unless a psd tag says otherwise (RFC 9989 4.10.2)."""
     zone = MemoryZone(
         {
             f"_dmarc.{name}": {"TXT": [texts] if isinstance(texts, str) else texts}
@@ -87,7 +87,7 @@ def test_the_organizational_domain(records: dict[str, str | list[str]], organiza
 
 
 def test_the_organizational_domain_is_not_guessed() -> None:
-    """A name that gave no answer might have decided it."""
+    """Without an answer that could decide it, the organizational domain is undetermined."""
     zone = MemoryZone(
         {"_dmarc.x.example": {"TXT": [GOOD]}}, failing={"_dmarc.example": DnsStatus.TIMEOUT}
     )
@@ -96,7 +96,7 @@ def test_the_organizational_domain_is_not_guessed() -> None:
 
 
 def test_names_above_the_end_of_the_walk_do_not_matter() -> None:
-    """Where a psd tag ends the walk, silence further up changes nothing."""
+    """If a psd tag ends the walk, missing answers above it do not matter."""
     zone = MemoryZone(
         {"_dmarc.x.example": {"TXT": [GOOD + "; psd=n"]}},
         failing={"_dmarc.example": DnsStatus.TIMEOUT},
@@ -148,7 +148,7 @@ SUB = "sub.x.example"
 def test_the_policy_that_applies(
     records: dict[str, str | list[str]], domain: str, policy: Policy, tag: str, found_at: str
 ) -> None:
-    """Own record, else that of the organization, else of the public suffix (RFC 9989 4.10.1)."""
+    """The record of the domain, its organization or the public suffix applies (RFC 9989 4.10.1)."""
     verdict = judge(records, domain)
     assert verdict.presence is Presence.FOUND
     assert (verdict.policy, verdict.policy_tag, verdict.found_at) == (policy, tag, found_at)
@@ -158,14 +158,14 @@ def test_the_policy_that_applies(
     "name", [{SUB: {"A": ["8.8.8.8"]}}, {SUB: {"TXT": ["hello"]}}, {f"a.{SUB}": {"A": ["8.8.8.8"]}}]
 )
 def test_np_is_for_names_that_do_not_exist(name: dict[str, dict[str, list[str]]]) -> None:
-    """A name with any record, or with names below it, exists, so ``sp`` holds (RFC 8020)."""
+    """A name with any record or with names below it exists, so ``sp`` applies (RFC 8020)."""
     zone = MemoryZone({"_dmarc.x.example": {"TXT": [GOOD + "; sp=quarantine; np=none"]}} | name)
     verdict = settle(zone, lambda answers: evaluate_dmarc(SUB, answers))
     assert (verdict.policy, verdict.policy_tag) == (Policy.QUARANTINE, "sp")
 
 
 def test_whether_a_name_exists_may_be_unknown() -> None:
-    """Where ``np`` and ``sp`` differ and the name is silent, it is said which name that is."""
+    """If ``np`` and ``sp`` differ, a name without an answer is reported as undetermined."""
     zone = MemoryZone(
         {"_dmarc.x.example": {"TXT": [GOOD + "; np=none"]}}, failing={SUB: DnsStatus.TIMEOUT}
     )
@@ -175,7 +175,7 @@ def test_whether_a_name_exists_may_be_unknown() -> None:
 
 
 def test_a_bad_record_of_the_organization_is_not_passed_over() -> None:
-    """The public suffix speaks for organizations without a record, not for one with a bad one."""
+    """The record of the public suffix applies only to organizations without a record."""
     suffix = "v=DMARC1; psd=y; p=reject; rua=mailto:r@example"
     records: dict[str, str | list[str]] = {
         "_dmarc.x.example": "v=DMARC1; p=bogus",
@@ -188,7 +188,7 @@ def test_a_bad_record_of_the_organization_is_not_passed_over() -> None:
 
 
 def test_a_bad_policy_is_none_where_any_reports_are_asked_for() -> None:
-    """A valid URI of any scheme is enough (RFC 9989 4.10.1)."""
+    """A valid URI of any scheme in ``rua`` is enough (RFC 9989 4.10.1)."""
     verdict = judge({"_dmarc.x.example": "v=DMARC1; p=bogus; rua=https://x.example/in"})
     assert (verdict.presence, verdict.policy) == (Presence.FOUND, Policy.NONE)
     assert "dmarc.bad-policy" in ids(verdict)
@@ -216,7 +216,7 @@ def test_what_could_be_better_is_named(text: str, expected: list[str]) -> None:
 
 
 def test_sp_and_np_count_in_the_record_of_the_organization_alone() -> None:
-    """Below it they are ignored (RFC 9989 4.7): they endanger nobody, and it is said."""
+    """In other records they are ignored (RFC 9989 4.7), which is a note."""
     records: dict[str, str | list[str]] = {
         "_dmarc.x.example": GOOD,
         "_dmarc." + SUB: GOOD + "; sp=none; np=none",
@@ -230,7 +230,7 @@ def test_sp_and_np_count_in_the_record_of_the_organization_alone() -> None:
 
 
 def test_whose_subdomains_it_is_about_may_be_unknown() -> None:
-    """Where the organization can't be told, nothing is said of its subdomains."""
+    """If the organization is undetermined, there is no finding about subdomains."""
     verdict = judge(
         {"_dmarc.x.example": GOOD + "; sp=none"}, failing={"_dmarc.example": DnsStatus.TIMEOUT}
     )
@@ -239,7 +239,7 @@ def test_whose_subdomains_it_is_about_may_be_unknown() -> None:
 
 @pytest.mark.parametrize(("policy", "applied"), [("reject", "quarantine"), ("quarantine", "none")])
 def test_a_record_in_test_is_one_step_weaker(policy: str, applied: str) -> None:
-    """``t=y`` does not switch a policy off (RFC 9989 4.7): the next weaker one is named."""
+    """``t=y`` does not disable a policy (RFC 9989 4.7): the next weaker one is named."""
     record = f"v=DMARC1; p={policy}; t=y; rua=mailto:d@x.example"
     (finding,) = judge({"_dmarc.x.example": record}).findings
     assert finding.id == "dmarc.testing"
@@ -247,7 +247,7 @@ def test_a_record_in_test_is_one_step_weaker(policy: str, applied: str) -> None:
 
 
 def test_pct_is_a_note_and_changes_nothing() -> None:
-    """``pct`` is obsolete (RFC 9989): it costs nothing and the policy stays what it is."""
+    """The obsolete ``pct`` (RFC 9989) has a note and no effect."""
     verdict = judge({"_dmarc.x.example": GOOD + "; pct=10"})
     assert [f.severity for f in verdict.findings] == [Severity.NOTE]
     assert verdict.policy is Policy.REJECT
@@ -271,7 +271,7 @@ def test_pct_is_a_note_and_changes_nothing() -> None:
 def test_no_record_is_told_apart_from_a_spoilt_one(
     records: dict[str, str | list[str]], finding: str, value: str | None
 ) -> None:
-    """What was meant as the record is found and shown corrected, at the name where it belongs."""
+    """A broken record is found and shown corrected at its right name."""
     verdict = judge(records)
     assert (verdict.presence, verdict.policy, ids(verdict)) == (Presence.ABSENT, None, [finding])
     record = verdict.findings[0].proposed
@@ -290,7 +290,7 @@ ALIASED = [
 def test_a_dangling_alias_is_named(
     name: str, target: str, place: str | None, value: str | None
 ) -> None:
-    """Beside a CNAME nothing is advised: its target is named, with the record if it is own."""
+    """The finding names the target of a CNAME; a record is proposed only at an own target."""
     zone = MemoryZone({name: {"CNAME": [f"{target}."]}})
     verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers))
     dangling, absent = verdict.findings
@@ -302,7 +302,7 @@ def test_a_dangling_alias_is_named(
 
 
 def test_advice_about_an_aliased_record_is_for_its_target() -> None:
-    """A policy that stands behind a CNAME is changed there, and what is fine is not dangling."""
+    """A policy behind a CNAME is changed at its target, and an intact CNAME has no finding."""
     zone = MemoryZone({"_dmarc.x.example": {"CNAME": ["policies.x.example."]}})
     zone.publish("policies.x.example", "TXT", "v=DMARC1; p=none; rua=mailto:d@x.example")
     verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers))
@@ -323,7 +323,7 @@ def test_of_several_records_no_address_is_lost() -> None:
 
 
 def test_spoilt_records_of_a_subdomain_leave_it_to_the_organization() -> None:
-    """Two records count as none, so the organization's record applies; both are said."""
+    """Two records count as none, so the organization's record applies; both have a finding."""
     verdict = judge({"_dmarc.x.example": GOOD, "_dmarc." + SUB: [GOOD, GOOD + ";"]}, SUB)
     assert (verdict.presence, verdict.found_at) == (Presence.FOUND, "x.example")
     assert ids(verdict) == ["dmarc.several"]
@@ -342,7 +342,7 @@ AWAY = "v=DMARC1; p=reject; rua=mailto:r@reports.other.example"
     ],
 )
 def test_foreign_report_hosts_must_agree(texts: list[str], presence: Presence) -> None:
-    """Reports leave the organization only to hosts that publish their consent (RFC 9990 4)."""
+    """Hosts outside the organization get reports only if they publish it (RFC 9990 4)."""
     name = "x.example._report._dmarc.reports.other.example"
     verdict = judge({"_dmarc.x.example": AWAY, name: texts})
     (authorization,) = verdict.authorizations
@@ -360,7 +360,7 @@ CONSENT = "x.example._report._dmarc.in.other.example"
 
 
 def offering(records: dict[str, str | list[str]], address: str = OFFERED) -> list[Finding]:
-    """Give what is said where an address for reports is offered, as far as it proposes records."""
+    """Return the findings with proposed records if an address for reports is suggested."""
     zone = MemoryZone(
         {
             name: {"TXT": [texts] if isinstance(texts, str) else texts}
@@ -389,7 +389,7 @@ def offering(records: dict[str, str | list[str]], address: str = OFFERED) -> lis
 def test_an_offered_address_needs_the_consent_of_its_host(
     text: str, values: dict[str, str]
 ) -> None:
-    """Each record that names it stands beside that consent, and it is said whose it is."""
+    """Each record with the address comes with the authorization record, and its owner is named."""
     records: dict[str, str | list[str]] = {"_dmarc.x.example": text} if text else {}
     found = offering(records)
     assert {one.id: one.proposed and one.proposed.value for one in found} == values
@@ -403,7 +403,7 @@ def test_an_offered_address_needs_the_consent_of_its_host(
 
 
 def test_no_address_is_made_up_and_none_added_to_others() -> None:
-    """Nobody offers one, nobody knows whether its host agrees, or reports go somewhere already."""
+    """No address is suggested without one, if its host is undetermined, or if one exists."""
     away = "v=DMARC1; p=reject; rua=mailto:r@x.example"
     assert offering({"_dmarc.x.example": "v=DMARC1; p=reject"}, "") == []
     assert offering({"_dmarc.x.example": away}) == []
@@ -416,7 +416,7 @@ def test_no_address_is_made_up_and_none_added_to_others() -> None:
 
 
 def test_a_wildcard_consent_is_a_consent() -> None:
-    """Report services agree for all their customers with one wildcard record."""
+    """Report services authorize all customers with one wildcard record."""
     verdict = judge(
         {"_dmarc.x.example": AWAY, "*._report._dmarc.reports.other.example": "v=DMARC1"}
     )
@@ -424,7 +424,7 @@ def test_a_wildcard_consent_is_a_consent() -> None:
 
 
 def test_report_hosts_of_the_organization_need_not_agree() -> None:
-    """A host below the organizational domain is at home."""
+    """Hosts below the organizational domain need no authorization."""
     zone = MemoryZone(
         {"_dmarc.x.example": {"TXT": ["v=DMARC1; p=reject; rua=mailto:a@in.x.example"]}}
     )
@@ -434,7 +434,7 @@ def test_report_hosts_of_the_organization_need_not_agree() -> None:
 
 
 def test_silence_of_a_report_host_is_not_a_refusal() -> None:
-    """Reports may well be sent there; it could not be found out."""
+    """Without an answer, the authorization of a report host is undetermined."""
     name = "x.example._report._dmarc.reports.other.example"
     verdict = judge({"_dmarc.x.example": AWAY}, failing={name: DnsStatus.TIMEOUT})
     assert verdict.report_uris
@@ -444,21 +444,21 @@ def test_silence_of_a_report_host_is_not_a_refusal() -> None:
 @pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
 @pytest.mark.parametrize("silent", ["_dmarc.sub.x.example", "_dmarc.x.example", "_dmarc.example"])
 def test_no_answer_is_never_no_record(status: DnsStatus, silent: str) -> None:
-    """Without a record of its own, any silent name of the walk leaves it undetermined."""
+    """Without a record of its own, a missing answer leaves a domain undetermined."""
     verdict = judge({}, SUB, failing={silent: status})
     assert verdict.presence is Presence.UNDETERMINED
     assert ids(verdict) == ["dmarc.undetermined"]
 
 
 def test_an_own_record_that_is_ignored_is_known_to_be_so() -> None:
-    """A record without a policy ends the search (RFC 9989 4.10.1), whatever is above it."""
+    """A record without a policy ends the search (RFC 9989 4.10.1)."""
     records: dict[str, str | list[str]] = {"_dmarc.x.example": "v=DMARC1; adkim=s"}
     verdict = judge(records, failing={"_dmarc.example": DnsStatus.TIMEOUT})
     assert (verdict.presence, ids(verdict)) == (Presence.ABSENT, ["dmarc.no-policy"])
 
 
 def test_an_own_record_does_not_depend_on_the_names_above() -> None:
-    """The policy of the domain's own record is known, whatever happens above it."""
+    """The policy of the domain's own record does not depend on names above it."""
     verdict = judge({"_dmarc.x.example": GOOD}, failing={"_dmarc.example": DnsStatus.TIMEOUT})
     assert (verdict.presence, verdict.policy) == (Presence.FOUND, Policy.REJECT)
     assert verdict.organizational_domain is None
@@ -482,7 +482,7 @@ def test_an_own_record_does_not_depend_on_the_names_above() -> None:
 def test_receivers_of_the_former_standard_may_find_another_record(
     records: dict[str, str], newer: str | None, older: str | None
 ) -> None:
-    """Where the tree walk and the list of suffixes lead to different records, that is said."""
+    """A finding shows that the tree walk and the Public Suffix List lead to different records."""
     verdict = judge({f"_dmarc.{name}": text for name, text in records.items()}, "a.b.x.example")
     said = [one.meaning for one in verdict.findings if one.id == "dmarc.older-receivers"]
     assert len(said) == (newer is not None)

@@ -1,4 +1,4 @@
-"""DMARC of one mail: which identifiers count for its author, and what is undetermined."""
+"""Tests for DMARC of one mail: aligned identifiers and undetermined results."""
 
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -25,14 +25,14 @@ Failing = dict[str | tuple[str, str], DnsStatus]
 
 
 def spf_of(domain: str, result: AuthResult = PASS) -> SpfOfMail:
-    """Give an SPF verdict whose HELO identity passes for the author, which must not count."""
+    """Return an SPF result whose HELO identity passes for the author, which must not count."""
     mail_from = SpfOfIdentity(SpfIdentity.MAIL_FROM, domain, result, None, "", "")
     helo = SpfOfIdentity(SpfIdentity.HELO, "d.example", PASS, None, "", "")
     return SpfOfMail(CLIENT, mail_from, helo)
 
 
 def signed(*signatures: tuple[str, AuthResult]) -> DkimOfMail:
-    """Give a DKIM verdict: ``d=`` and result of each signature."""
+    """Return a DKIM result from ``d=`` and the result of each signature."""
     return DkimOfMail(
         tuple(
             SignatureOfMail(
@@ -49,7 +49,7 @@ def signed(*signatures: tuple[str, AuthResult]) -> DkimOfMail:
 
 
 def policies(**records: str) -> Records:
-    """Publish DMARC records: ``d_example="..."`` stands at _dmarc.d.example."""
+    """Publish DMARC records: ``d_example="..."`` is published at _dmarc.d.example."""
     return {f"_dmarc.{name.replace('_', '.')}": {"TXT": [text]} for name, text in records.items()}
 
 
@@ -86,7 +86,7 @@ UNSIGNED = signed()
         (NOTHING, UNSIGNED, FAIL, (False, False)),
         (spf_of("notd.example"), UNSIGNED, FAIL, (False, False)),
         (spf_of("[192.0.2.1]"), UNSIGNED, FAIL, (False, False)),
-        # What is not known counts only where it could change the result.
+        # A missing answer matters only if it could change the result.
         (spf_of("d.example"), signed(("d.example", TEMPERROR)), PASS, (True, None)),
         (spf_of("d.example", TEMPERROR), UNSIGNED, TEMPERROR, (None, False)),
         (spf_of("esp.example", TEMPERROR), UNSIGNED, FAIL, (False, False)),
@@ -104,7 +104,7 @@ def test_a_passing_identifier_of_the_author_is_enough(
     result: AuthResult,
     aligned: tuple[bool | None, bool | None],
 ) -> None:
-    """DMARC passes if SPF or a signature passes for the organization; unknown is not no."""
+    """DMARC passes if SPF or a signature passes for the organization; unknown is not a fail."""
     verdict = judge(policies(d_example=REJECT), spf, dkim)
     assert verdict.result is result, verdict.explanation
     assert (verdict.is_spf_aligned, verdict.is_dkim_aligned) == aligned
@@ -121,21 +121,21 @@ def test_a_passing_identifier_of_the_author_is_enough(
         ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("mail.d.example", PASS)), FAIL),
         ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("d.example", PASS)), PASS),
         ("v=DMARC1; p=none; adkim=s", spf_of("bounce.d.example"), UNSIGNED, PASS),
-        # A strict mismatch is certain, whatever the signature turns out to be.
+        # A strict mismatch is certain for any result of the signature.
         ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("mail.d.example", TEMPERROR)), FAIL),
     ],
 )
 def test_strict_alignment_wants_the_very_domain(
     record: str, spf: SpfOfMail, dkim: DkimOfMail, result: AuthResult
 ) -> None:
-    """Of aspf and adkim each is strict for their own mechanism only."""
+    """aspf and adkim each apply to their own mechanism only."""
     assert judge(policies(d_example=record), spf, dkim).result is result
 
 
 @pytest.mark.parametrize(
     ("records", "author", "identifier", "result", "organization"),
     [
-        # Two customers below a public suffix that says so are strangers.
+        # Two customers below a declared public suffix are different organizations.
         ({"co_example": "v=DMARC1; p=none; psd=y"}, "a.co.example", "b.co.example", FAIL, None),
         (
             {"co_example": "v=DMARC1; p=none; psd=y"},
@@ -144,7 +144,7 @@ def test_strict_alignment_wants_the_very_domain(
             PASS,
             "a.co.example",
         ),
-        # A department that declared itself an organization stands alone.
+        # A department that declares itself an organization is separate.
         (
             {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none; psd=n"},
             "dep.d.example",
@@ -198,7 +198,7 @@ def test_organizations_are_found_by_walks(
     ],
 )
 def test_the_policy_is_that_for_this_mail(record: str, author: str, policy: Policy) -> None:
-    """Subdomains have sp and np, t=y asks for one step less, and pct means nothing."""
+    """sp and np apply to subdomains, t=y lowers the policy by one step, and pct has no effect."""
     hosts: Records = {"sub.d.example": {"A": ["192.0.2.5"]}, **policies(d_example=record)}
     verdict = judge(hosts, NOTHING, UNSIGNED, author)
     assert verdict.result is FAIL
@@ -218,7 +218,7 @@ def test_the_policy_is_that_for_this_mail(record: str, author: str, policy: Poli
     ],
 )
 def test_without_one_author_domain_dmarc_cannot_be_applied(authors: list[str], words: str) -> None:
-    """No, several, and broken author domains are each said, and nothing is asked."""
+    """Missing, several and invalid author domains have an explanation and cause no query."""
     zone = MemoryZone(policies(d_example=REJECT))
     verdict = settle(
         zone, lambda a: evaluate_dmarc_of_mail(authors, spf_of("d.example"), UNSIGNED, a)
@@ -235,13 +235,13 @@ def test_without_one_author_domain_dmarc_cannot_be_applied(authors: list[str], w
     [["d.example", "D.EXAMPLE", "d.example."], ["D.example"]],
 )
 def test_several_authors_of_one_domain_are_one(authors: list[str]) -> None:
-    """Authors of the same domain, however it is spelt, have one policy."""
+    """Authors of one domain in any spelling have one policy."""
     verdict = judge(policies(d_example=REJECT), spf_of("d.example"), UNSIGNED, authors)
     assert (verdict.result, verdict.author_domain) == (PASS, "d.example")
 
 
 def test_an_international_author_domain_is_read_in_a_labels() -> None:
-    """A From domain in U-labels is looked up, and compared, in A-labels."""
+    """A From domain in U-labels is queried and compared in A-labels."""
     records: Records = {"_dmarc.xn--mnchen-3ya.example": {"TXT": ["v=DMARC1; p=reject"]}}
     verdict = judge(records, NOTHING, signed(("xn--mnchen-3ya.example", PASS)), "münchen.example")
     assert verdict.result is PASS
@@ -249,7 +249,7 @@ def test_an_international_author_domain_is_read_in_a_labels() -> None:
 
 
 def test_without_a_record_dmarc_says_none() -> None:
-    """No record means that DMARC does not apply, whether identifiers align or not."""
+    """Without a record, DMARC does not apply, whether identifiers align or not."""
     verdict = judge({}, spf_of("d.example"), UNSIGNED)
     assert verdict.result is NONE
     assert verdict.policy is None
@@ -260,7 +260,7 @@ def test_without_a_record_dmarc_says_none() -> None:
 
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
 def test_a_record_that_is_not_known_is_not_missing(status: DnsStatus) -> None:
-    """Silence about the record is temperror and names what is silent."""
+    """A missing answer about the record is a temperror that names it."""
     verdict = judge({}, spf_of("d.example"), UNSIGNED, failing={"_dmarc.d.example": status})
     assert verdict.result is TEMPERROR
     assert verdict.unanswered_names == ("_dmarc.d.example",)
@@ -270,13 +270,13 @@ def test_a_record_that_is_not_known_is_not_missing(status: DnsStatus) -> None:
 @pytest.mark.parametrize(
     ("silent", "spf", "result"),
     [
-        # The identical domain needs no walk.
+        # An identical domain needs no walk.
         ("_dmarc.example", spf_of("d.example"), PASS),
-        # "d.example" may not be the organization, so a sibling is open; a stranger is not.
+        # "d.example" may not be the organization, so a sibling may align, but not another domain.
         ("_dmarc.example", spf_of("bounce.d.example"), TEMPERROR),
         ("_dmarc.example", spf_of("other.example"), TEMPERROR),
         ("_dmarc.example", spf_of("other.test"), FAIL),
-        # The walk of the identifier is silent below the organization.
+        # The walk of the identifier has no answer below the organization.
         ("_dmarc.bounce.d.example", spf_of("bounce.d.example"), TEMPERROR),
         ("_dmarc.bounce.d.example", spf_of("bounce.d.example", FAIL), FAIL),
         ("_dmarc.bounce.d.example", spf_of("d.example"), PASS),
@@ -285,7 +285,7 @@ def test_a_record_that_is_not_known_is_not_missing(status: DnsStatus) -> None:
 def test_a_silent_walk_leaves_open_only_what_it_could_change(
     silent: str, spf: SpfOfMail, result: AuthResult
 ) -> None:
-    """A certain pass stays a pass, a certain fail a fail."""
+    """A certain pass stays a pass, and a certain fail stays a fail."""
     verdict = judge(policies(d_example=REJECT), spf, UNSIGNED, failing={silent: DnsStatus.TIMEOUT})
     assert verdict.result is result
     assert verdict.unanswered_names == ((silent,) if result is TEMPERROR else ())
@@ -298,7 +298,7 @@ def test_a_silent_walk_leaves_open_only_what_it_could_change(
 def test_a_silent_step_in_the_middle_leaves_the_organization_open(
     identifier: str, result: AuthResult
 ) -> None:
-    """What lies outside of every possible organization is certain not to align."""
+    """An identifier outside every possible organization certainly does not align."""
     verdict = judge(
         policies(d_example=REJECT, a_b_d_example="v=DMARC1; p=none"),
         spf_of(identifier),
@@ -310,13 +310,13 @@ def test_a_silent_step_in_the_middle_leaves_the_organization_open(
 
 
 def count_rounds(records: Records, *, spf: SpfOfMail, dkim: DkimOfMail, is_early: bool) -> int:
-    """Count how often questions must be asked until the verdict stands."""
+    """Count the rounds of queries until the verdict is final."""
     zone = MemoryZone(records)
     answers = Answers()
     for number in range(10):
         answers.missing.clear()
         if is_early and number == 0:
-            answers.lookup("something.else.example", "TXT")  # SPF and DKIM are not done either
+            answers.lookup("something.else.example", "TXT")  # SPF and DKIM lack answers, too
         evaluate_dmarc_of_mail(["d.example"], spf, dkim, answers)
         if not answers.missing:
             return number
@@ -326,7 +326,7 @@ def count_rounds(records: Records, *, spf: SpfOfMail, dkim: DkimOfMail, is_early
 
 
 def test_all_walks_are_made_at_once() -> None:
-    """The walks of author and related identifiers need one round of questions together."""
+    """The walks of author and related identifiers need one round of queries together."""
     records = policies(d_example=REJECT.partition("; rua")[0])
     spf = spf_of("bounce.mail.d.example")
     dkim = signed(("a.b.c.d.example", PASS), ("esp.example", PASS))
@@ -334,7 +334,7 @@ def test_all_walks_are_made_at_once() -> None:
 
 
 def test_strangers_are_not_walked() -> None:
-    """Domains that can't belong to the author cost no question."""
+    """Domains that cannot belong to the author cause no query."""
     zone = MemoryZone(policies(d_example="v=DMARC1; p=reject"))
     dkim = signed(("mail.esp.test", PASS))
     settle(
@@ -354,7 +354,7 @@ BELONGING = ("d.example", "sub.d.example")
 def test_pass_means_that_something_of_the_author_passes(
     sender: str, result: AuthResult, signatures: list[tuple[str, AuthResult]]
 ) -> None:
-    """DMARC passes exactly if a passing identifier is of the organization."""
+    """DMARC passes exactly if a passing identifier belongs to the organization."""
     verdict = judge(RECORDS, spf_of(sender, result), signed(*signatures))
     identifiers = [(sender, result), *signatures]
     assert (verdict.result is PASS) == any(
@@ -375,7 +375,7 @@ RANK = {FAIL: 0, TEMPERROR: 1, PASS: 2}
 def test_worse_evidence_never_helps(
     sender: str, spf: AuthResult, signer: str, dkim: AuthResult, worsen_spf: bool, worse: AuthResult
 ) -> None:
-    """A pass that becomes undetermined or a fail never gives a better result."""
+    """A pass that becomes undetermined or a fail never improves the result."""
     before = judge(RECORDS, spf_of(sender, spf), signed((signer, dkim)))
     lowered = (worse, dkim) if worsen_spf else (spf, worse)
     if (spf if worsen_spf else dkim) is not PASS:
@@ -395,7 +395,7 @@ def test_worse_evidence_never_helps(
 def test_silence_only_makes_undetermined(
     sender: str, spf: AuthResult, signer: str, dkim: AuthResult, silent: set[str]
 ) -> None:
-    """With names silent the result is the true one, or temperror; never another."""
+    """With missing answers, the result is the true one or temperror."""
     truth = judge(RECORDS, spf_of(sender, spf), signed((signer, dkim)))
     failing: Failing = {f"_dmarc.{name}": DnsStatus.SERVFAIL for name in silent}
     seen = judge(RECORDS, spf_of(sender, spf), signed((signer, dkim)), failing=failing)
@@ -403,7 +403,7 @@ def test_silence_only_makes_undetermined(
 
 
 def test_a_repeated_from_has_no_author() -> None:
-    """Of two From fields of one domain nobody knows which is shown: DMARC passes for neither."""
+    """With two From fields it is unknown which one is shown, so DMARC passes for neither."""
     zone = MemoryZone(policies(d_example="v=DMARC1; p=reject"))
     spf, dkim = spf_of("d.example"), signed(("d.example", PASS))
     found = settle(

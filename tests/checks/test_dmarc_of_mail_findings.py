@@ -1,4 +1,4 @@
-"""What is said about the DMARC result of a mail, and what to change."""
+"""Tests for the findings about the DMARC result of a mail."""
 
 import pytest
 
@@ -19,19 +19,19 @@ def describe(
     dkim: DkimOfMail | None,
     authors: tuple[str, ...] = ("d.example",),
 ) -> Finding | None:
-    """Give the finding about a mail."""
+    """Return the finding about a mail."""
     zone = MemoryZone(records, failing={"_dmarc.dead.example": DnsStatus.TIMEOUT})
     verdict = settle(zone, lambda answers: evaluate_dmarc_of_mail(authors, spf, dkim, answers))
     return describe_dmarc_of_mail(verdict, spf, dkim)
 
 
 def test_a_pass_needs_no_finding() -> None:
-    """A mail that passes has nothing to be said."""
+    """A mail that passes has no finding."""
     assert describe(policies(d_example=REJECT), spf_of("d.example"), UNSIGNED) is None
 
 
 def test_misalignment_names_both_domains_and_the_ways_out() -> None:
-    """A foreign envelope sender and signer are named beside the author, with what to change."""
+    """The finding names the envelope sender, the signer and the author, with advice."""
     finding = describe(
         policies(d_example=REJECT), spf_of("bounce.esp.test"), signed(("esp.test", PASS))
     )
@@ -50,7 +50,7 @@ def test_misalignment_names_both_domains_and_the_ways_out() -> None:
     [("none", "fails-none"), ("quarantine", "fails-enforced"), ("reject", "fails-enforced")],
 )
 def test_a_fail_is_as_bad_as_the_policy(policy: str, finding_id: str) -> None:
-    """The policy that receivers follow is in the id; t=y lowers it by one step."""
+    """The policy is part of the finding id; t=y lowers it by one step."""
     spf = spf_of("d.example", FAIL)
     finding = describe(policies(d_example=f"v=DMARC1; p={policy}"), spf, UNSIGNED)
     assert finding is not None
@@ -72,7 +72,7 @@ def test_a_fail_is_as_bad_as_the_policy(policy: str, finding_id: str) -> None:
 def test_strictness_that_fails_ones_own_names_is_taken_back(
     tags: str, spf: SpfOfMail, dkim: DkimOfMail, kept: str
 ) -> None:
-    """Where only aspf=s or adkim=s is in the way, the fix is the record without it."""
+    """If only aspf=s or adkim=s is the cause, the proposed record omits it."""
     records = policies(d_example=f"v=DMARC1; p=reject; {tags}")
     finding = describe(records, spf, dkim)
     assert finding is not None
@@ -83,7 +83,7 @@ def test_strictness_that_fails_ones_own_names_is_taken_back(
 
 
 def test_what_strictness_does_not_hinder_is_not_changed() -> None:
-    """A department that is an organization of its own is no case for a looser record."""
+    """For a department with its own organization, no relaxed record is proposed."""
     records = policies(d_example=REJECT, dep_d_example="v=DMARC1; p=none; psd=n")
     finding = describe(records, spf_of("esp.test"), signed(("mail.dep.d.example", PASS)))
     assert finding is not None
@@ -102,7 +102,7 @@ def test_what_strictness_does_not_hinder_is_not_changed() -> None:
     ],
 )
 def test_without_a_record_one_is_proposed(records: Records, record: RecordToPublish) -> None:
-    """The record to publish is named, and one that stands at a wrong name is found."""
+    """A record is proposed, and one at a wrong name is found."""
     finding = describe(records, spf_of("d.example"), UNSIGNED)
     assert finding is not None
     assert finding.id == "dmarc.no-record"
@@ -112,7 +112,7 @@ def test_without_a_record_one_is_proposed(records: Records, record: RecordToPubl
 
 
 def test_no_author_and_silence_have_their_own_words() -> None:
-    """No single author is an error, silence is undetermined; neither proposes a record."""
+    """A missing author is an error, a missing answer is undetermined; no record is proposed."""
     finding = describe({}, spf_of("d.example"), UNSIGNED, ("a.example", "b.example"))
     assert finding is not None
     assert (finding.id, finding.severity) == ("dmarc.no-author", Severity.ERROR)

@@ -1,4 +1,4 @@
-"""Reading DMARC records."""
+"""Tests for the parser of DMARC records."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ RUF = "ruf=mailto:f@x.example"
 
 
 def test_a_full_record_is_read() -> None:
-    """Every tag of RFC 9989 becomes a value."""
+    """Every tag of RFC 9989 is parsed."""
     record = parse_policy_record(
         "v=DMARC1; p=reject; sp=Quarantine; np=none; psd=n; t=y; adkim=s; aspf=S; fo=1:d:s;"
         " rua=mailto:a@x.example, mailto:b@Y.example.!10m; ruf=mailto:c@z.example"
@@ -36,7 +36,7 @@ def test_a_full_record_is_read() -> None:
 
 
 def test_defaults() -> None:
-    """What isn't said has its default: relaxed alignment, no test, psd unknown."""
+    """Omitted tags have their defaults: relaxed alignment, no test, psd unknown."""
     record = parse_policy_record("v=DMARC1;p=none")
     assert (record.psd, record.is_testing, record.has_strict_dkim) == ("u", False, False)
     assert (record.rua, record.requests_reports) == ((), False)
@@ -58,7 +58,7 @@ def test_defaults() -> None:
 def test_a_bad_policy_counts_as_none_only_with_a_report_address(
     text: str, is_usable: bool, has_bad_policy: bool
 ) -> None:
-    """RFC 9989 4.10.1 says when a record without a valid policy still applies."""
+    """A record without a valid policy may still apply (RFC 9989 4.10.1)."""
     record = parse_policy_record(text)
     assert (record.is_usable, record.has_bad_policy) == (is_usable, has_bad_policy)
 
@@ -79,7 +79,7 @@ def test_a_bad_policy_counts_as_none_only_with_a_report_address(
     ],
 )
 def test_what_receivers_ignore_is_a_problem(tags: str, problem: str) -> None:
-    """A value that is none of the allowed ones is named, and the default holds."""
+    """An invalid value is reported, and its default applies."""
     record = parse_policy_record(f"v=DMARC1; p=reject; {tags}")
     assert len(record.problems) == 1
     assert problem in record.problems[0]
@@ -88,20 +88,20 @@ def test_what_receivers_ignore_is_a_problem(tags: str, problem: str) -> None:
 
 @pytest.mark.parametrize("options", ["0", "1", "d:s", "1:d:s", "s:0", "D : S"])
 def test_options_for_failure_reports(options: str) -> None:
-    """Any of 0 or 1, d and s, in any order (RFC 9989 4.7)."""
+    """Any of 0 or 1, d and s is valid in any order (RFC 9989 4.7)."""
     assert parse_policy_record(f"v=DMARC1; p=none; {RUF}; fo={options}").problems == ()
 
 
 @pytest.mark.parametrize("options", ["2", "0:1", "d:d", "1:", "all", ""])
 def test_options_that_nobody_can_follow(options: str) -> None:
-    """They are a problem where failure reports are asked for, and not read where none are."""
+    """Invalid options are a problem only if failure reports are requested."""
     (problem,) = parse_policy_record(f"v=DMARC1; p=none; {RUF}; fo={options}").problems
     assert f"fo={options}" in problem
     assert parse_policy_record(f"v=DMARC1; p=none; fo={options}").problems == ()
 
 
 def test_obsolete_tags_are_no_problems() -> None:
-    """``pct``, ``rf`` and ``ri`` are noted as obsolete, and nothing more (RFC 9989)."""
+    """``pct``, ``rf`` and ``ri`` are only noted as obsolete (RFC 9989)."""
     record = parse_policy_record("v=DMARC1; p=reject; pct=20; rf=afrf; ri=3600")
     assert (record.obsolete_tags, record.problems) == (("pct", "rf", "ri"), ())
 
@@ -120,7 +120,7 @@ def test_obsolete_tags_are_no_problems() -> None:
     ],
 )
 def test_the_version_decides(text: str, is_record: bool, is_near_miss: bool) -> None:
-    """Receivers see ``v=DMARC1`` first and exactly; what was meant so is noticed."""
+    """A record begins with exactly ``v=DMARC1``; similar texts are recognized."""
     assert (is_policy_record(text), looks_like_dmarc(text)) == (is_record, is_near_miss)
 
 
@@ -139,19 +139,19 @@ def test_the_version_decides(text: str, is_record: bool, is_near_miss: bool) -> 
     ],
 )
 def test_a_record_is_written_anew(text: str, changes: dict[str, str | None], expected: str) -> None:
-    """The record to publish differs in what is to change, and in nothing else that counts."""
+    """The proposed record differs only in the changed tags."""
     assert change_tags(text, **changes) == expected
 
 
 @given(st.text(alphabet="vpsadkimfruDMARC1=;:, @.!noe", max_size=150))
 def test_any_text_can_be_read(text: str) -> None:
-    """No record makes the parser fail, and what is written anew is a record."""
+    """The parser never fails, and a changed text is a record."""
     record = parse_policy_record("v=DMARC1;" + text)
     assert is_policy_record(change_tags(record.text, p="none"))
 
 
 def test_hostile_records_are_read_in_linear_time() -> None:
-    """A megabyte of anything takes no more than its length's worth."""
+    """A megabyte of text is read in linear time."""
     for piece in ("rua=mailto:a@b,", "a", ";", "a=", "mailto:", "!1", "@", ",", "rua=" + "x:" * 50):
         parse_policy_record("v=DMARC1; p=none; " + piece * 60_000)
         parse_policy_record("v=DMARC1; p=none; rua=" + piece * 60_000)

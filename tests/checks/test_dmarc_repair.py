@@ -1,4 +1,4 @@
-"""DMARC records that receivers cannot read, and their repair."""
+"""Tests for the repair of DMARC records that receivers cannot read."""
 
 import re
 
@@ -48,7 +48,7 @@ SPOILT = [
 
 @pytest.mark.parametrize("text", SPOILT)
 def test_what_was_meant_is_kept(text: str) -> None:
-    """The advice for a record that cannot be read has its policy and its addresses."""
+    """The proposed record keeps the policy and the addresses of an unreadable one."""
     zone = MemoryZone({})
     zone.publish("_dmarc.x.example", "TXT", text)
     verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers))
@@ -78,7 +78,7 @@ def test_addresses_of_a_tag_that_stands_twice_are_kept() -> None:
     ],
 )
 def test_what_can_be_meant_in_two_ways_is_told_in_words(text: str) -> None:
-    """No record is offered where the policy or an address would be a guess."""
+    """No record is proposed if the policy or an address would be a guess."""
     assert repair_policy_record(text) is None
     zone = MemoryZone({})
     zone.publish("_dmarc.x.example", "TXT", text)
@@ -117,13 +117,13 @@ def test_the_mistake_is_named(text: str, mistake: str) -> None:
     ],
 )
 def test_values_are_written_as_receivers_read_them(written: str, meant: str) -> None:
-    """Words for the modes get their letters, and domains of other scripts their A-labels."""
+    """Words for modes become letters, and domains of other scripts become A-labels."""
     assert repair_policy_record(f"v=DMARC1; p=reject; {written}") == f"v=DMARC1; p=reject; {meant}"
 
 
 @pytest.mark.parametrize("rua", ["mailto://d@x.example", "d@x.example", "mailto:<d@x.example>"])
 def test_an_offered_address_takes_no_place_of_a_misspelt_one(rua: str) -> None:
-    """A record whose address receivers cannot read is offered with that address, corrected."""
+    """The proposed record keeps a misspelt address, corrected, instead of the suggested one."""
     zone = MemoryZone({"_dmarc.x.example": {"TXT": [f'"v=DMARC1; p=reject; rua={rua}"']}})
     verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers, "r@here.example"))
     offered = {one.id: one.proposed and one.proposed.value for one in verdict.findings}
@@ -149,7 +149,7 @@ TAGS = st.permutations(
 def test_no_separator_costs_a_policy_or_an_address(
     policy: str, addresses: list[str], tags: list[str], separator: str
 ) -> None:
-    """Whatever separates the tags, the repaired record says the same."""
+    """The repaired record is the same for any separator of the tags."""
     rua = ",".join(f"mailto:{one}" for one in addresses)
     pieces = ["v=DMARC1", f"p={policy}", f"rua={rua}", *tags]
     text = separator.join(pieces)
@@ -167,7 +167,7 @@ def test_no_separator_costs_a_policy_or_an_address(
 
 @given(st.text(alphabet='vpsadkimfruDMARC1=;:, @.!noe\\"', max_size=150))
 def test_a_repaired_record_needs_no_repair(text: str) -> None:
-    """Any text has no repair, or one that receivers read."""
+    """Any text has no repair, or a repair that receivers can read."""
     repaired = repair_policy_record(text)
     if repaired is not None:
         assert is_policy_record(repaired)

@@ -1,4 +1,4 @@
-"""Asking a blocklist, and reading what it says."""
+"""Tests for queries to blocklists and the meaning of their answers."""
 
 from ipaddress import ip_address
 
@@ -42,12 +42,12 @@ NAME = target_domain("shop.example")
 
 
 def find(zone: str, catalogue: Catalogue = CATALOGUE) -> Blocklist:
-    """Give one list of the packaged catalogue."""
+    """Return one list of the packaged catalogue."""
     return next(blocklist for blocklist in catalogue.blocklists if blocklist.zone == zone)
 
 
 def ask(zone: str, target: Target, *codes: str, text: str = "") -> Listing:
-    """Ask one list that answers about the target with these codes."""
+    """Query one list that answers about the target with these codes."""
     blocklist = find(zone)
     dns = MemoryZone({})
     dns.publish(query_name(blocklist, target), "A", *codes)
@@ -74,7 +74,7 @@ def ask(zone: str, target: Target, *codes: str, text: str = "") -> Listing:
     ],
 )
 def test_questions_are_reversed_addresses_or_names(target: Target, zone: str, name: str) -> None:
-    """Octets or nibbles in reverse, or the name, before the zone (RFC 5782 2)."""
+    """A query name has reversed octets or nibbles, or a name, before the zone (RFC 5782 2)."""
     assert query_name(find(zone), target) == name
 
 
@@ -133,7 +133,7 @@ LISTED, CLEAN, UNKNOWN = ListingStatus.LISTED, ListingStatus.CLEAN, ListingStatu
 def test_answers_are_read_by_the_codes_of_each_list(
     zone: str, target: Target, codes: list[str], status: ListingStatus, weight: int
 ) -> None:
-    """Listed, clean and unknown are three things, and each list has its own code table."""
+    """Listed, clean and unknown differ, and each list has its own codes."""
     listing = ask(zone, target, *codes)
     assert (listing.status, listing.weight) == (status, weight)
     assert set(listing.codes) == set(codes)
@@ -141,12 +141,12 @@ def test_answers_are_read_by_the_codes_of_each_list(
 
 
 def rule(code: str, code_class: str) -> CodeRule:
-    """Read a code rule."""
+    """Parse a code rule."""
     return read_code_rule("test", {"code": code, "is": code_class}, 1)
 
 
 def test_a_refusal_goes_before_everything_and_a_range_before_bits() -> None:
-    """The order in the catalogue decides among ranges only."""
+    """A refusal comes first; the order in the catalogue matters among ranges only."""
     bits = [rule("bit:2", "listed"), rule("bit:4", "policy")]
     ranges = [rule("127.0.0.6", "ignored"), rule("127.0.0.2-127.0.0.9", "listed")]
     refusal = rule("127.0.0.7", "refused")
@@ -172,13 +172,13 @@ def test_a_refusal_goes_before_everything_and_a_range_before_bits() -> None:
     ],
 )
 def test_why_an_answer_is_unknown_is_said(codes: list[str], reason: UnknownReason) -> None:
-    """A refusal, a rewriting resolver and a strange code are told apart."""
+    """A refusal, a rewriting resolver and an undocumented code have different reasons."""
     assert ask("zen.spamhaus.org", V4, *codes).unknown_reason is reason
 
 
 @pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
 def test_no_answer_is_never_clean(status: DnsStatus) -> None:
-    """A list that gives no answer is unknown, whatever the failure."""
+    """A list without an answer is unknown, for any failure."""
     zen = find("zen.spamhaus.org")
     dns = MemoryZone({}, failing={query_name(zen, V4): status})
     listing = settle(dns, lambda answers: evaluate_listing(zen, [V4], answers))
@@ -186,7 +186,7 @@ def test_no_answer_is_never_clean(status: DnsStatus) -> None:
 
 
 def test_a_listing_says_what_the_list_says() -> None:
-    """Meaning from the catalogue, reason from the list's own text, made printable."""
+    """The meaning comes from the catalogue, and the reason from the list, made printable."""
     listing = ask(
         "zen.spamhaus.org", V4, "127.0.0.2", "127.0.0.4", text="see\x00http://x/\n" + "y" * 999
     )
@@ -198,7 +198,7 @@ def test_a_listing_says_what_the_list_says() -> None:
 
 
 def test_the_text_is_asked_for_listings_only() -> None:
-    """A clean answer costs one question."""
+    """A clean answer needs one query."""
     zen = find("zen.spamhaus.org")
     dns = MemoryZone({})
     settle(dns, lambda answers: evaluate_listing(zen, [V4], answers))
@@ -206,7 +206,7 @@ def test_the_text_is_asked_for_listings_only() -> None:
 
 
 def test_policy_listings_are_marked() -> None:
-    """Listed for what it is, not for what it did."""
+    """Policy listings are marked: the target is listed for its kind, not for abuse."""
     assert ask("zen.spamhaus.org", V4, "127.0.0.10").is_policy
     assert not ask("zen.spamhaus.org", V4, "127.0.0.10", "127.0.0.2").is_policy
 
@@ -216,7 +216,7 @@ def test_policy_listings_are_marked() -> None:
     [("b.barracudacentral.org", V6), ("bl.0spam.org", V6), ("dbl.spamhaus.org", V4)],
 )
 def test_a_list_is_not_asked_what_it_does_not_know(zone: str, target: Target) -> None:
-    """A list without IPv6, or of names only, is a row of its own and gets no question."""
+    """A list that does not support the target is unsupported and gets no query."""
     dns = MemoryZone({})
     blocklist = find(zone)
     listing = settle(dns, lambda answers: evaluate_listing(blocklist, [target], answers))
@@ -224,7 +224,7 @@ def test_a_list_is_not_asked_what_it_does_not_know(zone: str, target: Target) ->
 
 
 def test_a_disabled_list_is_not_asked() -> None:
-    """What the operator has switched off is a row without a question."""
+    """A disabled list gets no query."""
     catalogue = parse_catalogue(packaged_catalogue_text(), disabled=["zen.spamhaus.org"])
     zen = find("zen.spamhaus.org", catalogue)
     dns = MemoryZone({})
@@ -233,7 +233,7 @@ def test_a_disabled_list_is_not_asked() -> None:
 
 
 def test_a_sick_list_is_not_believed() -> None:
-    """A list that fails its self-test is unknown for what it fails at, and not asked."""
+    """A list that fails its self-test for a kind is unknown and not queried for it."""
     zen = find("zen.spamhaus.org")
     dns = MemoryZone({query_name(zen, V6): {"A": ["127.0.0.2"]}})
 
@@ -253,7 +253,7 @@ def test_a_sick_list_is_not_believed() -> None:
 
 
 def test_one_listed_address_lists_the_domain() -> None:
-    """Of several addresses the listed ones are named; unknown ones don't hide them."""
+    """Listed addresses are named; unknown results do not hide them."""
     zen = find("zen.spamhaus.org")
     own = target_address(ip_address("192.0.2.1"))
     shared = target_address(ip_address("192.0.2.2"), is_shared=True)
@@ -273,7 +273,7 @@ def test_one_listed_address_lists_the_domain() -> None:
 
 
 def test_a_whole_profile_is_one_round_when_clean() -> None:
-    """All 32 questions leave at once."""
+    """All 32 queries are sent at once."""
     dns = MemoryZone({})
     runs: list[int] = []
 
@@ -286,7 +286,7 @@ def test_a_whole_profile_is_one_round_when_clean() -> None:
 
 
 def test_nothing_is_known_without_a_usable_answer() -> None:
-    """Silent, sick, refusing and missing lists tell nothing, however many there are."""
+    """Silent, unhealthy, refusing and missing lists give no usable answer."""
     zen = find("zen.spamhaus.org")
     unusable = [
         *(Listing(zen, UNKNOWN, unknown_reason=reason) for reason in UnknownReason),
@@ -299,7 +299,7 @@ def test_nothing_is_known_without_a_usable_answer() -> None:
 
 
 def test_findings_name_what_to_do() -> None:
-    """A listing says where to ask for removal, a refusal which resolver to use."""
+    """A finding names the page for removal, or the resolver to use after a refusal."""
     rows = [
         ask("psbl.surriel.com", V4, "127.0.0.2"),
         ask("dnsbl-3.uceprotect.net", V4, "127.0.0.2"),
@@ -321,7 +321,7 @@ def test_findings_name_what_to_do() -> None:
 
 @given(st.sampled_from(CATALOGUE.blocklists), st.integers(0, 2**32 - 1))
 def test_what_is_not_documented_is_never_listed(blocklist: Blocklist, number: int) -> None:
-    """Only an answer that fits a listing rule of the list itself lists anybody."""
+    """Only an answer that matches a listing rule of its list is a listing."""
     kind = next(iter(blocklist.query_zones))
     target = {TargetKind.IPV4: V4, TargetKind.IPV6: V6, TargetKind.DOMAIN: NAME}[kind]
     dns = MemoryZone({query_name(blocklist, target): {"A": [str(ip_address(number))]}})

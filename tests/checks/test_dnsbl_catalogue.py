@@ -1,4 +1,4 @@
-"""The catalogue of blocklists, and its errors."""
+"""Tests for the catalogue of blocklists and its errors."""
 
 import json
 import tomllib
@@ -19,13 +19,13 @@ NAME_ZONES = 12
 
 
 def find(zone: str, **options: Any) -> Blocklist:
-    """Give one list of the packaged catalogue."""
+    """Return one list of the packaged catalogue."""
     catalogue = parse_catalogue(packaged_catalogue_text(), **options)
     return next(blocklist for blocklist in catalogue.blocklists if blocklist.zone == zone)
 
 
 def test_the_packaged_catalogue_has_two_profiles_of_exactly_32() -> None:
-    """An address is asked about in 32 zones; a domain in 12 name zones and 20 address zones."""
+    """Addresses have 32 zones; domains have 12 name zones and 20 address zones."""
     catalogue = parse_catalogue(packaged_catalogue_text())
     assert len(catalogue.blocklists) == 44
     assert len(catalogue.address_profile) == len(catalogue.domain_profile) == 32
@@ -36,7 +36,7 @@ def test_the_packaged_catalogue_has_two_profiles_of_exactly_32() -> None:
 
 
 def test_every_list_has_rules_a_weight_and_a_way_out() -> None:
-    """Each list can list something, says what it costs and where an owner asks for removal."""
+    """Each list has a listing rule, a weight and a page for removal."""
     for blocklist in parse_catalogue(packaged_catalogue_text()).blocklists:
         classes = {rule.code_class for rule in blocklist.rules}
         assert classes & {CodeClass.LISTED, CodeClass.POLICY}, blocklist.zone
@@ -46,7 +46,7 @@ def test_every_list_has_rules_a_weight_and_a_way_out() -> None:
 
 
 def test_facts_of_single_lists() -> None:
-    """What is special about a list is in the catalogue."""
+    """The catalogue has the special rules of single lists."""
     zen = find("zen.spamhaus.org")
     assert (zen.daily_budget, zen.weight) == (300_000, 10)
     assert {rule.code: rule.weight for rule in zen.rules}["127.0.0.10"] == 6
@@ -65,7 +65,7 @@ def test_facts_of_single_lists() -> None:
 
 
 def test_a_key_changes_what_is_asked_and_is_never_shown() -> None:
-    """The keyed zone is asked, the public one is shown."""
+    """The keyed zone is queried, but the public zone is shown."""
     zen = find("zen.spamhaus.org", keys={"zen.spamhaus.org": "s3cret"})
     assert zen.query_zones[TargetKind.IPV4] == "s3cret.zen.dq.spamhaus.net"
     assert zen.zone == "zen.spamhaus.org"
@@ -80,7 +80,7 @@ def test_a_list_can_be_switched_off() -> None:
 
 
 def write_value(value: Any) -> str:
-    """Write a value as TOML; JSON is TOML but for tables."""
+    """Write a value as TOML, which equals JSON except for tables."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k} = {write_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
@@ -94,7 +94,7 @@ def write_toml(data: dict[str, Any]) -> str:
 
 
 def test_the_writer_of_these_tests_is_faithful() -> None:
-    """What is written and read again is the same catalogue."""
+    """A written catalogue equals the parsed one."""
     data = tomllib.loads(packaged_catalogue_text())
     assert parse_catalogue(write_toml(data)) == parse_catalogue(packaged_catalogue_text())
 
@@ -149,7 +149,7 @@ ZEN = "blocklist zen.spamhaus.org"
     ],
 )
 def test_an_error_names_the_entry(changes: dict[str, Any], error: str) -> None:
-    """An operator who edits the file learns which entry is wrong and why."""
+    """An error names the wrong entry and the reason."""
     data = tomllib.loads(packaged_catalogue_text())
     entry = next(e for e in data["blocklist"] if e["zone"] == "zen.spamhaus.org") | changes
     changed = {name: value for name, value in entry.items() if value is not None}
@@ -170,7 +170,7 @@ def test_an_error_names_the_entry(changes: dict[str, Any], error: str) -> None:
     ],
 )
 def test_profiles_are_checked(profile: str, change: Any, error: str) -> None:
-    """There are always 32 known zones, each once, that know such queries."""
+    """A profile has exactly 32 known zones, each once, that support its targets."""
     data = tomllib.loads(packaged_catalogue_text())
     data["profiles"][profile] = change(data["profiles"][profile])
     with pytest.raises(InvalidCatalogue, match=error.replace(".", r"\.")):
@@ -188,13 +188,13 @@ def test_profiles_are_checked(profile: str, change: Any, error: str) -> None:
     ],
 )
 def test_other_errors(text: str | None, options: dict[str, Any], error: str) -> None:
-    """Broken TOML, unknown sections, and switches for zones that don't exist are errors."""
+    """Broken TOML, unknown sections and unknown zones are errors."""
     with pytest.raises(InvalidCatalogue, match=error):
         parse_catalogue(packaged_catalogue_text() if text is None else text, **options)
 
 
 def test_zones_for_tests_are_allowed_on_request() -> None:
-    """A test zone may stand in for a list."""
+    """A test zone may replace a list."""
     text = packaged_catalogue_text().replace("psbl.surriel.com", "psbl.test")
     with pytest.raises(InvalidCatalogue, match=r"ends in \.test"):
         parse_catalogue(text)

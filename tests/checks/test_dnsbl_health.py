@@ -1,4 +1,4 @@
-"""The self-test of a blocklist."""
+"""Tests for the self-test of a blocklist."""
 
 import pytest
 
@@ -14,7 +14,7 @@ NONCE = 0x123456
 # The test points of RFC 5782 5, as names before the zone.
 LISTED = "2.0.0.127"
 UNLISTED = "1.0.0.127"
-RANDOM = "86.52.146.127"  # 127.128.0.0/9 with the nonce in it
+RANDOM = "86.52.146.127"  # 127.128.0.0/9 with the nonce
 IPV6_TAIL = ".0.0.f.7.f.f.f.f" + 20 * ".0"
 LISTED_V6 = "2.0.0.0" + IPV6_TAIL
 
@@ -28,7 +28,7 @@ HEALTHY, UNHEALTHY, UNREACHABLE = (
 def examine(
     zone: str, records: dict[str, str], failing: tuple[str, ...] = ()
 ) -> dict[TargetKind, ZoneHealth]:
-    """Self-test a list whose zone holds these names; some give no answer."""
+    """Self-test a list whose zone has these names; some names have no answer."""
     blocklist = next(b for b in CATALOGUE.blocklists if b.zone == zone)
     dns = MemoryZone(
         {f"{name}.{zone}": {"A": [code]} for name, code in records.items()},
@@ -57,14 +57,14 @@ def examine(
 def test_a_living_list_knows_its_test_points_and_nothing_else(
     zone: str, records: dict[str, str], status: HealthStatus, reason: str
 ) -> None:
-    """Empty, expired, refusing and all-listing zones are sick, and it is said why."""
+    """Empty, expired, refusing and wildcard zones are unhealthy, with the reason."""
     health = examine(zone, records)[TargetKind.IPV4]
     assert health.status is status
     assert reason in health.reason
 
 
 def test_exceptions_are_kept() -> None:
-    """Hostkarma lists 127.0.0.1 by design, and some lists have no test entry at all."""
+    """Hostkarma lists 127.0.0.1 by design, and some lists have no test entry."""
     karma = examine("hostkarma.junkemailfilter.com", {LISTED: "127.0.0.2", UNLISTED: "127.0.0.1"})
     assert karma[TargetKind.IPV4].status is HEALTHY
     assert examine("uribl.swinog.ch", {})[TargetKind.DOMAIN].status is HEALTHY
@@ -73,7 +73,7 @@ def test_exceptions_are_kept() -> None:
 
 
 def test_names_have_their_own_test_points() -> None:
-    """Name lists are tested with the names that they document."""
+    """Name lists are tested with their documented names."""
     assert (
         examine("dbl.spamhaus.org", {"dbltest.com": "127.0.1.2"})[TargetKind.DOMAIN].status
         is HEALTHY
@@ -87,7 +87,7 @@ def test_names_have_their_own_test_points() -> None:
 
 
 def test_kinds_are_judged_apart() -> None:
-    """A list that is empty for IPv6 is still believed for IPv4."""
+    """A list that is empty for IPv6 is still trusted for IPv4."""
     health = examine("zen.spamhaus.org", {LISTED: "127.0.0.2"})
     assert health[TargetKind.IPV4].status is HEALTHY
     assert health[TargetKind.IPV6].status is UNHEALTHY
@@ -97,13 +97,13 @@ def test_kinds_are_judged_apart() -> None:
 
 @pytest.mark.parametrize("silent", [LISTED, UNLISTED, RANDOM])
 def test_silence_is_not_sickness(silent: str) -> None:
-    """A self-test without an answer says nothing about the list."""
+    """Without an answer, the health is unknown."""
     records = {} if silent == LISTED else {LISTED: "127.0.0.2"}
     health = examine("psbl.surriel.com", records, failing=(silent,))
     assert health[TargetKind.IPV4].status is UNREACHABLE
 
 
 def test_a_wildcard_is_sick_though_a_test_point_is_silent() -> None:
-    """What is proven stays proven."""
+    """A wildcard is proven even if a test entry has no answer."""
     health = examine("psbl.surriel.com", {"*": "127.0.0.2"}, failing=(LISTED,))
     assert health[TargetKind.IPV4].status is UNHEALTHY

@@ -1,4 +1,4 @@
-"""The name with which a client greets."""
+"""Tests for the HELO name."""
 
 from ipaddress import ip_address
 
@@ -25,14 +25,14 @@ def judge(
     client: str | None = CLIENT,
     failing: dict[str | tuple[str, str], DnsStatus] | None = None,
 ) -> HeloVerdict:
-    """Evaluate a greeting."""
+    """Evaluate a HELO name."""
     zone = MemoryZone(HOSTS, failing=failing)
     client_ip = None if client is None else ip_address(client)
     return settle(zone, lambda answers: evaluate_helo(helo_name, client_ip, answers))
 
 
 def ids(verdict: HeloVerdict) -> list[str]:
-    """Give the ids of the findings."""
+    """Return the ids of the findings."""
     return [finding.id for finding in verdict.findings]
 
 
@@ -47,7 +47,7 @@ def ids(verdict: HeloVerdict) -> list[str]:
     ],
 )
 def test_a_name_of_the_client_is_right(helo_name: str, client: str) -> None:
-    """A full name that leads to the client's address has no fault, in any spelling."""
+    """A full name that resolves to the client has no finding, in any spelling."""
     verdict = judge(helo_name, client)
     assert verdict.is_resolvable is True
     assert verdict.resolves_to_client is True
@@ -82,7 +82,7 @@ def test_a_name_of_the_client_is_right(helo_name: str, client: str) -> None:
     ],
 )
 def test_what_does_not_resolve_is_named(helo_name: str, form: HeloForm) -> None:
-    """A literal, a single word, an address and a name without an address are told apart."""
+    """Literals, single words, addresses and names without an address have different findings."""
     verdict = judge(helo_name)
     assert verdict.form is form
     assert verdict.is_resolvable is False
@@ -90,7 +90,7 @@ def test_what_does_not_resolve_is_named(helo_name: str, form: HeloForm) -> None:
 
 
 def test_a_literal_may_be_that_of_the_client() -> None:
-    """A literal is compared with the client's address, and DNS is not asked."""
+    """A literal is compared with the client's address without a query."""
     zone = MemoryZone(HOSTS)
     verdict = settle(zone, lambda a: evaluate_helo("[192.0.2.1]", ip_address(CLIENT), a))
     assert verdict.resolves_to_client is True
@@ -99,7 +99,7 @@ def test_a_literal_may_be_that_of_the_client() -> None:
 
 
 def test_the_record_to_publish_is_the_clients_address() -> None:
-    """For a name without an address the fix is that address, in its family."""
+    """For a name without an address, the client's address is proposed."""
     found = judge("gone.d.example").findings[0].proposed
     assert found == RecordToPublish("gone.d.example", "A", CLIENT)
     found = judge("gone.d.example", "2001:db8::7").findings[0].proposed
@@ -107,7 +107,7 @@ def test_the_record_to_publish_is_the_clients_address() -> None:
 
 
 def test_a_name_of_another_host_is_only_noted() -> None:
-    """A name that leads elsewhere is resolvable; that it is another's is a note."""
+    """A name of another host is resolvable and only noted."""
     verdict = judge("other.d.example")
     assert verdict.is_resolvable is True
     assert verdict.resolves_to_client is False
@@ -116,7 +116,7 @@ def test_a_name_of_another_host_is_only_noted() -> None:
 
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
 def test_silence_is_undetermined(status: DnsStatus) -> None:
-    """A name server that does not answer is never read as a name without an address."""
+    """A name without an answer is undetermined."""
     verdict = judge("gone.d.example", failing={"gone.d.example": status})
     assert verdict.presence is Presence.UNDETERMINED
     assert verdict.is_resolvable is None
@@ -125,7 +125,7 @@ def test_silence_is_undetermined(status: DnsStatus) -> None:
 
 
 def test_half_an_answer_is_enough_where_it_says_enough() -> None:
-    """With one family silent, an address of the other resolves, and a mismatch stays open."""
+    """One address family is enough to resolve, but not to report a mismatch."""
     failing: dict[str | tuple[str, str], DnsStatus]
     failing = {("other.d.example", "AAAA"): DnsStatus.TIMEOUT}
     verdict = judge("other.d.example", failing=failing)
@@ -135,7 +135,7 @@ def test_half_an_answer_is_enough_where_it_says_enough() -> None:
 
 
 def test_an_unknown_greeting_or_client_is_no_fault() -> None:
-    """Where the greeting is not known, or the client's address means nothing, nothing is said."""
+    """Without a known HELO name or a usable client address, there is no finding."""
     verdict = judge("")
     assert verdict.form is HeloForm.UNKNOWN
     assert verdict.is_resolvable is None

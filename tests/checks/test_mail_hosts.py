@@ -1,4 +1,4 @@
-"""Which addresses stand for a domain."""
+"""Tests for the addresses that stand for a domain."""
 
 from ipaddress import ip_address
 
@@ -27,7 +27,7 @@ def look(*mx: str, a: tuple[str, ...] = (WEB,)) -> tuple[MxVerdict, HostAddresse
 def look_in(
     zone: MemoryZone, *mx: str, a: tuple[str, ...] = (WEB,)
 ) -> tuple[MxVerdict, HostAddresses]:
-    """Evaluate it in a zone."""
+    """Evaluate d.example in a zone."""
     zone.publish("d.example", "MX", *mx)
     zone.publish("d.example", "A", *a)
 
@@ -49,14 +49,14 @@ def look_in(
 def test_the_sending_host_is_given_or_the_best_mail_host(
     mx: list[str], given: list[str], expected: tuple[str, str]
 ) -> None:
-    """The web server's name says nothing about mail, so it comes last."""
+    """The address of the domain itself, usually a web server, comes last."""
     host = choose_sending_host([ip_address(text) for text in given], *look(*mx))
     assert host is not None
     assert (str(host.address), host.host_name) == expected
 
 
 def test_without_any_address_there_is_no_sending_host() -> None:
-    """Nothing is made up."""
+    """Without any address, there is no sending host."""
     assert choose_sending_host([], *look(a=())) is None
 
 
@@ -64,7 +64,7 @@ def test_without_any_address_there_is_no_sending_host() -> None:
 def test_a_mail_host_that_could_not_be_found_out_has_no_stand_in(
     unknown: str | tuple[str, str],
 ) -> None:
-    """The web server is not judged in its place: its name may well be a bad one for mail."""
+    """The web server is not used instead of an undetermined mail host."""
     zone = MemoryZone(HOSTS, failing={unknown: DnsStatus.TIMEOUT})
     assert choose_sending_host([], *look_in(zone, "10 mx1.d.example.")) is None
 
@@ -86,7 +86,7 @@ def test_a_mail_host_that_could_not_be_found_out_has_no_stand_in(
 def test_lists_are_asked_about_public_mail_addresses(
     mx: list[str], given: list[str], expected: list[tuple[str, bool]]
 ) -> None:
-    """At most four, in turns over the hosts, and those of other organizations marked."""
+    """At most four addresses are checked, alternating between hosts; shared ones are marked."""
     targets = choose_blocklist_targets(
         [ip_address(text) for text in given], *look(*mx), organization="d.example"
     )
@@ -94,7 +94,7 @@ def test_lists_are_asked_about_public_mail_addresses(
 
 
 def test_private_addresses_are_asked_about_on_request() -> None:
-    """In a test zone the mail hosts may be private."""
+    """In a test zone, the mail hosts may be private."""
     targets = choose_blocklist_targets(
         [], *look("10 in.d.example."), organization="d.example", allow_private=True
     )

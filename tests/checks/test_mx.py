@@ -1,4 +1,4 @@
-"""Where mail goes, by MX records."""
+"""Tests for the MX records of a domain."""
 
 import pytest
 
@@ -21,12 +21,12 @@ def judge(zone: MemoryZone, domain: str, *, allow_private: bool = False) -> MxVe
 
 
 def ids(verdict: MxVerdict) -> list[str]:
-    """Give the ids of the findings."""
+    """Return the ids of the findings."""
     return [finding.id for finding in verdict.findings]
 
 
 def test_hosts_come_best_first_with_their_addresses() -> None:
-    """Records are in order of preference, addresses IPv4 before IPv6, nothing to complain."""
+    """Records are in order of preference, and IPv4 comes before IPv6."""
     verdict = judge(MemoryZone(GOOD), "good.example")
     shown = [
         (h.preference, h.exchange, [str(address) for address in h.addresses]) for h in verdict.hosts
@@ -40,13 +40,13 @@ def test_hosts_come_best_first_with_their_addresses() -> None:
 
 
 def test_hosts_of_one_preference_come_by_name() -> None:
-    """The order is the same in every run, whatever order DNS gives."""
+    """The order does not depend on the order in DNS."""
     zone = MemoryZone({"e.example": {"MX": ["10 b.e.example.", "10 a.e.example."]}})
     assert [h.exchange for h in judge(zone, "e.example").hosts] == ["a.e.example", "b.e.example"]
 
 
 def test_a_null_mx_is_a_declaration_not_a_fault() -> None:
-    """``0 .`` says that the domain receives no mail (RFC 7505); it is no host."""
+    """``0 .`` declares that the domain receives no mail (RFC 7505); it is not a host."""
     verdict = judge(MemoryZone({"null.example": {"MX": ["0 ."]}}), "null.example")
     assert (verdict.is_null_mx, verdict.hosts, verdict.best) == (True, (), None)
     assert ids(verdict) == ["mx.null"]
@@ -54,7 +54,7 @@ def test_a_null_mx_is_a_declaration_not_a_fault() -> None:
 
 
 def test_a_null_mx_among_others_contradicts_them() -> None:
-    """A null MX beside a real one is an error; the real one is what to keep."""
+    """A null MX beside another MX is an error, and the proposal keeps the other one."""
     zone = MemoryZone(GOOD | {"both.example": {"MX": ["0 .", "10 mx1.good.example."]}})
     verdict = judge(zone, "both.example")
     assert not verdict.is_null_mx
@@ -78,7 +78,7 @@ def test_without_mx_mail_goes_to_the_domain_itself() -> None:
     [("empty.example", "mx.absent"), ("nowhere.example", "mx.no-such-domain")],
 )
 def test_no_destination_at_all(domain: str, finding: str) -> None:
-    """A domain without MX and address, and one that doesn't exist, are told apart."""
+    """A domain without MX and address differs from one that does not exist."""
     verdict = judge(MemoryZone({"empty.example": {"TXT": ["hello"]}}), domain)
     assert (verdict.presence, ids(verdict)) == (Presence.ABSENT, [finding])
 
@@ -116,7 +116,7 @@ def test_what_is_wrong_with_a_host_is_named(
 
 
 def test_an_alias_is_replaced_by_what_it_stands_for() -> None:
-    """The record to publish names the real host with the same preference."""
+    """The proposed record has the canonical name with the same preference."""
     (finding,) = judge(MemoryZone(BROKEN_HOSTS), "alias.example").findings
     assert finding.proposed is not None
     assert (finding.proposed.name, finding.proposed.rdtype, finding.proposed.value) == (
@@ -127,7 +127,7 @@ def test_an_alias_is_replaced_by_what_it_stands_for() -> None:
 
 
 def test_a_broken_host_beside_a_good_one_is_a_warning() -> None:
-    """Mail still arrives over the other host, which is then the best one."""
+    """The other host still receives mail, and is then the best one."""
     zone = MemoryZone(
         GOOD | {"half.example": {"MX": ["5 gone.half.example.", "10 mx1.good.example."]}}
     )
@@ -137,14 +137,14 @@ def test_a_broken_host_beside_a_good_one_is_a_warning() -> None:
 
 
 def test_private_addresses_are_fine_on_request() -> None:
-    """The operator of a test zone may take private addresses for reachable."""
+    """The operator of a test zone may allow private addresses."""
     verdict = judge(MemoryZone(BROKEN_HOSTS), "private.example", allow_private=True)
     assert verdict.findings == ()
 
 
 @pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
 def test_no_answer_is_never_no_mx(status: DnsStatus) -> None:
-    """A failure of DNS is undetermined, whichever failure it is."""
+    """Any DNS failure makes the result undetermined."""
     verdict = judge(MemoryZone(GOOD, failing={"good.example": status}), "good.example")
     assert verdict.presence is Presence.UNDETERMINED
     assert ids(verdict) == ["mx.undetermined"]
@@ -152,7 +152,7 @@ def test_no_answer_is_never_no_mx(status: DnsStatus) -> None:
 
 
 def test_a_host_without_an_answer_is_not_dead() -> None:
-    """A mail host whose address can't be found out is undetermined."""
+    """A mail host without an answer is undetermined."""
     zone = MemoryZone(GOOD, failing={"mx1.good.example": DnsStatus.TIMEOUT})
     verdict = judge(zone, "good.example")
     assert verdict.hosts[0].problem is HostProblem.UNDETERMINED
@@ -162,13 +162,13 @@ def test_a_host_without_an_answer_is_not_dead() -> None:
 
 
 def test_one_family_of_addresses_is_enough() -> None:
-    """A host with an IPv4 address is usable though its AAAA answer failed."""
+    """A host with an IPv4 address is usable even if its AAAA query failed."""
     zone = MemoryZone(GOOD, failing={("mx1.good.example", "AAAA"): DnsStatus.TIMEOUT})
     assert judge(zone, "good.example").hosts[0].problem is None
 
 
 def test_a_domain_with_hundreds_of_hosts_does_not_make_hundreds_of_questions() -> None:
-    """Only the first hosts are looked up; the others are listed, not judged."""
+    """Only the first hosts are looked up; the others are undetermined."""
     records = [f"10 mx{number:03d}.many.example." for number in range(300)]
     zone = MemoryZone({"many.example": {"MX": records}})
     verdict = judge(zone, "many.example")
@@ -179,7 +179,7 @@ def test_a_domain_with_hundreds_of_hosts_does_not_make_hundreds_of_questions() -
 
 
 def test_everything_is_asked_in_two_rounds() -> None:
-    """MX and own addresses first, then the addresses of all hosts at once."""
+    """The first round queries MX and own addresses, the second one all hosts."""
     zone = MemoryZone(GOOD)
     judge(zone, "good.example")
     assert zone.asked_pairs == [

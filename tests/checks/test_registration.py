@@ -1,4 +1,4 @@
-"""The age of a domain, from RDAP."""
+"""Tests for the age of a domain from RDAP."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ NOW = parse_instant("2026-11-21T12:00:00Z")
 
 
 def document(*events: tuple[str, Any]) -> dict[str, Any]:
-    """Make an RDAP domain object with these events."""
+    """Return an RDAP domain object with these events."""
     return {
         "objectClassName": "domain",
         "ldhName": "EXAMPLE.COM",
@@ -39,7 +39,7 @@ def document(*events: tuple[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_the_date_of_registration_is_read(when: str, day: str, age: int, years: float) -> None:
-    """The event "registration" has the date; age is in whole days."""
+    """The event "registration" has the date; the age is in whole days."""
     verdict = read_registration("example.com", document(("registration", when)), NOW)
     assert verdict.presence is Presence.FOUND
     assert (str(verdict.registration_date), verdict.age_days, verdict.years) == (day, age, years)
@@ -74,7 +74,7 @@ def test_the_date_of_registration_is_read(when: str, day: str, age: int, years: 
     ],
 )
 def test_dates_are_read_as_registries_write_them(when: str) -> None:
-    """A date of another format is that day; what is not clear is not guessed."""
+    """Dates in other formats are read; ambiguous dates are not guessed."""
     verdict = read_registration("example.com", document(("Registration", when)), NOW)
     assert str(verdict.registration_date) == "2020-03-31"
 
@@ -83,13 +83,13 @@ def test_dates_are_read_as_registries_write_them(when: str) -> None:
     "when", ["", "soon", "2020", "2020-13-01", "31-Foo-2020", "03/04/2020", "0000-00-00", "2020031"]
 )
 def test_a_date_that_is_not_clear_is_undetermined(when: str) -> None:
-    """Where day and month cannot be told apart, or there is none, no age is given."""
+    """If day and month are ambiguous or missing, the age is undetermined."""
     verdict = read_registration("example.com", document(("registration", when)), NOW)
     assert verdict.presence is Presence.UNDETERMINED
 
 
 def test_other_events_do_not_count() -> None:
-    """Renewals and transfers make a domain neither older nor younger."""
+    """Renewals and transfers do not change the age."""
     events = [
         ("last changed", "2026-11-01T00:00:00Z"),
         ("registration", "2010-01-01T00:00:00Z"),
@@ -101,7 +101,7 @@ def test_other_events_do_not_count() -> None:
 
 
 def test_a_domain_that_was_registered_again_is_young() -> None:
-    """Its former owner's years are not its own."""
+    """After a new registration, the earlier one does not count."""
     events = [
         ("registration", "2001-01-01T00:00:00Z"),
         ("reregistration", "2026-11-11T12:00:00Z"),
@@ -131,14 +131,14 @@ def test_a_domain_that_was_registered_again_is_young() -> None:
     ],
 )
 def test_no_date_is_not_a_young_domain(answer: object) -> None:
-    """A registry without a date, or with nonsense, leaves the age undetermined."""
+    """Without a valid date, the age is undetermined."""
     verdict = read_registration("example.com", answer, NOW)
     assert (verdict.presence, verdict.age_days) == (Presence.UNDETERMINED, None)
     assert [finding.id for finding in verdict.findings] == ["registration.undetermined"]
 
 
 def test_not_registered_and_not_known_are_two_things() -> None:
-    """A registry that knows no such domain is a fact; one that doesn't answer is none."""
+    """A missing domain is a fact; a failed lookup is undetermined."""
     assert unregistered("example.com").presence is Presence.ABSENT
     silent = undetermined_registration("example.com", "the registry did not answer")
     assert silent.presence is Presence.UNDETERMINED
@@ -157,7 +157,7 @@ def test_not_registered_and_not_known_are_two_things() -> None:
 def test_the_registry_is_asked_from_the_top(
     domain: str, suffix: str, names: tuple[str, ...]
 ) -> None:
-    """The registrable name is the shortest that the registry knows."""
+    """The registered name is the shortest name that the registry has."""
     assert registrable_candidates(domain, suffix) == names
 
 
@@ -169,7 +169,7 @@ def test_the_registry_is_asked_from_the_top(
     )
 )
 def test_any_json_can_be_read(answer: object) -> None:
-    """Whatever a server sends, the result is a verdict."""
+    """Any JSON value gives a verdict."""
     nested = {"events": [{"eventAction": "registration", "eventDate": answer}, answer]}
     assert read_registration("example.com", answer, Instant(NOW)).age_days is None
     assert read_registration("example.com", nested, Instant(NOW)).age_days is None

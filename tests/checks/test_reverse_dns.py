@@ -1,4 +1,4 @@
-"""The names of sending addresses."""
+"""Tests for the reverse DNS of sending addresses."""
 
 from ipaddress import ip_address
 
@@ -27,12 +27,12 @@ def judge(
 
 
 def ids(verdict: ReverseDnsVerdict) -> list[str]:
-    """Give the ids of the findings."""
+    """Return the ids of the findings."""
     return [finding.id for finding in verdict.findings]
 
 
 def test_a_name_that_leads_back_is_confirmed() -> None:
-    """The PTR's name has the address, so it is validated."""
+    """A name of the PTR record that resolves to the address is validated."""
     verdict = judge(MemoryZone(GOOD))
     assert (verdict.presence, verdict.is_confirmed) == (Presence.FOUND, True)
     assert (verdict.validated_names, verdict.host_name) == (("mail.example",), "mail.example")
@@ -40,7 +40,7 @@ def test_a_name_that_leads_back_is_confirmed() -> None:
 
 
 def test_ipv6_is_confirmed_by_aaaa() -> None:
-    """The family of the address decides what is asked forward."""
+    """The address family determines the forward query."""
     reverse = "1." + "0." * 23 + "8.b.d.0.1.0.0.2.ip6.arpa"
     zone = MemoryZone(
         {reverse: {"PTR": ["mail.example."]}, "mail.example": {"AAAA": ["2001:db8::1"]}}
@@ -86,7 +86,7 @@ def test_what_is_wrong_is_named(
     finding: str,
     record: tuple[str, str, str],
 ) -> None:
-    """Each fault has its finding, with the exact record to publish."""
+    """Each problem has its finding, with the exact record to publish."""
     verdict = judge(MemoryZone(records))
     assert (verdict.presence, verdict.is_confirmed, ids(verdict)) == (
         presence,
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_named(
 
 
 def test_one_good_name_among_several_is_enough() -> None:
-    """An address may have several names; one that leads back and is no generic one counts."""
+    """One confirmed name that is not generic is enough."""
     zone = MemoryZone(
         GOOD
         | {
@@ -114,7 +114,7 @@ def test_one_good_name_among_several_is_enough() -> None:
 
 @pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
 def test_no_answer_is_never_no_name(status: DnsStatus) -> None:
-    """A silent reverse zone or a silent name leave it undetermined."""
+    """Without an answer, the result is undetermined."""
     reverse = judge(MemoryZone(GOOD, failing={REVERSE: status}))
     assert (reverse.presence, ids(reverse)) == (Presence.UNDETERMINED, ["rdns.undetermined"])
     forward = judge(MemoryZone(GOOD, failing={"mail.example": status}))
@@ -123,7 +123,7 @@ def test_no_answer_is_never_no_name(status: DnsStatus) -> None:
 
 
 def test_one_validated_name_is_enough_though_another_is_silent() -> None:
-    """What is proven needs no further answer."""
+    """One validated name is enough, even if another has no answer."""
     zone = MemoryZone(
         GOOD | {REVERSE: {"PTR": ["mail.example.", "silent.example."]}},
         failing={"silent.example": DnsStatus.TIMEOUT},
@@ -132,7 +132,7 @@ def test_one_validated_name_is_enough_though_another_is_silent() -> None:
 
 
 def test_hundreds_of_names_are_not_all_looked_up() -> None:
-    """A reverse zone can't make us ask without end."""
+    """A reverse zone cannot cause unlimited queries."""
     zone = MemoryZone({REVERSE: {"PTR": [f"n{number}.example." for number in range(300)]}})
     assert len(judge(zone).ptr_names) == 300
     assert len(zone.asked) == 1 + MAX_NAMES
@@ -170,5 +170,5 @@ def test_hundreds_of_names_are_not_all_looked_up() -> None:
     ],
 )
 def test_generic_names(name: str, address: str, expected: bool) -> None:
-    """A name made from the address, or with a word for home connections, is generic."""
+    """A name generated from the address or with a word for home connections is generic."""
     assert is_generic_name(name, ip_address(address)) is expected

@@ -1,7 +1,7 @@
-"""What pyspf does in its own way: the workarounds in `pyspf_query` are needed still.
+"""The workarounds for pyspf in `pyspf_query` are still needed.
 
-Each test shows pyspf itself beside `MailQuery`. If one fails with a new version, upstream has
-mended the fault: remove the workaround from `pyspf_query` then.
+Each test shows pyspf itself beside `MailQuery`. If a test fails with a new version, pyspf has
+fixed the problem: then remove the workaround from `pyspf_query`.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ Zone = Mapping[tuple[str, str], list[Any]]
 
 
 class Upstream(spf.query):  # type: ignore[misc]
-    """A query of pyspf with a table in place of a resolver."""
+    """A query of pyspf with a table instead of a resolver."""
 
     def __init__(self, zone: Zone, sender: str = "ann@a.example") -> None:
         super().__init__(CLIENT, sender, "mail.example")
@@ -30,12 +30,12 @@ class Upstream(spf.query):  # type: ignore[misc]
         self.asked: list[str] = []
 
     def dns(self, name: str, qtype: str, *arguments: Any, **options: Any) -> Any:
-        """Put the answer into the cache of pyspf and let it go on; without one, DNS is silent."""
+        """Put the answer into the cache of pyspf; without an answer, DNS times out."""
         self.asked.append(f"{name} {qtype}")
         if (name, qtype) not in self.zone:
             raise spf.TempError("no answer")
         self.cache[name, qtype] = self.zone[name, qtype]
-        self.cache[name, "CNAME"] = [name]  # ends the search before a resolver is asked
+        self.cache[name, "CNAME"] = [name]  # ends the search before a resolver is used
         return super().dns(name, qtype, *arguments, **options)
 
 
@@ -47,7 +47,7 @@ def upstream(record: str, zone: Zone | None = None, sender: str = "ann@a.example
 
 
 def query_of(answers: Answers) -> MailQuery:
-    """Make the query of the same mail from answers."""
+    """Return the query of the same mail from answers."""
     return MailQuery(
         ip_address(CLIENT), "ann", "a.example", "mail.example", "mx.here.example", answers
     )
@@ -74,19 +74,19 @@ def ours(
 def faults_of(
     record: str, hosts: Mapping[str, Mapping[str, list[str]]] | None = None
 ) -> tuple[Fault, str]:
-    """Return the fault that `MailQuery` finds, and the domain of the record that has it."""
+    """Return the fault that `MailQuery` finds, and the domain of its record."""
     found = ours(record, hosts).fault
     assert found is not None
     return found.fault, found.domain
 
 
 def test_pyspf_cuts_a_quoted_local_part() -> None:
-    """The local part of an address ends at the last @ (RFC 5321 4.1.2); pyspf takes the first."""
+    """The local part ends at the last @ (RFC 5321 4.1.2); pyspf splits at the first."""
     assert spf.split_email('"a@b"@c.example', "h.example") == ('"a', 'b"@c.example')
 
 
 def test_pyspf_stops_at_a_question_without_an_answer() -> None:
-    """Pyspf waits for each answer; ours goes on and names all questions of a record at once."""
+    """pyspf waits for each answer; `MailQuery` goes on and finds all missing queries at once."""
     record = "v=spf1 a:one.example mx:two.example -all"
     assert upstream(record).asked == ["a.example TXT", "one.example A"]
     zone = MemoryZone({"a.example": {"TXT": [record]}})
@@ -97,14 +97,14 @@ def test_pyspf_stops_at_a_question_without_an_answer() -> None:
 
 
 def test_pyspf_counts_a_redirect_that_is_not_followed() -> None:
-    """A redirect counts once no term has matched (RFC 7208 4.6.4); pyspf counts it before."""
+    """A redirect counts once no term matched (RFC 7208 4.6.4); pyspf counts it earlier."""
     record = "v=spf1 ip4:192.0.2.1 redirect=other.example"
     assert (upstream(record).result, upstream(record).lookups) == ("pass", 1)
     assert (ours(record).result, ours(record).lookups) == ("pass", 0)
 
 
 def test_pyspf_counts_a_void_lookup_for_each_mail_host() -> None:
-    """A mx term is void once at most (RFC 7208 4.6.4); pyspf counts each of its hosts."""
+    """An mx term is void at most once (RFC 7208 4.6.4); pyspf counts each of its hosts."""
     record, names = "v=spf1 mx -all", ["m1.example", "m2.example", "m3.example"]
     theirs = upstream(
         record,
@@ -118,7 +118,7 @@ def test_pyspf_counts_a_void_lookup_for_each_mail_host() -> None:
 
 @pytest.mark.parametrize("silent", [(REVERSE, "PTR"), ("x.a.example", "A")])
 def test_pyspf_gives_up_where_a_reverse_name_is_silent(silent: tuple[str, str]) -> None:
-    """A DNS error of ptr is no match (RFC 7208 5.5); pyspf answers temperror."""
+    """A DNS error of ptr is no match (RFC 7208 5.5); pyspf returns temperror."""
     record = "v=spf1 ptr -all"
     zone = {(REVERSE, "PTR"): ["x.a.example"]}
     zone.pop(silent, None)
@@ -129,14 +129,14 @@ def test_pyspf_gives_up_where_a_reverse_name_is_silent(silent: tuple[str, str]) 
 
 @pytest.mark.parametrize("term", ["a:exa..mple.example", "a:%{d0}.example"])
 def test_pyspf_accepts_terms_that_are_errors(term: str) -> None:
-    """Empty labels and a macro of zero labels are errors (RFC 7208 7.1); pyspf takes them."""
+    """Empty labels and macros of zero labels are errors (RFC 7208 7.1); pyspf accepts them."""
     theirs = spf.query(CLIENT, "ann@a.example", "mail.example")
     assert theirs.validate_mechanism(term)[1] == "a"
     assert faults_of(f"v=spf1 {term} -all") == (Fault.SYNTAX, "a.example")
 
 
 def test_pyspf_follows_a_circle_of_two_records() -> None:
-    """Pyspf evaluates a circle until the lookups are used up; ours ends where it closes."""
+    """pyspf evaluates a loop until the lookups are used up; `MailQuery` ends at once."""
     record, back = "v=spf1 include:b.example -all", "v=spf1 include:a.example -all"
     theirs = upstream(record, {("b.example", "TXT"): [(back.encode(),)]})
     assert (theirs.result, theirs.lookups) == ("permerror", 11)
@@ -144,7 +144,7 @@ def test_pyspf_follows_a_circle_of_two_records() -> None:
 
 
 def test_pyspf_describes_an_error_in_words_alone() -> None:
-    """A permerror of pyspf has no value that tells the fault and the domain of its record."""
+    """A permerror of pyspf has no value with the fault and the domain of the record."""
     with pytest.raises(spf.PermError) as raised:
         Upstream({}).check1("v=spf1 include:a.example -all", "a.example", 0)
     assert all(isinstance(argument, str) for argument in raised.value.args)

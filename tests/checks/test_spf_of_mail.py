@@ -1,4 +1,4 @@
-"""SPF of one mail: both identities, every result, and what is asked in how many rounds."""
+"""Tests for SPF of one mail: both identities, every result, and the rounds of queries."""
 
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -42,7 +42,7 @@ def evaluate(
     helo_name: str = "mx.d.example",
     client: str = CLIENT,
 ) -> SpfOfMail:
-    """Judge a mail against a zone."""
+    """Evaluate a mail with a zone."""
     return settle(
         zone,
         lambda answers: evaluate_spf_of_mail(
@@ -60,7 +60,7 @@ def zone_with(*texts: str, failing: Failing | None = None) -> MemoryZone:
 
 
 def result_of(text: str, client: str = CLIENT, sender: str = "joe@d.example") -> str:
-    """Give the word for the MAIL FROM identity with this record at d.example."""
+    """Return the result for MAIL FROM with this record at d.example."""
     return evaluate(zone_with(text), sender, client=client).mail_from.result.value
 
 
@@ -84,7 +84,7 @@ def result_of(text: str, client: str = CLIENT, sender: str = "joe@d.example") ->
     ],
 )
 def test_every_result_for_both_identities(domain: str, result: str, words: str) -> None:
-    """Each result is found for MAIL FROM and for HELO, with a sentence that explains it."""
+    """Each result occurs for MAIL FROM and for HELO, with an explanation."""
     zone = MemoryZone(HOSTS, failing=DEAD)
     verdict = evaluate(zone, f"joe@{domain}", domain)
     for identity in (verdict.mail_from, verdict.helo):
@@ -97,14 +97,14 @@ def test_every_result_for_both_identities(domain: str, result: str, words: str) 
 
 
 def test_the_identities_are_judged_apart() -> None:
-    """HELO may pass while MAIL FROM fails, and only MAIL FROM is what counts."""
+    """HELO may pass while MAIL FROM fails; only MAIL FROM counts."""
     verdict = evaluate(MemoryZone(HOSTS), "joe@strict.example", "lets.example")
     assert (verdict.mail_from.result, verdict.helo.result) == (AuthResult.FAIL, AuthResult.PASS)
     assert not verdict.has_pass
 
 
 def test_the_null_reverse_path_is_the_postmaster_of_helo() -> None:
-    """With an empty MAIL FROM both identities are about postmaster@<helo>."""
+    """With an empty MAIL FROM, both identities are about postmaster@<helo>."""
     zone = zone_with("v=spf1 exists:%{l}.%{o}.who.example -all")
     zone.publish("postmaster.d.example.who.example", "A", "127.0.0.2")
     verdict = evaluate(zone, "", "d.example")
@@ -116,7 +116,7 @@ def test_the_null_reverse_path_is_the_postmaster_of_helo() -> None:
     "helo_name", ["[192.0.2.1]", "[IPv6:2001:db8::1]", "localhost", "192.0.2.1", "a..b", "", "_"]
 )
 def test_a_helo_name_that_is_no_domain_has_no_spf(helo_name: str) -> None:
-    """Nothing is asked about a literal or a single word; the result is none."""
+    """A literal or a single word causes no query, and the result is none."""
     zone = MemoryZone(HOSTS)
     verdict = evaluate(zone, "", helo_name)
     assert verdict.helo.result is verdict.mail_from.result is AuthResult.NONE
@@ -166,14 +166,14 @@ def test_a_helo_name_that_is_no_domain_has_no_spf(helo_name: str) -> None:
     ],
 )
 def test_terms(text: str, client: str, result: str) -> None:
-    """The terms of SPF match by both families, through includes, redirects and macros."""
+    """Terms match for both IP versions, through includes, redirects and macros."""
     zone = zone_with(text)
     zone.publish("1.2.0.192.in-addr.list.example", "A", "127.0.0.2")
     assert evaluate(zone, client=client).mail_from.result.value == result
 
 
 def test_an_ipv4_mapped_client_is_an_ipv4_client() -> None:
-    """A client that arrives as ::ffff:192.0.2.1 is judged by ip4 terms."""
+    """A client ::ffff:192.0.2.1 is checked with ip4 terms."""
     assert result_of("v=spf1 ip4:192.0.2.1 -all", client="::ffff:192.0.2.1") == "pass"
     assert result_of("v=spf1 ip4:192.0.2.1 -all", client="::ffff:192.0.2.2") == "fail"
 
@@ -189,13 +189,13 @@ def test_an_ipv4_mapped_client_is_an_ipv4_client() -> None:
         ("v=spf1 a:g1.example a:g2.example ip4:192.0.2.1 a:g3.example -all", "pass"),
         ("v=spf1 mx:mx10.example -all", "fail"),
         ("v=spf1 mx:mx11.example -all", "permerror"),
-        # Dead mail hosts of one term are one void term (RFC 7208 4.6.4 counts terms).
+        # Mail hosts without an address are one void term (RFC 7208 4.6.4 counts terms).
         ("v=spf1 mx:mx10.example a:g1.example -all", "fail"),
         ("v=spf1 mx:mx10.example a:g1.example a:g2.example -all", "permerror"),
     ],
 )
 def test_limits(text: str, result: str) -> None:
-    """Ten lookups, two void terms and ten mail hosts are allowed, one more is permerror."""
+    """Ten lookups, two void terms and ten mail hosts are allowed; one more is a permerror."""
     zone = zone_with(text)
     for count in (10, 11):
         hosts = [f"10 m{number}.mx{count}.example." for number in range(count)]
@@ -204,7 +204,7 @@ def test_limits(text: str, result: str) -> None:
 
 
 def test_ptr_does_not_fail_for_silence() -> None:
-    """Silence makes ptr not match, and is no error; ten names are looked at (RFC 7208 5.5)."""
+    """Without an answer, ptr does not match; ten names are checked (RFC 7208 5.5)."""
     reverse = "1.2.0.192.in-addr.arpa"
     zone = zone_with("v=spf1 ptr -all")
     zone.publish(reverse, "PTR", "mx.d.example.", "silent.d.example.")
@@ -240,7 +240,7 @@ def test_ptr_does_not_fail_for_silence() -> None:
     ],
 )
 def test_local_parts_reach_macros_as_they_are(sender: str, result: str) -> None:
-    """Quotes are taken off, strange letters are asked for as such, non-ASCII never matches."""
+    """Quotes are removed, unusual letters are queried as they are, and non-ASCII never matches."""
     zone = zone_with("v=spf1 exists:%{l}.u.d.example -all")
     for name in ("joe", "a@b", "back\\\\slash"):
         zone.publish(f"{name}.u.d.example", "A", "127.0.0.2")
@@ -249,13 +249,13 @@ def test_local_parts_reach_macros_as_they_are(sender: str, result: str) -> None:
 
 
 def test_non_ascii_local_parts_match_no_term() -> None:
-    """A term with such a local part matches nothing, and is no error (RFC 8616 4)."""
+    """A non-ASCII local part matches no term, and is not an error (RFC 8616 4)."""
     zone = zone_with("v=spf1 include:%{l}.d.example exists:%{s}.d.example ~all")
     assert evaluate(zone, "jöe@d.example").mail_from.result is AuthResult.SOFTFAIL
 
 
 def test_international_domains_are_asked_in_a_labels() -> None:
-    """U-labels in MAIL FROM and HELO are converted before anything is asked."""
+    """U-labels in MAIL FROM and HELO are converted before any query."""
     zone = MemoryZone({"xn--mnchen-3ya.example": {"TXT": ["v=spf1 exists:%{h}.%{d}.x.example"]}})
     name = "xn--mnchen-3ya.example"
     zone.publish(f"{name}.{name}.x.example", "A", "127.0.0.2")
@@ -291,7 +291,7 @@ def test_long_expansions_are_cut_on_the_left() -> None:
     ],
 )
 def test_silence_counts_only_where_a_receiver_meets_it(text: str, result: str) -> None:
-    """A name that does not answer is temperror, but not behind the term that decides."""
+    """A missing answer is a temperror, but not after the term that decides."""
     zone = zone_with(text)
     zone.publish("nested.example", "TXT", "v=spf1 include:open.example a:dead.example -all")
     zone.publish("half.example", "MX", "10 mail.d.example.", "20 dead.example.")
@@ -303,7 +303,7 @@ def test_silence_counts_only_where_a_receiver_meets_it(text: str, result: str) -
 
 
 def rounds_of(zone: MemoryZone, client: str = CLIENT, helo_name: str = "") -> int:
-    """Count how often questions are asked together until the verdict stands."""
+    """Count the rounds of queries until the verdict is final."""
     answers = Answers()
     for number in range(30):
         answers.missing.clear()
@@ -330,7 +330,7 @@ def rounds_of(zone: MemoryZone, client: str = CLIENT, helo_name: str = "") -> in
     ],
 )
 def test_rounds_are_the_longest_chain(text: str, rounds: int) -> None:
-    """All that does not depend on each other is asked at once."""
+    """Independent queries are sent at once."""
     zone = zone_with(text)
     zone.publish("one.example", "TXT", "v=spf1 include:three.example a:mail.d.example ~all")
     zone.publish("three.example", "TXT", "v=spf1 a:far.d.example ?all")
@@ -344,7 +344,7 @@ def test_rounds_are_the_longest_chain(text: str, rounds: int) -> None:
 
 
 def test_no_more_is_asked_than_may_be_needed() -> None:
-    """Nothing behind the term that decides is asked, and each question only once."""
+    """Terms after the deciding one cause no query, and each query is sent once."""
     zone = zone_with("v=spf1 a:mail.d.example ip4:192.0.2.1 include:gone.example mx -all")
     assert evaluate(zone, helo_name="").mail_from.result is AuthResult.PASS
     assert zone.asked_pairs == [("d.example", "TXT"), ("mail.d.example", "A")]
@@ -356,7 +356,7 @@ def test_no_more_is_asked_than_may_be_needed() -> None:
 
 
 def test_a_slow_name_that_is_not_needed_holds_nothing_up() -> None:
-    """A verdict that stands without a name does not wait for it."""
+    """A verdict that does not need a name does not wait for it."""
     zone = zone_with("v=spf1 include:lets.example include:slow.example -all")
     zone.silent.add("slow.example")
     clock = Clock()
@@ -376,7 +376,7 @@ def test_a_slow_name_that_is_not_needed_holds_nothing_up() -> None:
 
 
 def test_evaluations_do_not_see_each_others_answers() -> None:
-    """Two mails that are judged in turns, round by round, have nothing in common."""
+    """Two mails that are evaluated in turns do not affect each other."""
 
     def steps(zone: MemoryZone) -> Iterator[str]:
         answers = Answers()
@@ -394,7 +394,7 @@ def test_evaluations_do_not_see_each_others_answers() -> None:
 
 
 def test_the_record_is_that_of_the_domain_itself() -> None:
-    """With includes and redirects, record and mechanism are those of the sender's domain."""
+    """Record and mechanism belong to the sender's domain, even with includes and redirects."""
     verdict = evaluate(zone_with("v=spf1 include:lets.example -all")).mail_from
     assert verdict.record == "v=spf1 include:lets.example -all"
     assert verdict.mechanism == "include:lets.example"
@@ -431,7 +431,7 @@ def test_the_record_is_that_of_the_domain_itself() -> None:
     ],
 )
 def test_errors_say_whose_record_and_what(text: str, words: str) -> None:
-    """A permerror names the record that is at fault, the term, and what is wrong with it."""
+    """A permerror names the faulty record, the term and the problem."""
     verdict = evaluate(zone_with(text)).mail_from
     assert verdict.result is AuthResult.PERMERROR
     assert words in verdict.explanation
@@ -462,7 +462,7 @@ NAMES = st.sets(
 
 
 def with_tree(terms: list[str], silent: set[str]) -> MemoryZone:
-    """Publish a record of these terms; some names do not answer."""
+    """Publish a record of these terms; some names have no answer."""
     zone = zone_with(" ".join(["v=spf1", *terms, "~all"]))
     zone.publish("nested.example", "TXT", "v=spf1 a:mail.d.example include:open.example ~all")
     zone.publish("half.example", "MX", "10 mail.d.example.", "20 mx.d.example.")
@@ -473,7 +473,7 @@ def with_tree(terms: list[str], silent: set[str]) -> MemoryZone:
 @settings(deadline=None)
 @given(TERMS, NAMES)
 def test_silence_never_changes_a_result_into_another(terms: list[str], silent: set[str]) -> None:
-    """With names silent the result is the true one or temperror."""
+    """With missing answers, the result is the true one or temperror."""
     truth = evaluate(with_tree(terms, set()), client="192.0.2.9").mail_from.result
     seen = evaluate(with_tree(terms, silent), client="192.0.2.9").mail_from.result
     assert seen in (truth, AuthResult.TEMPERROR)
@@ -482,7 +482,7 @@ def test_silence_never_changes_a_result_into_another(terms: list[str], silent: s
 @settings(deadline=None)
 @given(TERMS, st.randoms(use_true_random=False))
 def test_the_order_of_answers_does_not_matter(terms: list[str], random: object) -> None:
-    """Answers that come one by one, in any order, lead to the same verdict."""
+    """Answers in any order give the same verdict."""
     zone = with_tree(terms, set())
     answers = Answers()
     known: dict[DnsQuestion, DnsAnswer] = answers.known

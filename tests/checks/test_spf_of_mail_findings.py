@@ -1,4 +1,4 @@
-"""What is said about the SPF result of a mail, and the record that would mend it."""
+"""Tests for the findings about the SPF result of a mail, and the proposed record."""
 
 from ipaddress import ip_address
 
@@ -39,14 +39,14 @@ def zone_with(*texts: str) -> MemoryZone:
 def evaluate(
     zone: MemoryZone, client: str, sender: str = "joe@d.example", helo: str = ""
 ) -> SpfOfMail:
-    """Judge a mail."""
+    """Evaluate a mail."""
     return settle(
         zone, lambda a: evaluate_spf_of_mail(ip_address(client), helo, sender, "receiver", a)
     )
 
 
 def describe(zone: MemoryZone, client: str = CLIENT, *, with_domain: bool = True) -> Finding | None:
-    """Give the finding, with or without what is known of the domain's records."""
+    """Return the finding, with or without the SPF check of the domain."""
     known = settle(zone, lambda answers: evaluate_spf("d.example", answers))
     return describe_spf_of_mail(
         evaluate(zone, client), known if with_domain else None, is_own_host=True
@@ -80,7 +80,7 @@ def describe(zone: MemoryZone, client: str = CLIENT, *, with_domain: bool = True
 def test_the_fix_lets_the_client_send(
     text: str, client: str, finding_id: str, proposed: str, with_domain: bool
 ) -> None:
-    """Each result that is not pass names the present record with the client's address in it."""
+    """For each result except pass, the present record with the client's address is proposed."""
     finding = describe(zone_with(text), client, with_domain=with_domain)
     assert finding is not None
     assert finding.id == f"spf.result-{finding_id}"
@@ -98,7 +98,7 @@ def test_the_fix_lets_the_client_send(
     ],
 )
 def test_a_first_record_names_hosts_that_are_there(node: dict[str, list[str]], value: str) -> None:
-    """The record for a domain without a mail host has no "mx", as its own check says."""
+    """The record for a domain without a mail host has no "mx", as in the check of the domain."""
     finding = describe(MemoryZone({"d.example": node}))
     assert finding is not None
     assert finding.proposed is not None
@@ -107,7 +107,7 @@ def test_a_first_record_names_hosts_that_are_there(node: dict[str, list[str]], v
 
 @pytest.mark.parametrize("text", ["v=spf1 mx -all", "v=spf1 mx -all nonsense", "nothing"])
 def test_a_stranger_is_not_let_in(text: str) -> None:
-    """No record names a client that the domain does not vouch for: the words say how to do it."""
+    """For a client that is not the domain's own, the advice is text without a record."""
     finding = describe_spf_of_mail(evaluate(zone_with(text), CLIENT))
     assert finding is not None
     assert all(CLIENT not in record.value for record in finding.candidate_records)
@@ -115,12 +115,12 @@ def test_a_stranger_is_not_let_in(text: str) -> None:
 
 
 def test_a_pass_needs_no_finding() -> None:
-    """A mail that passes has nothing to be said."""
+    """A mail that passes has no finding."""
     assert describe(zone_with("v=spf1 ip4:192.0.2.0/24 -all")) is None
 
 
 def test_silence_names_who_is_silent() -> None:
-    """An undetermined result is a finding of that severity, with the name, without a record."""
+    """An undetermined result names the domain and proposes no record."""
     zone = zone_with("v=spf1 include:strict.example -all")
     zone.failing["strict.example"] = DnsStatus.SERVFAIL
     finding = describe(zone, with_domain=False)
@@ -138,7 +138,7 @@ def test_silence_names_who_is_silent() -> None:
     ],
 )
 def test_a_broken_record_is_mended(texts: list[str], proposed: str) -> None:
-    """For permerror the fix is that of the domain's own check, and it lets the client send."""
+    """A permerror has the fix of the domain's check, with the client added."""
     finding = describe(zone_with(*texts))
     assert finding is not None
     assert finding.id == "spf.result-permerror"
@@ -147,7 +147,7 @@ def test_a_broken_record_is_mended(texts: list[str], proposed: str) -> None:
 
 
 def test_a_broken_record_without_a_known_cure_has_none() -> None:
-    """Where nothing can be proposed for sure, no record is made up."""
+    """Without a certain repair, no record is proposed."""
     zone = zone_with("v=spf1 include:bad.example -all")
     zone.publish("bad.example", "TXT", "v=spf1 nonsense -all")
     finding = describe(zone, with_domain=False)
@@ -160,7 +160,7 @@ def test_a_broken_record_without_a_known_cure_has_none() -> None:
     ("sender", "where"), [("", "HELO"), ("joe@[192.0.2.1]", "envelope sender")]
 )
 def test_a_sender_without_a_domain_gets_no_record(sender: str, where: str) -> None:
-    """Nothing can be published for an address literal; the fix says which name to change."""
+    """For an address literal, the fix names the name to change."""
     finding = describe_spf_of_mail(evaluate(zone_with("x"), CLIENT, sender, "[192.0.2.1]"))
     assert finding is not None
     assert (finding.id, finding.proposed) == ("spf.result-none", None)
@@ -168,7 +168,7 @@ def test_a_sender_without_a_domain_gets_no_record(sender: str, where: str) -> No
 
 
 def test_what_is_known_of_another_domain_is_not_used() -> None:
-    """A verdict about another domain's records changes nothing."""
+    """A check of another domain has no effect."""
     zone = zone_with("v=spf1 mx -all")
     other = settle(zone, lambda answers: evaluate_spf("strict.example", answers))
     mail = evaluate(zone, CLIENT)
@@ -185,7 +185,7 @@ def test_what_is_known_of_another_domain_is_not_used() -> None:
     ],
 )
 def test_a_helo_name_that_refuses_the_client_is_a_note(helo: str, found: str | None) -> None:
-    """SPF of HELO is noted where it refuses the client; it costs nothing."""
+    """A HELO result that is not pass is a note that does not change the score."""
     verdict = evaluate(zone_with("v=spf1 mx -all"), CLIENT, helo=helo)
     finding = describe_spf_of_helo(verdict, is_own_host=True)
     assert (finding.id if finding else None) == found
@@ -221,7 +221,7 @@ ENDS = st.sampled_from(["", "-all", "~all", "?all", "redirect=strict.example"])
 def test_who_publishes_the_proposal_passes(
     terms: list[str], end: str, client: str, with_domain: bool
 ) -> None:
-    """Whatever the record is, with the proposed one the same mail passes."""
+    """With the proposed record, the same mail passes."""
     zone = zone_with(" ".join(["v=spf1", *terms, end]))
     finding = describe(zone, client, with_domain=with_domain)
     if finding is None or finding.proposed is None or finding.id == "spf.result-permerror":

@@ -1,4 +1,4 @@
-"""The test suite of openspf.org for RFC 7208, all of it (tests/corpus/rfc7208)."""
+"""The complete test suite of openspf.org for RFC 7208 (tests/corpus/rfc7208)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ RDTYPES = ("A", "AAAA", "MX", "PTR", "TXT", "SPF")
 
 @dataclass(frozen=True)
 class Case:
-    """One test of the suite: any of ``results`` will do."""
+    """One test of the suite; any of ``results`` is correct."""
 
     name: str
     client_ip: str
@@ -32,7 +32,7 @@ class Case:
 
 
 def read_cases() -> Iterator[Case]:
-    """Give all tests with the zone of their section."""
+    """Return all tests with the zone of their section."""
     for section in yaml.safe_load_all(SUITE.read_text("utf-8")):
         for name, test in section["tests"].items():
             expected = test["result"]
@@ -47,7 +47,7 @@ def read_cases() -> Iterator[Case]:
 
 
 def build_zone(data: dict[str, list[Any]]) -> MemoryZone:
-    """Publish what the suite says; ``SPF`` stands for TXT too where no TXT is given."""
+    """Publish the zone of the suite; ``SPF`` stands for TXT too if no TXT is given."""
     zone = MemoryZone({})
     for name, entries in data.items():
         records = [item for entry in entries if isinstance(entry, dict) for item in entry.items()]
@@ -80,7 +80,7 @@ def write_record(rdtype: str, value: Any) -> str:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in read_cases()])
 def test_suite_of_rfc_7208(case: Case) -> None:
-    """Every mail of the suite gets the result that the suite demands."""
+    """Every mail of the suite gets the expected result."""
     verdict = settle(
         build_zone(case.zone),
         lambda answers: evaluate_spf_of_mail(

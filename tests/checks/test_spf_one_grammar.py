@@ -1,4 +1,4 @@
-"""One grammar: what the domain check calls broken is permerror for a mail, and nothing else is."""
+"""The check of a domain and the check of a mail agree which records are broken."""
 
 from ipaddress import ip_address
 
@@ -31,7 +31,7 @@ HOSTS = {
     "deep.example": {"TXT": ["v=spf1 include:r.example a:h.example redirect=r.example"]},
 }
 
-# What stands in terms, as it should and nearly so.
+# Valid terms, and similar invalid ones.
 DOMAINS = st.one_of(
     st.sampled_from(
         [
@@ -88,7 +88,7 @@ COLONS = st.sampled_from([":", ":", ":", "", "=", "::"])
 
 @st.composite
 def mechanisms(draw: st.DrawFn) -> str:
-    """Write a mechanism."""
+    """Return a mechanism."""
     name = draw(
         st.sampled_from(["a", "mx", "ptr", "exists", "include", "ip4", "ip6", "all", "ipv4"])
     )
@@ -101,7 +101,7 @@ def mechanisms(draw: st.DrawFn) -> str:
 
 @st.composite
 def modifiers(draw: st.DrawFn) -> str:
-    """Write a modifier."""
+    """Return a modifier."""
     names = ["redirect", "exp", "x", "X-9._y", "default", "op", "v", "ip4", "1x", "_", ""]
     return draw(CASES)(draw(st.sampled_from(names))) + "=" + draw(DOMAINS)
 
@@ -113,7 +113,7 @@ RECORDS = st.lists(TERMS, max_size=6).map(lambda terms: " ".join(["v=spf1", *ter
 
 
 def judge(text: str) -> tuple[AuthResult, str]:
-    """Give the result for a mail when only the record itself is known, and its explanation."""
+    """Return result and explanation for a mail with no answer except the record itself."""
     zone = MemoryZone({"d.example": {"TXT": [quote(text)]}})
     answers = Answers()
     zone.lookup(DnsQuestion("d.example", "TXT")).addCallback(
@@ -137,7 +137,7 @@ def judge(text: str) -> tuple[AuthResult, str]:
 @example("v=spf1 " + "ip4:192.0.2.1 " * 501)
 @example("v=spf1 " + "x" * 8200 + "=y")
 def test_a_record_is_read_once(text: str) -> None:
-    """A record is broken for the domain check exactly when a mail gets permerror for it."""
+    """A record is broken in the check of a domain exactly when a mail gets permerror."""
     record = parse_spf_record(text)
     result, explanation = judge(text)
     assert (result is AuthResult.PERMERROR) == record.is_broken, explanation
@@ -165,7 +165,7 @@ GOOD_TERMS = st.tuples(
 @example(["a:h.example"] * 9 + ["redirect=r.example"], "")
 @example(["a:gone.example", "a:gone.example", "a:gone.example"], "-all")
 def test_a_tree_is_judged_alike(terms: list[str], end: str) -> None:
-    """Where the domain check sees all of a tree, a mail that matches nothing in it agrees."""
+    """A mail without a match agrees with a complete check of the domain."""
     zone = MemoryZone(HOSTS)
     text = " ".join(["v=spf1", *(term for term in terms if not is_for_some(term)), end])
     zone.publish(
@@ -181,13 +181,13 @@ def test_a_tree_is_judged_alike(terms: list[str], end: str) -> None:
 
 
 def is_for_some(term: str) -> bool:
-    """Tell whether a term depends on the mail, or is there for everybody."""
+    """Return whether a term depends on the mail or matches every host."""
     bare = term.lstrip("+-~?").lower()
     return "%" in term or bare.startswith(("all", "ptr", "exists:h")) or bare.endswith("/0")
 
 
 def judge_stranger(zone: MemoryZone, client: IpAddress) -> SpfOfIdentity:
-    """Judge a mail from a host that no record names."""
+    """Evaluate a mail from a host that no record names."""
     return settle(
         zone, lambda answers: evaluate_spf_of_mail(client, "h", "j@d.example", "r", answers)
     ).mail_from
@@ -241,7 +241,7 @@ OF_ONE_PROTOCOL = {
 @example([f"a:{'x' * 64}.example"] * 3, "-all")
 @example(["include:r.%{d}"], "-all")
 def test_domain_and_mail_agree_on_every_record(terms: list[str], end: str) -> None:
-    """A mail that matches nothing is permerror just where the check of the domain says so."""
+    """A mail without a match is permerror exactly when the check of the domain says so."""
     zone = MemoryZone(HOSTS | OF_ONE_PROTOCOL)
     text = " ".join(["v=spf1", *(one for one in terms if not one.startswith("exists:h")), end])
     zone.publish("d.example", "TXT", quote(text))
@@ -251,7 +251,7 @@ def test_domain_and_mail_agree_on_every_record(terms: list[str], end: str) -> No
         has_too_many = len(domain.void_terms_for(client.version, may=True)) > MAX_VOIDS
         expected = domain.is_broken or has_too_many
         if mail.result in (AuthResult.PASS, AuthResult.TEMPERROR):
-            continue  # a term with "exists" is there for everybody
+            continue  # a term with "exists" matches every host
         assert (mail.result is AuthResult.PERMERROR) == expected, mail.explanation
         if mail.result is AuthResult.PERMERROR and not domain.is_broken:
             assert all(f'"{one}"' in mail.explanation for one in terms[:1] if "gone" in one)
@@ -260,25 +260,25 @@ def test_domain_and_mail_agree_on_every_record(terms: list[str], end: str) -> No
 @pytest.mark.parametrize(
     ("text", "result"),
     [
-        # RFC 7208 4.6.2: what stands behind the term that matched is not evaluated.
+        # Terms after the match are not evaluated (RFC 7208 4.6.2).
         ("v=spf1 ip4:192.0.2.1 include:d.example -all", "pass"),
         ("v=spf1 include:d.example ip4:192.0.2.1 -all", "permerror"),
         ("v=spf1 -ip4:192.0.2.1 include:back.example -all", "fail"),
         ("v=spf1 " + "a:x.example " * 2 + "ip4:192.0.2.1 redirect=d.example", "pass"),
-        # Nine terms and the redirect are ten; the one that matches is the tenth.
+        # Nine terms and the redirect are ten lookups; the matching term is the tenth.
         ("v=spf1 " + "a:h2.example " * 9 + "a:h.example redirect=r.example", "pass"),
-        # RFC 7208 6: an unknown modifier may stand twice; these two may not.
+        # An unknown modifier may occur twice, but not these two (RFC 7208 6).
         ("v=spf1 x=1 ip4:192.0.2.1 x=2 -all", "pass"),
         ("v=spf1 exp=h.example ip4:192.0.2.1 exp=h.example -all", "permerror"),
         ("v=spf1 redirect=r.example Redirect=r.example", "permerror"),
         ("v=spf1 REDIRECT=pass.example", "pass"),
-        # RFC 7208 7.3: a capital letter escapes what stands for the macro, there alone.
+        # A capital macro letter escapes its own value only (RFC 7208 7.3).
         ("v=spf1 exists:%{S}.u.example -all", "pass"),
         ("v=spf1 redirect=%{L}.u.example", "pass"),
     ],
 )
 def test_what_a_receiver_comes_to(text: str, result: str) -> None:
-    """A term counts when it is come to, and modifiers as the standard says."""
+    """Terms count when they are evaluated, and modifiers as the standard says."""
     zone = MemoryZone(HOSTS)
     zone.publish("h2.example", "A", "192.0.2.2")
     zone.publish("d.example", "TXT", text)

@@ -1,4 +1,4 @@
-"""Reading SPF records."""
+"""Tests for the parser of SPF records."""
 
 import pytest
 from hypothesis import given
@@ -34,12 +34,12 @@ from mailcheck.checks.spf_texts import is_spf_record, looks_like_spf
 def test_a_record_begins_exactly_with_its_version(
     text: str, is_record: bool, is_near_miss: bool
 ) -> None:
-    """Receivers see ``v=spf1`` and a space or nothing (RFC 7208 4.5); near misses are noticed."""
+    """A record begins with ``v=spf1`` and a space or its end (RFC 7208 4.5)."""
     assert (is_spf_record(text), looks_like_spf(text)) == (is_record, is_near_miss)
 
 
 def test_mechanisms_are_read_in_order() -> None:
-    """Qualifier, name, target and network of every mechanism are values."""
+    """Qualifier, name, target and network of every mechanism are parsed."""
     record = parse_spf_record(
         "v=spf1 +a a:Mail.Example.COM./24//64 ?mx/28 ip4:192.0.2.0/24 ip6:2001:DB8::/32"
         " ~include:%{i}._spf.example.net ptr:example.org exists:%{ir}.sbl.example.org -ALL"
@@ -65,7 +65,7 @@ def test_mechanisms_are_read_in_order() -> None:
 
 
 def test_redirect_is_read_and_unknown_modifiers_are_ignored() -> None:
-    """Modifiers may stand anywhere; those of the future have no meaning (RFC 7208 6)."""
+    """Modifiers may be anywhere; unknown ones have no meaning (RFC 7208 6)."""
     record = parse_spf_record("v=spf1 redirect=_SPF.example.com. mx future=%{d} exp=e.example.com")
     assert (record.redirect, record.problems) == ("_spf.example.com", ())
     assert record.all_qualifier is None
@@ -106,7 +106,7 @@ def test_redirect_is_read_and_unknown_modifiers_are_ignored() -> None:
     ],
 )
 def test_a_broken_term_breaks_the_record(term: str) -> None:
-    """Receivers answer permerror to any syntax error."""
+    """Any syntax error is a permerror."""
     record = parse_spf_record(f"v=spf1 {term} mx")
     assert record.is_broken
     assert len(record.problems) == 1
@@ -125,21 +125,21 @@ def test_a_broken_term_breaks_the_record(term: str) -> None:
     ],
 )
 def test_what_receivers_ignore_is_a_problem_but_no_error(terms: str, problem: str) -> None:
-    """A record can be valid and still not mean what its owner thinks."""
+    """A valid record may still have problems."""
     record = parse_spf_record(f"v=spf1 {terms}")
     assert not record.is_broken
     assert [one.term for one in record.problems] == [problem]
 
 
 def test_what_stands_behind_all_is_not_part_of_the_record() -> None:
-    """Nobody reads on after ``all``, so it needs no lookups and redirect has no effect."""
+    """Terms after ``all`` need no lookups, and a redirect has no effect."""
     record = parse_spf_record("v=spf1 mx -all include:x.example redirect=y.example")
     assert [m.name for m in record.mechanisms] == [MechanismName.MX, MechanismName.ALL]
     assert record.redirect == ""
 
 
 def test_a_modifier_that_stands_twice_is_an_error() -> None:
-    """``redirect`` and ``exp`` may stand once (RFC 7208 6)."""
+    """``redirect`` and ``exp`` may occur once (RFC 7208 6)."""
     assert parse_spf_record("v=spf1 redirect=a.example redirect=b.example").is_broken
     assert not parse_spf_record("v=spf1 x=1 x=2 -all").is_broken
 
@@ -163,18 +163,18 @@ def test_a_modifier_that_stands_twice_is_an_error() -> None:
     ],
 )
 def test_domain_specs(text: str, is_good: bool) -> None:
-    """The grammar of RFC 7208 7.1 decides what is a domain-spec."""
+    """The grammar of domain-spec is that of RFC 7208 7.1."""
     assert (explain_bad_domain_spec(text) is None) is is_good
 
 
 @given(st.text(alphabet="ap4l:/-~?.% {}dinclue=xmr 0129é", max_size=120))
 def test_any_text_can_be_read(text: str) -> None:
-    """No record makes the parser fail."""
+    """The parser never fails."""
     parse_spf_record("v=spf1 " + text)
 
 
 def test_hostile_records_are_read_in_linear_time() -> None:
-    """Long terms of every kind take no more than their length's worth."""
+    """Long terms of every kind are parsed in linear time."""
     for piece in ("a", "/1", "%{d}", "%{d1", "1", ".", "+", "ip4:1", "-", "=", "/", "%{d.-+,/_="):
         parse_spf_record("v=spf1 a:" + piece * 100_000)
         parse_spf_record("v=spf1 " + piece * 100_000)

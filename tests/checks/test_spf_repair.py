@@ -1,4 +1,4 @@
-"""What a spoilt SPF record was meant to say."""
+"""Tests for the repair of SPF records."""
 
 import pytest
 from hypothesis import given
@@ -16,12 +16,12 @@ from mailcheck.checks.spf_texts import looks_like_spf
 
 
 def mend(*strings: str, useless: tuple[str, ...] = ()) -> str:
-    """Return the record that was meant; empty where that is not certain."""
+    """Return the intended record, or an empty string if it is not certain."""
     return compose_record([find_meaning(strings, frozenset(useless))])
 
 
 ONE_MEANING = [
-    # Terms that are glued together.
+    # Terms without a space between them.
     ("v=spf1 mx,ip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
     ("v=spf1 mx, ip4:192.0.2.9; -all;", "mx ip4:192.0.2.9 -all"),
     ("v=spf1 mx|a:h.example -all", "mx a:h.example -all"),
@@ -38,7 +38,7 @@ ONE_MEANING = [
     ("v=spf1 ip4:192.0.2.9+mx+a -all", "ip4:192.0.2.9 +mx +a -all"),
     ("v=spf1 include:p.exampleinclude:q.example -all", "include:p.example include:q.example -all"),
     ("v=spf1mx -all", "mx -all"),
-    # Terms that are torn apart.
+    # Terms with stray spaces.
     ("v=spf1 include: p.example -all", "include:p.example -all"),
     ("v=spf1 include :p.example -all", "include:p.example -all"),
     ("v=spf1 include p.example -all", "include:p.example -all"),
@@ -47,7 +47,7 @@ ONE_MEANING = [
     ("v=spf1 mx - all", "mx -all"),
     ("v=spf1 mx:include:p.example -all", "mx include:p.example -all"),
     ("v=spf1 redirect = p.example", "redirect=p.example"),
-    # Names and signs.
+    # Misspelt names and signs.
     ("v=spf1 inlude:p.example -all", "include:p.example -all"),
     ("v=spf1 incldue:p.example exsits:q.example -all", "include:p.example exists:q.example -all"),
     ("v=spf1 include=p.example ip4=192.0.2.9 -all", "include:p.example ip4:192.0.2.9 -all"),
@@ -74,14 +74,14 @@ ONE_MEANING = [
     ("v=spf1 ip4::192.0.2.9 -all", "ip4:192.0.2.9 -all"),
     ("v=spf1 include::p.example -all", "include:p.example -all"),
     ("v=spf1 include:@p.example -all", "include:p.example -all"),
-    # Characters that look like others, and invisible ones.
+    # Look-alike and invisible characters.
     ("v=spf1 mx \u2013all", "mx -all"),
     ("v=spf1 \u201cmx\u201d ip4\uff1a192.0.2.9 \uff0dall", "mx ip4:192.0.2.9 -all"),
     ("\uff56\uff1d\uff53\uff50\uff46\uff11 mx \u02dcall", "mx ~all"),
     ("v=spf1 in\u200bclude:p.example\u200b-all", "include:p.example -all"),
     ("\ufeffv=spf1 mx -all", "mx -all"),
     ("v=spf1 include:\\_spf.p.example \\~all", "include:_spf.p.example ~all"),
-    # Terms behind "all".
+    # Terms after "all".
     ("v=spf1 mx -all ip4:192.0.2.9", "mx ip4:192.0.2.9 -all"),
     ("v=spf1 mx ~all include:p.example -all", "mx include:p.example ~all"),
     ("v=spf1 mx -all redirect=p.example", "mx include:p.example -all"),
@@ -97,7 +97,7 @@ ONE_MEANING = [
     ("txt=v=spf1 mx -all", "mx -all"),
     ("mx ip4:192.0.2.9 -all", "mx ip4:192.0.2.9 -all"),
 ]
-"""Each text, and what it was meant to say; `None` for those of `WITH_TWO_WRITINGS`."""
+"""Each text with its intended record; `None` for those of `WITH_TWO_WRITINGS`."""
 
 WITH_TWO_WRITINGS = [
     (
@@ -127,7 +127,7 @@ WITH_TWO_WRITINGS = [
     ("text", "meant"), [*(one for one in ONE_MEANING if one[1]), *WITH_TWO_WRITINGS]
 )
 def test_what_can_only_be_meant_one_way_is_repaired(text: str, meant: str) -> None:
-    """The record that was meant keeps every sender, and has no fault itself."""
+    """The repaired record keeps every sender and has no problem itself."""
     useless = (
         "include:p.example-all",
         "include:https://p.example/spf",
@@ -164,7 +164,7 @@ def test_what_can_only_be_meant_one_way_is_repaired(text: str, meant: str) -> No
     ],
 )
 def test_what_could_be_meant_otherwise_has_no_record(text: str) -> None:
-    """Where a word has no meaning or two, nothing is proposed that could lack a sender."""
+    """If a word has no meaning or two, no record is proposed."""
     assert mend(text) == ""
 
 
@@ -185,7 +185,7 @@ def test_what_could_be_meant_otherwise_has_no_record(text: str) -> None:
     ],
 )
 def test_strings_of_a_record_may_lack_a_space(strings: tuple[str, ...], meant: str) -> None:
-    """Where two strings meet, a space was forgotten or a term was cut: only one makes sense."""
+    """Between two strings, a space is missing or a term is split; only one reading is valid."""
     assert mend(*strings, useless=("include:p.examplemx",)) == f"v=spf1 {meant}"
 
 
@@ -199,7 +199,7 @@ def test_strings_of_a_record_may_lack_a_space(strings: tuple[str, ...], meant: s
     ],
 )
 def test_what_receivers_can_read_is_not_touched(text: str) -> None:
-    """Odd terms stay as they are, as long as nothing is known against them."""
+    """Unusual but valid terms stay unchanged."""
     words = set(text.split())
     assert set(mend(text).split()) == words
 
@@ -223,20 +223,20 @@ TERMS = [
     st.sampled_from(["\t", "\u00a0", ", ", ";", "\u3000", "&nbsp;", "  ", "\\032", " \u200b"]),
 )
 def test_any_separator_is_understood(terms: list[str], end: str, mark: str) -> None:
-    """Whatever stands between terms, all of them are in the record, in their order."""
+    """All terms are in the record in their order, with any separator."""
     assert mend(f"v=spf1 {mark.join([*terms, end])}") == " ".join(["v=spf1", *terms, end])
 
 
 @given(st.text(alphabet='ap4l:/-~?.% {}dinclue=xmr 0129\u00e9\\,;\u2013\u200b"', max_size=80))
 def test_any_text_can_be_read(text: str) -> None:
-    """No text makes the reading fail, and what comes out is a record without a syntax error."""
+    """The repair accepts any text, and its result has no syntax error."""
     record = mend("v=spf1 " + text)
     assert not record or not parse_spf_record(record).is_broken
     looks_like_spf(text)
 
 
 def test_hostile_texts_are_read_in_bounded_time() -> None:
-    """Long texts of every kind are read in a time that grows with their length only."""
+    """Long texts of every kind are read in linear time."""
     for piece in (
         "mx,",
         "ip4:",
@@ -255,7 +255,7 @@ def test_hostile_texts_are_read_in_bounded_time() -> None:
 
 
 def test_senders_are_told_apart_by_what_they_cover() -> None:
-    """A network covers its addresses, a longer reach of a name the shorter one; nothing else."""
+    """A network covers its addresses, and a name with a shorter prefix length the longer ones."""
     pairs = [
         ("ip4:192.0.2.0/24", "ip4:192.0.2.7", True),
         ("ip4:192.0.2.7", "ip4:192.0.2.0/24", False),

@@ -1,4 +1,4 @@
-"""The tree that an SPF record forms, and what is wrong with it."""
+"""Tests for the tree of SPF records and its problems."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ def judge(*texts: str, failing: dict[str | tuple[str, str], DnsStatus] | None = 
 
 
 def ids(verdict: SpfVerdict) -> list[str]:
-    """Give the ids of the findings."""
+    """Return the ids of the findings."""
     return [finding.id for finding in verdict.findings]
 
 
@@ -59,7 +59,7 @@ def ids(verdict: SpfVerdict) -> list[str]:
     ],
 )
 def test_lookups_and_voids_are_counted_as_receivers_do(text: str, lookups: int, voids: int) -> None:
-    """Every term that asks DNS counts, in includes too; those that find nothing count apart."""
+    """Every term with a DNS query counts, also in includes; void lookups count separately."""
     verdict = judge(text)
     assert (verdict.lookup_count, verdict.void_count) == (lookups, voids)
     assert verdict.presence is Presence.FOUND
@@ -100,7 +100,7 @@ def test_lookups_and_voids_are_counted_as_receivers_do(text: str, lookups: int, 
     ],
 )
 def test_what_is_wrong_is_named(text: str, expected: list[str]) -> None:
-    """Each kind of fault has its own finding, and a good record has none."""
+    """Each kind of problem has its own finding, and a good record has none."""
     assert ids(judge(text)) == expected
 
 
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_named(text: str, expected: list[str]) -> None:
     ],
 )
 def test_what_makes_receivers_give_up_is_broken(text: str) -> None:
-    """Whatever gives permerror anywhere in the tree breaks the domain's SPF."""
+    """A permerror anywhere in the tree breaks the SPF of the domain."""
     verdict = judge(text)
     assert verdict.is_broken
     assert any(finding.severity is Severity.ERROR for finding in verdict.findings)
@@ -147,7 +147,7 @@ def test_what_makes_receivers_give_up_is_broken(text: str) -> None:
     ],
 )
 def test_a_record_that_lets_too_many_send_is_named(terms: str, found: str | None, who: str) -> None:
-    """All networks that pass are counted together, those of includes too."""
+    """All passing networks are counted together, including those of includes."""
     zone = MemoryZone(HOSTS)
     zone.publish("d.example", "TXT", f"v=spf1 {terms} -all")
     zone.publish("halves.example", "TXT", "v=spf1 ip4:128.0.0.0/1 -all")
@@ -158,7 +158,7 @@ def test_a_record_that_lets_too_many_send_is_named(terms: str, found: str | None
 
 
 def test_void_lookups_are_counted_for_each_protocol() -> None:
-    """A host without an IPv6 address is void for IPv6 clients; senders behind three are named."""
+    """A host without an IPv6 address is void for IPv6 clients, which can affect later senders."""
     zone = MemoryZone(HOSTS)
     hosts = " ".join(f"a:h{number}.example" for number in range(3))
     for number in range(3):
@@ -179,14 +179,14 @@ def test_void_lookups_are_counted_for_each_protocol() -> None:
 
 
 def test_macros_may_be_void_for_everybody() -> None:
-    """Three terms with macros find nothing for most mails, so that no term behind them counts."""
+    """Three terms with macros are void for most mails, so later terms have no effect."""
     macros = " ".join(f"exists:%{{i}}._{letter}.d.example" for letter in "abc")
     assert ids(judge(f"v=spf1 {macros} ip4:192.0.2.0/24 -all")) == ["spf.voids-before-senders"]
     assert ids(judge(f"v=spf1 ip4:192.0.2.0/24 {macros} -all")) == ["spf.voids-for-some"]
 
 
 def test_limits_themselves_are_allowed() -> None:
-    """Ten lookups and two voids are fine (RFC 7208 4.6.4)."""
+    """Ten lookups and two void lookups are allowed (RFC 7208 4.6.4)."""
     verdict = judge("v=spf1 " + "a:d.example " * 8 + "a:g1.example a:g2.example -all")
     assert (verdict.lookup_count, verdict.void_count) == (10, 2)
     assert not verdict.is_broken
@@ -209,7 +209,7 @@ def test_limits_themselves_are_allowed() -> None:
     ],
 )
 def test_the_record_to_publish_mends_what_can_be_mended(text: str, proposed: str) -> None:
-    """A finding carries the whole corrected record, which itself has no such fault."""
+    """The proposed record is complete and does not have the same problem."""
     verdict = judge(text)
     record = next(finding.proposed for finding in verdict.findings if finding.proposed is not None)
     assert (record.name, record.rdtype, record.value) == ("d.example", "TXT", proposed)
@@ -217,7 +217,7 @@ def test_the_record_to_publish_mends_what_can_be_mended(text: str, proposed: str
 
 
 def test_several_records_are_merged_into_one() -> None:
-    """Two records are an error, and the proposal says what both of them say, once."""
+    """Two records are an error, and the proposal has the terms of both once."""
     verdict = judge("v=spf1 mx include:ok.example -all", "other", "v=spf1 mx ip4:192.0.2.9 ~all")
     assert verdict.records == ("v=spf1 mx include:ok.example -all", "v=spf1 mx ip4:192.0.2.9 ~all")
     assert verdict.is_broken
@@ -238,7 +238,7 @@ def test_several_records_are_merged_into_one() -> None:
 def test_no_record_is_told_apart_from_a_spoilt_one(
     texts: list[str], finding: str, value: str
 ) -> None:
-    """A record that was meant as SPF is shown corrected; where there is none, a first one."""
+    """A broken record is shown corrected; without any record, a first one is proposed."""
     verdict = judge(*texts)
     assert (verdict.presence, verdict.record, ids(verdict)) == (Presence.ABSENT, None, [finding])
     assert verdict.findings[0].proposed is not None
@@ -256,7 +256,7 @@ def test_no_record_is_told_apart_from_a_spoilt_one(
 def test_a_first_record_names_hosts_that_are_there(
     node: dict[str, list[str]], value: str | None
 ) -> None:
-    """Without a mail host no record with "mx" is proposed: nobody would pass by it."""
+    """Without a mail host, no record with "mx" is proposed, which would permit no host."""
     zone = MemoryZone({"d.example": node})
     (finding,) = settle(zone, lambda answers: evaluate_spf("d.example", answers)).findings
     assert finding.id == "spf.absent"
@@ -266,7 +266,7 @@ def test_a_first_record_names_hosts_that_are_there(
 
 @pytest.mark.parametrize("term", ["include:ok.example,x.example", "a:x.example,y.example"])
 def test_a_term_that_may_stand_for_senders_is_not_to_be_removed(term: str) -> None:
-    """A name that no host can have is to be corrected: removing it could cost a sender."""
+    """For an invalid host name, the advice is to correct it, since it may be a sender."""
     verdict = judge(f"v=spf1 {term} -all")
     assert ids(verdict)
     assert all(one.fix.startswith("Correct") for one in verdict.findings)
@@ -274,12 +274,12 @@ def test_a_term_that_may_stand_for_senders_is_not_to_be_removed(term: str) -> No
 
 
 def test_private_networks_are_not_counted() -> None:
-    """Nobody outside can send from a private network, so a record with one is not wide."""
+    """Private networks cannot send from outside, so they do not make a record wide."""
     assert ids(judge("v=spf1 mx ip4:10.0.0.0/8 ip6:fc00::/7 -all")) == []
 
 
 def test_a_record_at_the_wrong_name_is_found() -> None:
-    """A zone editor that appended the zone's name is the commonest way to lose a record."""
+    """A record at a doubled domain name is found."""
     zone = MemoryZone(HOSTS | {"d.example.d.example": {"TXT": ["v=spf1 mx -all"]}})
     verdict = settle(zone, lambda answers: evaluate_spf("d.example", answers))
     assert ids(verdict) == ["spf.misplaced"]
@@ -288,7 +288,7 @@ def test_a_record_at_the_wrong_name_is_found() -> None:
 
 @pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
 def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
-    """A failure of DNS is undetermined, whichever failure it is."""
+    """Any DNS failure makes the result undetermined."""
     verdict = judge("v=spf1 -all", failing={("d.example", "TXT"): status})
     assert (verdict.presence, verdict.is_complete) == (Presence.UNDETERMINED, False)
     assert ids(verdict) == ["spf.undetermined"]
@@ -296,7 +296,7 @@ def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
 
 @pytest.mark.parametrize("text", ["v=spf1 include:two.example -all", "v=spf1 a:two.example -all"])
 def test_no_answer_below_is_never_a_fault(text: str) -> None:
-    """An include or a host that could not be looked up is neither void nor permerror."""
+    """An include or host without an answer is neither void nor a permerror."""
     verdict = judge(text, failing={"two.example": DnsStatus.TIMEOUT})
     assert (verdict.presence, verdict.is_complete) == (Presence.FOUND, False)
     assert (verdict.is_broken, verdict.void_count) == (False, 0)
@@ -304,7 +304,7 @@ def test_no_answer_below_is_never_a_fault(text: str) -> None:
 
 
 def test_only_a_bare_refusal_says_that_no_mail_is_sent() -> None:
-    """A parked domain publishes ``v=spf1 -all`` and nothing else."""
+    """A domain without mail publishes exactly ``v=spf1 -all``."""
     assert judge("v=spf1 -all").sends_no_mail
     assert not judge("v=spf1 mx -all").sends_no_mail
     assert not judge("v=spf1 ~all").sends_no_mail
@@ -312,7 +312,7 @@ def test_only_a_bare_refusal_says_that_no_mail_is_sent() -> None:
 
 
 def test_an_amplifier_is_not_followed() -> None:
-    """A tree of hundreds of includes costs a bounded number of questions and still is counted."""
+    """A tree of hundreds of includes causes a limited number of queries, and is still counted."""
     zone = MemoryZone({})
     zone.publish(
         "d.example", "TXT", "v=spf1 " + " ".join(f"include:i{n}.example" for n in range(20))
@@ -368,7 +368,7 @@ TERMS = st.lists(
 
 @given(terms=TERMS, more=TERMS)
 def test_more_terms_never_need_fewer_lookups(terms: list[str], more: list[str]) -> None:
-    """Adding to a record lowers neither count, and never mends it."""
+    """More terms never lower the counts and never fix a problem."""
     less = judge(" ".join(["v=spf1", *terms, "-all"]))
     full = judge(" ".join(["v=spf1", *terms, *more, "-all"]))
     assert full.lookup_count >= less.lookup_count

@@ -1,4 +1,4 @@
-"""What probes of mail hosts mean."""
+"""Tests for the evaluation of STARTTLS probes."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from mailcheck.core.network_addresses import parse_ip_address
 
 
 def mail_host(name: str) -> MailHost:
-    """Make a mail host with an address."""
+    """Return a mail host with an address."""
     address = parse_ip_address("8.8.8.8")
     assert address is not None
     return MailHost(name, 10, HostAddresses(name, (address,), Presence.FOUND, True, name), None)
@@ -38,7 +38,7 @@ SILENT = MxVerdict("d.example", Presence.UNDETERMINED, (), False, None, ())
 
 
 def probe(outcome: ProbeOutcome, version: str = "TLSv1.3", **facts: Any) -> StarttlsProbe:
-    """Make the probe of the one mail host."""
+    """Return the probe of the mail host."""
     if outcome is not ProbeOutcome.ENCRYPTED:
         return StarttlsProbe("mx.d.example", outcome)
     return StarttlsProbe("mx.d.example", outcome, version, **facts)
@@ -68,7 +68,7 @@ OLD = probe(ProbeOutcome.ENCRYPTED, "TLSv1", is_certificate_trusted=True, is_nam
 def test_every_outcome_has_a_grade_and_a_finding(
     one: StarttlsProbe, grade: StarttlsGrade, finding: list[str]
 ) -> None:
-    """What was seen is graded; what could not be seen is undetermined, never missing."""
+    """Known outcomes are graded; unknown ones are undetermined, never missing."""
     verdict = evaluate_starttls(MX, [one])
     assert (verdict.grade, [f.id for f in verdict.findings]) == (grade, finding)
 
@@ -88,7 +88,7 @@ def test_without_probes_the_mx_decides(mx: MxVerdict, grade: StarttlsGrade) -> N
 
 
 def test_certificate_problems_are_told_apart() -> None:
-    """A certificate for another name is another problem than a self-made one."""
+    """A certificate for another name differs from a self-signed one."""
     assert "another name" in evaluate_starttls(MX, [OTHER_NAME]).findings[0].meaning
     assert "known authority" in evaluate_starttls(MX, [SELF_SIGNED]).findings[0].meaning
 
@@ -111,7 +111,7 @@ PROBES = st.lists(
 
 @given(probes=PROBES)
 def test_the_worst_host_that_was_seen_decides(probes: list[StarttlsProbe]) -> None:
-    """Another host never makes the grade better, unless nothing had been seen before."""
+    """Another host never improves the grade, unless no host had a result."""
     order = list(StarttlsGrade)
     for count in range(len(probes)):
         before = evaluate_starttls(MX, probes[:count]).grade

@@ -1,4 +1,4 @@
-"""MTA-STS, TLS-RPT, DANE and DNSSEC of a domain."""
+"""Tests for MTA-STS, TLS-RPT, DANE and DNSSEC of a domain."""
 
 import pytest
 from hypothesis import given
@@ -59,7 +59,7 @@ def read_record(*texts: str, failing: DnsStatus | None = None) -> MtaStsRecord:
     ],
 )
 def test_mta_sts_records(texts: list[str], presence: Presence, expected: list[str]) -> None:
-    """One record with an id says that there is a policy (RFC 8461 3.1)."""
+    """One record with an id announces a policy (RFC 8461 3.1)."""
     record = read_record(*texts)
     assert (record.presence, [finding.id for finding in record.findings]) == (presence, expected)
 
@@ -80,7 +80,7 @@ def test_mta_sts_records(texts: list[str], presence: Presence, expected: list[st
     ],
 )
 def test_near_misses_of_mta_sts_are_named(text: str, value: str) -> None:
-    """A record that senders ignore is named, and the repaired one has its id."""
+    """An ignored record has a finding, and the repaired one keeps its id."""
     record = read_record(text)
     assert (record.presence, record.text) == (Presence.ABSENT, text)
     (finding,) = record.findings
@@ -92,7 +92,7 @@ def test_near_misses_of_mta_sts_are_named(text: str, value: str) -> None:
 
 @pytest.mark.parametrize("status", FAILURES)
 def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
-    """Silence about MTA-STS or TLS-RPT is undetermined."""
+    """Without an answer, MTA-STS and TLS-RPT are undetermined."""
     assert read_record(failing=status).presence is Presence.UNDETERMINED
     zone = MemoryZone({}, failing={"_smtp._tls.d.example": status})
     reports = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers))
@@ -100,7 +100,7 @@ def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
 
 
 def test_a_policy_is_read() -> None:
-    """Mode, age and patterns are values; a star covers one label only (RFC 8461 4.1)."""
+    """Mode, age and patterns are parsed; a star covers one label only (RFC 8461 4.1)."""
     policy = parse_mta_sts_policy(POLICY + "future: yes\n\n")
     assert (policy.mode, policy.max_age, policy.problems) == (PolicyMode.ENFORCE, 604800, ())
     assert policy.covers("mx1.d.example")
@@ -127,7 +127,7 @@ def test_a_policy_is_read() -> None:
     ],
 )
 def test_a_broken_policy_says_why(text: str, problem: str) -> None:
-    """Senders ignore a policy with a fault, so the fault is named."""
+    """The reason why senders ignore a policy is named."""
     policy = parse_mta_sts_policy(text)
     assert not policy.is_valid
     assert any(problem in one for one in policy.problems)
@@ -135,7 +135,7 @@ def test_a_broken_policy_says_why(text: str, problem: str) -> None:
 
 @given(st.text(max_size=300))
 def test_any_policy_text_can_be_read(text: str) -> None:
-    """Whatever a web server sends, the parser gives a value."""
+    """The parser accepts any text."""
     parse_mta_sts_policy(text).covers("mx.example")
 
 
@@ -174,14 +174,14 @@ def test_any_policy_text_can_be_read(text: str) -> None:
 def test_a_policy_is_judged_with_the_mx(
     fetch: PolicyFetch, expected: list[str], is_enforced: bool
 ) -> None:
-    """A policy that is missing, broken or without a mail host is found out."""
+    """A policy that is missing, broken or lacks a mail host has a finding."""
     verdict = evaluate_mta_sts(read_record("v=STSv1; id=1"), fetch, MX)
     assert [finding.id for finding in verdict.findings] == expected
     assert verdict.is_enforced is is_enforced
 
 
 def test_without_a_record_no_policy_is_judged() -> None:
-    """The record's own finding is all there is to say."""
+    """Without a valid record, only the finding of the record is returned."""
     verdict = evaluate_mta_sts(read_record(), None, MX)
     assert [finding.id for finding in verdict.findings] == ["mta-sts.absent"]
 
@@ -198,7 +198,7 @@ def test_without_a_record_no_policy_is_judged() -> None:
     ],
 )
 def test_tls_rpt_records(texts: list[str], rua: int, expected: list[str]) -> None:
-    """One record with report addresses (RFC 8460 3); an offered address is proposed, no other."""
+    """One record has report addresses (RFC 8460 3); only the suggested address is proposed."""
     zone = MemoryZone({})
     zone.publish("_smtp._tls.d.example", "TXT", *texts)
     verdict = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers))
@@ -228,7 +228,7 @@ def test_tls_rpt_records(texts: list[str], rua: int, expected: list[str]) -> Non
     ],
 )
 def test_near_misses_of_tls_rpt_are_named(text: str) -> None:
-    """A record that senders ignore is named, and the repaired one has its address."""
+    """An ignored record has a finding, and the repaired one keeps its address."""
     zone = MemoryZone({})
     zone.publish("_smtp._tls.d.example", "TXT", text)
     verdict = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers, "o@r.example"))
@@ -242,7 +242,7 @@ def test_near_misses_of_tls_rpt_are_named(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["_smtp._tls.d.example", "_mta-sts.d.example"])
 def test_beside_an_alias_nothing_is_advised(name: str) -> None:
-    """The record belongs where the CNAME leads to; for a stranger's name there are only words."""
+    """A record is proposed at an own target of a CNAME only; otherwise the advice is text."""
     for target, is_own in (("tls.d.example", True), ("d.tls.other.example", False)):
         zone = MemoryZone({name: {"CNAME": [f"{target}."]}})
         zone.publish(
@@ -287,14 +287,14 @@ def judge_dane(
 def test_dane_needs_usable_records_at_every_host(
     records: dict[str, list[str]], expected: list[str], is_protecting: bool
 ) -> None:
-    """Usages 2 and 3 count for mail, by known selectors and digests (RFC 7672 3.1)."""
+    """Usages 2 and 3 with known selectors and digests count for mail (RFC 7672 3.1)."""
     verdict = judge_dane(records)
     assert [finding.id for finding in verdict.findings] == expected
     assert verdict.is_protecting is is_protecting
 
 
 def test_dane_needs_dnssec() -> None:
-    """TLSA records that nobody signed protect nothing; without a validator it isn't known."""
+    """Unsigned TLSA records do not protect; without a validator this is undetermined."""
     both = {"mx1": [GOOD_TLSA], "mx2": [GOOD_TLSA]}
     unsigned = judge_dane(both, is_authenticated=False)
     assert [finding.id for finding in unsigned.findings] == ["dane.insecure", "dane.insecure"]
@@ -304,7 +304,7 @@ def test_dane_needs_dnssec() -> None:
 
 
 def test_silence_about_tlsa_is_not_absence() -> None:
-    """A host whose TLSA records could not be looked up has not none."""
+    """A host whose TLSA records have no answer is undetermined."""
     verdict = judge_dane({}, failing={"_25._tcp.mx1.d.example": DnsStatus.TIMEOUT})
     assert [finding.id for finding in verdict.findings] == ["dane.undetermined"]
 
@@ -324,7 +324,7 @@ def test_only_a_validating_resolver_tells_dnssec(
     failing: dict[str | tuple[str, str], DnsStatus] | None,
     status: DnssecStatus,
 ) -> None:
-    """The AD bit counts when the operator says that it can be believed."""
+    """The AD bit counts only if the operator trusts the resolver."""
     zone = MemoryZone(HOSTS, failing=failing, is_authenticated=is_authenticated)
     verdict = settle(
         zone, lambda answers: evaluate_dnssec("d.example", answers, is_validating=is_validating)

@@ -1,11 +1,10 @@
 """The corpus of mails with and without one-time codes, built from compact sources.
 
-Each TOML file of a part holds ``[[mail]]`` tables: ``text`` and ``html`` are
-the sender's own words; ``frame`` names the page around the HTML (logo,
-preheader, footer with address, phone and years, tracking pixel), written in
-the ``frames.toml`` of the part or, for several parts, in the folder above.
-Charset, transfer encoding and MIME structure differ from mail to mail and
-follow from the mail's id, so a run repeats.
+Each TOML file of a part has ``[[mail]]`` tables. ``text`` and ``html`` are the words of the
+sender. ``frame`` names the page around the HTML (logo, preheader, footer with address, phone and
+years, tracking pixel). Frames are in the ``frames.toml`` of the part or, if several parts share
+them, in the folder above. Charset, transfer encoding and MIME structure differ between mails and
+depend on the id of the mail, so a run can be repeated.
 """
 
 import base64
@@ -26,7 +25,7 @@ _PIXEL = base64.b64encode(b"GIF89a\x01\x00\x01\x00\x00\x00\x00;")
 
 @dataclass(frozen=True, slots=True)
 class CorpusMail:
-    """A mail as bytes, and what is to be found in it; ``best`` is None where it is not judged."""
+    """A mail as bytes, with its expected codes and link; ``best`` is `None` if it is not judged."""
 
     id: str
     raw: bytes
@@ -35,7 +34,7 @@ class CorpusMail:
 
 
 def load_part(part: str) -> list[CorpusMail]:
-    """Build all mails of a part, named by its folder: ``tuning``, ``world/held_out``."""
+    """Build all mails of a part, given its folder: ``tuning``, ``world/held_out``."""
     folder = _HERE / part
     places = (place / "frames.toml" for place in (folder, folder.parent))
     frames = tomllib.loads(next(filter(Path.exists, places)).read_text("utf-8"))
@@ -99,7 +98,7 @@ def _text_part(subtype: str, text: str, choice: int) -> bytes:
 
 
 def _charset(text: str, choice: int) -> str:
-    """Pick UTF-8, or a third of the time the first older charset that has every character."""
+    """Return UTF-8, or for a third of the mails the first older charset with every character."""
     if choice % 3 == 0:
         is_cjk = any(character >= "\u2e80" for character in text)
         for charset in _LEGACY_CJK if is_cjk else _LEGACY:

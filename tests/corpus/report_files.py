@@ -10,12 +10,12 @@ FOLDER = Path(__file__).parent / "reports"
 
 
 def document(name: str) -> bytes:
-    """Give a report as it is written."""
+    """Return a report as it is written."""
     return (FOLDER / name).read_bytes()
 
 
 def zipped(data: bytes, name: str = "report.xml", method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Put a file into a zip archive."""
+    """Pack a file into a zip archive."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", method) as archive:
         archive.writestr(name, data)
@@ -31,7 +31,7 @@ def report_mail(
     recipient: str = "dmarc@example.org",
     text: str | None = "This is an aggregate report.\n",
 ) -> bytes:
-    """Give the mail that brings a report; without ``text`` the report is all of it."""
+    """Return the mail that delivers a report; without ``text`` the report is the whole mail."""
     mail = EmailMessage()
     mail["From"], mail["To"] = author, recipient
     mail["Subject"] = f"Report Domain: example.org Submitter: {author.rpartition('@')[2]}"
