@@ -52,7 +52,7 @@ def test_a_chain_passes_and_names_its_sealers() -> None:
 
 
 def test_dkimpy_comes_to_the_same() -> None:
-    """dkimpy's own validator agrees about a valid and a broken chain."""
+    """Dkimpy's own validator agrees about a valid and a broken chain."""
 
     def find_key(name: bytes, timeout: float = 0) -> bytes:
         return KEYS[name.decode().rstrip(".")].encode()

@@ -394,7 +394,7 @@ UUENCODED = 'begin 644 {name}\n(82QB"C$L,@H \n`\nend\n'
 
 
 def test_uuencoded_files_in_a_text_are_attachments() -> None:
-    """uuencoded files in a text become attachments; the text around them stays text."""
+    """Uuencoded files in a text become attachments; the text around them stays text."""
     files = [UUENCODED.format(name=name) for name in ("t.csv", "ü 2.csv")]
     body = f"before\n\n{files[0]}between\n{files[1]}end\n"
     raw = _mail("Subject: files", body=body)

@@ -78,7 +78,7 @@ class Counted(bytes):
 
 
 def test_dkimpy_takes_empty_lines_away_one_by_one() -> None:
-    """dkimpy checks the end of a body once for each empty line there."""
+    """Dkimpy checks the end of a body once for each empty line there."""
     theirs, ours = Counted(b"x" + b"\r\n" * 500), Counted(b"x" + b"\r\n" * 500)
     untouched("dkim.canonicalization").strip_trailing_lines(theirs)
     dkimpy_verify.strip_trailing_lines(ours)
@@ -105,7 +105,7 @@ def reads_of(work: Callable[[list[Any]], object], count: int) -> int:
 
 
 def test_dkimpy_selects_fields_in_quadratic_time() -> None:
-    """dkimpy searches all fields from the end for each signed name."""
+    """Dkimpy searches all fields from the end for each signed name."""
 
     def select(select_headers: Any, fields: list[Any]) -> object:
         return select_headers(fields, [b"x-%d" % number for number in range(len(fields))])
@@ -117,7 +117,7 @@ def test_dkimpy_selects_fields_in_quadratic_time() -> None:
 
 
 def test_dkimpy_canonicalizes_fields_that_are_not_signed() -> None:
-    """dkimpy canonicalizes all fields that it gets; our adapter passes only the signed ones."""
+    """Dkimpy canonicalizes all fields that it gets; our adapter passes only the signed ones."""
     verifier = dkim.DKIM()
     verifier.ktag, verifier.seqtlsrpt, verifier.headers = b"none", False, []
 
@@ -134,7 +134,7 @@ def test_dkimpy_canonicalizes_fields_that_are_not_signed() -> None:
 
 
 def test_dkimpy_verifies_signatures_of_a_wrong_length() -> None:
-    """dkimpy verifies a signature with an extra zero, which is invalid (RFC 8017 8.2.2)."""
+    """Dkimpy verifies a signature with an extra zero, which is invalid (RFC 8017 8.2.2)."""
     public = load_der_public_key(base64.b64decode(RSA.public))
     assert isinstance(public, RSAPublicKey)
     numbers = public.public_numbers()
@@ -146,7 +146,7 @@ def test_dkimpy_verifies_signatures_of_a_wrong_length() -> None:
 
 
 def test_dkimpy_signs_one_more_from_field_than_is_named() -> None:
-    """dkimpy adds a From field to the signed ones (h=), which detects a From field added on top."""
+    """Dkimpy adds a From field to the signed ones (h=), which detects a From field added on top."""
     names = [b"from"]
     verifier = dkim.DKIM()
     verifier.ktag, verifier.seqtlsrpt, verifier.headers = b"none", False, []
@@ -158,12 +158,12 @@ def test_dkimpy_signs_one_more_from_field_than_is_named() -> None:
 
 
 def test_dkimpy_loads_a_resolver() -> None:
-    """dkimpy loads a resolver on import, so only processes that verify import it."""
+    """Dkimpy loads a resolver on import, so only processes that verify import it."""
     assert "import dns.resolver" in inspect.getsource(untouched("dkim.dnsplug"))
 
 
 def test_dkimpy_leaves_blanks_behind_a_signature() -> None:
-    """dkimpy keeps white space after the value of b=, which must be removed (RFC 6376 3.5)."""
+    """Dkimpy keeps white space after the value of b=, which must be removed (RFC 6376 3.5)."""
     body = b" v=1; b=AbC= \t; d=b.example"
     assert dkimpy_verify.remove_signature(body) == b" v=1; b=; d=b.example"
     assert untouched("dkim").RE_BTAG.sub(b"\\1", body) == b" v=1; b= \t; d=b.example"

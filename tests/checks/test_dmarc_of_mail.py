@@ -128,7 +128,7 @@ def test_a_passing_identifier_of_the_author_is_enough(
 def test_strict_alignment_wants_the_very_domain(
     record: str, spf: SpfOfMail, dkim: DkimOfMail, result: AuthResult
 ) -> None:
-    """aspf and adkim each apply to their own mechanism only."""
+    """Aspf and adkim each apply to their own mechanism only."""
     assert judge(policies(d_example=record), spf, dkim).result is result
 
 
@@ -198,7 +198,7 @@ def test_organizations_are_found_by_walks(
     ],
 )
 def test_the_policy_is_that_for_this_mail(record: str, author: str, policy: Policy) -> None:
-    """sp and np apply to subdomains, t=y lowers the policy by one step, and pct has no effect."""
+    """Sp and np apply to subdomains, t=y lowers the policy by one step, and pct has no effect."""
     hosts: Records = {"sub.d.example": {"A": ["192.0.2.5"]}, **policies(d_example=record)}
     verdict = judge(hosts, NOTHING, UNSIGNED, author)
     assert verdict.result is FAIL

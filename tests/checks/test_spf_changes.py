@@ -86,7 +86,7 @@ def test_pyspf_cuts_a_quoted_local_part() -> None:
 
 
 def test_pyspf_stops_at_a_question_without_an_answer() -> None:
-    """pyspf waits for each answer; `MailQuery` goes on and finds all missing queries at once."""
+    """Pyspf waits for each answer; `MailQuery` goes on and finds all missing queries at once."""
     record = "v=spf1 a:one.example mx:two.example -all"
     assert upstream(record).asked == ["a.example TXT", "one.example A"]
     zone = MemoryZone({"a.example": {"TXT": [record]}})
@@ -136,7 +136,7 @@ def test_pyspf_accepts_terms_that_are_errors(term: str) -> None:
 
 
 def test_pyspf_follows_a_circle_of_two_records() -> None:
-    """pyspf evaluates a loop until the lookups are used up; `MailQuery` ends at once."""
+    """Pyspf evaluates a loop until the lookups are used up; `MailQuery` ends at once."""
     record, back = "v=spf1 include:b.example -all", "v=spf1 include:a.example -all"
     theirs = upstream(record, {("b.example", "TXT"): [(back.encode(),)]})
     assert (theirs.result, theirs.lookups) == ("permerror", 11)
