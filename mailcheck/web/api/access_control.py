@@ -13,7 +13,7 @@ from mailcheck.ports.journals import AccessJournal
 from mailcheck.web.site.requests import ClientAddresses, header_values
 
 ANONYMOUS_PER_MINUTE = 60
-"""Requests without a valid key that an IP address may send per minute. It limits guessing."""
+"""Requests without a valid key that an IP address may send per minute."""
 
 
 class Denied(Struct, frozen=True):

@@ -36,7 +36,7 @@ CAPABILITIES_KEY = _META + "clientCapabilities"
 SERVER_KEY = _META + "serverInfo"
 
 CACHEABLE = frozenset(("tools/list", "server/discover"))
-FRESH_FOR = 300_000
+CACHE_TTL_MS = 300_000
 """Milliseconds for which a client may cache the list of tools. It changes only with a release."""
 
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -132,7 +132,7 @@ def complete_result(
         return dict(result)
     complete = {"resultType": "complete", **result, "_meta": {SERVER_KEY: server}}
     if method in CACHEABLE:
-        complete |= {"ttlMs": FRESH_FOR, "cacheScope": "public"}
+        complete |= {"ttlMs": CACHE_TTL_MS, "cacheScope": "public"}
     return complete
 
 

@@ -30,12 +30,12 @@ CHUNK = 32_768
 unread data. Responses up to this size are not split."""
 
 MAX_BUFFERED = 536_870_912
-"""Maximum number of bytes of all buffered responses: the same as for incoming mail, and twenty
-times the largest response."""
+"""Maximum number of bytes of all buffered responses. Incoming mail has the same maximum. The
+largest response fits twenty times."""
 
 MAX_BUFFERED_OF_CLIENT = 134_217_728
-"""Maximum number of buffered bytes for one client: five of the largest responses. Three more such
-clients can be served."""
+"""Maximum number of buffered bytes for one client. The largest response fits five times, and three
+more such clients can be served."""
 
 
 class _BufferedBodies:
@@ -216,7 +216,7 @@ class ClientAddresses:
         """Return the client's address: the last one that is not a trusted proxy."""
         host = _peer(request)
         peer = parse_ip_address(host)
-        forwarded = _listed(request, b"X-Forwarded-For")
+        forwarded = _elements_of(request, b"X-Forwarded-For")
         while forwarded and self._is_trusted(peer):
             nearer = parse_ip_address(forwarded.pop())
             if nearer is None:
@@ -228,13 +228,14 @@ class ClientAddresses:
         """Return ``http`` or ``https`` as reported by a trusted proxy, or `None`."""
         if not self._is_trusted(parse_ip_address(_peer(request))):
             return None
-        scheme = next(reversed(_listed(request, b"X-Forwarded-Proto")), "").lower()
+        scheme = next(reversed(_elements_of(request, b"X-Forwarded-Proto")), "").lower()
         return scheme if scheme in SCHEMES else None
 
     def is_shared(self, host: str) -> bool:
         """Return whether many clients may use this address.
 
-        That is the case for a trusted proxy, this machine and private networks, such as a CI farm.
+        They may if it belongs to a trusted proxy, this machine or a private network, such as a CI
+        farm.
         """
         return is_local_client(host) or self._is_trusted(parse_ip_address(host))
 
@@ -246,7 +247,7 @@ def _peer(request: Request) -> str:
     return getattr(request.getClientAddress(), "host", None) or LOCAL_PEER
 
 
-def _listed(request: Request, name: bytes) -> list[str]:
+def _elements_of(request: Request, name: bytes) -> list[str]:
     """Return the elements of a comma-separated header, from all of its lines."""
     lines = header_values(request, name)
     return [word.strip() for line in lines for word in line.split(",")]

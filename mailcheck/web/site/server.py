@@ -195,7 +195,7 @@ class WebConnection(OpenHttpChannel):
         return bool(super().checkPersistence(request, version))
 
     def allHeadersReceived(self) -> None:  # noqa: N802
-        """Handle the complete headers. Reject invalid ones, and those of too large a request."""
+        """Handle the complete headers. Reject invalid headers and requests that are too large."""
         super().allHeadersReceived()
         request = self.requests[-1]
         if self._head_problem is not None:
@@ -258,7 +258,7 @@ class WebConnection(OpenHttpChannel):
         if self._drops_input and is_plain:
             self.transport.unregisterProducer()
             self.transport.loseWriteConnection()
-        else:  # TLS waits for the client itself
+        else:  # TLS itself waits for the client
             super().loseConnection()
 
     def writeHeaders(  # noqa: N802
@@ -439,7 +439,7 @@ class Root(Resource):
 
 
 def _as_utf8(segment: bytes) -> bytes:
-    # Klein responds to paths that are not UTF-8 itself, without access control.
+    # Klein itself responds to paths that are not UTF-8, without access control.
     return segment.decode("utf-8", "replace").encode("utf-8")
 
 
@@ -467,7 +467,7 @@ class BoundedSite(Site):
         super().__init__(
             root,
             requestFactory=partial(PacedRequest, self.response_buffers, addresses),
-            # Handlers parse forms. Twisted would respond to an invalid form itself.
+            # Handlers parse forms. Twisted itself would respond to an invalid form.
             parsePOSTFormSubmission=False,
             timeout=IDLE_TIMEOUT,
             reactor=clock,
@@ -478,7 +478,7 @@ class BoundedSite(Site):
         self._warned_at = -math.inf
 
     def protocol(self) -> Any:
-        """Create an HTTP/1.1 connection. HTTP/2 of Twisted does not have these limits."""
+        """Create an HTTP/1.1 connection. Twisted's HTTP/2 lacks these limits."""
         return WebConnection(self.connections)
 
     def buildProtocol(self, addr: IAddress | None) -> Any:
