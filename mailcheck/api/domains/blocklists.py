@@ -24,7 +24,7 @@ Weight = Annotated[
 WHY_UNKNOWN = {
     UnknownReason.NO_ANSWER: "The list did not answer in time.",
     UnknownReason.REFUSED_BY_LIST: "The list refuses queries from the resolver of this service.",
-    UnknownReason.REWRITTEN: "The answer is not that of a blocklist; a resolver may have replaced it.",
+    UnknownReason.REWRITTEN: "The answer is not from a blocklist; a resolver may have replaced it.",
     UnknownReason.STRANGE_CODE: "The list returned a code that its operator does not document.",
     UnknownReason.FAILED_SELF_TEST: ("The list fails its self-test, so its answers are ignored."),
     UnknownReason.OVER_BUDGET: "The daily query limit of this list is used up.",
