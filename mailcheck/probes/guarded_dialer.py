@@ -2,7 +2,7 @@
 
 A host name that others control may lead anywhere: to the metadata service of a cloud, to a database
 behind the firewall, or back to this service. The **address** is therefore checked, never the name,
-and the checked address is the one that is dialled. The name is not looked up again (DNS rebinding).
+and exactly that address is dialled. The name is not looked up again (DNS rebinding).
 Every hop of a redirect is dialled, and so checked, anew.
 """
 
@@ -259,7 +259,7 @@ class GuardedDialer:
         if allow_private:
             self._log.warn(
                 "Probes may connect to private addresses (allow_private). Use this for tests only:"
-                " whoever sends a domain name chooses the connected address"
+                " the sender of a domain name chooses the connected address"
             )
 
     async def dial(

@@ -63,7 +63,7 @@ MAIL = (
 
 
 def received(raw_message: bytes | None = None, **changes: Any) -> ReceivedMail:
-    """Give a signed mail as it came in over TLS; ``changes`` are fields of session and mail."""
+    """Return a signed mail received over TLS; ``changes`` are fields of session and mail."""
     session = Session(ADDRESS, HELO, is_extended=True, tls=TLS)
     of_session = {
         key: changes.pop(key) for key in list(changes) if key in Session.__struct_fields__
@@ -84,7 +84,7 @@ def zone_with(
     failing: Mapping[Any, DnsStatus] | None = None,
     silent: Sequence[str] = (),
 ) -> MemoryZone:
-    """Give the zone of the perfect sender with other records, or without some names."""
+    """Return the zone of the perfect sender with other records, or without some names."""
     kept = {name: node for name, node in PERFECT.items() if name not in without}
     return MemoryZone({**kept, **(records or {})}, failing=failing, silent=silent)
 
@@ -130,5 +130,5 @@ def score(
 
 
 def faults(report: DeliverabilityReport) -> list[tuple[str, int]]:
-    """Give the ids of what takes points off, each with its tenths."""
+    """Return the ids of the deductions, each with its tenths."""
     return [(one.finding.id, one.tenths) for one in report.score.deductions]

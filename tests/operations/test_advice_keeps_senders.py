@@ -1,4 +1,4 @@
-"""SPF advice never costs a sender: whoever publishes it, all hosts that were meant pass."""
+"""SPF advice never excludes a sender: all intended hosts pass after following it."""
 
 import random
 from collections.abc import Callable
@@ -33,7 +33,7 @@ SENDERS = {
     "include:_spf.p.example": "8.8.8.5",
     "exists:%{i}.q.example": "8.8.9.1",
 }
-"""What stands in the records, and a host that passes by it alone."""
+"""Terms of SPF records, each with a host that only passes by this term."""
 
 HOSTS = {
     DOMAIN: {"A": ["8.8.4.5"], "MX": ["10 mx.d.example."]},
@@ -167,7 +167,7 @@ def check(zone: MemoryZone) -> MxCheck:
 
 
 def follow(zone: MemoryZone) -> list[ProvenFix]:
-    """Publish what is proposed until nothing is, and return what was published."""
+    """Publish proposed records until there are none, and return the published ones."""
     published: list[ProvenFix] = []
     for _ in range(5):
         fixes = [one for one in check(zone).proofs.values() if one.record.name == DOMAIN]
@@ -215,7 +215,7 @@ def test_one_mistake_in_a_record_costs_no_sender(name: str) -> None:
 def test_several_records_of_which_one_is_broken_cost_no_sender(
     terms: list[str], more: list[str], end: str, name: str, seed: int
 ) -> None:
-    """Of two records, one of them with a mistake, one is made that names all senders of both."""
+    """Two records, one of them broken, are merged into one with the senders of both."""
     strings = DEFECTS[name](terms, end, random.Random(seed))
     zone = zone_with(strings, (_record(more, "-all"),), ("google-site-verification=1",))
     follow(zone)
@@ -248,7 +248,7 @@ def test_what_could_be_meant_otherwise_is_told_in_words(word: str) -> None:
 def test_a_term_that_is_left_out_is_named_with_the_reason(
     text: str, term: str, reason: str
 ) -> None:
-    """Only terms by which nobody passes are left out."""
+    """Only terms that authorise no host are left out, and the reason is named."""
     fixes = [one for one in check(zone_with((text,))).proofs.values() if one.left_out]
     assert fixes
     for fix in fixes:

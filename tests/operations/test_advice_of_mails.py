@@ -13,7 +13,7 @@ STRANGER = "9.9.9.10"
 
 
 def proven(report: DeliverabilityReport) -> dict[str, str]:
-    """Give the proven record of each finding that has one."""
+    """Return the verified record of each finding that has one."""
     return {finding_id: fix.record.value for (finding_id, _), fix in report.proofs.items()}
 
 

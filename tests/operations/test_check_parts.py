@@ -37,7 +37,7 @@ async def until_all(both: "Deferred[list[str]]") -> list[str]:
 
 
 def test_a_failure_ends_the_others() -> None:
-    """When one fails the others are cancelled, and its failure is the one that is seen."""
+    """When one call fails, the others are cancelled, and its failure is raised."""
     cancelled: list[Deferred[str]] = []
     first: Deferred[str] = Deferred(cancelled.append)
     second: Deferred[str] = Deferred()
@@ -49,7 +49,7 @@ def test_a_failure_ends_the_others() -> None:
 
 
 def test_cancelling_ends_all() -> None:
-    """Who gives up leaves nothing running."""
+    """Cancelling the caller cancels all calls."""
     cancelled: list[Deferred[str]] = []
     deferreds: list[Deferred[str]] = [Deferred(cancelled.append) for _ in range(3)]
     both = Deferred.fromCoroutine(run_all(*map(until, deferreds)))
@@ -79,7 +79,7 @@ def test_selectors_are_learned_newest_first() -> None:
     "value", ["", "d=example.com", "s=a", "d=ex ample; s=a", "d=example.com; s=a b", "d=;s=;" * 99]
 )
 def test_broken_signatures_teach_nothing(value: str) -> None:
-    """What names no domain or no selector is left out."""
+    """Signatures without a domain or selector are ignored."""
     learned = LearnedSelectors(LocalSelectors(), lambda: Instant(0))
     learned.learn((("dkim-signature", value), ("Subject", "d=example.com; s=a")))
     assert run(learned.of("example.com")) == ()

@@ -37,13 +37,13 @@ TEST_ENTRY = f"2.0.0.127.{PSBL}"
 
 
 def psbl() -> Blocklist:
-    """Give one list that knows IPv4 addresses."""
+    """Return a blocklist of IPv4 addresses."""
     lists = parse_catalogue(packaged_catalogue_text()).blocklists
     return next(one for one in lists if one.zone == PSBL)
 
 
 class Bench:
-    """One list, its self-test, and somebody who asks it."""
+    """A blocklist, its self-test, and a client that queries it."""
 
     def __init__(self, zone: MemoryZone, budgets: Mapping[str, int] | None = None) -> None:
         self.zone = zone
@@ -89,14 +89,14 @@ class SlowZone:
         return answer
 
     def answer(self) -> None:
-        """Answer all questions, and those that follow from the answers."""
+        """Answer all questions, and the questions that depend on the answers."""
         while self._held:
             answer, question = self._held.pop(0)
             answer.callback(result_of(self._zone.lookup(question)))
 
 
 def living() -> MemoryZone:
-    """Give a zone in which the list has its test entry."""
+    """Return a zone in which the blocklist has its test entry."""
     return MemoryZone({TEST_ENTRY: {"A": ["127.0.0.2"]}})
 
 
@@ -184,7 +184,7 @@ class Daemons:
         self.zone = living()
 
     def daemon(self, *servers: str, blocklist: Blocklist | None = None) -> ZoneHealthCheck:
-        """Start one that asks these servers."""
+        """Start a daemon that uses these DNS servers."""
         time_and_chance = clock_and_randomness_of(self.clock)
         return ZoneHealthCheck(
             [blocklist or psbl()],
@@ -208,7 +208,7 @@ class OneTester(LocalMemory):
 
 
 def test_one_daemon_tests_and_all_know() -> None:
-    """Another daemon, and one that starts again, has the results; the next test comes later."""
+    """One daemon tests, and other or restarted daemons use the results until the next test."""
     daemons = Daemons()
     one, other = daemons.daemon(), daemons.daemon()
     run(one.refresh())
@@ -265,7 +265,7 @@ def test_lists_that_all_fail_are_tested_again_soon() -> None:
 
 
 def test_a_test_beside_a_check_ends_with_it() -> None:
-    """A command judges a list by a test beside its check, and leaves nothing behind."""
+    """A command judges a blocklist by a concurrent self-test, which ends with the command."""
     bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
 
     async def check() -> tuple[ListingStatus, UnknownReason | None]:
@@ -280,7 +280,7 @@ def test_a_test_beside_a_check_ends_with_it() -> None:
 
 
 def test_a_test_that_another_daemon_does() -> None:
-    """Who finds it taken on waits for the result, and checks there wait for a moment."""
+    """While another daemon tests, a daemon waits for the results, and its checks wait briefly."""
     daemons = Daemons()
     one, other = daemons.daemon(), daemons.daemon()
     daemons.memory.is_taken = True
@@ -319,9 +319,7 @@ class TestTheFirstTest:
         return bench, slow, tested, asked
 
     def test_checks_wait_for_it(self) -> None:
-        """Who asks while it is under way asks beside it, and is told what it finds, not what a
-        sick list says.
-        """
+        """A check during the first self-test runs concurrently and is judged by its results."""
         bench, slow, tested, asked = self.bench()
         assert f"4.4.8.8.{PSBL}" in str(bench.zone.asked)
         assert not asked.called
@@ -333,7 +331,7 @@ class TestTheFirstTest:
         assert bench.clock.getDelayedCalls() == []
 
     def test_checks_wait_for_one_that_is_to_begin(self) -> None:
-        """Who asks before a test that is expected has begun waits for it, too."""
+        """A check before the expected first self-test waits for it as well."""
         bench = Bench(MemoryZone({}))
         bench.health.expect(2)
         waiting = Deferred.fromCoroutine(bench.health.wait_for_first_test())
@@ -343,7 +341,7 @@ class TestTheFirstTest:
         assert bench.clock.getDelayedCalls() == []
 
     def test_checks_wait_a_moment_only(self) -> None:
-        """Where resolvers are down nobody waits for the end of it."""
+        """While resolvers are down, checks do not wait for the end of the self-test."""
         bench, slow, tested, asked = self.bench()
         bench.clock.advance(FIRST_TEST_PATIENCE)
         [row] = result_of(asked)

@@ -34,7 +34,7 @@ def follow(answers: Answers, name: str = "a.example") -> dict[str, DnsStatus]:
 
 
 def test_rounds_are_as_many_as_the_longest_chain() -> None:
-    """Everything that is known to be needed is asked in one round, nothing twice."""
+    """All questions known to be missing are sent in one round, and none is sent twice."""
     zone = MemoryZone(ZONE)
     rounds: list[int] = []
 
@@ -103,7 +103,7 @@ def wait_in_silence() -> tuple[Clock, MemoryZone, list[object]]:
 
 
 def test_the_deadline_ends_silence() -> None:
-    """What hangs on other answers goes on; at the deadline the verdict says what is known."""
+    """Answered questions are followed up; at the deadline the verdict uses the known answers."""
     clock, zone, results = wait_in_silence()
     clock.advance(0.1)
     assert DnsQuestion("e.example", "TXT") in zone.asked

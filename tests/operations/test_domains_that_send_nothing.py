@@ -1,4 +1,4 @@
-"""A domain that sends nothing is advised to say so everywhere."""
+"""A domain without mail is advised to declare this in all its records."""
 
 import pytest
 from twisted.internet.defer import Deferred, succeed

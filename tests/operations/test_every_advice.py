@@ -54,9 +54,9 @@ SERIOUS = (Severity.ERROR, Severity.WARNING)
 
 
 class Case(Struct, frozen=True):
-    """What is published at some names, and the addresses whose mail is meant to pass SPF.
+    """Published records, and the addresses whose mail should pass SPF.
 
-    ``ends`` are findings that only somebody else can mend, or that are told in words.
+    ``ends``: findings that only others can fix, or whose advice has no record.
     """
 
     texts: dict[tuple[str, str], Sequence[str]]
@@ -85,7 +85,7 @@ def mx(*values: str, ends: Sequence[str] = ()) -> Case:
 
 
 def silent(policy: str) -> Case:
-    """Publish that the domain sends nothing: it has no mail host and no key."""
+    """Declare in the records that the domain uses no mail: no mail host and no key."""
     texts = {(DOMAIN, "TXT"): ("v=spf1 -all",), (DMARC, "TXT"): (policy,)}
     return Case({**texts, (DOMAIN, "MX"): (), (KEY_NAME, "TXT"): ()}, senders=())
 
@@ -188,7 +188,7 @@ class _Policies:
     """Serves the policy that the records promise."""
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
-        """Give it."""
+        """Return the policy."""
         return succeed(PolicyFetch(FetchOutcome.FETCHED, POLICY))
 
 
@@ -217,7 +217,7 @@ def describe(zone: MemoryZone) -> DomainReport:
 
 
 def passing(zone: MemoryZone, senders: Iterable[str]) -> set[str]:
-    """Give the senders whose mail passes SPF."""
+    """Return the senders whose mail passes SPF."""
 
     def judge(sender: str, answers: Answers) -> SpfOfMail:
         return evaluate_spf_of_mail(ip_address(sender), DOMAIN, f"a@{DOMAIN}", DOMAIN, answers)
@@ -226,7 +226,7 @@ def passing(zone: MemoryZone, senders: Iterable[str]) -> set[str]:
 
 
 def worse(before: Sequence[Finding], after: Sequence[Finding], mended: Finding) -> list[str]:
-    """Give findings that came of a fix and are as bad as the one that it mends."""
+    """Return findings that a fix has caused and that are as severe as the fixed one."""
     had = {one.id for one in before}
     return [
         one.id
@@ -238,7 +238,7 @@ def worse(before: Sequence[Finding], after: Sequence[Finding], mended: Finding) 
 
 
 def named_in(zone: MemoryZone, rdtype: str = "TXT") -> set[str]:
-    """Give the report addresses and networks that the published texts name."""
+    """Return the report addresses and networks in the published records."""
     names = (DOMAIN, DMARC, RPT, "spf.d.example", f"there.{DOMAIN}")
     texts = [text for name in names for text in zone.published(name, rdtype)]
     found = [re.findall(r"[a-z]+@[a-z.]*[a-z]|ip4:[0-9./]+|include:[a-z.]+", one) for one in texts]
@@ -379,7 +379,7 @@ ELSEWHERE = {
 
 
 def _with_records() -> set[str]:
-    """Give the ids of the findings that propose a record, as the code has them."""
+    """Return the ids of the findings that propose a record, read from the code."""
     found = set(BY_NAME)
     for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -1,4 +1,4 @@
-"""Following an inbox: nothing missed, nothing twice, whatever comes in between."""
+"""Following an inbox: every message is sent exactly once."""
 
 from contextlib import aclosing
 from typing import Any
@@ -37,7 +37,7 @@ FROM_START = MessageFilter(after=START)
 
 
 class Listener:
-    """Somebody who follows an inbox; one who is slow reads an event and stops until told."""
+    """A client that follows an inbox. A slow one reads an event and then pauses."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Listener:
 
     @property
     def subjects(self) -> list[str]:
-        """Give the subjects of the messages that were told."""
+        """Return the subjects of the received messages."""
         return [
             one.message.summary.header.subject
             for one in self.heard
@@ -78,7 +78,7 @@ class Listener:
 
     @property
     def cursor(self) -> Position:
-        """Give the last cursor that was told."""
+        """Return the last received cursor."""
         return [one.cursor for one in self.heard if not isinstance(one, MailRefused)][-1]
 
     def leave(self) -> None:
@@ -88,7 +88,7 @@ class Listener:
 
 
 def test_all_that_comes_is_told_once_and_in_order(house: House) -> None:
-    """What was there, and what comes; then each with its own position."""
+    """Stored and new messages are sent once, in order, each with its own position."""
     for number in range(45):
         house.receive(raw=mail(f"Mail {number}"))
     listener = Listener(house)
@@ -102,7 +102,7 @@ def test_all_that_comes_is_told_once_and_in_order(house: House) -> None:
 
 
 def test_without_a_cursor_it_begins_now(house: House) -> None:
-    """What came before the request is not told; the first event says where it began."""
+    """Without a cursor, only messages after the request are sent; the first event is its start."""
     house.receive(raw=mail("Before"))
     listener = Listener(house, MessageFilter())
     assert listener.heard == [CursorReached(Position(1))]
@@ -123,7 +123,7 @@ def test_filters(house: House) -> None:
 
 
 def test_refused_mail_is_told_between(house: House) -> None:
-    """A refusal is told where it belongs, to who may have waited for it, old ones too."""
+    """Rejections, including stored ones, are sent in order if they may have matched."""
     house.receive(raw=mail("One"))
     house.refuse("a", "too large")
     house.receive(raw=mail("Two"))
@@ -139,7 +139,7 @@ def test_refused_mail_is_told_between(house: House) -> None:
 
 
 def test_heartbeats_carry_the_newest_cursor(house: House) -> None:
-    """Each 15 s without a cursor one is told: up to it there is nothing that matches."""
+    """A cursor is sent after 15 s without one; no unsent message before it matches."""
     listener = Listener(house, MessageFilter(tag="mine", after=START))
     house.receive(house.address("other"))
     house.pass_time(14.9)
@@ -174,7 +174,7 @@ def test_a_foreign_cursor_is_refused(house: House) -> None:
 
 
 def test_it_takes_a_place_among_the_waits() -> None:
-    """A key has so many waits and streams together; one that ends makes room."""
+    """Waits and streams of a key share its slots, and an ended stream frees its slot."""
     house = House(config_in_memory(limits=LimitsOptions(waits_per_key=1)))
     first, second = Listener(house), Listener(house)
     assert isinstance(second.failure, TooManyWaits)
@@ -186,7 +186,7 @@ def test_it_takes_a_place_among_the_waits() -> None:
 
 
 def test_it_ends_with_its_key(house: House) -> None:
-    """When the key is revoked, by whomever, its streams end at the next look, and no others."""
+    """When a key is revoked, its streams end at the next check, and no others."""
     (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     other_key = house.issue_key(house.account)
     listener, other = Listener(house), Listener(house, key=other_key)

@@ -1,4 +1,4 @@
-"""Whoever does what we say, step by step, ends at a set-up that we call good."""
+"""Following the advice step by step leads to a setup without findings."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,7 +105,7 @@ KEYS = st.sampled_from([[], [KEY], [KEY.replace("k=rsa", "k=rsa; t=y")], [KEY, f
 
 
 def describe(zone: MemoryZone, offered: ReportPlaces) -> DomainReport:
-    """Describe the domain for somebody."""
+    """Return the report of the domain."""
     describing = DescribeDomain(
         zone,
         _NoPolicies(),
@@ -138,19 +138,19 @@ def publish(zone: MemoryZone, fix: ProvenFix) -> None:
 
 
 def of_others(fix: ProvenFix) -> list[RecordToPublish]:
-    """Give the records beside it that are not for the domain's own zone."""
+    """Return the required records of other zones."""
     return [one for one in fix.beside if not is_within(one.name, DOMAIN)]
 
 
 def names_senders(texts: list[str]) -> bool:
-    """Return whether SPF records let anybody send that DNS knows."""
+    """Return whether the SPF records authorise a host that DNS knows."""
     own = ("mx", "ip4:", "ipv4:", "include:ok", "redirect=ok")
     records = [text for text in texts if text.startswith("v=spf1")] or texts
     return not texts or any(one in text for text in records for one in own)
 
 
 def faults(report: DomainReport) -> list[tuple[str, str]]:
-    """Give what is wrong."""
+    """Return the errors and warnings."""
     wrong = (Severity.ERROR, Severity.WARNING)
     return [(one.id, one.meaning) for one in report.outcome.findings if one.severity in wrong]
 

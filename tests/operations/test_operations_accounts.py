@@ -39,7 +39,7 @@ def _break_store(transaction: Transaction, table_exists: bool) -> None:
 
 
 def last_use(house: House) -> Instant | None:
-    """Give when the first account's only key was last used."""
+    """Return when the only key of the first account was last used."""
     (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     last_used_at: Instant | None = key.last_used_at
     return last_used_at
@@ -57,7 +57,7 @@ def test_the_first_account_is_the_operators(house: House) -> None:
 
 
 def test_names_of_accounts(house: House) -> None:
-    """A name is given once, whatever blanks are around it, and is not empty."""
+    """Names of accounts are unique without surrounding spaces, and not empty."""
     accounts = house.assembly.accounts.keep
     assert run(accounts.add("  Ann  ")).name == "Ann"
     with pytest.raises(AccountNameTaken):
@@ -72,7 +72,7 @@ def test_names_of_accounts(house: House) -> None:
 
 
 def test_keys_are_shown_once(house: House) -> None:
-    """What is kept of a key is its beginning and nothing that would open anything."""
+    """Only the beginning of a key is stored, which does not authenticate."""
     accounts = house.assembly.accounts.keep
     issued = run(accounts.issue_key(house.account, "CI", per_minute=5, per_day=6))
     assert issued.secret.startswith("mck_")
@@ -109,7 +109,7 @@ def test_who_calls(house: House) -> None:
 
 @pytest.mark.parametrize("secret", ["", "mck_", "mck_unknown", "\udcff", "x" * 100_000])
 def test_unknown_keys(house: House, secret: str) -> None:
-    """Whatever is no key is unknown, and no crash."""
+    """Anything that is not a key is unknown, and never an internal error."""
     with pytest.raises(InvalidCredentials, match="unknown"):
         run(house.assembly.accounts.authenticator.identify(secret))
 
@@ -142,7 +142,7 @@ def test_use_of_keys_is_written_now_and_then(house: House) -> None:
 
 
 def test_use_of_keys_that_can_not_be_written(house: House) -> None:
-    """What could not be written is written the next time, the later use of a key before it."""
+    """Unsaved uses are saved the next time, and later uses of a key win."""
     authenticator = house.assembly.accounts.authenticator
     run(authenticator.identify(house.key))
     result_of(house.assembly.runtime.engine.write(_break_store, True))
@@ -155,7 +155,7 @@ def test_use_of_keys_that_can_not_be_written(house: House) -> None:
 
 
 def test_a_later_use_is_not_overwritten() -> None:
-    """A use that comes while an earlier one is being written in vain is the one that counts."""
+    """A use during a failing save is newer, and is not overwritten."""
     writer = BlockedWorker()
     house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
     authenticator = house.assembly.accounts.authenticator

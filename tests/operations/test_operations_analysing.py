@@ -62,14 +62,14 @@ class Work:
         return test
 
     def found(self, test: DeliverabilityTest) -> DeliverabilityResult:
-        """Give a test as it stands."""
+        """Return the current test."""
         found: DeliverabilityResult = run(
             self.tests.operations.manage.one(self.house.account.id, test.id)
         )
         return found
 
     def state(self, test: DeliverabilityTest) -> State:
-        """Give the state of a test."""
+        """Return the state of a test."""
         return self.found(test).test.state
 
     def another_daemon(self, analyse: Analyse) -> RunTestChecks:
@@ -145,7 +145,7 @@ def test_mail_goes_first(work: Work) -> None:
 
 
 def test_no_pause_without_mail(work: Work) -> None:
-    """Without inbox mail nothing waits, also not for the turns of those that had to."""
+    """Without inbox mail, analyses start without a pause."""
     work.house.receive()
     for number in range(3):
         work.received(f"{number}")
@@ -184,7 +184,7 @@ def test_bound(work: Work) -> None:
 
 
 def test_what_was_left(idle: Work) -> None:
-    """What came while nothing ran is taken up at the start, the oldest first, all of it."""
+    """All tests that were waiting before the start are analysed, oldest first."""
     tests = [idle.received(f"{number}") for number in range(AT_ONCE + 2)]
     assert idle.analyst.mails == []
     run(idle.runner.start())
@@ -194,7 +194,7 @@ def test_what_was_left(idle: Work) -> None:
 
 
 def test_killed_and_started_again(idle: Work) -> None:
-    """What a daemon had begun when it was killed is begun again at its start, at once."""
+    """Analyses of a killed daemon are started again at once after its restart."""
     test = idle.received()
     now = instant_of(idle.house.clock.seconds())
     lease = Lease("daemon", instant_of(idle.house.clock.seconds() + 30))
@@ -247,7 +247,7 @@ def test_an_analysis_that_can_not_be_stopped(idle: Work) -> None:
 
 
 def test_what_a_stopped_analysis_says(idle: Work) -> None:
-    """What an analysis makes of its being cut short is no report."""
+    """The result of a cancelled analysis is not stored."""
 
     async def yielding(_: Any) -> StoredReport:
         try:
@@ -294,7 +294,7 @@ def test_an_analysis_that_exceeds_its_time(work: Work) -> None:
 
 
 def test_a_failure_that_passes(work: Work, logged_failures: list[Any]) -> None:
-    """What failed once and then did not is completed, and nothing is said of the failure."""
+    """A test whose first attempt failed is completed by the next one, without a failure."""
     test = work.received()
     work.analyst.fail(RuntimeError("broken"))
     work.house.clock.advance(RENEWAL)
@@ -369,7 +369,7 @@ def test_a_clock_that_is_put_forward(work: Work, logged_failures: list[Any]) -> 
 
 
 def test_the_wake_up_comes_with_the_end(work: Work, logged_failures: list[Any]) -> None:
-    """Those who wait hear of each move when it can be seen in the store."""
+    """Waits are notified of each change when the store shows it."""
     seen: list[tuple[DeliverabilityTestId, State]] = []
     test = work.generate()
     work.tests.wake_ups.listen(lambda test_id: seen.append((test_id, work.state(test))))
@@ -418,7 +418,7 @@ class BrokenStore:
     "broken", ["release", "claim", "read_mail", "complete", "renew", "fail_attempt"]
 )
 def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any]) -> None:
-    """Whatever write or read fails, the test is completed once the store is well again."""
+    """A test is completed after any failed read or write, once the store works again."""
     test = idle.received()
     store: Any = BrokenStore(idle.tests.store, broken)
     analyst = Analyst()

@@ -1,4 +1,4 @@
-"""What SPF, DKIM and DMARC say about a message of the inbox: asked once, within two seconds."""
+"""SPF, DKIM and DMARC of inbox messages, evaluated once and within two seconds."""
 
 import gc
 from dataclasses import replace
@@ -52,7 +52,7 @@ class Mails:
         self.reads = 0
 
     def raw_message(self, delivery_id: DeliveryId) -> Any:
-        """Give a mail."""
+        """Return a mail."""
         from twisted.internet.defer import succeed
 
         self.reads += 1
@@ -122,7 +122,7 @@ class Desk:
 
 
 def words(found: Authentication) -> tuple[str, list[str], str]:
-    """Give the results."""
+    """Return the results."""
     signatures = [one.result.value for one in found.dkim.signatures]
     return found.spf.mail_from.result.value, signatures, found.dmarc.result.value
 
@@ -190,7 +190,7 @@ def test_it_is_asked_once() -> None:
 
 
 def test_who_asks_meanwhile_leaves_no_message_behind() -> None:
-    """Of a message that two read at the same time nothing but the results is kept."""
+    """Only the results of a message are kept after concurrent reads."""
     desk = Desk(zone_with(silent=["sender.example"]))
     kept: WeakSet[_Text] = WeakSet()
     asked = []
@@ -209,7 +209,7 @@ def test_who_asks_meanwhile_leaves_no_message_behind() -> None:
 
 
 def test_what_does_not_answer_is_not_known_and_kept_briefly() -> None:
-    """After two seconds what is not known is temperror, at once for who reads it soon after."""
+    """After two seconds, missing results are temperror, and are cached briefly."""
     desk = Desk(zone_with(silent=["sender.example", RSA.key_name]))
     message = desk.message()
     waiting = desk.ask(message)
@@ -231,7 +231,7 @@ def test_what_does_not_answer_is_not_known_and_kept_briefly() -> None:
 
 
 def test_nobody_waits_for_a_name_that_does_not_matter() -> None:
-    """A dead name that could only matter if its SPF passed holds up nothing where it does not."""
+    """A name that only matters if its SPF passed does not delay the results."""
     desk = Desk(zone_with(silent=["_dmarc.bounce.sender.example"]))
     results: list[Any] = []
     desk.ask(desk.message(envelope_sender="b@bounce.sender.example")).addBoth(results.append)
@@ -243,7 +243,7 @@ def test_nobody_waits_for_a_name_that_does_not_matter() -> None:
 
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.REFUSED, DnsStatus.TIMEOUT])
 def test_a_failure_of_dns_is_kept_briefly(status: DnsStatus) -> None:
-    """What DNS refused to tell is asked again after a while."""
+    """A DNS failure is looked up again after its short cache time."""
     desk = Desk(zone_with(failing={("_dmarc.sender.example", "TXT"): status}))
     message = desk.message()
     assert words(desk.of(message)) == ("pass", ["pass"], "temperror")
@@ -327,7 +327,7 @@ def test_any_bytes(raw: bytes) -> None:
 
 
 def test_few_are_authenticated_at_a_time() -> None:
-    """Who has many mails looked at holds few in memory and keeps places free for the others."""
+    """An account with many mails uses few permits, and others get theirs."""
     desk = Desk(zone_with(silent=["sender.example"]))
     mine = [desk.ask(desk.message(number=number)) for number in range(50)]
     assert desk.mails.reads == AUTHENTICATED_OF_ACCOUNT
@@ -340,7 +340,7 @@ def test_few_are_authenticated_at_a_time() -> None:
 
 
 def test_a_place_goes_to_the_next_one() -> None:
-    """What waits for its turn is judged as soon as it has one."""
+    """A waiting mail is authenticated as soon as a permit is free."""
     desk = Desk()
     desk.worker.is_slow = True
     asked = [
@@ -375,7 +375,7 @@ def test_without_a_place_nothing_is_known_and_nothing_kept() -> None:
 
 
 def test_few_wait_for_a_place() -> None:
-    """Where hundreds wait already nobody else has to: the results are undetermined at once."""
+    """When hundreds of mails are waiting, further ones are undetermined at once."""
     desk = Desk(zone_with(silent=["sender.example"]))
     for number in range(AUTHENTICATED_OF_ACCOUNT + WAITING_FOR_AUTHENTICATION):
         desk.ask(desk.message(number=number))

@@ -30,7 +30,7 @@ class Shelf:
     [(200, [200, 200, 50]), (199, [25] * 18 + [0]), (24, [3] * 150 + [0]), (1, [1] * 450 + [0])],
 )
 def test_as_many_at_a_time_as_there_is_room_for(room: int, removals: list[int]) -> None:
-    """All are removed, an eighth at a time of what there was no room for, until that fits."""
+    """If the disk is too full for a batch, batches of an eighth are deleted until all rows are."""
     shelf = Shelf(450, room)
     assert run(delete_in_batches(shelf.remove, 200)) == 450
     assert shelf.removals == removals

@@ -1,4 +1,4 @@
-"""Values that are kept as text: what comes back is what was kept, or nothing."""
+"""Cached values: a decoded value equals the stored one, or is missing."""
 
 import re
 from base64 import b64encode
@@ -29,7 +29,7 @@ def written(plain: Any) -> str:
 
 
 def kept(memory: LocalMemory, kind: Any = StarttlsProbe) -> CachedValues[Any]:
-    """Give values as another daemon has them."""
+    """Return the values as another daemon reads them."""
     return CachedValues(memory, "kind", kind)
 
 
@@ -65,7 +65,7 @@ def test_reputations() -> None:
     ["", "{", "Ã", "AA", "gA==", *map(written, ([], None, "a", {"exchange": "a"}, {1: 2}))],
 )
 def test_what_cannot_be_read_is_not_known(text: str) -> None:
-    """What another version has written, or nobody of ours, counts as not kept."""
+    """Text from another version, or invalid text, counts as missing."""
     memory = LocalMemory(Clock())
     memory.keep(key_of("kind", "", "a"), text, LONG)
     assert run(kept(memory).get("a")) is None

@@ -1,4 +1,4 @@
-"""The doctor's examinations: what comes of one that says nothing, or breaks."""
+"""The doctor, with examinations that hang or fail."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -34,7 +34,7 @@ def examined(**examiners: Callable[[], Awaitable[Any]]) -> dict[str, Examination
 
 
 def test_one_that_says_nothing() -> None:
-    """It is given up after its time, and is unknown, which is no problem; the others are told."""
+    """A hanging examination is undetermined after its deadline, and the others are reported."""
     found = examined(resolver=Deferred, disk=full_disk)
     assert found["disk"].findings == (FULL,)
     assert found["disk"].health is Health.PROBLEM
@@ -44,7 +44,7 @@ def test_one_that_says_nothing() -> None:
 
 
 def test_one_that_breaks(logged_failures: list[Any]) -> None:
-    """A fault of an examination is in the log, and no verdict on what it examines."""
+    """A failing examination is logged and undetermined."""
     found = examined(resolver=broken, disk=full_disk)
     assert found["disk"].health is Health.PROBLEM
     assert found["resolver"].health is Health.UNKNOWN

@@ -63,7 +63,7 @@ def test_the_day_is_used_up(metered: Metered) -> None:
 
 
 def test_looking_costs_nothing(metered: Metered) -> None:
-    """What is left can be looked at without a request being counted, used up or not."""
+    """Reading the usage does not count a request."""
     for _ in range(3):
         assert run(metered.meter.peek(key_of("key"), LIMITS)) == Usage(3, 5, None)
     metered.count(2)

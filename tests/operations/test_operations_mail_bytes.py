@@ -63,7 +63,7 @@ class Desk:
         self.mails = MailBytes(cast(ContentStore, self.store), worker, worker, self.clock)
 
     def of(self, owner: str, size: int = LARGE) -> MessageSummary:
-        """Give a message of an account."""
+        """Return a message of an account."""
         return replace(self.summary, account_id=AccountId(owner), size=size)
 
     def read(self, owner: str, size: int = LARGE) -> Deferred[bytes]:
@@ -73,12 +73,12 @@ class Desk:
 
 @pytest.fixture
 def desk(house: House) -> Desk:
-    """A desk with nothing on it."""
+    """A desk without mails."""
     return Desk(house)
 
 
 def test_large_mails_are_in_hand_a_few_at_a_time(desk: Desk) -> None:
-    """Of many large mails that are asked for only some are read; the others follow in turn."""
+    """Only some of many requested large mails are in memory; the others follow in turn."""
     wanted = [desk.read(f"account {number}") for number in range(3 * AT_ONCE)]
     for number in range(3 * AT_ONCE):
         assert len(desk.store.asked) == min(number + AT_ONCE, 3 * AT_ONCE)
@@ -87,7 +87,7 @@ def test_large_mails_are_in_hand_a_few_at_a_time(desk: Desk) -> None:
 
 
 def test_one_account_leaves_places_to_others(desk: Desk) -> None:
-    """Who asks for very many large mails has only some in hand, and the next one gets his."""
+    """One account with many large mails leaves permits to the next account."""
     greedy = [desk.read("greedy") for _ in range(20)]
     assert len(desk.store.asked) == OF_ACCOUNT
     desk.read("other")
@@ -136,7 +136,7 @@ def test_a_mail_is_in_hand_until_its_attachment_is_taken_out(desk: Desk) -> None
 
 
 def test_a_mail_that_has_gone_gives_its_place_back(desk: Desk) -> None:
-    """A mail that was deleted meanwhile is not found, and holds nobody up."""
+    """A mail that was deleted meanwhile is not found, and releases its permit."""
     for number in range(2 * OF_ACCOUNT):
         wanted = desk.read("one")
         desk.store.asked[number].callback(None)

@@ -32,7 +32,7 @@ def test_silence(clock: Clock) -> None:
 
 
 def test_a_long_burst(clock: Clock) -> None:
-    """Who waits for a burst to end need not wait for ever; a pause begins another burst."""
+    """Waiting for the end of a burst is limited; a pause begins another burst."""
     traffic = MailTraffic(clock, call_immediately)
     for _ in range(9):
         traffic.note_stored()
@@ -47,7 +47,7 @@ def test_a_long_burst(clock: Clock) -> None:
 
 
 def test_a_clock_set_back(clock: Clock) -> None:
-    """A clock that was set back ends the burst: nothing waits until it has caught up."""
+    """Setting the clock back ends the burst."""
     traffic = MailTraffic(clock, call_immediately)
     traffic.note_stored()
     clock.rightNow -= 3_600
@@ -90,7 +90,7 @@ def test_alone_nothing_waits(clock: Clock) -> None:
 
 
 def test_those_that_come_together_are_gathered(clock: Clock) -> None:
-    """What is asked for while mails are coming in is done once when the last of them is there."""
+    """Calls during a burst run once, when its last mail has arrived."""
     turns = PacedQueue(clock)
     for mail in ("a", "b", "c"):
         turns.traffic.note_progress(mail)
@@ -104,7 +104,7 @@ def test_those_that_come_together_are_gathered(clock: Clock) -> None:
 
 
 def test_no_mail_is_waited_for_that_takes_its_time(clock: Clock) -> None:
-    """Who holds his mail back keeps nobody waiting longer than for one step of it."""
+    """A stalled mail delays calls by at most one step."""
     turns = PacedQueue(clock)
     turns.traffic.note_progress("slow")
     turns.gather("first")
@@ -145,7 +145,7 @@ def test_a_stream_of_mails_is_cut(clock: Clock) -> None:
 
 
 def test_nobody_is_kept_waiting(clock: Clock) -> None:
-    """Where somebody waits for what is asked for, no more is gathered."""
+    """A flush ends the wait for further mails."""
     turns = PacedQueue(clock)
     for mail in ("a", "b"):
         turns.traffic.note_progress(mail)

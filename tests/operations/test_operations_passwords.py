@@ -70,7 +70,7 @@ def test_spellings_of_a_password() -> None:
 
 @pytest.mark.parametrize("password", ["", "correct horse", "\0", "x" * 100_000, "\udc80"])
 def test_nobody_has_a_password(password: str) -> None:
-    """Where there is no hash no password matches, whatever it is."""
+    """Without a stored hash no password matches."""
     assert not run(hasher().matches(password, None))
 
 
@@ -120,13 +120,13 @@ def test_random_passwords() -> None:
 
 @pytest.mark.parametrize("written", ["", "secret", "$scrypt$ln=4,r=1,p=1$AA==", "$argon2$x$y$z"])
 def test_what_is_no_hash(written: str) -> None:
-    """What is no hash of ours is never taken for one."""
+    """Text that is not a hash is rejected."""
     with pytest.raises(ValueError, match="not a password hash"):
         is_password("secret", written)
 
 
 def test_clients_take_turns() -> None:
-    """A client has few hashes under way, the next one is another client's; nobody is refused."""
+    """Clients take turns: each has few concurrent hashes, and no client is rejected."""
     worker = FaultyWorker()
     one = hasher(worker)
     worker.is_slow = True
@@ -157,7 +157,7 @@ def test_more_than_can_be_taken() -> None:
 
 
 def test_who_goes_away_leaves_no_room() -> None:
-    """A hash whose client has gone counts until it is done: going away piles nothing up."""
+    """The hash of a disconnected client counts until it is done."""
     worker = FaultyWorker()
     one = hasher(worker)
     worker.is_slow = True
@@ -184,7 +184,7 @@ def test_a_failure_gives_its_place_back() -> None:
     "password", ["", "x" * 9, "x" * 201, "aaaaaaaaaa", "abcabcabcabc", "Developer 1"]
 )
 def test_what_does_not_fit(password: str) -> None:
-    """What is short, endless, of few letters or the name itself is refused."""
+    """Short, endless and repetitive passwords, and the account name, are rejected."""
     with pytest.raises(InvalidParameter):
         require_strong(password, "developer 1")
 

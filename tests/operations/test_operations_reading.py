@@ -1,4 +1,4 @@
-"""Reading, sharing and deleting mail: what is given, to whom, and how often it is derived."""
+"""Reading, sharing and deleting mail, and how often contents are derived."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -61,13 +61,13 @@ class ReadingRoom(House):
         )
 
     def newest(self) -> MessageSummary:
-        """Give the newest message."""
+        """Return the newest message."""
         page = result_of(self.assembly.mail.store.page(self.account.id, ANY, NEVER, 1, 0))
         summary: MessageSummary = page.entries[0][0]
         return summary
 
     def page(self, wanted: MessageFilter = ANY, limit: int = 10, page: int = 1) -> MessageList:
-        """Give a page of a list."""
+        """Return a page of a list."""
         found: MessageList = run(
             self.assembly.inbox.read.page(self.account.id, wanted, limit, page)
         )
@@ -122,7 +122,7 @@ class TestContentsThatFail:
             )
 
     def test_a_mail_that_takes_too_long(self) -> None:
-        """A mail that exceeds the time of its worker is tried once, and what came of it is kept."""
+        """A mail that exceeds the time of its worker is tried once, and the result is stored."""
         worker = FatalWorker(WorkTooSlow("it took the content process longer than 20 seconds"))
         with closing(
             House(config_in_memory(), Workers(DirectWorker(), DirectWorker(), worker))
@@ -138,7 +138,7 @@ class TestContentsThatFail:
             assert worker.deaths == 1
 
     def test_a_stopped_worker_is_no_verdict(self) -> None:
-        """While the daemon stops nothing is said of a mail: the store is away."""
+        """While the daemon stops, deriving fails as if the store were unavailable."""
         worker = FatalWorker(StoreUnavailable("the content process has been stopped"))
         with closing(
             House(config_in_memory(), Workers(DirectWorker(), DirectWorker(), worker))
@@ -149,7 +149,7 @@ class TestContentsThatFail:
 
 
 class TestContents:
-    """What a mail contains is derived once."""
+    """Contents are derived once."""
 
     def test_derived_once_and_kept(self, room: ReadingRoom) -> None:
         """The first reader has a mail derived, all others get what was derived."""
@@ -172,7 +172,7 @@ class TestContents:
         assert room.content.calls == 1
 
     def test_not_derived_again(self, room: ReadingRoom) -> None:
-        """What fell out of memory comes from the store, and is not derived again."""
+        """Contents that left the memory cache are read from the store, and not derived again."""
         deliveries = [room.receive() for _ in range(RECENT_CONTENTS + 1)]
         contents = room.assembly.mail.contents
         for delivery_id in deliveries:
@@ -195,7 +195,7 @@ class TestContents:
         assert room.reader.calls == reads + 1
 
     def test_deleted_while_it_is_derived(self, room: ReadingRoom) -> None:
-        """A mail that is deleted while it is derived leaves nothing behind."""
+        """A mail that is deleted while its content is derived leaves no data behind."""
         delivery_id = room.receive()
         room.content.hold_calls()
         asked = Deferred.fromCoroutine(room.assembly.mail.contents.of(delivery_id))
@@ -205,7 +205,7 @@ class TestContents:
         assert result_of(room.assembly.mail.content_store.find_content(delivery_id)) is None
 
     def test_deleted_before_it_is_derived(self, room: ReadingRoom) -> None:
-        """Of a mail that has gone there is no content."""
+        """The content of a deleted mail is not found."""
         delivery_id = room.receive()
         run(room.assembly.inbox.delete.matching(room.account.id, ANY))
         with pytest.raises(MessageNotFound):
@@ -252,7 +252,7 @@ class TestMessages:
     """Single messages."""
 
     def test_a_message(self, room: ReadingRoom) -> None:
-        """A message comes with its envelope and what was derived of it, read once for all."""
+        """A message has its envelope and content, which concurrent readers load once."""
         room.receive(room.address("a"))
         summary = room.newest()
         room.reader.hold_calls()
@@ -268,7 +268,7 @@ class TestMessages:
         assert messages[0].content.text.startswith("Your code")
 
     def test_messages_of_others(self, room: ReadingRoom) -> None:
-        """Another account's message is as if it were not there, for whatever is asked."""
+        """Messages of other accounts are not found by any operation."""
         room.receive()
         summary, read = room.newest(), room.assembly.inbox.read
         for owner, message_id in [
@@ -417,7 +417,7 @@ class TestSharing:
     """Share links."""
 
     def token(self, room: ReadingRoom) -> str:
-        """Give the share token of the newest message."""
+        """Return the share token of the newest message."""
         summary = room.newest()
         return format_share_token(summary.id, summary.share_token)
 
@@ -451,7 +451,7 @@ class TestSharing:
             run(room.assembly.inbox.share.open(old))
 
     def test_revoking_while_it_is_read(self, room: ReadingRoom) -> None:
-        """Who revokes a link gets the new one, even while others are reading the message."""
+        """Replacing a share link returns the new one, even while others read the message."""
         room.receive()
         summary = room.newest()
         room.reader.hold_answers()

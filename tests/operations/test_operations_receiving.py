@@ -1,4 +1,4 @@
-"""Taking mail in: whose it is, whether there is room, and who hears of it when."""
+"""Receiving mail: recipients, quotas, disk space and notifications."""
 
 import shutil
 from dataclasses import replace
@@ -34,7 +34,7 @@ STRANGER = Session("192.0.2.7", "mx.example.com", True)
 
 
 def logged_in(account_id: AccountId) -> Session:
-    """Give the connection of a program that logged in."""
+    """Return the connection of an authenticated program."""
     return Session("192.0.2.7", "app", True, account_id=account_id)
 
 
@@ -56,7 +56,7 @@ def deliver(house: House, *recipients: Recipient) -> "Deferred[DeliveryId]":
 
 
 def refusals(house: House) -> list[tuple[str, str]]:
-    """Give recipient and reason of all refusals of the first account."""
+    """Return recipient and reason of all rejections of the first account."""
     store = house.assembly.mail.store
     found = result_of(store.recent_refusals(house.account.id, instant_of(0), 100))
     return [(refusal.recipient, refusal.reason) for refusal in found]
@@ -120,7 +120,7 @@ class TestRecipients:
         ],
     )
     def test_addresses_of_nobody(self, house: House, address: str) -> None:
-        """An address that is nobody's, or that another server is for, is refused."""
+        """Unknown addresses and other domains are rejected."""
         with pytest.raises(RecipientUnknown):
             accept(house, address.format(name=house.account.mailbox_name))
 
@@ -162,7 +162,7 @@ class TestRecipients:
         ],
     )
     def test_a_program_under_test(self, house: House, address: str) -> None:
-        """Who logged in sends to any address, into its own account's inbox, and its own tag."""
+        """Mail from an authenticated program to any address goes to its own inbox with the tag."""
         second = house.add_account("second")
         session = logged_in(second.id)
         recipient = accept(house, address, session)
@@ -179,7 +179,7 @@ class TestRoom:
     """Whether there is room, for the inbox and on the disk."""
 
     def test_a_full_inbox(self, house: House) -> None:
-        """Mail for a full inbox is refused at once, and those who wait for it learn why."""
+        """Mail for a full inbox is rejected at once, and waiting clients are told why."""
         account = house.account = house.add_account("small", max_messages=1)
         house.receive(house.address("a"))
         house.pass_time(2)
@@ -220,7 +220,7 @@ class TestRoom:
         house.close()
 
     def test_a_disk_that_can_not_be_asked(self, tmp_path: Path) -> None:
-        """When the room on the disk can't be told, mail is put off; nothing is raised at once."""
+        """If the free disk space is unknown, mail is deferred without an exception."""
         folder = tmp_path / "folder"
         folder.mkdir()
         house = House(_config(f"sqlite:{folder / 'mail.db'}", min_free=1))
@@ -276,7 +276,7 @@ class TestMemory:
         house.close()
 
     def test_unknown_inboxes(self, house: House, reader: BlockedWorker) -> None:
-        """That there is no inbox is not remembered: it may be made the next moment."""
+        """Unknown inboxes are not cached, since they may be created a moment later."""
         calls = reader.calls
         for _ in range(3):
             with pytest.raises(RecipientUnknown):
@@ -311,7 +311,7 @@ class TestDelivery:
     """A mail that is taken in."""
 
     def test_hints_follow_the_commit(self) -> None:
-        """Nobody hears of a mail before it is on disk, then each inbox once."""
+        """Hints are sent after the commit, once per inbox."""
         writer = BlockedWorker()
         house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
         heard: list[AccountId] = []
@@ -329,7 +329,7 @@ class TestDelivery:
         house.close()
 
     def test_hints_of_failures(self, house: House) -> None:
-        """Nobody hears of a mail that was not stored."""
+        """A failed delivery sends no hints."""
         heard: list[AccountId] = []
         house.assembly.mail.wake_ups.listen(heard.append)
         gone = Recipient("x", AccountId("gone"), "")

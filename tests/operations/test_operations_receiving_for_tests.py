@@ -1,4 +1,4 @@
-"""Mail to test addresses: which addresses are a test's, what is refused, and in what words."""
+"""Mail to test addresses: valid addresses, rejections and their texts."""
 
 from collections.abc import Iterator
 
@@ -37,7 +37,7 @@ def generate(house: House) -> DeliverabilityTestId:
 
 
 def state(house: House, test_id: DeliverabilityTestId) -> State:
-    """Give the state of a test."""
+    """Return the state of a test."""
     found = run(house.assembly.tests.operations.manage.one(house.account.id, test_id))
     state: State = found.test.state
     return state
@@ -71,7 +71,7 @@ def messages(house: House) -> int:
 @pytest.mark.parametrize("domain", ["mailcheck.example", "MAILCHECK.example.", "alias.example"])
 @pytest.mark.parametrize("is_upper", [False, True])
 def test_the_address(house: House, domain: str, is_upper: bool) -> None:
-    """A test has its address in each of our domains, in whatever case it is written."""
+    """A test has its address in all domains of the server, in upper and lower case."""
     test_id = generate(house)
     local_part = local_part_of(test_id)
     address = f"{local_part.upper() if is_upper else local_part}@{domain}"
@@ -82,7 +82,7 @@ def test_the_address(house: House, domain: str, is_upper: bool) -> None:
 
 
 def test_what_is_not_the_address(house: House) -> None:
-    """A tag, another domain, or another local part makes it the address of nothing."""
+    """Addresses with a tag, another domain or another local part are not test addresses."""
     test_id = generate(house)
     for address in (
         f"test-{test_id}+x@mailcheck.example",
@@ -157,7 +157,7 @@ def test_a_program_that_logged_in(house: House) -> None:
 
 
 def test_inbox_wake_ups(house: House) -> None:
-    """A mail for a test alone wakes nobody who waits for inbox mail."""
+    """Mail for a test does not wake waits for inbox mail."""
     woken: list[str] = []
     house.assembly.mail.wake_ups.listen(woken.append)
     result_of(deliver(house, accept(house, f"test-{generate(house)}@mailcheck.example")))
@@ -169,7 +169,7 @@ def test_inbox_wake_ups(house: House) -> None:
 
 
 def test_refusals(house: House) -> None:
-    """A refused mail for a test is no refusal for its account's inbox."""
+    """Rejected mail for a test is not a rejection of the account's inbox."""
     recipients = (
         accept(house, f"test-{generate(house)}@mailcheck.example"),
         accept(house, house.address()),

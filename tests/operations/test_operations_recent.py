@@ -26,7 +26,7 @@ def test_a_clock_that_is_set_back() -> None:
 
 
 def test_size() -> None:
-    """Of more values than it holds the oldest give way."""
+    """When the cache is full, the oldest values are removed."""
     recent: Recent[int, int] = Recent(3, 1_000)
     for number in range(5):
         recent.put(number, number, Instant(0))
@@ -35,7 +35,7 @@ def test_size() -> None:
 
 
 def test_what_was_not_used_for_longest_makes_room() -> None:
-    """Reading a value keeps it; a new one takes the place of one that nobody has read."""
+    """The least recently used value is removed for a new one."""
     memory: RecentlyUsed[str, int] = RecentlyUsed(3)
     for key in "abc":
         memory.put(key, ord(key))

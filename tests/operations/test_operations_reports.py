@@ -1,4 +1,4 @@
-"""Reports of receivers, from the mail that brings them to what is said about who sends."""
+"""Reports from receivers, from their mail to the summary of senders."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -35,13 +35,13 @@ def house() -> Iterator[House]:
 
 
 def only_report(house: House) -> dict[str, object]:
-    """Give the only report that there is."""
+    """Return the only report."""
     (report,) = house.get("/reports").json["reports"]
     return dict(report)
 
 
 def test_a_week_of_reports(house: House) -> None:
-    """What eight receivers report is one overview: the forgotten service first, with its mend."""
+    """Reports of eight receivers form one overview, with the forgotten service first."""
     for name in RECEIVERS:
         send(house, signed_report(name, address(house)))
     listed = house.get("/reports").json
@@ -72,7 +72,7 @@ def test_a_week_of_reports(house: House) -> None:
 
 
 def test_the_address_of_reports_is_no_inbox(house: House) -> None:
-    """No message comes of it, in whatever case it is written; a tag makes it nobody's."""
+    """A report address is not an inbox, in upper and lower case; with a tag it is unknown."""
     local_part, _, domain = address(house).partition("@")
     house.receive(f"{local_part.upper()}@{domain.upper()}", raw=signed_report("google.xml", "x"))
     assert house.get("/inbox").json["total"] == 0
@@ -138,7 +138,7 @@ EVIL = gzipped(document("google.xml"))
     ],
 )
 def test_what_is_not_believed(house: House, raw: bytes, state: str, reason: str) -> None:
-    """It is kept with the reason, counts nothing, and those that follow are taken all the same."""
+    """An untrusted report is stored with the reason and not counted, and later ones are read."""
     send(house, raw)
     report = only_report(house)
     assert report["state"] == state
@@ -172,7 +172,7 @@ def test_name_servers_that_are_silent() -> None:
 
 
 def test_name_servers_that_stay_silent() -> None:
-    """After hours the report is kept apart, and says what could not be found out."""
+    """After hours without DNS, a report is stored uncounted, with the undetermined fact."""
     house = reporting_house(reports_zone({f"_dmarc.{DOMAIN}": DnsStatus.TIMEOUT}))
     send(house, signed_report("yahoo.xml", address(house)))
     for _ in range(MAX_ATTEMPTS):
@@ -215,7 +215,7 @@ def test_a_report_that_takes_too_long_is_read_once() -> None:
 
 
 def test_tls_reports_by_mail_and_by_post() -> None:
-    """Both count where the record asks for them; what was posted says that nobody vouches."""
+    """TLS reports are counted if the record requests them; posted ones are unauthenticated."""
     zone = reports_zone()
     house = reporting_house(zone)
     addresses = house.get("/reports").json["addresses"]
@@ -246,7 +246,7 @@ def test_tls_reports_by_mail_and_by_post() -> None:
 
 
 def test_what_is_posted_wrongly(house: House) -> None:
-    """An unknown address, nothing at all, and too much are refused at once; the rest is read."""
+    """Unknown addresses, empty and too large bodies are rejected at once."""
     path = post_path(house)
     assert house.open(path, "POST", data=b"").answer().status == 400
     assert house.open("/tls-reports/nobody", "POST", data=b"{}").answer().status == 404
@@ -257,7 +257,7 @@ def test_what_is_posted_wrongly(house: House) -> None:
 
 @pytest.mark.attack
 def test_a_flood_of_posts_ends_at_its_limit() -> None:
-    """Who posts too many is asked to wait, whatever the address; others, and mail, go on."""
+    """A client that posts too many reports is limited; other clients and mail are not."""
     house = reporting_house(reports_zone())
     path = post_path(house)
 

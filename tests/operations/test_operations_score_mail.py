@@ -51,7 +51,7 @@ def listing(name: str, code: str = "127.0.0.2") -> Records:
 
 
 def test_a_perfect_sender() -> None:
-    """A perfectly set-up sender gets 10.0, and nothing is left open."""
+    """A perfectly configured sender gets 10.0, with all checks determined."""
     report = score()
     assert faults(report) == []
     assert report.score.tenths == 100
@@ -70,7 +70,7 @@ WITHOUT_SPF = {"MX": [f"10 {HELO}."]}
 
 
 def mail(raw: bytes = MAIL, signer: Any = RSA, **changes: Any) -> ReceivedMail:
-    """Give a mail that was signed, or not, and came in."""
+    """Return a received mail, signed or not."""
     return received(raw if signer is None else signer.sign(raw), **changes)
 
 
@@ -138,7 +138,7 @@ def test_a_listing_costs_what_its_weight_says(zone: MemoryZone) -> None:
     ("reject", "dmarc.fails-enforced", 30),
 ])  # fmt: skip
 def test_dmarc_fails(policy: str, fault: str, tenths: int) -> None:
-    """A mail that passes for somebody else fails DMARC, by the policy of its author."""
+    """A mail that only passes for another domain fails DMARC, by the author's policy."""
     zone = zone_with(
         {
             **OTHER_KEY,
@@ -151,7 +151,7 @@ def test_dmarc_fails(policy: str, fault: str, tenths: int) -> None:
 
 
 def test_nothing_authenticated() -> None:
-    """A mail that nothing vouches for gets 5.0."""
+    """An unauthenticated mail gets 5.0."""
     zone = zone_with({"sender.example": WITHOUT_SPF}, without=[DMARC])
     report = score(zone, mail(signer=None))
     assert report.score.tenths == 50
@@ -186,7 +186,7 @@ UNKNOWN: list[tuple[dict[str, Any], Area]] = [
 
 @pytest.mark.parametrize(("options", "area"), UNKNOWN)
 def test_temporary_failures_cost_nothing(options: dict[str, Any], area: Area) -> None:
-    """What DNS does not answer takes nothing off, and is named at the top."""
+    """Questions without an answer cost no points, and are named at the top."""
     report = score(zone_with(**options))
     assert report.score.tenths == 100
     assert area in [check.area for check in report.score.undetermined]
@@ -199,7 +199,7 @@ class _DeadResolver:
 
 
 def test_all_of_dns_is_down() -> None:
-    """Without DNS nothing is charged but what the mail itself shows."""
+    """Without DNS, only deductions for the mail itself are made."""
     report = run(scorer(_DeadResolver()).score(mail(HTML_ONLY)))
     assert faults(report) == [("content.html-only", 3)]
     assert [check.area.value for check in report.score.undetermined] == [
@@ -212,7 +212,7 @@ def test_all_of_dns_is_down() -> None:
 
 @pytest.mark.parametrize("problem", list(FilterProblem))
 def test_an_absent_filter_costs_nothing(problem: FilterProblem) -> None:
-    """Whatever keeps the content filter from judging takes nothing off and says what to do."""
+    """A missing verdict of the content filter costs no points, and the advice says what to do."""
     report = score(content_filter=ScriptedFilter(unavailable(problem)))
     assert report.score.tenths == 100
     (check,) = report.score.undetermined
@@ -226,7 +226,7 @@ PRIVATE = ["10.0.0.5", "127.0.0.1", "192.168.1.1", "fd00::1", ""]
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_a_private_address(address: str) -> None:
-    """From an address that nobody can reach only content and DKIM are judged, and it says so."""
+    """From a private address, only content and DKIM are judged, and the report says so."""
     report = score(mail=received(client_ip=address, helo_name="laptop"))
     assert report.score.tenths == 100
     came_from = address or "nowhere"
@@ -275,7 +275,7 @@ def test_addresses_for_documentation_are_judged() -> None:
 def test_encryption_that_was_offered(
     transcript: tuple[str, ...], is_offered: bool, charged: bool
 ) -> None:
-    """Who was not offered encryption is not blamed for none: the conversation tells, if kept."""
+    """Missing encryption costs points only if the transcript shows that TLS was offered."""
     sent = received(tls=None, transcript=transcript)
     report = score(mail=sent, offers_tls=is_offered)
     assert faults(report) == ([("transport.no-tls", 3)] if charged else [])
@@ -319,7 +319,7 @@ def test_no_single_author(author: bytes) -> None:
 
 
 def test_forged_results_are_not_believed() -> None:
-    """Authentication-Results that came with the mail change nothing; in our name they are noted."""
+    """Authentication-Results in the mail are ignored; those in our name are noted."""
     forged = b"Authentication-Results: mailcheck.example; spf=pass; dkim=pass; dmarc=pass\r\n"
     zone = zone_with(spf("v=spf1 -all"))
     plain = score(zone, mail(signer=None))
@@ -383,7 +383,7 @@ def test_a_crash_is_not_hidden() -> None:
 
 
 def test_cancelling_ends_all_parts() -> None:
-    """Who gives up an analysis leaves no question, no filter and no timer behind."""
+    """Cancelling an analysis leaves no lookup, no filter and no timer."""
     clock = Clock()
     zone = zone_with(silent=["sender.example", RSA.key_name])
     content_filter = ScriptedFilter()
@@ -399,7 +399,7 @@ def test_cancelling_ends_all_parts() -> None:
 
 
 def test_silence_ends_in_time() -> None:
-    """Names that never answer are given up after ten seconds, and cost nothing."""
+    """Names that never answer are given up after ten seconds, without a deduction."""
     clock = Clock()
     zone = zone_with(silent=["sender.example", DMARC, RSA.key_name])
     done = Deferred.fromCoroutine(scorer(zone, clock=clock).score(received()))
@@ -411,7 +411,7 @@ def test_silence_ends_in_time() -> None:
 
 
 def test_nobody_waits_for_a_name_that_does_not_matter() -> None:
-    """A dead name that could only matter if its SPF passed holds up nothing where it does not."""
+    """A name that only matters if its SPF passed does not delay the score."""
     clock = Clock()
     zone = zone_with(silent=["_dmarc.bounce.sender.example"])
     sent = received(envelope_sender="bounce@bounce.sender.example")

@@ -62,7 +62,7 @@ def ask(name: str, rdtype: str, *records: tuple[str, str, str]) -> Any:
 
 
 def test_a_proposed_record_takes_the_place_of_the_published() -> None:
-    """Of its name and type only the proposed ones are seen; other types stay."""
+    """A proposed record replaces the records of its name and type; other types stay."""
     proposed = ("example.com", "TXT", "v=spf1 mx -all")
     assert txt_values(ask("example.com", "TXT", proposed)) == ("v=spf1 mx -all",)
     assert mx_records(ask("example.com", "MX", proposed)) == ((10, "mx.example.com"),)
@@ -96,7 +96,7 @@ def test_a_proposed_cname_is_followed() -> None:
 
 
 def test_a_published_cname_leads_to_a_proposed_record() -> None:
-    """What is proposed for the end of an alias is seen at the alias."""
+    """A record proposed for the target of an alias is found at the alias."""
     found = ask("alias.example.com", "A", ("target.example.com", "A", "8.8.4.9"))
     assert [str(address) for address in ip_addresses(found)] == ["8.8.4.9"]
 
@@ -125,7 +125,7 @@ class Chained:
         return ask_for(self.evaluator, name, rdtype)
 
     def read(self, name: str) -> tuple[tuple[str, ...], str]:
-        """Give the texts at a name, and where they stand."""
+        """Return the texts at a name, and where they were found."""
         found = self.ask(name)
         return txt_values(found), found.canonical_name
 
@@ -141,7 +141,7 @@ def test_a_proposed_record_is_seen_wherever_it_stands_in_a_chain(name: str, aske
 
 
 def test_the_first_proposed_record_of_a_chain_counts() -> None:
-    """What stands behind it is not reached; a proposed CNAME leads on from where it stands."""
+    """Records behind the first proposed one are not read; a proposed CNAME continues the chain."""
     records = [(name, "TXT", name[:5]) for name in ("four.other.example", "two.example.com")]
     assert Chained(*records).read("one.example.com") == (("two.e",), "two.example.com")
     away = ("two.example.com", "CNAME", "four.other.example.")
@@ -166,7 +166,7 @@ def test_a_proposed_record_mends_a_broken_chain() -> None:
 
 @pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.REFUSED, DnsStatus.SERVFAIL])
 def test_a_chain_that_is_unknown_stays_unknown(status: DnsStatus) -> None:
-    """Where it can't be found out whether a proposed record is on the way nothing is known."""
+    """If a chain cannot be followed, its answer is undetermined despite the proposed record."""
     chained = Chained(
         ("three.other.example", "TXT", "proposed"), failing={("two.example.com", "CNAME"): status}
     )
@@ -260,7 +260,7 @@ def test_any_text_can_be_proposed(text: str) -> None:
     ],
 )
 def test_bad_records_are_named(name: str, rdtype: str, value: str, problem: str) -> None:
-    """An error says which record, which part of it, and what is wrong."""
+    """An error names the record, the part and the problem."""
     with pytest.raises(InvalidParameter, match=problem):
         parse_record(name, rdtype, value, parameter="records[3]")
 

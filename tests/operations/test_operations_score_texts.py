@@ -1,4 +1,4 @@
-"""What a report says: true, once, and with a fix that works."""
+"""Texts of reports: correct, not repeated, and with advice that works."""
 
 import re
 from dataclasses import replace
@@ -48,13 +48,13 @@ def spf(*texts: str) -> Records:
 
 
 def finding(report: DeliverabilityReport, finding_id: str) -> Finding:
-    """Give the only finding with this id."""
+    """Return the only finding with this id."""
     (found,) = [one.finding for one in report.score.charged if one.finding.id == finding_id]
     return found
 
 
 def check(report: DeliverabilityReport, area: Area) -> CheckSummary:
-    """Give one of the five checks."""
+    """Return one of the five checks."""
     return next(one for one in report.score.checks if one.area is area)
 
 
@@ -153,7 +153,7 @@ def test_the_proposed_spf_record_works(texts: tuple[str, ...]) -> None:
 
 
 def test_a_record_at_a_wrong_name_is_found() -> None:
-    """Who has published his SPF record where nobody looks is told to move it."""
+    """An SPF record at a wrong name is found, and the advice is to move it."""
     zone = zone_with(
         {
             "sender.example": {"MX": [f"10 {HELO}."]},
@@ -169,7 +169,7 @@ def test_a_record_at_a_wrong_name_is_found() -> None:
 
 @pytest.mark.parametrize("name", ["laptop", "box.local", "web1.localdomain", "pc.lan"])
 def test_nothing_is_proposed_for_names_of_a_private_network(name: str) -> None:
-    """Nobody can publish records for such a name, so none are proposed."""
+    """No records are proposed for names of private networks."""
     raw = MAIL.replace(b"ann@sender.example", f"ann@{name}".encode())
     report = score(
         zone_with(without=["10.4.8.8.in-addr.arpa"]),
@@ -210,7 +210,7 @@ def test_only_signatures_that_count_are_named_as_the_authors() -> None:
 
 
 def test_a_mail_that_fails_brings_no_advice_for_a_stricter_policy() -> None:
-    """While own mail fails DMARC, nobody is told to ask receivers to refuse what fails."""
+    """While own mail fails DMARC, no stricter policy is advised."""
     report = REPORTS["provider"]()
     ids = [one.finding.id for one in report.score.charged]
     assert "dmarc.fails-none" in ids
@@ -222,7 +222,7 @@ def test_a_mail_that_fails_brings_no_advice_for_a_stricter_policy() -> None:
 
 @pytest.mark.parametrize("sender", ["me@laptop", "me@other.example", "ann@sender.example", ""])
 def test_dmarc_of_an_unsigned_mail_from_a_laptop_is_open(sender: str) -> None:
-    """From a private address DMARC might have passed elsewhere, whatever the envelope says."""
+    """From a private address DMARC is undetermined, whatever the envelope says."""
     report = score(mail=received(MAIL, client_ip="127.0.0.1", envelope_sender=sender))
     assert faults(report) == [("dkim.unsigned", 10)]
     open_check = finding(report, "dmarc.undetermined")
@@ -249,7 +249,7 @@ def test_the_spf_check_says_what_else_it_judges() -> None:
 
 
 def test_a_filter_is_followed_as_far_as_it_counts() -> None:
-    """Spam by rules that repeat our own checks is no fail of the content."""
+    """Spam rules that repeat our own checks do not make the content fail."""
     summary = check(REPORTS["filtered"](), Area.SPAMASSASSIN)
     assert (summary.status, summary.result, summary.tenths) == (CheckStatus.PASS, "pass", 0)
     assert summary.detail == "SpamAssassin: 6.0 points, of which 0.0 count here; spam from 5.0."

@@ -1,4 +1,4 @@
-"""Places: so many at once, so many for one owner, a turn for those who wait."""
+"""The semaphore: limits for all and per owner, and fair turns for waiting tasks."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ from tests.house import result_of
 
 
 class Room:
-    """Places, and who has one."""
+    """A semaphore, and the owners that hold permits."""
 
     def __init__(self, *, limit: int = 2, per_owner: int = 2, max_waiting: int = 10) -> None:
         self.clock = Clock()
@@ -32,7 +32,7 @@ class Room:
         )
 
     def go(self, owner: str) -> None:
-        """Give a place back."""
+        """Release a permit."""
         self.inside.remove(owner)
         self.semaphore.release(owner)
 
@@ -42,7 +42,7 @@ class Room:
 
 
 def test_the_first_who_waits_is_the_next() -> None:
-    """A place that is given back goes to who has waited for longest."""
+    """A released permit goes to the task that has waited longest."""
     room = Room()
     for owner in "abcd":
         room.come(owner)
@@ -57,7 +57,7 @@ def test_the_first_who_waits_is_the_next() -> None:
 
 
 def test_who_has_his_share_is_passed_by() -> None:
-    """Who has as many places as one may have waits, and holds up nobody behind him."""
+    """An owner at its limit waits, without blocking the owners behind it."""
     room = Room(limit=3, per_owner=2)
     for owner in "aaab":
         room.come(owner)
@@ -70,7 +70,7 @@ def test_who_has_his_share_is_passed_by() -> None:
 
 
 def test_patience_ends() -> None:
-    """Who waits for longer than he wants gets none, and takes none later."""
+    """A task that waits longer than its timeout gets no permit, then or later."""
     room = Room(limit=1)
     room.come("a")
     room.come("b", patience=1.0)
@@ -83,7 +83,7 @@ def test_patience_ends() -> None:
 
 @pytest.mark.parametrize("patience", [0.0, -1.0])
 def test_without_patience(patience: float) -> None:
-    """Who can't wait gets a free place or none."""
+    """Without a timeout, a task gets a free permit or none."""
     room = Room(limit=1)
     room.come("a", patience)
     room.come("b", patience)
@@ -91,7 +91,7 @@ def test_without_patience(patience: float) -> None:
 
 
 def test_few_wait() -> None:
-    """Who comes when the queue is full is told at once."""
+    """When the queue is full, a task is rejected at once."""
     room = Room(limit=1, max_waiting=1)
     for owner in "abc":
         room.come(owner)
@@ -99,7 +99,7 @@ def test_few_wait() -> None:
 
 
 def test_owners_take_turns() -> None:
-    """Who asks for fifty places waits behind nobody's one: owners take turns, not requests."""
+    """Owners take turns, so an owner with fifty requests does not delay others."""
     room = Room(limit=1, per_owner=1, max_waiting=100)
     for owner in ["a"] * 50 + ["b"] * 3 + ["c"]:
         room.come(owner)
@@ -112,7 +112,7 @@ def test_owners_take_turns() -> None:
 
 
 def test_who_waits_for_most_makes_room() -> None:
-    """A queue that one owner has filled takes those of others: his newest are turned away."""
+    """In a full queue, the owner with the most waiting tasks loses its newest one to others."""
     room = Room(limit=1, max_waiting=4)
     for owner in "aaaaa":
         room.come(owner)
@@ -137,7 +137,7 @@ def test_who_goes_while_he_waits() -> None:
 
 
 def test_a_long_queue_of_those_who_are_done_at_once() -> None:
-    """Hundreds who wait, and have nothing to do when their turn comes, get through in order."""
+    """Hundreds of tasks that end at once are served in order."""
     room = Room(limit=1, max_waiting=500)
     room.come("first")
     done: list[int] = []
@@ -157,7 +157,7 @@ def test_a_long_queue_of_those_who_are_done_at_once() -> None:
 
 
 def test_who_is_told_why() -> None:
-    """Who gets no place is told whether it is for his own share, and one is held for a block."""
+    """The error tells whether the owner's limit was reached, and a block holds one permit."""
     places: FairSemaphore[str] = FairSemaphore(Clock(), limit=2, per_owner=1)
 
     async def have() -> list[bool]:
@@ -176,7 +176,7 @@ def test_who_is_told_why() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))
 def test_bounds_hold_and_no_place_is_lost(steps: list[tuple[str, bool]]) -> None:
-    """Whatever the order, no bound is passed, and nobody waits for a place that is free."""
+    """In any order of calls, no limit is exceeded and no free permit is left unused."""
     room = Room(limit=3, per_owner=2, max_waiting=5)
     waiting: Counter[str] = Counter()
     for owner, is_coming in steps:

@@ -27,19 +27,19 @@ NOBODY = "nobody@example.com"
 
 @pytest.fixture
 def watching() -> Watching:
-    """A house that watches nothing yet."""
+    """A house without watches."""
     return Watching()
 
 
 def mails(watching: Watching) -> list[Any]:
-    """Tell what is to be told now, and give the mails that came of all, oldest first."""
+    """Send pending alerts, and return all mails, oldest first."""
     run(watching.house.assembly.watches.send_alerts.send_pending())
     listed = watching.house.get(f"/inbox/messages?tag={ALERT_TAG}").json["messages"]
     return list(reversed(listed))
 
 
 def test_what_comes_up_is_told_with_its_end(watching: Watching) -> None:
-    """The first run is no news; a problem is one mail, its end another."""
+    """The first run sends no alert; a problem is one mail, and its end another."""
     zone = watching.zone
     one = watching.watch()
     watching.alerts_after_run(one)
@@ -60,7 +60,7 @@ def test_what_comes_up_is_told_with_its_end(watching: Watching) -> None:
 
 
 def test_a_webhook_is_told_of_alerts(watching: Watching) -> None:
-    """One that asks for their tag gets each as any other mail, signed, and nothing else."""
+    """A webhook for the tag of alerts gets each of them as signed mail, and nothing else."""
     house, receivers = watching.house, watching.house.receivers
     run(house.assembly.webhooks.deliver.start())
     hook = {"url": "https://ops.example.com/alerts", "tag": ALERT_TAG}
@@ -78,7 +78,7 @@ def test_a_webhook_is_told_of_alerts(watching: Watching) -> None:
 
 @pytest.fixture
 def receivers(watching: Watching) -> Iterator[ScriptedReceivers]:
-    """Those who are told, with the work of telling them."""
+    """Receivers of alerts, with the task that delivers to them."""
     webhooks = watching.house.assembly.webhooks
     run(webhooks.deliver.start())
     yield watching.house.receivers
@@ -170,7 +170,7 @@ def test_alerts_are_from_nobody_else(watching: Watching) -> None:
     ],
 )
 def test_who_can_not_be_told(watching: Watching, named: str, wrong: str) -> None:
-    """What is no URL, no address of mail or may not be told is refused, and nothing is made."""
+    """Invalid and forbidden receivers are rejected, and no watch is created."""
     new = {"target": "good.example", "alertTo": ["https://ops.example.com/", named]}
     assert wrong in watching.ask("POST", "/watches", new, 400)["error"]
     assert watching.ask("GET", "/watches")["total"] == 0
@@ -193,7 +193,7 @@ def test_so_many_are_told(watching: Watching) -> None:
 
 
 def test_many_at_a_time_are_one_mail(watching: Watching) -> None:
-    """What comes up soon after a mail waits for the next one, which has all of it."""
+    """Alerts that follow a mail soon are sent together in the next one."""
     house, zone = watching.house, watching.zone
     paths = [watching.watch(target) for target in ("8.8.4.10", "8.8.4.11", "good.example")]
     for path in paths:
@@ -229,7 +229,7 @@ def test_in_quiet_times_nothing_is_told(watching: Watching) -> None:
 
 
 def test_an_acknowledged_alert_is_told_when_it_is_over(watching: Watching) -> None:
-    """That it is there is known by then."""
+    """The end of an acknowledged alert is sent, and only that."""
     one = watching.watch("8.8.4.10")
     watching.ask("POST", f"{one}/run")
     names = watching.zone.published("10.4.8.8.in-addr.arpa", "PTR")

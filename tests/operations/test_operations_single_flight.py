@@ -27,7 +27,7 @@ class Calls:
 
 
 def test_one_call_for_all() -> None:
-    """Those who ask while a call is under way get its answer; other keys have their own."""
+    """Concurrent callers with the same key share a result; other keys have their own."""
     calls = Calls()
     asked = [calls.shared.call(key) for key in ("a", "a", "b", "a")]
     assert calls.asked == ["a", "b"]
@@ -61,7 +61,7 @@ def test_a_failure_is_shared() -> None:
 
 @pytest.mark.parametrize("leaving", [0, 1, 2])
 def test_one_who_leaves(leaving: int) -> None:
-    """Whoever is cancelled, the first one too, leaves the call and the others alone."""
+    """Cancelling any caller, even the first, affects neither the call nor the others."""
     calls = Calls()
     asked = [calls.shared.call("a") for _ in range(3)]
     failures: list[Failure] = []
@@ -73,7 +73,7 @@ def test_one_who_leaves(leaving: int) -> None:
 
 
 def test_all_leave(logged_failures: list[LogEvent]) -> None:
-    """A call that nobody waits for any more goes on, and a fault of ours in it is not lost."""
+    """A call without callers continues, and its unexpected failure is logged."""
     calls = Calls()
     for _ in range(2):
         asked = calls.shared.call("a")
@@ -86,7 +86,7 @@ def test_all_leave(logged_failures: list[LogEvent]) -> None:
 
 @pytest.mark.parametrize("failure", [MessageNotFound(), CancelledError()])
 def test_what_is_expected_is_no_fault(failure: Exception, logged_failures: list[LogEvent]) -> None:
-    """A failure that can be met without a fault of ours is not logged when nobody waits."""
+    """An expected failure is not logged when no caller waits."""
     calls = Calls()
     asked = calls.shared.call("a")
     asked.addErrback(lambda _: None)
@@ -111,7 +111,7 @@ def test_a_call_that_nobody_wants() -> None:
 
 
 def test_a_stop() -> None:
-    """Stopping ends all calls, and who waits hears so."""
+    """Stopping cancels all calls and their callers."""
     calls = Calls()
     asked = [calls.shared.call(key) for key in ("a", "b", "a")]
     calls.shared.stop()
@@ -122,7 +122,7 @@ def test_a_stop() -> None:
 
 
 def test_one_who_is_cancelled_by_another() -> None:
-    """A caller may be cancelled by what another one does with the answer."""
+    """A callback of one caller may cancel another one."""
     calls = Calls()
     first, second = calls.shared.call("a"), calls.shared.call("a")
     failures: list[Failure] = []
@@ -133,7 +133,7 @@ def test_one_who_is_cancelled_by_another() -> None:
 
 
 def test_one_who_asks_again_from_within() -> None:
-    """Who asks again when it is answered gets a call of its own."""
+    """A caller that calls again from its callback gets a new call."""
     calls = Calls()
     again: list[Deferred[int]] = []
     calls.shared.call("a").addCallback(lambda _: again.append(calls.shared.call("a")))

@@ -1,4 +1,4 @@
-"""What an account does with its tests: making, finding, waiting, rechecking, sharing, scoring."""
+"""Operations of an account on tests: create, find, wait, recheck, share and score."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -70,7 +70,7 @@ class Owner:
         return test
 
     def find(self, test: DeliverabilityTest, account: AccountId | None = None) -> Any:
-        """Give a test as it stands."""
+        """Return the current test."""
         return run(self.operations.manage.one(account or self.me, test.id))
 
     def wait(
@@ -106,7 +106,7 @@ def test_a_new_test(owner: Owner) -> None:
 
 
 def test_too_many_tests(owner: Owner) -> None:
-    """Who has too many pending tests is told when the next may be made, and then makes it."""
+    """Too many pending tests are rejected with the time until the next one may be created."""
     for _ in range(MAX_PENDING):
         owner.generate()
     owner.house.clock.advance(10)
@@ -120,7 +120,7 @@ def test_too_many_tests(owner: Owner) -> None:
 
 @pytest.mark.parametrize("test_id", UNKNOWN)
 def test_a_test_that_is_not_there(owner: Owner, test_id: Any) -> None:
-    """Whatever is asked of a test that is not there, it is not found."""
+    """No operation finds a test that does not exist."""
     operations, me = owner.operations, owner.me
     caller = Caller(me, KeyId("key"), RequestLimits(1, 1))
     for asked in (
@@ -136,7 +136,7 @@ def test_a_test_that_is_not_there(owner: Owner, test_id: Any) -> None:
 
 
 def test_isolation(owner: Owner) -> None:
-    """Nothing can be done with a test of another account, in whatever state it is."""
+    """No operation finds a test of another account, in any state."""
     operations, stranger = owner.operations, owner.stranger
     for test in (owner.generate(), owner.completed()):
         caller = Caller(stranger, KeyId("key"), RequestLimits(1, 1))
@@ -178,7 +178,7 @@ def test_the_mail_of_a_test(owner: Owner) -> None:
 
 
 def test_recheck(owner: Owner) -> None:
-    """A recheck analyses the same mail again; while it runs there is no report, and no second."""
+    """A recheck analyses the same mail again, once at a time and without a report meanwhile."""
     test = owner.completed()
     moved: list[str] = []
     owner.house.assembly.tests.wake_ups.listen(moved.append)
@@ -195,7 +195,7 @@ def test_recheck(owner: Owner) -> None:
 
 
 def test_recheck_without_a_mail(owner: Owner) -> None:
-    """There is nothing to recheck where no mail has come, in time or ever."""
+    """A test without a mail cannot be rechecked, pending or expired."""
     test = owner.generate()
     for _ in range(2):
         with pytest.raises(NoMailYet):
@@ -205,7 +205,7 @@ def test_recheck_without_a_mail(owner: Owner) -> None:
 
 
 def test_share_links(owner: Owner) -> None:
-    """A share link shows the test as it stands to anybody, until a new link takes its place."""
+    """A share link shows the current test to everybody until it is replaced."""
     operations = owner.operations
     test = owner.generate()
     token = format_test_share_token(test.id, test.share_token)
@@ -224,7 +224,7 @@ def test_share_links(owner: Owner) -> None:
 
 
 def test_share_links_that_lead_nowhere(owner: Owner) -> None:
-    """A link never made shows nothing: a wrong secret, another id, a message's link."""
+    """Share links with a wrong secret, another id or a message's token are not found."""
     test, other = owner.generate(), owner.generate()
     message = MessageId("01234567-89ab-7def-8123-456789abcdef")
     for token in (
@@ -267,7 +267,7 @@ def test_scoring_a_message(owner: Owner) -> None:
 
 
 def test_scoring_a_message_of_another_account(owner: Owner) -> None:
-    """What is not a message of the account can't be scored."""
+    """Only messages of the account can be scored."""
     message_id = message_of(owner)
     for account, wanted in ((owner.stranger, message_id), (owner.me, MessageId("gone"))):
         with pytest.raises(MessageNotFound):
@@ -295,7 +295,7 @@ def test_waiting_for_what_has_ended(owner: Owner) -> None:
 
 
 def test_waiting_in_vain(owner: Owner) -> None:
-    """When the time is over the test is given as it is, and nothing is left behind."""
+    """At its timeout, a wait returns the current test and leaves nothing behind."""
     test = owner.generate()
     waiting = owner.wait(test, 30)
     owner.house.clock.advance(29.9)
@@ -311,7 +311,7 @@ def test_waiting_in_vain(owner: Owner) -> None:
 
 @pytest.mark.parametrize("age", [0, 0.0005, 3_590, 3_599.9995])
 def test_waiting_for_an_expiry(owner: Owner, age: float) -> None:
-    """A wait ends when the address expires, though nobody tells."""
+    """A wait ends when the address expires, without a hint."""
     owner.house.clock.advance(0.0003)
     test = owner.generate()
     owner.house.clock.advance(age)
@@ -351,7 +351,7 @@ def test_wait_slots(owner: Owner) -> None:
 
 
 def test_waits_when_the_daemon_stops(owner: Owner) -> None:
-    """A wait that is cut short says so, and one that comes later is not taken."""
+    """A stopping daemon interrupts waits and accepts no new ones."""
     test = owner.generate()
     waiting = owner.wait(test)
     owner.house.assembly.tests.feeds.close()

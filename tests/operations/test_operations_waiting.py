@@ -1,4 +1,4 @@
-"""Waiting for a mail: none is missed, whatever overtakes what; and a wait leaves nothing behind."""
+"""Waiting for mail: no order of events loses a message, and waits leave nothing behind."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -63,7 +63,7 @@ class WaitingRoom(House):
         run(self.assembly.inbox.delete.matching(self.account.id, ANY))
 
     def caller(self, key: str = "key") -> Caller:
-        """Give a caller of the first account."""
+        """Return a caller of the first account."""
         position = result_of(self.assembly.runtime.engine.write(_newest_position, self.account.id))
         return Caller(self.account.id, KeyId(key), RequestLimits(60, 1000), position)
 
@@ -89,12 +89,12 @@ class WaitingRoom(House):
         result_of(self.assembly.mail.store.delete_matches(*everything))
 
     def cursor(self) -> Position:
-        """Give the inbox's newest position."""
+        """Return the newest position of the inbox."""
         position: Position = run(self.assembly.inbox.read.state(self.account.id)).last_position
         return position
 
     def is_idle(self) -> bool:
-        """Tell whether no wait is parked and no call left in the clock."""
+        """Return whether no wait is parked and no call is scheduled."""
         return self.assembly.mail.feeds.count() == 0 and not self.clock.getDelayedCalls()
 
 
@@ -123,27 +123,27 @@ def room() -> Iterator[WaitingRoom]:
 
 
 def found(waiting: "Deferred[StoredMessage | TimedOut]") -> StoredMessage:
-    """Give the message that a wait must have by now."""
+    """Return the message that a wait must have received by now."""
     outcome = result_of(waiting)
     assert isinstance(outcome, StoredMessage)
     return outcome
 
 
 def in_vain(waiting: "Deferred[StoredMessage | TimedOut]") -> TimedOut:
-    """Give what a wait in vain must say by now."""
+    """Return the timeout result that a wait must have by now."""
     outcome = result_of(waiting)
     assert isinstance(outcome, TimedOut)
     return outcome
 
 
 def lose_hints(room: WaitingRoom) -> None:
-    """Let nobody hear any hint from now on."""
+    """Drop all hints from now on."""
     assert isinstance(room.assembly.mail.wake_ups, LocalWakeUps)
     room.assembly.mail.wake_ups._listeners.clear()
 
 
 def failure_of(waiting: "Deferred[Any]", kind: type[ExpectedFailure]) -> Any:
-    """Give the failure that a wait must have met by now."""
+    """Return the failure that a wait must have by now."""
     with pytest.raises(kind) as caught:
         result_of(waiting)
     return caught.value
@@ -208,7 +208,7 @@ class TestNothingIsMissed:
         assert found(waiting).summary.header.subject == "between"
 
     def test_between_two_looks(self, room: WaitingRoom) -> None:
-        """A look that is overtaken by another wait's look misses nothing that came in between."""
+        """A wait whose read is overtaken by that of another wait misses no message."""
         room.reader.hold_answers()
         overtaken = room.wait(MessageFilter(tag="a"))
         room.send("a")
@@ -231,7 +231,7 @@ class TestNothingIsMissed:
         assert [found(one).summary.tag for one in waits] == ["a", "b", "c"]
 
     def test_more_than_one_look_reads(self, room: WaitingRoom) -> None:
-        """Of a mail to more recipients than a look reads, each one's message is found."""
+        """If a mail has more recipients than one read returns, all messages are found."""
         for size in (LOOK_SIZE - 1, LOOK_SIZE, LOOK_SIZE + 1, 2 * LOOK_SIZE):
             waits = [room.wait(MessageFilter(tag=f"t{number}")) for number in (0, size - 1)]
             room.receive(*[room.address(f"t{number}") for number in range(size)])
@@ -258,7 +258,7 @@ class TestNothingIsMissed:
     @settings(max_examples=150, deadline=None)
     @given(st.lists(STEPS, min_size=1, max_size=14), st.booleans())
     def test_any_order(self, steps: Steps, ours: bool) -> None:
-        """In whatever order waits, mails, looks and answers come, each gets its oldest match."""
+        """In any order of waits, mails, reads and answers, each wait gets its oldest match."""
         room = WaitingRoom(ours=ours)
 
         def begin(tag: str, after: Position) -> "Deferred[StoredMessage | TimedOut]":
@@ -294,7 +294,7 @@ def lobby() -> Iterator[WaitingRoom]:
 
 
 class TestOwnMail:
-    """Mail that this daemon has stored goes straight to those who wait for it."""
+    """Mail stored by this daemon is passed directly to its waits."""
 
     def test_it_is_not_read_again(self, lobby: WaitingRoom) -> None:
         """It is given without a read, as the store has it, and its content is kept soon after."""
@@ -314,7 +314,7 @@ class TestOwnMail:
         assert result_of(content(message.summary.delivery_id)) == message.content
 
     def test_mail_that_nobody_waits_for_is_left_alone(self, lobby: WaitingRoom) -> None:
-        """It is derived when there is time: while it is written nobody needs it."""
+        """Mail without a wait is derived later, not while it is being written."""
         waiting = lobby.wait(MessageFilter(tag="a"))
         lobby.send("b")
         assert not lobby.clock.getDelayedCalls()[1:]  # but the end of the wait
@@ -322,7 +322,7 @@ class TestOwnMail:
         assert found(waiting).summary.tag == "A"
 
     def test_it_goes_to_the_disk_first(self, lobby: WaitingRoom) -> None:
-        """It is taken apart when it is on its way to the disk: nothing holds that up."""
+        """A mail is parsed once it is on its way to the disk, so that writing is not delayed."""
         later: list[Callable[[], object]] = []
         assembly = lobby.assembly
         contents, want = assembly.mail.contents, assembly.mail.derivation.want
@@ -339,7 +339,7 @@ class TestOwnMail:
             result_of(waiting)
 
     def test_mail_from_elsewhere_before_it(self, lobby: WaitingRoom) -> None:
-        """Nobody is given a message before an older one that matches, which is to be read."""
+        """A wait does not get a message before an older match that must be read."""
         ours, lobby.receiver = lobby.receiver, lobby.receiver_elsewhere()
         lobby.send(subject="before")  # from here on it knows the inbox, too
         waiting = lobby.wait()
@@ -354,7 +354,7 @@ class TestOwnMail:
         assert found(waiting).summary.header.subject == "from elsewhere"
 
     def test_mail_that_could_not_be_written(self, lobby: WaitingRoom) -> None:
-        """Nobody is given a mail whose commit has failed."""
+        """A mail whose commit failed is passed to no wait."""
         waiting = lobby.wait()
         result_of(lobby.assembly.runtime.engine.write(_break_store, None))
         with pytest.raises(StoreUnavailable):
@@ -392,7 +392,7 @@ class TestManyWaits:
             assert room.reader.calls == calls + 1, content
 
     def test_waits_for_other_tags_are_not_touched(self, room: WaitingRoom) -> None:
-        """A mail goes to those who wait for its tag, however it is written, or for any."""
+        """A mail is passed to waits for its tag, in upper and lower case, and for any tag."""
         order: list[str] = []
 
         def note(outcome: object, name: str) -> None:
@@ -408,7 +408,7 @@ class TestManyWaits:
         room.clock.advance(30)
 
     def test_inboxes_are_apart(self, room: WaitingRoom) -> None:
-        """Mail for one account wakes nobody who waits for another's."""
+        """Mail for one account does not wake waits of another."""
         other = room.add_account("other")
         waiting = room.wait()
         calls = room.reader.calls
@@ -419,7 +419,7 @@ class TestManyWaits:
         assert found(waiting).summary.account_id == room.account.id
 
     def test_slots(self, room: WaitingRoom) -> None:
-        """A key holds so many waits and no more; one that ends makes room; keys are apart."""
+        """A key has a limited number of wait slots, and an ended wait frees its slot."""
         limit = room.assembly.runtime.config.limits.waits_per_key
         waits = [room.wait(MessageFilter(tag="x"), timeout=10 + n) for n in range(limit)]
         refused = failure_of(room.wait(), TooManyWaits)
@@ -438,7 +438,7 @@ class TestManyWaits:
 
 
 class TestTheEnd:
-    """However a wait ends, it says how to go on and leaves nothing."""
+    """However a wait ends, it has a cursor to continue from, and leaves nothing behind."""
 
     def test_time_out(self, room: WaitingRoom) -> None:
         """A wait in vain ends on time with the newest cursor and how long it took."""
@@ -453,7 +453,7 @@ class TestTheEnd:
         assert outcome.missed is None
 
     def test_going_on(self, room: WaitingRoom) -> None:
-        """Who goes on from the cursor of a wait in vain misses nothing, a slow store or not."""
+        """A client that continues from the cursor of a timed-out wait misses no message."""
         waiting = room.wait(MessageFilter(tag="x"), timeout=1)
         room.reader.hold_answers()
         room.clock.advance(1)
@@ -496,7 +496,7 @@ class TestTheEnd:
         assert reasons == [("its tag is 'sign-up', not 'sign_up'",)] * SEEN_LIMIT
 
     def test_nothing_behind_a_cursor(self, room: WaitingRoom) -> None:
-        """Who gave a cursor is told nothing of what had come before it, refused mail included."""
+        """After a cursor, earlier messages and rejections are not explained."""
         room.send("x")
         room.refuse("x")
         position = room.cursor()
@@ -573,7 +573,7 @@ class TestTheEnd:
         room.send()
 
     def test_cancelled_while_looking(self, room: WaitingRoom) -> None:
-        """A client that goes away while the store is asked leaves nothing behind, either."""
+        """A client that disconnects during a read leaves nothing behind."""
         room.reader.hold_answers()
         waiting = room.wait()
         self.cancel(waiting)
@@ -591,7 +591,7 @@ class TestTheEnd:
         assert len({found(one).summary.id for one in waits}) == 1
 
     def test_cancelled_at_its_end(self, room: WaitingRoom) -> None:
-        """A client that goes away while it is told what did arrive leaves nothing behind."""
+        """A client that disconnects during the explanation leaves nothing behind."""
         waiting = room.wait(timeout=1)
         room.reader.hold_calls()
         room.clock.advance(1)
@@ -620,7 +620,7 @@ class TestTheEnd:
         assert failure_of(room.wait(), WaitInterrupted).cursor == "c3"
 
     def test_shutdown_while_looking(self, room: WaitingRoom) -> None:
-        """A wait that finds its message during shutdown gives it; nothing is logged."""
+        """A wait that finds its message during shutdown returns it, and nothing is logged."""
         room.send()
         room.reader.hold_answers()
         finds = room.wait(MessageFilter(after=Position(1)))
@@ -703,7 +703,7 @@ class TestSeveral:
 
     @staticmethod
     def positions(waiting: "Deferred[Any]") -> list[int]:
-        """Give the positions of the messages that a wait must have by now."""
+        """Return the positions of the messages that a wait must have by now."""
         gathered = result_of(waiting)
         assert isinstance(gathered, Messages)
         positions: list[int] = [message.summary.position for message in gathered.messages]
@@ -711,7 +711,7 @@ class TestSeveral:
         return positions
 
     def test_stored_and_new_ones(self, room: WaitingRoom) -> None:
-        """What is there already counts with what comes in; more than were asked for stay."""
+        """Stored and new messages count together; further ones stay for the next wait."""
         for tag in ("a", "b", "a"):
             room.send(tag)
         waiting = self.begin(room, 3, MessageFilter(tag="a", after=Position(1)))
@@ -751,7 +751,7 @@ class TestSeveral:
     @settings(max_examples=60, deadline=None)
     @given(st.lists(STEPS, min_size=1, max_size=14), st.integers(1, 3), st.booleans())
     def test_any_order(self, steps: Steps, count: int, ours: bool) -> None:
-        """In whatever order waits, mails, looks and answers come, each gets its oldest matches."""
+        """In any order of waits, mails, reads and answers, each wait gets its oldest matches."""
         room = WaitingRoom(ours=ours)
 
         def begin(prefix: str, after: Position) -> "Deferred[Any]":
@@ -793,7 +793,7 @@ class TestNone:
         assert result_of(waiting) == NoMessage(Position(3), 5.0)
 
     def test_a_message(self, room: WaitingRoom) -> None:
-        """One that came since the cursor, or comes, ends it at once; one before it does not."""
+        """A message after the cursor ends the wait at once; an earlier one does not."""
         room.send("x")
         waiting = self.begin(room, MessageFilter(tag="x", after=Position(2)))
         room.clock.advance(1)
@@ -807,7 +807,7 @@ class TestNone:
 
     @pytest.mark.parametrize("when", ["before", "while looking", "meanwhile", "hint lost"])
     def test_a_refused_one(self, room: WaitingRoom, when: str) -> None:
-        """Nor is none said where a mail to whom none was expected was refused."""
+        """A rejected mail that may have matched ends the wait as well."""
         room.refuse("x")
         room.refuse("y")
         wanted = MessageFilter(tag="x", subject="unknown", after=Position(3))
@@ -838,7 +838,7 @@ class TestNone:
         assert result_of(waiting).message is not None
 
     def test_cut_short(self, room: WaitingRoom) -> None:
-        """Where it is cut short nothing is said, and it can be repeated from where it began."""
+        """An interrupted wait has no result, and can be repeated from its start."""
         waiting = self.begin(room)
         broken = self.begin(room, MessageFilter(after=START, tag="x"))
         room.assembly.mail.feeds.close()
@@ -847,12 +847,12 @@ class TestNone:
 
 
 class TestContent:
-    """What is in a mail decides, however late that is known; none is passed over for it."""
+    """Content filters decide when the content is known, and skip no message before."""
 
     TEXT = MessageFilter(text="YOUR code", headers=(("subject", "Wel"),), has_attachment=False)
 
     def test_each_is_taken_apart_in_its_order(self, room: WaitingRoom) -> None:
-        """Of those there and those that come, the oldest that matches is given."""
+        """Of stored and new messages, the oldest match is returned."""
         room.send(body="nothing", subject="Welcome")
         room.send(body="Your code", subject="News")
         first = room.wait(replace(self.TEXT, after=START))

@@ -55,7 +55,7 @@ class Told:
         return made
 
     def shown(self, webhook: Webhook) -> Webhook:
-        """Give a webhook as it is kept now."""
+        """Return the stored webhook."""
         found: Webhook = run(self.keep.show(webhook.account_id, webhook.id)).webhook
         return found
 
@@ -92,7 +92,7 @@ def test_mail_is_told_in_order(told: Told) -> None:
 
 
 def test_what_is_not_asked_for_is_not_told(told: Told) -> None:
-    """A webhook has the filters of a wait, those of contents among them."""
+    """A webhook has the filters of a wait, including those for contents."""
     told.create("/tag", tag="signup")
     told.create("/text", text="482913")
     told.receive("other")
@@ -176,7 +176,7 @@ def test_failures_pause_and_then_end_the_tries() -> None:
 
 
 def test_what_has_expired_holds_nothing_up(told: Told) -> None:
-    """A message that fails until it expires is told nobody; the next one is tried."""
+    """A failing message that expires is skipped, and the next one is sent."""
     told.create()
     told.receivers.answers = [BROKEN] * 1_000
     told.receive("one")
@@ -203,7 +203,7 @@ def test_a_paused_webhook_that_is_taken_again_goes_on(told: Told) -> None:
 
 
 def test_gone_ends_it(told: Told) -> None:
-    """After 410 nothing is posted any more, whatever its owner does but make another one."""
+    """After status 410, a webhook is never used again."""
     webhook = told.create()
     told.receivers.answers = [Attempt(410, "it answered 410")]
     told.receive("one", "two")
@@ -267,7 +267,7 @@ def test_a_replay_tells_what_is_still_there(told: Told) -> None:
 
 
 def test_a_replay_while_a_post_hangs_holds(told: Told) -> None:
-    """What its owner says counts, whatever comes of a post that was under way."""
+    """A change by the owner wins over the result of a running delivery."""
     webhook = told.create()
     told.receive("one")
     told.receivers.hangs = True
@@ -311,7 +311,7 @@ def test_the_last_deliveries_are_kept(told: Told) -> None:
 
 
 def test_a_target_that_has_had_enough_waits(told: Told) -> None:
-    """That is no failure of its own: it is posted to when its time has come."""
+    """An address over its rate limit delays the webhook without counting a failure."""
     webhook = told.create()
     told.receivers.answers = [Attempt(problem="too much", wait=MINUTE)]
     told.receive("one")
@@ -340,7 +340,7 @@ def test_what_could_not_be_recorded_is_recorded_later(told: Told) -> None:
 
 
 def test_another_daemon_takes_over(told: Told) -> None:
-    """Who lost the lease posts nothing; who gets it goes on behind what was recorded."""
+    """Without the lease a daemon sends nothing; the next holder continues after it."""
     webhook = told.create()
     told.receive("one")
     store = told.deliver.store
@@ -358,7 +358,7 @@ def test_another_daemon_takes_over(told: Told) -> None:
 
 
 def test_a_record_of_one_without_the_lease_is_refused(told: Told) -> None:
-    """A daemon that slept through its lease says what it has sent: nothing is changed."""
+    """A daemon that has lost its lease cannot record its deliveries."""
     webhook = told.create()
     told.receivers.hangs = True
     told.receive("one")
@@ -381,7 +381,7 @@ def test_a_daemon_that_stops_lets_go(told: Told) -> None:
 
 
 def test_hints_that_are_lost_cost_a_moment(told: Told) -> None:
-    """What no hint has told of is seen at the next look."""
+    """Messages whose hints were lost are found at the next poll."""
     told.create()
     elsewhere = Recipient(told.house.address(), told.house.account.id, "")
     store = told.house.assembly.mail.store
@@ -399,7 +399,7 @@ def reads_of_a_mail(told: Told) -> int:
 
 
 def test_mail_that_no_webhook_wants_is_read_by_none(told: Told) -> None:
-    """It is judged by what is known of it when it comes."""
+    """Mail that matches no webhook is not read."""
     told.receive("the first one")  # from here on the receiver knows the inbox
     without_webhooks = reads_of_a_mail(told)
     for number in range(9):
@@ -460,7 +460,7 @@ def test_a_long_queue_is_told_in_order(told: Told) -> None:
 
 
 def test_nothing_is_written_where_there_is_no_webhook(told: Told) -> None:
-    """The lease is taken by who has something to tell."""
+    """The lease is only taken when there are messages to deliver."""
     told.pass_time(60)
     assert told.house.sqlite.connection.execute("SELECT * FROM lease").fetchall() == []
 
