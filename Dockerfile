@@ -1,4 +1,4 @@
-# One daemon with everything that it keeps in one volume: docs/how-to/install.md says how to run it.
+# One daemon with everything that it keeps in one volume: docs/how-to/run-in-containers.md says how to run it.
 #     docker build --tag mailcheck .
 # With the content filter of deliverability tests, SpamAssassin:
 #     docker build --tag mailcheck --build-arg PACKAGES="spamassassin spamd" .

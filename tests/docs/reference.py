@@ -293,7 +293,7 @@ def write_metrics(house: House) -> str:
     ]
     words = (
         "Beside them stand those of every Python process (`process_*`, `python_gc_*`). What they"
-        " are for: [Operate a daemon](../how-to/operate-a-daemon.md#metrics); the alerts on them:"
+        " are for: [Operate a daemon](../how-to/operate-a-daemon.md#read-metrics); the alerts on them:"
         " [Set up alerts](../how-to/set-up-alerts.md).\n"
     )
     rows_text = table(("Metric", "Kind", "Labels", "What it says"), rows)

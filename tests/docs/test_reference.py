@@ -33,7 +33,11 @@ def test_the_pages_are_those_of_the_code(pages: dict[str, str]) -> None:
 def test_pages_have_the_snippets_of_connect() -> None:
     """What a page shows of the snippets is what "Connect" has to copy, but for the key."""
     pages = write_snippets_into_pages()
-    assert {page.name for page in pages} >= {"wait-for-mail.md", "connect-an-agent.md"}
+    assert {page.name for page in pages} >= {
+        "connect-your-software.md",
+        "wait-for-mail.md",
+        "connect-an-agent.md",
+    }
     old = [page.name for page, text in pages.items() if page.read_text("utf-8") != text]
     assert not old, f"{', '.join(old)}: write them anew with `make reference`"
 

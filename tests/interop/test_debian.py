@@ -247,7 +247,7 @@ def blocks(page: str) -> list[str]:
 
 def installation() -> str:
     """Return the commands that install and start mailcheck with an account."""
-    install, settings, start, *_ = blocks("how-to/install.md")
+    install, settings, start = blocks("how-to/install.md")
     configure = in_file(settings, ">>")
     steps = (NAMESPACE, DEPENDENCIES, install, configure, 'cd "$WORK/home"', INTERNET)
     return "\n".join((*steps, start, STEPS))
@@ -260,7 +260,7 @@ def in_file(settings: str, how: str) -> str:
 
 def script() -> str:
     """Return the commands of the pages, with commands between them that print their effects."""
-    *_, backup, upgrade = blocks("how-to/install.md")
+    backup, upgrade = blocks("how-to/back-up-and-upgrade.md")
     certificate, reload = blocks("how-to/operate-a-daemon.md")
     (resolver,) = blocks("how-to/tune-a-daemon.md")
     proxy, renewal = blocks("how-to/set-up-a-proxy.md")

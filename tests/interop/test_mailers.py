@@ -139,7 +139,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 def of_guide(name: str, daemon: Daemon) -> str:
     """Return the settings that the guide has for a library, with the port of a daemon."""
-    guide = read_blocks(CHECKOUT / "docs" / "how-to" / "wait-for-mail.md")
+    guide = read_blocks(CHECKOUT / "docs" / "how-to" / "connect-your-software.md")
     (settings,) = (block.text for block in guide if block.snippet == name)
     settings = settings.replace("127.0.0.1", HOST_NAME)
     return settings.replace("2587", str(daemon.submission_port))
