@@ -1,12 +1,12 @@
-"""The blocks of code in README and docs/, and who runs each.
+"""The code blocks of README, CONTRIBUTING and docs/, and the tests that run them.
 
-A comment above a block says who, unless it is the shell of its page (``sh``), which
-``tests/end_to_end/test_docs.py`` runs from top to bottom, or data that is read::
+``tests/end_to_end/test_docs.py`` runs the ``sh`` blocks of each page from top to bottom. Data such
+as JSON and TOML is only parsed. Other blocks have a comment above them that names their test::
 
     <!-- run by tests/interop/test_mailers.py -->
-    <!-- not run: it asks a person for a password -->
+    <!-- not run: it prompts for a password -->
 
-A block that the page "Connect" has too names it, and is written from there by ``make reference``::
+``make reference`` writes a block that the page "Connect" has too. Its comment names the snippet::
 
     <!-- run by tests/interop/test_mailers.py (snippet rails) -->
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MADE = ROOT / "docs" / "reference"
+GENERATED = ROOT / "docs" / "reference"
 
 _BLOCK = re.compile(
     r"^(?:[ ]*<!--[ ]*(?P<marker>(?:run by|not run:)[^>]*?)[ ]*-->\n)?"
@@ -31,7 +31,7 @@ _INDENTED = re.compile(r"(?:\A|\n\n)( {4}[^ *\n].*)")
 
 @dataclass(frozen=True)
 class Block:
-    """One block. ``marker`` is what its comment says, or empty."""
+    """A code block. ``marker`` is the text of its comment, or empty."""
 
     page: Path
     line: int
@@ -41,38 +41,38 @@ class Block:
 
     @property
     def name(self) -> str:
-        """Say where it stands."""
+        """The page and line of the block."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     @property
     def runner(self) -> str:
-        """Give the file that runs it, or nothing."""
-        return self._told["runner"] or ""
+        """The file that runs the block, or an empty string."""
+        return self._parts["runner"] or ""
 
     @property
     def snippet(self) -> str:
-        """Give the name of the snippet of the pages that it is, or nothing."""
-        return self._told["snippet"] or ""
+        """The name of the snippet that the block shows, or an empty string."""
+        return self._parts["snippet"] or ""
 
     @property
-    def _told(self) -> Mapping[str, str | None]:
+    def _parts(self) -> Mapping[str, str | None]:
         found = _MARKER.fullmatch(self.marker)
         return found.groupdict() if found else {"runner": None, "snippet": None}
 
     @property
     def is_run_with_its_page(self) -> bool:
-        """Tell whether it is a piece of its page's shell."""
+        """Whether the block is run with the other shell commands of its page."""
         return self.language == "sh" and not self.marker
 
 
 def list_pages() -> list[Path]:
-    """List the pages that people write."""
-    pages = [path for path in (ROOT / "docs").rglob("*.md") if MADE not in path.parents]
+    """Return the pages that are written by hand."""
+    pages = [path for path in (ROOT / "docs").rglob("*.md") if GENERATED not in path.parents]
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(pages)]
 
 
 def read_blocks(page: Path) -> Iterator[Block]:
-    """Read the blocks of a page, from top to bottom."""
+    """Yield the blocks of a page, from top to bottom."""
     text = page.read_text("utf-8")
     for found in _BLOCK.finditer(text):
         line = text.count("\n", 0, found.start("fence")) + 1
@@ -83,18 +83,20 @@ def read_blocks(page: Path) -> Iterator[Block]:
 
 
 def with_snippets(page: Path, texts: Mapping[str, str]) -> str:
-    """Give the text of a page with each snippet in it as ``texts`` has it by its name."""
+    """Return the text of a page with its snippets replaced by ``texts``, by their names."""
     text = page.read_text("utf-8")
     for block in read_blocks(page):
         if block.snippet:
             fence = f"```{block.language}\n"
             head, found, rest = text.partition(f"(snippet {block.snippet}) -->\n{fence}")
-            assert rest.startswith(block.text), f"{block.name} is not at the margin, or there twice"
+            assert rest.startswith(block.text), (
+                f"{block.name} must be at the margin, and exist once"
+            )
             text = head + found + texts[block.snippet] + rest.removeprefix(block.text)
     return text
 
 
 def indented_blocks(page: Path) -> list[str]:
-    """List the first lines of blocks without a fence: nobody can tell what they are."""
+    """Return the first lines of code blocks without a fence, whose language is unknown."""
     bare = _BLOCK.sub("", page.read_text("utf-8"))
     return _INDENTED.findall(bare)

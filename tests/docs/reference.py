@@ -1,8 +1,7 @@
-"""Writes ``docs/reference/`` from the code (``make reference``), and into other pages the snippets
-that the page "Connect" has too.
+"""Generates ``docs/reference/`` from the code, and snippets in other pages (``make reference``).
 
-The pages are committed, so that they can be read where the sources are; a test says when they
-are no longer what the code says.
+The generated pages are committed, so that readers of the sources find them. A test fails when they
+are out of date.
 """
 
 import argparse
@@ -38,12 +37,12 @@ FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
 
 def code(value: object) -> str:
-    """Show a word as code, where it is not empty."""
+    """Format a text as code, or return an empty string."""
     return f"`{value}`" if str(value) else ""
 
 
 def cell(text: str) -> str:
-    """Make a text fit into a cell of a table: one line, no bars, nothing that looks like HTML."""
+    """Format a text as a table cell: on one line, with Markdown and HTML characters escaped."""
     text = " ".join(text.split())
     parts = re.split(r"(`[^`]*`)", text)
     plain = [
@@ -53,7 +52,7 @@ def cell(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table; nothing where there are no rows."""
+    """Return a table, or an empty string if there are no rows."""
     written = [f"| {' | '.join(row)} |" for row in rows]
     if not written:
         return ""
@@ -61,8 +60,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def page(title: str, source: str, *parts: str) -> str:
-    """Write a page; ``source`` says what it is made from."""
-    head = f"# {title}\n\nMade from {source}; `make reference` writes this page anew.\n"
+    """Return a page; ``source`` names the code from which it is generated."""
+    head = f"# {title}\n\nGenerated from {source} with `make reference`.\n"
     return "\n".join([head, *(part for part in parts if part)])
 
 
@@ -70,7 +69,7 @@ def page(title: str, source: str, *parts: str) -> str:
 
 
 def write_options() -> str:
-    """Write every option of the configuration."""
+    """Return the page of configuration options."""
     config = Config()
     sections = []
     for section in fields(config):
@@ -81,10 +80,11 @@ def write_options() -> str:
         head = ("Option", "Default", "Variable", "Meaning")
         sections.append(f"## {section.name}\n\n{type(options).__doc__}\n\n{table(head, rows)}")
     words = (
-        "The daemon and `mailcheck` read one TOML file (`--config`), and the environment over it."
-        " A variable holds a TOML value, a bare word, or words with commas between them. A secret"
-        f" option has a twin with `{FILE_SUFFIX}` at the end of its name, which names a file that"
-        " holds it. What is unknown or wrong is an error that names the line.\n"
+        "The daemon and `mailcheck` read one TOML file (`--config`). Environment variables"
+        " override it. A variable contains a TOML value, a word, or words separated by commas."
+        f" A secret option has a twin whose name ends with `{FILE_SUFFIX}`; it names a file that"
+        " contains the secret. An unknown option or a wrong value is an error that names the"
+        " line.\n"
     )
     return page("Options", "`mailcheck/config/options.py`", words, *sections)
 
@@ -107,7 +107,7 @@ def _option_row(section: str, option: Any, default: Any) -> tuple[str, str, str,
 
 
 def write_commands() -> str:
-    """Write every command with what it takes."""
+    """Return the page of commands with their arguments."""
     parser = make_parser(list(COMMANDS))
     parts = [_write_command("mailcheck", parser, "")]
     parts += [
@@ -116,8 +116,8 @@ def write_commands() -> str:
         if not _is_group(one)
     ]
     status = (
-        "Exit status: 0 fine; 1 a problem, or no mail came; 2 wrong usage; 3 something could not"
-        " be determined. `mailcheck COMMAND --help` says the same as this page.\n"
+        "Exit status: 0 success; 1 a problem, or no mail arrived; 2 wrong usage; 3 something could"
+        " not be determined. `mailcheck COMMAND --help` shows the same texts.\n"
     )
     return page("Commands", "`mailcheck/cli/`", status, *parts)
 
@@ -149,7 +149,7 @@ def _write_command(name: str, parser: argparse.ArgumentParser, text: str) -> str
         if not isinstance(action, argparse._SubParsersAction | argparse._HelpAction)
     ]
     words = text or parser.description or ""
-    return f"## {name}\n\n{cell(words)}\n\n{table(('Takes', 'Meaning'), rows)}"
+    return f"## {name}\n\n{cell(words)}\n\n{table(('Argument', 'Meaning'), rows)}"
 
 
 def _spelling(action: argparse.Action) -> str:
@@ -168,7 +168,7 @@ def _choices(action: argparse.Action) -> str:
 
 
 def write_routes(document: Mapping[str, Any]) -> str:
-    """Write every route: what it takes, and with which statuses it answers."""
+    """Return the page of routes with their parameters and statuses."""
     calls: dict[str, list[str]] = {tag["name"]: [] for tag in document["tags"]}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -178,9 +178,9 @@ def write_routes(document: Mapping[str, Any]) -> str:
         for tag in document["tags"]
     ]
     words = (
-        "All paths are below `/api/v1`. A daemon shows the same with an example and a command for"
-        " each call at `/api`, and for programs at `/api/v1/openapi.json`. The types are on"
-        " [a page of their own](shapes.md).\n"
+        "All paths are below `/api/v1`. `/api` of a daemon shows the same with an example and a"
+        " command for each call, and `/api/v1/openapi.json` is for programs. The types are in"
+        " [JSON shapes](shapes.md).\n"
     )
     return page("Routes", "the OpenAPI document that the daemon serves", words, *groups)
 
@@ -210,7 +210,7 @@ def _write_route(method: str, path: str, operation: Mapping[str, Any]) -> str:
                 f"Body: {body}\n" if body else "",
                 table(("Parameter", "In", "Type", "Meaning"), parameters),
                 table(("Status", "Body", "Meaning"), answers),
-                f"And {', '.join(shared)} as everywhere.\n" if shared else "",
+                f"Also {', '.join(shared)}, as for every route.\n" if shared else "",
             ),
         )
     )
@@ -226,7 +226,7 @@ _TAGS = re.compile(r"</?(?:code|b)>")
 
 
 def _markdown(shown: Markup) -> str:
-    """Write in Markdown what the page about the API shows; a type with a name is a link."""
+    """Convert HTML of the page about the API to Markdown, with links to named types."""
     linked = _LINK.sub(lambda found: f"[{found[1]}](shapes.md#{found[1].lower()})", str(shown))
     return unescape(_TAGS.sub(lambda found: "`" if "code" in found[0] else "", linked))
 
@@ -251,7 +251,7 @@ def _field_rows(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def write_shapes(document: Mapping[str, Any]) -> str:
-    """Write every JSON shape with its fields."""
+    """Return the page of JSON shapes with their fields."""
     head = ("Field", "Type", "Meaning")
     parts = []
     for name, schema in sorted(document["components"]["schemas"].items()):
@@ -261,26 +261,26 @@ def write_shapes(document: Mapping[str, Any]) -> str:
 
 
 def write_tools(house: House) -> str:
-    """Write every tool of the MCP server."""
+    """Return the page of MCP tools."""
     parts = []
     for name, tool in Agent(house).tools().items():
-        takes = table(("Takes", "Type", "Meaning"), _field_rows(tool["inputSchema"]))
-        gives = table(("Gives", "Type", "Meaning"), _field_rows(tool["outputSchema"]))
+        takes = table(("Argument", "Type", "Meaning"), _field_rows(tool["inputSchema"]))
+        gives = table(("Result", "Type", "Meaning"), _field_rows(tool["outputSchema"]))
         hints = [hint for hint, is_so in tool["annotations"].items() if is_so is True]
         parts.append(
             f"## {name}\n\n**{tool['title']}.** {tool['description']}\n\n"
             f"Hints: {', '.join(map(code, hints)) or 'none'}.\n\n"
-            + (takes or "It takes nothing.\n")
+            + (takes or "The tool has no arguments.\n")
             + f"\n{gives}"
         )
     return page("Tools for agents", "what the MCP server lists (`tools/list`)", *parts)
 
 
-# What is measured, found and asked.
+# Metrics, topics, findings and blocklists.
 
 
 def write_metrics(house: House) -> str:
-    """Write every metric with its labels."""
+    """Return the page of metrics with their labels."""
     endings = {Kind.COUNTER: "_total", Kind.GAUGE: "", Kind.DISTRIBUTION: ""}
     rows = [
         (
@@ -292,36 +292,35 @@ def write_metrics(house: House) -> str:
         for metric in our_metrics(house)
     ]
     words = (
-        "Beside them stand those of every Python process (`process_*`, `python_gc_*`). What they"
-        " are for: [Operate a daemon](../how-to/operate-a-daemon.md#read-metrics); the alerts on them:"
-        " [Set up alerts](../how-to/set-up-alerts.md).\n"
+        "Every Python process also has `process_*` and `python_gc_*`."
+        " [Operate a daemon](../how-to/operate-a-daemon.md#read-metrics) says how to read the"
+        " metrics, and [Set up alerts](../how-to/set-up-alerts.md) explains the alerts.\n"
     )
-    rows_text = table(("Metric", "Kind", "Labels", "What it says"), rows)
+    rows_text = table(("Metric", "Kind", "Labels", "Meaning"), rows)
     return page("Metrics", "`mailcheck/assembly/metrics.py`", rows_text, words)
 
 
 def write_topics() -> str:
-    """Write what each topic is about, why it matters and where to read on."""
+    """Return the page of topics, with the reason for each and links to further reading."""
     topics = dict.fromkeys(load_topics().values())
     sections = []
     for topic in topics:
         links = ", ".join(f"[{one.title}]({one.url})" for one in topic.links)
         more = f"\n\nRead on: {links}." if links else ""
         sections.append(f"## {topic.heading}\n\n{topic.why}{more}\n")
-    words = "What the checks of domains and mails are about, as pages and command line say it.\n"
+    words = "The topics of domain checks and reports, with the texts of pages and command line.\n"
     return page("Topics", "the table of topics", words, *sections)
 
 
 def write_findings() -> str:
-    """Write every row of the table of findings: its id, what it means and what it costs."""
+    """Return the page of findings with their ids, meanings and points."""
     areas: dict[str, list[str]] = {}
     for row in sorted(ROWS, key=lambda one: one.id):
         areas.setdefault(row.id.partition(".")[0], []).append(_write_finding(row))
     words = (
-        "A report says of each finding what it means in the case and what to do about it. Points"
-        " are those of a mail's score (0 to 10), see [what they are made"
-        " of](../explanation/scores.md); what a domain's reputation loses stands beside each of"
-        " its factors.\n"
+        "A report says for each finding what it means and what to do. Points are those of a mail's"
+        " score (0 to 10): see [Scores](../explanation/scores.md). The page of a domain shows the"
+        " points of its reputation score beside each factor.\n"
     )
     parts = [f"## {area}\n\n" + "\n".join(rows) for area, rows in areas.items()]
     return page("Findings", "the table of findings", words, *parts)
@@ -333,7 +332,7 @@ def _write_finding(row: Row) -> str:
     if row.price is not None:
         points = f"{row.price / 10:.1f}"
     lines = [
-        f"* What: {cell(row.title)}",
+        f"* Finding: {cell(row.title)}",
         f"* Why it matters: {cell(row.explanation)}",
         *([f"* What to do: {cell(row.advice)}"] if row.advice else []),
         f"* Severity: {severity}",
@@ -347,7 +346,7 @@ PRICES = FOLDER.parent / "explanation" / "scores.md"
 
 
 def write_prices() -> str:
-    """Write the page of prices with its tables as they are charged."""
+    """Return the page about scores with the points of the code in its tables."""
     priced = [row for row in ROWS if row.price is not None]
     tables = {
         "costs": _price_table(row for row in priced if row.area not in QUALITY_AREAS),
@@ -379,7 +378,7 @@ def _price_table(rows: Iterable[Row]) -> str:
 
 
 def write_blocklists() -> str:
-    """Write every list of the catalogue: what it knows, what a listing weighs, on what terms."""
+    """Return the page of blocklists with their contents, weights and terms."""
     catalogue = parse_catalogue(packaged_catalogue_text())
     rows = [
         (
@@ -415,11 +414,11 @@ def _profiles(one: Blocklist, *profiles: Sequence[Blocklist]) -> str:
     return ", ".join(name for name, profile in named if one in profile)
 
 
-# What other pages have of the code.
+# Generated parts of other pages, and all pages.
 
 
 def write_snippets_into_pages() -> dict[Path, str]:
-    """Give each page that has snippets as it should be."""
+    """Return the pages that contain snippets, with their current text."""
     urls = PublicUrls("http://127.0.0.1:8080")
     texts = {one.name: one.text for one in write_snippets(urls, "", "127.0.0.1:2587")}
     pages = [page for page in list_pages() if any(block.snippet for block in read_blocks(page))]
@@ -427,7 +426,7 @@ def write_snippets_into_pages() -> dict[Path, str]:
 
 
 def write_pages() -> dict[str, str]:
-    """Give all pages by the names of their files."""
+    """Return the generated pages by file name."""
     house = House(config_in_memory())
     document = load_document()
     pages = {

@@ -1,4 +1,4 @@
-"""Every block of README and docs/ is run by something, or says why it can't be."""
+"""Each code block of the documentation is run by a test, or states why not."""
 
 import json
 import re
@@ -16,31 +16,31 @@ from tests.docs.blocks import ROOT, Block, indented_blocks, list_pages, read_blo
 BLOCKS = [block for page in list_pages() for block in read_blocks(page)]
 DATA = ("json", "toml", "yaml")
 NOTHING_TO_RUN = ("text", "{toctree}", "{include} ../CONTRIBUTING.md")
-MOST_NOT_RUN = 10
+MAX_NOT_RUN = 10
 
 BY_BLOCK = pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.name)
 
 
 @BY_BLOCK
-def test_somebody_runs_it(block: Block) -> None:
-    """A block is its page's shell, data, a text, or names the test that runs it."""
+def test_each_block_is_run(block: Block) -> None:
+    """A block is shell of its page, data or text, or names the test that runs it."""
     if block.runner:
         source = (ROOT / block.runner).read_text("utf-8")
         assert block.page.name in source, f"{block.runner} does not read {block.page.name}"
     elif not block.marker.startswith("not run: "):
-        assert block.language in ("sh", *DATA, *NOTHING_TO_RUN), "nobody runs it"
+        assert block.language in ("sh", *DATA, *NOTHING_TO_RUN), "no test runs it"
 
 
 @pytest.mark.parametrize("page", list_pages(), ids=lambda page: page.name)
 def test_every_block_has_a_fence(page: Path) -> None:
-    """No block is only indented: its language would not be known."""
+    """No block is marked by indentation only, because its language would be unknown."""
     assert not indented_blocks(page)
 
 
 def test_few_are_not_run() -> None:
-    """At most ten blocks are not run, and each says why."""
+    """At most ten blocks are not run, and each states the reason."""
     reasons = [one.marker for one in BLOCKS if one.marker.startswith("not run: ")]
-    assert len(reasons) <= MOST_NOT_RUN
+    assert len(reasons) <= MAX_NOT_RUN
     assert all(len(reason) > len("not run: ") for reason in reasons)
 
 
@@ -48,7 +48,7 @@ def test_few_are_not_run() -> None:
     "block", [one for one in BLOCKS if one.language in DATA], ids=lambda block: block.name
 )
 def test_data_can_be_read(block: Block, tmp_path: Path) -> None:
-    """What is shown of JSON, YAML and TOML is that; options of the daemon are options."""
+    """JSON, YAML and TOML blocks are valid, and options of the daemon exist."""
     if block.language == "json":
         json.loads(block.text)
     elif block.language == "yaml":
@@ -67,7 +67,7 @@ SECRETS = {
 
 
 def with_secrets(text: str, folder: Path) -> str:
-    """Let options that name a file with a secret name one that is there."""
+    """Create the files of secrets, and name them in the options."""
     for name, secret in SECRETS.items():
         (folder / name).write_text(secret)
         text = re.sub(rf'^{name} = "[^"]*"', f'{name} = "{folder / name}"', text, flags=re.M)

@@ -1,4 +1,4 @@
-"""The documentation as it is built, and as the daemon serves it."""
+"""The built documentation, and how the daemon serves it."""
 
 import re
 import shutil
@@ -13,13 +13,13 @@ from mailcheck.web.site.public_pages import Documentation, redirect_to_first_pag
 from tests.house import House
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
+EXTERNAL = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>|\son[a-z]+=\"[^#]*\(")
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the pages as `make docs` does: what Sphinx warns of is an error."""
+    """The pages as `make docs` builds them; a warning of Sphinx is an error."""
     folder = tmp_path_factory.mktemp("docs")
     command = ["-q", "-W", "--keep-going", "-d", str(folder / "read"), "-b", "html"]
     done = subprocess.run(
@@ -34,12 +34,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def documentation(built: Path) -> Documentation:
-    """The pages in one archive."""
+    """The built pages in an archive."""
     return Documentation(Path(shutil.make_archive(str(built.parent / "docs"), "zip", built)))
 
 
-def test_links_and_anchors_lead_somewhere(built: Path) -> None:
-    """Sphinx finds every page that is linked to, every anchor, and no page that nobody leads to."""
+def test_links_and_anchors_exist(built: Path) -> None:
+    """Sphinx finds every linked page and anchor, and every page is linked."""
     pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     assert pages
     for page in pages:
@@ -47,8 +47,8 @@ def test_links_and_anchors_lead_somewhere(built: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "NEWS.md", "SECURITY.md"])
-def test_links_of_the_sources_lead_somewhere(name: str) -> None:
-    """What stands beside docs/ links to files, folders and headings that there are."""
+def test_links_of_the_sources_exist(name: str) -> None:
+    """Documents outside docs/ link to existing files, folders and headings."""
     text = re.sub(r"`[^`]*`", "", (ROOT / name).read_text("utf-8"))
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
         path, _, anchor = link.partition("#")
@@ -57,8 +57,8 @@ def test_links_of_the_sources_lead_somewhere(name: str) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-def test_nothing_is_installed_from_an_index() -> None:
-    """No document installs mailcheck by name: that project on PyPI is another one."""
+def test_mailcheck_is_not_installed_from_pypi() -> None:
+    """No document installs mailcheck by name, because that name on PyPI is another project."""
     by_name = re.compile(r"\b(?:pip|pipx) (?:install|run) (?:-\S+ )*mailcheck")
     pages = [*ROOT.glob("*.md"), ROOT / "Dockerfile", *(ROOT / "docs").rglob("*.*")]
     texts = {page: page.read_text("utf-8") for page in pages if page.suffix != ".png"}
@@ -67,19 +67,19 @@ def test_nothing_is_installed_from_an_index() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Give the names of a page's headings, as those who show Markdown make them."""
+    """Return the anchors of a page's headings, in the form that Markdown renderers use."""
     headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)
     return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
 
 
 def test_pages_need_no_network(built: Path) -> None:
-    """No page loads anything from elsewhere."""
+    """No page loads a resource from another server."""
     for path in built.rglob("*.html"):
-        assert not ELSEWHERE.search(path.read_text("utf-8")), path.name
+        assert not EXTERNAL.search(path.read_text("utf-8")), path.name
 
 
-def test_pages_keep_to_their_policy(built: Path) -> None:
-    """No script stands in a page: the policy that they are sent with runs only files."""
+def test_pages_have_no_inline_scripts(built: Path) -> None:
+    """No page contains a script, because the content security policy allows files only."""
     for path in built.rglob("*.html"):
         assert not INLINE_SCRIPT.search(path.read_text("utf-8")), path.name
 
@@ -96,7 +96,7 @@ def test_pages_keep_to_their_policy(built: Path) -> None:
     ],
 )
 def test_files_are_served(documentation: Documentation, name: str, media_type: str) -> None:
-    """Each file is sent as what it is, under a policy that lets in nothing from elsewhere."""
+    """Each file has its media type, and a policy that forbids resources of other servers."""
     reply = documentation.read(name)
     assert (reply.status, reply.content_type) == (200, media_type)
     assert reply.body
@@ -108,20 +108,20 @@ def test_files_are_served(documentation: Documentation, name: str, media_type: s
 @pytest.mark.parametrize(
     "name", ["nowhere.html", "../setup.cfg", "/etc/passwd", "reference", "x" * 5000, "\0"]
 )
-def test_nothing_else_is_served(documentation: Documentation, name: str) -> None:
-    """What is not in the archive is 404, whatever its name would mean to a file system."""
+def test_other_paths_are_not_found(documentation: Documentation, name: str) -> None:
+    """A name that is not in the archive is answered with 404."""
     assert documentation.read(name).status == 404
 
 
-def test_a_checkout_without_the_pages_says_how_to_build_them(tmp_path: Path) -> None:
-    """Where `make docs` was never run, the answer is the sentence that says so."""
+def test_a_missing_archive_is_explained(tmp_path: Path) -> None:
+    """Without an archive, the answer names `make docs`."""
     reply = Documentation(tmp_path / "docs.zip").read("index.html")
     assert reply.status == 404
     assert b"make docs" in reply.body
 
 
-def test_pages_made_anew_are_read(tmp_path: Path) -> None:
-    """What `make docs` builds while the daemon runs is what is sent from then on."""
+def test_a_replaced_archive_is_read(tmp_path: Path) -> None:
+    """A running daemon serves the pages of a new archive."""
     archive, anew = tmp_path / "docs.zip", tmp_path / "anew.zip"
     documentation = Documentation(archive)
     for words in ("the first", "the second"):
@@ -133,8 +133,8 @@ def test_pages_made_anew_are_read(tmp_path: Path) -> None:
     assert documentation.read("").status == 404
 
 
-def test_the_daemon_has_them_below_docs(house: House) -> None:
-    """/docs/ has the pages, or says how to build them, without a key; /docs leads there."""
+def test_the_daemon_serves_the_documentation(house: House) -> None:
+    """/docs/ serves the pages without a key, or explains how to build them; /docs redirects."""
     assert redirect_to_first_page().headers["Location"] == "docs/"
     for path in ("/docs/", "/docs/reference/options.html", "/docs/_static/styles/furo.css"):
         answer = house.open(path).answer()

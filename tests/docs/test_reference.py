@@ -1,4 +1,4 @@
-"""The pages of docs/reference/: they say what the code says."""
+"""Generated pages of the documentation: they match the code."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.docs.reference import (
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    """The pages as the code would write them now."""
+    """The pages as the code generates them now."""
     return write_pages()
 
 
@@ -23,15 +23,15 @@ BY_HAND = {"contract.md", "glossary.md"}
 
 
 def test_the_pages_are_those_of_the_code(pages: dict[str, str]) -> None:
-    """Every generated page is what `make reference` writes, and there is no other page."""
+    """Each generated page equals the output of `make reference`, and no other page exists."""
     files = [path for path in FOLDER.iterdir() if path.name not in BY_HAND]
     written = {path.name: path.read_text("utf-8") for path in files}
     old = sorted(name for name in {**written, **pages} if written.get(name) != pages.get(name))
-    assert not old, f"{', '.join(old)}: write them anew with `make reference`"
+    assert not old, f"{', '.join(old)}: run `make reference`"
 
 
 def test_pages_have_the_snippets_of_connect() -> None:
-    """What a page shows of the snippets is what "Connect" has to copy, but for the key."""
+    """The snippets in the documentation equal those of the page "Connect", except for the key."""
     pages = write_snippets_into_pages()
     assert {page.name for page in pages} >= {
         "connect-your-software.md",
@@ -39,12 +39,12 @@ def test_pages_have_the_snippets_of_connect() -> None:
         "connect-an-agent.md",
     }
     old = [page.name for page, text in pages.items() if page.read_text("utf-8") != text]
-    assert not old, f"{', '.join(old)}: write them anew with `make reference`"
+    assert not old, f"{', '.join(old)}: run `make reference`"
 
 
-def test_the_published_prices_are_those_that_are_charged() -> None:
-    """Every price, tier and cap of a mail's score stands on the page about it."""
+def test_published_points_are_those_of_the_code() -> None:
+    """The page about scores contains all points, tiers and caps of the code."""
     text = PRICES.read_text("utf-8")
-    assert text == write_prices(), "write it anew with `make reference`"
+    assert text == write_prices(), "run `make reference`"
     for most in (MAX_LISTINGS, MAX_QUALITY):
         assert f"{most / 10:.1f} at most for all together" in text
