@@ -31,7 +31,7 @@ class BlacklistsJudgement(Struct, frozen=True):
 def judge_blacklists(listings: Sequence[Listing]) -> BlacklistsJudgement:
     """Sum up the points that the listings cost.
 
-    Lists without an answer cost nothing. If they have more than half of the total weight, the
+    Lists without an answer are free. If they have more than half of the total weight, the
     result is undetermined.
     """
     listed = sorted((r for r in listings if r.is_listed), key=lambda r: r.weight, reverse=True)

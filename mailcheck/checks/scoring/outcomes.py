@@ -30,7 +30,7 @@ class SpfOutcome(Enum):
     CLOSED = "closed"
     """One good record that ends in ``-all`` or ``~all``."""
     UNENDED = "unended"
-    """The record ends in ``?all`` or says nothing about other hosts."""
+    """The record ends in ``?all``, or makes no statement about other hosts."""
     UNDETERMINED = "undetermined"
     WIDE = "wide"
     """More addresses pass than any sender has."""
@@ -98,7 +98,7 @@ class StarttlsOutcome(Enum):
     UNDETERMINED = "undetermined"
     OUTDATED = "outdated"
     ABSENT = "absent"
-    """Encryption is not offered or fails, or there is no host to offer it."""
+    """Encryption fails or is not offered, or the domain has no mail host."""
 
 
 class AgeOutcome(Enum):
@@ -122,7 +122,7 @@ class ReverseDnsOutcome(Enum):
     UNDETERMINED = "undetermined"
     UNCONFIRMED = "unconfirmed"
     ABSENT = "absent"
-    """The host has no name, or there is no address to check."""
+    """The host has no name, or its address is missing."""
 
 
 Outcome = (

@@ -1,6 +1,6 @@
 """Comparison of a watch's run with earlier runs: changes, and problems that begin and end.
 
-An undetermined result changes nothing. A topic that was known and is undetermined for
+An undetermined result is not a change. A topic that was known and is undetermined for
 `LASTING_RUNS` runs is reported as undetermined, in one alert for all such topics.
 """
 
@@ -299,7 +299,7 @@ class _Comparator:
             self.raised.append(Raised(key, severity.value, sentence, is_new=is_worse))
 
     def _follows_from_fix(self, topic: str, severity: Severity) -> bool:
-        """Return whether a new problem replaced a worse one that was fixed.
+        """Return whether a new problem replaced a worse problem that was fixed.
 
         A problem of the same severity also counts, if the score of the topic rose. A mail host
         that MX did not name before is compared together with MX.

@@ -82,8 +82,8 @@ class Points(Struct, frozen=True):
 class Facts(Struct, frozen=True):
     """All topics of a run; ``points`` are empty if the watch has no score.
 
-    If ``is_whole`` is true, a mail host or list that is missing was removed. Otherwise the run
-    says nothing about it.
+    If ``is_whole`` is true, a mail host or list that is missing was removed. Otherwise its
+    state is unknown.
     """
 
     topics: Mapping[str, Topic]

@@ -18,7 +18,7 @@ def uptime(
 
     Return `None` if that is unknown.
 
-    :param changes: all changes in that time, oldest first, including those of other topics.
+    :param changes: all changes in that time, oldest first, including other topics.
     :param current: the value at the end: ``yes``, ``no``, or `None` if it is unknown.
     """
     topic = host_topic(exchange)
