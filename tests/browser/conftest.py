@@ -12,7 +12,7 @@ from tests.servers.daemon import HOST, Daemon, running_daemon
 
 @pytest.fixture(scope="session")
 def one_browser() -> Iterator[OneBrowser]:
-    """Have one browser for all tests."""
+    """Provide one browser for all tests."""
     if not CHROMIUM.exists():
         pytest.skip("chromium-headless-shell is missing: run scripts/install-test-needs as root")
     if not AXE.exists():
@@ -23,14 +23,14 @@ def one_browser() -> Iterator[OneBrowser]:
 
 @pytest.fixture
 def browser(one_browser: OneBrowser) -> Iterator[Browser]:
-    """Have the browser for a test, for as long as one may take."""
+    """Lend the browser to a test."""
     with one_browser.lent() as browser:
         yield browser
 
 
 @pytest.fixture(scope="session")
 def pages_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """Run one daemon for all tests of pages; each test has its own account."""
+    """Run one daemon for all tests of pages; each test uses its own account."""
     folder = tmp_path_factory.mktemp("pages")
     with running_daemon(
         folder,
@@ -43,12 +43,12 @@ def pages_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def watched(browser: Browser, pages_daemon: Daemon) -> Iterator[Watched]:
-    """Open a page in a browser of its own."""
+    """Open a page in its own browser context."""
     with watched_page(browser, pages_daemon.http_port) as watched:
         yield watched
 
 
 @pytest.fixture
 def person(watched: Watched, pages_daemon: Daemon) -> Person:
-    """Sign somebody up in the watched browser."""
+    """Create an account and sign the browser in."""
     return make_account(watched, pages_daemon)

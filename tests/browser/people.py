@@ -1,4 +1,4 @@
-"""Somebody who uses the pages: signs up, gets mail, looks at it."""
+"""Accounts that use the pages: sign up and receive mail."""
 
 import itertools
 import re
@@ -15,14 +15,14 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody with an account who is signed in; ``address`` is their inbox."""
+    """A signed-in account. ``address`` is its inbox address."""
 
     name: str
     address: str
     daemon: Daemon
 
     def tagged(self, tag: str) -> str:
-        """Give the address with a tag."""
+        """Return the address with a tag."""
         mailbox, _, domain = self.address.partition("@")
         return f"{mailbox}+{tag}@{domain}"
 
@@ -34,10 +34,10 @@ class Person:
 
 
 def make_account(watched: Watched, daemon: Daemon) -> Person:
-    """Make an account without opening a page, and sign the browser in.
+    """Create an account without opening a page, and sign the browser in.
 
-    A daemon that trusts us as a proxy hears of another client each time: one of them may not sign
-    up often.
+    Each account pretends to be another client of a trusted proxy, because the number of
+    sign-ups by one client is limited.
     """
     number = next(_numbers)
     name = f"person-{number}"
@@ -58,7 +58,7 @@ def make_account(watched: Watched, daemon: Daemon) -> Person:
 
 
 def sign_up(watched: Watched, daemon: Daemon) -> Person:
-    """Make an account as a person does; ends on the inbox."""
+    """Create an account by the form, and end on the inbox."""
     name = f"person-{next(_numbers)}"
     page = watched.page
     watched.go("/sign-up")

@@ -1,4 +1,4 @@
-"""Signing up and in, keys and the account, in a real browser: by mouse, by keyboard, by none."""
+"""Sign-up, sign-in, API keys and the account in a real browser: mouse, keyboard, no scripts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,13 +25,13 @@ LOOKS: Mapping[str, dict[str, Any]] = {
 
 @pytest.fixture
 def scriptless(browser: Browser, pages_daemon: Daemon) -> Iterator[Watched]:
-    """A browser that runs no scripts."""
+    """Open a page in a browser without scripts."""
     with watched_page(browser, pages_daemon.http_port, java_script_enabled=False) as watched:
         yield watched
 
 
 def create_key(watched: Watched, name: str) -> str:
-    """Create a key on the page of keys; gives it."""
+    """Create a key on the page of API keys and return its secret."""
     watched.go("/keys")
     watched.page.get_by_label("Name").fill(name)
     watched.page.get_by_role("button", name="Create key").click()
@@ -41,7 +41,7 @@ def create_key(watched: Watched, name: str) -> str:
 
 
 def test_from_nothing_to_a_key(watched: Watched, pages_daemon: Daemon) -> None:
-    """A newcomer gets from the first page to a key that works, and nothing is complained of."""
+    """A newcomer gets from the first page to a working key, and the browser logs no problem."""
     watched.go("/")
     watched.page.get_by_role("link", name="Create an account").click()
     person = sign_up(watched, pages_daemon)
@@ -54,7 +54,7 @@ def test_from_nothing_to_a_key(watched: Watched, pages_daemon: Daemon) -> None:
 
 
 def test_a_key_is_copied(watched: Watched, person: Person) -> None:
-    """The copy buttons put key and snippets on the clipboard, and say so."""
+    """The copy buttons copy key and snippets to the clipboard, and say so."""
     watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
     secret = create_key(watched, "laptop")
     page = watched.page
@@ -72,7 +72,7 @@ def test_a_key_is_copied(watched: Watched, person: Person) -> None:
 
 
 def test_a_key_is_revoked(watched: Watched, person: Person) -> None:
-    """Revoking asks once more, and the key is gone after it."""
+    """Revoking asks for confirmation, and then the key is gone."""
     create_key(watched, "old one")
     watched.go("/keys")
     page = watched.page
@@ -85,7 +85,7 @@ def test_a_key_is_revoked(watched: Watched, person: Person) -> None:
 
 
 def test_a_webhook_is_made_tried_and_deleted(watched: Watched, person: Person) -> None:
-    """Its secret is shown once; a try says what came of it; deleting it takes two clicks."""
+    """The secret is shown once, a test shows its outcome, and deleting takes two clicks."""
     page = watched.page
     watched.go("/keys")
     page.get_by_label("Address", exact=True).fill("http://127.0.0.1:9/mail")
@@ -106,7 +106,7 @@ def test_a_webhook_is_made_tried_and_deleted(watched: Watched, person: Person) -
 
 
 def test_by_keyboard_alone(watched: Watched, person: Person) -> None:
-    """Signing out, in, and making a key need no mouse; the first key press leads past the menu."""
+    """Signing out, signing in and creating a key work by keyboard, with a link past the menu."""
     page = watched.page
     watched.go("/keys")
     page.keyboard.press("Tab")
@@ -129,7 +129,7 @@ def test_by_keyboard_alone(watched: Watched, person: Person) -> None:
 
 
 def test_without_scripts(scriptless: Watched, pages_daemon: Daemon) -> None:
-    """Signing up, a key, its snippets, revoking and signing out work without any script."""
+    """Signing up, creating and revoking a key and signing out work without scripts."""
     sign_up(scriptless, pages_daemon)
     page = scriptless.page
     create_key(scriptless, "plain")
@@ -146,7 +146,7 @@ def test_without_scripts(scriptless: Watched, pages_daemon: Daemon) -> None:
 
 
 def test_what_was_wrong_is_beside_the_form(watched: Watched, person: Person) -> None:
-    """A wrong password is said in an alert; the name stays, the password is to be typed next."""
+    """A wrong password is shown in an alert; the name is kept and the password has the focus."""
     page = watched.page
     watched.context.clear_cookies()
     watched.go("/sign-in")
@@ -161,7 +161,7 @@ def test_what_was_wrong_is_beside_the_form(watched: Watched, person: Person) -> 
 
 @pytest.mark.parametrize("look", list(LOOKS))
 def test_pages_are_for_everybody(browser: Browser, pages_daemon: Daemon, look: str) -> None:
-    """No serious fault, and nothing wider than the screen: light, dark, on a phone."""
+    """No page has serious accessibility issues or is too wide: light, dark, on a phone."""
     with watched_page(browser, pages_daemon.http_port, **LOOKS[look]) as watched:
         for path in OPEN:
             look_at(watched, path)
@@ -176,7 +176,7 @@ def test_pages_are_for_everybody(browser: Browser, pages_daemon: Daemon, look: s
 
 
 def look_at(watched: Watched, path: str) -> None:
-    """Open a page, and judge how it can be used."""
+    """Open a page and check that it is accessible and not too wide."""
     watched.go(path)
     watched.require_accessible()
     too_wide = watched.page.evaluate(
@@ -186,7 +186,7 @@ def look_at(watched: Watched, path: str) -> None:
 
 
 def test_other_pages_stay_outside(watched: Watched, person: Person) -> None:
-    """No script reads the cookies; a page of another origin neither frames ours nor posts to it."""
+    """Scripts can't read the cookies, and other sites can neither frame pages nor submit forms."""
     page = watched.page
     watched.go("/keys")
     cookies = watched.context.cookies()

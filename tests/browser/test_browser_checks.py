@@ -1,4 +1,4 @@
-"""The checks of a mail in a real browser: opened beside it, links asked for, nothing left out."""
+"""The checks of a mail in a real browser: beside the mail, with links, in all widths."""
 
 import pytest
 from playwright.sync_api import expect
@@ -26,14 +26,14 @@ MAIL = (
 
 
 def open_checks(watched: Watched) -> None:
-    """Open the checks below what is shown, and wait for them."""
+    """Open the checks on the page, and wait until they are loaded."""
     page = watched.page
     page.locator("#checks > summary").click()
     expect(page.get_by_role("heading", name="HTML compatibility")).to_be_visible()
 
 
 def test_checks_open_beside_their_mail(person: Person, watched: Watched) -> None:
-    """A click below the mail shows what programs lack, who can't read it, and its links."""
+    """A click below the mail loads compatibility, accessibility and links."""
     page = watched.page
     person.get_mail(MAIL)
     watched.go("/inbox")
@@ -61,7 +61,7 @@ def test_checks_open_beside_their_mail(person: Person, watched: Watched) -> None
 def test_the_page_of_the_checks_fits(
     person: Person, watched: Watched, width: int, scheme: str
 ) -> None:
-    """By itself, on a phone, a tablet and a desktop, by day and at night, nothing is cut off."""
+    """The page of the checks fits a phone, a tablet and a desktop, in both themes."""
     page = watched.page
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.set_viewport_size({"width": width, "height": 900})
@@ -78,7 +78,7 @@ def test_the_page_of_the_checks_fits(
 
 
 def test_a_report_has_the_checks_of_its_mail(person: Person, watched: Watched) -> None:
-    """A test made of the mail has the same checks in its report."""
+    """The report of a test has the checks of its mail."""
     page = watched.page
     person.get_mail(MAIL)
     watched.go("/inbox")

@@ -1,4 +1,4 @@
-"""A deliverability test in a real browser: from the address to the shared report."""
+"""Deliverability tests in a real browser, from the test address to the shared report."""
 
 import re
 from collections.abc import Iterator
@@ -35,14 +35,14 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
-    """Run the world once for all tests of this module."""
+    """Run the environment once for all tests of this module."""
     with running_tool_world(tmp_path_factory.mktemp("deliverability")) as world:
         yield world
 
 
 @pytest.fixture
 def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
-    """Somebody who is signed in, in a browser that is watched."""
+    """Open a page as a signed-in account."""
     with watched_page(browser, world.daemon.http_port) as watched:
         make_account(watched, world.daemon)
         yield watched
@@ -50,7 +50,7 @@ def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
 
 
 def make_address(visitor: Watched) -> str:
-    """Make a test by its button; gives the address."""
+    """Create a test by its button and return the address."""
     visitor.go("/tests")
     visitor.page.get_by_role("button", name="Create test address").click()
     expect(visitor.page.locator("#live")).to_contain_text("updates automatically")
@@ -58,19 +58,19 @@ def make_address(visitor: Watched) -> str:
 
 
 def open_all(visitor: Watched) -> None:
-    """Open whatever is folded."""
+    """Unfold everything on the page."""
     page = visitor.page
     for details in page.locator("main details").all():
         details.evaluate("details => details.open = true")
     for details in page.locator("main details[data-part-id]").all():
-        # What is fetched when it is opened is there before anybody looks.
+        # Wait for parts that are loaded when they are opened.
         page.locator(f"#{details.get_attribute('data-part-id')}").wait_for()
 
 
 def test_from_the_address_to_the_shared_report(
     visitor: Watched, world: ToolWorld, browser: Browser
 ) -> None:
-    """The report appears by itself; it adds up, can be checked again, tried, and shared."""
+    """The report appears without a reload; it can be checked again, tried and shared."""
     page = visitor.page
     address = make_address(visitor)
     visitor.require_accessible()
@@ -119,7 +119,7 @@ def test_from_the_address_to_the_shared_report(
 
 
 def test_a_mail_of_the_inbox_is_scored(visitor: Watched, world: ToolWorld) -> None:
-    """The button beside a mail leads to its report."""
+    """The button beside a message leads to its report."""
     page = visitor.page
     visitor.go("/inbox")
     world.send(page.locator("#address").inner_text(), MAIL)
@@ -130,7 +130,7 @@ def test_a_mail_of_the_inbox_is_scored(visitor: Watched, world: ToolWorld) -> No
 
 
 def test_a_revoked_report(visitor: Watched, world: ToolWorld, browser: Browser) -> None:
-    """The old link is dead, the new one leads to the report."""
+    """The old share link no longer works, and the new one shows the report."""
     page = visitor.page
     world.send(make_address(visitor), MAIL)
     page.get_by_text("Share", exact=True).click()
@@ -146,7 +146,7 @@ def test_a_revoked_report(visitor: Watched, world: ToolWorld, browser: Browser) 
 
 
 def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
-    """The page looks again by itself, every five seconds, until the report is there."""
+    """Without scripts the page reloads every five seconds until the report is shown."""
     with watched_page(browser, world.daemon.http_port, java_script_enabled=False) as watched:
         make_account(watched, world.daemon)
         page = watched.page
@@ -161,7 +161,7 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
 
 @pytest.mark.attack
 def test_a_hostile_mail_runs_nothing(visitor: Watched, world: ToolWorld, browser: Browser) -> None:
-    """Markup in subject, From, links and fields is shown, and does nothing anywhere."""
+    """Markup in subject, From, links and fields is shown as text."""
     page = visitor.page
     world.send(make_address(visitor), HOSTILE)
     page.locator("#issues-title").wait_for()
@@ -192,20 +192,20 @@ def test_a_hostile_mail_runs_nothing(visitor: Watched, world: ToolWorld, browser
 
 
 def require_fits(visitor: Watched, highest: int) -> None:
-    """Fail where a page is wider than a screen, has a grave fault in either theme, or is long."""
+    """Fail if a page is too wide, too long, or has serious issues in either theme."""
     page = visitor.page
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         for theme in ("light", "dark"):
-            # Without motion: half-way between two colours nothing has its contrast.
+            # Disable transitions: intermediate colours have too little contrast.
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             visitor.require_accessible()
     assert page.evaluate("document.documentElement.scrollHeight") <= highest
 
 
 def test_a_report_fits(visitor: Watched, world: ToolWorld) -> None:
-    """Folded it is short, small and nowhere too wide; its mail lies in the inbox's frame."""
+    """The folded report is short, small and not too wide, and shows its mail in the frame."""
     page = visitor.page
     newsletter = MAIL.replace(
         b"\r\n\r\n",
@@ -224,7 +224,7 @@ def test_a_report_fits(visitor: Watched, world: ToolWorld) -> None:
 
 
 def test_how_a_domain_goes(visitor: Watched, world: ToolWorld) -> None:
-    """The plot leads from test to test; two of them are compared; one is deleted."""
+    """The plot leads to other tests, two reports can be compared, and a test can be deleted."""
     page = visitor.page
     for subject in (b"Your invoice", b"Once more"):
         world.send(make_address(visitor), MAIL.replace(b"Your invoice", subject))
@@ -244,7 +244,7 @@ def test_how_a_domain_goes(visitor: Watched, world: ToolWorld) -> None:
 
 
 def test_a_report_on_paper(visitor: Watched, world: ToolWorld) -> None:
-    """Printed, nothing is folded, and what can only be pressed is not there."""
+    """In print everything is unfolded, and buttons are hidden."""
     page = visitor.page
     world.send(make_address(visitor), MAIL)
     page.locator("#issues-title").wait_for()

@@ -1,6 +1,6 @@
-"""The pictures in docs/, taken of a real daemon's pages: ``make pictures`` writes them anew.
+"""The pictures in docs/, taken from the pages of a real daemon by ``make pictures``.
 
-They are small: a screen wide and high, in the light theme.
+Each shows one screen in the light theme.
 """
 
 from pathlib import Path
@@ -33,14 +33,14 @@ INVOICE = (
 
 
 def take(watched: Watched, name: str) -> None:
-    """Take a picture of what is on the screen; a large one is no picture for a page."""
+    """Take a screenshot, and fail if it is too large for a page."""
     path = PICTURES / f"{name}.png"
     watched.page.screenshot(path=path)
     assert path.stat().st_size < LARGEST
 
 
 def test_pictures_of_the_documentation(browser: Browser, tmp_path: Path) -> None:
-    """The inbox with a mail, the report of a test, and a check of a domain are pictured."""
+    """Take pictures of the inbox, of a report and of a domain check."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     options = {"color_scheme": "light", "viewport": SCREEN}
     with (

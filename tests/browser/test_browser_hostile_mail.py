@@ -1,12 +1,11 @@
-"""Hostile mail in a real browser: nothing runs, nothing is fetched, nothing leads away.
+"""Hostile mail in a real browser: no script, no request and no navigation.
 
-Each mail is shown on its page and on the page of its share link, as it is
-shown to people; then with one of the two defences taken away, sanitiser or
-policy, since each has to hold alone.
+Each mail is shown on its page and on the page of its share link. Then one of the two
+defences is removed, the sanitizer or the policy, since each must be sufficient alone.
 
-To load a page costs far more than to show a mail on it. So HTML is shown many mails at a time, each
-in the article and the frame that the server gives for it. Where something happens, each is loaded
-alone, and the failure names those that did it.
+Loading a page takes far longer than showing a mail on it. HTML is therefore tested with many
+mails on a page, each in the article and the frame that the server renders for it. After a
+failure each mail is loaded alone, and the failure names the mails that caused it.
 """
 
 import re
@@ -30,12 +29,12 @@ WITHOUT_HTML = [mail for mail in MAILS if not mail.html]
 PAGES = ("message", "share")
 OWN_FRAMES = ("/frame", "/frame?remote=true", "/preview")
 UNUSED = ("", "about:blank")
-"""Frames whose document was not asked for yet."""
+"""Addresses of frames that have not been loaded yet."""
 
 Mails = Sequence[HostileMail]
 
 TOGETHER = 28
-"""Mails on a page."""
+"""Number of mails on a page."""
 
 
 def _in_batches(mails: Mails) -> Sequence[Mails]:
@@ -64,7 +63,7 @@ PREPARE_THE_OTHERS = """
         window.mailcheck.prepareMail(one);
     }
 """
-"""What the page does itself with the mails that it shows one after the other."""
+"""Prepares further mails on a page as the page itself prepares the first one."""
 
 REACH_FRAME = """number => {
     const frame = document.querySelectorAll("iframe")[number];
@@ -77,20 +76,20 @@ REACH_FRAME = """number => {
 
 @dataclass(frozen=True)
 class Shelf:
-    """All hostile mails in an inbox, and where each of them is shown."""
+    """All hostile mails in an inbox, with the paths that show each of them."""
 
     watched: Watched
     person: Person
     paths: dict[str, dict[str, str]]
 
     def begin(self) -> None:
-        """Leave what was looked at: nothing of it goes on, and this page is our own."""
+        """Leave the last page and start from a page of the site itself."""
         self.watched.page.unroute_all()
         self.watched.go("/healthz")
         self.watched.forget()
 
     def show(self, mails: Mails, where: str, query: str = "") -> str:
-        """Load the page of a mail as it is, or that of the first with the others below it."""
+        """Load the page of the first mail, with the other mails added below it."""
         page = self.watched.page
         paths = [self.paths[mail.name][where] + query for mail in mails]
         responses = [self._fetch(path) for path in paths] if len(mails) > 1 else []
@@ -102,7 +101,7 @@ class Shelf:
                 lambda route: route.fulfill(response=responses[0], body=body),
             )
         with page.expect_navigation():
-            # As a link on our own page asks: one from elsewhere gets no remote content.
+            # Remote content requires a link on a page of the site.
             page.evaluate("path => location.assign(path)", paths[0])
         if responses:
             frames = [FRAME.findall(_cut(response)[1]) for response in responses]
@@ -118,7 +117,7 @@ class Shelf:
 
 
 def _cut(response: APIResponse) -> tuple[str, str, str]:
-    """Cut a page into what is before its article, the article, and what is behind it."""
+    """Split a page into the parts before, in and after its article."""
     head, article, rest = response.text().partition('<article class="mail"')
     inside, end, foot = rest.rpartition("</article>")
     return head, article + inside + end, foot
@@ -148,13 +147,13 @@ def shelf(one_browser: OneBrowser, pages_daemon: Daemon) -> Iterator[Shelf]:
 
 @pytest.fixture
 def quiet(shelf: Shelf) -> Watched:
-    """Watch one test."""
+    """Record one test."""
     shelf.begin()
     return shelf.watched
 
 
 def require_each(shelf: Shelf, mails: Mails, look: Callable[[Mails], None]) -> None:
-    """Look at mails together; where something happens at each alone, to name those that did it."""
+    """Check several mails together; after a failure check each alone to name the cause."""
 
     def what_happens(mails: Mails) -> str:
         shelf.begin()
@@ -173,7 +172,7 @@ def require_each(shelf: Shelf, mails: Mails, look: Callable[[Mails], None]) -> N
 
 
 def provoke(watched: Watched) -> None:
-    """Do what a reader does: move over the mails, go into them by keyboard, scroll."""
+    """Act like a reader: move over the mails, focus them by keyboard, scroll."""
     page = watched.page
     for x, y in ((300, 400), (500, 500)):
         page.mouse.move(x, y)
@@ -187,7 +186,7 @@ def provoke(watched: Watched) -> None:
 
 
 def require_stay(watched: Watched, address: str) -> None:
-    """Fail when the page or a frame of it went anywhere."""
+    """Fail if the page or one of its frames has navigated."""
     assert watched.page.url == watched.origin + address
     assert {urlsplit(url).netloc for url in watched.moves} <= {urlsplit(watched.origin).netloc}
     frames = [frame.url for frame in watched.page.frames[1:]]
@@ -199,9 +198,9 @@ def require_stay(watched: Watched, address: str) -> None:
     "mails", [*_in_batches(WITH_HTML), *([mail] for mail in WITHOUT_HTML)], ids=_name_of
 )
 def test_nothing_runs_or_is_fetched(shelf: Shelf, mails: Mails, where: str) -> None:
-    """A hostile mail is only looked at: no script, no request, no way out, no complaint.
+    """Viewing a hostile mail causes no script, request, navigation or console message.
 
-    One without HTML is hostile in its subject, its sender, its text: it has a page for itself.
+    A mail without HTML is hostile in its subject, sender or text, and has its own page.
     """
     watched = shelf.watched
 
@@ -218,9 +217,10 @@ def test_nothing_runs_or_is_fetched(shelf: Shelf, mails: Mails, where: str) -> N
 
 @HTML_TOGETHER
 def test_remote_content_is_images_only(shelf: Shelf, mails: Mails) -> None:
-    """With remote content asked for, images are fetched, and nothing but images.
+    """With remote content, images are requested and nothing else.
 
-    Message page and share page show the same document (`test_attack_hostile_mail.py`).
+    The pages of a message and of its share link have the same frame
+    (`test_attack_hostile_mail.py`).
     """
     watched = shelf.watched
 
@@ -237,7 +237,7 @@ def test_remote_content_is_images_only(shelf: Shelf, mails: Mails) -> None:
 @pytest.mark.parametrize("view", ["text", "headers", "source"])
 @pytest.mark.parametrize("where", PAGES)
 def test_every_view_is_quiet(shelf: Shelf, where: str, view: str) -> None:
-    """Hostile texts, headers and sources are shown as what they are: text."""
+    """Hostile texts, headers and sources are shown as text."""
     watched = shelf.watched
 
     def look(mails: Mails) -> None:
@@ -250,7 +250,7 @@ def test_every_view_is_quiet(shelf: Shelf, where: str, view: str) -> None:
 
 
 def test_the_list_is_quiet(shelf: Shelf, quiet: Watched) -> None:
-    """A list of hostile subjects, senders and tags runs nothing; nor do they as they come in."""
+    """A list of hostile subjects, senders and tags runs nothing, also when they arrive live."""
     quiet.go("/inbox?limit=500")
     quiet.page.locator("#live[data-state=open]").wait_for()
     count = quiet.page.locator("#mails li").count()
@@ -264,7 +264,7 @@ def test_the_list_is_quiet(shelf: Shelf, quiet: Watched) -> None:
 
 @HTML_TOGETHER
 def test_the_sanitiser_holds_alone(shelf: Shelf, mails: Mails) -> None:
-    """Shown as a part of our own site, without sandbox and policy, a mail still does nothing."""
+    """Without sandbox and policy, a sanitized mail on a page of the site does nothing."""
     watched = shelf.watched
 
     def take_policy_away(route: Route) -> None:
@@ -293,7 +293,7 @@ def test_the_sanitiser_holds_alone(shelf: Shelf, mails: Mails) -> None:
 
 @HTML_TOGETHER
 def test_the_policy_holds_alone(shelf: Shelf, mails: Mails) -> None:
-    """Put into the frame as it came, a mail runs nothing, fetches nothing, leads nowhere."""
+    """Without the sanitizer, a mail in the frame runs nothing, requests nothing and stays there."""
     watched = shelf.watched
     came = {f"{shelf.paths[mail.name]['message']}/frame": mail.html for mail in mails}
 
@@ -307,18 +307,18 @@ def test_the_policy_holds_alone(shelf: Shelf, mails: Mails) -> None:
         provoke(watched)
         assert watched.page.url == watched.origin + path
         went = {urlsplit(url)[:2] for url in watched.moves}
-        # Frames inside of a mail that were refused are about: or chrome-error:.
+        # Blocked frames in a mail have the address about: or chrome-error:.
         reached = {host for scheme, host in went if scheme not in ("about", "chrome-error")}
         assert reached == {urlsplit(watched.origin).netloc}
-        # The browser says what it has refused; what ran would have opened a dialog or asked
-        # elsewhere.
+        # The console reports what the browser blocked. A script that ran would have opened a
+        # dialog or sent a request.
         assert (watched.dialogs, watched.sent_elsewhere(), watched.pages[1:]) == ([], [], [])
 
     require_each(shelf, mails, look)
 
 
 def test_the_watch_sees_what_a_mail_does(shelf: Shelf, quiet: Watched) -> None:
-    """With both defences taken away, what a mail runs, fetches and opens is noticed."""
+    """Without both defences, scripts, requests and new pages of a mail are recorded."""
     mail = (
         "<img src=https://canary.test/1><script>alert(1); open('https://canary.test/2')</script>"
         "<meta http-equiv=refresh content='0;url=https://canary.test/3'>"

@@ -1,4 +1,4 @@
-"""The inbox, its messages and shared mail in a real browser, as a person uses them."""
+"""The inbox, its messages and shared mail in a real browser."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def open_inbox(watched: Watched, query: str = "") -> None:
 
 
 def test_a_new_person_is_told_what_to_do(person: Person, watched: Watched) -> None:
-    """An empty inbox shows the address and commands that send to it."""
+    """An empty inbox shows its address and commands that send to it."""
     page = watched.page
     watched.go("/inbox")
     expect(page.locator("#empty")).to_contain_text("No messages yet")
@@ -32,7 +32,7 @@ def test_a_new_person_is_told_what_to_do(person: Person, watched: Watched) -> No
 def test_mail_appears_live_and_can_be_read_shared_and_deleted(
     person: Person, watched: Watched, browser: Browser
 ) -> None:
-    """From the open inbox to the mail, to somebody else's browser, and gone from both."""
+    """A message appears live, is read and shared, and disappears everywhere when deleted."""
     page = watched.page
     open_inbox(watched)
     person.get_mail(mail("Confirm it"), "signup")
@@ -59,7 +59,7 @@ def test_mail_appears_live_and_can_be_read_shared_and_deleted(
         page.get_by_role("button", name="Delete", exact=True).click()
         expect(page.locator("#toast")).to_contain_text("Deleted")
         expect(page.locator("#mails li:visible")).to_have_count(0)
-        watched.go("/keys")  # whoever leaves means it
+        watched.go("/keys")  # leaving the page completes the deletion
         main = stranger.page.locator("main")
         stranger.go_until(f"/share/{path}", lambda: "is not valid" in main.inner_text())
     watched.require_quiet()
@@ -68,7 +68,7 @@ def test_mail_appears_live_and_can_be_read_shared_and_deleted(
 def test_a_revoked_link_is_dead_and_a_new_one_lives(
     person: Person, watched: Watched, browser: Browser
 ) -> None:
-    """Revoking kills the link at once and gives another."""
+    """Renewing a share link revokes the old one at once."""
     page = watched.page
     person.get_mail(mail("Secret"))
     watched.go("/inbox")
@@ -85,7 +85,7 @@ def test_a_revoked_link_is_dead_and_a_new_one_lives(
 
 
 def test_a_sample_mail_comes_to_the_tagged_address(person: Person, watched: Watched) -> None:
-    """The tag field makes the address, and the sample mail goes to it without a reload."""
+    """The tag field shows the tagged address, and the test mail arrives there without a reload."""
     page = watched.page
     open_inbox(watched)
     page.get_by_label("Tag", exact=True).fill("try-1")
@@ -104,7 +104,7 @@ def test_a_sample_mail_comes_to_the_tagged_address(person: Person, watched: Watc
 
 
 def test_a_list_of_one_tag_shows_its_mail_only(person: Person, watched: Watched) -> None:
-    """Filtered by a tag, the open list takes mail of the tag and leaves other mail out."""
+    """A list filtered by a tag adds new messages of that tag only."""
     page = watched.page
     person.get_mail(mail("First"), "a")
     open_inbox(watched, "?tag=A")
@@ -119,7 +119,7 @@ def test_a_list_of_one_tag_shows_its_mail_only(person: Person, watched: Watched)
 
 
 def test_a_search_stays_live(person: Person, watched: Watched) -> None:
-    """Of the mail that comes, a searched list shows what matches, and nothing else."""
+    """A search adds new messages that match it, and no others."""
     page = watched.page
     person.get_mail(mail("Needle one"))
     watched.go("/inbox")
@@ -134,14 +134,14 @@ def test_a_search_stays_live(person: Person, watched: Watched) -> None:
 
 
 def test_the_list_goes_on_after_a_connection_is_lost(browser: Browser, tmp_path: Path) -> None:
-    """Mail that came while the page was cut off is there when the connection is back, once."""
+    """Messages that arrive while the connection is lost are shown once when it is back."""
     with running_daemon(tmp_path) as daemon, watched_page(browser, daemon.http_port) as watched:
         person = make_account(watched, daemon)
         page = watched.page
         open_inbox(watched)
         person.get_mail(mail("Before"))
         page.get_by_role("link", name="Before").wait_for()
-        daemon.kill()  # one that is stopped tells its pages to come again later
+        daemon.kill()  # a stopping daemon would tell its pages to reconnect later
         page.locator("#live[data-state=closed]").wait_for()
         daemon.start()
         person.get_mail(mail("Meanwhile"))
@@ -151,7 +151,7 @@ def test_the_list_goes_on_after_a_connection_is_lost(browser: Browser, tmp_path:
 
 
 def test_remote_images_are_shown_when_asked_for(person: Person, watched: Watched) -> None:
-    """Images of others keep their place, and are fetched only after somebody asked for them."""
+    """Remote images keep their place, and are loaded only on request."""
     page = watched.page
     head = "From: a@example.com\r\nSubject: Images\r\nContent-Type: text/html\r\n\r\n"
     html = "<p>hello</p><img src='https://images.test/1.gif' alt='one' width=300 height=90>\r\n"
@@ -174,7 +174,7 @@ def test_remote_images_are_shown_when_asked_for(person: Person, watched: Watched
 
 @pytest.mark.parametrize("view", ["html", "text", "markup", "headers", "source"])
 def test_every_view_is_accessible(person: Person, watched: Watched, view: str) -> None:
-    """Axe finds no serious fault in any way to look at a mail."""
+    """No view of a message has serious accessibility issues."""
     page = watched.page
     open_inbox(watched)
     page.get_by_role("button", name="Send a test mail").click()
@@ -188,7 +188,7 @@ def test_every_view_is_accessible(person: Person, watched: Watched, view: str) -
 def test_the_inbox_works_without_javascript(
     person: Person, watched: Watched, browser: Browser, pages_daemon: Daemon
 ) -> None:
-    """Without a script: a sample mail, its tag, its code, its text, and its end."""
+    """A test mail, its tag, its code, its text and its deletion work without scripts."""
     cookies = watched.context.cookies()
     with watched_page(browser, pages_daemon.http_port, java_script_enabled=False) as plain:
         plain.context.add_cookies(cookies)  # type: ignore[arg-type]
@@ -211,7 +211,7 @@ def test_the_inbox_works_without_javascript(
 def test_a_page_that_was_left_waits_no_more(
     person: Person, watched: Watched, pages_daemon: Daemon
 ) -> None:
-    """A closed page leaves no wait behind: the next page is live, however often that goes."""
+    """A closed page leaves no wait behind, so that the next page is live."""
     for _ in range(5):
         open_inbox(watched)
         watched.go("/keys")

@@ -1,4 +1,4 @@
-"""The inbox by keyboard, with a mail beside the list, in a real browser."""
+"""Keyboard shortcuts of the inbox, with a message beside the list, in a real browser."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,7 +10,7 @@ from tests.house import mail
 
 @pytest.fixture
 def inbox(person: Person, watched: Watched) -> Page:
-    """Open an inbox of three mails, "Third" on top, on a wide screen."""
+    """Open an inbox of three messages, "Third" on top, on a wide screen."""
     for subject, tag in (("First", "a"), ("Second", "b"), ("Third", "a")):
         person.get_mail(mail(subject), tag)
     watched.page.set_viewport_size({"width": 1440, "height": 900})
@@ -20,7 +20,7 @@ def inbox(person: Person, watched: Watched) -> Page:
 
 
 def subjects(page: Page) -> list[str]:
-    """List the subjects that are to be seen; what is not drawn yet has no inner text."""
+    """Return the subjects of the visible rows; rows not drawn yet have no inner text."""
     return page.locator("#mails li:visible .subject").all_text_contents()
 
 
@@ -31,7 +31,7 @@ def press(page: Page, *keys: str) -> None:
 
 
 def test_mails_are_read_by_keyboard(inbox: Page, watched: Watched) -> None:
-    """j, k and Enter walk through the mails beside the list; u and the browser lead back."""
+    """j, k and Enter open the messages beside the list; u and the back button close them."""
     press(inbox, "j", "j", "Enter")
     expect(inbox.locator("#mail h1")).to_have_text("Second")
     assert len(subjects(inbox)) == 3  # beside it
@@ -54,13 +54,13 @@ def test_mails_are_read_by_keyboard(inbox: Page, watched: Watched) -> None:
 
 
 def test_the_first_mail_is_near(inbox: Page) -> None:
-    """Two tabs and the skip link between them lead to the first mail."""
+    """The first message is two tab stops after the skip link."""
     press(inbox, "Tab", "Enter", "Tab")
     expect(inbox.locator("#mails a").first).to_be_focused()
 
 
 def test_a_deletion_is_held_back(inbox: Page, watched: Watched, person: Person) -> None:
-    """What was deleted by a key comes back by Undo; what was not taken back is gone for good."""
+    """A deletion can be undone; without undo the message is deleted."""
     press(inbox, "j", "#")
     assert subjects(inbox) == ["Second", "First"]
     inbox.get_by_role("button", name="Undo").click()
@@ -74,7 +74,7 @@ def test_a_deletion_is_held_back(inbox: Page, watched: Watched, person: Person) 
 
 
 def test_many_are_selected_at_once(inbox: Page) -> None:
-    """With Shift all between two boxes are selected, and deleted together."""
+    """Shift selects all rows between two boxes, which are deleted together."""
     boxes = inbox.locator("#mails input[type=checkbox]")
     boxes.nth(0).click()
     boxes.nth(2).click(modifiers=["Shift"])
@@ -84,7 +84,7 @@ def test_many_are_selected_at_once(inbox: Page) -> None:
 
 
 def test_the_list_survives_a_mail(inbox: Page, watched: Watched) -> None:
-    """A filter stays in the address while its mails are read, and after."""
+    """A filter stays in the address while messages are read, and afterwards."""
     inbox.get_by_role("link", name="+a 2").click()
     inbox.get_by_role("link", name="First").click()
     expect(inbox.locator("#mail h1")).to_have_text("First")
@@ -102,7 +102,7 @@ def test_the_list_survives_a_mail(inbox: Page, watched: Watched) -> None:
 
 
 def test_keys_do_what_the_page_says(inbox: Page, watched: Watched) -> None:
-    """? shows the keys; / searches; g and a letter lead elsewhere; Ctrl-K finds it all."""
+    """? shows the shortcuts, / searches, g and a letter go to a page, Ctrl+K opens the palette."""
     press(inbox, "?")
     expect(inbox.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text(
         "next / previous message"
@@ -110,7 +110,7 @@ def test_keys_do_what_the_page_says(inbox: Page, watched: Watched) -> None:
     watched.require_accessible()
     press(inbox, "Escape", "/")
     expect(inbox.get_by_label("Search messages")).to_be_focused()
-    press(inbox, "j")  # a letter, where one writes
+    press(inbox, "j")  # in the field it is a letter
     expect(inbox.get_by_label("Search messages")).to_have_value("j")
     inbox.get_by_label("Search messages").fill("")
     inbox.locator("h1").evaluate("document.activeElement.blur()")
@@ -124,7 +124,7 @@ def test_keys_do_what_the_page_says(inbox: Page, watched: Watched) -> None:
 
 
 def test_a_frame_is_as_high_as_its_mail(person: Person, watched: Watched) -> None:
-    """No mail is read through a slit: long ones make a high frame, and a phone's width a higher."""
+    """The frame is as high as its mail, and higher at the width of a phone."""
     page = watched.page
     head = "From: a@example.com\r\nSubject: Long\r\nContent-Type: text/html\r\n\r\n"
     html = "<html dir=rtl lang=ar><body>" + "<p>word word word word word</p>" * 200 + "<p>end</p>"
@@ -145,7 +145,7 @@ def test_a_frame_is_as_high_as_its_mail(person: Person, watched: Watched) -> Non
 
 
 def test_colours_are_chosen_and_remembered(person: Person, watched: Watched) -> None:
-    """Dark by choice, on every page from then on, also where the system is light."""
+    """The dark theme stays on all pages, also if the system is light."""
     page = watched.page
     watched.go("/inbox?tag=a")
     page.get_by_role("group", name="Theme").get_by_role("button", name="Dark").click()
@@ -160,7 +160,7 @@ def test_colours_are_chosen_and_remembered(person: Person, watched: Watched) -> 
 
 
 def test_a_phone_shows_mail_at_once(person: Person, watched: Watched) -> None:
-    """The first mail begins within the first 40 % of a phone's screen; a mail fills it."""
+    """On a phone the first row begins in the first 40 % of the screen; a message fills it."""
     page = watched.page
     person.get_mail(mail("First"), "a")
     page.set_viewport_size({"width": 390, "height": 844})
@@ -180,7 +180,7 @@ def test_a_phone_shows_mail_at_once(person: Person, watched: Watched) -> None:
 
 
 def test_what_was_deleted_elsewhere_is_gone(inbox: Page, watched: Watched, person: Person) -> None:
-    """Rows, counts and tags of an open list follow what another page deletes; so does a mail."""
+    """An open list removes rows, counts and tags that another page deletes; so does a message."""
     state = watched.context.storage_state()
     browser = watched.context.browser
     assert browser is not None
@@ -207,7 +207,7 @@ def test_what_was_deleted_elsewhere_is_gone(inbox: Page, watched: Watched, perso
 
 
 def test_new_tags_are_counted_live(inbox: Page, person: Person) -> None:
-    """A mail to a new tag makes its link; a hidden tab counts it in its title."""
+    """A message to a new tag adds a link, and a hidden tab counts it in its title."""
     person.get_mail(mail("Fourth"), "fresh")
     expect(inbox.locator(".tags [data-tag=fresh] .count")).to_have_text("1")
     expect(inbox.locator("#total")).to_have_text("4")
@@ -215,6 +215,6 @@ def test_new_tags_are_counted_live(inbox: Page, person: Person) -> None:
 
 
 def test_space_selects(inbox: Page) -> None:
-    """Space selects the mail that has the focus, as x does, and scrolls nothing."""
+    """Space selects the focused row like x, and does not scroll."""
     press(inbox, "j", " ", "j", "j", "Shift+X")
     expect(inbox.locator("#mails input:checked")).to_have_count(3)

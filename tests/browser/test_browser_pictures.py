@@ -1,6 +1,6 @@
-"""Pictures of the pages, in three widths and two themes, to be looked at: ``make pictures``.
+"""Pictures of all pages, in three widths and two themes, to be reviewed: ``make pictures``.
 
-They are put into ``pictures/``, named by page, theme and width.
+They are written to ``pictures/`` and named by page, theme and width.
 """
 
 import itertools
@@ -28,7 +28,7 @@ PNG = b"\x89PNG\r\n"
 
 
 def own_pages(watched: Watched) -> list[str]:
-    """List the paths of the main menu, of the account's page, and of the newest mail."""
+    """Return the paths of the main menu, of the account page, and of the newest message."""
     watched.go("/inbox")
     page = watched.page
     links = [
@@ -40,7 +40,7 @@ def own_pages(watched: Watched) -> list[str]:
 
 
 def take_pictures(watched: Watched, paths: list[str], look: str) -> Iterator[Path]:
-    """Take a picture of each page, as long as the page is; what a mail is called is no name."""
+    """Take a picture of the whole of each page; ids of messages are not part of the name."""
     for path in paths:
         watched.go(path)
         name = "message" if path.startswith("/inbox/messages/") else path.strip("/")
@@ -51,7 +51,7 @@ def take_pictures(watched: Watched, paths: list[str], look: str) -> Iterator[Pat
 
 @pytest.mark.parametrize(("theme", "width"), list(itertools.product(THEMES, WIDTHS)))
 def test_pages_are_pictured(browser: Browser, pages_daemon: Daemon, theme: str, width: int) -> None:
-    """Each page, a stranger's and one's own, is there as a picture to look at."""
+    """Take pictures of all pages, for visitors and for a signed-in account."""
     options = {"color_scheme": theme, "viewport": {"width": width, "height": HEIGHT}}
     look = f"{theme}-{width}"
     with watched_page(browser, pages_daemon.http_port, **options) as watched:
@@ -75,14 +75,14 @@ BETTER_MAIL = MAIL_TO_JUDGE.replace(b"text/html", b"text/plain")
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
-    """Run a world with good and bad domains."""
+    """Run an environment with good and bad domains."""
     with running_tool_world(tmp_path_factory.mktemp("pictured")) as world:
         yield world
 
 
 @pytest.mark.parametrize(("theme", "width"), list(itertools.product(THEMES, WIDTHS)))
 def test_results_are_pictured(browser: Browser, tools: ToolWorld, theme: str, width: int) -> None:
-    """A report, two of them side by side, a checked domain, and blocklists that have answered."""
+    """Take pictures of reports, a comparison, a domain check and blocklists."""
     options = {"color_scheme": theme, "viewport": {"width": width, "height": HEIGHT}}
     with watched_page(browser, tools.daemon.http_port, **options) as watched:
         make_account(watched, tools.daemon)

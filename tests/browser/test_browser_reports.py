@@ -1,4 +1,4 @@
-"""Receivers' reports as a mail admin has them: asked for in DNS, sent by mail, read on a page."""
+"""DMARC reports in a real browser: requested in DNS, sent by mail, shown on a page."""
 
 import smtplib
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.servers.name_server import publishing_name_server
 
 
 def test_a_week_of_reports_names_the_forgotten_service(browser: Browser, tmp_path: Path) -> None:
-    """The zone publishes the address of the page; eight receivers send; one change mends it."""
+    """The zone publishes the address, eight receivers send reports, and one change fixes SPF."""
     zone = reports_zone()
     with (
         publishing_name_server(zone) as (server, publish),

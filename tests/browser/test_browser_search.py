@@ -1,4 +1,4 @@
-"""Searching with suggestions, attachments beside their mail, and news of it on the desktop."""
+"""Search suggestions, attachment previews and desktop notifications in a real browser."""
 
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -17,7 +17,7 @@ GIF = bytes.fromhex(
 
 @pytest.fixture
 def inbox(person: Person, watched: Watched) -> Page:
-    """Open an inbox of two mails with tags, one of them read."""
+    """Open an inbox of two tagged messages, one of them read."""
     person.get_mail(mail("Read already"), "a")
     person.get_mail(mail("Welcome"), "signup")
     watched.go("/inbox")
@@ -29,7 +29,7 @@ def inbox(person: Person, watched: Watched) -> Page:
 
 
 def test_a_search_is_suggested(inbox: Page, watched: Watched) -> None:
-    """The field offers the grammar, then values; keys choose, and what is whole is looked for."""
+    """The field suggests operators and values; keys select one, and a complete term searches."""
     field = inbox.get_by_role("combobox", name="Search messages")
     options = inbox.get_by_role("option")
     inbox.keyboard.press("/")
@@ -56,7 +56,7 @@ def test_a_search_is_suggested(inbox: Page, watched: Watched) -> None:
 
 
 def test_a_word_is_suggested_for_its_fields(inbox: Page, watched: Watched) -> None:
-    """A plain word may be meant for author, subject or recipient; Escape closes, Enter searches."""
+    """A word is suggested for sender, subject and recipient; Escape closes, Enter searches."""
     field = inbox.get_by_role("combobox", name="Search messages")
     field.click()
     inbox.keyboard.type("wel")
@@ -69,7 +69,7 @@ def test_a_word_is_suggested_for_its_fields(inbox: Page, watched: Watched) -> No
 
 
 def with_files() -> bytes:
-    """Write a mail with a picture, a text, a page and an archive."""
+    """Return a mail with an image, a text, an HTML page and an archive."""
     message = EmailMessage()
     message["Subject"] = "With files"
     message.set_content("Look below.")
@@ -88,7 +88,7 @@ def with_files() -> bytes:
 def test_attachments_are_looked_at_beside_their_mail(
     inbox: Page, watched: Watched, person: Person
 ) -> None:
-    """Pictures are seen, text is read, a page is its own source, and no script of it runs."""
+    """Images and texts have previews, an HTML page shows its source, and no script runs."""
     person.get_mail(with_files())
     row = inbox.get_by_role("link", name="With files")
     expect(row).to_contain_text("Look below.")
@@ -106,7 +106,7 @@ def test_attachments_are_looked_at_beside_their_mail(
 
 
 def test_news_on_the_desktop_is_asked_for(inbox: Page, watched: Watched, person: Person) -> None:
-    """Nothing asks by itself; who has said yes is told of what comes while he looks elsewhere."""
+    """Only the user can enable notifications, which then announce mail while the page is hidden."""
     inbox.get_by_text("New address / Send a test mail").click()
     inbox.evaluate(
         """() => {

@@ -1,4 +1,4 @@
-"""Domain checks and blocklists in a real browser: what comes at once, and what comes later."""
+"""Domain checks and blocklist checks in a real browser."""
 
 from collections.abc import Iterator
 
@@ -14,14 +14,14 @@ SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "hei
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
-    """Run the world once for all tests of this module."""
+    """Run the environment once for all tests of this module."""
     with running_tool_world(tmp_path_factory.mktemp("tools")) as world:
         yield world
 
 
 @pytest.fixture
 def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
-    """Somebody who is signed in, in a browser that is watched."""
+    """Open a page as a signed-in account."""
     with watched_page(browser, world.daemon.http_port) as watched:
         make_account(watched, world.daemon)
         yield watched
@@ -29,7 +29,7 @@ def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
 
 
 def check_domain(visitor: Watched, domain: str) -> None:
-    """Check a domain as a person does."""
+    """Check a domain by the form."""
     visitor.go("/domain")
     visitor.page.get_by_label("Domain", exact=True).fill(domain)
     visitor.page.keyboard.press("Enter")
@@ -37,7 +37,7 @@ def check_domain(visitor: Watched, domain: str) -> None:
 
 
 def test_a_domain_is_checked(visitor: Watched) -> None:
-    """The page is there before the answer, and then filled with it; its address can be shared."""
+    """The page is shown before the result, and its address can be shared."""
     page = visitor.page
     visitor.go("/domain")
     page.get_by_label("Domain", exact=True).fill("good.test")
@@ -50,7 +50,7 @@ def test_a_domain_is_checked(visitor: Watched) -> None:
 
 
 def test_a_fix_is_copied(visitor: Watched) -> None:
-    """The value of a record that is to be published goes to the clipboard."""
+    """The value of a record to publish is copied to the clipboard."""
     page = visitor.page
     visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
     check_domain(visitor, "poor.test")
@@ -66,7 +66,7 @@ def test_a_fix_is_copied(visitor: Watched) -> None:
 
 
 def test_blocklists_fill_in(visitor: Watched, world: ToolWorld) -> None:
-    """Rows change as lists answer; when the last one has, those that list it stand on top."""
+    """Rows change as lists answer, and listings move to the top at the end."""
     page = visitor.page
     world.lists.hold()
     visitor.go("/blocklists")
@@ -87,7 +87,7 @@ def test_blocklists_fill_in(visitor: Watched, world: ToolWorld) -> None:
 
 
 def test_lists_that_stay_silent_are_grey(visitor: Watched, world: ToolWorld) -> None:
-    """What does not answer in time is unknown, with the reason, and not green."""
+    """A list that does not answer in time is unknown, with the reason."""
     page = visitor.page
     world.lists.hold()
     try:
@@ -105,7 +105,7 @@ def test_lists_that_stay_silent_are_grey(visitor: Watched, world: ToolWorld) -> 
 
 
 def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
-    """The same forms give the same results; the answers take as long as they take."""
+    """The same forms give the same results without scripts."""
     with watched_page(browser, world.daemon.http_port, java_script_enabled=False) as watched:
         make_account(watched, world.daemon)
         page = watched.page
@@ -124,7 +124,7 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
 @pytest.mark.attack
 @pytest.mark.parametrize("size", SIZES)
 def test_hostile_records_run_nothing(browser: Browser, world: ToolWorld, size: str) -> None:
-    """Markup in SPF, DMARC, DKIM, MTA-STS and TLS-RPT records is shown, and does nothing."""
+    """Markup in SPF, DMARC, DKIM, MTA-STS and TLS-RPT records is shown as text."""
     with watched_page(browser, world.daemon.http_port, viewport=SIZES[size]) as watched:
         make_account(watched, world.daemon)
         page = watched.page
@@ -139,13 +139,13 @@ def test_hostile_records_run_nothing(browser: Browser, world: ToolWorld, size: s
         expect(page.locator("#problem")).to_be_visible()
         watched.go("/blocklists?query=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E")
         expect(page.locator("#problem")).to_be_visible()
-        # The browser says that the two pages came with an error's status.
+        # The console reports the error statuses of the two pages.
         watched.complaints[:] = [one for one in watched.complaints if "400" not in one]
         watched.require_quiet()
 
 
 def test_a_check_that_is_refused_says_so(visitor: Watched, world: ToolWorld) -> None:
-    """What goes wrong behind the page is told on it."""
+    """A failure of the check is shown on the page."""
     page = visitor.page
     page.route("**/domain?*whole=true*", lambda route: route.abort())
     visitor.go("/domain?domain=good.test")
@@ -159,7 +159,7 @@ def test_a_check_that_is_refused_says_so(visitor: Watched, world: ToolWorld) -> 
 
 
 def test_what_is_pasted_is_checked(visitor: Watched) -> None:
-    """A URL is checked by its domain; the pictures fit, and the link leads to the same check."""
+    """A URL is checked by its domain, the diagrams fit, and the link leads to the same check."""
     page = visitor.page
     check_domain(visitor, "https://poor.test/shop?x=1")
     expect(page.locator("#meant")).to_contain_text("Its domain poor.test is checked")
@@ -174,7 +174,7 @@ def test_what_is_pasted_is_checked(visitor: Watched) -> None:
 
 
 def test_a_call_shows_its_answer(visitor: Watched) -> None:
-    """On the page of the API a call answers with one's own data, in its place."""
+    """On the API page a call shows its response with the data of the account."""
     page = visitor.page
     visitor.go("/api")
     place = page.locator("#answer-getInbox")

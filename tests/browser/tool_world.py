@@ -1,7 +1,7 @@
-"""What the tools look at in a browser test: a DNS of our own, its mail hosts, and a daemon.
+"""Environment of the domain checks in browser tests: a DNS zone, its mail hosts and a daemon.
 
-Good and bad domains, and a hostile one whose records are full of markup. Some
-blocklists answer when the test says so.
+There are good and bad domains, and a hostile one whose records contain markup. Some
+blocklists answer only when the test releases them.
 """
 
 import smtplib
@@ -21,10 +21,10 @@ from tests.servers.name_server import running_name_server
 KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RFC 8463 A.2
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"&"
-"""What runs if it is not escaped."""
+"""Markup that runs if it is not escaped."""
 
 SLOW_LISTS = ("multi.uribl.com", "multi.surbl.org")
-"""Lists that answer when they are released."""
+"""Lists that answer only when they are released."""
 
 RECORDS = {
     "good.test": {"A": ["127.0.0.1"], "MX": ["10 mail.good.test."], "TXT": ["v=spf1 mx -all"]},
@@ -60,20 +60,20 @@ NAMES = ("good.test", "poor.test", "listed.test", "hostile.test")
 
 @dataclass(frozen=True, slots=True)
 class ToolWorld:
-    """The daemon, and the lists that wait to be released."""
+    """The daemon, and the name server whose slow lists are released by a test."""
 
     daemon: Daemon
     lists: HoldingNameServer
 
     def send(self, recipient: str, raw_message: bytes, helo: str = "mail.good.test") -> None:
-        """Send a mail as a mail host does; the sender is ann@good.test."""
+        """Send a mail from ann@good.test."""
         with smtplib.SMTP(HOST, self.daemon.smtp_port, helo) as client:
             client.sendmail("ann@good.test", [recipient], raw_message)
 
 
 @contextmanager
 def running_tool_world(folder: Path, **more: Any) -> Iterator[ToolWorld]:
-    """Run it as long as the context lasts; ``more`` are options of the daemon."""
+    """Run the environment. ``more`` are options of the daemon."""
     zone = MemoryZone(RECORDS)
     publish_list_test_entries(zone)
     with (

@@ -1,4 +1,4 @@
-"""A browser that is watched: what it asked for, what it complained about, where it went.
+"""A page in a real browser that records requests, console messages, dialogs and navigation.
 
 with watched_page(browser, daemon.http_port) as watched:
     watched.page.goto(...)
@@ -26,7 +26,7 @@ from playwright.sync_api import (
 )
 
 CHROMIUM = Path("/usr/bin/chromium-headless-shell")
-"""The browser without what it draws windows with: a page takes half the time."""
+"""Chromium without a user interface, which takes half the time for a page."""
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 
 ARGUMENTS = (
@@ -37,27 +37,27 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # No other host can be found: what is asked of one is noted, and never leaves this machine.
+    # No other host resolves: requests to others are recorded and never leave this machine.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 
 DEADLINE = 60_000  # milliseconds
-PATIENCE = 150  # seconds; the longest test takes a third on a busy machine
+PATIENCE = 150  # seconds; the longest test takes a third of it on a busy machine
 POLL = 20  # milliseconds
 GRAVE = ("serious", "critical")
 
 REFUSED = ("csp", "origin")
-"""What the browser says of a request that it did not send: policy, or the same-origin rule."""
+"""Failures of requests that the browser did not send: by the policy or the same-origin rule."""
 
 NOT_FOUND = "Failed to load resource: net::ERR_NAME_NOT_RESOLVED"
 
 HERE = ("data", "blob", "about")
-"""Schemes that reach nobody."""
+"""Schemes of addresses that need no network."""
 
 
 @dataclass
 class Watched:
-    """A page, and everything that happened in its context."""
+    """A page, and everything that was recorded in its browser context."""
 
     context: BrowserContext
     page: Page
@@ -74,26 +74,26 @@ class Watched:
         self.page.goto(self.origin + path)
 
     def go_until(self, path: str, is_so: Callable[[], bool]) -> None:
-        """Open a page again until it shows what was sent as another one was left."""
+        """Reload a page until it shows the effect of a request sent when another page closed."""
         for _ in range(DEADLINE // POLL):
             self.go(path)
             if is_so():
                 return
             self.page.wait_for_timeout(POLL)
-        raise AssertionError(f"{path} never showed it")
+        raise AssertionError(f"{path} never showed the effect")
 
     def press_to_leave(self, key: str, pattern: str) -> None:
-        """Press a key that leads to another page.
+        """Press a key that navigates to another page.
 
-        It is let go there: a page that is being left may never say that it has heard of a key,
-        and Playwright would wait for that without an end.
+        The key is released on the new page: a closing page may never confirm a key event, and
+        Playwright would wait for that without a timeout.
         """
         self.page.keyboard.down(key)
         self.page.wait_for_url(pattern)
         self.page.keyboard.up(key)
 
     def forget(self) -> None:
-        """Begin to watch anew, without the pages that were opened."""
+        """Clear the recordings, and close all pages that were opened."""
         for seen in (self.requests, self.complaints, self.dialogs, self.moves):
             seen.clear()
         self.strange.clear()
@@ -103,11 +103,11 @@ class Watched:
 
     @property
     def elsewhere(self) -> list[str]:
-        """List what was asked of other hosts, also what the page's policy forbade."""
+        """Return the requests to other hosts, including those that the policy blocked."""
         return [f"{request.resource_type} {request.url}" for request in self.strange]
 
     def sent_elsewhere(self) -> list[str]:
-        """List what was really sent to other hosts, as soon as the browser has said so."""
+        """Return the requests really sent to other hosts, after the browser reported failures."""
         for _ in range(DEADLINE // POLL):
             if all(request.failure for request in self.strange):
                 break
@@ -115,7 +115,7 @@ class Watched:
         return [request.url for request in self.strange if request.failure not in REFUSED]
 
     def troubles(self) -> list[str]:
-        """List what must not happen on any page."""
+        """Return everything that must not happen on any page."""
         return [
             *(f"asked elsewhere: {url}" for url in self.elsewhere),
             *(f"complained: {text}" for text in self.complaints),
@@ -124,13 +124,13 @@ class Watched:
         ]
 
     def require_quiet(self) -> None:
-        """Fail when something ran, was fetched elsewhere, or was complained about."""
+        """Fail if anything was requested elsewhere, logged as a problem, or opened."""
         if self.troubles():
             raise AssertionError("\n".join(self.troubles()))
 
     def require_accessible(self) -> None:
-        """Fail when axe finds a serious or critical fault."""
-        # The script is run past the page's policy, as a browser extension is.
+        """Fail if axe finds a serious or critical issue."""
+        # The script bypasses the policy of the page, as a browser extension does.
         self.page.evaluate(AXE.read_text("utf-8"))
         violations = self.page.evaluate(
             "axe.run(document, {iframes: false, resultTypes: ['violations']})"
@@ -158,7 +158,7 @@ class Watched:
         page.on("framenavigated", lambda frame: self.moves.append(frame.url))
 
     def take_unloaded_images(self) -> None:
-        """Forget that images of other hosts were asked for, and could not be had."""
+        """Remove images of other hosts that could not be loaded from the recordings."""
         self.strange[:] = [
             request
             for request in self.strange
@@ -171,7 +171,7 @@ class Watched:
         dialog.dismiss()
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start recording."""
         context = self.context
         context.set_default_timeout(DEADLINE)
         context.on("request", self._note)
@@ -189,7 +189,7 @@ class Watched:
 
 @contextlib.contextmanager
 def watched_page(browser: Browser, port: int, **options: Any) -> Iterator[Watched]:
-    """Open a page in a context of its own: no cookies, no cache."""
+    """Open a page in its own context, without cookies and cache."""
     context = browser.new_context(**options)
     origin = f"http://127.0.0.1:{port}"
     watched: Watched = Watched(context, None, origin)  # type: ignore[arg-type]
@@ -202,10 +202,10 @@ def watched_page(browser: Browser, port: int, **options: Any) -> Iterator[Watche
 
 
 class OneBrowser:
-    """Debian's Chromium: one for all tests, as long as it answers.
+    """One Chromium for all tests, replaced if it does not answer.
 
-    Some calls of Playwright have no time-out, and now and then a browser on a busy machine never
-    answers one. It is ended then: the call fails, and the next test has a new browser.
+    Some calls of Playwright have no timeout, and on a busy machine a browser sometimes never
+    answers. It is killed then: the call fails, and the next test gets a new browser.
     """
 
     def __init__(self, playwright: Playwright) -> None:
@@ -214,7 +214,7 @@ class OneBrowser:
         self._browser: Browser | None = None
 
     def running(self) -> Browser:
-        """Give the browser; starts one where none answers."""
+        """Return the browser, and start it if none is connected."""
         if self._browser is None or not self._browser.is_connected():
             self._browser = self._playwright.chromium.launch(
                 executable_path=str(CHROMIUM), headless=True, args=[*ARGUMENTS, self._mark]
@@ -223,7 +223,7 @@ class OneBrowser:
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[Browser]:
-        """Give the browser for a test, and end it where the test takes longer than any should."""
+        """Lend the browser to a test, and kill it if the test takes too long."""
         watch = Timer(PATIENCE, self._end)
         watch.start()
         try:
@@ -232,7 +232,7 @@ class OneBrowser:
             watch.cancel()
 
     def _end(self) -> None:
-        """End the browser's processes: it is asked nothing, since it does not answer."""
+        """Kill the browser's processes, since it may not answer a request to close."""
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if self._mark in (process / "cmdline").read_text():
@@ -241,6 +241,6 @@ class OneBrowser:
 
 @contextlib.contextmanager
 def running_browser() -> Iterator[OneBrowser]:
-    """Run a browser when it is first lent."""
+    """Provide a browser that starts when it is first lent."""
     with sync_playwright() as playwright:
         yield OneBrowser(playwright)

@@ -1,4 +1,4 @@
-"""A browser without a screen: keeps cookies, fills in forms, and judges every page it is shown."""
+"""A browser without a screen: keeps cookies, submits forms and validates every page."""
 
 import re
 from html.parser import HTMLParser
@@ -12,7 +12,7 @@ VOID = frozenset({"meta", "link", "input", "img", "br", "hr", "source", "wbr"})
 
 
 class Browser:
-    """One visitor; ``page`` is the page that was shown last."""
+    """A visitor. ``page`` is the last page."""
 
     def __init__(self, house: House, peer: str = "192.0.2.10", *fields: str) -> None:
         self.house = house
@@ -26,21 +26,21 @@ class Browser:
         return self.send("GET", path, b"", *fields)
 
     def submit(self, path: str, *fields: str, **form: str) -> Answer:
-        """POST a form with the token of the page that was shown last."""
+        """POST a form with the token of the last page."""
         token = {"form-token": self.page.form_token} if self.page.form_token else {}
         return self.post(path, *fields, **{**token, **form})
 
     def post(self, path: str, *fields: str, **form: str) -> Answer:
-        """POST a form as it is."""
+        """POST a form without adding a token."""
         return self.send("POST", path, urlencode(form).encode(), *fields)
 
     def follow(self, answer: Answer) -> Answer:
-        """Go where a response leads."""
+        """Follow a redirect."""
         assert answer.status == 303, (answer.status, answer.body[:300])
         return self.open(answer.headers["location"])
 
     def send(self, method: str, path: str, body: bytes, *fields: str) -> Answer:
-        """Send a request as a browser does, and judge what comes."""
+        """Send a request as a browser does, and validate the page in the response."""
         connection = RawHttp(self.house, self.peer)
         lines = ["Accept: text/html,application/xhtml+xml,*/*;q=0.8", *self.fields, *fields]
         if self.cookies:
@@ -60,18 +60,18 @@ class Browser:
         return answer
 
     def sign_up(self, name: str = "ann", password: str = "correct horse") -> Answer:
-        """Make an account; gives the overview."""
+        """Create an account and return the overview."""
         self.open("/sign-up")
         return self.follow(self.submit("/sign-up", name=name, password=password))
 
     def sign_in(self, name: str = "ann", password: str = "correct horse") -> Answer:
-        """Sign in by the form; gives the response to it."""
+        """Sign in by the form and return the response."""
         self.open("/sign-in")
         return self.submit("/sign-in", name=name, password=password)
 
     @property
     def is_signed_in(self) -> bool:
-        """Tell whether a page for who is signed in is shown."""
+        """Whether a page that requires an account is shown."""
         return self.open("/account").status == 200
 
     def _keep_cookie(self, line: str) -> None:
@@ -88,7 +88,7 @@ class Browser:
 
 
 class PageReader(HTMLParser):
-    """Reads a page, and collects what is wrong with it."""
+    """Parses a page and collects its problems."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class PageReader(HTMLParser):
         self._unlabelled: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Look at an element."""
+        """Check an element."""
         known = {name: value or "" for name, value in attrs}
         if tag not in VOID:
             self._open.append(tag)
@@ -116,7 +116,7 @@ class PageReader(HTMLParser):
                 self.problems.append(f"the id {known['id']} is there twice")
             self.ids.add(known["id"])
         if not ("noopener" in known.get("rel", "") and "noreferrer" in known["rel"]):
-            # A link out of a mail leads elsewhere, and tells nobody where it was found.
+            # Links in a mail lead to other sites, without a referrer.
             self.addresses += [known[name] for name in ("href", "src", "action") if name in known]
 
     def _judge(self, tag: str, known: dict[str, str]) -> None:
@@ -134,14 +134,14 @@ class PageReader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         """Close an element."""
         if not self._open or self._open.pop() != tag:
-            self.problems.append(f"</{tag}> closes nothing")
+            self.problems.append(f"</{tag}> has no start tag")
 
     def handle_data(self, data: str) -> None:
         """Collect the text."""
         self.text += data
 
     def finish(self) -> None:
-        """Say what is wrong with the page as a whole."""
+        """Collect the problems of the page as a whole."""
         self.close()
         self.problems += [f"<{tag}> is not closed" for tag in self._open]
         missing = [field for field in self._unlabelled if field not in self._labelled]
@@ -149,7 +149,7 @@ class PageReader(HTMLParser):
 
 
 def judge_page(answer: Answer) -> PageReader:
-    """Fail when a page breaks what all pages promise; gives what is on it."""
+    """Fail if a page violates a rule that all pages keep; return the parsed page."""
     headers = answer.headers
     assert headers["content-type"] == "text/html; charset=utf-8"
     assert headers["content-security-policy"] == PAGE_POLICY

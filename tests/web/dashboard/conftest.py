@@ -1,4 +1,4 @@
-"""A house whose passwords are cheap to hash, and a browser in front of it."""
+"""A house with cheap password hashes, and a browser for its pages."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ CHEAP = AccountsOptions(password_cost=10, registration="open")
 
 @pytest.fixture
 def house() -> Iterator[House]:
-    """A house with one account, which has a key and no password."""
+    """Create a house with one account, which has a key and no password."""
     house = House(config_in_memory(accounts=CHEAP))
     yield house
     house.close()
@@ -21,5 +21,5 @@ def house() -> Iterator[House]:
 
 @pytest.fixture
 def browser(house: House) -> Browser:
-    """A visitor."""
+    """Return a browser that is not signed in."""
     return Browser(house)

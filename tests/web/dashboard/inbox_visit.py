@@ -1,4 +1,4 @@
-"""Somebody with an inbox, in front of the pages: mail comes in, and is looked at."""
+"""Steps of tests with an inbox: sign up, receive mail, fetch downloads."""
 
 import re
 from urllib.parse import urlsplit
@@ -11,14 +11,14 @@ from tests.web.raw_http import RawHttp, read_answer, request
 
 
 def sign_up(browser: Browser, name: str = "ann") -> Account:
-    """Make an account by its form; gives it."""
+    """Create an account by the form and return it."""
     browser.sign_up(name)
     accounts: list[Account] = run(browser.house.assembly.accounts.keep.accounts())
     return next(account for account in accounts if account.name == name)
 
 
 def receive(house: House, account: Account, raw: bytes | None = None, tag: str = "") -> str:
-    """Receive a mail; gives the id of its message."""
+    """Receive a mail and return the id of its message."""
     house.receive(house.address(tag, account), raw=mail() if raw is None else raw)
     messages = run(house.assembly.inbox.read.page(account.id, _EVERY, 1, 1))
     message_id: str = messages.messages[0].summary.id
@@ -26,7 +26,7 @@ def receive(house: House, account: Account, raw: bytes | None = None, tag: str =
 
 
 def share_path(browser: Browser, message_id: str) -> str:
-    """Give the path of a message's share link, as its page shows it."""
+    """Return the path of a message's share link, as shown on its page."""
     text = browser.open(f"/inbox/messages/{message_id}").body.decode()
     link = re.search(r'id="share-link" href="([^"]+)"', text)
     assert link is not None
@@ -34,7 +34,7 @@ def share_path(browser: Browser, message_id: str) -> str:
 
 
 def fetch(browser: Browser, path: str, *fields: str) -> Answer:
-    """GET what is no page of the dashboard: a frame, a download."""
+    """GET a response that is not a page of the dashboard, such as a frame or a download."""
     connection = RawHttp(browser.house, browser.peer)
     cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
     lines = [*fields, f"Cookie: {cookies}"] if cookies else [*fields]
@@ -45,7 +45,7 @@ def fetch(browser: Browser, path: str, *fields: str) -> Answer:
 
 
 def html_mail(html: str, subject: str = "Welcome") -> bytes:
-    """Write a mail of HTML."""
+    """Return an HTML mail."""
     head = f"From: Shop <shop@example.com>\r\nSubject: {subject}\r\n"
     return f"{head}Content-Type: text/html; charset=utf-8\r\n\r\n{html}\r\n".encode()
 

@@ -1,4 +1,4 @@
-"""The page about the REST API, which is rendered from its description."""
+"""The page of the API reference, which is rendered from the OpenAPI document."""
 
 import gzip
 import json
@@ -23,14 +23,14 @@ DOCUMENT = load_document()
 
 @pytest.fixture
 def page(house: House) -> Browser:
-    """A visitor who is not signed in, on the page."""
+    """Open the page without signing in."""
     browser = Browser(house)
     assert browser.open("/api").status == 200
     return browser
 
 
 def test_every_operation_is_shown(page: Browser) -> None:
-    """Each has its place, and each type; every link on the page leads to one that is there."""
+    """Each operation and each type is on the page, and every link leads to an existing id."""
     operations = [one for methods in DOCUMENT["paths"].values() for one in methods.values()]
     assert {one["operationId"] for one in operations} <= page.page.ids
     assert {f"schema-{name}" for name in DOCUMENT["components"]["schemas"]} <= page.page.ids
@@ -47,7 +47,7 @@ def test_every_operation_is_shown(page: Browser) -> None:
 
 
 def test_page_and_document_lead_to_each_other(page: Browser, house: House) -> None:
-    """Who has found the one finds the other, from every page of the dashboard too."""
+    """The page links to the OpenAPI document, and every dashboard page links to the page."""
     (target,) = {one for one in page.page.addresses if one.endswith("/openapi.json")}
     assert house.open(target).answer().json == DOCUMENT
     assert urlsplit(DOCUMENT["externalDocs"]["url"]).path == "/api"
@@ -65,7 +65,7 @@ def test_it_is_small_over_the_wire(house: House) -> None:
 
 
 def test_types_are_named_for_people() -> None:
-    """A reference is a link, a choice its words, null and lists are said."""
+    """Types are described in words: references are links, and enums list their values."""
     assert describe_type({"$ref": "#/components/schemas/Message"}) == (
         '<a href="#schema-Message">Message</a>'
     )
@@ -80,7 +80,7 @@ def test_types_are_named_for_people() -> None:
 
 
 def test_objects_within_objects_are_rows_with_dots() -> None:
-    """A field of a nameless object, or of one in a list, is listed under both names."""
+    """Fields of nested objects without a name have dotted names."""
     inner = {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}
     schema = {
         "type": "object",
@@ -98,17 +98,17 @@ def test_objects_within_objects_are_rows_with_dots() -> None:
 
 
 def test_words_are_escaped() -> None:
-    """Descriptions are text: markup in them is shown, code and bold words are marked."""
+    """Markup in descriptions is escaped; code and bold text are rendered."""
     assert render_code("a `<b>` **c**") == "a <code>&lt;b&gt;</code> <b>c</b>"
 
 
 def test_long_lists_are_cut_in_examples() -> None:
-    """Of a list two entries are shown, and how many more there are."""
+    """Long lists in examples are cut after two entries, with the number left out."""
     assert shorten({"a": [1, 2, 3, 4], "b": [1, 2]}) == {"a": [1, 2, "... 2 more"], "b": [1, 2]}
 
 
 def test_each_command_can_be_copied(page: Browser) -> None:
-    """Every command has its button; what changes nothing can be tried too."""
+    """Every command can be copied, and calls that change nothing can be tried."""
     body = page.open("/api").body.decode()
     ids = [one["operationId"] for methods in DOCUMENT["paths"].values() for one in methods.values()]
     for name in ids:
@@ -126,7 +126,7 @@ def test_each_command_can_be_copied(page: Browser) -> None:
 
 
 def test_the_answer_for_an_account(house: House) -> None:
-    """Calls answer with the data of who is signed in; nobody else gets any."""
+    """Tried calls return the data of the signed-in account, and nothing to others."""
     ann, bob = Browser(house, "192.0.2.7"), Browser(house, "192.0.2.8")
     ann.sign_up("ann")
     bob.sign_up("bob")

@@ -1,4 +1,4 @@
-"""The page of blocklist checks: a row for each list, and events as the answers come."""
+"""The page of blocklist checks: a row for each list, and events for their answers."""
 
 import re
 from urllib.parse import quote
@@ -23,13 +23,13 @@ DEADLINE = 3.0
 
 
 def rows(body: bytes) -> list[tuple[str, str]]:
-    """Give zone and status of each row in the order of the page."""
+    """Return zone and status of each row in the order of the page."""
     found = re.findall(r'<tr id="list-([^"]+)" class="(\w+)">', body.decode())
     return [(zone, status) for zone, status in found]
 
 
 def row(body: bytes, zone: str) -> str:
-    """Give the markup of one row."""
+    """Return the markup of one row."""
     text = body.decode()
     begin = text.index(f'<tr id="list-{zone}"')
     return text[begin : text.index("</tr>", begin)]
@@ -37,12 +37,12 @@ def row(body: bytes, zone: str) -> str:
 
 @pytest.fixture
 def zone() -> MemoryZone:
-    """A zone in which a domain is on two lists."""
+    """Return a zone in which a domain is on two lists."""
     return zone_with(LISTED)
 
 
 def test_the_page_has_a_row_for_each_list(zone: MemoryZone) -> None:
-    """At once, before any list is asked; without scripts the browser fetches the finished table."""
+    """The page has all rows before any list is queried; without scripts it loads the result."""
     browser = visit_tools(zone)
     answer = browser.open(CHECK)
     assert [status for _, status in rows(answer.body)] == ["pending"] * 32
@@ -54,7 +54,7 @@ def test_the_page_has_a_row_for_each_list(zone: MemoryZone) -> None:
 
 
 def test_the_finished_table(zone: MemoryZone) -> None:
-    """The lists that have it come first, with weight, meaning, reason and where to ask."""
+    """Lists with the domain come first, with weight, meaning, reason and the link for removal."""
     browser = visit_tools(zone)
     answer = browser.open(f"{CHECK}&whole=true")
     shown = rows(answer.body)
@@ -70,7 +70,7 @@ def test_the_finished_table(zone: MemoryZone) -> None:
 
 
 def test_unknown_is_neither_good_nor_bad(zone: MemoryZone) -> None:
-    """A list that is silent is grey, says why, and stands behind those that have it."""
+    """A list that does not answer is unknown, with the reason, and follows the listings."""
     zone.silent.add(SLOW)
     browser = visit_tools(zone)
     stream = Events(browser, LIVE)
@@ -87,7 +87,7 @@ def test_unknown_is_neither_good_nor_bad(zone: MemoryZone) -> None:
 
 
 def test_rows_come_as_lists_answer(zone: MemoryZone) -> None:
-    """Each list is told once, as soon as it has answered; the end comes after the last."""
+    """Each list has one event as soon as it has answered, and the last event follows them."""
     zone.silent.add(SLOW)
     browser = visit_tools(zone)
     stream = Events(browser, LIVE)
@@ -103,7 +103,7 @@ def test_rows_come_as_lists_answer(zone: MemoryZone) -> None:
 
 
 def test_who_goes_asks_no_more(zone: MemoryZone) -> None:
-    """When the page is left, the questions under way are given up."""
+    """Leaving the page cancels the pending queries."""
     zone.silent.add(SLOW)
     browser = visit_tools(zone)
     stream = Events(browser, LIVE)
@@ -114,7 +114,7 @@ def test_who_goes_asks_no_more(zone: MemoryZone) -> None:
 
 
 def test_addresses_that_are_not_known() -> None:
-    """Where the mail hosts could not be looked up, lists of addresses are unknown at once."""
+    """If the mail hosts can't be looked up, lists of addresses are unknown at once."""
     browser = visit_tools(zone_with({}, silent=["lost.example"]))
     stream = Events(browser, "/blocklists/live?query=lost.example")
     browser.house.pass_time(DEADLINE)
@@ -126,7 +126,7 @@ def test_addresses_that_are_not_known() -> None:
 
 @pytest.mark.parametrize("query", ["10.0.0.1", "x", "http://a.example/", MARKUP])
 def test_what_no_list_can_know(zone: MemoryZone, query: str) -> None:
-    """The page says what is wrong, and no list is asked."""
+    """An invalid query is explained, and no list is queried."""
     browser = visit_tools(zone)
     answer = browser.open(f"/blocklists?query={quote(query)}")
     assert answer.status == 400
@@ -136,7 +136,7 @@ def test_what_no_list_can_know(zone: MemoryZone, query: str) -> None:
 
 
 def test_an_address(zone: MemoryZone) -> None:
-    """An address has its own 32 lists."""
+    """An IP address is checked against 32 lists."""
     browser = visit_tools(zone)
     answer = browser.open("/blocklists?query=8.8.4.1&whole=true")
     assert len(rows(answer.body)) == 32
@@ -144,7 +144,7 @@ def test_an_address(zone: MemoryZone) -> None:
 
 
 def test_over_the_limit(zone: MemoryZone) -> None:
-    """A stream over the account's limit says so, and asks nothing."""
+    """A stream over the account's limit reports the limit and queries no list."""
     browser = visit_tools(zone, limits=LimitsOptions(requests_per_minute=1))
     assert browser.open(f"{CHECK}&whole=true").status == 200
     asked = len(zone.asked)
@@ -156,7 +156,7 @@ def test_over_the_limit(zone: MemoryZone) -> None:
 
 
 def test_the_stream_is_for_who_is_signed_in(zone: MemoryZone) -> None:
-    """Nobody else starts a check."""
+    """Only a signed-in account can start a check."""
     browser = visit_tools(zone)
     stranger = Browser(browser.house, "192.0.2.99")
     stream = Events(stranger, LIVE)

@@ -1,4 +1,4 @@
-"""The checks of a mail on the pages: beside a message, and of a test."""
+"""The checks of a mail on the pages of a message and of a test."""
 
 from collections.abc import Iterator
 from urllib.parse import urlencode
@@ -26,7 +26,7 @@ MAIL = html_mail(
 
 
 class Visited:
-    """Somebody with a mail, whose links lead to hosts that are written down."""
+    """A signed-in account with a mail, and scripted hosts for its links."""
 
     def __init__(self) -> None:
         self.hosts = FakeHosts()
@@ -37,13 +37,13 @@ class Visited:
         self.path = f"/inbox/messages/{receive(self.house, self.account, MAIL)}"
 
     def open(self, path: str = "/checks") -> str:
-        """Open a page of the mail; gives its text."""
+        """Open a page of the mail and return its HTML."""
         answer = self.browser.open(self.path + path)
         assert answer.status == 200, answer
         return answer.body.decode()
 
     def ask(self, *fields: tuple[str, str]) -> str:
-        """Ask for links by the form; gives the page."""
+        """Submit the form for link checks and return the page."""
         token = ("form-token", self.browser.page.form_token)
         body = urlencode([token, *fields]).encode()
         answer = self.browser.send("POST", f"{self.path}/checks/links", body)
@@ -53,19 +53,19 @@ class Visited:
 
 @pytest.fixture
 def visited() -> Iterator[Visited]:
-    """Give somebody with a mail."""
+    """Create an account with a mail."""
     made = Visited()
     yield made
     made.house.close()
 
 
 def test_a_mail_leads_to_its_checks(visited: Visited) -> None:
-    """The checks are a link of the mail's page: they are made when they are asked for."""
+    """The page of a mail links to its checks, which run only on request."""
     assert f'href="{visited.path}/checks"' in visited.open("")
 
 
 def test_the_page_has_all_three(visited: Visited) -> None:
-    """Features with their lines and families, barriers with their fix, and links to be ticked."""
+    """The page shows compatibility with lines, accessibility issues with fixes, and the links."""
     text = visited.open()
     assert "https://www.caniemail.com/features/css-border-radius/" in text
     assert "Outlook (Windows)" in text
@@ -79,7 +79,7 @@ def test_the_page_has_all_three(visited: Visited) -> None:
 
 
 def test_ticked_links_are_asked_for(visited: Visited) -> None:
-    """What came of them stands beside each; where HEAD was refused GET is offered."""
+    """Each selected link gets its result; GET is offered where HEAD was rejected."""
     visited.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (Hop(HELP, 301), Hop(NEWS, 405)))
     visited.open()
     text = visited.ask(("link", "1"), ("link", "2"))
@@ -94,7 +94,7 @@ def test_ticked_links_are_asked_for(visited: Visited) -> None:
 
 
 def test_a_private_address_is_not_called_broken(visited: Visited) -> None:
-    """A link into a private network is not checked, and says why."""
+    """A link to a private address is not checked, and the page says why."""
     visited.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (), LinkProblem.NOT_PUBLIC)
     visited.open()
     text = visited.ask(("link", "1"))
@@ -103,7 +103,7 @@ def test_a_private_address_is_not_called_broken(visited: Visited) -> None:
 
 
 def test_nothing_ticked_asks_for_nothing(visited: Visited) -> None:
-    """Without a tick nothing is sent, and it is said."""
+    """Without a selected link no request is sent, and the page says so."""
     visited.open()
     assert "No link is selected." in visited.ask()
     assert visited.hosts.looked_at == []
@@ -111,7 +111,7 @@ def test_nothing_ticked_asks_for_nothing(visited: Visited) -> None:
 
 @pytest.mark.parametrize("number", ["4", "-1", "x", "99999", "\u0661"])
 def test_other_numbers_are_refused(visited: Visited, number: str) -> None:
-    """Only links of the mail are asked for."""
+    """Only links of the mail can be checked."""
     visited.open()
     body = urlencode([("form-token", visited.browser.page.form_token), ("link", number)]).encode()
     assert visited.browser.send("POST", f"{visited.path}/checks/links", body).status == 400
@@ -119,14 +119,14 @@ def test_other_numbers_are_refused(visited: Visited, number: str) -> None:
 
 
 def test_without_the_token_of_a_form_nothing_is_asked(visited: Visited) -> None:
-    """A form of another site makes nobody's links be asked for."""
+    """A form without its token requests no link."""
     visited.open()
     assert visited.browser.post(f"{visited.path}/checks/links", link="1").status == 403
     assert visited.hosts.looked_at == []
 
 
 def test_a_test_has_the_checks_of_its_mail(visited: Visited) -> None:
-    """The page of a report leads to the same checks; a stranger has neither."""
+    """A report links to the same checks, which other accounts can't see."""
     visited.browser.open(visited.path)
     made = visited.browser.submit(f"{visited.path}/test")
     visited.path = made.headers["location"]
@@ -141,7 +141,7 @@ def test_a_test_has_the_checks_of_its_mail(visited: Visited) -> None:
 
 
 def test_a_mail_of_text_has_links_alone(visited: Visited) -> None:
-    """Plain text is shown alike everywhere."""
+    """A plain-text mail has links but no compatibility results."""
     raw = b"Subject: x\r\n\r\nSee https://shop.example/help\r\n"
     visited.path = f"/inbox/messages/{receive(visited.house, visited.account, raw)}"
     text = visited.open()

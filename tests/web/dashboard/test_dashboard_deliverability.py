@@ -1,4 +1,4 @@
-"""The pages of deliverability tests: from an address to the report, and what is done with it."""
+"""The pages of deliverability tests, from the test address to the report and its actions."""
 
 import html
 import json
@@ -29,7 +29,7 @@ HOUR = 3600
 
 @pytest.fixture
 def visited() -> Iterator[tuple[ScoredHouse, Browser]]:
-    """Somebody in front of a house over the zone of a perfect sender."""
+    """Open the pages over the zone of a sender without issues."""
     scored, browser = visit_scored()
     yield scored, browser
     scored.close()
@@ -37,35 +37,35 @@ def visited() -> Iterator[tuple[ScoredHouse, Browser]]:
 
 @pytest.fixture
 def scored(visited: tuple[ScoredHouse, Browser]) -> ScoredHouse:
-    """The house."""
+    """Return the house."""
     return visited[0]
 
 
 @pytest.fixture
 def browser(visited: tuple[ScoredHouse, Browser]) -> Browser:
-    """The visitor, signed in."""
+    """Return the browser of the signed-in account."""
     return visited[1]
 
 
 def words(browser: Browser) -> str:
-    """Give the text of the page in one line."""
+    """Return the text of the page in one line."""
     return " ".join(browser.page.text.split())
 
 
 def ann(scored: ScoredHouse) -> Account:
-    """Give the visitor's account."""
+    """Return the account of the browser."""
     accounts: list[Account] = run(scored.house.assembly.accounts.keep.accounts())
     return next(account for account in accounts if account.name == "ann")
 
 
 def over_rest(scored: ScoredHouse, test_id: str) -> Any:
-    """Read a test of the visitor over REST."""
+    """Read a test of the account over REST."""
     key = scored.house.issue_key(ann(scored))
     return scored.house.get(f"/test/{test_id}", key=key).json
 
 
 def make(browser: Browser) -> str:
-    """Make a test by its button; gives its id."""
+    """Create a test by its button and return its id."""
     browser.open("/tests")
     answer = browser.submit("/tests")
     assert answer.status == 303
@@ -73,7 +73,7 @@ def make(browser: Browser) -> str:
 
 
 def test_the_address(scored: ScoredHouse, browser: Browser) -> None:
-    """The page shows the address, until when it takes mail, and a command that sends to it."""
+    """The page shows the test address, its expiry, and a command that sends to it."""
     test_id = make(browser)
     body = browser.open(f"/tests/{test_id}").body.decode()
     address = scored.address(test_id)
@@ -85,7 +85,7 @@ def test_the_address(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
-    """A mail nobody finds fault with: ten points, no deduction, nothing to wait for."""
+    """A mail without issues has ten points and no deduction."""
     test_id = make(browser)
     scored.send(test_id)
     body = browser.open(f"/tests/{test_id}").body.decode()
@@ -106,13 +106,13 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
     ],
 )
 def test_nothing_to_fix_is_said_only_where_nothing_is(severities: list[str], said: str) -> None:
-    """A report without deductions may still have something to make better: then it says so."""
+    """A report without deductions still names the issues among its findings."""
     found = {"score": 10.0, "deductions": [], "findings": [{"severity": s} for s in severities]}
     assert said in summarize_report(found, "good").next
 
 
 def test_what_each_finding_cost(scored: ScoredHouse, browser: Browser) -> None:
-    """Every deduction is named with what to do, and they add up to the score."""
+    """Every deduction is shown with its fix, and the deductions add up to the score."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     test_id = make(browser)
     scored.send(test_id, UNSIGNED)
@@ -128,7 +128,7 @@ def test_what_each_finding_cost(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_the_whole_report(scored: ScoredHouse, browser: Browser) -> None:
-    """Checks, sending host, transport, headers, content, links and receivers' rules are there."""
+    """The report shows checks, host, transport, headers, content, links and receiver rules."""
     test_id = make(browser)
     scored.send(test_id, received(transcript=("C: EHLO mx.sender.example", f"S: 250 {MARKUP}")))
     browser.open(f"/tests/{test_id}")
@@ -154,7 +154,7 @@ def test_the_whole_report(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_what_could_not_be_determined(scored: ScoredHouse, browser: Browser) -> None:
-    """A silent name server costs nothing, and is shown as unknown."""
+    """A name server that does not answer costs no points and is shown as unknown."""
     scored.zone.silent.add("_dmarc.sender.example")
     test_id = make(browser)
     scored.send(test_id)
@@ -167,7 +167,7 @@ def test_what_could_not_be_determined(scored: ScoredHouse, browser: Browser) -> 
 
 
 def test_more_taken_off_than_there_was() -> None:
-    """A score is never below 0; the page says that more was taken off."""
+    """A score is never below 0, and the page says that more points were taken off."""
     zone = zone_with(
         {
             "sender.example": {"TXT": ["v=spf1 -all"]},
@@ -188,7 +188,7 @@ def test_more_taken_off_than_there_was() -> None:
 
 
 def test_reverse_dns_is_not_charged_under_the_name_of_spf() -> None:
-    """The page names reverse DNS beside SPF, which passes; the JSON has it in ``checks.spf``."""
+    """The page shows reverse DNS apart from SPF, although the JSON has it in ``checks.spf``."""
     scored, browser = visit_scored(zone=zone_with(without=["10.4.8.8.in-addr.arpa"]))
     test_id = make(browser)
     scored.send(test_id)
@@ -202,7 +202,7 @@ def test_reverse_dns_is_not_charged_under_the_name_of_spf() -> None:
 
 
 def test_a_test_goes_on_live() -> None:
-    """The stream tells when the mail is in and when the report is ready, and ends."""
+    """The stream reports when the mail and when the report has arrived, and ends."""
     analyst = Analyst()
     scored, browser = visit_scored(analyse=analyst)
     test_id = make(browser)
@@ -221,7 +221,7 @@ def test_a_test_goes_on_live() -> None:
 
 
 def test_each_check_tells_when_it_has_ended(scored: ScoredHouse, browser: Browser) -> None:
-    """While checks run, the page says which have ended; the one that runs longest is the last."""
+    """While checks run, the page shows which have ended; the slowest one is the last."""
     scored.content_filter.holds = True
     test_id = make(browser)
     stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
@@ -239,12 +239,12 @@ def test_each_check_tells_when_it_has_ended(scored: ScoredHouse, browser: Browse
     assert late.named("moved") == [{"state": "completed", "final": True}]
     browser.submit(f"/tests/{test_id}/recheck")
     body = browser.open(f"/tests/{test_id}").body.decode()
-    assert "running Content filter" in words(browser), "it begins anew"
+    assert "running Content filter" in words(browser), "a recheck starts again"
     scored.content_filter.answer()
 
 
 def test_a_page_that_is_left_leaves_no_wait(scored: ScoredHouse, browser: Browser) -> None:
-    """When the client goes, its wait goes."""
+    """Leaving the page cancels its wait."""
     test_id = make(browser)
     stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
     assert scored.house.assembly.tests.feeds.count() == 1
@@ -253,12 +253,12 @@ def test_a_page_that_is_left_leaves_no_wait(scored: ScoredHouse, browser: Browse
 
 
 def test_an_address_that_expires(scored: ScoredHouse, browser: Browser) -> None:
-    """After an hour without a mail an open page hears of it."""
+    """After an hour without mail the open page shows that the address has expired."""
     test_id = make(browser)
     stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
     for _ in range(HOUR // 20):
         scored.house.pass_time(20)
-        if stream.has_ended:  # a browser comes again after some minutes
+        if stream.has_ended:  # browsers reconnect after some minutes
             stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
     assert stream.named("moved") == [{"state": "expired", "final": True}]
     browser.open(f"/tests/{test_id}")
@@ -267,14 +267,14 @@ def test_an_address_that_expires(scored: ScoredHouse, browser: Browser) -> None:
 
 @pytest.mark.parametrize("query", ["", "?seen=", "?seen=nonsense"])
 def test_a_stream_of_nothing(browser: Browser, query: str) -> None:
-    """What the page has seen is a state."""
+    """The parameter ``seen`` must be a state."""
     test_id = make(browser)
     stream = Events(browser, f"/tests/{test_id}/live{query}")
     assert b" 400 " in stream.connection.received()
 
 
 def test_an_analysis_that_fails(logged_failures: list[Any]) -> None:
-    """It is our fault, says nothing about the mail, and can be tried again."""
+    """A failed analysis is reported as an error of the service and can be retried."""
     analyst = Analyst()
     scored, browser = visit_scored(analyse=analyst)
     test_id = make(browser)
@@ -294,7 +294,7 @@ def test_an_analysis_that_fails(logged_failures: list[Any]) -> None:
 
 
 def test_a_recheck(scored: ScoredHouse, browser: Browser) -> None:
-    """Everything is judged once more, by what DNS says now."""
+    """A recheck repeats all checks with the current DNS records."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     test_id = make(browser)
     scored.send(test_id)
@@ -302,7 +302,7 @@ def test_a_recheck(scored: ScoredHouse, browser: Browser) -> None:
     scored.zone.publish(
         "_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:a@sender.example"
     )
-    scored.house.pass_time(400)  # remembered answers
+    scored.house.pass_time(400)  # cached answers expire
     answer = browser.submit(f"/tests/{test_id}/recheck")
     assert answer.headers["location"] == f"/tests/{test_id}?done=recheck-started"
     scored.house.pass_time(1)
@@ -310,7 +310,7 @@ def test_a_recheck(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_a_report_says_what_to_do_first(scored: ScoredHouse, browser: Browser) -> None:
-    """Verdict and score in words; then each issue with what its fix was proven to bring."""
+    """A report has a summary, and each issue shows the verified effect of its fix."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     test_id = make(browser)
     scored.send(test_id)
@@ -324,7 +324,7 @@ def test_a_report_says_what_to_do_first(scored: ScoredHouse, browser: Browser) -
 
 
 def test_only_the_content(scored: ScoredHouse, browser: Browser) -> None:
-    """A mail from an address that nobody sees gets a grey score, on its page and in the list."""
+    """A mail from a private address has a grey score, on its page and in the list."""
     test_id = make(browser)
     scored.send(test_id, received(client_ip="127.0.0.1"))
     body = browser.open(f"/tests/{test_id}").body.decode()
@@ -337,7 +337,7 @@ def test_only_the_content(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_the_rules_of_receivers_are_one_table(scored: ScoredHouse, browser: Browser) -> None:
-    """Each rule stands once, with a result for each receiver; broken ones come first."""
+    """Each rule has one row with a result for each receiver, and broken rules come first."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     test_id = make(browser)
     scored.send(test_id)
@@ -351,7 +351,7 @@ def test_the_rules_of_receivers_are_one_table(scored: ScoredHouse, browser: Brow
 
 
 def test_the_mail_beside_its_report(scored: ScoredHouse, browser: Browser) -> None:
-    """The mail is shown as in the inbox: its text, or its HTML in a frame that runs nothing."""
+    """The mail is shown as in the inbox: its text, or its HTML in a sandboxed frame."""
     test_id = make(browser)
     scored.send(test_id, UNSIGNED)
     browser.open(f"/tests/{test_id}")
@@ -368,7 +368,7 @@ def test_the_mail_beside_its_report(scored: ScoredHouse, browser: Browser) -> No
 
 
 def test_a_report_to_take_away(scored: ScoredHouse, browser: Browser) -> None:
-    """One HTML file that loads nothing, with the mail in it; and JSON, as over REST."""
+    """A report can be downloaded as one HTML file with its mail, and as JSON."""
     test_id = make(browser)
     assert fetch(browser, f"/tests/{test_id}/report.html").status == 400
     page = MAIL.replace(b"text/plain", b"text/html") + b"<b>bold</b>"
@@ -388,7 +388,7 @@ def test_a_report_to_take_away(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_a_test_is_deleted(scored: ScoredHouse, browser: Browser) -> None:
-    """A test can be deleted in any state; its pages and its share link are gone."""
+    """A test can be deleted in any state, with its pages and its share link."""
     pending, done = make(browser), make(browser)
     scored.send(done)
     browser.open(f"/tests/{done}")
@@ -403,7 +403,7 @@ def test_a_test_is_deleted(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_the_raw_mail(scored: ScoredHouse, browser: Browser) -> None:
-    """The exact bytes, as a download."""
+    """The raw mail is downloaded byte for byte."""
     test_id = make(browser)
     scored.send(test_id, UNSIGNED)
     answer = fetch(browser, f"/tests/{test_id}/raw")
@@ -412,7 +412,7 @@ def test_the_raw_mail(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_texts_of_a_mail_are_text(scored: ScoredHouse, browser: Browser) -> None:
-    """Markup in subject, addresses, HELO, links and headers is shown as it was written."""
+    """Markup in subject, addresses, HELO, links and headers is escaped."""
     raw = (
         f"From: {MARKUP} <ann@sender.example>\r\nSubject: {MARKUP}\r\nMessage-ID: <{MARKUP}@x>\r\n"
         f"List-Unsubscribe: <https://sender.example/{MARKUP}>\r\nDate: {MARKUP}\r\n"
@@ -434,7 +434,7 @@ def test_texts_of_a_mail_are_text(scored: ScoredHouse, browser: Browser) -> None
 
 
 def test_the_history(scored: ScoredHouse, browser: Browser) -> None:
-    """The account's tests, newest first, with score or state; older ones on the next page."""
+    """The list shows the tests, newest first, with score or state, on pages."""
     ids = []
     for _ in range(27):
         scored.house.pass_time(1)
@@ -453,7 +453,7 @@ def test_the_history(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_other_people(scored: ScoredHouse, browser: Browser) -> None:
-    """A test is its account's alone: for others there is nothing at any of its addresses."""
+    """Other accounts get 404 at every address of a test."""
     test_id = make(browser)
     scored.send(test_id)
     other = Browser(scored.house, "192.0.2.77")
@@ -476,7 +476,7 @@ def test_other_people(scored: ScoredHouse, browser: Browser) -> None:
     "path", ["", "/{id}/recheck", "/{id}/share", "/{id}/preflight", "/{id}/delete"]
 )
 def test_forms_of_others_are_refused(scored: ScoredHouse, browser: Browser, path: str) -> None:
-    """Without its token no form does anything."""
+    """A form without its token changes nothing."""
     test_id = make(browser)
     scored.send(test_id)
     answer = browser.post(f"/tests{path.format(id=test_id)}", name="a.example")
@@ -484,7 +484,7 @@ def test_forms_of_others_are_refused(scored: ScoredHouse, browser: Browser, path
 
 
 def test_a_message_is_scored(scored: ScoredHouse, browser: Browser) -> None:
-    """The button on a message's page leads to its report."""
+    """The button on the page of a message leads to its report."""
     message_id = receive(scored.house, ann(scored), MAIL)
     body = browser.open(f"/inbox/messages/{message_id}").body.decode()
     assert f'action="/inbox/messages/{message_id}/test"' in body
@@ -496,7 +496,7 @@ def test_a_message_is_scored(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_over_the_limit() -> None:
-    """An account makes as many tests and rechecks as a key has requests; looking is free."""
+    """Tests and rechecks count as checks; viewing them is free."""
     scored, browser = visit_scored(limits=LimitsOptions(requests_per_minute=3))
     test_id = make(browser)
     scored.send(test_id)
@@ -513,7 +513,7 @@ def test_over_the_limit() -> None:
 
 
 def test_too_many_that_wait() -> None:
-    """More tests than may wait for their mail are refused in words."""
+    """Too many pending tests are rejected with an explanation."""
     scored, browser = visit_scored(limits=LimitsOptions(requests_per_minute=1_000))
     for _ in range(MAX_PENDING):
         make(browser)
@@ -524,7 +524,7 @@ def test_too_many_that_wait() -> None:
 
 
 def test_the_tests_of_a_domain(scored: ScoredHouse, browser: Browser) -> None:
-    """A report has a plot of its domain's tests, each of which leads to its report."""
+    """A report has a plot of the tests of its domain, with links to their reports."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     first = make(browser)
     scored.send(first)
@@ -532,7 +532,7 @@ def test_the_tests_of_a_domain(scored: ScoredHouse, browser: Browser) -> None:
     scored.zone.publish(
         "_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:a@sender.example"
     )
-    scored.house.pass_time(400)  # remembered answers
+    scored.house.pass_time(400)  # cached answers expire
     second = make(browser)
     scored.send(second)
     body = browser.open(f"/tests/{second}").body.decode()
@@ -546,14 +546,14 @@ def test_the_tests_of_a_domain(scored: ScoredHouse, browser: Browser) -> None:
 
 
 def test_two_reports_side_by_side(scored: ScoredHouse, browser: Browser) -> None:
-    """What was fixed, what is new and what is still there, whichever of them is named first."""
+    """The comparison shows fixed, new and unchanged issues, in either order of the tests."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     first = make(browser)
     scored.send(first)
     scored.zone.publish(
         "_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:a@sender.example"
     )
-    scored.house.pass_time(400)  # remembered answers
+    scored.house.pass_time(400)  # cached answers expire
     second = make(browser)
     scored.send(second, UNSIGNED)
     for path in (f"{first}/changes/{second}", f"{second}/changes/{first}"):

@@ -1,4 +1,4 @@
-"""A report that is shared, and the pre-flight of records that are not published yet."""
+"""Shared reports, and the preflight of records that are not published yet."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ DMARC = ("_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:d@sende
 
 @pytest.fixture
 def visited() -> Iterator[tuple[ScoredHouse, Browser]]:
-    """Somebody in front of a house over the zone of a sender without DMARC."""
+    """Open the pages over the zone of a sender without DMARC."""
     scored, browser = visit_scored()
     scored.zone.publish("_dmarc.sender.example", "TXT")
     yield scored, browser
@@ -31,25 +31,25 @@ def visited() -> Iterator[tuple[ScoredHouse, Browser]]:
 
 @pytest.fixture
 def scored(visited: tuple[ScoredHouse, Browser]) -> ScoredHouse:
-    """The house."""
+    """Return the house."""
     return visited[0]
 
 
 @pytest.fixture
 def browser(visited: tuple[ScoredHouse, Browser]) -> Browser:
-    """The visitor, signed in."""
+    """Return the browser of the signed-in account."""
     return visited[1]
 
 
 @pytest.fixture
 def stranger(scored: ScoredHouse) -> Browser:
-    """Somebody without an account."""
+    """Return a browser without an account."""
     return Browser(scored.house, "192.0.2.99")
 
 
 @pytest.fixture
 def test_id(scored: ScoredHouse, browser: Browser) -> str:
-    """A test that has its mail and its report."""
+    """Create a test with a mail and a report."""
     browser.open("/tests")
     made = browser.submit("/tests").headers["location"].removeprefix("/tests/")
     scored.send(made)
@@ -57,12 +57,12 @@ def test_id(scored: ScoredHouse, browser: Browser) -> str:
 
 
 def words(browser: Browser) -> str:
-    """Give the text of the page in one line."""
+    """Return the text of the page in one line."""
     return " ".join(browser.page.text.split())
 
 
 def share_path(browser: Browser, test_id: str) -> str:
-    """Give the path of a report's share link, as its page shows it."""
+    """Return the path of a report's share link."""
     text = browser.open(f"/tests/{test_id}").body.decode()
     link = re.search(r'id="share-link" href="([^"]+)"', text)
     assert link is not None
@@ -70,7 +70,7 @@ def share_path(browser: Browser, test_id: str) -> str:
 
 
 def preflight(browser: Browser, test_id: str, *records: tuple[str, str, str]) -> Answer:
-    """Send the form with these records."""
+    """Submit the preflight form with these records."""
     browser.open(f"/tests/{test_id}/preflight")
     fields = [("form-token", browser.page.form_token)]
     for record in records:
@@ -82,7 +82,7 @@ def preflight(browser: Browser, test_id: str, *records: tuple[str, str, str]) ->
 def test_anybody_with_the_link_sees_the_report(
     browser: Browser, stranger: Browser, test_id: str
 ) -> None:
-    """The page shows the report, and none of what its owner may do."""
+    """The shared page shows the report, without the actions of its owner."""
     answer = stranger.open(share_path(browser, test_id))
     for text in ("The minutes of Monday", "What to fix", "Google", "shared with you"):
         assert text in words(stranger)
@@ -97,7 +97,7 @@ def test_anybody_with_the_link_sees_the_report(
 def test_a_shared_report_has_the_checks_of_its_mail(
     browser: Browser, stranger: Browser, scored: ScoredHouse, test_id: str
 ) -> None:
-    """What programs and people make of its HTML is shown as to the owner; no link is asked for."""
+    """A shared report shows the checks of its mail, but visitors can't have links checked."""
     path = share_path(browser, test_id)
     assert f'data-part="{path}/checks"' in stranger.open(path).body.decode()
     answer = stranger.open(f"{path}/checks")
@@ -111,14 +111,14 @@ def test_a_shared_report_has_the_checks_of_its_mail(
 
 
 def test_programs_get_json(browser: Browser, scored: ScoredHouse, test_id: str) -> None:
-    """Who does not ask for HTML gets the test as REST shows it."""
+    """A client that does not accept HTML gets the test as REST renders it."""
     answer = RawHttp(scored.house).ask(share_path(browser, test_id), "Accept: application/json")
     assert (answer.json["testId"], answer.json["score"]) == (test_id, 9.0)
     assert answer.headers["x-robots-tag"] == "noindex, nofollow"
 
 
 def test_a_revoked_link_is_dead(browser: Browser, stranger: Browser, test_id: str) -> None:
-    """The old link leads nowhere at once, the new one to the report."""
+    """After renewal the old link is 404 and the new one shows the report."""
     old = share_path(browser, test_id)
     answer = browser.submit(f"/tests/{test_id}/share")
     assert answer.headers["location"] == f"/tests/{test_id}?done=report-share-renewed"
@@ -131,7 +131,7 @@ def test_a_revoked_link_is_dead(browser: Browser, stranger: Browser, test_id: st
 
 @pytest.mark.parametrize("change", ["cut", "longer", "other"])
 def test_a_wrong_link(browser: Browser, stranger: Browser, test_id: str, change: str) -> None:
-    """Nothing but the whole link opens a report."""
+    """Only the complete link opens a report."""
     path = share_path(browser, test_id)
     last = "b" if path[-1] == "a" else "a"
     wrong = {"cut": path[:-1], "longer": f"{path}a", "other": path[:-1] + last}
@@ -142,7 +142,7 @@ def test_a_wrong_link(browser: Browser, stranger: Browser, test_id: str, change:
 def test_a_shared_test_without_a_report(
     browser: Browser, stranger: Browser, scored: ScoredHouse
 ) -> None:
-    """Before there is a report the page says where the test stands, and nothing else."""
+    """Before there is a report, the page shows only the state of the test."""
     browser.open("/tests")
     made = browser.submit("/tests").headers["location"].removeprefix("/tests/")
     tested = result_of(
@@ -154,7 +154,7 @@ def test_a_shared_test_without_a_report(
 
 
 def test_the_form_holds_what_the_report_suggests(browser: Browser, test_id: str) -> None:
-    """The records of the report's fixes stand in the form, with room for more."""
+    """The form contains the records that the report suggests, and empty rows."""
     body = browser.open(f"/tests/{test_id}/preflight").body.decode()
     assert 'value="_dmarc.sender.example"' in body
     assert 'value="v=DMARC1; p=none"' in body
@@ -162,7 +162,7 @@ def test_the_form_holds_what_the_report_suggests(browser: Browser, test_id: str)
 
 
 def test_proposed_records_are_judged(browser: Browser, test_id: str) -> None:
-    """Both scores stand side by side, the proposed one marked; the real one stays."""
+    """Both scores are shown side by side, and the real score does not change."""
     assert preflight(browser, test_id, DMARC, ("", "TXT", " ")).status == 200
     assert "9.0 of 10 Now" in words(browser)
     assert "10.0 of 10 With these records preflight" in words(browser)
@@ -171,7 +171,7 @@ def test_proposed_records_are_judged(browser: Browser, test_id: str) -> None:
 
 
 def test_records_that_harm(browser: Browser, test_id: str) -> None:
-    """What costs points is said; long values, as keys have, fit into the form."""
+    """Lost points are shown, and long values such as DKIM keys fit into the form."""
     wrong_key = ("s1._domainkey.sender.example", "txt", RSA.key_record[:-20] + "A" * 700)
     records = (wrong_key, ("sender.example", "TXT", "v=spf1 -all"))
     assert preflight(browser, test_id, *records).status == 200
@@ -191,27 +191,27 @@ def test_records_that_harm(browser: Browser, test_id: str) -> None:
 def test_records_that_can_not_be_read(
     browser: Browser, test_id: str, record: tuple[str, str, str], problem: str
 ) -> None:
-    """The form comes back as it was filled in, with what is wrong."""
+    """An invalid record is explained, and the form keeps what was filled in."""
     assert preflight(browser, test_id, record).status == 400
     assert problem in words(browser).replace("Record", "record")
     assert "9.0 of 10" not in words(browser)
 
 
 def test_too_many_records(browser: Browser, test_id: str) -> None:
-    """There is an end to what is tried at once."""
+    """The number of records in one preflight is limited."""
     many = [(f"a{number}.example", "A", "192.0.2.1") for number in range(MAX_RECORDS + 1)]
     assert preflight(browser, test_id, *many).status == 400
     assert "send at most 50" in words(browser)
 
 
 def test_no_records(browser: Browser, test_id: str) -> None:
-    """An empty form is answered by what to do."""
+    """An empty form is answered with what to enter."""
     assert preflight(browser, test_id).status == 400
     assert "send the records that you plan to publish" in words(browser)
 
 
 def test_no_mail_yet(browser: Browser) -> None:
-    """Without a mail there is nothing to judge."""
+    """A test without a mail has no preflight."""
     browser.open("/tests")
     made = browser.submit("/tests").headers["location"]
     assert browser.open(f"{made}/preflight").status == 400
@@ -221,7 +221,7 @@ def test_no_mail_yet(browser: Browser) -> None:
 def test_a_report_of_a_hostile_mail_is_text(
     scored: ScoredHouse, browser: Browser, stranger: Browser, test_id: str
 ) -> None:
-    """On the shared page and in the pre-flight too, markup is shown as it was written."""
+    """On the shared page and in the preflight, markup is escaped."""
     browser.open("/tests")
     made = browser.submit("/tests").headers["location"].removeprefix("/tests/")
     raw = MAIL.replace(b"The minutes of Monday", MARKUP.encode())

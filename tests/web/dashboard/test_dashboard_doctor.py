@@ -1,4 +1,4 @@
-"""The operator's look at the set-up."""
+"""The page with the results of ``mailcheck doctor``."""
 
 from mailcheck.config.options import Config, ProbeOptions, SpamassassinOptions
 from tests.house import House, config_in_memory, run
@@ -8,7 +8,7 @@ from tests.web.dashboard.conftest import CHEAP
 
 
 def config_of_nothing_outside() -> Config:
-    """Give a configuration by which nothing outside of DNS is asked."""
+    """Return a configuration that queries nothing except DNS."""
     return config_in_memory(
         accounts=CHEAP,
         probes=ProbeOptions(rdap_bootstrap="registries.json"),
@@ -17,7 +17,7 @@ def config_of_nothing_outside() -> Config:
 
 
 def visitor(house: House, *, is_operator: bool) -> Browser:
-    """Sign in as the operator, or as somebody else."""
+    """Sign in as the operator or as another account."""
     browser = Browser(house)
     account = run(house.assembly.accounts.keep.add("ann", is_operator=is_operator))
     run(house.assembly.accounts.sign_in.set_password(account, "correct horse"))
@@ -26,7 +26,7 @@ def visitor(house: House, *, is_operator: bool) -> Browser:
 
 
 def test_the_operator_sees_what_the_doctor_finds() -> None:
-    """Every part is shown with its fix; what can't be found out here is not known, not bad."""
+    """Each examination is shown with its fix; what can't be determined is unknown."""
     house = checking_house(zone_with({}), config_of_nothing_outside())
     browser = visitor(house, is_operator=True)
     assert "/account/doctor" in browser.open("/account").body.decode()
@@ -40,7 +40,7 @@ def test_the_operator_sees_what_the_doctor_finds() -> None:
 
 
 def test_nobody_else_has_it_examined() -> None:
-    """Others are refused, and are shown no way to it."""
+    """Other accounts get 403 and no link to the page."""
     house = checking_house(zone_with({}), config_of_nothing_outside())
     browser = visitor(house, is_operator=False)
     assert "/account/doctor" not in browser.open("/account").body.decode()

@@ -1,4 +1,4 @@
-"""The page of domain checks: score, factors, fixes, and everything that is known."""
+"""The page of domain checks: score, factors, fixes and all results."""
 
 import re
 from html import unescape
@@ -28,12 +28,12 @@ POOR = {
 
 
 def words(browser: Browser) -> str:
-    """Give the text of the page in one line."""
+    """Return the text of the page in one line."""
     return " ".join(browser.page.text.split())
 
 
 def copied(body: bytes) -> set[str]:
-    """Give all texts of a page that have a button to copy them."""
+    """Return all texts of a page that have a button to copy them."""
     text = body.decode()
     ids = re.findall(r'data-copy="([^"]+)"', text)
     found = [re.search(rf'id="{re.escape(one)}"[^>]*>(.*?)</', text, re.DOTALL) for one in ids]
@@ -42,7 +42,7 @@ def copied(body: bytes) -> set[str]:
 
 
 def test_the_page_comes_before_the_answer() -> None:
-    """Nothing is asked for the page alone; a script, or a browser without one, fetches the rest."""
+    """The page alone starts no check; a script or a refresh loads the result."""
     zone = zone_with({})
     browser = visit_tools(zone)
     body = browser.open(CHECK).body.decode()
@@ -53,7 +53,7 @@ def test_the_page_comes_before_the_answer() -> None:
 
 
 def test_a_good_domain() -> None:
-    """All points, and no record to publish."""
+    """A good domain has all points, and no record to publish."""
     browser = visit_tools(zone_with({}))
     body = browser.open(WHOLE).body.decode()
     assert 'aria-label="Score 100 of 100, grade A+"' in body
@@ -65,9 +65,9 @@ def test_a_good_domain() -> None:
 
 
 def test_nothing_to_fix_is_never_said_above_an_issue() -> None:
-    """Where all factors have their points the page says that something below is amiss all the same.
+    """If all factors have full points, the page still mentions other issues.
 
-    MTA-STS has no points, and its record is broken here.
+    MTA-STS has no points, and its record is invalid here.
     """
     zone = zone_with({"_mta-sts.good.example": {"TXT": ["v=STSv1; nonsense"]}})
     browser = visit_tools(zone)
@@ -76,7 +76,7 @@ def test_nothing_to_fix_is_never_said_above_an_issue() -> None:
 
 
 def test_what_to_publish_can_be_copied() -> None:
-    """Each fix that is a record has its name, type and value with a button; gains are named."""
+    """Each record to publish can be copied, and its verified gain is shown."""
     browser = visit_tools(zone_with(POOR), inbox=InboxOptions(domain="in.example.net"))
     answer = browser.open("/domain?domain=Poor.Example.&whole=true")
     found = copied(answer.body)
@@ -89,7 +89,7 @@ def test_what_to_publish_can_be_copied() -> None:
 
 
 def test_the_gain_above_the_issues_is_their_sum() -> None:
-    """What can be gained is what the rows say together, whether their records are proven or not."""
+    """The total gain is the sum of the gains in the rows."""
     browser = visit_tools(zone_with(POOR))
     answer = browser.open("/domain?domain=poor.example&whole=true")
     rows = re.findall(r'class="points plus">\+(\d+)<', answer.body.decode())
@@ -98,7 +98,7 @@ def test_the_gain_above_the_issues_is_their_sum() -> None:
 
 
 def test_everything_that_is_known() -> None:
-    """The SPF tree with its lookups, the keys, and the mechanisms that cost nothing."""
+    """The page shows the SPF tree with its lookups, the keys, and mechanisms without points."""
     browser = visit_tools(zone_with(POOR))
     browser.open("/domain?domain=poor.example&whole=true")
     for text in (
@@ -113,7 +113,7 @@ def test_everything_that_is_known() -> None:
 
 
 def test_what_could_not_be_determined() -> None:
-    """A silent name server makes a factor unknown: neither missing nor a fail."""
+    """A name server that does not answer makes a factor unknown, neither missing nor failed."""
     failing = {"_dmarc.good.example": DnsStatus.TIMEOUT}
     browser = visit_tools(zone_with({}, failing=failing))
     body = browser.open(WHOLE).body.decode()
@@ -127,7 +127,7 @@ def test_what_could_not_be_determined() -> None:
 
 
 def test_too_little_for_a_grade() -> None:
-    """Where DNS is down no score is made up."""
+    """Without DNS there is no score."""
     failing: dict[str | tuple[str, str], DnsStatus] = dict.fromkeys(GOOD, DnsStatus.SERVFAIL)
     browser = visit_tools(MemoryZone(GOOD, failing=failing))
     body = browser.open(WHOLE).body.decode()
@@ -150,7 +150,7 @@ def test_too_little_for_a_grade() -> None:
     ],
 )
 def test_what_can_not_be_checked(query: str, problem: str) -> None:
-    """The page says what is wrong with what was sent, beside the form as it was filled in."""
+    """Invalid input is explained beside the form, which keeps what was entered."""
     zone = zone_with({})
     browser = visit_tools(zone)
     answer = browser.open(f"/domain?{query}")
@@ -162,7 +162,7 @@ def test_what_can_not_be_checked(query: str, problem: str) -> None:
 
 
 def test_what_one_knows_of_the_domain() -> None:
-    """Selectors and sending addresses are asked about, however they are set apart."""
+    """Selectors and sending addresses may be separated by any separator."""
     zone = zone_with({"own._domainkey.good.example": GOOD["default._domainkey.good.example"]})
     browser = visit_tools(zone)
     browser.open(f"{WHOLE}&selectors=own,+Other&ips=8.8.8.8")
@@ -183,7 +183,7 @@ def test_what_one_knows_of_the_domain() -> None:
     ],
 )
 def test_a_url_or_a_mail_address_names_its_domain(typed: str, kind: str) -> None:
-    """What people paste is checked by its domain, and the page says so."""
+    """A URL or a mail address is checked by its domain, and the page says so."""
     browser = visit_tools(zone_with({}))
     answer = browser.open(f"/domain?{urlencode({'domain': typed})}&whole=true")
     assert f"{typed} is {kind}. Its domain good.example is checked." in words(browser)
@@ -194,12 +194,12 @@ def test_a_url_or_a_mail_address_names_its_domain(typed: str, kind: str) -> None
 
 
 def test_score_and_sections_are_of_the_same_records() -> None:
-    """Where DNS has changed since a score was remembered, it is made anew: nothing contradicts."""
+    """A cached score is computed again if DNS has changed, so that nothing contradicts it."""
     zone = zone_with({})
     browser = visit_tools(zone)
     browser.open(WHOLE)
     zone.publish("good.example", "TXT")
-    browser.house.pass_time(400)  # remembered answers
+    browser.house.pass_time(400)  # cached answers expire
     browser.open(WHOLE)
     assert "Cached result of" not in words(browser)
     assert "No record found." in words(browser)
@@ -207,7 +207,7 @@ def test_score_and_sections_are_of_the_same_records() -> None:
 
 
 def test_the_way_of_a_mail() -> None:
-    """Mail hosts stand in the order in which they are tried, each with what is known of it."""
+    """Mail hosts are listed in the order in which senders try them, with their results."""
     hosts = {
         "good.example": {**GOOD["good.example"], "MX": ["10 mx1.good.example.", "20 no.example."]}
     }
@@ -221,7 +221,7 @@ def test_the_way_of_a_mail() -> None:
 
 
 def test_a_result_is_remembered_until_it_is_asked_anew() -> None:
-    """A second look says that it is remembered; the link beside it asks again."""
+    """A second check says that its result is cached, with a link that checks again."""
     browser = visit_tools(zone_with({}))
     browser.open(WHOLE)
     body = browser.open(WHOLE).body.decode()
@@ -232,7 +232,7 @@ def test_a_result_is_remembered_until_it_is_asked_anew() -> None:
 
 
 def test_records_of_others_are_text() -> None:
-    """Markup in whatever DNS says is shown as it was written."""
+    """Markup in DNS records is escaped."""
     hostile: dict[str, dict[str, list[str]]] = {
         "good.example": {
             "TXT": [f"v=spf1 include:{MARKUP} -all"],
@@ -268,7 +268,7 @@ def test_checks_count_and_looking_does_not() -> None:
 
 
 def test_what_is_left_for_checks() -> None:
-    """The checks of this minute and day stand beside both limits, apart from those of the keys."""
+    """The checks of this minute and day are shown with both limits, apart from those of keys."""
     browser = visit_tools(zone_with({}), limits=LimitsOptions(requests_per_day=2_000))
     browser.open("/keys")
     assert "0 of 2,000 checks today" in words(browser)
@@ -294,7 +294,7 @@ def test_what_is_left_for_checks() -> None:
 
 @pytest.mark.parametrize("path", ["/domain", "/blocklists", "/tests", "/tests/aaaaaaaaaaaaa"])
 def test_the_tools_are_for_who_is_signed_in(path: str) -> None:
-    """Anybody else is asked to sign in first, and led back."""
+    """Visitors without a session are redirected to sign in, and back afterwards."""
     browser = visit_tools(zone_with({}))
     stranger = Browser(browser.house, "192.0.2.99")
     answer = stranger.open(path)
@@ -303,7 +303,7 @@ def test_the_tools_are_for_who_is_signed_in(path: str) -> None:
 
 
 def test_each_topic_says_why_it_matters_and_where_to_read_on() -> None:
-    """Factors and mechanisms each have the sentence of their topic, and its links."""
+    """Each factor and mechanism explains why it matters, with links."""
     browser = visit_tools(zone_with({}))
     body = browser.open(WHOLE).body.decode()
     for name in (*MECHANISMS, *(one.value for one in FactorName)):

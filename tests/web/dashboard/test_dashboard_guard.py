@@ -1,4 +1,4 @@
-"""What stands before every page: the session, the form token, the headers, the error pages."""
+"""Protection of all pages: sessions, form tokens, headers and error pages."""
 
 import gzip
 import re
@@ -20,17 +20,17 @@ from tests.web.raw_http import RawHttp, read_answer, request
 from tests.web.workers import FaultyWorker
 
 PRIVATE = ["/account", "/keys"]
-"""Pages for who is signed in."""
+"""Pages that require a signed-in account."""
 
 OPEN = ["/", "/sign-in", "/sign-up"]
 
 FORMS = ["/account/password", "/account/invitations", "/keys", "/keys/abc/revoke", "/sign-out"]
-"""What changes something for who is signed in."""
+"""Forms that require a signed-in account."""
 
 
 @pytest.mark.parametrize("path", PRIVATE)
 def test_no_page_without_a_session(browser: Browser, path: str) -> None:
-    """A page for who is signed in sends anybody else to the sign-in form."""
+    """A page that requires an account redirects visitors to the sign-in page."""
     answer = browser.open(path)
     assert answer.status == 303
     assert answer.headers["location"].startswith("/sign-in?next=%2F")
@@ -40,7 +40,7 @@ def test_no_page_without_a_session(browser: Browser, path: str) -> None:
 
 
 def test_a_disk_without_room(browser: Browser) -> None:
-    """While mail is refused for want of room each page of an owner says so, and no other page."""
+    """While the server rejects mail because its disk is full, pages of accounts say so."""
     said = b"accepts no mail at the moment"
     conditions = browser.house.assembly.runtime.conditions
     conditions.set(DISK, "it is full, or nearly so: mail is refused")
@@ -56,7 +56,7 @@ def test_a_disk_without_room(browser: Browser) -> None:
 
 @pytest.mark.parametrize("path", [*PRIVATE, *OPEN])
 def test_every_page_is_well_formed(browser: Browser, path: str) -> None:
-    """Every page keeps what all promise: policy, labels, no inline script, nothing from outside."""
+    """Every page has the policy, labels, no inline script and no external resource."""
     if path in PRIVATE:
         browser.sign_up()
     assert browser.open(path).status == 200
@@ -64,7 +64,7 @@ def test_every_page_is_well_formed(browser: Browser, path: str) -> None:
 
 
 def test_a_long_address_is_not_taken_along(browser: Browser) -> None:
-    """Who asked for an address of any length is sent to a sign-in page that works."""
+    """A very long address redirects to a sign-in page that works."""
     for path in (f"/keys?x={'a' * 600}", f"/keys?{'%0a' * 300}"):
         answer = browser.open(path)
         assert answer.headers["location"] == "/sign-in"
@@ -72,7 +72,7 @@ def test_a_long_address_is_not_taken_along(browser: Browser) -> None:
 
 
 def test_a_program_gets_401(house: House) -> None:
-    """Who asks for no HTML gets a JSON 401, without a challenge that a browser would answer."""
+    """A client that does not accept HTML gets a JSON 401 without a challenge."""
     connection = RawHttp(house)
     connection.send(request("/account", "Accept: application/json"))
     answer, _ = read_answer(connection.received(), "GET")
@@ -81,7 +81,7 @@ def test_a_program_gets_401(house: House) -> None:
 
 @pytest.mark.parametrize("path", FORMS)
 def test_a_form_without_its_token_is_refused(browser: Browser, path: str) -> None:
-    """A POST without the token, or with one of somebody else, changes nothing."""
+    """A POST without the token, or with that of another visitor, changes nothing."""
     browser.sign_up("ann")
     other = Browser(browser.house, "192.0.2.11")
     other.sign_up("bob")
@@ -95,7 +95,7 @@ def test_a_form_without_its_token_is_refused(browser: Browser, path: str) -> Non
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
 def test_sign_in_and_sign_up_need_their_token_too(browser: Browser, path: str) -> None:
-    """No other site can sign a visitor in or up: the form must be one that they were given."""
+    """Signing in and up require the visitor's own token, so other sites can't submit them."""
     Browser(browser.house, "192.0.2.11").sign_up("ann")
     stranger = Browser(browser.house, "192.0.2.12")
     stranger.open(path)
@@ -121,7 +121,7 @@ def test_sign_in_and_sign_up_need_their_token_too(browser: Browser, path: str) -
     ],
 )
 def test_what_another_site_sends_is_refused(browser: Browser, field: str) -> None:
-    """A POST that the browser says comes from elsewhere is refused, even with the right token."""
+    """A POST from another site according to the browser is rejected, even with the right token."""
     browser.sign_up()
     answer = browser.submit("/keys", field, name="x")
     assert answer.status == 403
@@ -132,13 +132,13 @@ def test_what_another_site_sends_is_refused(browser: Browser, field: str) -> Non
     "field", ["Sec-Fetch-Site: same-origin", "Origin: http://127.0.0.1:8080", "Origin: null"]
 )
 def test_what_our_own_page_sends_is_taken(browser: Browser, field: str) -> None:
-    """What browsers say of our own forms passes; null is what they say under no-referrer."""
+    """Origins that browsers send for the site's own forms are accepted, including null."""
     browser.sign_up()
     assert browser.submit("/keys", field, name="x").status == 200
 
 
 def test_a_script_sends_the_token_in_a_header(browser: Browser) -> None:
-    """The token that stands in the page is taken as X-Form-Token too."""
+    """The token in the page is accepted in the header X-Form-Token too."""
     overview = browser.sign_up().body.decode()
     found = re.search(r'<meta name="form-token" content="([^"]+)">', overview)
     assert found is not None
@@ -146,7 +146,7 @@ def test_a_script_sends_the_token_in_a_header(browser: Browser) -> None:
 
 
 def test_tokens_are_masked(browser: Browser) -> None:
-    """No two pages hold the same token, so that their compressed size tells nothing about it."""
+    """Each page has another masked token, so compression reveals nothing about the secret."""
     browser.sign_up()
     tokens = set()
     for _ in range(5):
@@ -156,7 +156,7 @@ def test_tokens_are_masked(browser: Browser) -> None:
 
 
 def test_a_form_for_nobody(browser: Browser) -> None:
-    """A form that was sent after the session ended leads to the sign-in page."""
+    """A form submitted after the session ended redirects to the sign-in page."""
     browser.sign_up()
     token = browser.page.form_token
     browser.cookies.clear()
@@ -166,7 +166,7 @@ def test_a_form_for_nobody(browser: Browser) -> None:
 
 @pytest.mark.parametrize("path", ["/nowhere", "/keys/", "/static/x/y.css", "/keys/%00", "/%ff"])
 def test_what_is_not_there_is_a_page(browser: Browser, path: str) -> None:
-    """A path that leads nowhere is a 404 page for a person, and JSON for a program."""
+    """An unknown path is a 404 page for browsers and JSON for programs."""
     assert browser.open(path).status == 404
     assert "Not found" in browser.page.text
     browser.sign_up()
@@ -184,14 +184,14 @@ def test_what_is_not_there_is_a_page(browser: Browser, path: str) -> None:
     [("PUT", "/keys", "GET, HEAD, POST"), ("GET", "/sign-out", "POST"), ("POST", "/", "GET, HEAD")],
 )
 def test_a_wrong_method_is_a_page(browser: Browser, method: str, path: str, allowed: str) -> None:
-    """A method that a page does not take is a 405 page that says which it takes."""
+    """A wrong method is a 405 page that names the allowed ones."""
     answer = browser.send(method, path, b"")
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
     assert f"supports {allowed}" in browser.page.text
 
 
 def test_a_body_that_is_too_large(browser: Browser) -> None:
-    """A form over 64 KiB is a 413 page and is not read."""
+    """A form over 64 KiB is answered with a 413 page and not read."""
     browser.sign_up()
     token = browser.page.form_token
     answer = browser.post("/keys", **{"form-token": token}, name="x" * MAX_BODY)
@@ -201,20 +201,20 @@ def test_a_body_that_is_too_large(browser: Browser) -> None:
 
 @pytest.mark.parametrize("body", [b"name=%ff", b"name=%00", b"form-token=a&form-token=b", b"&&=&"])
 def test_a_form_that_can_not_be_read(browser: Browser, body: bytes) -> None:
-    """A form that is not percent-encoded UTF-8, or says a thing twice, is refused."""
+    """A form with invalid encoding or a repeated field is rejected."""
     browser.sign_up()
     assert browser.send("POST", "/keys", body).status in (400, 403)
 
 
 def test_a_query_that_can_not_be_read(browser: Browser) -> None:
-    """So is a query, on an open page too."""
+    """A query with invalid encoding is rejected, on open pages too."""
     assert browser.open("/sign-in?next=%ff").status == 400
     assert browser.open("/sign-in?next=a&next=b").status == 400
 
 
 @pytest.fixture
 def broken() -> Iterator[tuple[House, FaultyWorker]]:
-    """A house whose reads can fail."""
+    """Create a house whose reads can fail."""
     reader = FaultyWorker()
     house = House(
         config_in_memory(accounts=CHEAP),
@@ -226,7 +226,7 @@ def broken() -> Iterator[tuple[House, FaultyWorker]]:
 
 
 def test_a_store_that_is_away(broken: tuple[House, FaultyWorker]) -> None:
-    """A store that can't answer is a 503 page: nobody is told that they are signed out."""
+    """An unavailable store is a 503 page, and sessions are kept."""
     house, reader = broken
     browser = Browser(house)
     browser.sign_up()
@@ -237,7 +237,7 @@ def test_a_store_that_is_away(broken: tuple[House, FaultyWorker]) -> None:
         assert answer.headers["retry-after"] == "2"
     for path in browser.page.addresses:
         if path.startswith("/static/"):
-            assert browser.open(path).status == 200, "the page that says so is still in style"
+            assert browser.open(path).status == 200, "the error page has its style sheet"
     reader.fault = None
     assert browser.is_signed_in
 
@@ -245,7 +245,7 @@ def test_a_store_that_is_away(broken: tuple[House, FaultyWorker]) -> None:
 def test_a_crash_is_a_bland_page(
     broken: tuple[House, FaultyWorker], logged_failures: list[LogEvent]
 ) -> None:
-    """A fault of ours is a page with a reference; the cause is in the log alone."""
+    """An internal error is a page with a reference, and only the log has the cause."""
     house, reader = broken
     browser = Browser(house)
     browser.sign_up()
@@ -258,7 +258,7 @@ def test_a_crash_is_a_bland_page(
 
 
 def test_static_files(browser: Browser) -> None:
-    """Files are kept for ever under an address that names their content, and compressed."""
+    """Static files are compressed, and cached forever at an address with their digest."""
     browser.open("/")
     paths = [one for one in browser.page.addresses if one.startswith("/static/")]
     assert {path.rpartition(".")[2] for path in paths} == {"css", "js", "svg"}
@@ -278,7 +278,7 @@ def test_static_files(browser: Browser) -> None:
 
 @pytest.mark.parametrize("signed_in", [False, True])
 def test_the_first_page_is_small(house: House, signed_in: bool) -> None:
-    """The first page is under 60 KB with all that belongs to it, and asks for nothing else."""
+    """The first page with all its files is under 60 KB."""
     browser = Browser(house)
     if signed_in:
         browser.sign_up()
@@ -296,7 +296,7 @@ def test_the_first_page_is_small(house: House, signed_in: bool) -> None:
 
 
 def secure_house(**web: object) -> House:
-    """Make a house behind HTTPS."""
+    """Create a house behind HTTPS."""
     options = WebOptions(**web)  # type: ignore[arg-type]
     return House(config_in_memory(accounts=CHEAP, web=options))
 
@@ -309,7 +309,7 @@ def secure_house(**web: object) -> House:
     ],
 )
 def test_cookies_under_https(web: dict[str, object], fields: tuple[str, ...]) -> None:
-    """Behind HTTPS cookies are Secure, bound to the host, and those of plain HTTP count nothing."""
+    """Behind HTTPS cookies are Secure and bound to the host, and cookies of HTTP are ignored."""
     house = secure_house(**web)
     browser = Browser(house, "10.0.0.1", *fields)
     browser.sign_up()
@@ -322,7 +322,7 @@ def test_cookies_under_https(web: dict[str, object], fields: tuple[str, ...]) ->
 
 
 def test_a_path_before_all() -> None:
-    """Where the service is reached below a path, all addresses on the pages begin with it."""
+    """If the public URL has a path, all addresses on the pages begin with it."""
     house = secure_house(public_url="https://tools.example/mail")
     browser = Browser(house)
     answer = browser.open("/")

@@ -1,4 +1,4 @@
-"""The inbox page: address, list, filter, pages, sample mail, deleting."""
+"""The inbox page: address, list, filters, pages, test mail and deletion."""
 
 import re
 from html import unescape
@@ -15,13 +15,13 @@ from tests.web.dashboard.inbox_visit import fetch, receive, sign_up
 
 
 def subjects(browser: Browser, path: str = "/inbox") -> list[str]:
-    """Give the subjects of a list, in order."""
+    """Return the subjects of a list, in order."""
     text = browser.open(path).body.decode()
     return re.findall(r'<span class="subject">([^<]*)</span>', text)
 
 
 def test_an_empty_inbox_says_what_to_do(browser: Browser) -> None:
-    """Without mail the page shows the address, and commands that send to it."""
+    """An empty inbox shows its address, and commands that send to it."""
     account = sign_up(browser)
     browser.open("/inbox")
     address = browser.house.address("", account)
@@ -33,7 +33,7 @@ def test_an_empty_inbox_says_what_to_do(browser: Browser) -> None:
 
 
 def test_mail_is_listed_newest_first(browser: Browser) -> None:
-    """Each mail is a row with sender, subject, code and tag; the newest is the first."""
+    """Each message is a row with sender, subject, code and tag, the newest first."""
     account = sign_up(browser)
     receive(browser.house, account, mail("First"), "signup")
     browser.house.pass_time(1)
@@ -44,7 +44,7 @@ def test_mail_is_listed_newest_first(browser: Browser) -> None:
 
 
 def test_without_a_script_the_list_is_polled(browser: Browser) -> None:
-    """The newest page loads itself anew where no script does better; a search stays as it is."""
+    """Without scripts the newest page reloads itself, but a search does not."""
     sign_up(browser)
     refresh = b'<noscript><meta http-equiv="refresh" content="30"></noscript>'
     assert refresh in browser.open("/inbox").body
@@ -52,7 +52,7 @@ def test_without_a_script_the_list_is_polled(browser: Browser) -> None:
 
 
 def test_other_people_see_nothing_of_it(house: House, browser: Browser) -> None:
-    """A list shows mail of the account that is signed in, and of no other."""
+    """A list shows messages of the signed-in account only."""
     receive(house, sign_up(browser), mail("Mine"))
     other = Browser(house, "192.0.2.11")
     sign_up(other, "bob")
@@ -60,7 +60,7 @@ def test_other_people_see_nothing_of_it(house: House, browser: Browser) -> None:
 
 
 def test_the_tag_field_makes_an_address(browser: Browser) -> None:
-    """Without a script the form shows the tagged address; a bad tag is explained."""
+    """Without scripts the form shows the tagged address; an invalid tag is explained."""
     account = sign_up(browser)
     browser.open("/inbox?for=try-1")
     assert browser.house.address("try-1", account) in browser.page.text
@@ -70,7 +70,7 @@ def test_the_tag_field_makes_an_address(browser: Browser) -> None:
 
 
 def test_a_list_is_filtered_by_tag(browser: Browser) -> None:
-    """A tag, without case, or no tag at all; the tags are links with their counts."""
+    """A list is filtered by tag, ignoring case, or by no tag; tags show their counts."""
     account = sign_up(browser)
     for subject, tag in (("One", "Red"), ("Two", "red"), ("Three", "blue"), ("Four", "")):
         receive(browser.house, account, mail(subject), tag)
@@ -83,7 +83,7 @@ def test_a_list_is_filtered_by_tag(browser: Browser) -> None:
 
 
 def test_many_tags_are_folded_away(browser: Browser) -> None:
-    """Beside the newest tags the others are one click away; the one in use is shown."""
+    """Tags beyond the newest are folded, unless one of them is selected."""
     account = sign_up(browser)
     for number in range(12):
         browser.house.pass_time(1)
@@ -94,7 +94,7 @@ def test_many_tags_are_folded_away(browser: Browser) -> None:
 
 
 def test_a_list_is_searched(browser: Browser) -> None:
-    """``q`` finds by words, and says so in the field."""
+    """``q`` searches the messages and stays in the field."""
     account = sign_up(browser)
     receive(browser.house, account, mail("Needle in it"))
     receive(browser.house, account, mail("Hay"))
@@ -107,8 +107,9 @@ def test_a_list_is_searched(browser: Browser) -> None:
 
 
 def test_a_search_that_cannot_be_read(browser: Browser) -> None:
-    """A wrong value is named beside the field, which keeps what was written; nothing is listed,
-    and nothing deleted.
+    """An invalid search is explained beside the field, which keeps its text.
+
+    No message is listed or deleted.
     """
     account = sign_up(browser)
     receive(browser.house, account)
@@ -124,8 +125,9 @@ def test_a_search_that_cannot_be_read(browser: Browser) -> None:
 
 
 def test_a_message_that_was_opened_is_read(browser: Browser) -> None:
-    """Mail is unread until somebody opens it on the dashboard: no call of the API, no download,
-    no share link and no HEAD marks it.
+    """A message is unread until it is opened on the dashboard.
+
+    The API, downloads, share links and HEAD do not mark it as read.
     """
     house = browser.house
     account = sign_up(browser)
@@ -152,7 +154,7 @@ def test_a_message_that_was_opened_is_read(browser: Browser) -> None:
 
 
 def test_all_mail_of_a_list_is_marked_as_read(browser: Browser) -> None:
-    """One button marks what the list had when it was shown: by tag, and nobody else's."""
+    """One button marks the listed messages as read, by tag and for this account only."""
     house = browser.house
     account = sign_up(browser)
     receive(house, account, mail("One"), "a")
@@ -170,7 +172,7 @@ def test_all_mail_of_a_list_is_marked_as_read(browser: Browser) -> None:
 
 
 def unread(browser: Browser, path: str) -> tuple[str, dict[str, str]]:
-    """Give what stands above a list about unread mail, and the fields of its button."""
+    """Return the unread counter above a list, and the fields of its form."""
     text = browser.open(path).body.decode()
     bar = r'<form[^>]*id="unread-bar"([^>]*)>.*?<span[^>]*>(.*?)</span>'
     form = re.search(bar, text, re.DOTALL)
@@ -180,7 +182,7 @@ def unread(browser: Browser, path: str) -> tuple[str, dict[str, str]]:
 
 
 def test_a_long_list_has_pages(browser: Browser) -> None:
-    """Pages keep the filter, and lead to one another."""
+    """Pages keep the filter and link to each other."""
     account = sign_up(browser)
     for number in range(5):
         receive(browser.house, account, mail(f"Mail {number}"), "x")
@@ -197,13 +199,13 @@ def test_a_long_list_has_pages(browser: Browser) -> None:
     "query", ["limit=0", "limit=501", "page=0", "page=x", "tag=a%20b", "q=%ff"]
 )
 def test_what_cannot_be_asked_is_explained(browser: Browser, query: str) -> None:
-    """A parameter out of its range is a page that says what is allowed."""
+    """A parameter out of its range is a 400 page."""
     sign_up(browser)
     assert browser.open(f"/inbox?{query}").status == 400
 
 
 def test_a_sample_mail_is_a_mail(browser: Browser) -> None:
-    """The sample has text, HTML, a link and a code, and is received like any other."""
+    """The test mail has text, HTML, a link and a code, and is received like any other mail."""
     account = sign_up(browser)
     browser.open("/inbox")
     answer = browser.submit("/inbox/sample", tag="try")
@@ -222,14 +224,14 @@ def test_a_sample_mail_is_a_mail(browser: Browser) -> None:
 
 
 def test_a_sample_mail_needs_a_tag_that_can_be_one(browser: Browser) -> None:
-    """What can't be a tag is refused with words."""
+    """A test mail to an invalid tag is rejected with an explanation."""
     sign_up(browser)
     browser.open("/inbox")
     assert browser.submit("/inbox/sample", tag="a b").status == 400
 
 
 def test_a_full_inbox_says_so() -> None:
-    """A sample mail that finds no room is refused with words, as any mail is."""
+    """A test mail to a full inbox is rejected with an explanation."""
     small = InboxOptions(max_messages=1)
     browser = Browser(House(config_in_memory(accounts=CHEAP, inbox=small)))
     sign_up(browser)
@@ -241,7 +243,7 @@ def test_a_full_inbox_says_so() -> None:
 
 
 def test_deleting_takes_what_is_listed(browser: Browser) -> None:
-    """The form deletes the mail that the list is filtered by, and leaves other mail."""
+    """The form deletes the messages that match the filter, and no others."""
     account = sign_up(browser)
     receive(browser.house, account, mail("Keep"), "a")
     receive(browser.house, account, mail("Drop"), "b")
@@ -255,7 +257,7 @@ def test_deleting_takes_what_is_listed(browser: Browser) -> None:
 
 
 def test_deleting_spares_what_has_come_since(browser: Browser) -> None:
-    """The form deletes what the page has counted, not the mail that came while it was read."""
+    """The form deletes what the page showed, but not messages that arrived later."""
     account = sign_up(browser)
     receive(browser.house, account, mail("Seen"))
     body = browser.open("/inbox").body.decode()
@@ -267,7 +269,7 @@ def test_deleting_spares_what_has_come_since(browser: Browser) -> None:
 
 
 def test_selected_mails_are_deleted(browser: Browser) -> None:
-    """What is ticked is deleted, what is gone already is no fault, and the filter stays."""
+    """Selected messages are deleted, missing ones are ignored, and the filter stays."""
     account = sign_up(browser)
     dropped = receive(browser.house, account, mail("Drop"), "a")
     receive(browser.house, account, mail("Keep"), "a")
@@ -280,7 +282,7 @@ def test_selected_mails_are_deleted(browser: Browser) -> None:
 
 
 def test_nobody_deletes_mail_of_others(house: House, browser: Browser) -> None:
-    """A ticked id of another account deletes nothing."""
+    """A selected id of another account deletes nothing."""
     message_id = receive(house, sign_up(browser))
     other = Browser(house, "192.0.2.11")
     sign_up(other, "bob")
@@ -290,7 +292,7 @@ def test_nobody_deletes_mail_of_others(house: House, browser: Browser) -> None:
 
 
 def test_a_list_is_filtered_by_recipient(browser: Browser) -> None:
-    """``?to=`` shows the mail to one address, says so, and leads back to all."""
+    """``?to=`` shows the messages to one address, as a filter that can be removed."""
     account = sign_up(browser)
     receive(browser.house, account, mail("One"), "a")
     receive(browser.house, account, mail("Two"), "b")
@@ -301,7 +303,7 @@ def test_a_list_is_filtered_by_recipient(browser: Browser) -> None:
 
 
 def test_colours_are_kept_in_a_cookie(browser: Browser) -> None:
-    """A choice of colours lasts, leads back to its page and nowhere else, and can be taken back."""
+    """The chosen theme is stored, redirects to a page of this site, and can be reset."""
     sign_up(browser)
     browser.open("/keys")
     answer = browser.submit("/theme", theme="dark", next="/keys")
@@ -319,7 +321,7 @@ def test_colours_are_kept_in_a_cookie(browser: Browser) -> None:
 
 @pytest.mark.parametrize("path", ["/inbox/sample", "/inbox/delete", "/inbox/delete-selected"])
 def test_forms_need_their_token(browser: Browser, path: str) -> None:
-    """Nothing is sent or deleted for a form that is not ours."""
+    """Without its token a form sends and deletes nothing."""
     account = sign_up(browser)
     receive(browser.house, account)
     assert browser.post(path).status == 403
@@ -328,7 +330,7 @@ def test_forms_need_their_token(browser: Browser, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/live", "/inbox/messages/x"])
 def test_pages_are_for_who_is_signed_in(browser: Browser, path: str) -> None:
-    """Anybody else is asked to sign in."""
+    """Visitors without a session are redirected to sign in."""
     assert browser.open(path).headers["location"].startswith("/sign-in?next=%2Finbox")
 
 
@@ -336,7 +338,7 @@ HOSTILE = "</span><script>alert(1)</script>\"'>{{7*7}}"
 
 
 def test_hostile_fields_are_text(browser: Browser) -> None:
-    """Markup in subject, sender and tag is shown as it is."""
+    """Markup in subject, sender and tag is escaped."""
     account = sign_up(browser)
     raw = mail(HOSTILE, author=f'"{HOSTILE.replace(chr(34), "")}" <x@example.com>')
     receive(browser.house, account, raw, "'-alert-'")
@@ -346,7 +348,7 @@ def test_hostile_fields_are_text(browser: Browser) -> None:
 
 
 def test_what_is_searched_for_can_be_taken_back_piece_by_piece(browser: Browser) -> None:
-    """Each term is a chip that leads to the list without it; the rest of the list's query stays."""
+    """Each search term is a chip that links to the list without it."""
     account = sign_up(browser)
     receive(browser.house, account, mail("Welcome"), "a")
     query = urlencode({"tag": "a", "q": 'has:code "your code" from:shop'})
@@ -362,7 +364,7 @@ def test_what_is_searched_for_can_be_taken_back_piece_by_piece(browser: Browser)
 
 
 def test_a_row_shows_how_the_mail_begins(browser: Browser) -> None:
-    """Beside its subject; and how many files are attached."""
+    """A row shows the beginning of the message and the number of attachments."""
     account = sign_up(browser)
     raw = (
         b"Subject: Bill\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"

@@ -1,4 +1,4 @@
-"""API keys on the dashboard: created, shown once, looked at, revoked."""
+"""API keys on the dashboard: created, shown once, listed and revoked."""
 
 import ast
 import json
@@ -15,13 +15,13 @@ from tests.web.dashboard.browser import Browser
 
 @pytest.fixture
 def owner(browser: Browser) -> Browser:
-    """Somebody who is signed in and has no key yet."""
+    """Sign up an account without a key."""
     browser.sign_up("ann")
     return browser
 
 
 def create(owner: Browser, name: str = "CI") -> str:
-    """Create a key by the form; gives its secret."""
+    """Create a key by the form and return its secret."""
     owner.open("/keys")
     answer = owner.submit("/keys", name=name)
     assert answer.status == 200
@@ -31,12 +31,12 @@ def create(owner: Browser, name: str = "CI") -> str:
 
 
 def key_ids(owner: Browser) -> list[str]:
-    """Give the ids of the keys on the list, newest first."""
+    """Return the ids of the listed keys, newest first."""
     return re.findall(r'action="/keys/([a-z2-7]+)/revoke"', owner.open("/keys").body.decode())
 
 
 def test_a_key_from_the_dashboard_opens_the_api(owner: Browser) -> None:
-    """A new key is shown, and works from then on for the account's own inbox."""
+    """A new key is shown, and works at once for the account's inbox."""
     secret = create(owner)
     account = run(owner.house.assembly.accounts.keep.find("ann"))
     body = owner.house.get("/inbox", key=secret).json
@@ -44,7 +44,7 @@ def test_a_key_from_the_dashboard_opens_the_api(owner: Browser) -> None:
 
 
 def test_how_to_connect(owner: Browser) -> None:
-    """The same is there to paste for who has a key, which is named and not shown."""
+    """The page *Connect* has the same snippets, with a placeholder for the key."""
     secret, texts = snippets(owner)
     page = owner.open("/connect").body.decode()
     found = re.findall(r'<pre id="snippet-(\w+)"[^>]*>(.*?)</pre>', page, re.DOTALL)
@@ -54,7 +54,7 @@ def test_how_to_connect(owner: Browser) -> None:
 
 
 def test_a_key_is_shown_once(owner: Browser) -> None:
-    """After that its first letters stand in the list, and the key nowhere."""
+    """After its creation only the first letters of a key are shown."""
     secret = create(owner, "Laptop")
     for path in ("/keys", "/", "/account"):
         assert secret not in owner.open(path).body.decode()
@@ -64,7 +64,7 @@ def test_a_key_is_shown_once(owner: Browser) -> None:
 
 
 def snippets(owner: Browser) -> tuple[str, dict[str, str]]:
-    """Create a key; gives it and what there is to paste."""
+    """Create a key; return its secret and the snippets."""
     owner.open("/keys")
     page = owner.submit("/keys", name="CI").body.decode()
     found = re.findall(r'<pre id="snippet-(\w+)"[^>]*>(.*?)</pre>', page, re.DOTALL)
@@ -74,7 +74,7 @@ def snippets(owner: Browser) -> tuple[str, dict[str, str]]:
 
 
 def test_what_there_is_to_paste(owner: Browser) -> None:
-    """Each snippet holds the key and the address of this service, with a button to copy it."""
+    """Each snippet contains the key and the address of this service, and can be copied."""
     secret, texts = snippets(owner)
     programs = {"curl", "python", "pytest", "javascript", "playwright", "claude", "mcp"}
     mailers = {"django", "rails", "laravel", "nodemailer"}
@@ -93,7 +93,7 @@ def test_what_there_is_to_paste(owner: Browser) -> None:
 
 
 def test_the_use_of_a_key(owner: Browser) -> None:
-    """Today's and this minute's requests stand beside both limits; looking counts nothing."""
+    """The requests of today and of this minute are shown with both limits."""
     secret = create(owner)
     owner.open("/keys")
     assert "never" in owner.page.text
@@ -113,7 +113,7 @@ def test_the_use_of_a_key(owner: Browser) -> None:
 
 
 def test_limits_of_a_keys_own(owner: Browser) -> None:
-    """A key with limits of its own is measured by these."""
+    """A key with its own limits shows them."""
     accounts = owner.house.assembly.accounts.keep
     account = run(accounts.find("ann"))
     run(accounts.issue_key(account, "big", per_minute=6000, per_day=1_000_000))
@@ -123,7 +123,7 @@ def test_limits_of_a_keys_own(owner: Browser) -> None:
 
 
 def test_revoking(owner: Browser) -> None:
-    """A revoked key is off the list and opens nothing; the others go on."""
+    """A revoked key is not listed and rejected; other keys still work."""
     first = create(owner, "first")
     owner.house.pass_time(1)
     second = create(owner, "second")
@@ -138,7 +138,7 @@ def test_revoking(owner: Browser) -> None:
 
 
 def test_keys_of_others(owner: Browser) -> None:
-    """Nobody sees or revokes a key of another account; it is not told apart from none."""
+    """A key of another account is neither shown nor revoked: it is 404, like an unknown one."""
     create(owner, "a secret of ann")
     (mine,) = key_ids(owner)
     other = Browser(owner.house, "192.0.2.11")
@@ -154,7 +154,7 @@ def test_keys_of_others(owner: Browser) -> None:
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x07b", "a\u202eb", "a\r\nb"])
 def test_names_that_will_not_do(owner: Browser, name: str) -> None:
-    """A key needs a name that can be read; what was wrong is said beside the form."""
+    """A key needs a printable name; the problem is shown beside the form."""
     owner.open("/keys")
     assert owner.submit("/keys", name=name).status == 400
     assert "1 to 60 characters" in owner.page.text
@@ -162,7 +162,7 @@ def test_names_that_will_not_do(owner: Browser, name: str) -> None:
 
 
 def test_not_too_many_keys(owner: Browser) -> None:
-    """An account holds so many valid keys at a time: more would be a way around the limits."""
+    """The number of valid keys of an account is limited."""
     for number in range(MAX_KEYS):
         create(owner, f"key {number}")
     owner.open("/keys")
@@ -173,7 +173,7 @@ def test_not_too_many_keys(owner: Browser) -> None:
 
 
 def test_a_first_mail(house: House, owner: Browser) -> None:
-    """An empty inbox shows a command that sends a first mail; a full one shows what is there."""
+    """An empty inbox shows a command that sends a first mail; otherwise messages are shown."""
     owner.open("/")
     account = run(house.assembly.accounts.keep.find("ann"))
     recipient = f"{account.mailbox_name}+signup@mailcheck.example"
@@ -187,7 +187,7 @@ def test_a_first_mail(house: House, owner: Browser) -> None:
 
 
 def test_mails_of_a_key_can_be_made_to_fail(owner: Browser) -> None:
-    """The form beside a key sets it, shows it, and takes it back; nonsense changes nothing."""
+    """The form of a key sets simulated failures and resets them; invalid values change nothing."""
     secret = create(owner)
     (key_id,) = key_ids(owner)
     for sent, status, kept in (("3", 303, 3), ("0", 400, 3), ("x", 400, 3), ("", 303, None)):
@@ -199,7 +199,7 @@ def test_mails_of_a_key_can_be_made_to_fail(owner: Browser) -> None:
 
 
 def test_nobody_sets_the_fault_of_anothers_key(owner: Browser) -> None:
-    """A key of another account is none."""
+    """The simulated failures of another account's key can't be set."""
     create(owner)
     (theirs,) = run(owner.house.assembly.accounts.keep.list_keys(owner.house.account))
     owner.open("/keys")

@@ -1,4 +1,4 @@
-"""Mail as it comes in, by server-sent events: nothing missed or twice, nothing left behind."""
+"""New messages as server-sent events: none missed, none repeated, no wait left behind."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ from tests.web.workers import FaultyWorker
 
 
 class Stream:
-    """An open stream of events."""
+    """An open event stream."""
 
     def __init__(self, browser: Browser, query: str = "", *fields: str) -> None:
         self.connection = RawHttp(browser.house, browser.peer)
@@ -27,19 +27,19 @@ class Stream:
 
     @property
     def text(self) -> str:
-        """Give what was sent behind the head, without the marks of its chunks."""
+        """Return the body without the chunk headers."""
         sent = self.connection.received().decode()
         body = sent.partition("\r\n\r\n")[2]
         return "".join(body.split("\r\n")[1::2])
 
     @property
     def head(self) -> str:
-        """Give the head of the response."""
+        """Return the head of the response."""
         return self.connection.received().decode().partition("\r\n\r\n")[0]
 
     @property
     def events(self) -> list[dict[str, str]]:
-        """Give the fields of each event that has data."""
+        """Return the fields of each event that has data."""
         blocks = self.text.split("\n\n")
         read = [
             dict(line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":")
@@ -49,22 +49,22 @@ class Stream:
 
     @property
     def mails(self) -> list[Any]:
-        """Give the mails that were announced."""
+        """Return the announced messages."""
         return [json.loads(event["data"]) for event in self.events if event["event"] == "mail"]
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether the response is whole."""
+        """Return whether the response is complete."""
         return self.connection.received().endswith(b"0\r\n\r\n")
 
 
 def waits(house: House) -> int:
-    """Say how many waits are parked."""
+    """Return the number of waiting requests."""
     return house.assembly.mail.feeds.count()
 
 
 def test_new_mail_is_announced(browser: Browser) -> None:
-    """Each mail that comes in is an event with what a list shows of it, and where it is."""
+    """Each new message is an event with its row and its address."""
     account = sign_up(browser)
     receive(browser.house, account, mail("Before"))
     cursor = browser.open("/inbox").body.decode().partition('data-after="')[2].partition('"')[0]
@@ -85,7 +85,7 @@ def test_new_mail_is_announced(browser: Browser) -> None:
 
 
 def test_a_deletion_is_told(house: House, browser: Browser) -> None:
-    """Whoever deletes mail, by whatever way, its open lists hear of it; those of others do not."""
+    """A deletion by any client is an event in the open lists of the account only."""
     account = sign_up(browser)
     other = Browser(house, "192.0.2.11")
     bob = sign_up(other, "bob")
@@ -111,7 +111,7 @@ def test_a_deletion_is_told(house: House, browser: Browser) -> None:
 
 
 def test_a_stream_is_of_its_tag(browser: Browser) -> None:
-    """Filtered by a tag, mail of other tags is not announced."""
+    """A stream with a tag announces no messages of other tags."""
     account = sign_up(browser)
     stream = Stream(browser, "?tag=A")
     receive(browser.house, account, mail("One"), "a")
@@ -121,7 +121,7 @@ def test_a_stream_is_of_its_tag(browser: Browser) -> None:
 
 
 def test_a_stream_is_of_its_account(house: House, browser: Browser) -> None:
-    """Nobody hears of other people's mail."""
+    """A stream announces no messages of other accounts."""
     sign_up(browser)
     other = Browser(house, "192.0.2.11")
     bob = sign_up(other, "bob")
@@ -132,7 +132,7 @@ def test_a_stream_is_of_its_account(house: House, browser: Browser) -> None:
 
 
 def test_a_browser_that_comes_again_misses_nothing(browser: Browser) -> None:
-    """It says what it saw last, and goes on from there, whatever its address says."""
+    """A browser that reconnects continues after its last event, whatever its address says."""
     account = sign_up(browser)
     stream = Stream(browser)
     receive(browser.house, account, mail("Seen"))
@@ -145,14 +145,14 @@ def test_a_browser_that_comes_again_misses_nothing(browser: Browser) -> None:
 
 
 def test_nothing_is_heaped_up_for_who_does_not_read(browser: Browser) -> None:
-    """Who reads nothing for 30 s is cut off; coming again, he misses nothing."""
+    """A client that reads nothing for 30 s is disconnected, and misses nothing afterwards."""
     account = sign_up(browser)
     for number in range(5):
         receive(browser.house, account, mail(f"Mail {number}"))
     behind = Stream(browser)
     channel: Any = behind.connection.transport.producer
     assert not behind.has_ended
-    channel.pauseProducing()  # as a full connection does
+    channel.pauseProducing()  # like a full connection
     receive(browser.house, account, mail("Mail 5"))
     receive(browser.house, account, mail("Mail 6"))
     assert len(behind.mails) == 5
@@ -169,7 +169,7 @@ def test_nothing_is_heaped_up_for_who_does_not_read(browser: Browser) -> None:
 
 
 def test_a_page_that_is_left_leaves_no_wait(browser: Browser) -> None:
-    """When the client goes, its wait goes."""
+    """Leaving the page cancels its wait."""
     sign_up(browser)
     stream = Stream(browser)
     assert waits(browser.house) == 1
@@ -178,7 +178,7 @@ def test_a_page_that_is_left_leaves_no_wait(browser: Browser) -> None:
 
 
 def test_a_quiet_stream_is_kept_alive_and_ends_in_time(browser: Browser) -> None:
-    """Something is sent before proxies give up, and after minutes the browser has to come again."""
+    """A stream without events sends keep-alives, and ends after some minutes."""
     account = sign_up(browser)
     stream = Stream(browser)
     for _ in range(3):
@@ -193,7 +193,7 @@ def test_a_quiet_stream_is_kept_alive_and_ends_in_time(browser: Browser) -> None
 
 
 def test_who_signed_out_hears_nothing_more(browser: Browser) -> None:
-    """A stream asked for with a session that has ended is refused."""
+    """A stream with an ended session is rejected with 401."""
     sign_up(browser)
     cookies = dict(browser.cookies)
     browser.open("/account")
@@ -203,7 +203,7 @@ def test_who_signed_out_hears_nothing_more(browser: Browser) -> None:
 
 
 def test_open_pages_are_bounded() -> None:
-    """An account has so many open streams; one more is told so, and told to come later."""
+    """The number of open streams of an account is limited; further ones are told to retry."""
     house = House(config_in_memory(accounts=CHEAP, limits=LimitsOptions(waits_per_key=2)))
     browser = Browser(house)
     sign_up(browser)
@@ -222,7 +222,7 @@ def test_open_pages_are_bounded() -> None:
 
 
 def test_a_stopping_daemon_ends_its_streams(browser: Browser) -> None:
-    """When the daemon stops, streams end, and browsers come again to the next one."""
+    """A stopping daemon ends its streams, and browsers reconnect to the next daemon."""
     sign_up(browser)
     stream = Stream(browser)
     browser.house.assembly.mail.feeds.close()
@@ -231,7 +231,7 @@ def test_a_stopping_daemon_ends_its_streams(browser: Browser) -> None:
 
 
 def test_a_failing_store_ends_a_stream() -> None:
-    """A stream whose store fails says so and ends; nothing crashes."""
+    """A stream whose store fails reports the failure and ends."""
     reader = FaultyWorker()
     workers = Workers(DirectWorker(), reader, DirectWorker(), DirectWorker())
     house = House(config_in_memory(accounts=CHEAP), workers)
@@ -248,13 +248,13 @@ def test_a_failing_store_ends_a_stream() -> None:
 
 @pytest.mark.parametrize("query", ["?after=nonsense", "?tag=a%20b"])
 def test_what_cannot_be_asked_is_refused(browser: Browser, query: str) -> None:
-    """A stream that can't be asked for is a 400, not a stream."""
+    """A stream with invalid parameters is answered with 400."""
     sign_up(browser)
     assert " 400 " in Stream(browser, query).head.splitlines()[0]
 
 
 def test_hostile_subjects_end_no_event(browser: Browser) -> None:
-    """Line breaks and event fields in a subject stay inside of its text."""
+    """Line breaks and event fields in a subject do not break the event."""
     account = sign_up(browser)
     stream = Stream(browser)
     hostile = "=?utf-8?q?x=0D=0A=0D=0Aevent:_mail=0Adata:_=7B=7D?="

@@ -1,4 +1,4 @@
-"""The page of a message, its frame, its downloads, its share link and its end."""
+"""The page of a message, its frame, downloads, share link and deletion."""
 
 import base64
 import re
@@ -21,7 +21,7 @@ POLICY = (
 
 
 def with_attachment(kind: str, name: str, data: bytes) -> bytes:
-    """Write a mail of HTML with one attachment."""
+    """Return an HTML mail with one attachment."""
     head = b"From: a@example.com\r\nSubject: x\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
     html = b'--b\r\nContent-Type: text/html\r\n\r\n<img src="cid:one"> hello\r\n'
     part = f"--b\r\nContent-Type: {kind}\r\nContent-ID: <one>\r\n"
@@ -31,7 +31,7 @@ def with_attachment(kind: str, name: str, data: bytes) -> bytes:
 
 
 def test_a_message_shows_what_was_found(browser: Browser) -> None:
-    """Code, link, sender, receiver, server and share link of a mail are on its page."""
+    """The page shows code, link, sender, recipient, server and share link."""
     account = sign_up(browser)
     message_id = receive(browser.house, account, tag="signup")
     browser.open(f"/inbox/messages/{message_id}")
@@ -47,7 +47,7 @@ def test_a_message_shows_what_was_found(browser: Browser) -> None:
     [("text", "Your code is"), ("headers", "Subject"), ("source", "Subject: Welcome")],
 )
 def test_a_message_is_looked_at_in_every_way(browser: Browser, view: str, words: str) -> None:
-    """Text, headers and source each have an address of their own."""
+    """Text, headers and source each have their own address."""
     message_id = receive(browser.house, sign_up(browser))
     path = f"/inbox/messages/{message_id}?view={view}"
     browser.open(path)
@@ -56,7 +56,7 @@ def test_a_message_is_looked_at_in_every_way(browser: Browser, view: str, words:
 
 
 def test_html_is_the_first_view_where_there_is_any(browser: Browser) -> None:
-    """A mail with HTML shows it in a frame; one without shows its text, and no frame."""
+    """A mail with HTML is shown in a frame; a mail without HTML has only its text."""
     account = sign_up(browser)
     rich = receive(browser.house, account, html_mail("<p>Hello</p>"))
     body = browser.open(f"/inbox/messages/{rich}").body.decode()
@@ -68,7 +68,7 @@ def test_html_is_the_first_view_where_there_is_any(browser: Browser) -> None:
 
 
 def test_links_of_a_text_can_be_clicked(browser: Browser) -> None:
-    """Web addresses in a text are links that tell nobody where they were found."""
+    """Web addresses in a text are links without a referrer."""
     account = sign_up(browser)
     raw = mail(body='see https://e.example/?a=1&b="><script> or javascript:alert(1)')
     message_id = receive(browser.house, account, raw)
@@ -85,7 +85,7 @@ def test_links_of_a_text_can_be_clicked(browser: Browser) -> None:
     ("query", "images"), [("", "data:"), ("?remote=true", "data: https: http:")]
 )
 def test_a_frame_is_under_its_own_policy(browser: Browser, query: str, images: str) -> None:
-    """The document of the HTML may run and load nothing; images where they were asked for."""
+    """The HTML document can neither run scripts nor load anything but requested images."""
     account = sign_up(browser)
     html = '<img src="https://t.example/1.gif"><script>alert(1)</script>Hello'
     message_id = receive(browser.house, account, html_mail(html))
@@ -100,7 +100,7 @@ def test_a_frame_is_under_its_own_policy(browser: Browser, query: str, images: s
 
 
 def test_remote_content_is_offered_where_there_is_any(browser: Browser) -> None:
-    """The page says what was left out, and how to get it; otherwise it says nothing of it."""
+    """The page says how many images were not loaded, and links to a view with them."""
     account = sign_up(browser)
     tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
     page = f"/inbox/messages/{tracked}"
@@ -116,7 +116,7 @@ def test_remote_content_is_offered_where_there_is_any(browser: Browser) -> None:
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
 def test_nobody_else_asks_for_remote_content(browser: Browser, site: str) -> None:
-    """A link from elsewhere shows the page with remote content off, whatever it says."""
+    """A link from another site shows the page without remote content, whatever it requests."""
     account = sign_up(browser)
     tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
     for base in (f"/inbox/messages/{tracked}", share_path(browser, tracked)):
@@ -128,7 +128,7 @@ def test_nobody_else_asks_for_remote_content(browser: Browser, site: str) -> Non
 
 
 def test_an_inline_image_is_no_attachment(browser: Browser) -> None:
-    """What the HTML shows in its text is not listed; what it does not show is, with its size."""
+    """Images shown in the HTML are not listed as attachments; others are, with their size."""
     account = sign_up(browser)
     shown = receive(browser.house, account, with_attachment("image/png", "a.png", PNG))
     browser.open(f"/inbox/messages/{shown}")
@@ -141,7 +141,7 @@ def test_an_inline_image_is_no_attachment(browser: Browser) -> None:
 
 
 def test_the_list_lies_beside_a_message(browser: Browser) -> None:
-    """A mail is shown beside the list it was found in, with what is newer and older in that."""
+    """A message is shown beside its list, with the newer and the older message of that list."""
     account = sign_up(browser)
     ids = [receive(browser.house, account, mail(one), one[:1]) for one in ("a1", "b1", "a2")]
     browser.open(f"/inbox/messages/{ids[2]}?tag=a")
@@ -153,7 +153,7 @@ def test_the_list_lies_beside_a_message(browser: Browser) -> None:
 
 
 def test_copies_and_answers_are_shown(browser: Browser) -> None:
-    """Cc and Reply-To stand on top of a mail that has them."""
+    """Cc and Reply-To are shown if a mail has them."""
     raw = b"From: a@example.com\r\nCc: b@example.com\r\nReply-To: c@example.com\r\n\r\nx\r\n"
     message_id = receive(browser.house, sign_up(browser), raw)
     browser.open(f"/inbox/messages/{message_id}")
@@ -162,7 +162,7 @@ def test_copies_and_answers_are_shown(browser: Browser) -> None:
 
 
 def test_the_source_of_html_is_shown_decoded(browser: Browser) -> None:
-    """HTML can be read as it was written, whatever it was encoded in."""
+    """The source of HTML is shown decoded."""
     head = "From: a@example.com\r\nContent-Type: text/html; charset=utf-8\r\n"
     encoded = base64.encodebytes('<p title="é">Hello</p>'.encode()).decode()
     raw = f"{head}Content-Transfer-Encoding: base64\r\n\r\n{encoded}".encode()
@@ -180,13 +180,13 @@ def test_the_source_of_html_is_shown_decoded(browser: Browser) -> None:
     ],
 )
 def test_language_and_direction_survive(browser: Browser, said: str, written: bytes) -> None:
-    """A mail in Arabic or Hebrew lies as it was written; nothing else of <html> comes through."""
+    """Language and direction of <html> are kept, and no other attribute."""
     message_id = receive(browser.house, sign_up(browser), html_mail(f"{said}<body>x</body>"))
     assert written in fetch(browser, f"/inbox/messages/{message_id}/frame").body
 
 
 def test_an_image_of_the_mail_itself_is_shown(browser: Browser) -> None:
-    """A picture that came along is in the frame's document; a page that says it is one is not."""
+    """An image attached to the mail is shown; an HTML page declared as an image is not."""
     account = sign_up(browser)
     picture = receive(browser.house, account, with_attachment("text/html", "a.png", PNG))
     frame = fetch(browser, f"/inbox/messages/{picture}/frame").body
@@ -198,7 +198,7 @@ def test_an_image_of_the_mail_itself_is_shown(browser: Browser) -> None:
 
 @pytest.mark.parametrize("kind", ["text/html", "image/svg+xml", "application/pdf", "x/<y>"])
 def test_an_attachment_is_a_download(browser: Browser, kind: str) -> None:
-    """Whatever an attachment says it is, a browser saves it and opens nothing."""
+    """Whatever its declared type, an attachment is downloaded."""
     account = sign_up(browser)
     raw = with_attachment(kind, '<b>".html', b"<script>alert(1)</script>")
     message_id = receive(browser.house, account, raw)
@@ -212,7 +212,7 @@ def test_an_attachment_is_a_download(browser: Browser, kind: str) -> None:
 
 
 def test_the_exact_bytes_are_a_download(browser: Browser) -> None:
-    """The source can be saved byte for byte, also where it is not text."""
+    """The source is downloaded byte for byte, also if it is not text."""
     raw = b"Subject: x\r\n\r\n\xff\xfe\r\n"
     message_id = receive(browser.house, sign_up(browser), raw)
     answer = fetch(browser, f"/inbox/messages/{message_id}/raw")
@@ -222,7 +222,7 @@ def test_the_exact_bytes_are_a_download(browser: Browser) -> None:
 
 
 def test_long_mail_is_cut_on_the_page(browser: Browser) -> None:
-    """Of very long text, HTML or source the beginning is shown, and it is said."""
+    """Very long text, HTML or source is cut, and the page says so."""
     account = sign_up(browser)
     text = receive(browser.house, account, mail(body="word " * 200_000))
     for view in ("text", "source"):
@@ -235,7 +235,7 @@ def test_long_mail_is_cut_on_the_page(browser: Browser) -> None:
 
 
 def test_share_links_are_renewed(browser: Browser) -> None:
-    """The form kills the old link and shows a new one."""
+    """The form revokes the old link and shows a new one."""
     message_id = receive(browser.house, sign_up(browser))
     old = share_path(browser, message_id)
     browser.follow(browser.submit(f"/inbox/messages/{message_id}/share"))
@@ -246,7 +246,7 @@ def test_share_links_are_renewed(browser: Browser) -> None:
 
 
 def test_a_deleted_message_is_gone(browser: Browser) -> None:
-    """The form deletes the mail, its frame, its downloads and its share link."""
+    """The form deletes the message, its frame, its downloads and its share link."""
     message_id = receive(browser.house, sign_up(browser), html_mail("<p>x</p>"))
     share = share_path(browser, message_id)
     page = f"/inbox/messages/{message_id}"
@@ -259,7 +259,7 @@ def test_a_deleted_message_is_gone(browser: Browser) -> None:
 
 @pytest.mark.parametrize("rest", ["", "/frame", "/raw", "/attachments/1", "/attachments/1/preview"])
 def test_messages_of_others_are_not_there(house: House, browser: Browser, rest: str) -> None:
-    """A message of another account is 404, like one that never was."""
+    """A message of another account is 404, like an unknown one."""
     raw = with_attachment("text/plain", "a.txt", b"x")
     message_id = receive(house, sign_up(browser), raw)
     other = Browser(house, "192.0.2.11")
@@ -273,7 +273,7 @@ def test_messages_of_others_are_not_there(house: House, browser: Browser, rest: 
 
 @pytest.mark.parametrize("form", ["share", "delete"])
 def test_forms_need_their_token(browser: Browser, form: str) -> None:
-    """Another site can neither revoke a link nor delete a mail."""
+    """Without its token a form neither revokes a link nor deletes a message."""
     message_id = receive(browser.house, sign_up(browser))
     share = share_path(browser, message_id)
     assert browser.post(f"/inbox/messages/{message_id}/{form}").status == 403
@@ -281,7 +281,7 @@ def test_forms_need_their_token(browser: Browser, form: str) -> None:
 
 
 def test_safe_html_is_made_once(browser: Browser) -> None:
-    """Page, frame and reloads share one cleaning, which is the costly part."""
+    """Page, frame and reloads sanitize the HTML once."""
     message_id = receive(browser.house, sign_up(browser), html_mail("<p>Hello</p>"))
     frames = {
         fetch(browser, f"/inbox/messages/{message_id}/frame").body
@@ -292,7 +292,7 @@ def test_safe_html_is_made_once(browser: Browser) -> None:
 
 
 def test_a_mail_waits_for_no_name_server(browser: Browser) -> None:
-    """Beside its list a mail is there at once; who vouches for it is asked for by itself."""
+    """The message is returned without DNS lookups; its authentication is loaded separately."""
     message_id = receive(browser.house, sign_up(browser))
     page = f"/inbox/messages/{message_id}"
     assert b"The mail is not signed." not in fetch(browser, f"{page}?pane=mail").body
@@ -300,7 +300,7 @@ def test_a_mail_waits_for_no_name_server(browser: Browser) -> None:
 
 
 def test_who_vouches_for_a_message(browser: Browser) -> None:
-    """SPF, DKIM and DMARC stand beside a mail in words, each with its reason."""
+    """The results of SPF, DKIM and DMARC are shown, each with its reason."""
     message_id = receive(browser.house, sign_up(browser))
     browser.open(f"/inbox/messages/{message_id}")
     text = browser.page.text
@@ -311,7 +311,7 @@ def test_who_vouches_for_a_message(browser: Browser) -> None:
 
 
 def unshown(kind: str, data: bytes) -> bytes:
-    """Write a mail with an attachment that its HTML does not show."""
+    """Return a mail with an attachment that its HTML does not show."""
     return with_attachment(kind, "a", data).replace(b"cid:one", b"cid:two")
 
 
@@ -327,7 +327,7 @@ PREVIEWED = [
 
 @pytest.mark.parametrize(("kind", "data", "served"), PREVIEWED)
 def test_pictures_and_text_are_shown(browser: Browser, kind: str, data: bytes, served: str) -> None:
-    """As what their bytes are, in a sandbox without any right; text is text, whatever is in it."""
+    """Previews have the type of their bytes and a sandbox without permissions."""
     account = sign_up(browser)
     message_id = receive(browser.house, account, unshown(kind, data))
     preview = f"/inbox/messages/{message_id}/attachments/1/preview"
@@ -352,7 +352,7 @@ def test_pictures_and_text_are_shown(browser: Browser, kind: str, data: bytes, s
     ],
 )
 def test_other_attachments_are_for_download_alone(browser: Browser, kind: str, data: bytes) -> None:
-    """What is neither a picture nor text, or is too large, is not shown."""
+    """Other types and large attachments have no preview."""
     account = sign_up(browser)
     message_id = receive(browser.house, account, unshown(kind, data))
     path = f"/inbox/messages/{message_id}"
@@ -361,7 +361,7 @@ def test_other_attachments_are_for_download_alone(browser: Browser, kind: str, d
 
 
 def test_what_is_called_a_picture_and_is_none_is_not_shown(browser: Browser) -> None:
-    """A page that says it is a picture does not reach a browser but as a download."""
+    """An HTML page declared as an image is not shown."""
     account = sign_up(browser)
     raw = unshown("image/png", b"<script>alert(1)</script>")
     message_id = receive(browser.house, account, raw)

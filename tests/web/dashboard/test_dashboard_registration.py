@@ -1,4 +1,4 @@
-"""Who may make an account, how many of them, and how often it may be tried."""
+"""Registration: who can create an account, how many, and how often sign-in may be tried."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ Build = Callable[..., House]
 
 @pytest.fixture
 def build() -> Iterator[Build]:
-    """Build houses with some options of accounts."""
+    """Build houses with account options."""
     houses: list[House] = []
 
     def make(web: WebOptions | None = None, **options: Any) -> House:
@@ -48,7 +48,7 @@ def count_accounts(house: House) -> int:
 
 
 def test_closed(build: Build) -> None:
-    """Where registration is closed nobody can make an account, with an invitation neither."""
+    """With closed registration no account can be created, not even with an invitation."""
     house = build(registration="closed")
     code = run(house.assembly.accounts.invitations.invite())
     browser = Browser(house)
@@ -65,7 +65,7 @@ def test_closed(build: Build) -> None:
 
 
 def test_by_invitation(build: Build) -> None:
-    """An invitation makes one account; a name that is taken does not use it up."""
+    """An invitation creates one account; a name that exists does not use it up."""
     house = build(registration="invite")
     code = run(house.assembly.accounts.invitations.invite())
     browser = Browser(house)
@@ -85,7 +85,7 @@ def test_by_invitation(build: Build) -> None:
 
 @pytest.mark.parametrize("code", ["", "a" * 32, "\0", "x' OR 1=1", "\udcff", "é" * 100])
 def test_an_invitation_that_is_none(build: Build, code: str) -> None:
-    """What is no invitation opens nothing."""
+    """An invalid invitation is rejected."""
     house = build(registration="invite")
     browser = Browser(house)
     browser.open("/sign-in")
@@ -96,7 +96,7 @@ def test_an_invitation_that_is_none(build: Build, code: str) -> None:
 
 
 def test_an_invitation_expires(build: Build) -> None:
-    """An invitation that nobody used ends after a week."""
+    """An unused invitation expires after a week."""
     house = build(registration="invite")
     code = run(house.assembly.accounts.invitations.invite())
     house.pass_time(INVITATION_DAYS * DAY / SECOND - 1)
@@ -107,7 +107,7 @@ def test_an_invitation_expires(build: Build) -> None:
 
 
 def test_the_operator_invites(build: Build) -> None:
-    """Who is signed in as the operator makes links that work; nobody else can."""
+    """Only the operator can create invitation links."""
     house = build(registration="invite")
     run(house.assembly.accounts.sign_in.set_password(house.account, "operator's own"))
     operator = Browser(house)
@@ -129,7 +129,7 @@ def test_the_operator_invites(build: Build) -> None:
 
 
 def test_accounts_of_one_address(build: Build) -> None:
-    """An address makes so many accounts a day; others, and the next day, are not touched by it."""
+    """An address can create a limited number of accounts a day; others are not affected."""
     house = build(per_address=2)
     for number in range(2):
         assert Browser(house).sign_up(f"ann{number}").status == 200
@@ -145,7 +145,7 @@ def test_accounts_of_one_address(build: Build) -> None:
 
 
 def test_nobody_signs_up_as_the_operator() -> None:
-    """Who signs up first of all, on a fresh service, is not the operator."""
+    """The first account that signs up on a new service is not the operator."""
     house = EmptyHouse(config_in_memory(accounts=CHEAP))
     Browser(house).sign_up("ann")
     (account,) = run(house.assembly.accounts.keep.accounts())
@@ -154,7 +154,7 @@ def test_nobody_signs_up_as_the_operator() -> None:
 
 
 def test_nobody_signs_up_before_the_account_of_the_daemon() -> None:
-    """The daemon issues a key to the first account: a stranger's cannot be the first."""
+    """Nobody can sign up before the daemon has created the first account."""
     house = EmptyHouse(config_in_memory(accounts=replace(CHEAP, bootstrap=True)))
     browser = Browser(house)
     assert browser.open("/sign-up").status == 403
@@ -168,15 +168,15 @@ class EmptyHouse(House):
     """A house without accounts."""
 
     def add_account(self, name: str, **limits: Any) -> Any:
-        """Add none."""
+        """Add no account."""
 
     def issue_key(self, account: Any, **limits: Any) -> str:
-        """Issue none."""
+        """Issue no key."""
         return ""
 
 
 def test_what_is_refused_is_no_account(build: Build) -> None:
-    """A name that is taken or a password that will not do uses up nothing of that number."""
+    """A rejected registration does not count for the limit."""
     house = build(per_address=1)
     browser = Browser(house)
     browser.open("/sign-up")
@@ -186,7 +186,7 @@ def test_what_is_refused_is_no_account(build: Build) -> None:
 
 
 def test_addresses_behind_a_proxy(build: Build) -> None:
-    """Behind a trusted proxy the client's own address counts; nobody else can choose theirs."""
+    """Behind a trusted proxy the client's address counts; other clients can't choose theirs."""
     house = build(WebOptions(trusted_proxies=("10.0.0.1/32",)), per_address=1)
 
     def statuses(peer: str) -> list[int]:
@@ -204,7 +204,7 @@ def test_addresses_behind_a_proxy(build: Build) -> None:
 
 
 def test_an_ipv6_network_is_one_client(build: Build) -> None:
-    """The addresses of one /64 count as one: a host has all of them."""
+    """All addresses of a /64 count as one client."""
     house = build(per_address=1)
     assert Browser(house, "2001:db8:1::1").sign_up("ann").status == 200
     browser = Browser(house, "2001:db8:1::2")
@@ -214,7 +214,7 @@ def test_an_ipv6_network_is_one_client(build: Build) -> None:
 
 
 def test_attempts_of_one_address(house: House) -> None:
-    """An address that tries one name after the other is stopped, until the next minute."""
+    """An address that tries many names is blocked until the next minute."""
     Browser(house, "192.0.2.1").sign_up("ann")
     browser = Browser(house)
     for number in range(PER_ADDRESS.per_minute):
@@ -229,10 +229,9 @@ def test_attempts_of_one_address(house: House) -> None:
 
 
 def test_attempts_for_one_name(house: House) -> None:
-    """An account that is tried from many addresses is closed to all of them, until the minute ends.
+    """A name that is tried from many addresses is blocked for all of them until the minute ends.
 
-    Neither spaces nor capital letters make another name of it, and one that
-    does not exist is closed in the same way.
+    Spaces and capital letters do not change the name, and unknown names are blocked too.
     """
     Browser(house, "192.0.2.1").sign_up("ann")
     for name in ("ann", "nobody"):
@@ -246,7 +245,7 @@ def test_attempts_for_one_name(house: House) -> None:
 
 
 def test_strangers_lock_nobody_out(house: House) -> None:
-    """A browser that has signed in before does so while others guess, from its own address too."""
+    """A browser that has signed in before can sign in while others guess the password."""
     owner = Browser(house, "192.0.2.1")
     owner.sign_up("ann")
     owner.submit("/sign-out")
@@ -263,7 +262,7 @@ def test_strangers_lock_nobody_out(house: House) -> None:
 
 
 def test_a_known_browser_guesses_no_faster(house: House) -> None:
-    """Who has stolen the mark of a known browser is stopped too; a new password ends the mark."""
+    """A stolen device cookie is limited too, and a new password revokes it."""
     owner = Browser(house, "192.0.2.1")
     owner.sign_up("ann")
     thief = Browser(house, "198.51.100.1")
@@ -281,7 +280,7 @@ def test_a_known_browser_guesses_no_faster(house: House) -> None:
 
 
 def test_attempts_to_change_a_password(browser: Browser) -> None:
-    """A stolen session can't be used to guess the password fast."""
+    """A stolen session can't be used to guess the password quickly."""
     browser.sign_up("ann")
     browser.open("/account")
     new = "battery staple"
@@ -293,7 +292,7 @@ def test_attempts_to_change_a_password(browser: Browser) -> None:
 
 
 def test_who_is_unknown_takes_as_long() -> None:
-    """A name that does not exist, or has no password, costs one hash just as a wrong password."""
+    """An unknown name, or one without a password, costs one hash like a wrong password."""
     worker = FaultyWorker()
     direct = DirectWorker()
     house = House(config_in_memory(accounts=CHEAP), Workers(direct, direct, direct, worker))

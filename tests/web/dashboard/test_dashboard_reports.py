@@ -1,4 +1,4 @@
-"""The page of receivers' reports: who sends as a domain, and how to have reports sent here."""
+"""The page of DMARC and TLS reports: senders of a domain, and how to receive reports."""
 
 import re
 
@@ -20,30 +20,30 @@ from tests.web.dashboard.tools_visit import visit_tools
 
 @pytest.fixture
 def zone() -> MemoryZone:
-    """The receivers, and a domain that asks for no reports yet."""
+    """Return a zone with the receivers, and with a domain that requests no reports yet."""
     return reports_zone()
 
 
 @pytest.fixture
 def owner(zone: MemoryZone) -> Browser:
-    """Somebody who is signed in."""
+    """Open the pages as a signed-in account."""
     return visit_tools(zone)
 
 
 def words(owner: Browser, path: str) -> str:
-    """Give the text of a page in one line."""
+    """Return the text of a page in one line."""
     owner.open(path)
     return " ".join(owner.page.text.split())
 
 
 def address(owner: Browser) -> str:
-    """Give the address that the page shows."""
+    """Return the address for DMARC reports that the page shows."""
     text = words(owner, "/reports")
     return text.partition("DMARC reports go to ")[2].partition(",")[0]
 
 
 def test_a_domain_is_told_how_to_ask(owner: Browser, zone: MemoryZone) -> None:
-    """Both records are shown, the operator's too; none once the domain asks for its reports."""
+    """Both records are shown until the domain requests its reports here."""
     local = address(owner)
     assert local.startswith("dmarc-")
     page = words(owner, f"/reports?domain={DOMAIN}")
@@ -62,7 +62,7 @@ def test_a_domain_is_told_how_to_ask(owner: Browser, zone: MemoryZone) -> None:
 
 
 def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> None:
-    """After a week of eight receivers it stands first, with the record that mends it."""
+    """After a week of reports the failing service comes first, with the record that fixes it."""
     local = address(owner)
     ask_for_reports(zone, local)
     run(owner.house.assembly.reports.runner.start())
@@ -77,7 +77,7 @@ def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> N
 
 
 def test_pages_of_a_domain_lead_to_each_other(owner: Browser) -> None:
-    """They are one entry of the menu, with its pages below it; each names the others."""
+    """The pages of a domain share a menu entry, and link to each other."""
     names = ["Domain check", "Blocklists", "Watches", "Reports"]
     paths = ["/domain", "/blocklists", "/watches", "/reports"]
     for path in paths:
@@ -95,12 +95,12 @@ def test_pages_of_a_domain_lead_to_each_other(owner: Browser) -> None:
 
 
 def test_a_name_that_is_none(owner: Browser) -> None:
-    """What can't be a domain is said."""
+    """An invalid domain is explained."""
     assert owner.open("/reports?domain=a@b").status == 400
 
 
 def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) -> None:
-    """One by its button, the rest by reporter or day; nothing goes where neither is named."""
+    """Reports are deleted one by one, by reporter or by day, but not without a choice."""
     local = address(owner)
     ask_for_reports(zone, local)
     run(owner.house.assembly.reports.runner.start())
@@ -120,7 +120,7 @@ def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) ->
 
 
 def test_what_was_not_kept_is_said(owner: Browser, zone: MemoryZone) -> None:
-    """A report about a domain that the account neither watches nor owns is a line of its own."""
+    """Reports about domains that the account neither watches nor owns are counted as rejected."""
     local = address(owner)
     assert "Rejected reports" not in words(owner, "/reports")
     run(owner.house.assembly.reports.runner.start())

@@ -1,4 +1,4 @@
-"""The page of a share link: for anybody who has it, and for nobody else."""
+"""The page behind a share link, for everybody who has the link."""
 
 import pytest
 
@@ -12,12 +12,12 @@ HTML = '<p>Hello</p><img src="https://t.example/1.gif"><script>alert(1)</script>
 
 @pytest.fixture
 def stranger(house: House) -> Browser:
-    """Somebody without an account."""
+    """Return a browser without an account."""
     return Browser(house, "192.0.2.99")
 
 
 def test_anybody_with_the_link_sees_the_mail(browser: Browser, stranger: Browser) -> None:
-    """The page shows the mail, and none of what its owner may do."""
+    """The page shows the mail, without the actions of its owner."""
     message_id = receive(browser.house, sign_up(browser), tag="signup")
     answer = stranger.open(share_path(browser, message_id))
     for words in ("Welcome", "482913", "shared with you", "https://example.com/confirm?t=7f3a"):
@@ -43,7 +43,7 @@ def test_programs_get_json(browser: Browser, accept: str) -> None:
 
 
 def test_remote_content_is_off_until_asked_for(browser: Browser, stranger: Browser) -> None:
-    """The frame of a shared mail holds no address of others, but where they were asked for."""
+    """The frame of a shared mail contains no remote addresses unless they are requested."""
     message_id = receive(browser.house, sign_up(browser), html_mail(HTML))
     path = share_path(browser, message_id)
     stranger.open(path)
@@ -61,14 +61,14 @@ def test_remote_content_is_off_until_asked_for(browser: Browser, stranger: Brows
 
 
 def test_a_dead_link_is_said_to_be_dead(stranger: Browser) -> None:
-    """A link that leads nowhere is 404 for all that could lie below it."""
+    """An invalid link is 404, with every path below it."""
     for rest in ("", "/frame", "/attachments/1", "/attachments/1/preview"):
         assert stranger.open("/share/" + "a" * 52 + rest).status == 404
         assert "leads nowhere" in stranger.page.text
 
 
 def test_the_source_is_not_shared(browser: Browser, stranger: Browser) -> None:
-    """A share link shows the mail, not its raw bytes: no view, no download."""
+    """The raw mail is not shared: there is neither a view nor a download."""
     message_id = receive(browser.house, sign_up(browser), mail("Secret"))
     path = share_path(browser, message_id)
     assert stranger.open(f"{path}/raw").status == 404
@@ -76,7 +76,7 @@ def test_the_source_is_not_shared(browser: Browser, stranger: Browser) -> None:
 
 
 def test_a_link_dies_with_its_message(browser: Browser, stranger: Browser) -> None:
-    """When the mail expires, page and frame are gone."""
+    """When the mail expires, page and frame are 404."""
     message_id = receive(browser.house, sign_up(browser), html_mail("<p>x</p>"))
     path = share_path(browser, message_id)
     browser.house.pass_time(24 * 3600 + 1)

@@ -1,4 +1,4 @@
-"""Signing up, in and out: who gets a session, and what is told to who does not."""
+"""Signing up, in and out: sessions, and the responses without one."""
 
 import pytest
 
@@ -13,12 +13,12 @@ WRONG = "No account has this name and password."
 
 
 def session(browser: Browser) -> str:
-    """Give what the session's cookie holds."""
+    """Return the value of the session cookie."""
     return browser.cookies["mailcheck-session"]
 
 
 def test_signing_up(browser: Browser) -> None:
-    """Who signs up is signed in at once, to an account with an inbox of its own."""
+    """A new account is signed in at once and has its own inbox."""
     overview = browser.sign_up("ann")
     assert overview.status == 200
     assert "Welcome! Your account and your inbox are ready." in browser.page.text
@@ -28,7 +28,7 @@ def test_signing_up(browser: Browser) -> None:
 
 
 def test_signing_in_and_out(house: House, browser: Browser) -> None:
-    """Name and password open a session, and signing out ends it, here and in the store."""
+    """Name and password open a session; signing out ends it in the browser and the store."""
     browser.sign_up("ann")
     other = Browser(house, "192.0.2.11")
     assert other.follow(other.sign_in("ann")).status == 200
@@ -60,7 +60,7 @@ def test_signing_in_and_out(house: House, browser: Browser) -> None:
     ],
 )
 def test_what_is_wrong_is_not_told(browser: Browser, name: str, password: str) -> None:
-    """A wrong name and a wrong password get the same answer, and no session."""
+    """A wrong name and a wrong password get the same response and no session."""
     browser.sign_up("ann")
     stranger = Browser(browser.house, "192.0.2.99")
     answer = stranger.sign_in(name, password)
@@ -70,7 +70,7 @@ def test_what_is_wrong_is_not_told(browser: Browser, name: str, password: str) -
 
 
 def test_a_name_is_taken_once(house: House, browser: Browser) -> None:
-    """A name that is there already is refused, and what was typed stays in the form."""
+    """A name that exists is rejected, and the form keeps it."""
     browser.sign_up("ann")
     other = Browser(house, "192.0.2.11")
     other.open("/sign-up")
@@ -94,7 +94,7 @@ def test_a_name_is_taken_once(house: House, browser: Browser) -> None:
     ],
 )
 def test_what_will_not_do(browser: Browser, name: str, password: str, problem: str) -> None:
-    """A name that can't be read and a password that is easily guessed are refused with the why."""
+    """Names with invisible characters and weak passwords are rejected with the reason."""
     browser.open("/sign-up")
     answer = browser.submit("/sign-up", name=name, password=password)
     assert answer.status == 400
@@ -103,7 +103,7 @@ def test_what_will_not_do(browser: Browser, name: str, password: str, problem: s
 
 
 def test_a_session_is_always_new(house: House, browser: Browser) -> None:
-    """A session that was slipped under somebody before they signed in is not theirs after it."""
+    """A session planted by an attacker is not used after signing in."""
     browser.sign_up("ann")
     attacker = Browser(house, "192.0.2.66")
     attacker.sign_up("mallory", "evil enough horse")
@@ -123,7 +123,7 @@ def test_a_session_is_always_new(house: House, browser: Browser) -> None:
 
 
 def test_sessions_that_are_not_used_end(house: House, browser: Browser) -> None:
-    """A session ends a week after its last use, and no later than 30 days after it began."""
+    """A session ends a week after its last use, and 30 days after it began at the latest."""
     browser.sign_up("ann")
     house.pass_time((IDLE_LIFE - MINUTE) / SECOND)
     assert browser.is_signed_in
@@ -134,7 +134,7 @@ def test_sessions_that_are_not_used_end(house: House, browser: Browser) -> None:
 
 
 def test_sessions_end_however_much_they_are_used(house: House, browser: Browser) -> None:
-    """Using it every day keeps a session for 30 days and not for longer."""
+    """A session that is used every day ends after 30 days."""
     browser.sign_up("ann")
     for _ in range(WHOLE_LIFE // DAY - 1):
         house.pass_time(DAY / SECOND)
@@ -144,7 +144,7 @@ def test_sessions_end_however_much_they_are_used(house: House, browser: Browser)
 
 
 def test_changing_the_password(house: House, browser: Browser) -> None:
-    """A new password ends all other sessions; the old one opens nothing any more."""
+    """A new password ends all other sessions, and the old password no longer works."""
     browser.sign_up("ann")
     other = Browser(house, "192.0.2.11")
     other.sign_in("ann")
@@ -179,7 +179,7 @@ def test_changing_the_password(house: House, browser: Browser) -> None:
 def test_a_password_that_is_not_changed(
     browser: Browser, old: str, new: str, again: str, status: int, problem: str
 ) -> None:
-    """What is wrong is said, and the old password and the session stay."""
+    """The problem is shown, and the old password and the session stay valid."""
     browser.sign_up("ann")
     browser.open("/account")
     answer = browser.submit("/account/password", old=old, new=new, again=again)
@@ -190,13 +190,13 @@ def test_a_password_that_is_not_changed(
 
 
 def test_who_is_signed_in_needs_no_form(browser: Browser) -> None:
-    """The sign-in page sends who is signed in on to where they wanted to go."""
+    """The sign-in page redirects a signed-in visitor to the requested page."""
     browser.sign_up("ann")
     assert browser.open("/sign-in?next=/keys").headers["location"] == "/keys"
 
 
 def test_the_page_that_was_wanted(browser: Browser) -> None:
-    """Who has to sign in first lands on the page that they asked for, with its parameters."""
+    """After signing in, the visitor gets the requested page with its parameters."""
     browser.sign_up("ann")
     other = Browser(browser.house, "192.0.2.11")
     answer = other.open("/keys?done=key-revoked&x=%2F")
@@ -209,7 +209,7 @@ def test_the_page_that_was_wanted(browser: Browser) -> None:
 
 
 def test_hashes_follow_the_cost(browser: Browser) -> None:
-    """A hash that was made at another cost is made anew when its owner signs in."""
+    """A password hashed at another cost is hashed again at the next sign-in."""
     assembly = browser.house.assembly
     account = run(assembly.accounts.keep.add("ann"))
     store = PasswordStore(assembly.runtime.engine)

@@ -1,4 +1,4 @@
-"""The pages of watches: made by a form, looked at, acknowledged, deleted."""
+"""The pages of watches: create, view, acknowledge and delete."""
 
 import json
 import re
@@ -16,20 +16,20 @@ DMARC = "_dmarc.good.example"
 
 @pytest.fixture
 def zone() -> MemoryZone:
-    """The zone of the good domain."""
+    """Return the zone of a good domain."""
     return zone_with({})
 
 
 @pytest.fixture
 def owner(zone: MemoryZone) -> Browser:
-    """Somebody who is signed in, on the page of watches."""
+    """Open the page of watches as a signed-in account."""
     browser = visit_tools(zone)
     browser.open("/watches")
     return browser
 
 
 def watch(owner: Browser, **form: str) -> str:
-    """Watch something by the form; gives the path of its page."""
+    """Create a watch by the form and return the path of its page."""
     fields = {"target": "good.example", "every": "15", **form}
     answer = owner.submit("/watches", **fields)
     assert answer.status == 303, answer.body
@@ -40,13 +40,13 @@ def watch(owner: Browser, **form: str) -> str:
 
 
 def words(owner: Browser, path: str) -> str:
-    """Give the text of a page in one line."""
+    """Return the text of a page in one line."""
     owner.open(path)
     return " ".join(owner.page.text.split())
 
 
 def test_a_watch_from_its_form_to_its_end(owner: Browser, zone: MemoryZone) -> None:
-    """It shows the score, what went wrong with a way to say that one knows, and its history."""
+    """The page shows the score, alerts that can be acknowledged, and the history."""
     assert "No watches yet." in words(owner, "/watches")
     path = watch(owner, selectors="default", quiet="22:00-06:00")
     assert "Not checked yet" in words(owner, path)
@@ -85,14 +85,14 @@ def test_a_watch_from_its_form_to_its_end(owner: Browser, zone: MemoryZone) -> N
     ],
 )
 def test_a_form_that_can_not_be(owner: Browser, form: dict[str, str], problem: str) -> None:
-    """It comes back with what is wrong, and with what was filled in."""
+    """An invalid form is shown again with its values and the problem."""
     answer = owner.submit("/watches", **{"target": "good.example", "every": "60", **form})
     assert answer.status == 400
     assert problem.lower() in answer.body.decode().lower()
 
 
 def test_a_shorter_time(owner: Browser, zone: MemoryZone) -> None:
-    """What changed before it is not in the table; the score that held then is in the plot."""
+    """A shorter period leaves out older changes, but the plot begins with the last score."""
     path = watch(owner)
     owner.submit(f"{path}/run")
     zone.publish(DMARC, "TXT")
@@ -108,7 +108,7 @@ def test_a_shorter_time(owner: Browser, zone: MemoryZone) -> None:
 
 
 def test_from_a_check_to_a_watch(owner: Browser) -> None:
-    """The page of a check leads to the form, filled in with what was checked."""
+    """The page of a domain check links to the form, filled in with its values."""
     checked = owner.open("/domain?domain=good.example&selectors=default&whole=true").body.decode()
     (link,) = re.findall(r'href="(/watches\?[^"]+)"', checked)
     body = owner.open(unescape(link)).body.decode()
@@ -117,7 +117,7 @@ def test_from_a_check_to_a_watch(owner: Browser) -> None:
 
 
 def test_who_is_told(owner: Browser) -> None:
-    """A new webhook shows its secret once; the page says how each stands, and takes others."""
+    """A new webhook shows its secret once, and the recipients can be changed."""
     answer = owner.submit(
         "/watches", target="good.example", every="15", alert_to="https://ops.example.com/alerts"
     )

@@ -1,4 +1,4 @@
-"""Webhooks on the page of the keys: made, shown once, tried, resumed, deleted."""
+"""Webhooks on the page of API keys: create, show once, test, resume and delete."""
 
 import re
 from html import unescape
@@ -15,21 +15,21 @@ URL = "https://ci.example.com/mail"
 
 @pytest.fixture
 def receivers(house: House) -> ScriptedReceivers:
-    """Receivers that answer as a test says, told by a daemon that runs."""
+    """Run a daemon with scripted webhook receivers."""
     run(house.assembly.webhooks.deliver.start())
     return house.receivers
 
 
 @pytest.fixture
 def owner(browser: Browser, receivers: ScriptedReceivers) -> Browser:
-    """Somebody who is signed in, and has no webhook yet."""
+    """Sign up an account without a webhook."""
     browser.sign_up("ann")
     browser.open("/keys")
     return browser
 
 
 def create(owner: Browser, **form: str) -> str:
-    """Make a webhook by the form; gives its secret."""
+    """Create a webhook by the form and return its secret."""
     answer = owner.submit("/webhooks", **{"url": URL, **form})
     assert answer.status == 200
     found = re.search(r'id="webhook-secret">(whsec_[^<]+)<', answer.body.decode())
@@ -39,21 +39,21 @@ def create(owner: Browser, **form: str) -> str:
 
 
 def webhook_of(owner: Browser) -> str:
-    """Give the path of the one webhook on the page."""
+    """Return the path of the only webhook on the page."""
     found = re.search(r'action="(/webhooks/\w+)/test"', owner.open("/keys").body.decode())
     assert found is not None
     return found[1]
 
 
 def receive(owner: Browser, subject: str = "Welcome", tag: str = "") -> None:
-    """Take a mail in for her."""
+    """Receive a mail for the account."""
     house = owner.house
     account = run(house.assembly.accounts.keep.find("ann"))
     house.receive(house.address(tag, account), raw=mail(subject))
 
 
 def test_it_is_made_and_told(owner: Browser, receivers: ScriptedReceivers) -> None:
-    """The secret is shown once; then the webhook stands on the page, with what it is told of."""
+    """The secret is shown once; then the webhook is listed with its filter."""
     assert "No webhooks yet" in owner.page.text
     secret = create(owner, tag="signup")
     receive(owner)
@@ -67,7 +67,7 @@ def test_it_is_made_and_told(owner: Browser, receivers: ScriptedReceivers) -> No
 
 
 def test_what_is_wrong_with_it_is_said(owner: Browser) -> None:
-    """The form comes back as it was filled in, with a sentence."""
+    """An invalid form is shown again with its values and the problem."""
     answer = owner.submit("/webhooks", url="ftp://ci.example.com", tag="a<b")
     assert answer.status == 400
     assert "a&lt;b" in answer.body.decode()
@@ -76,7 +76,7 @@ def test_what_is_wrong_with_it_is_said(owner: Browser) -> None:
 
 
 def test_failures_are_said_and_resumed(owner: Browser, receivers: ScriptedReceivers) -> None:
-    """What is wrong, since when, and when it is tried again; resuming tries at once."""
+    """A failure is shown with its start and the next attempt; resuming retries at once."""
     create(owner)
     receivers.answers = [BROKEN, BROKEN]
     receive(owner)
@@ -92,7 +92,7 @@ def test_failures_are_said_and_resumed(owner: Browser, receivers: ScriptedReceiv
 
 
 def test_a_test_says_how_it_went(owner: Browser, receivers: ScriptedReceivers) -> None:
-    """And costs what a check costs."""
+    """A test delivery reports its outcome, and counts as a check."""
     create(owner)
     path = webhook_of(owner)
     receivers.answers = [BROKEN]
@@ -106,7 +106,7 @@ def test_a_test_says_how_it_went(owner: Browser, receivers: ScriptedReceivers) -
 
 
 def test_one_that_has_ended(owner: Browser, receivers: ScriptedReceivers) -> None:
-    """It is shown, and can be deleted; nothing else is offered."""
+    """An ended webhook is listed and can only be deleted."""
     create(owner)
     receivers.answers = [Attempt(410, "it answered 410")]
     receive(owner)
@@ -117,7 +117,7 @@ def test_one_that_has_ended(owner: Browser, receivers: ScriptedReceivers) -> Non
 
 
 def test_rotate_replay_and_delete(owner: Browser, receivers: ScriptedReceivers) -> None:
-    """A new secret signs beside the old one; a replay posts again; a deleted one is gone."""
+    """A new secret signs beside the old one, a replay sends again, and deletion is final."""
     first = create(owner)
     receive(owner, "one")
     path = webhook_of(owner)
@@ -138,7 +138,7 @@ def test_rotate_replay_and_delete(owner: Browser, receivers: ScriptedReceivers) 
 def test_those_of_others_are_not_there(
     owner: Browser, receivers: ScriptedReceivers, what: str
 ) -> None:
-    """What somebody else asks of a webhook is 404."""
+    """Actions on a webhook of another account are 404."""
     create(owner)
     path = webhook_of(owner)
     stranger = Browser(owner.house, "192.0.2.11")

@@ -1,4 +1,4 @@
-"""Somebody in front of the tool pages: a house over a zone, events as they come."""
+"""Signed-in browsers for the pages of checks, and event streams."""
 
 import json
 from typing import Any
@@ -17,14 +17,14 @@ MARKUP = "<script>alert(1)</script>'\"&"
 
 
 def visit_tools(zone: MemoryZone, hosts: FakeHosts | None = None, **sections: Any) -> Browser:
-    """Sign somebody up in a house whose checks ask this zone."""
+    """Sign up in a house whose checks query this zone."""
     browser = Browser(checking_house(zone, config_in_memory(accounts=CHEAP, **sections), hosts))
     browser.sign_up()
     return browser
 
 
 class Events:
-    """An open stream of events."""
+    """An open event stream."""
 
     def __init__(self, browser: Browser, path: str) -> None:
         self.connection = RawHttp(browser.house, browser.peer)
@@ -33,7 +33,7 @@ class Events:
 
     @property
     def all(self) -> list[tuple[str, Any]]:
-        """Give name and data of each event so far."""
+        """Name and data of each event so far."""
         body = self.connection.received().decode().partition("\r\n\r\n")[2]
         text = "".join(body.split("\r\n")[1::2])
         found = []
@@ -44,19 +44,19 @@ class Events:
         return found
 
     def named(self, name: str) -> list[Any]:
-        """Give the data of the events of one name."""
+        """Return the data of all events with a name."""
         return [data for event, data in self.all if event == name]
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether the response is whole."""
+        """Whether the response is complete."""
         return self.connection.received().endswith(b"0\r\n\r\n")
 
 
 def visit_scored(
     zone: MemoryZone | None = None, analyse: Analyse | None = None, **options: Any
 ) -> tuple[ScoredHouse, Browser]:
-    """Sign somebody up in a house that takes and scores mail."""
+    """Sign up in a house that receives and scores mail."""
     scored = ScoredHouse(zone, config_in_memory(accounts=CHEAP, **options), analyse)
     browser = Browser(scored.house)
     browser.sign_up()
