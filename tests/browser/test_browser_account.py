@@ -40,7 +40,7 @@ def create_key(watched: Watched, name: str) -> str:
     return secret
 
 
-def test_from_nothing_to_a_key(watched: Watched, pages_daemon: Daemon) -> None:
+def test_from_the_first_page_to_a_key(watched: Watched, pages_daemon: Daemon) -> None:
     """A newcomer gets from the first page to a working key, and the browser logs no problem."""
     watched.go("/")
     watched.page.get_by_role("link", name="Create an account").click()
@@ -84,7 +84,7 @@ def test_a_key_is_revoked(watched: Watched, person: Person) -> None:
     watched.require_quiet()
 
 
-def test_a_webhook_is_made_tried_and_deleted(watched: Watched, person: Person) -> None:
+def test_a_webhook_is_created_tested_and_deleted(watched: Watched, person: Person) -> None:
     """The secret is shown once, a test shows its outcome, and deleting takes two clicks."""
     page = watched.page
     watched.go("/keys")
@@ -105,7 +105,7 @@ def test_a_webhook_is_made_tried_and_deleted(watched: Watched, person: Person) -
     watched.require_quiet()
 
 
-def test_by_keyboard_alone(watched: Watched, person: Person) -> None:
+def test_by_keyboard(watched: Watched, person: Person) -> None:
     """Signing out, signing in and creating a key work by keyboard, with a link past the menu."""
     page = watched.page
     watched.go("/keys")
@@ -145,7 +145,7 @@ def test_without_scripts(scriptless: Watched, pages_daemon: Daemon) -> None:
     scriptless.require_quiet()
 
 
-def test_what_was_wrong_is_beside_the_form(watched: Watched, person: Person) -> None:
+def test_a_wrong_password_is_shown_beside_the_form(watched: Watched, person: Person) -> None:
     """A wrong password is shown in an alert; the name is kept and the password has the focus."""
     page = watched.page
     watched.context.clear_cookies()
@@ -160,22 +160,22 @@ def test_what_was_wrong_is_beside_the_form(watched: Watched, person: Person) -> 
 
 
 @pytest.mark.parametrize("look", list(LOOKS))
-def test_pages_are_for_everybody(browser: Browser, pages_daemon: Daemon, look: str) -> None:
+def test_pages_are_accessible(browser: Browser, pages_daemon: Daemon, look: str) -> None:
     """No page has serious accessibility issues or is too wide: light, dark, on a phone."""
     with watched_page(browser, pages_daemon.http_port, **LOOKS[look]) as watched:
         for path in OPEN:
-            look_at(watched, path)
+            check_page(watched, path)
         sign_up(watched, pages_daemon)
         for path in PAGES:
-            look_at(watched, path)
+            check_page(watched, path)
         create_key(watched, "a rather long name of a key, for a program of ours")
         watched.require_accessible()
         for path in PAGES:
-            look_at(watched, path)
+            check_page(watched, path)
         watched.require_quiet()
 
 
-def look_at(watched: Watched, path: str) -> None:
+def check_page(watched: Watched, path: str) -> None:
     """Open a page and check that it is accessible and not too wide."""
     watched.go(path)
     watched.require_accessible()
@@ -185,7 +185,7 @@ def look_at(watched: Watched, path: str) -> None:
     assert too_wide == 0, f"{path} is {too_wide} pixels too wide"
 
 
-def test_other_pages_stay_outside(watched: Watched, person: Person) -> None:
+def test_other_sites_are_isolated(watched: Watched, person: Person) -> None:
     """Scripts can't read the cookies, and other sites can neither frame pages nor submit forms."""
     page = watched.page
     watched.go("/keys")

@@ -160,7 +160,7 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
 
 
 @pytest.mark.attack
-def test_a_hostile_mail_runs_nothing(visitor: Watched, world: ToolWorld, browser: Browser) -> None:
+def test_markup_in_a_mail_is_escaped(visitor: Watched, world: ToolWorld, browser: Browser) -> None:
     """Markup in subject, From, links and fields is shown as text."""
     page = visitor.page
     world.send(make_address(visitor), HOSTILE)
@@ -223,7 +223,7 @@ def test_a_report_fits(visitor: Watched, world: ToolWorld) -> None:
     assert "srcdoc=" in file
 
 
-def test_how_a_domain_goes(visitor: Watched, world: ToolWorld) -> None:
+def test_the_tests_of_a_domain(visitor: Watched, world: ToolWorld) -> None:
     """The plot leads to other tests, two reports can be compared, and a test can be deleted."""
     page = visitor.page
     for subject in (b"Your invoice", b"Once more"):
@@ -243,7 +243,7 @@ def test_how_a_domain_goes(visitor: Watched, world: ToolWorld) -> None:
     expect(page.locator(".tests li")).to_have_count(1)
 
 
-def test_a_report_on_paper(visitor: Watched, world: ToolWorld) -> None:
+def test_a_report_is_printed(visitor: Watched, world: ToolWorld) -> None:
     """In print everything is unfolded, and buttons are hidden."""
     page = visitor.page
     world.send(make_address(visitor), MAIL)

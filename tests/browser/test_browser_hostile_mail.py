@@ -197,7 +197,7 @@ def require_stay(watched: Watched, address: str) -> None:
 @pytest.mark.parametrize(
     "mails", [*_in_batches(WITH_HTML), *([mail] for mail in WITHOUT_HTML)], ids=_name_of
 )
-def test_nothing_runs_or_is_fetched(shelf: Shelf, mails: Mails, where: str) -> None:
+def test_no_script_runs_and_no_request_is_sent(shelf: Shelf, mails: Mails, where: str) -> None:
     """Viewing a hostile mail causes no script, request, navigation or console message.
 
     A mail without HTML is hostile in its subject, sender or text, and has its own page.
@@ -217,7 +217,7 @@ def test_nothing_runs_or_is_fetched(shelf: Shelf, mails: Mails, where: str) -> N
 
 @HTML_TOGETHER
 def test_remote_content_is_images_only(shelf: Shelf, mails: Mails) -> None:
-    """With remote content, images are requested and nothing else.
+    """With remote content, only images are requested.
 
     The pages of a message and of its share link have the same frame
     (`test_attack_hostile_mail.py`).
@@ -236,7 +236,7 @@ def test_remote_content_is_images_only(shelf: Shelf, mails: Mails) -> None:
 
 @pytest.mark.parametrize("view", ["text", "headers", "source"])
 @pytest.mark.parametrize("where", PAGES)
-def test_every_view_is_quiet(shelf: Shelf, where: str, view: str) -> None:
+def test_every_view_shows_text(shelf: Shelf, where: str, view: str) -> None:
     """Hostile texts, headers and sources are shown as text."""
     watched = shelf.watched
 
@@ -249,8 +249,8 @@ def test_every_view_is_quiet(shelf: Shelf, where: str, view: str) -> None:
     require_each(shelf, WITHOUT_HTML, look)
 
 
-def test_the_list_is_quiet(shelf: Shelf, quiet: Watched) -> None:
-    """A list of hostile subjects, senders and tags runs nothing, also when they arrive live."""
+def test_the_list_shows_text(shelf: Shelf, quiet: Watched) -> None:
+    """Hostile subjects, senders and tags in a list run no script, also when they arrive live."""
     quiet.go("/inbox?limit=500")
     quiet.page.locator("#live[data-state=open]").wait_for()
     count = quiet.page.locator("#mails li").count()
@@ -263,8 +263,8 @@ def test_the_list_is_quiet(shelf: Shelf, quiet: Watched) -> None:
 
 
 @HTML_TOGETHER
-def test_the_sanitiser_holds_alone(shelf: Shelf, mails: Mails) -> None:
-    """Without sandbox and policy, a sanitized mail on a page of the site does nothing."""
+def test_the_sanitizer_holds_alone(shelf: Shelf, mails: Mails) -> None:
+    """Without sandbox and policy, a sanitized mail on a page of the site has no effect."""
     watched = shelf.watched
 
     def take_policy_away(route: Route) -> None:
@@ -293,16 +293,16 @@ def test_the_sanitiser_holds_alone(shelf: Shelf, mails: Mails) -> None:
 
 @HTML_TOGETHER
 def test_the_policy_holds_alone(shelf: Shelf, mails: Mails) -> None:
-    """Without the sanitizer, a mail in the frame runs nothing, requests nothing and stays there."""
+    """Without the sanitizer, a mail in the frame causes no script, request or navigation."""
     watched = shelf.watched
     came = {f"{shelf.paths[mail.name]['message']}/frame": mail.html for mail in mails}
 
-    def take_sanitiser_away(route: Route) -> None:
+    def take_sanitizer_away(route: Route) -> None:
         html = came[urlsplit(route.request.url).path]
         route.fulfill(response=route.fetch(), body=f"<!doctype html>{html}")
 
     def look(mails: Mails) -> None:
-        watched.page.route("**/frame", take_sanitiser_away)
+        watched.page.route("**/frame", take_sanitizer_away)
         path = shelf.show(mails, "message", "?view=html")
         provoke(watched)
         assert watched.page.url == watched.origin + path
@@ -317,7 +317,7 @@ def test_the_policy_holds_alone(shelf: Shelf, mails: Mails) -> None:
     require_each(shelf, mails, look)
 
 
-def test_the_watch_sees_what_a_mail_does(shelf: Shelf, quiet: Watched) -> None:
+def test_the_recording_notices_everything(shelf: Shelf, quiet: Watched) -> None:
     """Without both defences, scripts, requests and new pages of a mail are recorded."""
     mail = (
         "<img src=https://canary.test/1><script>alert(1); open('https://canary.test/2')</script>"

@@ -17,7 +17,7 @@ def open_inbox(watched: Watched, query: str = "") -> None:
     watched.page.locator("#live[data-state=open]").wait_for()
 
 
-def test_a_new_person_is_told_what_to_do(person: Person, watched: Watched) -> None:
+def test_an_empty_inbox(person: Person, watched: Watched) -> None:
     """An empty inbox shows its address and commands that send to it."""
     page = watched.page
     watched.go("/inbox")
@@ -65,9 +65,7 @@ def test_mail_appears_live_and_can_be_read_shared_and_deleted(
     watched.require_quiet()
 
 
-def test_a_revoked_link_is_dead_and_a_new_one_lives(
-    person: Person, watched: Watched, browser: Browser
-) -> None:
+def test_a_share_link_is_renewed(person: Person, watched: Watched, browser: Browser) -> None:
     """Renewing a share link revokes the old one at once."""
     page = watched.page
     person.get_mail(mail("Secret"))
@@ -84,7 +82,7 @@ def test_a_revoked_link_is_dead_and_a_new_one_lives(
             expect(stranger.page.locator("main")).to_contain_text(words)
 
 
-def test_a_sample_mail_comes_to_the_tagged_address(person: Person, watched: Watched) -> None:
+def test_a_test_mail_arrives_at_the_tagged_address(person: Person, watched: Watched) -> None:
     """The tag field shows the tagged address, and the test mail arrives there without a reload."""
     page = watched.page
     open_inbox(watched)
@@ -208,7 +206,7 @@ def test_the_inbox_works_without_javascript(
         plain.require_quiet()
 
 
-def test_a_page_that_was_left_waits_no_more(
+def test_a_closed_page_leaves_no_wait(
     person: Person, watched: Watched, pages_daemon: Daemon
 ) -> None:
     """A closed page leaves no wait behind, so that the next page is live."""

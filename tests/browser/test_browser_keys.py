@@ -30,7 +30,7 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
-def test_mails_are_read_by_keyboard(inbox: Page, watched: Watched) -> None:
+def test_messages_are_opened_by_keyboard(inbox: Page, watched: Watched) -> None:
     """j, k and Enter open the messages beside the list; u and the back button close them."""
     press(inbox, "j", "j", "Enter")
     expect(inbox.locator("#mail h1")).to_have_text("Second")
@@ -59,7 +59,7 @@ def test_the_first_mail_is_near(inbox: Page) -> None:
     expect(inbox.locator("#mails a").first).to_be_focused()
 
 
-def test_a_deletion_is_held_back(inbox: Page, watched: Watched, person: Person) -> None:
+def test_a_deletion_can_be_undone(inbox: Page, watched: Watched, person: Person) -> None:
     """A deletion can be undone; without undo the message is deleted."""
     press(inbox, "j", "#")
     assert subjects(inbox) == ["Second", "First"]
@@ -83,7 +83,7 @@ def test_many_are_selected_at_once(inbox: Page) -> None:
     assert subjects(inbox) == []
 
 
-def test_the_list_survives_a_mail(inbox: Page, watched: Watched) -> None:
+def test_the_filter_stays_in_the_address(inbox: Page, watched: Watched) -> None:
     """A filter stays in the address while messages are read, and afterwards."""
     inbox.get_by_role("link", name="+a 2").click()
     inbox.get_by_role("link", name="First").click()
@@ -101,7 +101,7 @@ def test_the_list_survives_a_mail(inbox: Page, watched: Watched) -> None:
     watched.require_quiet()
 
 
-def test_keys_do_what_the_page_says(inbox: Page, watched: Watched) -> None:
+def test_keyboard_shortcuts(inbox: Page, watched: Watched) -> None:
     """? shows the shortcuts, / searches, g and a letter go to a page, Ctrl+K opens the palette."""
     press(inbox, "?")
     expect(inbox.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text(
@@ -144,7 +144,7 @@ def test_a_frame_is_as_high_as_its_mail(person: Person, watched: Watched) -> Non
     watched.require_quiet()
 
 
-def test_colours_are_chosen_and_remembered(person: Person, watched: Watched) -> None:
+def test_the_theme_is_kept(person: Person, watched: Watched) -> None:
     """The dark theme stays on all pages, also if the system is light."""
     page = watched.page
     watched.go("/inbox?tag=a")

@@ -50,7 +50,7 @@ def take_pictures(watched: Watched, paths: list[str], look: str) -> Iterator[Pat
 
 
 @pytest.mark.parametrize(("theme", "width"), list(itertools.product(THEMES, WIDTHS)))
-def test_pages_are_pictured(browser: Browser, pages_daemon: Daemon, theme: str, width: int) -> None:
+def test_pictures_of_pages(browser: Browser, pages_daemon: Daemon, theme: str, width: int) -> None:
     """Take pictures of all pages, for visitors and for a signed-in account."""
     options = {"color_scheme": theme, "viewport": {"width": width, "height": HEIGHT}}
     look = f"{theme}-{width}"
@@ -81,7 +81,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
 
 
 @pytest.mark.parametrize(("theme", "width"), list(itertools.product(THEMES, WIDTHS)))
-def test_results_are_pictured(browser: Browser, tools: ToolWorld, theme: str, width: int) -> None:
+def test_pictures_of_results(browser: Browser, tools: ToolWorld, theme: str, width: int) -> None:
     """Take pictures of reports, a comparison, a domain check and blocklists."""
     options = {"color_scheme": theme, "viewport": {"width": width, "height": HEIGHT}}
     with watched_page(browser, tools.daemon.http_port, **options) as watched:

@@ -85,9 +85,7 @@ def with_files() -> bytes:
     return message.as_bytes(policy=SMTP)
 
 
-def test_attachments_are_looked_at_beside_their_mail(
-    inbox: Page, watched: Watched, person: Person
-) -> None:
+def test_attachments_have_previews(inbox: Page, watched: Watched, person: Person) -> None:
     """Images and texts have previews, an HTML page shows its source, and no script runs."""
     person.get_mail(with_files())
     row = inbox.get_by_role("link", name="With files")
@@ -105,7 +103,7 @@ def test_attachments_are_looked_at_beside_their_mail(
     watched.require_quiet()
 
 
-def test_news_on_the_desktop_is_asked_for(inbox: Page, watched: Watched, person: Person) -> None:
+def test_desktop_notifications(inbox: Page, watched: Watched, person: Person) -> None:
     """Only the user can enable notifications, which then announce mail while the page is hidden."""
     inbox.get_by_text("New address / Send a test mail").click()
     inbox.evaluate(

@@ -86,7 +86,7 @@ def test_blocklists_fill_in(visitor: Watched, world: ToolWorld) -> None:
     visitor.require_accessible()
 
 
-def test_lists_that_stay_silent_are_grey(visitor: Watched, world: ToolWorld) -> None:
+def test_lists_that_do_not_answer_are_unknown(visitor: Watched, world: ToolWorld) -> None:
     """A list that does not answer in time is unknown, with the reason."""
     page = visitor.page
     world.lists.hold()
@@ -123,7 +123,7 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
 
 @pytest.mark.attack
 @pytest.mark.parametrize("size", SIZES)
-def test_hostile_records_run_nothing(browser: Browser, world: ToolWorld, size: str) -> None:
+def test_markup_in_records_is_escaped(browser: Browser, world: ToolWorld, size: str) -> None:
     """Markup in SPF, DMARC, DKIM, MTA-STS and TLS-RPT records is shown as text."""
     with watched_page(browser, world.daemon.http_port, viewport=SIZES[size]) as watched:
         make_account(watched, world.daemon)
@@ -134,7 +134,7 @@ def test_hostile_records_run_nothing(browser: Browser, world: ToolWorld, size: s
         expect(page.locator("#result")).to_contain_text("<script>alert(1)</script>")
         assert page.locator("#result script, #result img").count() == 0
         width = page.evaluate("document.documentElement.scrollWidth")
-        assert width <= SIZES[size]["width"], "nothing makes the page wider than the screen"
+        assert width <= SIZES[size]["width"], "the page is wider than the screen"
         watched.go("/domain?domain=%3Cscript%3Ealert(1)%3C/script%3E")
         expect(page.locator("#problem")).to_be_visible()
         watched.go("/blocklists?query=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E")
@@ -144,7 +144,7 @@ def test_hostile_records_run_nothing(browser: Browser, world: ToolWorld, size: s
         watched.require_quiet()
 
 
-def test_a_check_that_is_refused_says_so(visitor: Watched, world: ToolWorld) -> None:
+def test_a_failed_check_is_shown(visitor: Watched, world: ToolWorld) -> None:
     """A failure of the check is shown on the page."""
     page = visitor.page
     page.route("**/domain?*whole=true*", lambda route: route.abort())
@@ -158,7 +158,7 @@ def test_a_check_that_is_refused_says_so(visitor: Watched, world: ToolWorld) -> 
     visitor.complaints.clear()
 
 
-def test_what_is_pasted_is_checked(visitor: Watched) -> None:
+def test_a_pasted_url_is_checked(visitor: Watched) -> None:
     """A URL is checked by its domain, the diagrams fit, and the link leads to the same check."""
     page = visitor.page
     check_domain(visitor, "https://poor.test/shop?x=1")
@@ -173,7 +173,7 @@ def test_what_is_pasted_is_checked(visitor: Watched) -> None:
     expect(page.locator(".result-name")).to_have_text("poor.test")
 
 
-def test_a_call_shows_its_answer(visitor: Watched) -> None:
+def test_a_call_is_tried(visitor: Watched) -> None:
     """On the API page a call shows its response with the data of the account."""
     page = visitor.page
     visitor.go("/api")

@@ -103,7 +103,7 @@ class Watched:
 
     @property
     def elsewhere(self) -> list[str]:
-        """Return the requests to other hosts, including those that the policy blocked."""
+        """Return the requests to other hosts, including requests blocked by the policy."""
         return [f"{request.resource_type} {request.url}" for request in self.strange]
 
     def sent_elsewhere(self) -> list[str]:

@@ -39,7 +39,7 @@ lit-html 3.3           4.1 kB    5 ms        124 ms        the row again, in Jav
 
 All of them keep focus and selection. The time is that of one new row at the top. A
 list has 50 rows by default and 500 at most, so users would not notice a difference.
-A library that renders rows itself would need a second template for the row, beside
-the one that works without scripts. The server therefore renders the rows of pages
-and of live events, and a script inserts them.
+A library that renders rows itself would need a second template for the row, because
+the pages work without scripts too. The server therefore renders the rows of pages and
+of live events, and a script inserts them.
 """

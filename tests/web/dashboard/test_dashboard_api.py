@@ -55,7 +55,7 @@ def test_page_and_document_lead_to_each_other(page: Browser, house: House) -> No
     assert "/api" in page.page.addresses
 
 
-def test_it_is_small_over_the_wire(house: House) -> None:
+def test_the_compressed_page_is_small(house: House) -> None:
     """Compressed, the page with all examples has at most 70 % of the 80 kB of a first visit."""
     raw = RawHttp(house)
     raw.send(b"GET /api HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nAccept-Encoding: gzip\r\n\r\n")
@@ -64,7 +64,7 @@ def test_it_is_small_over_the_wire(house: House) -> None:
     assert b"</html>" in gzip.decompress(body)
 
 
-def test_types_are_named_for_people() -> None:
+def test_types_are_described() -> None:
     """Types are described in words: references are links, and enums list their values."""
     assert describe_type({"$ref": "#/components/schemas/Message"}) == (
         '<a href="#schema-Message">Message</a>'
@@ -79,7 +79,7 @@ def test_types_are_named_for_people() -> None:
     )
 
 
-def test_objects_within_objects_are_rows_with_dots() -> None:
+def test_nested_fields_have_dotted_names() -> None:
     """Fields of nested objects without a name have dotted names."""
     inner = {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}
     schema = {
@@ -97,7 +97,7 @@ def test_objects_within_objects_are_rows_with_dots() -> None:
     assert rows[2].description == "at most 3 entries"
 
 
-def test_words_are_escaped() -> None:
+def test_descriptions_are_escaped() -> None:
     """Markup in descriptions is escaped; code and bold text are rendered."""
     assert render_code("a `<b>` **c**") == "a <code>&lt;b&gt;</code> <b>c</b>"
 
@@ -108,7 +108,7 @@ def test_long_lists_are_cut_in_examples() -> None:
 
 
 def test_each_command_can_be_copied(page: Browser) -> None:
-    """Every command can be copied, and calls that change nothing can be tried."""
+    """Every command can be copied, and calls that only read data can be tried."""
     body = page.open("/api").body.decode()
     ids = [one["operationId"] for methods in DOCUMENT["paths"].values() for one in methods.values()]
     for name in ids:
@@ -125,8 +125,8 @@ def test_each_command_can_be_copied(page: Browser) -> None:
     assert not {name for name in tried if name.lower().startswith("wait")}
 
 
-def test_the_answer_for_an_account(house: House) -> None:
-    """Tried calls return the data of the signed-in account, and nothing to others."""
+def test_a_call_is_tried(house: House) -> None:
+    """Tried calls return the data of the signed-in account; other visitors are rejected."""
     ann, bob = Browser(house, "192.0.2.7"), Browser(house, "192.0.2.8")
     ann.sign_up("ann")
     bob.sign_up("bob")

@@ -86,7 +86,7 @@ def test_unknown_is_neither_good_nor_bad(zone: MemoryZone) -> None:
     assert stream.has_ended
 
 
-def test_rows_come_as_lists_answer(zone: MemoryZone) -> None:
+def test_rows_are_sent_as_lists_answer(zone: MemoryZone) -> None:
     """Each list has one event as soon as it has answered, and the last event follows them."""
     zone.silent.add(SLOW)
     browser = visit_tools(zone)
@@ -102,7 +102,7 @@ def test_rows_come_as_lists_answer(zone: MemoryZone) -> None:
     assert len(stream.named("done")) == 1
 
 
-def test_who_goes_asks_no_more(zone: MemoryZone) -> None:
+def test_leaving_the_page_cancels_the_check(zone: MemoryZone) -> None:
     """Leaving the page cancels the pending queries."""
     zone.silent.add(SLOW)
     browser = visit_tools(zone)
@@ -113,7 +113,7 @@ def test_who_goes_asks_no_more(zone: MemoryZone) -> None:
     assert not zone.unanswered
 
 
-def test_addresses_that_are_not_known() -> None:
+def test_mail_hosts_that_can_not_be_looked_up() -> None:
     """If the mail hosts can't be looked up, lists of addresses are unknown at once."""
     browser = visit_tools(zone_with({}, silent=["lost.example"]))
     stream = Events(browser, "/blocklists/live?query=lost.example")
@@ -125,7 +125,7 @@ def test_addresses_that_are_not_known() -> None:
 
 
 @pytest.mark.parametrize("query", ["10.0.0.1", "x", "http://a.example/", MARKUP])
-def test_what_no_list_can_know(zone: MemoryZone, query: str) -> None:
+def test_invalid_queries(zone: MemoryZone, query: str) -> None:
     """An invalid query is explained, and no list is queried."""
     browser = visit_tools(zone)
     answer = browser.open(f"/blocklists?query={quote(query)}")
@@ -135,7 +135,7 @@ def test_what_no_list_can_know(zone: MemoryZone, query: str) -> None:
     assert zone.asked == []
 
 
-def test_an_address(zone: MemoryZone) -> None:
+def test_an_ip_address(zone: MemoryZone) -> None:
     """An IP address is checked against 32 lists."""
     browser = visit_tools(zone)
     answer = browser.open("/blocklists?query=8.8.4.1&whole=true")
@@ -155,7 +155,7 @@ def test_over_the_limit(zone: MemoryZone) -> None:
     assert browser.open(f"{CHECK}&whole=true").status == 429
 
 
-def test_the_stream_is_for_who_is_signed_in(zone: MemoryZone) -> None:
+def test_the_stream_requires_an_account(zone: MemoryZone) -> None:
     """Only a signed-in account can start a check."""
     browser = visit_tools(zone)
     stranger = Browser(browser.house, "192.0.2.99")

@@ -59,7 +59,7 @@ def visited() -> Iterator[Visited]:
     made.house.close()
 
 
-def test_a_mail_leads_to_its_checks(visited: Visited) -> None:
+def test_a_message_links_to_its_checks(visited: Visited) -> None:
     """The page of a mail links to its checks, which run only on request."""
     assert f'href="{visited.path}/checks"' in visited.open("")
 
@@ -78,7 +78,7 @@ def test_the_page_has_all_three(visited: Visited) -> None:
     assert visited.hosts.looked_at == []
 
 
-def test_ticked_links_are_asked_for(visited: Visited) -> None:
+def test_selected_links_are_checked(visited: Visited) -> None:
     """Each selected link gets its result; GET is offered where HEAD was rejected."""
     visited.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (Hop(HELP, 301), Hop(NEWS, 405)))
     visited.open()
@@ -102,7 +102,7 @@ def test_a_private_address_is_not_called_broken(visited: Visited) -> None:
     assert "Checked 1 link: 1 not checked." in text
 
 
-def test_nothing_ticked_asks_for_nothing(visited: Visited) -> None:
+def test_no_link_selected(visited: Visited) -> None:
     """Without a selected link no request is sent, and the page says so."""
     visited.open()
     assert "No link is selected." in visited.ask()
@@ -110,7 +110,7 @@ def test_nothing_ticked_asks_for_nothing(visited: Visited) -> None:
 
 
 @pytest.mark.parametrize("number", ["4", "-1", "x", "99999", "\u0661"])
-def test_other_numbers_are_refused(visited: Visited, number: str) -> None:
+def test_invalid_link_numbers(visited: Visited, number: str) -> None:
     """Only links of the mail can be checked."""
     visited.open()
     body = urlencode([("form-token", visited.browser.page.form_token), ("link", number)]).encode()
@@ -118,7 +118,7 @@ def test_other_numbers_are_refused(visited: Visited, number: str) -> None:
     assert visited.hosts.looked_at == []
 
 
-def test_without_the_token_of_a_form_nothing_is_asked(visited: Visited) -> None:
+def test_a_form_without_its_token(visited: Visited) -> None:
     """A form without its token requests no link."""
     visited.open()
     assert visited.browser.post(f"{visited.path}/checks/links", link="1").status == 403
@@ -140,7 +140,7 @@ def test_a_test_has_the_checks_of_its_mail(visited: Visited) -> None:
     assert stranger.open(f"{visited.path}/checks").status == 404
 
 
-def test_a_mail_of_text_has_links_alone(visited: Visited) -> None:
+def test_a_plain_text_mail(visited: Visited) -> None:
     """A plain-text mail has links but no compatibility results."""
     raw = b"Subject: x\r\n\r\nSee https://shop.example/help\r\n"
     visited.path = f"/inbox/messages/{receive(visited.house, visited.account, raw)}"

@@ -105,13 +105,13 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
         (["warning", "error"], "2 issues without a deduction"),
     ],
 )
-def test_nothing_to_fix_is_said_only_where_nothing_is(severities: list[str], said: str) -> None:
+def test_a_report_without_deductions(severities: list[str], said: str) -> None:
     """A report without deductions still names the issues among its findings."""
     found = {"score": 10.0, "deductions": [], "findings": [{"severity": s} for s in severities]}
     assert said in summarize_report(found, "good").next
 
 
-def test_what_each_finding_cost(scored: ScoredHouse, browser: Browser) -> None:
+def test_deductions_add_up_to_the_score(scored: ScoredHouse, browser: Browser) -> None:
     """Every deduction is shown with its fix, and the deductions add up to the score."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     test_id = make(browser)
@@ -166,7 +166,7 @@ def test_what_could_not_be_determined(scored: ScoredHouse, browser: Browser) -> 
     assert "Could not be determined, so nothing was deducted for it: DMARC." in words(browser)
 
 
-def test_more_taken_off_than_there_was() -> None:
+def test_deductions_over_ten_points() -> None:
     """A score is never below 0, and the page says that more points were taken off."""
     zone = zone_with(
         {
@@ -187,7 +187,7 @@ def test_more_taken_off_than_there_was() -> None:
     scored.close()
 
 
-def test_reverse_dns_is_not_charged_under_the_name_of_spf() -> None:
+def test_reverse_dns_is_shown_apart_from_spf() -> None:
     """The page shows reverse DNS apart from SPF, although the JSON has it in ``checks.spf``."""
     scored, browser = visit_scored(zone=zone_with(without=["10.4.8.8.in-addr.arpa"]))
     test_id = make(browser)
@@ -201,7 +201,7 @@ def test_reverse_dns_is_not_charged_under_the_name_of_spf() -> None:
     scored.close()
 
 
-def test_a_test_goes_on_live() -> None:
+def test_the_progress_is_streamed() -> None:
     """The stream reports when the mail and when the report has arrived, and ends."""
     analyst = Analyst()
     scored, browser = visit_scored(analyse=analyst)
@@ -220,7 +220,7 @@ def test_a_test_goes_on_live() -> None:
     scored.close()
 
 
-def test_each_check_tells_when_it_has_ended(scored: ScoredHouse, browser: Browser) -> None:
+def test_the_progress_of_checks_is_streamed(scored: ScoredHouse, browser: Browser) -> None:
     """While checks run, the page shows which have ended; the slowest one is the last."""
     scored.content_filter.holds = True
     test_id = make(browser)
@@ -266,7 +266,7 @@ def test_an_address_that_expires(scored: ScoredHouse, browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?seen=", "?seen=nonsense"])
-def test_a_stream_of_nothing(browser: Browser, query: str) -> None:
+def test_an_invalid_stream(browser: Browser, query: str) -> None:
     """The parameter ``seen`` must be a state."""
     test_id = make(browser)
     stream = Events(browser, f"/tests/{test_id}/live{query}")
@@ -309,7 +309,7 @@ def test_a_recheck(scored: ScoredHouse, browser: Browser) -> None:
     assert "Score 10.0 of 10" in browser.follow(answer).body.decode()
 
 
-def test_a_report_says_what_to_do_first(scored: ScoredHouse, browser: Browser) -> None:
+def test_a_report_has_a_summary(scored: ScoredHouse, browser: Browser) -> None:
     """A report has a summary, and each issue shows the verified effect of its fix."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     test_id = make(browser)
@@ -323,7 +323,7 @@ def test_a_report_says_what_to_do_first(scored: ScoredHouse, browser: Browser) -
     assert body.index("verdict-title") < body.index("issues-title") < body.index("checks-title")
 
 
-def test_only_the_content(scored: ScoredHouse, browser: Browser) -> None:
+def test_a_mail_from_a_private_address(scored: ScoredHouse, browser: Browser) -> None:
     """A mail from a private address has a grey score, on its page and in the list."""
     test_id = make(browser)
     scored.send(test_id, received(client_ip="127.0.0.1"))
@@ -367,7 +367,7 @@ def test_the_mail_beside_its_report(scored: ScoredHouse, browser: Browser) -> No
     assert frame.headers["content-security-policy"].startswith("sandbox ")
 
 
-def test_a_report_to_take_away(scored: ScoredHouse, browser: Browser) -> None:
+def test_a_report_is_downloaded(scored: ScoredHouse, browser: Browser) -> None:
     """A report can be downloaded as one HTML file with its mail, and as JSON."""
     test_id = make(browser)
     assert fetch(browser, f"/tests/{test_id}/report.html").status == 400
@@ -411,7 +411,7 @@ def test_the_raw_mail(scored: ScoredHouse, browser: Browser) -> None:
     assert answer.headers["content-disposition"].startswith("attachment;")
 
 
-def test_texts_of_a_mail_are_text(scored: ScoredHouse, browser: Browser) -> None:
+def test_markup_in_a_mail_is_escaped(scored: ScoredHouse, browser: Browser) -> None:
     """Markup in subject, addresses, HELO, links and headers is escaped."""
     raw = (
         f"From: {MARKUP} <ann@sender.example>\r\nSubject: {MARKUP}\r\nMessage-ID: <{MARKUP}@x>\r\n"
@@ -452,7 +452,7 @@ def test_the_history(scored: ScoredHouse, browser: Browser) -> None:
     assert "No more tests." in words(browser)
 
 
-def test_other_people(scored: ScoredHouse, browser: Browser) -> None:
+def test_tests_of_other_accounts(scored: ScoredHouse, browser: Browser) -> None:
     """Other accounts get 404 at every address of a test."""
     test_id = make(browser)
     scored.send(test_id)
@@ -475,8 +475,8 @@ def test_other_people(scored: ScoredHouse, browser: Browser) -> None:
 @pytest.mark.parametrize(
     "path", ["", "/{id}/recheck", "/{id}/share", "/{id}/preflight", "/{id}/delete"]
 )
-def test_forms_of_others_are_refused(scored: ScoredHouse, browser: Browser, path: str) -> None:
-    """A form without its token changes nothing."""
+def test_forms_require_their_token(scored: ScoredHouse, browser: Browser, path: str) -> None:
+    """A form without its token is rejected."""
     test_id = make(browser)
     scored.send(test_id)
     answer = browser.post(f"/tests{path.format(id=test_id)}", name="a.example")
@@ -512,7 +512,7 @@ def test_over_the_limit() -> None:
     scored.close()
 
 
-def test_too_many_that_wait() -> None:
+def test_too_many_pending_tests() -> None:
     """Too many pending tests are rejected with an explanation."""
     scored, browser = visit_scored(limits=LimitsOptions(requests_per_minute=1_000))
     for _ in range(MAX_PENDING):
@@ -545,7 +545,7 @@ def test_the_tests_of_a_domain(scored: ScoredHouse, browser: Browser) -> None:
     assert f'href="/tests/{second}/changes/{first}"' in body
 
 
-def test_two_reports_side_by_side(scored: ScoredHouse, browser: Browser) -> None:
+def test_two_reports_are_compared(scored: ScoredHouse, browser: Browser) -> None:
     """The comparison shows fixed, new and unchanged issues, in either order of the tests."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
     first = make(browser)

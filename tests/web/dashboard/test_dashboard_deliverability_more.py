@@ -117,7 +117,7 @@ def test_programs_get_json(browser: Browser, scored: ScoredHouse, test_id: str) 
     assert answer.headers["x-robots-tag"] == "noindex, nofollow"
 
 
-def test_a_revoked_link_is_dead(browser: Browser, stranger: Browser, test_id: str) -> None:
+def test_a_revoked_link_is_rejected(browser: Browser, stranger: Browser, test_id: str) -> None:
     """After renewal the old link is 404 and the new one shows the report."""
     old = share_path(browser, test_id)
     answer = browser.submit(f"/tests/{test_id}/share")
@@ -153,7 +153,7 @@ def test_a_shared_test_without_a_report(
     assert "share-link" not in browser.open(f"/tests/{made}").body.decode()
 
 
-def test_the_form_holds_what_the_report_suggests(browser: Browser, test_id: str) -> None:
+def test_the_form_contains_the_suggested_records(browser: Browser, test_id: str) -> None:
     """The form contains the records that the report suggests, and empty rows."""
     body = browser.open(f"/tests/{test_id}/preflight").body.decode()
     assert 'value="_dmarc.sender.example"' in body
@@ -161,7 +161,7 @@ def test_the_form_holds_what_the_report_suggests(browser: Browser, test_id: str)
     assert body.count("<fieldset") == 3
 
 
-def test_proposed_records_are_judged(browser: Browser, test_id: str) -> None:
+def test_proposed_records_are_scored(browser: Browser, test_id: str) -> None:
     """Both scores are shown side by side, and the real score does not change."""
     assert preflight(browser, test_id, DMARC, ("", "TXT", " ")).status == 200
     assert "9.0 of 10 Now" in words(browser)
@@ -170,7 +170,7 @@ def test_proposed_records_are_judged(browser: Browser, test_id: str) -> None:
     assert 'aria-label="Score 9.0 of 10"' in browser.open(f"/tests/{test_id}").body.decode()
 
 
-def test_records_that_harm(browser: Browser, test_id: str) -> None:
+def test_records_that_cost_points(browser: Browser, test_id: str) -> None:
     """Lost points are shown, and long values such as DKIM keys fit into the form."""
     wrong_key = ("s1._domainkey.sender.example", "txt", RSA.key_record[:-20] + "A" * 700)
     records = (wrong_key, ("sender.example", "TXT", "v=spf1 -all"))

@@ -7,8 +7,8 @@ from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 
 
-def config_of_nothing_outside() -> Config:
-    """Return a configuration that queries nothing except DNS."""
+def config_with_dns_only() -> Config:
+    """Return a configuration that sends requests to DNS only."""
     return config_in_memory(
         accounts=CHEAP,
         probes=ProbeOptions(rdap_bootstrap="registries.json"),
@@ -27,7 +27,7 @@ def visitor(house: House, *, is_operator: bool) -> Browser:
 
 def test_the_operator_sees_what_the_doctor_finds() -> None:
     """Each examination is shown with its fix; what can't be determined is unknown."""
-    house = checking_house(zone_with({}), config_of_nothing_outside())
+    house = checking_house(zone_with({}), config_with_dns_only())
     browser = visitor(house, is_operator=True)
     assert "/account/doctor" in browser.open("/account").body.decode()
     assert browser.open("/account/doctor").status == 200
@@ -39,9 +39,9 @@ def test_the_operator_sees_what_the_doctor_finds() -> None:
     assert "there is no database" in shown.lower()
 
 
-def test_nobody_else_has_it_examined() -> None:
+def test_other_accounts_are_rejected() -> None:
     """Other accounts get 403 and no link to the page."""
-    house = checking_house(zone_with({}), config_of_nothing_outside())
+    house = checking_house(zone_with({}), config_with_dns_only())
     browser = visitor(house, is_operator=False)
     assert "/account/doctor" not in browser.open("/account").body.decode()
     assert browser.open("/account/doctor").status == 403

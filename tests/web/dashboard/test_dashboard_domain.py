@@ -37,11 +37,11 @@ def copied(body: bytes) -> set[str]:
     text = body.decode()
     ids = re.findall(r'data-copy="([^"]+)"', text)
     found = [re.search(rf'id="{re.escape(one)}"[^>]*>(.*?)</', text, re.DOTALL) for one in ids]
-    assert None not in found, "a button copies nothing"
+    assert None not in found, "a button without a text to copy"
     return {unescape(one[1]) for one in found if one is not None}
 
 
-def test_the_page_comes_before_the_answer() -> None:
+def test_the_page_alone_starts_no_check() -> None:
     """The page alone starts no check; a script or a refresh loads the result."""
     zone = zone_with({})
     browser = visit_tools(zone)
@@ -64,7 +64,7 @@ def test_a_good_domain() -> None:
     assert "Verified: the fix" not in words(browser)
 
 
-def test_nothing_to_fix_is_never_said_above_an_issue() -> None:
+def test_issues_without_points_are_mentioned() -> None:
     """If all factors have full points, the page still mentions other issues.
 
     MTA-STS has no points, and its record is invalid here.
@@ -97,7 +97,7 @@ def test_the_gain_above_the_issues_is_their_sum() -> None:
     assert f"You can gain {sum(map(int, rows))} points" in words(browser)
 
 
-def test_everything_that_is_known() -> None:
+def test_all_results() -> None:
     """The page shows the SPF tree with its lookups, the keys, and mechanisms without points."""
     browser = visit_tools(zone_with(POOR))
     browser.open("/domain?domain=poor.example&whole=true")
@@ -126,8 +126,8 @@ def test_what_could_not_be_determined() -> None:
     assert "Everything that could be checked passes." in words(browser)
 
 
-def test_too_little_for_a_grade() -> None:
-    """Without DNS there is no score."""
+def test_too_few_results_for_a_grade() -> None:
+    """Without DNS the score is missing."""
     failing: dict[str | tuple[str, str], DnsStatus] = dict.fromkeys(GOOD, DnsStatus.SERVFAIL)
     browser = visit_tools(MemoryZone(GOOD, failing=failing))
     body = browser.open(WHOLE).body.decode()
@@ -161,7 +161,7 @@ def test_what_can_not_be_checked(query: str, problem: str) -> None:
     assert zone.asked == []
 
 
-def test_what_one_knows_of_the_domain() -> None:
+def test_selectors_and_addresses() -> None:
     """Selectors and sending addresses may be separated by any separator."""
     zone = zone_with({"own._domainkey.good.example": GOOD["default._domainkey.good.example"]})
     browser = visit_tools(zone)
@@ -194,7 +194,7 @@ def test_a_url_or_a_mail_address_names_its_domain(typed: str, kind: str) -> None
 
 
 def test_score_and_sections_are_of_the_same_records() -> None:
-    """A cached score is computed again if DNS has changed, so that nothing contradicts it."""
+    """A cached score is computed again if DNS has changed, so that score and records agree."""
     zone = zone_with({})
     browser = visit_tools(zone)
     browser.open(WHOLE)
@@ -206,7 +206,7 @@ def test_score_and_sections_are_of_the_same_records() -> None:
     assert "0 of 15" in words(browser)
 
 
-def test_the_way_of_a_mail() -> None:
+def test_the_mail_route() -> None:
     """Mail hosts are listed in the order in which senders try them, with their results."""
     hosts = {
         "good.example": {**GOOD["good.example"], "MX": ["10 mx1.good.example.", "20 no.example."]}
@@ -220,7 +220,7 @@ def test_the_way_of_a_mail() -> None:
     assert "has no address" in drawn
 
 
-def test_a_result_is_remembered_until_it_is_asked_anew() -> None:
+def test_a_result_is_cached() -> None:
     """A second check says that its result is cached, with a link that checks again."""
     browser = visit_tools(zone_with({}))
     browser.open(WHOLE)
@@ -231,7 +231,7 @@ def test_a_result_is_remembered_until_it_is_asked_anew() -> None:
     assert "Cached result of" not in browser.open(f"{WHOLE}&refresh=true").body.decode()
 
 
-def test_records_of_others_are_text() -> None:
+def test_markup_in_records_is_escaped() -> None:
     """Markup in DNS records is escaped."""
     hostile: dict[str, dict[str, list[str]]] = {
         "good.example": {
@@ -250,7 +250,7 @@ def test_records_of_others_are_text() -> None:
     assert "<script>alert(1)" in words(browser)
 
 
-def test_checks_count_and_looking_does_not() -> None:
+def test_checks_are_limited() -> None:
     """An account has as many checks as a key has requests; the page alone is free."""
     limits = LimitsOptions(requests_per_minute=2)
     browser = visit_tools(zone_with({}), limits=limits)
@@ -267,8 +267,8 @@ def test_checks_count_and_looking_does_not() -> None:
     assert other.open(WHOLE).status == 200
 
 
-def test_what_is_left_for_checks() -> None:
-    """The checks of this minute and day are shown with both limits, apart from those of keys."""
+def test_the_usage_of_checks() -> None:
+    """The checks of this minute and day are shown with both limits, separately from API keys."""
     browser = visit_tools(zone_with({}), limits=LimitsOptions(requests_per_day=2_000))
     browser.open("/keys")
     assert "0 of 2,000 checks today" in words(browser)
@@ -293,7 +293,7 @@ def test_what_is_left_for_checks() -> None:
 
 
 @pytest.mark.parametrize("path", ["/domain", "/blocklists", "/tests", "/tests/aaaaaaaaaaaaa"])
-def test_the_tools_are_for_who_is_signed_in(path: str) -> None:
+def test_checks_require_an_account(path: str) -> None:
     """Visitors without a session are redirected to sign in, and back afterwards."""
     browser = visit_tools(zone_with({}))
     stranger = Browser(browser.house, "192.0.2.99")

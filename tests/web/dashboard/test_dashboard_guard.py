@@ -39,7 +39,7 @@ def test_no_page_without_a_session(browser: Browser, path: str) -> None:
     assert browser.open(path).status == 200
 
 
-def test_a_disk_without_room(browser: Browser) -> None:
+def test_a_full_disk(browser: Browser) -> None:
     """While the server rejects mail because its disk is full, pages of accounts say so."""
     said = b"accepts no mail at the moment"
     conditions = browser.house.assembly.runtime.conditions
@@ -63,7 +63,7 @@ def test_every_page_is_well_formed(browser: Browser, path: str) -> None:
     assert browser.send("HEAD", path, b"").status == 200
 
 
-def test_a_long_address_is_not_taken_along(browser: Browser) -> None:
+def test_a_very_long_address(browser: Browser) -> None:
     """A very long address redirects to a sign-in page that works."""
     for path in (f"/keys?x={'a' * 600}", f"/keys?{'%0a' * 300}"):
         answer = browser.open(path)
@@ -81,7 +81,7 @@ def test_a_program_gets_401(house: House) -> None:
 
 @pytest.mark.parametrize("path", FORMS)
 def test_a_form_without_its_token_is_refused(browser: Browser, path: str) -> None:
-    """A POST without the token, or with that of another visitor, changes nothing."""
+    """A POST without the token, or with another visitor's token, is rejected."""
     browser.sign_up("ann")
     other = Browser(browser.house, "192.0.2.11")
     other.sign_up("bob")
@@ -120,7 +120,7 @@ def test_sign_in_and_sign_up_need_their_token_too(browser: Browser, path: str) -
         "Origin: http://127.0.0.1:8080.evil.example",
     ],
 )
-def test_what_another_site_sends_is_refused(browser: Browser, field: str) -> None:
+def test_forms_from_other_sites_are_rejected(browser: Browser, field: str) -> None:
     """A POST from another site according to the browser is rejected, even with the right token."""
     browser.sign_up()
     answer = browser.submit("/keys", field, name="x")
@@ -131,7 +131,7 @@ def test_what_another_site_sends_is_refused(browser: Browser, field: str) -> Non
 @pytest.mark.parametrize(
     "field", ["Sec-Fetch-Site: same-origin", "Origin: http://127.0.0.1:8080", "Origin: null"]
 )
-def test_what_our_own_page_sends_is_taken(browser: Browser, field: str) -> None:
+def test_own_forms_are_accepted(browser: Browser, field: str) -> None:
     """Origins that browsers send for the site's own forms are accepted, including null."""
     browser.sign_up()
     assert browser.submit("/keys", field, name="x").status == 200
@@ -146,7 +146,7 @@ def test_a_script_sends_the_token_in_a_header(browser: Browser) -> None:
 
 
 def test_tokens_are_masked(browser: Browser) -> None:
-    """Each page has another masked token, so compression reveals nothing about the secret."""
+    """Each page has another masked token, so that compression can't reveal the secret."""
     browser.sign_up()
     tokens = set()
     for _ in range(5):
@@ -155,7 +155,7 @@ def test_tokens_are_masked(browser: Browser) -> None:
     assert len(tokens) == 5
 
 
-def test_a_form_for_nobody(browser: Browser) -> None:
+def test_a_form_after_the_session_ended(browser: Browser) -> None:
     """A form submitted after the session ended redirects to the sign-in page."""
     browser.sign_up()
     token = browser.page.form_token
@@ -165,7 +165,7 @@ def test_a_form_for_nobody(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/keys/", "/static/x/y.css", "/keys/%00", "/%ff"])
-def test_what_is_not_there_is_a_page(browser: Browser, path: str) -> None:
+def test_an_unknown_path_is_a_page(browser: Browser, path: str) -> None:
     """An unknown path is a 404 page for browsers and JSON for programs."""
     assert browser.open(path).status == 404
     assert "Not found" in browser.page.text
@@ -225,7 +225,7 @@ def broken() -> Iterator[tuple[House, FaultyWorker]]:
     result_of(house.assembly.runtime.engine.close())
 
 
-def test_a_store_that_is_away(broken: tuple[House, FaultyWorker]) -> None:
+def test_an_unavailable_store(broken: tuple[House, FaultyWorker]) -> None:
     """An unavailable store is a 503 page, and sessions are kept."""
     house, reader = broken
     browser = Browser(house)
@@ -242,7 +242,7 @@ def test_a_store_that_is_away(broken: tuple[House, FaultyWorker]) -> None:
     assert browser.is_signed_in
 
 
-def test_a_crash_is_a_bland_page(
+def test_an_internal_error_is_a_page(
     broken: tuple[House, FaultyWorker], logged_failures: list[LogEvent]
 ) -> None:
     """An internal error is a page with a reference, and only the log has the cause."""
@@ -291,7 +291,7 @@ def test_the_first_page_is_small(house: House, signed_in: bool) -> None:
             request(path, "Accept: text/html", "Accept-Encoding: gzip", f"Cookie: {cookies}")
         )
         total += len(connection.received())
-    assert total < 20_000, "well under the promised 60 KB, with room for what is still to come"
+    assert total < 20_000, "well under the promised 60 KB, with room for growth"
     assert len(plain.body) > 1_000
 
 
@@ -321,7 +321,7 @@ def test_cookies_under_https(web: dict[str, object], fields: tuple[str, ...]) ->
     house.close()
 
 
-def test_a_path_before_all() -> None:
+def test_a_public_url_with_a_path() -> None:
     """If the public URL has a path, all addresses on the pages begin with it."""
     house = secure_house(public_url="https://tools.example/mail")
     browser = Browser(house)

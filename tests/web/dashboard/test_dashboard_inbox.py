@@ -51,7 +51,7 @@ def test_without_a_script_the_list_is_polled(browser: Browser) -> None:
     assert refresh not in browser.open("/inbox?q=x").body
 
 
-def test_other_people_see_nothing_of_it(house: House, browser: Browser) -> None:
+def test_lists_of_other_accounts(house: House, browser: Browser) -> None:
     """A list shows messages of the signed-in account only."""
     receive(house, sign_up(browser), mail("Mine"))
     other = Browser(house, "192.0.2.11")
@@ -198,13 +198,13 @@ def test_a_long_list_has_pages(browser: Browser) -> None:
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=501", "page=0", "page=x", "tag=a%20b", "q=%ff"]
 )
-def test_what_cannot_be_asked_is_explained(browser: Browser, query: str) -> None:
+def test_invalid_parameters(browser: Browser, query: str) -> None:
     """A parameter out of its range is a 400 page."""
     sign_up(browser)
     assert browser.open(f"/inbox?{query}").status == 400
 
 
-def test_a_sample_mail_is_a_mail(browser: Browser) -> None:
+def test_a_test_mail_is_received(browser: Browser) -> None:
     """The test mail has text, HTML, a link and a code, and is received like any other mail."""
     account = sign_up(browser)
     browser.open("/inbox")
@@ -223,14 +223,14 @@ def test_a_sample_mail_is_a_mail(browser: Browser) -> None:
     assert "https://example.com/confirm?token=" in browser.page.text
 
 
-def test_a_sample_mail_needs_a_tag_that_can_be_one(browser: Browser) -> None:
+def test_a_test_mail_needs_a_valid_tag(browser: Browser) -> None:
     """A test mail to an invalid tag is rejected with an explanation."""
     sign_up(browser)
     browser.open("/inbox")
     assert browser.submit("/inbox/sample", tag="a b").status == 400
 
 
-def test_a_full_inbox_says_so() -> None:
+def test_a_full_inbox_rejects_the_test_mail() -> None:
     """A test mail to a full inbox is rejected with an explanation."""
     small = InboxOptions(max_messages=1)
     browser = Browser(House(config_in_memory(accounts=CHEAP, inbox=small)))
@@ -242,7 +242,7 @@ def test_a_full_inbox_says_so() -> None:
     assert "inbox is full" in browser.page.text
 
 
-def test_deleting_takes_what_is_listed(browser: Browser) -> None:
+def test_the_listed_messages_are_deleted(browser: Browser) -> None:
     """The form deletes the messages that match the filter, and no others."""
     account = sign_up(browser)
     receive(browser.house, account, mail("Keep"), "a")
@@ -256,7 +256,7 @@ def test_deleting_takes_what_is_listed(browser: Browser) -> None:
     assert subjects(browser) == []
 
 
-def test_deleting_spares_what_has_come_since(browser: Browser) -> None:
+def test_newer_messages_are_not_deleted(browser: Browser) -> None:
     """The form deletes what the page showed, but not messages that arrived later."""
     account = sign_up(browser)
     receive(browser.house, account, mail("Seen"))
@@ -281,8 +281,8 @@ def test_selected_mails_are_deleted(browser: Browser) -> None:
     assert subjects(browser) == ["Other", "Keep"]
 
 
-def test_nobody_deletes_mail_of_others(house: House, browser: Browser) -> None:
-    """A selected id of another account deletes nothing."""
+def test_messages_of_others_are_not_deleted(house: House, browser: Browser) -> None:
+    """A selected id of another account is ignored."""
     message_id = receive(house, sign_up(browser))
     other = Browser(house, "192.0.2.11")
     sign_up(other, "bob")
@@ -302,7 +302,7 @@ def test_a_list_is_filtered_by_recipient(browser: Browser) -> None:
     assert browser.open("/inbox?to=nonsense").status == 400
 
 
-def test_colours_are_kept_in_a_cookie(browser: Browser) -> None:
+def test_the_theme_is_stored_in_a_cookie(browser: Browser) -> None:
     """The chosen theme is stored, redirects to a page of this site, and can be reset."""
     sign_up(browser)
     browser.open("/keys")
@@ -321,7 +321,7 @@ def test_colours_are_kept_in_a_cookie(browser: Browser) -> None:
 
 @pytest.mark.parametrize("path", ["/inbox/sample", "/inbox/delete", "/inbox/delete-selected"])
 def test_forms_need_their_token(browser: Browser, path: str) -> None:
-    """Without its token a form sends and deletes nothing."""
+    """A form without its token is rejected."""
     account = sign_up(browser)
     receive(browser.house, account)
     assert browser.post(path).status == 403
@@ -329,7 +329,7 @@ def test_forms_need_their_token(browser: Browser, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/live", "/inbox/messages/x"])
-def test_pages_are_for_who_is_signed_in(browser: Browser, path: str) -> None:
+def test_pages_require_an_account(browser: Browser, path: str) -> None:
     """Visitors without a session are redirected to sign in."""
     assert browser.open(path).headers["location"].startswith("/sign-in?next=%2Finbox")
 
@@ -337,7 +337,7 @@ def test_pages_are_for_who_is_signed_in(browser: Browser, path: str) -> None:
 HOSTILE = "</span><script>alert(1)</script>\"'>{{7*7}}"
 
 
-def test_hostile_fields_are_text(browser: Browser) -> None:
+def test_markup_in_fields_is_escaped(browser: Browser) -> None:
     """Markup in subject, sender and tag is escaped."""
     account = sign_up(browser)
     raw = mail(HOSTILE, author=f'"{HOSTILE.replace(chr(34), "")}" <x@example.com>')
@@ -347,7 +347,7 @@ def test_hostile_fields_are_text(browser: Browser) -> None:
     assert HOSTILE in browser.page.text
 
 
-def test_what_is_searched_for_can_be_taken_back_piece_by_piece(browser: Browser) -> None:
+def test_search_terms_can_be_removed(browser: Browser) -> None:
     """Each search term is a chip that links to the list without it."""
     account = sign_up(browser)
     receive(browser.house, account, mail("Welcome"), "a")

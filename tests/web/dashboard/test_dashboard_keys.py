@@ -73,7 +73,7 @@ def snippets(owner: Browser) -> tuple[str, dict[str, str]]:
     return secret[1], {name: unescape(text) for name, text in found}
 
 
-def test_what_there_is_to_paste(owner: Browser) -> None:
+def test_snippets_contain_the_key(owner: Browser) -> None:
     """Each snippet contains the key and the address of this service, and can be copied."""
     secret, texts = snippets(owner)
     programs = {"curl", "python", "pytest", "javascript", "playwright", "claude", "mcp"}
@@ -92,7 +92,7 @@ def test_what_there_is_to_paste(owner: Browser) -> None:
     assert words[-1] == f"Authorization: Bearer {secret}"
 
 
-def test_the_use_of_a_key(owner: Browser) -> None:
+def test_the_usage_of_a_key(owner: Browser) -> None:
     """The requests of today and of this minute are shown with both limits."""
     secret = create(owner)
     owner.open("/keys")
@@ -112,7 +112,7 @@ def test_the_use_of_a_key(owner: Browser) -> None:
     assert "2026-11-21 12:00 UTC" in owner.page.text
 
 
-def test_limits_of_a_keys_own(owner: Browser) -> None:
+def test_a_key_with_its_own_limits(owner: Browser) -> None:
     """A key with its own limits shows them."""
     accounts = owner.house.assembly.accounts.keep
     account = run(accounts.find("ann"))
@@ -153,7 +153,7 @@ def test_keys_of_others(owner: Browser) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x07b", "a\u202eb", "a\r\nb"])
-def test_names_that_will_not_do(owner: Browser, name: str) -> None:
+def test_invalid_names(owner: Browser, name: str) -> None:
     """A key needs a printable name; the problem is shown beside the form."""
     owner.open("/keys")
     assert owner.submit("/keys", name=name).status == 400
@@ -161,7 +161,7 @@ def test_names_that_will_not_do(owner: Browser, name: str) -> None:
     assert key_ids(owner) == []
 
 
-def test_not_too_many_keys(owner: Browser) -> None:
+def test_the_number_of_keys_is_limited(owner: Browser) -> None:
     """The number of valid keys of an account is limited."""
     for number in range(MAX_KEYS):
         create(owner, f"key {number}")
@@ -186,8 +186,8 @@ def test_a_first_mail(house: House, owner: Browser) -> None:
     assert "482913" in owner.page.text
 
 
-def test_mails_of_a_key_can_be_made_to_fail(owner: Browser) -> None:
-    """The form of a key sets simulated failures and resets them; invalid values change nothing."""
+def test_simulated_failures(owner: Browser) -> None:
+    """The form of a key sets simulated failures and resets them; invalid values are rejected."""
     secret = create(owner)
     (key_id,) = key_ids(owner)
     for sent, status, kept in (("3", 303, 3), ("0", 400, 3), ("x", 400, 3), ("", 303, None)):
@@ -198,7 +198,7 @@ def test_mails_of_a_key_can_be_made_to_fail(owner: Browser) -> None:
         assert ("rejects 1 of 3 mails" in owner.page.text) == (kept == 3)
 
 
-def test_nobody_sets_the_fault_of_anothers_key(owner: Browser) -> None:
+def test_simulated_failures_of_another_account(owner: Browser) -> None:
     """The simulated failures of another account's key can't be set."""
     create(owner)
     (theirs,) = run(owner.house.assembly.accounts.keep.list_keys(owner.house.account))

@@ -84,7 +84,7 @@ def test_new_mail_is_announced(browser: Browser) -> None:
     stream.connection.hang_up()
 
 
-def test_a_deletion_is_told(house: House, browser: Browser) -> None:
+def test_a_deletion_is_an_event(house: House, browser: Browser) -> None:
     """A deletion by any client is an event in the open lists of the account only."""
     account = sign_up(browser)
     other = Browser(house, "192.0.2.11")
@@ -110,7 +110,7 @@ def test_a_deletion_is_told(house: House, browser: Browser) -> None:
     strange.connection.hang_up()
 
 
-def test_a_stream_is_of_its_tag(browser: Browser) -> None:
+def test_a_stream_of_a_tag(browser: Browser) -> None:
     """A stream with a tag announces no messages of other tags."""
     account = sign_up(browser)
     stream = Stream(browser, "?tag=A")
@@ -120,7 +120,7 @@ def test_a_stream_is_of_its_tag(browser: Browser) -> None:
     stream.connection.hang_up()
 
 
-def test_a_stream_is_of_its_account(house: House, browser: Browser) -> None:
+def test_a_stream_of_an_account(house: House, browser: Browser) -> None:
     """A stream announces no messages of other accounts."""
     sign_up(browser)
     other = Browser(house, "192.0.2.11")
@@ -131,8 +131,8 @@ def test_a_stream_is_of_its_account(house: House, browser: Browser) -> None:
     stream.connection.hang_up()
 
 
-def test_a_browser_that_comes_again_misses_nothing(browser: Browser) -> None:
-    """A browser that reconnects continues after its last event, whatever its address says."""
+def test_a_reconnecting_browser_misses_no_event(browser: Browser) -> None:
+    """A browser that reconnects continues after its last event, not at the cursor in its URL."""
     account = sign_up(browser)
     stream = Stream(browser)
     receive(browser.house, account, mail("Seen"))
@@ -144,8 +144,8 @@ def test_a_browser_that_comes_again_misses_nothing(browser: Browser) -> None:
     again.connection.hang_up()
 
 
-def test_nothing_is_heaped_up_for_who_does_not_read(browser: Browser) -> None:
-    """A client that reads nothing for 30 s is disconnected, and misses nothing afterwards."""
+def test_a_client_that_does_not_read_is_disconnected(browser: Browser) -> None:
+    """A client that does not read for 30 s is disconnected, and gets all events afterwards."""
     account = sign_up(browser)
     for number in range(5):
         receive(browser.house, account, mail(f"Mail {number}"))
@@ -177,7 +177,7 @@ def test_a_page_that_is_left_leaves_no_wait(browser: Browser) -> None:
     assert waits(browser.house) == 0
 
 
-def test_a_quiet_stream_is_kept_alive_and_ends_in_time(browser: Browser) -> None:
+def test_an_idle_stream_is_kept_alive_and_ends(browser: Browser) -> None:
     """A stream without events sends keep-alives, and ends after some minutes."""
     account = sign_up(browser)
     stream = Stream(browser)
@@ -192,7 +192,7 @@ def test_a_quiet_stream_is_kept_alive_and_ends_in_time(browser: Browser) -> None
     assert waits(browser.house) == 0
 
 
-def test_who_signed_out_hears_nothing_more(browser: Browser) -> None:
+def test_an_ended_session_is_rejected(browser: Browser) -> None:
     """A stream with an ended session is rejected with 401."""
     sign_up(browser)
     cookies = dict(browser.cookies)
@@ -202,7 +202,7 @@ def test_who_signed_out_hears_nothing_more(browser: Browser) -> None:
     assert " 401 " in Stream(browser).head.splitlines()[0]
 
 
-def test_open_pages_are_bounded() -> None:
+def test_the_number_of_streams_is_limited() -> None:
     """The number of open streams of an account is limited; further ones are told to retry."""
     house = House(config_in_memory(accounts=CHEAP, limits=LimitsOptions(waits_per_key=2)))
     browser = Browser(house)
@@ -247,7 +247,7 @@ def test_a_failing_store_ends_a_stream() -> None:
 
 
 @pytest.mark.parametrize("query", ["?after=nonsense", "?tag=a%20b"])
-def test_what_cannot_be_asked_is_refused(browser: Browser, query: str) -> None:
+def test_invalid_parameters(browser: Browser, query: str) -> None:
     """A stream with invalid parameters is answered with 400."""
     sign_up(browser)
     assert " 400 " in Stream(browser, query).head.splitlines()[0]

@@ -46,7 +46,7 @@ def test_a_message_shows_what_was_found(browser: Browser) -> None:
     ("view", "words"),
     [("text", "Your code is"), ("headers", "Subject"), ("source", "Subject: Welcome")],
 )
-def test_a_message_is_looked_at_in_every_way(browser: Browser, view: str, words: str) -> None:
+def test_the_views_of_a_message(browser: Browser, view: str, words: str) -> None:
     """Text, headers and source each have their own address."""
     message_id = receive(browser.house, sign_up(browser))
     path = f"/inbox/messages/{message_id}?view={view}"
@@ -115,8 +115,8 @@ def test_remote_content_is_offered_where_there_is_any(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
-def test_nobody_else_asks_for_remote_content(browser: Browser, site: str) -> None:
-    """A link from another site shows the page without remote content, whatever it requests."""
+def test_other_sites_can_not_request_remote_content(browser: Browser, site: str) -> None:
+    """A link from another site can't request remote content."""
     account = sign_up(browser)
     tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
     for base in (f"/inbox/messages/{tracked}", share_path(browser, tracked)):
@@ -140,7 +140,7 @@ def test_an_inline_image_is_no_attachment(browser: Browser) -> None:
         assert "a.pdf application/pdf, 2.5 kB" in browser.page.text
 
 
-def test_the_list_lies_beside_a_message(browser: Browser) -> None:
+def test_the_list_is_shown_beside_a_message(browser: Browser) -> None:
     """A message is shown beside its list, with the newer and the older message of that list."""
     account = sign_up(browser)
     ids = [receive(browser.house, account, mail(one), one[:1]) for one in ("a1", "b1", "a2")]
@@ -152,7 +152,7 @@ def test_the_list_lies_beside_a_message(browser: Browser) -> None:
     assert ids[0] not in alone
 
 
-def test_copies_and_answers_are_shown(browser: Browser) -> None:
+def test_cc_and_reply_to_are_shown(browser: Browser) -> None:
     """Cc and Reply-To are shown if a mail has them."""
     raw = b"From: a@example.com\r\nCc: b@example.com\r\nReply-To: c@example.com\r\n\r\nx\r\n"
     message_id = receive(browser.house, sign_up(browser), raw)
@@ -198,7 +198,7 @@ def test_an_image_of_the_mail_itself_is_shown(browser: Browser) -> None:
 
 @pytest.mark.parametrize("kind", ["text/html", "image/svg+xml", "application/pdf", "x/<y>"])
 def test_an_attachment_is_a_download(browser: Browser, kind: str) -> None:
-    """Whatever its declared type, an attachment is downloaded."""
+    """An attachment of any declared type is downloaded."""
     account = sign_up(browser)
     raw = with_attachment(kind, '<b>".html', b"<script>alert(1)</script>")
     message_id = receive(browser.house, account, raw)
@@ -258,7 +258,7 @@ def test_a_deleted_message_is_gone(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("rest", ["", "/frame", "/raw", "/attachments/1", "/attachments/1/preview"])
-def test_messages_of_others_are_not_there(house: House, browser: Browser, rest: str) -> None:
+def test_messages_of_other_accounts(house: House, browser: Browser, rest: str) -> None:
     """A message of another account is 404, like an unknown one."""
     raw = with_attachment("text/plain", "a.txt", b"x")
     message_id = receive(house, sign_up(browser), raw)
@@ -280,7 +280,7 @@ def test_forms_need_their_token(browser: Browser, form: str) -> None:
     assert browser.open(share).status == 200
 
 
-def test_safe_html_is_made_once(browser: Browser) -> None:
+def test_html_is_sanitized_once(browser: Browser) -> None:
     """Page, frame and reloads sanitize the HTML once."""
     message_id = receive(browser.house, sign_up(browser), html_mail("<p>Hello</p>"))
     frames = {
@@ -291,7 +291,7 @@ def test_safe_html_is_made_once(browser: Browser) -> None:
     assert re.search(rb"<body><p>Hello</p>\s*</body>", frames.pop())
 
 
-def test_a_mail_waits_for_no_name_server(browser: Browser) -> None:
+def test_a_message_needs_no_dns_lookup(browser: Browser) -> None:
     """The message is returned without DNS lookups; its authentication is loaded separately."""
     message_id = receive(browser.house, sign_up(browser))
     page = f"/inbox/messages/{message_id}"
@@ -299,7 +299,7 @@ def test_a_mail_waits_for_no_name_server(browser: Browser) -> None:
     assert b"The mail is not signed." in fetch(browser, f"{page}/authentication").body
 
 
-def test_who_vouches_for_a_message(browser: Browser) -> None:
+def test_the_authentication_of_a_message(browser: Browser) -> None:
     """The results of SPF, DKIM and DMARC are shown, each with its reason."""
     message_id = receive(browser.house, sign_up(browser))
     browser.open(f"/inbox/messages/{message_id}")
@@ -326,7 +326,7 @@ PREVIEWED = [
 
 
 @pytest.mark.parametrize(("kind", "data", "served"), PREVIEWED)
-def test_pictures_and_text_are_shown(browser: Browser, kind: str, data: bytes, served: str) -> None:
+def test_previews_of_images_and_text(browser: Browser, kind: str, data: bytes, served: str) -> None:
     """Previews have the type of their bytes and a sandbox without permissions."""
     account = sign_up(browser)
     message_id = receive(browser.house, account, unshown(kind, data))
@@ -351,7 +351,7 @@ def test_pictures_and_text_are_shown(browser: Browser, kind: str, data: bytes, s
         ("text/plain", b"x" * (MAX_TEXT + 1)),
     ],
 )
-def test_other_attachments_are_for_download_alone(browser: Browser, kind: str, data: bytes) -> None:
+def test_other_attachments_have_no_preview(browser: Browser, kind: str, data: bytes) -> None:
     """Other types and large attachments have no preview."""
     account = sign_up(browser)
     message_id = receive(browser.house, account, unshown(kind, data))
@@ -360,7 +360,7 @@ def test_other_attachments_are_for_download_alone(browser: Browser, kind: str, d
     assert fetch(browser, f"{path}/attachments/1/preview").status == 404
 
 
-def test_what_is_called_a_picture_and_is_none_is_not_shown(browser: Browser) -> None:
+def test_a_declared_image_that_is_not_an_image(browser: Browser) -> None:
     """An HTML page declared as an image is not shown."""
     account = sign_up(browser)
     raw = unshown("image/png", b"<script>alert(1)</script>")

@@ -84,7 +84,7 @@ def test_by_invitation(build: Build) -> None:
 
 
 @pytest.mark.parametrize("code", ["", "a" * 32, "\0", "x' OR 1=1", "\udcff", "é" * 100])
-def test_an_invitation_that_is_none(build: Build, code: str) -> None:
+def test_an_invalid_invitation(build: Build, code: str) -> None:
     """An invalid invitation is rejected."""
     house = build(registration="invite")
     browser = Browser(house)
@@ -154,7 +154,7 @@ def test_nobody_signs_up_as_the_operator() -> None:
 
 
 def test_nobody_signs_up_before_the_account_of_the_daemon() -> None:
-    """Nobody can sign up before the daemon has created the first account."""
+    """Signing up is rejected until the daemon has created the first account."""
     house = EmptyHouse(config_in_memory(accounts=replace(CHEAP, bootstrap=True)))
     browser = Browser(house)
     assert browser.open("/sign-up").status == 403
@@ -175,7 +175,7 @@ class EmptyHouse(House):
         return ""
 
 
-def test_what_is_refused_is_no_account(build: Build) -> None:
+def test_rejected_registrations_do_not_count(build: Build) -> None:
     """A rejected registration does not count for the limit."""
     house = build(per_address=1)
     browser = Browser(house)
@@ -244,7 +244,7 @@ def test_attempts_for_one_name(house: House) -> None:
     assert Browser(house, "192.0.2.5").sign_in("ann").status == 303
 
 
-def test_strangers_lock_nobody_out(house: House) -> None:
+def test_guessing_does_not_lock_out_known_browsers(house: House) -> None:
     """A browser that has signed in before can sign in while others guess the password."""
     owner = Browser(house, "192.0.2.1")
     owner.sign_up("ann")
@@ -254,14 +254,14 @@ def test_strangers_lock_nobody_out(house: House) -> None:
     for number in range(PER_NAME.per_minute + PER_ADDRESS.per_minute):
         peer = "192.0.2.1" if number % 2 else f"198.51.100.{number}"
         Browser(house, peer).sign_in("ann", "wrong horse!")
-    # Another account's browser is a stranger, and so is one that makes its proof up.
+    # Browsers of other accounts and forged device cookies are not known.
     assert other.sign_in("ann").status == 429
     other.cookies["mailcheck-device"] = "a" * 48
     assert other.sign_in("ann").status == 429
     assert owner.sign_in("ann").status == 303
 
 
-def test_a_known_browser_guesses_no_faster(house: House) -> None:
+def test_a_known_browser_is_limited_too(house: House) -> None:
     """A stolen device cookie is limited too, and a new password revokes it."""
     owner = Browser(house, "192.0.2.1")
     owner.sign_up("ann")
@@ -274,7 +274,7 @@ def test_a_known_browser_guesses_no_faster(house: House) -> None:
     new = "battery staple"
     owner.submit("/account/password", old="correct horse", new=new, again=new)
     assert owner.cookies["mailcheck-device"] != stolen
-    for number in range(PER_NAME_AND_ADDRESS.per_minute):  # a stranger again, at a new count
+    for number in range(PER_NAME_AND_ADDRESS.per_minute):  # not known any more, with its own limit
         assert thief.sign_in("ann", f"wrong horse {number}").status == 403
     assert thief.sign_in("ann", new).status == 429
 
@@ -291,7 +291,7 @@ def test_attempts_to_change_a_password(browser: Browser) -> None:
     assert browser.submit("/account/password", **form).status == 429
 
 
-def test_who_is_unknown_takes_as_long() -> None:
+def test_an_unknown_name_takes_as_long() -> None:
     """An unknown name, or one without a password, costs one hash like a wrong password."""
     worker = FaultyWorker()
     direct = DirectWorker()

@@ -42,7 +42,7 @@ def address(owner: Browser) -> str:
     return text.partition("DMARC reports go to ")[2].partition(",")[0]
 
 
-def test_a_domain_is_told_how_to_ask(owner: Browser, zone: MemoryZone) -> None:
+def test_the_records_to_receive_reports(owner: Browser, zone: MemoryZone) -> None:
     """Both records are shown until the domain requests its reports here."""
     local = address(owner)
     assert local.startswith("dmarc-")
@@ -94,7 +94,7 @@ def test_pages_of_a_domain_lead_to_each_other(owner: Browser) -> None:
     assert f'href="/reports?domain={DOMAIN}"' in found
 
 
-def test_a_name_that_is_none(owner: Browser) -> None:
+def test_an_invalid_domain(owner: Browser) -> None:
     """An invalid domain is explained."""
     assert owner.open("/reports?domain=a@b").status == 400
 
@@ -119,7 +119,7 @@ def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) ->
     assert "Received reports (0)" in words(owner, "/reports")
 
 
-def test_what_was_not_kept_is_said(owner: Browser, zone: MemoryZone) -> None:
+def test_rejected_reports_are_counted(owner: Browser, zone: MemoryZone) -> None:
     """Reports about domains that the account neither watches nor owns are counted as rejected."""
     local = address(owner)
     assert "Rejected reports" not in words(owner, "/reports")

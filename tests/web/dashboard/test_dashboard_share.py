@@ -60,7 +60,7 @@ def test_remote_content_is_off_until_asked_for(browser: Browser, stranger: Brows
         )
 
 
-def test_a_dead_link_is_said_to_be_dead(stranger: Browser) -> None:
+def test_an_invalid_link_is_404(stranger: Browser) -> None:
     """An invalid link is 404, with every path below it."""
     for rest in ("", "/frame", "/attachments/1", "/attachments/1/preview"):
         assert stranger.open("/share/" + "a" * 52 + rest).status == 404
@@ -75,7 +75,7 @@ def test_the_source_is_not_shared(browser: Browser, stranger: Browser) -> None:
     assert "Source" not in stranger.open(f"{path}?view=source").body.decode()
 
 
-def test_a_link_dies_with_its_message(browser: Browser, stranger: Browser) -> None:
+def test_a_link_expires_with_its_message(browser: Browser, stranger: Browser) -> None:
     """When the mail expires, page and frame are 404."""
     message_id = receive(browser.house, sign_up(browser), html_mail("<p>x</p>"))
     path = share_path(browser, message_id)

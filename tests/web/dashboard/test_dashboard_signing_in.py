@@ -59,7 +59,9 @@ def test_signing_in_and_out(house: House, browser: Browser) -> None:
         ("a" * 400, "correct horse"),
     ],
 )
-def test_what_is_wrong_is_not_told(browser: Browser, name: str, password: str) -> None:
+def test_wrong_name_and_wrong_password_look_the_same(
+    browser: Browser, name: str, password: str
+) -> None:
     """A wrong name and a wrong password get the same response and no session."""
     browser.sign_up("ann")
     stranger = Browser(browser.house, "192.0.2.99")
@@ -69,7 +71,7 @@ def test_what_is_wrong_is_not_told(browser: Browser, name: str, password: str) -
     assert "mailcheck-session" not in stranger.cookies
 
 
-def test_a_name_is_taken_once(house: House, browser: Browser) -> None:
+def test_a_name_that_exists(house: House, browser: Browser) -> None:
     """A name that exists is rejected, and the form keeps it."""
     browser.sign_up("ann")
     other = Browser(house, "192.0.2.11")
@@ -93,7 +95,9 @@ def test_a_name_is_taken_once(house: House, browser: Browser) -> None:
         ("ann.of.the.shop", "Ann.of.the.Shop", "too easy to guess"),
     ],
 )
-def test_what_will_not_do(browser: Browser, name: str, password: str, problem: str) -> None:
+def test_invalid_names_and_passwords(
+    browser: Browser, name: str, password: str, problem: str
+) -> None:
     """Names with invisible characters and weak passwords are rejected with the reason."""
     browser.open("/sign-up")
     answer = browser.submit("/sign-up", name=name, password=password)
@@ -189,13 +193,13 @@ def test_a_password_that_is_not_changed(
     assert Browser(browser.house).sign_in("ann").status == 303
 
 
-def test_who_is_signed_in_needs_no_form(browser: Browser) -> None:
+def test_the_form_redirects_a_signed_in_visitor(browser: Browser) -> None:
     """The sign-in page redirects a signed-in visitor to the requested page."""
     browser.sign_up("ann")
     assert browser.open("/sign-in?next=/keys").headers["location"] == "/keys"
 
 
-def test_the_page_that_was_wanted(browser: Browser) -> None:
+def test_the_requested_page_after_signing_in(browser: Browser) -> None:
     """After signing in, the visitor gets the requested page with its parameters."""
     browser.sign_up("ann")
     other = Browser(browser.house, "192.0.2.11")
@@ -208,7 +212,7 @@ def test_the_page_that_was_wanted(browser: Browser) -> None:
     assert answer.headers["location"] == wanted
 
 
-def test_hashes_follow_the_cost(browser: Browser) -> None:
+def test_passwords_are_hashed_again_at_a_new_cost(browser: Browser) -> None:
     """A password hashed at another cost is hashed again at the next sign-in."""
     assembly = browser.house.assembly
     account = run(assembly.accounts.keep.add("ann"))

@@ -45,7 +45,7 @@ def words(owner: Browser, path: str) -> str:
     return " ".join(owner.page.text.split())
 
 
-def test_a_watch_from_its_form_to_its_end(owner: Browser, zone: MemoryZone) -> None:
+def test_the_life_of_a_watch(owner: Browser, zone: MemoryZone) -> None:
     """The page shows the score, alerts that can be acknowledged, and the history."""
     assert "No watches yet." in words(owner, "/watches")
     path = watch(owner, selectors="default", quiet="22:00-06:00")
@@ -84,14 +84,14 @@ def test_a_watch_from_its_form_to_its_end(owner: Browser, zone: MemoryZone) -> N
         ({"quiet": "late"}, "Quiet is two times of the day"),
     ],
 )
-def test_a_form_that_can_not_be(owner: Browser, form: dict[str, str], problem: str) -> None:
+def test_an_invalid_form(owner: Browser, form: dict[str, str], problem: str) -> None:
     """An invalid form is shown again with its values and the problem."""
     answer = owner.submit("/watches", **{"target": "good.example", "every": "60", **form})
     assert answer.status == 400
     assert problem.lower() in answer.body.decode().lower()
 
 
-def test_a_shorter_time(owner: Browser, zone: MemoryZone) -> None:
+def test_a_shorter_period(owner: Browser, zone: MemoryZone) -> None:
     """A shorter period leaves out older changes, but the plot begins with the last score."""
     path = watch(owner)
     owner.submit(f"{path}/run")
@@ -116,7 +116,7 @@ def test_from_a_check_to_a_watch(owner: Browser) -> None:
     assert 'name="selectors" value="default"' in body
 
 
-def test_who_is_told(owner: Browser) -> None:
+def test_the_recipients_of_alerts(owner: Browser) -> None:
     """A new webhook shows its secret once, and the recipients can be changed."""
     answer = owner.submit(
         "/watches", target="good.example", every="15", alert_to="https://ops.example.com/alerts"

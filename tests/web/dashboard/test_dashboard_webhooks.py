@@ -52,7 +52,7 @@ def receive(owner: Browser, subject: str = "Welcome", tag: str = "") -> None:
     house.receive(house.address(tag, account), raw=mail(subject))
 
 
-def test_it_is_made_and_told(owner: Browser, receivers: ScriptedReceivers) -> None:
+def test_a_webhook_is_created(owner: Browser, receivers: ScriptedReceivers) -> None:
     """The secret is shown once; then the webhook is listed with its filter."""
     assert "No webhooks yet" in owner.page.text
     secret = create(owner, tag="signup")
@@ -66,7 +66,7 @@ def test_it_is_made_and_told(owner: Browser, receivers: ScriptedReceivers) -> No
         assert words in page
 
 
-def test_what_is_wrong_with_it_is_said(owner: Browser) -> None:
+def test_an_invalid_form(owner: Browser) -> None:
     """An invalid form is shown again with its values and the problem."""
     answer = owner.submit("/webhooks", url="ftp://ci.example.com", tag="a<b")
     assert answer.status == 400
@@ -75,7 +75,7 @@ def test_what_is_wrong_with_it_is_said(owner: Browser) -> None:
     assert "Url is an http or https address" in owner.page.text
 
 
-def test_failures_are_said_and_resumed(owner: Browser, receivers: ScriptedReceivers) -> None:
+def test_failures_are_shown_and_resumed(owner: Browser, receivers: ScriptedReceivers) -> None:
     """A failure is shown with its start and the next attempt; resuming retries at once."""
     create(owner)
     receivers.answers = [BROKEN, BROKEN]
@@ -91,7 +91,7 @@ def test_failures_are_said_and_resumed(owner: Browser, receivers: ScriptedReceiv
     assert "Failing since" not in owner.page.text
 
 
-def test_a_test_says_how_it_went(owner: Browser, receivers: ScriptedReceivers) -> None:
+def test_a_test_delivery(owner: Browser, receivers: ScriptedReceivers) -> None:
     """A test delivery reports its outcome, and counts as a check."""
     create(owner)
     path = webhook_of(owner)
@@ -105,7 +105,7 @@ def test_a_test_says_how_it_went(owner: Browser, receivers: ScriptedReceivers) -
     assert "2 of 1,000 checks today" in owner.page.text
 
 
-def test_one_that_has_ended(owner: Browser, receivers: ScriptedReceivers) -> None:
+def test_an_ended_webhook(owner: Browser, receivers: ScriptedReceivers) -> None:
     """An ended webhook is listed and can only be deleted."""
     create(owner)
     receivers.answers = [Attempt(410, "it answered 410")]
@@ -135,7 +135,7 @@ def test_rotate_replay_and_delete(owner: Browser, receivers: ScriptedReceivers) 
 
 
 @pytest.mark.parametrize("what", ["rotate", "test", "resume", "replay", "delete"])
-def test_those_of_others_are_not_there(
+def test_webhooks_of_other_accounts(
     owner: Browser, receivers: ScriptedReceivers, what: str
 ) -> None:
     """Actions on a webhook of another account are 404."""

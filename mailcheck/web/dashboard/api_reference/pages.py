@@ -39,7 +39,7 @@ SHORT_LIST_QUERY = b"limit=3"
 
 
 def can_be_tried(route: Route[Any]) -> bool:
-    """Return whether a call can be tried: it changes nothing and returns JSON at once."""
+    """Return whether a call can be tried: it only reads data and returns JSON at once."""
     return route.method == "GET" and not any(part in route.path for part in EXCLUDED_PATHS)
 
 

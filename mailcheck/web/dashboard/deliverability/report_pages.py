@@ -21,7 +21,7 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 TOKEN_LENGTH = SHORT_ID_LENGTH + SHARE_SECRET_LENGTH
-"""Length of the token in a report's share link. That of a message's link is longer."""
+"""Length of the token in a report's share link. The token of a message's link is longer."""
 
 
 class ReportPages(Struct, frozen=True):
@@ -34,7 +34,7 @@ class ReportPages(Struct, frozen=True):
     _domain: str
 
     def pages(self) -> list[Page]:
-        """List the pages. Add them before those of shared messages, which match any token."""
+        """List the pages. Add them before the pages of messages, which match any token."""
         path = f"/share/<string(length={TOKEN_LENGTH}):token>"
         return [
             Page("GET", path, self.show, is_open=True),
@@ -77,7 +77,7 @@ class ReportPages(Struct, frozen=True):
 
 
 def view_result(result: DeliverabilityResult) -> dict[str, Any]:
-    """Return the template values of a test, and those of its report if there is one."""
+    """Return the template values of a test and of its report, if any."""
     shown: dict[str, Any] = {
         "test": result.test,
         "state": result.test.state.value,

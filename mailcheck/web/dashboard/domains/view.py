@@ -124,7 +124,7 @@ def score_level(score: float, best: float) -> str:
 def order_fixes(factors: Sequence[Any]) -> list[Any]:
     """Return the factors that lack points, first those with a record and the largest gain.
 
-    Records that need other records beside them come after those that work alone.
+    Records that require other records come last.
     """
     lacking = [one for one in factors if one["gain"] and one["determined"]]
     return sorted(lacking, key=_order_of_fixing)

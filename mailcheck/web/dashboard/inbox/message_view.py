@@ -100,7 +100,7 @@ _NO_PICTURE = (
     b'<svg xmlns="http://www.w3.org/2000/svg" width="140" height="48" fill="#888">'
     b'<text x="14" y="29" font-family="sans-serif" font-size="15">not an image</text></svg>'
 )
-"""Replaces an attachment that is no image. An HTTP error would only appear in the console."""
+"""Replaces an attachment that is not an image. An HTTP error would only appear in the console."""
 
 _PREVIEW_POLICY = (
     "sandbox; default-src 'none'; {more}form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
@@ -241,7 +241,7 @@ class MessageView(Struct, frozen=True):
 
     @property
     def people(self) -> list[tuple[str, list[str]]]:
-        """The addresses in the header by their title, without those that repeat the recipient."""
+        """The addresses in the header by their title, unless they repeat the recipient."""
         titles = {"to": "Named in To", "cc": "Cc", "bcc": "Bcc", "reply-to": "Reply-To"}
         found = {title: self.message.content.people_in(name) for name, title in titles.items()}
         recipient = self.message.summary.recipient.casefold()
