@@ -88,7 +88,7 @@ def test_a_webhook_is_created_tested_and_deleted(watched: Watched, person: Perso
     """The secret is shown once, a test shows its outcome, and deleting takes two clicks."""
     page = watched.page
     watched.go("/keys")
-    page.get_by_label("Address", exact=True).fill("http://127.0.0.1:9/mail")
+    page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/mail")
     page.get_by_label("Only mail with this tag").fill("signup")
     page.get_by_role("button", name="Create webhook").click()
     expect(page.locator("#webhook-secret")).to_contain_text("whsec_")

@@ -57,7 +57,7 @@ def test_mail_appears_live_and_can_be_read_shared_and_deleted(
         stranger.require_accessible()
         stranger.require_quiet()
         page.get_by_role("button", name="Delete", exact=True).click()
-        expect(page.locator("#toast")).to_contain_text("Deleted")
+        expect(page.locator("#toast")).to_contain_text("Message deleted.")
         expect(page.locator("#mails li:visible")).to_have_count(0)
         watched.go("/keys")  # leaving the page completes the deletion
         main = stranger.page.locator("main")

@@ -54,7 +54,7 @@ def test_messages_are_opened_by_keyboard(inbox: Page, watched: Watched) -> None:
 
 
 def test_the_first_mail_is_near(inbox: Page) -> None:
-    """The first message is two tab stops after the skip link."""
+    """Tab, the skip link and another Tab focus the first message."""
     press(inbox, "Tab", "Enter", "Tab")
     expect(inbox.locator("#mails a").first).to_be_focused()
 
@@ -124,7 +124,7 @@ def test_keyboard_shortcuts(inbox: Page, watched: Watched) -> None:
 
 
 def test_a_frame_is_as_high_as_its_mail(person: Person, watched: Watched) -> None:
-    """The frame is as high as its mail, and higher at the width of a phone."""
+    """The frame is as high as its mail, also at the width of a phone."""
     page = watched.page
     head = "From: a@example.com\r\nSubject: Long\r\nContent-Type: text/html\r\n\r\n"
     html = "<html dir=rtl lang=ar><body>" + "<p>word word word word word</p>" * 200 + "<p>end</p>"
