@@ -43,7 +43,7 @@ def test_checks_open_beside_their_mail(person: Person, watched: Watched) -> None
     result = page.locator("#checks-result")
     expect(result.get_by_role("row", name="box-shadow")).to_contain_text("line 2")
     expect(result).to_contain_text("too little contrast")
-    expect(result).to_contain_text("does not say its language")
+    expect(result).to_contain_text("does not declare its language")
     expect(result.get_by_label("Here")).to_be_checked()
     expect(result.get_by_label("Unsubscribe")).not_to_be_checked()
     watched.require_accessible()

@@ -153,7 +153,7 @@ def test_a_failed_check_is_shown(visitor: Watched, world: ToolWorld) -> None:
     page.unroute_all()
     page.route("**/blocklists/live?*", lambda route: route.abort())
     visitor.go("/blocklists?query=good.test")
-    expect(page.locator("#totals [role=alert]")).to_contain_text("connection broke")
+    expect(page.locator("#totals [role=alert]")).to_contain_text("connection was lost")
     page.unroute_all()
     visitor.complaints.clear()
 
