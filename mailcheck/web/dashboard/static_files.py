@@ -42,7 +42,7 @@ class StaticFiles:
         return self._files[name].body.decode("utf-8")
 
     def pages(self) -> list[Page]:
-        """List the one route."""
+        """List the route of all files."""
         path = "/static/<digest>/<name>"
         return [Page("GET", path, self.send, is_open=True, ignores_session=True)]
 

@@ -57,7 +57,7 @@ class AnswerPages:
         return frozenset(self._routes)
 
     def pages(self) -> list[Page]:
-        """List the one page."""
+        """List the page."""
         return [Page("GET", f"{ANSWERS_PATH}/<operation_id>", self.answer)]
 
     async def answer(self, visit: Visit) -> Reply:

@@ -136,7 +136,7 @@ class ComparisonPages(Struct, frozen=True):
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
-        """List the one page."""
+        """List the page."""
         return [Page("GET", "/tests/<test_id>/changes/<other_id>", self.show)]
 
     async def show(self, visit: Visit) -> Reply:

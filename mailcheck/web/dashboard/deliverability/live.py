@@ -29,7 +29,7 @@ class DeliverabilityLivePages(Struct, frozen=True):
     _clock: IReactorTime
 
     def pages(self) -> list[Page]:
-        """List the one page."""
+        """List the page."""
         return [Page("GET", "/tests/<test_id>/live", self.stream)]
 
     async def stream(self, visit: Visit) -> Stream:

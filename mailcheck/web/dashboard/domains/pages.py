@@ -134,7 +134,7 @@ class DomainPages(Struct, frozen=True):
     _rules: NameRules
 
     def pages(self) -> list[Page]:
-        """List the one page."""
+        """List the page."""
         return [Page("GET", "/domain", self.show)]
 
     async def show(self, visit: Visit) -> Reply:

@@ -46,7 +46,7 @@ class LivePages(Struct, frozen=True):
     _clock: IReactorTime
 
     def pages(self) -> list[Page]:
-        """List the one page."""
+        """List the page."""
         return [Page("GET", "/inbox/live", self.stream)]
 
     async def stream(self, visit: Visit) -> Stream:
