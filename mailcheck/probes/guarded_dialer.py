@@ -44,7 +44,7 @@ class ProbeReactor(IReactorTime, IReactorTCP):
 
 
 def quiet_factory(make: Callable[[], Protocol]) -> Factory[Protocol]:
-    """Return a factory of the protocols that ``make`` returns. It logs nothing."""
+    """Return a factory of the protocols that ``make`` returns. It writes no log messages."""
     factory = Factory.forProtocol(make)
     factory.noisy = False
     return factory
@@ -75,7 +75,7 @@ class ConnectionsRefused(NotConnected):
 
 
 class FetchProblem(Enum):
-    """Why there is no response."""
+    """Reasons for a missing response."""
 
     NO_HOST = "no-host"
     """The host has no address, or none that may be connected to."""
@@ -99,13 +99,13 @@ class FetchFailed(Exception):
         self.problem = problem
 
 
-_DISCARD = 9  # any port would do, since nothing is sent
+_DISCARD = 9  # any port would do, since no packet is sent
 
 
 def source_towards(address: IpAddress) -> IpAddress | None:
     """Return the source address for connections to an address, or `None` without a route.
 
-    It is read from the kernel's routing table; nothing is sent.
+    It is read from the kernel's routing table, without sending a packet.
     """
     family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
     try:
@@ -219,12 +219,12 @@ MAX_ADDRESSES = 4
 
 LOCALHOST = "localhost"
 LOOPBACK: tuple[IpAddress, ...] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
-"""The addresses of localhost, whatever DNS says (RFC 6761 6.3)."""
+"""The addresses of localhost, regardless of DNS (RFC 6761 6.3)."""
 
 AddressRule = Callable[[IpAddress], bool]
 
 Choice = Callable[[Sequence[IpAddress]], Awaitable[Sequence[IpAddress]]]
-"""Returns the addresses among the given ones that may be dialled."""
+"""Selects the addresses that may be dialled."""
 
 
 async def any_address(addresses: Sequence[IpAddress]) -> Sequence[IpAddress]:
@@ -279,7 +279,7 @@ class GuardedDialer:
         :param allowed: networks that may be dialled although they are not public.
         :raises HostNotFound: the name has no address.
         :raises HostUndetermined: DNS does not answer.
-        :raises AddressRefused: no address may be dialled; nothing was sent.
+        :raises AddressRefused: no address may be dialled. No packet was sent.
         :raises NotConnected: no address accepted the connection (`ConnectionsRefused`: all of
             them refused it).
         """

@@ -184,7 +184,7 @@ class _Greeting(LineOnlyReceiver):
 
 
 def outgoing_addresses() -> tuple[IpAddress, ...]:
-    """Return the source addresses of this machine towards the Internet; nothing is sent.
+    """Return the source addresses of this machine towards the Internet, without sending a packet.
 
     Behind a router that translates addresses, they are private.
     """

@@ -2,7 +2,7 @@
 
 Mail servers encrypt without verifying the certificate (RFC 7435), so a bad one must not end the
 probe; its problems are recorded instead. For the same reason, obsolete TLS versions and ciphers
-are accepted. Nothing but QUIT is ever sent over such a connection.
+are accepted. Only QUIT is ever sent over such a connection.
 
 MAIL and RCPT are never sent, since hosts that test for mailboxes end up on blocklists. A host may
 stall, send nonsense or never stop sending. Its replies are read up to `MAX_OCTETS`, judged by their
@@ -360,7 +360,7 @@ WINDOW = Window("probes", FRESHNESS)
 
 MAX_PER_ADDRESS = 30
 """Maximum number of connections to one address (IPv6: /64) in that time. Anybody can publish a
-thousand names for the mail host of somebody else, while customers of a provider share one."""
+thousand names for a foreign mail host, while customers of a provider share one."""
 
 
 class ProbeSettings(Struct, frozen=True):

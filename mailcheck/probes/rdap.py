@@ -260,7 +260,7 @@ class RdapFinder:
     async def _search(self, domain: str, registry: Registry, ends_at: float) -> RegistrationVerdict:
         """Look up the whole name, then its parents, until the registry knows one.
 
-        Parents come last, since an answer about ``co.uk`` says nothing about ``example.co.uk``.
+        Parents come last, since an answer about ``co.uk`` does not apply to ``example.co.uk``.
         """
         names = registrable_candidates(domain, registry.suffix)[:MAX_QUESTIONS]
         is_absent = False

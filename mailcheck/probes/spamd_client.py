@@ -6,7 +6,7 @@ Content-length: 4            Content-length: 9
 ...\n
                               ...
 
-A request ends within its deadline, whatever the server does. At most `MAX_ANSWER` octets of its
+A request always ends within its deadline. At most `MAX_ANSWER` octets of its
 answer are kept.
 """
 

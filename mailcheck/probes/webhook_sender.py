@@ -1,7 +1,7 @@
 """Sending events to webhooks with the guarded dialer, signed according to Standard Webhooks.
 
-Accounts choose the URLs. Only public addresses are contacted, and those that the operator allows
-an account. Redirects are not followed, and each address has a rate limit.
+Accounts choose the URLs. Only public addresses are contacted, and private ones that the operator
+allows an account. Redirects are not followed, and each address has a rate limit.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -299,13 +299,13 @@ class _Body:
         return succeed(None)
 
     def pauseProducing(self) -> None:  # noqa: N802
-        """Do nothing: the body was written at once."""
+        """Ignore the call: the body was written at once."""
 
     def resumeProducing(self) -> None:  # noqa: N802
-        """Do nothing: the body was written at once."""
+        """Ignore the call: the body was written at once."""
 
     def stopProducing(self) -> None:  # noqa: N802
-        """Do nothing: the body was written at once."""
+        """Ignore the call: the body was written at once."""
 
 
 class _Rest(Protocol):

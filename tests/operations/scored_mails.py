@@ -1,6 +1,6 @@
-"""A sender who does everything right, a zone for him, and what scores his mails.
+"""A perfectly configured sender, its zone, and a scorer for its mails.
 
-The zone also stands for all blocklists: a name that is not in it is on no list.
+The zone also answers for all blocklists: a name that is not in it is not listed.
 """
 
 from collections.abc import Mapping, Sequence

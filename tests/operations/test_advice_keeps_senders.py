@@ -89,7 +89,7 @@ def _strings(terms: list[str], end: str, chance: random.Random) -> Strings:
     words = ["v=spf1", *terms, end]
     place = chance.randrange(2, len(words))
     if "%" in words[place - 1] and words[place] in ("a", "mx"):
-        place = 1  # nobody can tell what "exists:%{i}.q.examplemx" was meant to be
+        place = 1  # it is unclear what "exists:%{i}.q.examplemx" was meant to be
     return " ".join(words[:place]), " ".join(words[place:])
 
 

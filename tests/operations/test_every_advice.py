@@ -347,7 +347,7 @@ def test_advice_about_a_mail_is_good_to_its_end(finding_id: str) -> None:
 
 ROOT = Path(mailcheck.checks.__file__).parent
 MAKERS = {"Finding": 5, "several_records": 5}
-"""What makes a finding, and which argument is the record to publish."""
+"""The functions that create findings, and their argument for the record to publish."""
 
 BY_NAME = {
     "dkim.key-broken",
@@ -375,7 +375,7 @@ ELSEWHERE = {
         )
     },
 }
-"""Findings with records that are followed in other tests, or that nobody can follow."""
+"""Findings whose records are followed in other tests, or cannot be followed."""
 
 
 def _with_records() -> set[str]:

@@ -22,7 +22,7 @@ KEY = f"v=DKIM1; k=rsa; p={RSA_2048}"
 MAX_STEPS = 20
 
 IN_WORDS = {"dkim.absent", "dkim.several-keys", "mx.dead-host", "dmarc.syntax"}
-"""What is told in words: keys are made by who signs, and a host that is gone is somebody's."""
+"""Findings without a record: keys are created by the signer, and hosts belong to others."""
 
 UNCERTAIN = ("nonsense", "ptr", "include:several.example", "include:broken.example")
 """Words of an SPF record that could name a sender, so that no record without them is shown."""
@@ -192,7 +192,7 @@ def test_our_own_advice_ends_at_a_good_set_up(
         assert after.outcome.score == fix.score_after or fix.record.name.startswith("*.")
         report = after
     assert not report.proofs
-    # What is left nobody can mend by a record of the domain: it is told in words.
+    # A record of the domain cannot fix the remaining findings, so they have only advice.
     left = {finding_id for finding_id, _ in faults(report)}
     is_uncertain = any(word in text for text in spf for word in UNCERTAIN)
     if is_uncertain or not names_senders(spf):

@@ -212,9 +212,9 @@ class TestContents:
             run(room.assembly.mail.contents.of(delivery_id))
 
     def test_large_mails_take_turns(self, room: ReadingRoom) -> None:
-        """Of many large mails that are read only some are in memory; a small one waits for none.
+        """Only some of many large mails are in memory at a time, and a small mail does not wait.
 
-        They are taken apart in a process of their own, and what was kept is unpacked there.
+        They are parsed in a process of their own, and stored contents are unpacked there.
         """
         for number in range(3 * OF_ACCOUNT):
             room.receive(raw=mail(body=f"Your code is 48291{number}" + "\r\n" * LARGE))

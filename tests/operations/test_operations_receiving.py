@@ -203,9 +203,9 @@ class TestRoom:
             accept(house, house.address("c"))
 
     def test_a_full_disk(self, tmp_path: Path) -> None:
-        """With less room on the disk than is to stay free, mail is put off at every step.
+        """If the disk has less free space than configured, mail is deferred at every step.
 
-        Who waits for it is told.
+        Waiting clients are notified.
         """
         url = f"sqlite:{tmp_path / 'mail.db'}"
         house = House(_config(url, min_free=2**62))

@@ -269,7 +269,7 @@ def test_a_flood_of_posts_ends_at_its_limit() -> None:
     assert refused.status == 429
     assert "60 requests per minute" in refused.json["error"]
     assert 0 < int(refused.headers["retry-after"]) <= 60
-    # It is not looked up whose address it is, so nobody learns which there are.
+    # The address is not looked up, so a client cannot find out which ones exist.
     assert post("/tls-reports/nobody").status == 429
     kept = house.get("/reports").json["total"]
     assert kept == PER_CLIENT.per_minute

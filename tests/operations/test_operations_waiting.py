@@ -43,7 +43,7 @@ STEPS = st.tuples(
     st.sampled_from(["", "a", "b"]),
     st.integers(0, 9),
 )
-"""What happens, to which tag, and to which of those that could be meant."""
+"""An event: its kind, its tag, and the index of the object it affects."""
 
 Steps = list[tuple[str, str, int]]
 
@@ -59,7 +59,7 @@ class WaitingRoom(House):
         super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, self.content))
         if not ours:
             self.receiver = self.receiver_elsewhere()
-        self.receive()  # from here on the receiver knows the inbox, and reads nothing
+        self.receive()  # from here on the receiver has cached the inbox
         run(self.assembly.inbox.delete.matching(self.account.id, ANY))
 
     def caller(self, key: str = "key") -> Caller:
@@ -468,9 +468,9 @@ class TestTheEnd:
         assert found(again).summary.position == 2
 
     def test_seen(self, room: WaitingRoom) -> None:
-        """What came closest in the last ten minutes is told with the reasons; others are counted.
+        """Near misses of the last ten minutes are explained; other messages are counted.
 
-        Closest is mail that is addressed as it was waited for, or whose tag was mistyped or lost.
+        A near miss has the expected recipient, or a mistyped or missing tag.
         """
         room.send("sign-up", subject="old")
         room.clock.advance(601)
@@ -866,7 +866,7 @@ class TestContent:
         assert found(first).content.text.strip() == "Your CODE 1"
         assert found(second).content.text.strip() == "Your CODE 1"
         run(room.assembly.inbox.read.page(room.account.id, ANY, 10, 1))
-        # They are known by now: nothing is derived again, and the store leaves out the others.
+        # The contents are known now, so the store filters them without deriving any again.
         room.content.hold_calls()
         assert found(room.wait(replace(self.TEXT, after=Position(5)))).summary.position == 6
 
@@ -895,9 +895,9 @@ class TestContent:
 
     @pytest.mark.parametrize("body", ["Your code", "nothing", "too late"])
     def test_none_is_said_when_all_is_known(self, room: WaitingRoom, body: str) -> None:
-        """Until a mail that may match was taken apart there is no answer, then the right one.
+        """A wait for none ends when the content of a possible match is known.
 
-        Where that takes too long it is cut short: nothing is said.
+        If that takes too long, the wait is interrupted.
         """
         waiting = TestNone.begin(room, self.TEXT)
         room.content.hold_calls()

@@ -480,7 +480,7 @@ def test_receivers_that_hang_have_a_bound(told: Told) -> None:
 
 
 def test_a_store_that_is_away_is_asked_again(told: Told) -> None:
-    """While it can't be read nothing is told; later all of it is."""
+    """While the store is unavailable no message is sent; all are sent afterwards."""
     told.create()
     told.reader.fault = StoreUnavailable("away")
     run(told.deliver.renew())

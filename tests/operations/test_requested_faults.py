@@ -1,4 +1,4 @@
-"""Faults on request: which mail meets one, what is noted of it, and what it costs."""
+"""Simulated failures: which mail they affect, how they are recorded, and their cost."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def refused(house: House, tag: str, sender: str = "shop@example.com") -> tuple[i
 
 
 def fault_of(house: House, key: str) -> Fault | None:
-    """Give what the next mail of a key meets."""
+    """Return the fault of the next mail of a key."""
     receiver = house.assembly.receiver
     caller = result_of(receiver.authenticate(key))
     found = receiver.find_fault(caller, (accept(house, "plain"),))
@@ -44,7 +44,7 @@ def fault_of(house: House, key: str) -> Fault | None:
     ("tag", "code"), [("fault.rcpt-451", 451), ("fault.rcpt-550", 550), ("fault.quota", 452)]
 )
 def test_a_refused_recipient(house: House, tag: str, code: int) -> None:
-    """It is refused with that code, and who waits for it is told so."""
+    """The recipient is rejected with the code of its tag, and waiting clients are notified."""
     pending = house.ask("GET", f"/inbox/wait?tag={tag}&after=c0&timeout=1")
     assert refused(house, tag)[0] == code
     house.pass_time(1)
@@ -53,7 +53,7 @@ def test_a_refused_recipient(house: House, tag: str, code: int) -> None:
 
 
 def test_an_ordinary_tag_meets_nothing(house: House) -> None:
-    """What only begins like a fault is received."""
+    """A tag that only begins like a fault is accepted."""
     house.receive(house.address("fault.rcpt-452"))
     assert house.get("/inbox").json["total"] == 1
 
@@ -73,7 +73,7 @@ def test_greylisting(house: House) -> None:
 
 
 def test_greylisting_survives_a_restart(house: House) -> None:
-    """What was tried before is in the store: another daemon on it goes on from there."""
+    """Greylisting state is stored, so it survives a restart and a change of the daemon."""
     refused(house, "fault.greylist-30")
     house.pass_time(31)
     fresh = receive_mail.RequestedFaults(
@@ -89,7 +89,7 @@ def test_greylisting_survives_a_restart(house: House) -> None:
 
 
 def test_pairs_that_are_remembered_are_bounded(house: House) -> None:
-    """A thousand of an inbox in a day; the next ones are refused, and nothing is kept of them."""
+    """An inbox greylists at most a thousand pairs per day; further ones are rejected unstored."""
     for number in range(receive_mail.GREYLISTED_PAIRS):
         refused(house, "fault.greylist-1", f"s{number}@example.com")
     code, reason = refused(house, "fault.greylist-1", "late@example.com")
@@ -112,7 +112,7 @@ def test_of_several_the_first_decides(house: House) -> None:
 
 
 def test_every_third_mail_of_a_key(house: House) -> None:
-    """Of three mails of that key the last fails, of another key's none; a tag comes first."""
+    """Every third mail of the key is rejected, other keys are unaffected, and a tag comes first."""
     other = house.issue_key(house.account)
     assert house.ask("PUT", "/inbox/faults", data=b'{"every": 3}').answer().json["every"] == 3
     met = [fault_of(house, house.key) for _ in range(6)]
@@ -125,7 +125,7 @@ def test_every_third_mail_of_a_key(house: House) -> None:
 
 
 def test_the_list_and_the_setting(house: House) -> None:
-    """GET shows the nine faults and what is set for the key that asks."""
+    """GET returns the nine faults and the setting of the key of the request."""
     shown = house.get("/inbox/faults").json
     assert len(shown["faults"]) == 9
     assert (shown["every"], shown["enabled"]) == (None, True)
@@ -150,7 +150,7 @@ def test_the_list_and_the_setting(house: House) -> None:
     ],
 )
 def test_a_setting_that_is_none(house: House, body: bytes) -> None:
-    """Anything but a number in its range, or null, is 400 and changes nothing."""
+    """Anything but null or a number in range is answered with 400, and the setting stays."""
     answer = house.ask("PUT", "/inbox/faults", data=body).answer()
     assert answer.status == 400
     assert answer.json["error"]

@@ -1,4 +1,4 @@
-"""A sender that cannot be answered costs points, and nothing is proposed for a missing zone."""
+"""A sender that cannot be answered costs points; no record is proposed for a missing zone."""
 
 from typing import Any
 

@@ -37,7 +37,7 @@ def zone_with(*texts: str, dmarc: str = "v=DMARC1; p=reject; rua=mailto:d@d.exam
 
 
 def proposals(found: MxCheck) -> dict[str, str]:
-    """Give the proven record of each finding that has one."""
+    """Return the verified record of each finding that has one."""
     return {key[0]: fix.record.value for key, fix in found.proofs.items()}
 
 
@@ -61,7 +61,7 @@ CHANGE = Change(RecordToPublish("d.example", "TXT", "v=spf1 -all"))
     ],
 )
 def test_a_fix_can_not_be_made_without_its_proof(after: Outcome, objection: str) -> None:
-    """Finding gone, no new error, nothing unknown, neither score nor policy lower: or no fix."""
+    """A fix must resolve its finding, add no error or doubt, and lower neither score nor policy."""
     before = Outcome((FINDING,), 5, {"DMARC": 2})
     with pytest.raises(NotProven, match=objection):
         ProvenFix(FINDING, CHANGE, (), before, after)
@@ -85,7 +85,7 @@ def test_a_fix_can_not_be_made_without_its_proof(after: Outcome, objection: str)
 def test_records_that_are_shown_are_those_that_work(
     texts: list[str], finding_id: str, value: str | None
 ) -> None:
-    """What comes after the advice is judged good, also where another's record is the fault."""
+    """The setup after following the advice is good, even if a record of others was wrong."""
     found = check(zone_with(*texts))
     (record,) = {fix.record for key, fix in found.proofs.items() if key[0] == finding_id}
     assert value is None or record.value == value
@@ -94,7 +94,7 @@ def test_records_that_are_shown_are_those_that_work(
 
 
 def test_what_a_record_takes_the_place_of_is_named() -> None:
-    """Other TXT records stay, and those of the same purpose go, named one by one."""
+    """Unrelated TXT records stay; replaced ones are named one by one."""
     zone = zone_with("hello", "v=spf1 mx -all", "v=spf1 mx ~all")
     (fix,) = [f for key, f in check(zone).proofs.items() if key[0] == "spf.several"]
     assert set(fix.removed) == {"v=spf1 mx -all", "v=spf1 mx ~all"}
@@ -126,9 +126,9 @@ def test_what_could_not_be_asked_is_told_in_words() -> None:
 
 
 def test_the_same_place_is_never_undone() -> None:
-    """Records for one name, published from top to bottom, each keep what the last one mended.
+    """Several records for one name, published from top to bottom, undo no earlier fix.
 
-    Where nobody takes reports, that is told in words.
+    If reports are not received here, the advice has no record.
     """
     zone = zone_with("v=spf1 mx -all", dmarc="v=DMARC1; p=none; sp=none; pct=50")
     found = check(zone)
@@ -142,7 +142,7 @@ def test_the_same_place_is_never_undone() -> None:
 @pytest.mark.parametrize("spf", ["", "v=spf1 include:gone.example -all", "v=spf1 nonsense -all"])
 @pytest.mark.parametrize("dmarc", ["v=DMARC1; p=none", "v=DMARC1; p=reject; sp=none; t=y"])
 def test_no_stricter_policy_before_mail_can_pass(spf: str, dmarc: str) -> None:
-    """Without SPF or a key a stricter DMARC policy is for all own mail: words say what is first."""
+    """Without SPF or a key no stricter DMARC policy is proposed; the advice names the first step."""
     found = check(zone_with(*filter(None, [spf]), dmarc=f"{dmarc}; rua=mailto:d@d.example"))
     stricter = [one for one in found.findings if one.id in STRICTER_POLICY_FINDINGS]
     assert stricter
@@ -157,7 +157,7 @@ def test_a_stricter_policy_is_advised_once_mail_can_pass() -> None:
 
 
 def test_what_was_ignored_does_not_become_a_policy_against_own_mail() -> None:
-    """Of two DMARC records the stricter one is kept only where mail can pass it."""
+    """Of two DMARC records, the stricter one is kept only if mail can pass it."""
     zone = zone_with("v=spf1 ipv4:192.0.2.1 -all", dmarc="")
     reports = "rua=mailto:d@d.example"
     zone.publish(
