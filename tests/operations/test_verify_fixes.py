@@ -142,7 +142,7 @@ def test_the_same_place_is_never_undone() -> None:
 @pytest.mark.parametrize("spf", ["", "v=spf1 include:gone.example -all", "v=spf1 nonsense -all"])
 @pytest.mark.parametrize("dmarc", ["v=DMARC1; p=none", "v=DMARC1; p=reject; sp=none; t=y"])
 def test_no_stricter_policy_before_mail_can_pass(spf: str, dmarc: str) -> None:
-    """Without SPF or a key no stricter DMARC policy is proposed; the advice names the first step."""
+    """Without SPF or a key no stricter DMARC policy is proposed, only the first step."""
     found = check(zone_with(*filter(None, [spf]), dmarc=f"{dmarc}; rua=mailto:d@d.example"))
     stricter = [one for one in found.findings if one.id in STRICTER_POLICY_FINDINGS]
     assert stricter
