@@ -93,8 +93,8 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
             module.verify_fixes = prove if is_proven else without_proofs
         # A new application each time, so that nothing is cached.
         resolvers = open_resolvers(config, reactor, os.urandom)
-        alone, time_and_chance = LocalCluster(reactor), of_the_system(reactor)
-        runtime = CheckRuntime(config, time_and_chance, resolvers, FakeHosts(), alone, alone)
+        alone, clock_and_randomness = LocalCluster(reactor), of_the_system(reactor)
+        runtime = CheckRuntime(config, clock_and_randomness, resolvers, FakeHosts(), alone, alone)
         checks = build_checks(runtime)
         settings = ScoringSettings("mailcheck.example", False, lambda _: True)
         content_filter = build_filter(config, reactor, DirectWorker()).content_filter

@@ -31,7 +31,7 @@ from twisted.internet.threads import deferToThread
 
 from benchmarks.reputation import DELAY, longest_chain, read_log, serve
 from mailcheck.assembly.daemon import build_daemon
-from mailcheck.assembly.ops import Surroundings
+from mailcheck.assembly.ops import Environment
 from mailcheck.assembly.runtime import open_runtime, time_and_chance_of
 from mailcheck.assembly.services import build_services
 from mailcheck.assembly.workers import daemon_workers
@@ -77,14 +77,14 @@ class Bench:
             "WEB_LISTEN": f'["{HOST}:{http}"]',
         }
         config = load_config(None, {f"MAILCHECK_{key}": text for key, text in settings.items()})
-        time_and_chance = time_and_chance_of(config, time.time, reactor, os.urandom)
+        clock_and_randomness = time_and_chance_of(config, time.time, reactor, os.urandom)
         workers = daemon_workers(reactor, is_shared=False)
-        self.assembly = build_daemon(open_runtime(config, reactor, time_and_chance, workers))
+        self.assembly = build_daemon(open_runtime(config, reactor, clock_and_randomness, workers))
         self.service = build_services(
-            self.assembly, Surroundings(io.StringIO(), {}, None, lambda: config, {})
+            self.assembly, Environment(io.StringIO(), {}, None, lambda: config, {})
         )
         self.completed: dict[str, float] = {}
-        self.assembly.tests.wake_ups.listen(self._note)
+        self.assembly.tests.notifications.listen(self._note)
 
     async def start(self) -> None:
         """Start the daemon and create an account."""

@@ -163,8 +163,10 @@ async def measure(reactor: Any, server: "subprocess.Popen[str]", port: int) -> N
         hosts = DelayedHosts(reactor)
         resolvers = open_resolvers(config, reactor, os.urandom)
         alone = LocalCluster(reactor)
-        time_and_chance = of_the_system(reactor)
-        checks = build_checks(CheckRuntime(config, time_and_chance, resolvers, hosts, alone, alone))
+        clock_and_randomness = of_the_system(reactor)
+        checks = build_checks(
+            CheckRuntime(config, clock_and_randomness, resolvers, hosts, alone, alone)
+        )
         began, used = time.perf_counter(), time.process_time()
         found: Reputation = await checks.reputation.compute(QUERY)
         times.append((time.perf_counter() - began) * 1e3)
@@ -196,8 +198,10 @@ async def _timed(checks: Checks) -> float:
 async def _crowd(reactor: Any, config: Config) -> None:
     hosts = DelayedHosts(reactor)
     resolvers = open_resolvers(config, reactor, os.urandom)
-    alone, time_and_chance = LocalCluster(reactor), of_the_system(reactor)
-    checks = build_checks(CheckRuntime(config, time_and_chance, resolvers, hosts, alone, alone))
+    alone, clock_and_randomness = LocalCluster(reactor), of_the_system(reactor)
+    checks = build_checks(
+        CheckRuntime(config, clock_and_randomness, resolvers, hosts, alone, alone)
+    )
     began = time.perf_counter()
     computing = [Deferred.fromCoroutine(checks.reputation.compute(QUERY)) for _ in range(CROWD)]
     await gatherResults(computing)

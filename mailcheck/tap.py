@@ -69,7 +69,7 @@ def _build(options: Options) -> IService:
             # A twistd that is going to leave this process behind would leave its children, too.
             _load_beside(workers.ahead)
         from mailcheck.assembly.daemon import build_daemon
-        from mailcheck.assembly.ops import Surroundings, log_writer
+        from mailcheck.assembly.ops import Environment, log_writer
         from mailcheck.assembly.processes import inherited_ports, parent_of_processes
         from mailcheck.assembly.runtime import open_runtime, time_and_chance_of
         from mailcheck.assembly.services import build_services
@@ -79,12 +79,14 @@ def _build(options: Options) -> IService:
             arguments = ["--config", str(path)] if path else []
             return parent_of_processes(config, arguments, log, os.environ, reactor, time_of_day())
         log_refused_priority()
-        time_and_chance = time_and_chance_of(config, time.time, reactor, RandomPool(os.urandom))
-        runtime = open_runtime(config, reactor, time_and_chance, workers)
-        surroundings = Surroundings(
+        clock_and_randomness = time_and_chance_of(
+            config, time.time, reactor, RandomPool(os.urandom)
+        )
+        runtime = open_runtime(config, reactor, clock_and_randomness, workers)
+        environment = Environment(
             sys.stdout, os.environ, log, read_config, inherited_ports(config, options["inherited"])
         )
-        return build_services(build_daemon(runtime), surroundings)
+        return build_services(build_daemon(runtime), environment)
     except ConfigError as error:
         raise CannotStart(_for_journal(f"mailcheck: {error}")) from error
 

@@ -1,4 +1,4 @@
-"""The whole house in memory: every room but the sockets, on a clock that tests turn."""
+"""The whole application in memory, without its sockets, on a clock that tests advance."""
 
 import json
 from collections.abc import Iterator
@@ -149,7 +149,9 @@ class House:
         def time_of_day() -> float:
             return self.clock.seconds() + self.set_ahead
 
-        time_and_chance = time_and_chance_of(config, time_of_day, self.clock, repeatable_bytes())
+        clock_and_randomness = time_and_chance_of(
+            config, time_of_day, self.clock, repeatable_bytes()
+        )
         self.zone = zone or MemoryZone({})
         self.hosts = hosts or FakeHosts()
         self.receivers = ScriptedReceivers()
@@ -160,7 +162,7 @@ class House:
             self.receivers,
             FilterParts(self.content_filter, OrderedServices()),
         )
-        runtime = open_runtime(config, self.clock, time_and_chance, workers, outside)
+        runtime = open_runtime(config, self.clock, clock_and_randomness, workers, outside)
         self.assembly = build_daemon(runtime, analyse)
         self.receiver = self.assembly.receiver
         self.assembly.runtime.engine.open()

@@ -45,22 +45,22 @@ class AccountParts(Struct, frozen=True):
 
 def build_accounts(runtime: Runtime) -> AccountParts:
     """Build the operations on accounts."""
-    time_and_chance, engine, now = runtime.time_and_chance, runtime.engine, runtime.now
+    clock_and_randomness, engine, now = runtime.clock_and_randomness, runtime.engine, runtime.now
     options, limits = runtime.config.accounts, runtime.config.limits
     store, passwords = AccountStore(engine), PasswordStore(engine)
-    keep = ManageAccounts(store, time_and_chance)
+    keep = ManageAccounts(store, clock_and_randomness)
     meter = RequestMeter(runtime.cluster.counters, now)
     default = RequestLimits(limits.requests_per_minute, limits.requests_per_day)
     hasher = PasswordHasher(
         runtime.workers.passwords,
         ScryptCost(options.password_cost),
-        time_and_chance.random_bytes,
+        clock_and_randomness.random_bytes,
         runtime.clock,
     )
     attempts = Attempts(meter, now)
-    sessions = DashboardSessions(SessionStore(engine), time_and_chance)
-    invitations = Invitations(passwords, time_and_chance)
-    sign_in = SignIn(passwords, hasher, sessions, attempts, runtime.clients, time_and_chance)
+    sessions = DashboardSessions(SessionStore(engine), clock_and_randomness)
+    invitations = Invitations(passwords, clock_and_randomness)
+    sign_in = SignIn(passwords, hasher, sessions, attempts, runtime.clients, clock_and_randomness)
     rules = RegistrationRules(
         Registration(options.registration),
         options.per_address,

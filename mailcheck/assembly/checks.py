@@ -11,7 +11,7 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.assembly.cluster import Cluster, Lasting
+from mailcheck.assembly.cluster import Cluster, PersistentState
 from mailcheck.checks.dnsbl.catalogue import (
     Catalogue,
     InvalidCatalogue,
@@ -53,7 +53,7 @@ from mailcheck.operations.domains.zone_health import (
     ZoneHealthCheck,
 )
 from mailcheck.operations.semaphores import CheckSlots
-from mailcheck.ports.clocks import Now, TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.ports.probes import LinkProber, PolicyFetcher, RegistrationFinder, StarttlsProber
 from mailcheck.ports.resolver import Resolver
 
@@ -148,25 +148,25 @@ class CheckRuntime(Struct, frozen=True):
     """What the checks of a domain need, in a daemon and in a command alone.
 
     :param probes: examines hosts, registries, policy files and links.
-    :param lasting: has what a restart must not forget, where the cluster does forget it.
+    :param persistent_state: has what a restart must not forget, where the cluster does forget it.
     """
 
     config: Config
-    time_and_chance: TimeAndChance
+    clock_and_randomness: ClockAndRandomness
     resolvers: Resolvers
     probes: OutsideProbes
     cluster: Cluster
-    lasting: Lasting
+    persistent_state: PersistentState
 
     @property
     def now(self) -> Now:
         """The time of day."""
-        return self.time_and_chance.now
+        return self.clock_and_randomness.now
 
     @property
     def clock(self) -> IReactorTime:
         """The clock of timeouts and periodic work."""
-        return self.time_and_chance.clock
+        return self.clock_and_randomness.clock
 
     def close(self) -> Deferred[Any]:
         """Stop the probes and close the resolvers; fires when all sockets are closed."""
@@ -211,26 +211,26 @@ def build_checks(runtime: CheckRuntime) -> Checks:
 
     :raises ConfigError: a file that the configuration names can't be used.
     """
-    config, cluster, lasting = runtime.config, runtime.cluster, runtime.lasting
-    plain, probes, time_and_chance = (
+    config, cluster, persistent_state = runtime.config, runtime.cluster, runtime.persistent_state
+    plain, probes, clock_and_randomness = (
         runtime.resolvers.plain,
         runtime.probes,
-        runtime.time_and_chance,
+        runtime.clock_and_randomness,
     )
     daily = {
         zone: int(number) for zone, number in parse_pairs(config.blocklists.daily_budgets).items()
     }
     catalogue = load_catalogue(config.blocklists, allow_special_use=config.dns.allow_special_use)
-    selectors = LearnedSelectors(lasting.selectors, runtime.now)
-    budgets = ListBudgets(daily, lasting.counters, runtime.now)
+    selectors = LearnedSelectors(persistent_state.selectors, runtime.now)
+    budgets = ListBudgets(daily, persistent_state.counters, runtime.now)
     health = ZoneHealthCheck(
         catalogue.blocklists,
         runtime.resolvers.fresh_lists,
         runtime.resolvers.servers_of_lists,
         budgets,
-        CachedValues(lasting.memory, "health", BlocklistHealth),
-        cluster.wake_ups("lists"),
-        time_and_chance,
+        CachedValues(persistent_state.memory, "health", BlocklistHealth),
+        cluster.notifications("lists"),
+        clock_and_randomness,
     )
 
     def build(
@@ -247,7 +247,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         reputation = ComputeReputation(
             sources,
             kept,
-            time_and_chance,
+            clock_and_randomness,
             allow_private=allow_private,
             verifies_fixes=verifies_fixes,
         )
@@ -255,7 +255,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
             plain,
             probes,
             selectors.of,
-            time_and_chance,
+            clock_and_randomness,
             is_validating=config.dns.validating,
             allow_private=allow_private,
             verifies_fixes=verifies_fixes,
@@ -267,7 +267,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
     )
     # Watches leave most questions to lists to clients, and neither cache nor prove anything.
     watched = build(
-        WatchBudgets(daily, lasting.counters, runtime.now),
+        WatchBudgets(daily, persistent_state.counters, runtime.now),
         CachedValues(NullCache(), "watched", Reputation),
         verifies_fixes=False,
     )
@@ -283,7 +283,12 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         asked.reputation,
         asked.domain,
         CollectFacts(
-            watched.reputation, watched.domain, watched.blocklists, plain, probes, time_and_chance
+            watched.reputation,
+            watched.domain,
+            watched.blocklists,
+            plain,
+            probes,
+            clock_and_randomness,
         ),
     )
 

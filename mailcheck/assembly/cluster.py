@@ -18,7 +18,13 @@ from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.instruments import Conditions
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.ports.cluster import HeldPlaces, Memory, RateCounters, SelectorStore, WakeUps
+from mailcheck.ports.cluster import (
+    Memory,
+    Notifications,
+    OwnerSemaphore,
+    RateCounters,
+    SelectorStore,
+)
 from mailcheck.probes.trust import NoAuthorities, find_trust_roots
 
 CONNECT_SECONDS = 2.0
@@ -27,7 +33,7 @@ REDIS = "Redis"
 """As the log, and `mailcheck_well`, call it."""
 
 
-class Lasting(Protocol):
+class PersistentState(Protocol):
     """What is counted and known of the outside."""
 
     @property
@@ -43,13 +49,13 @@ class Lasting(Protocol):
         """Keep which selectors domains sign with."""
 
 
-class Cluster(Lasting, Protocol):
+class Cluster(PersistentState, Protocol):
     """What daemons share; one that is alone has it in memory."""
 
-    def wake_ups(self, channel: str) -> WakeUps[Any]:
+    def notifications(self, channel: str) -> Notifications[Any]:
         """Make the wake-ups of one kind."""
 
-    def places(self, name: str, of_one: int) -> HeldPlaces:
+    def semaphore(self, name: str, per_owner: int) -> OwnerSemaphore:
         """Make places of which each owner may have so many."""
 
     @property
@@ -69,7 +75,7 @@ def share_work(cluster: Cluster, kind: str, look: Callable[[], None]) -> Callabl
     :param look: sees what waits and takes of it what there is time for; called whenever some may
         wait, here or elsewhere.
     """
-    waiting: WakeUps[str] = cluster.wake_ups(kind)
+    waiting: Notifications[str] = cluster.notifications(kind)
     waiting.listen(lambda _: look())
     cluster.when_hints_are_lost(look)
     return lambda: waiting.publish("some")

@@ -55,7 +55,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         runtime.spamd.content_filter,
         scoring_settings(runtime.config),
     )
-    slots = WaitSlots(per_key, runtime.cluster.places("waits", per_key))
+    slots = WaitSlots(per_key, runtime.cluster.semaphore("waits", per_key))
     tests = build_tests(runtime, scoring, slots, analyse or scoring.analyse)
     webhooks = build_webhooks(runtime, mail)
     inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks.keep)

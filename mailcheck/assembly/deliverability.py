@@ -19,7 +19,7 @@ from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTest
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL, Analyse, RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
 from mailcheck.operations.semaphores import WaitSlots
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.cluster import Notifications
 from mailcheck.store.deliverability_store import DeliverabilityStore
 
 
@@ -28,7 +28,7 @@ class DeliverabilityParts(Struct, frozen=True):
 
     store: DeliverabilityStore
     feeds: DeliverabilityFeeds
-    wake_ups: WakeUps[DeliverabilityTestId]
+    notifications: Notifications[DeliverabilityTestId]
     runner: RunTestChecks
     operations: DeliverabilityOperations
     preflight: Preflight
@@ -42,35 +42,41 @@ def build_tests(
 
     :param analyse: judges the mails that are sent to tests.
     """
-    config, cluster, time_and_chance = runtime.config, runtime.cluster, runtime.time_and_chance
-    expiry_now, retention = time_and_chance.expiry_now, config.tests.retention_days * DAY
+    config, cluster, clock_and_randomness = (
+        runtime.config,
+        runtime.cluster,
+        runtime.clock_and_randomness,
+    )
+    expiry_now, retention = clock_and_randomness.expiry_now, config.tests.retention_days * DAY
     store, feeds = DeliverabilityStore(runtime.engine), DeliverabilityFeeds()
-    wake_ups = cluster.wake_ups("tests")
-    wake_ups.listen(feeds.on_hint)
+    notifications = cluster.notifications("tests")
+    notifications.listen(feeds.on_hint)
     runner = RunTestChecks(
-        store, analyse, wake_ups, runtime.traffic, runtime.holder, time_and_chance
+        store, analyse, notifications, runtime.traffic, runtime.holder, clock_and_randomness
     )
     look = share_work(cluster, "waiting tests", runner.wake)
     cluster.when_hints_are_lost(feeds.check_all)
-    manage = ManageTests(store, wake_ups, look, retention, time_and_chance)
+    manage = ManageTests(store, notifications, look, retention, clock_and_randomness)
     operations = DeliverabilityOperations(
-        manage, WaitForTest(manage, feeds, slots, time_and_chance)
+        manage, WaitForTest(manage, feeds, slots, clock_and_randomness)
     )
     return DeliverabilityParts(
         store,
         feeds,
-        wake_ups,
+        notifications,
         runner,
         operations,
         Preflight(manage, scoring.score, runtime.clock),
-        ReceiveForTests(store, wake_ups, look, own_domains(config), public_url(config), expiry_now),
+        ReceiveForTests(
+            store, notifications, look, own_domains(config), public_url(config), expiry_now
+        ),
     )
 
 
 def deliverability_services(runtime: Runtime, tests: DeliverabilityParts) -> list[Service]:
     """Return the services of the tests; parked waits are ended before them."""
     clock = runtime.clock
-    retention = DeliverabilityRetention(tests.store, runtime.time_and_chance.expiry_now)
+    retention = DeliverabilityRetention(tests.store, runtime.clock_and_randomness.expiry_now)
     return [
         LeasedWorkService(tests.runner),
         # Stopped before it: a round under way would begin new analyses.

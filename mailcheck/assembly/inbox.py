@@ -26,7 +26,7 @@ from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, Share
 from mailcheck.operations.inbox.receive_mail import ReceiveMail, RequestedFaults
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.semaphores import WaitSlots
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.cluster import Notifications
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import ExpiryStore
@@ -43,8 +43,8 @@ class MailParts(Struct, frozen=True):
     mail_bytes: MailBytes
     contents: MessageContents
     loader: MessageLoader
-    wake_ups: WakeUps[AccountId]
-    removals: WakeUps[AccountId]
+    notifications: Notifications[AccountId]
+    removals: Notifications[AccountId]
     feeds: InboxFeeds
     derivation: Derivation
     hand_over: MailHandoff
@@ -58,35 +58,38 @@ def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], 
     :param learn: records the DKIM selectors of a mail.
     """
     config, cluster, engine = runtime.config, runtime.cluster, runtime.engine
-    time_and_chance, workers = runtime.time_and_chance, runtime.workers
+    clock_and_randomness, workers = runtime.clock_and_randomness, runtime.workers
     store = MailStore(engine, Quota(config.inbox.max_messages, config.inbox.max_bytes))
     content_store = ContentStore(engine)
     mail_bytes = MailBytes(content_store, workers.content, workers.large, runtime.reactor)
     contents = MessageContents(content_store, mail_bytes, learn, runtime.clock)
-    feeds = InboxFeeds(store, time_and_chance.expiry_now)
-    wake_ups, removals = cluster.wake_ups("inboxes"), cluster.wake_ups("removals")
-    wake_ups.listen(feeds.on_hint)
+    feeds = InboxFeeds(store, clock_and_randomness.expiry_now)
+    notifications, removals = cluster.notifications("inboxes"), cluster.notifications("removals")
+    notifications.listen(feeds.on_hint)
     removals.listen(feeds.on_removal)
     cluster.when_hints_are_lost(feeds.check_all)
     is_alone = not config.storage.is_shared
     derivation = Derivation(
-        contents, content_store, runtime.traffic, time_and_chance, is_alone=is_alone
+        contents, content_store, runtime.traffic, clock_and_randomness, is_alone=is_alone
     )
     return MailParts(
         store,
         content_store,
         mail_bytes,
         contents,
-        MessageLoader(store, contents, time_and_chance.expiry_now),
-        wake_ups,
+        MessageLoader(store, contents, clock_and_randomness.expiry_now),
+        notifications,
         removals,
         feeds,
         derivation,
         MailHandoff(feeds, contents, derivation.want, runtime.traffic.call_batched),
         RequestedFaults(
-            runtime.lasting.memory, cluster.counters, runtime.now, is_on=config.inbox.faults
+            runtime.persistent_state.memory,
+            cluster.counters,
+            runtime.now,
+            is_on=config.inbox.faults,
         ),
-        Retention(ExpiryStore(engine), time_and_chance.expiry_now),
+        Retention(ExpiryStore(engine), clock_and_randomness.expiry_now),
     )
 
 
@@ -102,17 +105,17 @@ def build_inbox(
 
     :param known: the results of analyses that were computed already.
     """
-    time_and_chance = runtime.time_and_chance
-    expiry_now = time_and_chance.expiry_now
+    clock_and_randomness = runtime.clock_and_randomness
+    expiry_now = clock_and_randomness.expiry_now
     store, loader = mail.store, mail.loader
     return InboxOperations(
         read=ReadInbox(store, mail.contents, loader, mail.mail_bytes, expiry_now),
-        wait=WaitForMessage(store, mail.feeds, loader, slots, time_and_chance),
+        wait=WaitForMessage(store, mail.feeds, loader, slots, clock_and_randomness),
         follow=FollowInbox(
-            store, mail.feeds, loader, slots, accounts.revoked_keys, time_and_chance
+            store, mail.feeds, loader, slots, accounts.revoked_keys, clock_and_randomness
         ),
         delete=DeleteMessages(store, expiry_now, mail.removals.publish),
-        share=ShareMessage(store, loader, time_and_chance),
+        share=ShareMessage(store, loader, clock_and_randomness),
         authenticate=AuthenticateMessage(
             known,
             mail.content_store,
@@ -138,12 +141,12 @@ def build_receiver(
     return ReceiveMail(
         mail.store,
         authenticator,
-        mail.wake_ups,
+        mail.notifications,
         runtime.traffic,
         mail.hand_over,
         tests.mail,
         reports.mail,
         mail.faults,
         receive_settings(runtime.config, runtime.retention),
-        runtime.time_and_chance,
+        runtime.clock_and_randomness,
     )

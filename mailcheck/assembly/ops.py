@@ -50,7 +50,7 @@ CERTIFICATE = "certificate"
 _log = Logger()
 
 
-class Surroundings(NamedTuple):
+class Environment(NamedTuple):
     """What a daemon is started with.
 
     ``output`` gets the first steps; without a ``log`` somebody else writes it.
@@ -59,7 +59,7 @@ class Surroundings(NamedTuple):
     """
 
     output: TextIO
-    environment: Mapping[str, str]
+    variables: Mapping[str, str]
     log: LogWriter | None
     read_config: Callable[[], Config]
     inherited: Mapping[str, int]
@@ -111,7 +111,7 @@ class Reloading(NamedTuple):
 
     certificates: Certificates
     conditions: Conditions
-    surroundings: Surroundings
+    environment: Environment
 
     def reload(self) -> None:
         """Read again what may change while the daemon runs; what is wrong is logged each time."""
@@ -122,12 +122,12 @@ class Reloading(NamedTuple):
                 told = self.conditions.for_operator(subject)
                 _log.warn("{subject}: {problem}", subject=subject, problem=told)
         try:
-            level = self.surroundings.read_config().ops.log_level
+            level = self.environment.read_config().ops.log_level
         except ConfigError as error:
             _log.error("the configuration stays as it was: {error}", error=error)
             return
-        if self.surroundings.log is not None:
-            self.surroundings.log.set_level(level)
+        if self.environment.log is not None:
+            self.environment.log.set_level(level)
         _log.info("read again: certificates, and the log level: {lowest}", lowest=level)
 
 
@@ -136,7 +136,7 @@ def ops_services(
     watch: Watch,
     doors: Doors,
     certificates: Certificates,
-    surroundings: Surroundings,
+    environment: Environment,
 ) -> list[Service]:
     """Return the services around the daemon's own work, in the order in which they start."""
     runtime, heartbeat = daemon.runtime, daemon.heartbeat
@@ -153,8 +153,8 @@ def ops_services(
         PeriodicService("writing to the store", BEAT, heartbeat.look, reactor),
         StartReport(doors, installed_version(), has_account, reactor.callWhenRunning),
         SupervisedService(
-            Supervisor(surroundings.environment),
-            Reloading(certificates, runtime.conditions, surroundings).reload,
+            Supervisor(environment.variables),
+            Reloading(certificates, runtime.conditions, environment).reload,
             lambda: f"mail on {', '.join(doors.mail())}",
             heartbeat.when_ready,
             reactor,

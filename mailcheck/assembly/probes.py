@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from mailcheck.assembly.checks import CheckRuntime, open_resolvers
-from mailcheck.assembly.cluster import Lasting
+from mailcheck.assembly.cluster import PersistentState
 from mailcheck.assembly.deployment import alerts_from, own_ports, public_url
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
@@ -21,7 +21,7 @@ from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_allowed, parse_recipients, parse_relay
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import undetermined_finding
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import (
     OutboundPort,
     PolicyFetcher,
@@ -100,11 +100,11 @@ class VerifyingProbes:
         config: Config,
         dialer: GuardedDialer,
         trust: TrustRoots,
-        shared: Lasting,
+        shared: PersistentState,
         reactor: ProbeReactor,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
-        options, self._now = config.probes, time_and_chance.now
+        options, self._now = config.probes, clock_and_randomness.now
         outbound = OutboundPortCheck(dialer, reactor, options.smtp_port, REFERENCE_HOSTS)
         prober = MailHostProber(
             reactor,
@@ -121,7 +121,7 @@ class VerifyingProbes:
         self._source = options.rdap_bootstrap
         self._fetcher = GuardedFetcher(reactor, dialer, trust)
         registries = RegistryList(self._fetcher, reactor, self._source)
-        finder = RdapFinder(self._fetcher, registries, shared.memory, time_and_chance)
+        finder = RdapFinder(self._fetcher, registries, shared.memory, clock_and_randomness)
         policies = MtaStsFetcher(self._fetcher, reactor, shared.memory)
         self.probe, self.outbound_port = prober.probe, prober.outbound_port
         self.find_registration = finder.find_registration
@@ -151,16 +151,16 @@ class Probes:
         self,
         config: Config,
         reactor: Any,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
         resolver: Resolver,
-        shared: Lasting,
+        shared: PersistentState,
     ) -> None:
         """``shared`` keeps what was found out, and counts connections, for all daemons."""
         self._shared = shared
         self._config = config
         self._reactor = cast(ProbeReactor, reactor)
-        self._time_and_chance = time_and_chance
-        self._now = time_and_chance.now
+        self._time_and_chance = clock_and_randomness
+        self._now = clock_and_randomness.now
         self._resolver = resolver
 
     def open(self) -> None:
@@ -314,7 +314,7 @@ def open_command(
 
     :param watch: wraps the resolvers, such as a progress display.
     """
-    time_and_chance, alone = of_the_system(reactor), LocalCluster(reactor)
-    resolvers = open_resolvers(config, reactor, time_and_chance.random_bytes, watch)
-    probes = Probes(config, reactor, time_and_chance, resolvers.plain, alone)
-    return CheckRuntime(config, time_and_chance, resolvers, probes, alone, alone)
+    clock_and_randomness, alone = of_the_system(reactor), LocalCluster(reactor)
+    resolvers = open_resolvers(config, reactor, clock_and_randomness.random_bytes, watch)
+    probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, alone)
+    return CheckRuntime(config, clock_and_randomness, resolvers, probes, alone, alone)

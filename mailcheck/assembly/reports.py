@@ -42,7 +42,11 @@ def build_reports(
     runtime: Runtime, inboxes: MailStore, meter: RequestMeter, checks: Checks
 ) -> ReportParts:
     """Build the operations on reports."""
-    config, workers, time_and_chance = runtime.config, runtime.workers, runtime.time_and_chance
+    config, workers, clock_and_randomness = (
+        runtime.config,
+        runtime.workers,
+        runtime.clock_and_randomness,
+    )
     plain, addresses = runtime.resolvers.plain, _addresses(config)
     store = ReportStore(runtime.engine)
     runner = IngestReports(
@@ -53,13 +57,13 @@ def build_reports(
         workers.analysis,
         scoring_settings(config),
         runtime.holder,
-        time_and_chance,
+        clock_and_randomness,
     )
     look = share_work(runtime.cluster, "waiting reports", runner.wake)
-    senders = SummarizeSenders(workers.analysis, plain, checks.blocklists, time_and_chance)
+    senders = SummarizeSenders(workers.analysis, plain, checks.blocklists, clock_and_randomness)
     operations = ReportOperations(
         ShowReports(store, inboxes, senders, addresses, runtime.now),
-        PostReport(inboxes, store, meter, look, time_and_chance),
+        PostReport(inboxes, store, meter, look, clock_and_randomness),
         OfferRecords(plain, runtime.clock),
         DeleteReports(store, runtime.now),
     )

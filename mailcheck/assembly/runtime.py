@@ -14,7 +14,7 @@ from twisted.application.service import IService
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.checks import CheckRuntime, OutsideProbes, Resolvers, open_resolvers
-from mailcheck.assembly.cluster import Lasting, open_cluster
+from mailcheck.assembly.cluster import PersistentState, open_cluster
 from mailcheck.assembly.deployment import naming, public_url
 from mailcheck.assembly.probes import EventDialer, Probes
 from mailcheck.assembly.scoring import FilterParts, build_filter
@@ -33,7 +33,7 @@ from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine, SqlitePresence
 from mailcheck.operations.concurrency import MailTraffic, PacedQueue
 from mailcheck.operations.incidents import Incidents
 from mailcheck.ops.journal import ClientJournal, Pace
-from mailcheck.ports.clocks import Now, Soon, TimeAndChance
+from mailcheck.ports.clocks import CallSoon, ClockAndRandomness, Now
 from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
 from mailcheck.ports.workers import Worker
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
@@ -55,7 +55,7 @@ class Outside(Struct, frozen=True):
 class Runtime(CheckRuntime, frozen=True):
     """What every part of a daemon needs.
 
-    :param reactor: runs on the clock of ``time_and_chance``.
+    :param reactor: runs on the clock of ``clock_and_randomness``.
     :param turns: limits how long requests that compute run without a pause.
     :param holder: the name under which this process holds leases.
     """
@@ -83,17 +83,17 @@ class Runtime(CheckRuntime, frozen=True):
 
 def time_and_chance_of(
     config: Config, seconds: Callable[[], float], clock: Any, random_bytes: RandomBytes
-) -> TimeAndChance:
+) -> ClockAndRandomness:
     """Return the clocks of a daemon: ``seconds`` reads the time of day, nobody sets ``clock``."""
     longest = max(config.inbox.retention_hours * HOUR, config.tests.retention_days * DAY)
     wall_clock = WallClock(seconds, clock, longest / SECOND)
-    return TimeAndChance(wall_clock.now, wall_clock.expiry_now, clock, random_bytes)
+    return ClockAndRandomness(wall_clock.now, wall_clock.expiry_now, clock, random_bytes)
 
 
 def open_runtime(
     config: Config,
     reactor: Any,
-    time_and_chance: TimeAndChance,
+    clock_and_randomness: ClockAndRandomness,
     workers: Workers,
     outside: Outside | None = None,
 ) -> Runtime:
@@ -104,18 +104,20 @@ def open_runtime(
     """
     conditions, figures, pace = Conditions(), RedisFigures(), Pace()
     cluster, cluster_services = open_cluster(config, reactor, conditions, figures)
-    traffic = MailTraffic(reactor, workers.soon)
+    traffic = MailTraffic(reactor, workers.call_soon)
     engine = database_engine(config, workers, traffic.call_batched)
-    engine.incidents = Incidents(reactor.seconds, time_and_chance.random_bytes)
+    engine.incidents = Incidents(reactor.seconds, clock_and_randomness.random_bytes)
     if outside is None:
-        outside = open_outside(config, reactor, time_and_chance, workers.analysis, cluster)
+        outside = open_outside(config, reactor, clock_and_randomness, workers.analysis, cluster)
     return Runtime(
         config=config,
-        time_and_chance=time_and_chance,
+        clock_and_randomness=clock_and_randomness,
         resolvers=outside.resolvers,
         probes=outside.probes,
         cluster=cluster,
-        lasting=cluster if config.cluster.redis else stored_state(engine, time_and_chance.now),
+        persistent_state=cluster
+        if config.cluster.redis
+        else stored_state(engine, clock_and_randomness.now),
         reactor=reactor,
         workers=workers,
         engine=engine,
@@ -127,26 +129,30 @@ def open_runtime(
         receivers=outside.receivers,
         spamd=outside.spamd,
         urls=PublicUrls(public_url(config)),
-        holder=lease_holder(config, time_and_chance.random_bytes),
+        holder=lease_holder(config, clock_and_randomness.random_bytes),
         redis_figures=figures,
         cluster_services=cluster_services,
     )
 
 
 def open_outside(
-    config: Config, reactor: Any, time_and_chance: TimeAndChance, worker: Worker, shared: Lasting
+    config: Config,
+    reactor: Any,
+    clock_and_randomness: ClockAndRandomness,
+    worker: Worker,
+    shared: PersistentState,
 ) -> Outside:
     """Open what a configuration names; nothing is sent, read or started yet.
 
     :param worker: parses large mails for the content filter.
     :param shared: keeps results of probes, and counts connections.
     """
-    resolvers = open_resolvers(config, in_short_turns(reactor), time_and_chance.random_bytes)
-    probes = Probes(config, reactor, time_and_chance, resolvers.plain, shared)
+    resolvers = open_resolvers(config, in_short_turns(reactor), clock_and_randomness.random_bytes)
+    probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, shared)
     return Outside(resolvers, probes, probes, build_filter(config, reactor, worker))
 
 
-def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseEngine:
+def database_engine(config: Config, workers: Workers, gather: CallSoon) -> DatabaseEngine:
     """Make the engine of the configured database; nothing is opened yet.
 
     :param gather: what is written until it calls shares a commit.

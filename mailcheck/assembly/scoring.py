@@ -104,7 +104,7 @@ def build_scoring(
 ) -> Scoring:
     """Build the scoring of mails."""
     progress, known = (
-        CheckProgress(runtime.cluster.wake_ups("checks of tests")),
+        CheckProgress(runtime.cluster.notifications("checks of tests")),
         AuthenticationCache(),
     )
     scorer = ScoreMail(

@@ -19,7 +19,7 @@ from mailcheck.assembly.deployment import named_accounts, receive_settings, smtp
 from mailcheck.assembly.metrics import list_metrics
 from mailcheck.assembly.ops import (
     Certificates,
-    Surroundings,
+    Environment,
     daemon_watch,
     manhole,
     ops_services,
@@ -66,16 +66,16 @@ class Ports(NamedTuple):
     metrics: ListeningService
 
 
-def build_services(daemon: Daemon, surroundings: Surroundings) -> MultiService:
+def build_services(daemon: Daemon, environment: Environment) -> MultiService:
     """Build the services of a daemon, in the order in which they start."""
     runtime, accounts = daemon.runtime, daemon.accounts
     config, reactor = runtime.config, runtime.reactor
-    tree = DaemonServices(surroundings.log)
+    tree = DaemonServices(environment.log)
     runtime.probes.open()
     certificates = Certificates(config, runtime.conditions, runtime.now())
-    ports = _build_ports(daemon, certificates, surroundings)
+    ports = _build_ports(daemon, certificates, environment)
     for service in (
-        *_store_services(daemon, Supervisor(surroundings.environment)),
+        *_store_services(daemon, Supervisor(environment.variables)),
         *runtime.cluster_services,
         daemon.mail.derivation,
         *check_services(runtime, daemon.checks),
@@ -93,13 +93,13 @@ def build_services(daemon: Daemon, surroundings: Surroundings) -> MultiService:
         MissingAccounts(accounts.keep, named_accounts(config), reactor),
         ParkedWaits(daemon.mail.feeds, daemon.tests.feeds),
         SettledHeap(reactor, gc),
-        *_ops(daemon, ports, certificates, surroundings),
+        *_ops(daemon, ports, certificates, environment),
     ):
         service.setServiceParent(tree)
     if config.ops.manhole:
-        _manhole(daemon, tree, surroundings).setServiceParent(tree)
+        _manhole(daemon, tree, environment).setServiceParent(tree)
     if config.accounts.bootstrap:
-        _first_start(daemon, ports, surroundings.output).setServiceParent(tree)
+        _first_start(daemon, ports, environment.output).setServiceParent(tree)
     return tree
 
 
@@ -133,7 +133,7 @@ def _store_services(daemon: Daemon, supervisor: Supervisor) -> list[IService]:
     return [PresenceService(presence, supervisor.pause), store, keeping]
 
 
-def _build_ports(daemon: Daemon, certificates: Certificates, surroundings: Surroundings) -> Ports:
+def _build_ports(daemon: Daemon, certificates: Certificates, environment: Environment) -> Ports:
     """Build what listens; all of it takes connections only when everything has started."""
     config, reactor, tls_for = daemon.runtime.config, daemon.runtime.reactor, certificates.policy
     mail = mail_factory(daemon, tls_for, is_submission=False)
@@ -141,9 +141,9 @@ def _build_ports(daemon: Daemon, certificates: Certificates, surroundings: Surro
     # Without a certificate every handshake ends in an alert (RFC 8446 6.2).
     broken = mail_factory(daemon, offer_to_all(CertificateOptions()), is_submission=True)
     site = build_web(daemon)
-    measured = list_metrics(daemon, mail, submission, site, certificates.expiry, surroundings.log)
+    measured = list_metrics(daemon, mail, submission, site, certificates.expiry, environment.log)
     proxies = [ip_network(text) for text in config.web.proxy_protocol_from]
-    listening = partial(_listening, surroundings)
+    listening = partial(_listening, environment)
     return Ports(
         listening(
             in_short_turns(reactor),
@@ -161,7 +161,7 @@ def _build_ports(daemon: Daemon, certificates: Certificates, surroundings: Surro
 
 
 def _listening(
-    surroundings: Surroundings,
+    environment: Environment,
     reactor: Any,
     purpose: str,
     addresses: tuple[str, ...],
@@ -176,13 +176,13 @@ def _listening(
         [parse_listen_address(address) for address in addresses],
         factory,
         None if drain is None else lambda: drain(DRAIN_GRACE),
-        inherited=surroundings.inherited,
+        inherited=environment.inherited,
         is_needed=is_needed,
     )
 
 
 def _ops(
-    daemon: Daemon, ports: Ports, certificates: Certificates, surroundings: Surroundings
+    daemon: Daemon, ports: Ports, certificates: Certificates, environment: Environment
 ) -> list[Service]:
     """Return what the operator has of the daemon."""
     config = daemon.runtime.config
@@ -199,10 +199,10 @@ def _ops(
     )
     min_free = receive_settings(config, daemon.runtime.retention).min_free
     watch = daemon_watch(daemon.runtime, min_free, daemon.checks, certificates)
-    return ops_services(daemon, watch, doors, certificates, surroundings)
+    return ops_services(daemon, watch, doors, certificates, environment)
 
 
-def _manhole(daemon: Daemon, tree: DaemonServices, surroundings: Surroundings) -> ListeningService:
+def _manhole(daemon: Daemon, tree: DaemonServices, environment: Environment) -> ListeningService:
     config = daemon.runtime.config
     inside = {
         "services": lambda: list(tree),
@@ -211,7 +211,7 @@ def _manhole(daemon: Daemon, tree: DaemonServices, surroundings: Surroundings) -
         "conditions": daemon.runtime.conditions,
     }
     return _listening(
-        surroundings,
+        environment,
         daemon.runtime.reactor,
         "the manhole",
         (config.ops.manhole,),
@@ -243,7 +243,7 @@ def _first_start(daemon: Daemon, ports: Ports, output: TextIO) -> FirstStart:
     return FirstStart(
         daemon.accounts.keep,
         daemon.accounts.sign_in,
-        runtime.time_and_chance.random_bytes,
+        runtime.clock_and_randomness.random_bytes,
         config.accounts.bootstrap_key,
         Path(config.storage.state_directory),
         config.inbox.domain,

@@ -34,20 +34,20 @@ def build_watches(
     :param receiver: takes the mails with alerts to inboxes.
     :param alerted: knows who is told of alerts.
     """
-    config, time_and_chance = runtime.config, runtime.time_and_chance
+    config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     store = WatchStore(runtime.engine)
-    runner = RunWatches(store, checks.watched, runtime.holder, time_and_chance)
+    runner = RunWatches(store, checks.watched, runtime.holder, clock_and_randomness)
     keep = ManageWatches(
         store,
         runner,
         alerted,
         share_work(runtime.cluster, "due watches", runner.wake),
-        time_and_chance,
+        clock_and_randomness,
         allow_special_use=config.dns.allow_special_use,
         allow_private=config.network.allow_private,
     )
     send = SendInternalMail(receiver, config.inbox.domain).send
-    send_alerts = SendAlerts(store, send, runtime.lasting.memory, time_and_chance)
+    send_alerts = SendAlerts(store, send, runtime.persistent_state.memory, clock_and_randomness)
     return WatchParts(store, runner, keep, send_alerts)
 
 

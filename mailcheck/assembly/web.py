@@ -67,7 +67,7 @@ from mailcheck.web.site.server import BoundedSite, Root
 def build_web(daemon: Daemon) -> BoundedSite:
     """Build the HTTP site."""
     runtime, accounts = daemon.runtime, daemon.accounts
-    config, time_and_chance = runtime.config, runtime.time_and_chance
+    config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     addresses = ClientAddresses([ip_network(text) for text in config.web.trusted_proxies])
     urls = RequestUrls(runtime.urls, addresses, is_configured=bool(config.web.public_url))
     per_day = config.limits.requests_per_day
@@ -77,9 +77,9 @@ def build_web(daemon: Daemon) -> BoundedSite:
     routes = build_routes(daemon)
     description = ApiDescription(routes)
     dispatcher = Dispatcher(
-        build_tools(daemon), time_and_chance.random_bytes, runtime.urls.public_url
+        build_tools(daemon), clock_and_randomness.random_bytes, runtime.urls.public_url
     )
-    cancelled = runtime.cluster.wake_ups("cancelled calls")
+    cancelled = runtime.cluster.notifications("cancelled calls")
     static = StaticFiles()
     renderer = Renderer(static, lambda: bool(runtime.conditions.problems.get(DISK)))
     answers = AnswerPages(routes, daemon.inbox.read, daemon.tests.operations.manage)
@@ -90,11 +90,11 @@ def build_web(daemon: Daemon) -> BoundedSite:
         *ApiPages(description, answers.shown, renderer).pages(),
         *answers.pages(),
     ]
-    admission = PageAccess(accounts.sessions, urls, addresses, time_and_chance)
+    admission = PageAccess(accounts.sessions, urls, addresses, clock_and_randomness)
     return BoundedSite(
         Root(
             Api(access, routes, description, urls, runtime.now).resource(),
-            McpEndpoint(access, dispatcher, urls, cancelled, time_and_chance),
+            McpEndpoint(access, dispatcher, urls, cancelled, clock_and_randomness),
             PublicPages(
                 lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses
             ).resource(),
@@ -117,7 +117,7 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
             inbox,
             domain,
             runtime.retention,
-            runtime.time_and_chance.random_bytes,
+            runtime.clock_and_randomness.random_bytes,
             mail_server(config),
             turns,
         ).routes(),
@@ -139,10 +139,10 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
 def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
     """Return the tools of the MCP server, in the order in which they are listed."""
     runtime, turns = daemon.runtime, daemon.checks.turns
-    config, time_and_chance = runtime.config, runtime.time_and_chance
+    config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     domain, views = config.inbox.domain, MessageViews(runtime.workers.content)
     return [
-        *InboxTools(daemon.inbox, views, domain, time_and_chance).tools(),
+        *InboxTools(daemon.inbox, views, domain, clock_and_randomness).tools(),
         *AgentDomainTools(
             _domain_tools(daemon),
             turns,
@@ -239,8 +239,8 @@ def _doctor(daemon: Daemon) -> Doctor:
     runtime, reactor = daemon.runtime, daemon.runtime.reactor
     # With a memory of its own: it examines the current state.
     alone = LocalCluster(reactor)
-    plain, time_and_chance = runtime.resolvers.plain, runtime.time_and_chance
-    probes = Probes(runtime.config, reactor, time_and_chance, plain, alone)
+    plain, clock_and_randomness = runtime.resolvers.plain, runtime.clock_and_randomness
+    probes = Probes(runtime.config, reactor, clock_and_randomness, plain, alone)
     return DoctorParts(runtime, reactor, daemon.checks, probes).doctor
 
 
@@ -250,7 +250,7 @@ def _inbox_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[
     addresses = [parse_listen_address(text) for text in runtime.config.smtp.listen]
     port = next((address.port for address in addresses if address.port), None)
     listed = InboxList(inbox.read, InboxFacts(domain, port, runtime.retention))
-    sample = SendSample(daemon.receiver, domain, runtime.time_and_chance)
+    sample = SendSample(daemon.receiver, domain, runtime.clock_and_randomness)
     read, share, authenticate = inbox.read, inbox.share, inbox.authenticate
     return [
         *InboxPages(listed, read, inbox.delete, sample, renderer).pages(),

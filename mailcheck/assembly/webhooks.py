@@ -20,7 +20,7 @@ from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
 from mailcheck.operations.domains.watches.send_alerts import MailHead, write_external_mail
 from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.cluster import Notifications
 from mailcheck.store.accounts.webhook_store import WebhookStore
 
 
@@ -51,10 +51,14 @@ class WebhookParts(Struct, frozen=True):
 
 def build_webhooks(runtime: Runtime, mail: MailParts) -> WebhookParts:
     """Build the operations on webhooks, and their deliveries."""
-    time_and_chance, dialer, cluster = runtime.time_and_chance, runtime.receivers, runtime.cluster
+    clock_and_randomness, dialer, cluster = (
+        runtime.clock_and_randomness,
+        runtime.receivers,
+        runtime.cluster,
+    )
     write = partial(write_event, alerts_from(runtime.config), runtime.urls)
     store = WebhookStore(runtime.engine)
-    changes: WakeUps[str] = cluster.wake_ups("webhooks")
+    changes: Notifications[str] = cluster.notifications("webhooks")
     deliver = DeliverWebhooks(
         store,
         mail.store,
@@ -63,13 +67,13 @@ def build_webhooks(runtime: Runtime, mail: MailParts) -> WebhookParts:
         dialer,
         write,
         runtime.holder,
-        time_and_chance,
+        clock_and_randomness,
     )
     changes.listen(deliver.on_change)
     cluster.when_hints_are_lost(deliver.wake)
     return WebhookParts(
-        AlertReceivers(store, dialer, changes, time_and_chance),
-        ManageWebhooks(store, dialer, changes, write, time_and_chance),
+        AlertReceivers(store, dialer, changes, clock_and_randomness),
+        ManageWebhooks(store, dialer, changes, write, clock_and_randomness),
         deliver,
     )
 

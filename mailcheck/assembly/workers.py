@@ -18,7 +18,7 @@ from mailcheck.operations.lazy_functions import (
     patch_dkimpy,
     read_mail_for_score,
 )
-from mailcheck.ports.clocks import Soon
+from mailcheck.ports.clocks import CallSoon
 from mailcheck.ports.workers import Worker
 from mailcheck.workers.child import load, lower_priority, may_lower_priority
 from mailcheck.workers.process import ProcessWorker
@@ -60,7 +60,7 @@ FIRST_MAIL = b"\r\nYour code is 482913: https://example.com/\r\n"
 
 
 class Workers(Struct, frozen=True):
-    """Where blocking work runs; ``soon`` is after all that the reactor has found to do.
+    """Where blocking work runs; ``call_soon`` is after all that the reactor has found to do.
 
     ``needed`` are the processes and threads behind it without which the daemon is not ready. What
     reads large mails is ``patient``: it may take as long as it is given, and is replaced after
@@ -75,7 +75,7 @@ class Workers(Struct, frozen=True):
     passwords: Worker = field(default_factory=DirectWorker)
     analysis: Worker = field(default_factory=DirectWorker)
     large: Worker = field(default_factory=DirectWorker)
-    soon: Soon = call_immediately
+    call_soon: CallSoon = call_immediately
     needed: tuple[ProcessWorker | ThreadWorker, ...] = ()
     patient: tuple[ProcessWorker, ...] = ()
     ahead: tuple[ProcessWorker, ...] = ()

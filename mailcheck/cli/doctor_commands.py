@@ -40,11 +40,11 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 async def examine(options: argparse.Namespace, console: Console, reactor: Any) -> int:
     """Examine all topics, or print the zone lines."""
     config = console.config
-    time_and_chance = of_the_system(reactor)
+    clock_and_randomness = of_the_system(reactor)
     resolvers = open_resolvers(config, reactor, os.urandom)
     cluster = LocalCluster(reactor)
-    probes = Probes(config, reactor, time_and_chance, resolvers.plain, cluster)
-    runtime = CheckRuntime(config, time_and_chance, resolvers, probes, cluster, cluster)
+    probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, cluster)
+    runtime = CheckRuntime(config, clock_and_randomness, resolvers, probes, cluster, cluster)
     try:
         parts = DoctorParts(runtime, reactor, build_checks(runtime), probes)
         if options.dns:

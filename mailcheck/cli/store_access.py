@@ -54,8 +54,8 @@ def with_store(
     clock = Clock()
     clock.advance(time.time())
     worker = DirectWorker()
-    time_and_chance = time_and_chance_of(config, clock.seconds, clock, os.urandom)
-    runtime = open_runtime(config, clock, time_and_chance, Workers(worker, worker, worker))
+    clock_and_randomness = time_and_chance_of(config, clock.seconds, clock, os.urandom)
+    runtime = open_runtime(config, clock, clock_and_randomness, Workers(worker, worker, worker))
     runtime.engine.open()
     results: list[Result] = []
     problems: list[BaseException] = []

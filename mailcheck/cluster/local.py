@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import instant_of
 from mailcheck.core.keys import Key
-from mailcheck.core.recent import RecentlyUsed
+from mailcheck.core.recent import LruCache
 from mailcheck.operations.semaphores import FairSemaphore
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, RateCounters, Subject
 
@@ -84,7 +84,7 @@ class LocalMemory:
 
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
-        self._kept: RecentlyUsed[Key, tuple[str, int, int]] = RecentlyUsed(
+        self._kept: LruCache[Key, tuple[str, int, int]] = LruCache(
             KEPT_CHARACTERS, lambda kept: len(kept[0])
         )
 
@@ -104,11 +104,11 @@ class LocalMemory:
         self._kept.put(name, (text, ends_at, milliseconds))
         return succeed(None)
 
-    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
+    def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Take work on: there is nobody else."""
         return succeed(True)
 
-    def give_up(self, work: Key) -> Deferred[None]:
+    def release(self, work: Key) -> Deferred[None]:
         """End a claim early."""
         return succeed(None)
 
@@ -117,14 +117,14 @@ class LocalSelectors:
     """Fills the port `SelectorStore` in memory; a restart forgets."""
 
     def __init__(self) -> None:
-        self._kept: RecentlyUsed[str, RecentlyUsed[str, None]] = RecentlyUsed(KNOWN_DOMAINS)
+        self._kept: LruCache[str, LruCache[str, None]] = LruCache(KNOWN_DOMAINS)
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
         """Note domains and selectors, oldest first."""
         for domain, selector in pairs:
             selectors = self._kept.get(domain)
             if selectors is None:
-                selectors = RecentlyUsed(KNOWN_SELECTORS)
+                selectors = LruCache(KNOWN_SELECTORS)
                 self._kept.put(domain, selectors)
             selectors.put(selector, None)
         return succeed(True)
@@ -134,8 +134,8 @@ class LocalSelectors:
         return succeed(tuple(self._kept.get(domain) or ()))
 
 
-class LocalWakeUps(Generic[Subject]):
-    """Fills the port `WakeUps` within this process."""
+class LocalNotifications(Generic[Subject]):
+    """Fills the port `Notifications` within this process."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[Subject], None]] = []
@@ -163,13 +163,13 @@ class LocalCluster:
     def note_present(self, names: Collection[str]) -> None:
         """Have nothing to do: there is nobody else."""
 
-    def wake_ups(self, channel: str) -> LocalWakeUps[Any]:
+    def notifications(self, channel: str) -> LocalNotifications[Any]:
         """Make the wake-ups of one kind."""
-        return LocalWakeUps()
+        return LocalNotifications()
 
-    def places(self, name: str, of_one: int) -> FairSemaphore[str]:
+    def semaphore(self, name: str, per_owner: int) -> FairSemaphore[str]:
         """Make places of which each owner may have so many."""
-        return FairSemaphore(self._clock, per_owner=of_one)
+        return FairSemaphore(self._clock, per_owner=per_owner)
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
         """Have nothing to do: within a process no hint is lost."""

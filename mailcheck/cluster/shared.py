@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 from mailcheck.cluster.local import (
     CountersOrAlone,
     LocalMemory,
-    LocalWakeUps,
+    LocalNotifications,
 )
 from mailcheck.cluster.redis import BEAT, LOOK_BEATS, Redis, RedisAway
 from mailcheck.core.instants import SECOND
@@ -263,13 +263,13 @@ class SharedMemory:
         kept = self._redis.run("SET", self._key("kept", name), text, "PX", milliseconds)
         return _unless_away(kept.addCallback(lambda _: None), lambda: succeed(None))
 
-    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
+    def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Take work on, for so long; false while another daemon has it."""
         arguments: list[str | int] = [self._own_name, milliseconds]
         claimed = self._redis.run_script(CLAIM, [self._key("claim", work)], arguments)
         return _unless_away(claimed.addCallback(bool), lambda: succeed(True))
 
-    def give_up(self, work: Key) -> Deferred[None]:
+    def release(self, work: Key) -> Deferred[None]:
         """End a claim early."""
         ended = self._redis.run_script(GIVE_UP, [self._key("claim", work)], [self._own_name])
         return _unless_away(ended.addCallback(lambda _: None), lambda: succeed(None))
@@ -310,8 +310,8 @@ def _unless_away(
     return answer.addErrback(go_alone)
 
 
-class SharedWakeUps(Generic[Subject]):
-    """Fills the port `WakeUps` for all daemons; subjects are text.
+class SharedNotifications(Generic[Subject]):
+    """Fills the port `Notifications` for all daemons; subjects are text.
 
     Who listens in this daemon is told at once, without Redis. The others are told
     of all that one turn of the reactor has brought in one message (what a group
@@ -323,7 +323,7 @@ class SharedWakeUps(Generic[Subject]):
         self._channel = channel
         self._clock = clock
         self._next_turn = clock.seconds()
-        self._here: LocalWakeUps[Subject] = LocalWakeUps()
+        self._here: LocalNotifications[Subject] = LocalNotifications()
         self._untold: dict[str, None] = {}
         self._own_name = os.urandom(OWN_NAME_BYTES).hex()
         redis.listen(channel, self._hear)
@@ -354,17 +354,17 @@ class SharedWakeUps(Generic[Subject]):
             self._here.publish(cast(Subject, subject))
 
 
-class SharedPlaces:
-    """Fills the port `HeldPlaces` for all daemons; those of one that died are free soon.
+class SharedSemaphore:
+    """Fills the port `OwnerSemaphore` for all daemons; those of one that died are free soon.
 
     Each daemon counts its own too: while Redis is away, that is what it goes by.
     """
 
-    def __init__(self, redis: Redis, name: str, of_one: int, clock: IReactorTime) -> None:
+    def __init__(self, redis: Redis, name: str, per_owner: int, clock: IReactorTime) -> None:
         self._redis = redis
         self._name = name
-        self._of_one = of_one
-        self._alone: FairSemaphore[str] = FairSemaphore(clock, per_owner=of_one)
+        self._per_owner = per_owner
+        self._alone: FairSemaphore[str] = FairSemaphore(clock, per_owner=per_owner)
         self._held: defaultdict[str, set[str]] = defaultdict(set)
 
     @asynccontextmanager
@@ -394,7 +394,7 @@ class SharedPlaces:
 
     async def _take(self, owner: str, place: str) -> bool:
         try:
-            arguments: list[str | int] = [self._of_one, HELD, place]
+            arguments: list[str | int] = [self._per_owner, HELD, place]
             return bool(await self._redis.run_script(TAKE_PLACE, [self._key(owner)], arguments))
         except RedisAway:
             return True
@@ -416,7 +416,7 @@ class RedisCluster:
     def __init__(self, redis: Redis, clock: IReactorTime) -> None:
         self._redis = redis
         self._clock = clock
-        self._places: list[SharedPlaces] = []
+        self._semaphores: list[SharedSemaphore] = []
         self.counters = CountersOrAlone(SharedRateCounters(redis), RedisAway)
         self.memory = SharedMemory(redis, clock, installed_version())
         self.selectors = SharedSelectors(redis)
@@ -431,19 +431,19 @@ class RedisCluster:
         """Learn by their names which daemons the database knows."""
         self.others.note_present(names)
 
-    def wake_ups(self, channel: str) -> SharedWakeUps[Any]:
+    def notifications(self, channel: str) -> SharedNotifications[Any]:
         """Make the wake-ups of one kind."""
-        return SharedWakeUps(self._redis, channel, self._clock)
+        return SharedNotifications(self._redis, channel, self._clock)
 
-    def places(self, name: str, of_one: int) -> SharedPlaces:
+    def semaphore(self, name: str, per_owner: int) -> SharedSemaphore:
         """Make places of which each owner may have so many."""
-        made = SharedPlaces(self._redis, name, of_one, self._clock)
-        self._places.append(made)
+        made = SharedSemaphore(self._redis, name, per_owner, self._clock)
+        self._semaphores.append(made)
         return made
 
     async def renew(self) -> None:
         """Say that what is held is held; to be done again every `RENEWAL` seconds."""
-        for places in self._places:
+        for places in self._semaphores:
             await places.renew()
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class RecentlyUsed(Generic[Key, Value]):
+class LruCache(Generic[Key, Value]):
     """Keeps values of at most ``size``; those that were not used for longest make room.
 
     :param weigh: gives what a value takes of the size; without it each takes one.
@@ -68,7 +68,7 @@ class Recent(Generic[Key, Value]):
 
     def __init__(self, size: int, freshness: int) -> None:
         self._freshness = freshness
-        self._values: RecentlyUsed[Key, tuple[Value, int]] = RecentlyUsed(size)
+        self._values: LruCache[Key, tuple[Value, int]] = LruCache(size)
 
     def get(self, key: Key, now: Instant) -> Value | None:
         """Give a value that is still fresh."""

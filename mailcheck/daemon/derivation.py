@@ -16,7 +16,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import BEGINNING, MINUTE, Instant
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.inbox.contents import MessageContents
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.content_store import ContentStore
 
 REST_SHARE = 3.0
@@ -42,7 +42,7 @@ class Derivation(Service):
         contents: MessageContents,
         store: ContentStore,
         traffic: MailTraffic,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
         *,
         is_alone: bool,
     ) -> None:
@@ -50,8 +50,8 @@ class Derivation(Service):
         self._contents = contents
         self._store = store
         self._traffic = traffic
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
         self._is_alone = is_alone
         self._looked_until = BEGINNING
         self._queue: deque[DeliveryId] = deque()

@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from mailcheck.core.instants import Instant, instant_of
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 
 STEP = 1.0
 """Seconds from which on a difference is a clock that was set: NTP slews both clocks alike."""
@@ -24,9 +24,9 @@ def time_of_day() -> Instant:
     return instant_of(time.time())
 
 
-def of_the_system(clock: IReactorTime) -> TimeAndChance:
+def of_the_system(clock: IReactorTime) -> ClockAndRandomness:
     """Give the system's time and randomness, for a command: it keeps nothing that would expire."""
-    return TimeAndChance(time_of_day, time_of_day, clock, os.urandom)
+    return ClockAndRandomness(time_of_day, time_of_day, clock, os.urandom)
 
 
 def run_on_monotonic_clock(reactor: Any) -> None:

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.core.recent import RecentlyUsed
+from mailcheck.core.recent import LruCache
 from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.ports.resolver import Resolver
 
@@ -41,7 +41,7 @@ class AnswerCache:
 
     def __init__(self, limits: CacheLimits) -> None:
         self._limits = limits
-        self._entries: RecentlyUsed[DnsQuestion, _Entry] = RecentlyUsed(limits.max_weight, _weigh)
+        self._entries: LruCache[DnsQuestion, _Entry] = LruCache(limits.max_weight, _weigh)
 
     def __len__(self) -> int:
         return len(self._entries)

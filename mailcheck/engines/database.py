@@ -19,7 +19,7 @@ from mailcheck.engines.committing import (
     touch,
 )
 from mailcheck.operations.incidents import Incidents
-from mailcheck.ports.clocks import Soon
+from mailcheck.ports.clocks import CallSoon
 from mailcheck.ports.engine import Item, MailWork, Result, Transaction, Work
 from mailcheck.ports.workers import Worker
 
@@ -58,10 +58,10 @@ class GroupCommit:
     def __init__(
         self,
         commit: Callable[[Sequence[Write]], Deferred[list[Outcome]]],
-        soon: Soon = call_immediately,
+        call_soon: CallSoon = call_immediately,
     ) -> None:
         self._commit = commit
-        self._soon = soon
+        self._call_soon = call_soon
         self._waiting: list[tuple[Write, Deferred[Any]]] = []
         self._is_collecting = False
         self._under_way = 0
@@ -78,7 +78,7 @@ class GroupCommit:
         self._waiting.append((Write(work, item), when_committed))
         if not self._is_collecting:
             self._is_collecting = True
-            self._soon(self._collected)
+            self._call_soon(self._collected)
         return when_committed
 
     def give_up(self, failure: Failure) -> None:
@@ -161,14 +161,14 @@ class DatabaseEngine:
     _log = Logger()
     incidents: Incidents | None = None
 
-    def __init__(self, writer_worker: Worker, reader_worker: Worker, soon: Soon) -> None:
-        """Prepare without opening the database; see `GroupCommit` for ``soon``."""
+    def __init__(self, writer_worker: Worker, reader_worker: Worker, call_soon: CallSoon) -> None:
+        """Prepare without opening the database; see `GroupCommit` for ``call_soon``."""
         self._writer_worker = writer_worker
         self._reader_worker = reader_worker
         self.writer: WriterConnection | None = None
         self._is_open = False
         self.damage = ""
-        self._group_commit = GroupCommit(self._commit, soon)
+        self._group_commit = GroupCommit(self._commit, call_soon)
 
     def open(self) -> None:
         """Open the database, upgrade its schema and start the workers.

@@ -32,7 +32,7 @@ from mailcheck.engines.schema_upgrade import (
     require_known,
     schema_steps,
 )
-from mailcheck.ports.clocks import Soon
+from mailcheck.ports.clocks import CallSoon
 from mailcheck.ports.engine import Result, RetryableError, Transaction
 from mailcheck.ports.workers import Worker
 
@@ -53,10 +53,14 @@ class PostgresqlEngine(DatabaseEngine):
     """An engine for a PostgreSQL database."""
 
     def __init__(
-        self, url: str, writer_worker: Worker, reader_worker: Worker, soon: Soon = call_immediately
+        self,
+        url: str,
+        writer_worker: Worker,
+        reader_worker: Worker,
+        call_soon: CallSoon = call_immediately,
     ) -> None:
-        """Prepare without opening the database; see `GroupCommit` for ``soon``."""
-        super().__init__(writer_worker, reader_worker, soon)
+        """Prepare without opening the database; see `GroupCommit` for ``call_soon``."""
+        super().__init__(writer_worker, reader_worker, call_soon)
         self._url = url
         self._readers = threading.local()
         self._open_readers: list[Connection] = []

@@ -34,7 +34,7 @@ from mailcheck.engines.sqlite_writer import (
     vacuum,
 )
 from mailcheck.operations.concurrency import smaller_batch
-from mailcheck.ports.clocks import Soon
+from mailcheck.ports.clocks import CallSoon
 from mailcheck.ports.engine import MailWork, Result, Transaction
 from mailcheck.ports.workers import Worker
 from mailcheck.store.transactions import write
@@ -109,14 +109,14 @@ class SqliteEngine(DatabaseEngine):
         path: str,
         writer_worker: Worker,
         reader_worker: Worker,
-        soon: Soon = call_immediately,
+        call_soon: CallSoon = call_immediately,
         state_files: Sequence[Path] = (),
     ) -> None:
-        """Prepare without opening a file; see `GroupCommit` for ``soon``.
+        """Prepare without opening a file; see `GroupCommit` for ``call_soon``.
 
         :param state_files: files that a daemon creates after it has opened its database.
         """
-        super().__init__(writer_worker, reader_worker, soon)
+        super().__init__(writer_worker, reader_worker, call_soon)
         self._path = path
         self._state_files = (Path(f"{path}.reserve"), Path(f"{path}-wal"), *state_files)
         self._reserve = DiskReserve(path)

@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get
 import msgspec
 
 from mailcheck.core.keys import Key, key_of
-from mailcheck.core.recent import RecentlyUsed
+from mailcheck.core.recent import LruCache
 from mailcheck.ports.cluster import Memory
 
 READ_BEFORE = 500
@@ -51,7 +51,7 @@ class CachedValues(Generic[Value]):
         self._memory = memory
         self._kind, self._type, self._aspect = kind, value_type, aspect
         self._read = reader_of(value_type)
-        self._read_before: RecentlyUsed[str, tuple[str, Value]] = RecentlyUsed(READ_BEFORE)
+        self._read_before: LruCache[str, tuple[str, Value]] = LruCache(READ_BEFORE)
 
     def variant(self, aspect: str) -> "CachedValues[Value]":
         """Return a cache for other values of the same type with the same keys."""
@@ -82,11 +82,11 @@ class CachedValues(Generic[Value]):
 
     async def acquire(self, key: str, milliseconds: int) -> bool:
         """Acquire the lock for computing a value. Return false while another daemon has it."""
-        return await self._memory.claim(self._name(key), milliseconds)
+        return await self._memory.acquire(self._name(key), milliseconds)
 
     async def release(self, key: str) -> None:
         """Release the lock for computing a value."""
-        await self._memory.give_up(self._name(key))
+        await self._memory.release(self._name(key))
 
 
 @cache

@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure, StoreFull
-from mailcheck.ports.clocks import Soon
+from mailcheck.ports.clocks import CallSoon
 
 
 async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
@@ -190,9 +190,9 @@ class MailTraffic:
     :param soon: calls a function after all other events of this reactor turn.
     """
 
-    def __init__(self, clock: IReactorTime, soon: Soon) -> None:
+    def __init__(self, clock: IReactorTime, call_soon: CallSoon) -> None:
         self._clock = clock
-        self._soon = soon
+        self._call_soon = call_soon
         self._newest_at = -math.inf
         self._burst_began_at = -math.inf
         self._arriving: set[object] = set()
@@ -220,7 +220,7 @@ class MailTraffic:
         self._held.append(call)
         if len(self._held) == 1:
             self._held_since = self._clock.seconds()
-            self._soon(self._look)
+            self._call_soon(self._look)
 
     def flush(self) -> None:
         """Run the batch now: a client waits for its result."""
@@ -230,7 +230,7 @@ class MailTraffic:
     def _stop_waiting(self) -> None:
         # If no call is delayed, the first `_look` is still scheduled.
         if self._will_look_again:
-            self._soon(self._look)
+            self._call_soon(self._look)
 
     def _look(self) -> None:
         now = self._clock.seconds()

@@ -8,7 +8,7 @@ from twisted.logger import Logger
 
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.core.recent import RecentlyUsed
+from mailcheck.core.recent import LruCache
 
 SAME_INCIDENT = 60.0
 """Seconds for which the same cause keeps its reference. An outage then writes one line a minute,
@@ -41,7 +41,7 @@ class Incidents:
     def __init__(self, seconds: Callable[[], float], random_bytes: RandomBytes) -> None:
         self._seconds = seconds
         self._random_bytes = random_bytes
-        self._known: RecentlyUsed[str, tuple[float, str]] = RecentlyUsed(MOST_INCIDENTS)
+        self._known: LruCache[str, tuple[float, str]] = LruCache(MOST_INCIDENTS)
 
     def public(self, failure: StoreUnavailable) -> StoreUnavailable:
         """Return a failure of the same kind whose message every client may see."""

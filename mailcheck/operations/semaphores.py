@@ -12,7 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import Overloaded, TooManyChecks, TooManyWaits
 from mailcheck.core.identifiers import AccountId
-from mailcheck.ports.cluster import HeldPlaces
+from mailcheck.ports.cluster import OwnerSemaphore
 
 Owner = TypeVar("Owner")
 
@@ -148,7 +148,7 @@ WAIT_RETRY = 1
 class WaitSlots:
     """Limits the parked waits of each API key to ``slots_per_key``."""
 
-    def __init__(self, slots_per_key: int, places: HeldPlaces) -> None:
+    def __init__(self, slots_per_key: int, places: OwnerSemaphore) -> None:
         self._slots_per_key = slots_per_key
         self._semaphore = places
 

@@ -17,7 +17,7 @@ Now = Callable[[], Instant]
 """``now()`` reads the injected clock."""
 
 
-class TimeAndChance(Struct, frozen=True):
+class ClockAndRandomness(Struct, frozen=True):
     """What no two runs have alike: whoever needs more than one of it takes it as a whole.
 
     :param now: gives the time of day, which may be set.
@@ -33,5 +33,5 @@ class TimeAndChance(Struct, frozen=True):
     random_bytes: RandomBytes
 
 
-Soon = Callable[[Callable[[], object]], object]
+CallSoon = Callable[[Callable[[], object]], object]
 """Calls what it is given as soon as what is being done now is done, in the order of the asking."""

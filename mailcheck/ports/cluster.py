@@ -45,7 +45,7 @@ class RateCounters(Protocol):
         """
 
 
-class WakeUps(Protocol[Subject]):
+class Notifications(Protocol[Subject]):
     """Tells all daemons of something that has come or moved: a hint, never data.
 
     A hint may be lost: who waits for it looks again where that may have happened.
@@ -58,7 +58,7 @@ class WakeUps(Protocol[Subject]):
         """Call ``heard`` for every hint from now on."""
 
 
-class HeldPlaces(Protocol):
+class OwnerSemaphore(Protocol):
     """Places that an owner may hold only so many of at a time, in this daemon or in all."""
 
     def held(self, owner: str) -> AbstractAsyncContextManager[None]:
@@ -80,10 +80,10 @@ class Memory(Protocol):
     def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
         """Keep a text so long, in place of the one that was there."""
 
-    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
+    def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Take work on, for so long; false while another daemon has it."""
 
-    def give_up(self, work: Key) -> Deferred[None]:
+    def release(self, work: Key) -> Deferred[None]:
         """End a claim early."""
 
 

@@ -24,7 +24,7 @@ from mailcheck.checks.hosts.registration import (
 from mailcheck.core.instants import DAY, HOUR, SECOND
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.concurrency import SingleFlight
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Memory
 from mailcheck.probes.cached_probes import CachedProbes
 from mailcheck.probes.fetching import Fetched, FetchRequest, GuardedFetcher
@@ -220,15 +220,15 @@ class RdapFinder:
         fetcher: GuardedFetcher,
         registries: RegistryList,
         memory: Memory,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._fetcher = fetcher
         self._registries = registries
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
         self._silences: CachedValues[int] = CachedValues(memory, "silence", int)
         self._searches: CachedProbes[RegistrationVerdict] = CachedProbes(
-            time_and_chance.clock,
+            clock_and_randomness.clock,
             CachedValues(memory, "registration", RegistrationVerdict),
             self._find,
             freshness=FRESHNESS,

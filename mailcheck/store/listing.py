@@ -22,7 +22,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, Instant
 from mailcheck.core.messages import TagCount
-from mailcheck.core.recent import RecentlyUsed
+from mailcheck.core.recent import LruCache
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.content_store import load_list
 from mailcheck.store.filter_sql import (
@@ -296,7 +296,7 @@ class HeaderCache:
         self._worth_holding = min_cached_messages
         # Several threads read at the same time, each in its own snapshot.
         self._lock = threading.Lock()
-        self._held: RecentlyUsed[AccountId, _Headers] = RecentlyUsed(MAX_CACHED_MESSAGES, len)
+        self._held: LruCache[AccountId, _Headers] = LruCache(MAX_CACHED_MESSAGES, len)
 
     def page(
         self,
@@ -350,9 +350,7 @@ class _Headers:
         self._authors: list[str] = []
         self._subjects: list[str] = []
         # By field and searched text: one mark per message, as far as it was searched.
-        self._searches: RecentlyUsed[tuple[bool, str], bytearray] = RecentlyUsed(
-            MAX_CACHED_SEARCHES
-        )
+        self._searches: LruCache[tuple[bool, str], bytearray] = LruCache(MAX_CACHED_SEARCHES)
 
     def __len__(self) -> int:
         return len(self._positions)

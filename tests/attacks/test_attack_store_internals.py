@@ -128,7 +128,7 @@ def in_stream(broken: BrokenHouse) -> bytes:
     connection = RawHttp(broken.house)
     connection.send(request("/api/v1/inbox/events", f"X-API-Key: {broken.house.key}"))
     broken.reader.good_calls = 0
-    broken.house.assembly.mail.wake_ups.publish(broken.house.account.id)
+    broken.house.assembly.mail.notifications.publish(broken.house.account.id)
     said = connection.received()
     connection.hang_up()
     return said
@@ -141,7 +141,7 @@ def in_page_stream(broken: BrokenHouse) -> bytes:
     connection = RawHttp(broken.house, broken.browser.peer)
     connection.send(request("/inbox/live", f"Cookie: {cookies}"))
     broken.reader.good_calls = 0
-    broken.house.assembly.mail.wake_ups.publish(broken.account.id)
+    broken.house.assembly.mail.notifications.publish(broken.account.id)
     said = connection.received()
     connection.hang_up()
     return said

@@ -298,8 +298,8 @@ def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> Non
     )
     house = checking_house(MemoryZone(GOOD), config)
     checks, clock = house.assembly.checks, house.clock
-    time_and_chance = house.assembly.runtime.time_and_chance
-    network = Network(config, clock, time_and_chance, house.zone, LocalCluster(clock))
+    clock_and_randomness = house.assembly.runtime.clock_and_randomness
+    network = Network(config, clock, clock_and_randomness, house.zone, LocalCluster(clock))
     found = run(DoctorParts(house.assembly.runtime, clock, checks, network).doctor.examine())
     (findings,) = [one.findings for one in found if one.topic == "port-out"]
     assert [finding.id for finding in findings] == ([expected] if expected else [])

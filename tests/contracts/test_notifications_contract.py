@@ -9,40 +9,40 @@ from twisted.internet.task import Clock
 from mailcheck.assembly.cluster import share_work
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.shared import RedisCluster
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.cluster import Notifications
 from tests.servers.redis import RedisServer, connected, connected_twice, running_redis, until
 
 LOCAL, SHARED = "in this process", "on Redis"
 
 
 @async_yield_fixture(params=[LOCAL, SHARED])
-async def wake_ups(
+async def notifications(
     request: pytest.FixtureRequest, redis_server: RedisServer
-) -> AsyncIterator[WakeUps[str]]:
+) -> AsyncIterator[Notifications[str]]:
     """Each implementation."""
     if request.param == LOCAL:
-        yield LocalCluster(Clock()).wake_ups("inboxes")
+        yield LocalCluster(Clock()).notifications("inboxes")
         return
     async with connected(redis_server) as redis:
         from twisted.internet import reactor
 
-        yield RedisCluster(redis, reactor).wake_ups("inboxes")
+        yield RedisCluster(redis, reactor).notifications("inboxes")
 
 
-def test_all_listeners_are_called(wake_ups: WakeUps[str]) -> None:
+def test_all_listeners_are_called(notifications: Notifications[str]) -> None:
     """A listener is called at once for everything published after it subscribed."""
     heard: list[tuple[str, str]] = []
-    wake_ups.publish("ann")
-    wake_ups.listen(lambda subject: heard.append(("one", subject)))
-    wake_ups.publish("ann")
-    wake_ups.listen(lambda subject: heard.append(("two", subject)))
-    wake_ups.publish("bob")
+    notifications.publish("ann")
+    notifications.listen(lambda subject: heard.append(("one", subject)))
+    notifications.publish("ann")
+    notifications.listen(lambda subject: heard.append(("two", subject)))
+    notifications.publish("bob")
     assert heard == [("one", "ann"), ("one", "bob"), ("two", "bob")]
 
 
-def test_publishing_without_listeners(wake_ups: WakeUps[str]) -> None:
+def test_publishing_without_listeners(notifications: Notifications[str]) -> None:
     """A notification without a listener is lost without harm."""
-    wake_ups.publish("ann")
+    notifications.publish("ann")
 
 
 @ensureDeferred
@@ -55,10 +55,10 @@ async def test_other_daemons_are_notified(redis_server: RedisServer) -> None:
         connected(redis_server) as elsewhere,
     ):
         heard: dict[str, list[str]] = {"here": [], "there": [], "elsewhere": [], "tests": []}
-        one = RedisCluster(here, reactor).wake_ups("inboxes")
+        one = RedisCluster(here, reactor).notifications("inboxes")
         other = RedisCluster(there, reactor)
-        two, tests = other.wake_ups("inboxes"), other.wake_ups("tests")
-        three = RedisCluster(elsewhere, reactor).wake_ups("inboxes")
+        two, tests = other.notifications("inboxes"), other.notifications("tests")
+        three = RedisCluster(elsewhere, reactor).notifications("inboxes")
         one.listen(heard["here"].append)
         two.listen(heard["there"].append)
         three.listen(heard["elsewhere"].append)

@@ -52,10 +52,10 @@ async def test_texts_expire(persistent_state: PersistentState) -> None:
 async def test_claims_of_one_daemon(persistent_state: PersistentState) -> None:
     """A single daemon can always claim work, repeatedly, and release it more than once."""
     memory = persistent_state.memory
-    assert [await memory.claim(WORK, LONG) for _ in range(2)] == [True, True]
+    assert [await memory.acquire(WORK, LONG) for _ in range(2)] == [True, True]
     for _ in range(2):
-        await memory.give_up(WORK)
-    assert await memory.claim(WORK, LONG)
+        await memory.release(WORK)
+    assert await memory.acquire(WORK, LONG)
 
 
 @ensureDeferred
@@ -66,19 +66,19 @@ async def test_claims_of_several_daemons(redis_server: RedisServer) -> None:
     clock: Any = reactor
     async with connected_twice(redis_server) as (here, there):
         one, other = (SharedMemory(redis, clock, "1") for redis in (here, there))
-        assert [await one.claim(WORK, LONG), await other.claim(WORK, LONG)] == [
+        assert [await one.acquire(WORK, LONG), await other.acquire(WORK, LONG)] == [
             True,
             False,
         ]
-        assert await other.claim(key_of("other work"), LONG)
-        await other.give_up(WORK)
-        assert not await other.claim(WORK, LONG)
-        await one.give_up(WORK)
-        assert [await other.claim(WORK, 20), await one.claim(WORK, LONG)] == [
+        assert await other.acquire(key_of("other work"), LONG)
+        await other.release(WORK)
+        assert not await other.acquire(WORK, LONG)
+        await one.release(WORK)
+        assert [await other.acquire(WORK, 20), await one.acquire(WORK, LONG)] == [
             True,
             False,
         ]
-        while not await one.claim(WORK, LONG):
+        while not await one.acquire(WORK, LONG):
             await until(lambda: True)
         await one.keep(key_of("a"), "1", LONG)
         assert await other.recall(key_of("a")) == "1"

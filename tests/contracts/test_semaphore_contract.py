@@ -1,4 +1,4 @@
-"""The contract of `HeldPlaces`, a semaphore for each owner."""
+"""The contract of `OwnerSemaphore`, a semaphore for each owner."""
 
 from collections.abc import AsyncIterator
 
@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.shared import HELD, RedisCluster
 from mailcheck.operations.semaphores import NoPermit
-from mailcheck.ports.cluster import HeldPlaces
+from mailcheck.ports.cluster import OwnerSemaphore
 from tests.servers.redis import RedisServer, connected, connected_twice
 
 LOCAL, SHARED = "in this process", "on Redis"
@@ -18,17 +18,17 @@ LOCAL, SHARED = "in this process", "on Redis"
 @async_yield_fixture(params=[LOCAL, SHARED])
 async def places(
     request: pytest.FixtureRequest, redis_server: RedisServer
-) -> AsyncIterator[HeldPlaces]:
+) -> AsyncIterator[OwnerSemaphore]:
     """Each implementation, with two permits for each owner."""
     if request.param == LOCAL:
-        yield LocalCluster(Clock()).places("waits", 2)
+        yield LocalCluster(Clock()).semaphore("waits", 2)
         return
     async with connected(redis_server) as redis:
-        yield RedisCluster(redis, Clock()).places("waits", 2)
+        yield RedisCluster(redis, Clock()).semaphore("waits", 2)
 
 
 @ensureDeferred
-async def test_each_owner_has_a_maximum(places: HeldPlaces) -> None:
+async def test_each_owner_has_a_maximum(places: OwnerSemaphore) -> None:
     """A further permit is refused to that owner only; a released one is free again."""
     async with places.held("ann"):
         async with places.held("ann"), places.held("bob"):
@@ -40,7 +40,7 @@ async def test_each_owner_has_a_maximum(places: HeldPlaces) -> None:
 
 
 @ensureDeferred
-async def test_a_failure_releases_the_permit(places: HeldPlaces) -> None:
+async def test_a_failure_releases_the_permit(places: OwnerSemaphore) -> None:
     """A failing holder releases its permit."""
     for _ in range(4):
         with pytest.raises(ZeroDivisionError):
@@ -53,7 +53,7 @@ async def test_permits_of_a_dead_daemon(redis_server: RedisServer) -> None:
     """Daemons share the permits; the permits of a dead daemon are free after a time."""
     async with connected_twice(redis_server) as (here, there):
         one = RedisCluster(here, Clock())
-        mine, others = one.places("waits", 1), RedisCluster(there, Clock()).places("waits", 1)
+        mine, others = one.semaphore("waits", 1), RedisCluster(there, Clock()).semaphore("waits", 1)
         async with mine.held("ann"):
             with pytest.raises(NoPermit):
                 async with others.held("ann"):

@@ -209,7 +209,7 @@ def _in_thread() -> ThreadWorker:
     return ThreadWorker(threads, "writer", 1)
 
 
-def _soon(call: Callable[[], object]) -> object:
+def _call_soon(call: Callable[[], object]) -> object:
     """Let the writes of one iteration of the reactor share a commit, as the daemon does."""
     from twisted.internet import reactor
 
@@ -220,8 +220,8 @@ def _soon(call: Callable[[], object]) -> object:
 class _OnPostgresql(Processes):
     def __init__(self, url: str) -> None:
         hold = Hold()
-        one = PostgresqlEngine(url, _in_thread(), DirectWorker(), _soon)
-        other = PostgresqlEngine(url, _in_thread(), DirectWorker(), _soon)
+        one = PostgresqlEngine(url, _in_thread(), DirectWorker(), _call_soon)
+        other = PostgresqlEngine(url, _in_thread(), DirectWorker(), _call_soon)
         super().__init__(_held(one, _HeldPostgresqlWriter(url), hold), other, hold)
         self._watching = psycopg2.connect(url)
         self._watching.autocommit = True
@@ -241,10 +241,12 @@ class _OnPostgresql(Processes):
 class _OnSqlite(Processes):
     def __init__(self, path: str) -> None:
         hold = Hold()
-        one, other = (SqliteEngine(path, _in_thread(), DirectWorker(), _soon) for _ in range(2))
+        one, other = (
+            SqliteEngine(path, _in_thread(), DirectWorker(), _call_soon) for _ in range(2)
+        )
         one.open()
         one.close()
-        one = SqliteEngine(path, _in_thread(), DirectWorker(), _soon)
+        one = SqliteEngine(path, _in_thread(), DirectWorker(), _call_soon)
         super().__init__(_held(one, _HeldSqliteWriter(path), hold), other, hold)
 
     def is_waiting(self) -> bool:

@@ -25,15 +25,15 @@ def daemon(path: Path, clock: Clock) -> Iterator[Checks]:
     engine = SqliteEngine(str(path), DirectWorker(), DirectWorker())
     engine.open()
     zone = zone_with({})
-    time_and_chance = clock_and_randomness_of(clock)
+    clock_and_randomness = clock_and_randomness_of(clock)
     yield build_checks(
         CheckRuntime(
             config_in_memory(),
-            time_and_chance,
+            clock_and_randomness,
             Resolvers(zone, zone, zone),
             FakeHosts(),
             LocalCluster(clock),
-            stored_state(engine, time_and_chance.now),
+            stored_state(engine, clock_and_randomness.now),
         )
     )
     result_of(engine.close())

@@ -42,7 +42,7 @@ class DyingWorker(DirectWorker):
         return done
 
 
-class Soon:
+class CallSoon:
     """Collects calls until the test runs them."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[...,
 @pytest.mark.parametrize("dies", ["before", "after"])
 def test_outcomes_of_a_dead_writer(make_engine: Callable[..., DatabaseEngine], dies: str) -> None:
     """Committed mails are accepted with their positions; all others were not stored."""
-    worker, soon = DyingWorker(), Soon()
+    worker, soon = DyingWorker(), CallSoon()
     engine = make_engine(worker, DirectWorker(), soon)
     engine.open()
     store = MailStore(engine, Quota(1_000, 10**9))
@@ -125,7 +125,7 @@ def test_writes_that_no_writer_received() -> None:
 def test_large_mails_are_committed_apart() -> None:
     """One commit takes mails up to a total size, so that it ends in time on a slow disk."""
     commits = HeldCommits()
-    soon = Soon()
+    soon = CallSoon()
     group_commit = GroupCommit(commits, soon)
     work = DeliverMails(Quota(1, 1))
     third = MAX_GROUP_OCTETS // 3

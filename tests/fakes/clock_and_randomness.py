@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.instants import Instant, instant_of
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 
 TEST_START = 1_795_262_400.0
 """Start of all tests in seconds since the epoch: 2026-11-21T12:00:00Z."""
@@ -20,10 +20,10 @@ def repeatable_bytes() -> Any:
     return lambda length: shake_128(b"%d" % next(numbers)).digest(length)
 
 
-def clock_and_randomness_of(clock: IReactorTime) -> TimeAndChance:
+def clock_and_randomness_of(clock: IReactorTime) -> ClockAndRandomness:
     """Return the time of a clock, and reproducible randomness."""
 
     def now() -> Instant:
         return instant_of(clock.seconds())
 
-    return TimeAndChance(now, now, clock, repeatable_bytes())
+    return ClockAndRandomness(now, now, clock, repeatable_bytes())

@@ -101,9 +101,9 @@ def scorer(
     """Build what scores mails over a zone."""
     clock = clock or Clock()
     resolvers = Resolvers(zone, zone, zone)
-    alone, time_and_chance = LocalCluster(clock), clock_and_randomness_of(clock)
+    alone, clock_and_randomness = LocalCluster(clock), clock_and_randomness_of(clock)
     checks = build_checks(
-        CheckRuntime(config_in_memory(), time_and_chance, resolvers, FakeHosts(), alone, alone)
+        CheckRuntime(config_in_memory(), clock_and_randomness, resolvers, FakeHosts(), alone, alone)
     )
     return ScoreMail(
         zone,

@@ -17,7 +17,7 @@ from mailcheck.checks.dnsbl.catalogue import (
 )
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason, target_address
-from mailcheck.cluster.local import LocalMemory, LocalRateCounters, LocalWakeUps
+from mailcheck.cluster.local import LocalMemory, LocalNotifications, LocalRateCounters
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.cached_values import CachedValues
@@ -49,16 +49,18 @@ class Bench:
         self.zone = zone
         self.clock = Clock()
         self.list = psbl()
-        self.time_and_chance = clock_and_randomness_of(self.clock)
-        self.budgets = ListBudgets(budgets or {}, LocalRateCounters(), self.time_and_chance.now)
+        self.clock_and_randomness = clock_and_randomness_of(self.clock)
+        self.budgets = ListBudgets(
+            budgets or {}, LocalRateCounters(), self.clock_and_randomness.now
+        )
         self.health = ZoneHealthCheck(
             [self.list],
             zone,
             [],
             self.budgets,
             CachedValues(LocalMemory(self.clock), "health", BlocklistHealth),
-            LocalWakeUps(),
-            self.time_and_chance,
+            LocalNotifications(),
+            self.clock_and_randomness,
         )
         self.asker = QueryBlocklists(zone, self.budgets, self.health, self.clock, 3.0)
 
@@ -180,20 +182,20 @@ class Daemons:
     def __init__(self) -> None:
         self.clock = Clock()
         self.memory = OneTester(self.clock)
-        self.tested: LocalWakeUps[str] = LocalWakeUps()
+        self.tested: LocalNotifications[str] = LocalNotifications()
         self.zone = living()
 
     def daemon(self, *servers: str, blocklist: Blocklist | None = None) -> ZoneHealthCheck:
         """Start a daemon that uses these DNS servers."""
-        time_and_chance = clock_and_randomness_of(self.clock)
+        clock_and_randomness = clock_and_randomness_of(self.clock)
         return ZoneHealthCheck(
             [blocklist or psbl()],
             self.zone,
             servers,
-            ListBudgets({}, LocalRateCounters(), time_and_chance.now),
+            ListBudgets({}, LocalRateCounters(), clock_and_randomness.now),
             CachedValues(self.memory, "health", BlocklistHealth),
             self.tested,
-            time_and_chance,
+            clock_and_randomness,
         )
 
 
@@ -202,7 +204,7 @@ class OneTester(LocalMemory):
 
     is_taken = False
 
-    def claim(self, work: str, milliseconds: int) -> "Deferred[bool]":
+    def acquire(self, work: str, milliseconds: int) -> "Deferred[bool]":
         """Claim it."""
         return succeed(not self.is_taken)
 
@@ -308,8 +310,8 @@ class TestTheFirstTest:
             [],
             bench.budgets,
             CachedValues(LocalMemory(bench.clock), "health", BlocklistHealth),
-            LocalWakeUps(),
-            bench.time_and_chance,
+            LocalNotifications(),
+            bench.clock_and_randomness,
         )
         bench.asker = QueryBlocklists(bench.zone, bench.budgets, bench.health, bench.clock, 3.0)
         tested = Deferred.fromCoroutine(bench.health.test_all())

@@ -225,7 +225,7 @@ def test_a_stopping_daemon_and_a_failing_store() -> None:
     house.receive()
     first = Listener(house)
     reader.fault = StoreUnavailable("the disk is gone")
-    house.assembly.mail.wake_ups.publish(house.account.id)
+    house.assembly.mail.notifications.publish(house.account.id)
     reader.fault = None
     second = Listener(house)
     house.assembly.mail.feeds.close()

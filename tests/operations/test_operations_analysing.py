@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
-from mailcheck.cluster.local import LocalWakeUps
+from mailcheck.cluster.local import LocalNotifications
 from mailcheck.core.deliverability_tests import (
     MAX_ATTEMPTS,
     DeliverabilityResult,
@@ -77,10 +77,10 @@ class Work:
         runner = RunTestChecks(
             self.tests.store,
             analyse,
-            LocalWakeUps(),
+            LocalNotifications(),
             MailTraffic(self.house.clock, call_immediately),
             "other",
-            self.house.assembly.runtime.time_and_chance,
+            self.house.assembly.runtime.clock_and_randomness,
         )
         run(runner.start())
         self.other.append(runner)
@@ -372,7 +372,7 @@ def test_the_wake_up_comes_with_the_end(work: Work, logged_failures: list[Any]) 
     """Waits are notified of each change when the store shows it."""
     seen: list[tuple[DeliverabilityTestId, State]] = []
     test = work.generate()
-    work.tests.wake_ups.listen(lambda test_id: seen.append((test_id, work.state(test))))
+    work.tests.notifications.listen(lambda test_id: seen.append((test_id, work.state(test))))
     work.receive(test)
     work.analyst.report()
     states = [state for test_id, state in seen if test_id == test.id]
@@ -389,7 +389,7 @@ def test_giving_up_wakes_those_who_wait(idle: Work) -> None:
         found = result_of(idle.tests.store.claim(Lease("gone", now), now, AT_ONCE))
         assert {test.id for test in found.tests} == {test.id for test in lost}
     woken: list[DeliverabilityTestId] = []
-    idle.tests.wake_ups.listen(woken.append)
+    idle.tests.notifications.listen(woken.append)
     run(idle.runner.start())
     assert sorted(woken) == sorted(test.id for test in lost)
     assert {idle.state(test) for test in lost} == {State.ERROR}
@@ -425,10 +425,10 @@ def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any])
     runner = RunTestChecks(
         store,
         analyst,
-        LocalWakeUps(),
+        LocalNotifications(),
         MailTraffic(idle.house.clock, call_immediately),
         "another",
-        idle.house.assembly.runtime.time_and_chance,
+        idle.house.assembly.runtime.clock_and_randomness,
     )
     run(runner.start())
     if broken == "fail_attempt":

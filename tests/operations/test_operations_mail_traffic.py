@@ -61,11 +61,11 @@ class PacedQueue:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.traffic = MailTraffic(clock, self._soon)
+        self.traffic = MailTraffic(clock, self._call_soon)
         self.called: list[str] = []
         self._calls: list[Callable[[], object]] = []
 
-    def _soon(self, call: Callable[[], object]) -> None:
+    def _call_soon(self, call: Callable[[], object]) -> None:
         self._calls.append(call)
 
     def gather(self, name: str) -> None:

@@ -315,7 +315,7 @@ class TestDelivery:
         writer = BlockedWorker()
         house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
         heard: list[AccountId] = []
-        house.assembly.mail.wake_ups.listen(heard.append)
+        house.assembly.mail.notifications.listen(heard.append)
         second = house.add_account("second")
         addresses = [house.address("a"), house.address("b"), house.address(account=second)]
         recipients = [accept(house, address) for address in addresses]
@@ -331,7 +331,7 @@ class TestDelivery:
     def test_hints_of_failures(self, house: House) -> None:
         """A failed delivery sends no hints."""
         heard: list[AccountId] = []
-        house.assembly.mail.wake_ups.listen(heard.append)
+        house.assembly.mail.notifications.listen(heard.append)
         gone = Recipient("x", AccountId("gone"), "")
         assert _kind(deliver(house, accept(house, house.address()), gone)) is RecipientUnknown
         assert heard == []

@@ -159,7 +159,7 @@ def test_a_program_that_logged_in(house: House) -> None:
 def test_inbox_wake_ups(house: House) -> None:
     """Mail for a test does not wake waits for inbox mail."""
     woken: list[str] = []
-    house.assembly.mail.wake_ups.listen(woken.append)
+    house.assembly.mail.notifications.listen(woken.append)
     result_of(deliver(house, accept(house, f"test-{generate(house)}@mailcheck.example")))
     assert woken == []
     test_id = generate(house)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.instants import Instant
-from mailcheck.core.recent import Recent, RecentlyUsed
+from mailcheck.core.recent import LruCache, Recent
 
 
 def test_freshness() -> None:
@@ -36,7 +36,7 @@ def test_size() -> None:
 
 def test_what_was_not_used_for_longest_makes_room() -> None:
     """The least recently used value is removed for a new one."""
-    memory: RecentlyUsed[str, int] = RecentlyUsed(3)
+    memory: LruCache[str, int] = LruCache(3)
     for key in "abc":
         memory.put(key, ord(key))
     memory.get("a")
@@ -51,7 +51,7 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 12)), max_size=40))
 def test_the_weight_is_bounded(puts: list[tuple[str, int]]) -> None:
     """All that is kept weighs no more than allowed, and the last value is there if it can be."""
-    memory: RecentlyUsed[str, int] = RecentlyUsed(10, lambda value: value)
+    memory: LruCache[str, int] = LruCache(10, lambda value: value)
     for key, value in puts:
         memory.put(key, value)
         assert memory.get(key) == (value if value <= 10 else None)

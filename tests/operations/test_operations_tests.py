@@ -181,7 +181,7 @@ def test_recheck(owner: Owner) -> None:
     """A recheck analyses the same mail again, once at a time and without a report meanwhile."""
     test = owner.completed()
     moved: list[str] = []
-    owner.house.assembly.tests.wake_ups.listen(moved.append)
+    owner.house.assembly.tests.notifications.listen(moved.append)
     assert run(owner.operations.manage.recheck(owner.me, test.id)) is True
     assert moved == [test.id]
     assert len(owner.analyst.mails) == 2
@@ -375,7 +375,7 @@ def test_a_move_between_look_and_wait() -> None:
     waiting = owner.wait(test)
     assert len(reader.held) == 1
     result_of(store.complete(test.id, "daemon", REPORT))
-    house.assembly.tests.wake_ups.publish(test.id)
+    house.assembly.tests.notifications.publish(test.id)
     assert not waiting.called
     reader.let_go()
     assert result_of(waiting).report == REPORT

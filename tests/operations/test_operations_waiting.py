@@ -11,7 +11,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from mailcheck.assembly.workers import Workers
-from mailcheck.cluster.local import LocalWakeUps
+from mailcheck.cluster.local import LocalNotifications
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.content import MessageContent
 from mailcheck.core.cursors import START, Position
@@ -138,8 +138,8 @@ def in_vain(waiting: "Deferred[StoredMessage | TimedOut]") -> TimedOut:
 
 def lose_hints(room: WaitingRoom) -> None:
     """Drop all hints from now on."""
-    assert isinstance(room.assembly.mail.wake_ups, LocalWakeUps)
-    room.assembly.mail.wake_ups._listeners.clear()
+    assert isinstance(room.assembly.mail.notifications, LocalNotifications)
+    room.assembly.mail.notifications._listeners.clear()
 
 
 def failure_of(waiting: "Deferred[Any]", kind: type[ExpectedFailure]) -> Any:

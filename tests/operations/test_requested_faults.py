@@ -77,7 +77,7 @@ def test_greylisting_survives_a_restart(house: House) -> None:
     refused(house, "fault.greylist-30")
     house.pass_time(31)
     fresh = receive_mail.RequestedFaults(
-        house.assembly.runtime.lasting.memory,
+        house.assembly.runtime.persistent_state.memory,
         house.assembly.runtime.cluster.counters,
         house.assembly.runtime.now,
         is_on=True,

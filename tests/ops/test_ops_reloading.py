@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from twisted.logger import LogEvent, LogLevel, capturedLogs, formatEvent
 
-from mailcheck.assembly.ops import Certificates, Reloading, Surroundings
+from mailcheck.assembly.ops import Certificates, Environment, Reloading
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config
 from mailcheck.config.reading import load_config
@@ -42,9 +42,9 @@ class Reloaded:
         self.path.write_text("")
         conditions = Conditions()
         certificates = Certificates(read(), conditions, Instant(0))
-        surroundings = Surroundings(self.output, {}, self.log, read, {})
+        environment = Environment(self.output, {}, self.log, read, {})
         log_changes(conditions)
-        self._reloading = Reloading(certificates, conditions, surroundings)
+        self._reloading = Reloading(certificates, conditions, environment)
 
     def reload(self, content: str) -> list[tuple[LogLevel, str]]:
         """Write another configuration and have it read; gives what is logged."""

@@ -97,7 +97,7 @@ class ConnectionsRefused(SharedMemory):
         super().__init__(redis, clock, version)
         self.refused: set[str] = set()
 
-    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
+    def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Record the keys that cannot be acquired."""
 
         def note(is_claimed: bool) -> bool:
@@ -105,7 +105,7 @@ class ConnectionsRefused(SharedMemory):
                 self.refused.add(work.removeprefix("work::"))
             return is_claimed
 
-        return super().claim(work, milliseconds).addCallback(note)
+        return super().acquire(work, milliseconds).addCallback(note)
 
 
 @ensureDeferred
@@ -149,9 +149,9 @@ async def test_one_probe_over_all_daemons(redis_server: RedisServer) -> None:
 class Taken(LocalMemory):
     """Memory in which another daemon has acquired all keys and never finishes."""
 
-    def claim(self, work: Key, milliseconds: int) -> Any:
+    def acquire(self, work: Key, milliseconds: int) -> Any:
         """Return that the key is taken."""
-        return super().claim(work, milliseconds).addCallback(lambda _: False)
+        return super().acquire(work, milliseconds).addCallback(lambda _: False)
 
 
 def test_another_daemon_is_not_waited_for_without_end() -> None:

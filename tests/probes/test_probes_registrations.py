@@ -56,8 +56,8 @@ class Finding:
         self.web = ScriptedFetcher({LIST_URL: json.dumps(LIST).encode(), **pages})
         web: Any = self.web
         self.registries = RegistryList(web, self.clock, source)
-        memory, time_and_chance = LocalMemory(self.clock), clock_and_randomness_of(self.clock)
-        self.finder = RdapFinder(web, self.registries, memory, time_and_chance)
+        memory, clock_and_randomness = LocalMemory(self.clock), clock_and_randomness_of(self.clock)
+        self.finder = RdapFinder(web, self.registries, memory, clock_and_randomness)
 
     def begin(self, domain: str) -> list[Any]:
         """Return a list that will contain the verdict."""

@@ -168,8 +168,8 @@ async def test_a_date_of_registration_over_the_net(fetcher: GuardedFetcher, reac
         target = registrar.base_url + "domain/a.com"
         with serving(Reply(307, b"", {"Location": target})) as registry:
             registries = RegistryList(fetcher, reactor, registry.bootstrap_url)
-            time_and_chance = of_the_system(reactor)
-            finder = RdapFinder(fetcher, registries, LocalMemory(reactor), time_and_chance)
+            clock_and_randomness = of_the_system(reactor)
+            finder = RdapFinder(fetcher, registries, LocalMemory(reactor), clock_and_randomness)
             verdict = await finder.find_registration("mail.a.com")
             absent = await finder.find_registration("b.com")
     assert (verdict.name, str(verdict.registration_date)) == ("a.com", "2001-02-03")

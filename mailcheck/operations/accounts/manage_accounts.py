@@ -29,7 +29,7 @@ from mailcheck.operations.accounts.authenticate import (
     RequestMeter,
     key_subject,
 )
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.accounts.account_store import AccountStore
 
 HINT_LENGTH = len(API_KEY_PREFIX) + 4
@@ -47,10 +47,10 @@ class IssuedKey(Struct, frozen=True):
 class ManageAccounts:
     """The operator's operations on accounts and keys."""
 
-    def __init__(self, store: AccountStore, time_and_chance: TimeAndChance) -> None:
+    def __init__(self, store: AccountStore, clock_and_randomness: ClockAndRandomness) -> None:
         self._store = store
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def add(
         self,

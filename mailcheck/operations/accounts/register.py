@@ -19,7 +19,7 @@ from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong
 from mailcheck.operations.accounts.sign_in import MAX_NAME, Attempts, SignedIn, SignIn
-from mailcheck.ports.clocks import Now, TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.store.accounts.account_store import PasswordStore, look_alike
 
 INVITATION_DAYS = 7
@@ -29,10 +29,10 @@ INVITATION_DAYS = 7
 class Invitations:
     """Creates and verifies invitations. The store has only their digests."""
 
-    def __init__(self, store: PasswordStore, time_and_chance: TimeAndChance) -> None:
+    def __init__(self, store: PasswordStore, clock_and_randomness: ClockAndRandomness) -> None:
         self._store = store
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def invite(self) -> str:
         """Create an invitation and return the code for its link."""

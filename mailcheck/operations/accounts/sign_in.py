@@ -16,7 +16,7 @@ from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.keys import Key, key_of
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong
-from mailcheck.ports.clocks import Now, TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.ports.journals import AccessJournal
 from mailcheck.store.accounts.account_store import PasswordStore, SessionStore
 
@@ -56,10 +56,10 @@ NOTING_INTERVAL = 5 * MINUTE
 class DashboardSessions:
     """The operations on dashboard sessions. The store has only digests of their secrets."""
 
-    def __init__(self, store: SessionStore, time_and_chance: TimeAndChance) -> None:
+    def __init__(self, store: SessionStore, clock_and_randomness: ClockAndRandomness) -> None:
         self._store = store
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def open(self, account_id: AccountId) -> str:
         """Open a session and return its new secret."""
@@ -128,15 +128,15 @@ class SignIn:
         sessions: DashboardSessions,
         attempts: Attempts,
         journal: AccessJournal,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._hasher = hasher
         self._sessions = sessions
         self._attempts = attempts
-        self._now = time_and_chance.now
+        self._now = clock_and_randomness.now
         self._journal = journal
-        self._random_bytes = time_and_chance.random_bytes
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def sign_in(self, name: str, password: str, client: str, device: str = "") -> SignedIn:
         """Open a session if the password is right. ``client`` is the address of the browser.

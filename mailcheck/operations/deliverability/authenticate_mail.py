@@ -39,7 +39,7 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.core.recent import RecentlyUsed
+from mailcheck.core.recent import LruCache
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
 from mailcheck.ports.resolver import Resolver
@@ -239,9 +239,7 @@ class AuthenticationCache:
     """
 
     def __init__(self) -> None:
-        self._kept: RecentlyUsed[DeliveryId, tuple[Authentication, Instant | None]] = RecentlyUsed(
-            RECENT
-        )
+        self._kept: LruCache[DeliveryId, tuple[Authentication, Instant | None]] = LruCache(RECENT)
 
     def find(self, delivery_id: DeliveryId, now: Instant) -> Authentication | None:
         """Return the cached results of a delivery, or `None` if they must be determined again."""

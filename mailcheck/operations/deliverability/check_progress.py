@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.recent import RecentlyUsed
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.core.recent import LruCache
+from mailcheck.ports.cluster import Notifications
 
 PARTS = {
     "mail": "Reading the mail",
@@ -34,9 +34,9 @@ ReportProgress = Callable[[DeliveryId | None, str], None]
 class CheckProgress:
     """Collects the finished steps of analyses, whichever daemon runs them."""
 
-    def __init__(self, hints: WakeUps[str]) -> None:
+    def __init__(self, hints: Notifications[str]) -> None:
         self._hints = hints
-        self._ended: RecentlyUsed[str, frozenset[str]] = RecentlyUsed(REMEMBERED)
+        self._ended: LruCache[str, frozenset[str]] = LruCache(REMEMBERED)
         self._watchers: dict[str, list[Callable[[], None]]] = {}
         hints.listen(self._hear)
 

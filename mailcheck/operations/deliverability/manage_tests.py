@@ -23,8 +23,8 @@ from mailcheck.core.identifiers import (
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.shared_links import find_shared
-from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.cluster import Notifications
 from mailcheck.store.deliverability_store import DeliverabilityStore, ListedTestPage
 from mailcheck.store.messages import MessageRow
 
@@ -39,18 +39,18 @@ class ManageTests:
     def __init__(
         self,
         store: DeliverabilityStore,
-        wake_ups: WakeUps[DeliverabilityTestId],
+        notifications: Notifications[DeliverabilityTestId],
         when_waiting: Callable[[], None],
         retention: int,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
-        self._wake_ups = wake_ups
+        self._wake_ups = notifications
         self._when_waiting = when_waiting
         self._retention = retention
-        self._now = time_and_chance.now
-        self._expiry_now = time_and_chance.expiry_now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._expiry_now = clock_and_randomness.expiry_now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def create(self, account_id: AccountId) -> DeliverabilityTest:
         """Create a pending test.

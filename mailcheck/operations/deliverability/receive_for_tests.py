@@ -11,7 +11,7 @@ from mailcheck.core.errors import AddressUsed, RecipientUnknown
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.messages import Recipient
 from mailcheck.ports.clocks import Now
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.cluster import Notifications
 from mailcheck.store.deliverability_store import DeliverabilityStore
 
 
@@ -23,7 +23,7 @@ class ReceiveForTests(Struct, frozen=True):
     """
 
     store: DeliverabilityStore
-    wake_ups: WakeUps[DeliverabilityTestId]
+    notifications: Notifications[DeliverabilityTestId]
     when_waiting: Callable[[], None]
     domains: frozenset[str]
     new_test_at: str
@@ -58,7 +58,7 @@ class ReceiveForTests(Struct, frozen=True):
     def announce(self, test_ids: Iterable[DeliverabilityTestId]) -> None:
         """Announce that these tests may have received their mail."""
         for test_id in test_ids:
-            self.wake_ups.publish(test_id)
+            self.notifications.publish(test_id)
         self.when_waiting()
 
     def explain(self, failure: AddressUsed) -> AddressUsed:

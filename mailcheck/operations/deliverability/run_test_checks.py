@@ -11,8 +11,8 @@ from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.queue_worker import QueueWorker
-from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.workers import Lease
 from mailcheck.store.deliverability_store import DeliverabilityStore
 
@@ -53,19 +53,19 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
         self,
         store: DeliverabilityStore,
         analyse: Analyse,
-        wake_ups: WakeUps[DeliverabilityTestId],
+        notifications: Notifications[DeliverabilityTestId],
         traffic: MailTraffic,
         holder: str,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
-        super().__init__(time_and_chance.clock)
+        super().__init__(clock_and_randomness.clock)
         self._store = store
         self._analyse = analyse
-        self._wake_ups = wake_ups
+        self._wake_ups = notifications
         self._traffic = traffic
         self._holder = holder
         self._next_turn = 0.0
-        self._now = time_and_chance.now
+        self._now = clock_and_randomness.now
 
     async def renew(self) -> None:
         """Renew the leases of running analyses, cancel those that were lost, and look for more."""

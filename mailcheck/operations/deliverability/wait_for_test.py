@@ -17,7 +17,7 @@ from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.incidents import public_failure
 from mailcheck.operations.semaphores import WaitSlots
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 
 
 @dataclass(slots=True, eq=False)
@@ -98,13 +98,13 @@ class WaitForTest:
         tests: ManageTests,
         feeds: DeliverabilityFeeds,
         slots: WaitSlots,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._tests = tests
         self._feeds = feeds
         self._slots = slots
-        self._clock = time_and_chance.clock
-        self._expiry_now = time_and_chance.expiry_now
+        self._clock = clock_and_randomness.clock
+        self._expiry_now = clock_and_randomness.expiry_now
 
     async def wait(
         self, caller: Caller, test_id: str, timeout: float, seen: State | None = None

@@ -39,7 +39,7 @@ from mailcheck.operations.dns_evaluation import DEADLINE, DnsEvaluator, Question
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
 from mailcheck.operations.verify_fixes import verify_fixes
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import RegistrationFinder, StarttlsProber
 from mailcheck.ports.resolver import Resolver
 
@@ -125,7 +125,7 @@ class ComputeReputation:
         self,
         sources: ReputationSources,
         cache: CachedValues[Reputation],
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
         *,
         allow_private: bool,
         verifies_fixes: bool = True,
@@ -133,8 +133,8 @@ class ComputeReputation:
         """``verifies_fixes``: also return verified fixes, which doubles the time."""
         self._is_proving = verifies_fixes
         self._sources = sources
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
         self._allow_private = allow_private
         self._cache = cache
         self._running = SingleFlight(self._compute)

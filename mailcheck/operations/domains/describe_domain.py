@@ -31,7 +31,7 @@ from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.compute_reputation import make_authentication_evaluator
 from mailcheck.operations.domains.known_selectors import KnownSelectors
 from mailcheck.operations.verify_fixes import verify_fixes
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import PolicyFetcher
 from mailcheck.ports.resolver import Resolver
 
@@ -101,7 +101,7 @@ class DescribeDomain:
         resolver: Resolver,
         fetcher: PolicyFetcher,
         known_selectors: KnownSelectors,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
         *,
         is_validating: bool,
         allow_private: bool,
@@ -112,8 +112,8 @@ class DescribeDomain:
         self._resolver = resolver
         self._fetcher = fetcher
         self._known_selectors = known_selectors
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
         self._is_validating = is_validating
         self._allow_private = allow_private
         self._running = SingleFlight(self._describe)

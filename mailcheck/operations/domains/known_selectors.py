@@ -12,7 +12,7 @@ from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.domain_names import parse_domain, parse_selector
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable
 from mailcheck.core.instants import HOUR
-from mailcheck.core.recent import Recent, RecentlyUsed
+from mailcheck.core.recent import LruCache, Recent
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, SelectorStore
 
@@ -48,7 +48,7 @@ class LearnedSelectors:
         self._store = store
         self._now = now
         self._noted: Recent[tuple[str, str], bool] = Recent(2 * KNOWN_DOMAINS, NOTED)
-        self._unsaved: RecentlyUsed[tuple[str, str], None] = RecentlyUsed(KNOWN_DOMAINS)
+        self._unsaved: LruCache[tuple[str, str], None] = LruCache(KNOWN_DOMAINS)
 
     async def of(self, domain: str) -> tuple[str, ...]:
         """Return the selectors of a domain, newest first."""

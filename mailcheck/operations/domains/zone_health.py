@@ -21,8 +21,8 @@ from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.keys import key_of
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.dns_evaluation import DEADLINE, QuestionBudget, evaluate_with_dns
-from mailcheck.ports.clocks import Now, TimeAndChance
-from mailcheck.ports.cluster import Hit, RateCounters, WakeUps
+from mailcheck.ports.clocks import ClockAndRandomness, Now
+from mailcheck.ports.cluster import Hit, Notifications, RateCounters
 from mailcheck.ports.resolver import Resolver
 
 UNLIMITED = 1 << 53
@@ -112,15 +112,15 @@ class ZoneHealthCheck:
         servers: Sequence[str],
         budgets: ListBudgets,
         cache: CachedValues[BlocklistHealth],
-        tested: WakeUps[str],
-        time_and_chance: TimeAndChance,
+        tested: Notifications[str],
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._blocklists = blocklists
         self._resolver = resolver
         self._budgets = budgets
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
         self._found: dict[str, tuple[ZoneHealth, ...]] = {}
         self.tested_at: Instant | None = None
         self._known_at: float | None = None

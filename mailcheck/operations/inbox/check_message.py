@@ -32,7 +32,7 @@ from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import Instant, instant_of
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import StoredMessage
-from mailcheck.core.recent import RecentlyUsed
+from mailcheck.core.recent import LruCache
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.deliverability.authenticate_mail import (
@@ -61,7 +61,7 @@ class CheckMail:
 
     def __init__(self, mail_bytes: MailBytes) -> None:
         self._mail_bytes = mail_bytes
-        self._recent: RecentlyUsed[Key, MailChecks] = RecentlyUsed(RECENT_CHECKS)
+        self._recent: LruCache[Key, MailChecks] = LruCache(RECENT_CHECKS)
         self._checking: SingleFlight[Key, MailChecks, _Work] = SingleFlight(self._check)
 
     async def of_message(self, message: StoredMessage) -> MailChecks:

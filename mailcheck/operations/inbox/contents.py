@@ -24,7 +24,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.messages import Delivery, MessageSummary, StoredMessage
-from mailcheck.core.recent import RecentlyUsed
+from mailcheck.core.recent import LruCache
 from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.operations.lazy_functions import derive_content
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
@@ -205,7 +205,7 @@ class MessageContents:
         self._mail_bytes = mail_bytes
         self._learn = learn
         self._clock = clock
-        self._recent: RecentlyUsed[DeliveryId, MessageContent] = RecentlyUsed(RECENT_CONTENTS)
+        self._recent: LruCache[DeliveryId, MessageContent] = LruCache(RECENT_CONTENTS)
         self._loading: SingleFlight[_Wanted, MessageContent] = SingleFlight(self._load)
 
     async def of_message(

@@ -37,7 +37,7 @@ from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.inbox.manage_webhooks import WriteMessage, send_once
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import WebhookDialer
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.mail_store import MailStore
@@ -103,7 +103,7 @@ class DeliverWebhooks:
         dialer: WebhookDialer,
         write: WriteMessage,
         holder: str,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self.store = store
         self.messages = messages
@@ -111,15 +111,15 @@ class DeliverWebhooks:
         self.loader = loader
         self.write = write
         self.holder = holder
-        self.clock = time_and_chance.clock
-        self.now = time_and_chance.now
-        self.expiry_now = time_and_chance.expiry_now
+        self.clock = clock_and_randomness.clock
+        self.now = clock_and_randomness.now
+        self.expiry_now = clock_and_randomness.expiry_now
         self.outcomes = Tally()
         self.semaphore: FairSemaphore[AccountId] = FairSemaphore(
-            time_and_chance.clock, per_owner=MOST_WEBHOOKS, limit=AT_ONCE, max_waiting=WAITING
+            clock_and_randomness.clock, per_owner=MOST_WEBHOOKS, limit=AT_ONCE, max_waiting=WAITING
         )
         self._dialer = dialer
-        self._random_bytes = time_and_chance.random_bytes
+        self._random_bytes = clock_and_randomness.random_bytes
         self._senders: dict[WebhookId, _WebhookSender] = {}
         self._held_until = 0.0
         self._load_at = 0.0

@@ -16,7 +16,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, MINUTE, Instant
 from mailcheck.core.messages import MessageSummary, Refusal
 from mailcheck.operations.inbox.contents import MessageLoader
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import NewestMessages
 
@@ -119,12 +119,12 @@ class ExplainWait:
     """Collects the explanation of a timed-out wait."""
 
     def __init__(
-        self, store: MailStore, loader: MessageLoader, time_and_chance: TimeAndChance
+        self, store: MailStore, loader: MessageLoader, clock_and_randomness: ClockAndRandomness
     ) -> None:
         self._store = store
         self._loader = loader
-        self._clock = time_and_chance.clock
-        self._expiry_now = time_and_chance.expiry_now
+        self._clock = clock_and_randomness.clock
+        self._expiry_now = clock_and_randomness.expiry_now
 
     async def explain(
         self,

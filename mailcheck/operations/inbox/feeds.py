@@ -25,7 +25,7 @@ from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import BEGINNING
 from mailcheck.core.messages import Delivery, Refusal
 from mailcheck.operations.inbox.contents import LARGE, MessageContents
-from mailcheck.ports.clocks import Now, Soon
+from mailcheck.ports.clocks import CallSoon, Now
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
 
@@ -430,12 +430,12 @@ class MailHandoff:
         feeds: InboxFeeds,
         contents: MessageContents,
         when_stored: Callable[[DeliveryId], None],
-        soon: Soon,
+        call_soon: CallSoon,
     ) -> None:
         self._feeds = feeds
         self._contents = contents
         self._when_stored = when_stored
-        self._soon = soon
+        self._call_soon = call_soon
 
     def expect(self, delivery: Delivery) -> bool:
         """Prepare a mail that is being written; return whether a client waits for it.
@@ -447,7 +447,7 @@ class MailHandoff:
             for one in delivery.envelope.recipients
         )
         if is_wanted:
-            self._soon(partial(self._contents.prepare, delivery))
+            self._call_soon(partial(self._contents.prepare, delivery))
         return is_wanted
 
     def stored(self, delivery: Delivery, positions: Sequence[Position]) -> None:

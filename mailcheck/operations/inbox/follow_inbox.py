@@ -25,7 +25,7 @@ from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds, Waiter
 from mailcheck.operations.inbox.wait_for_message import position_of
 from mailcheck.operations.incidents import public_failure
 from mailcheck.operations.semaphores import WaitSlots
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
 
@@ -79,15 +79,15 @@ class FollowInbox:
         loader: MessageLoader,
         slots: WaitSlots,
         keys: RevokedKeys,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._feeds = feeds
         self._loader = loader
         self._slots = slots
         self._keys = keys
-        self._clock = time_and_chance.clock
-        self._expiry_now = time_and_chance.expiry_now
+        self._clock = clock_and_randomness.clock
+        self._expiry_now = clock_and_randomness.expiry_now
 
     async def follow(
         self,

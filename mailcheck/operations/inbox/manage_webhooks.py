@@ -28,8 +28,8 @@ from mailcheck.core.webhooks import (
     WebhookDelivery,
     parse_webhook_url,
 )
-from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.probes import Post, WebhookDialer, WebhookLine
 from mailcheck.store.accounts.webhook_store import WebhookStore
 
@@ -55,17 +55,17 @@ class ManageWebhooks:
         self,
         store: WebhookStore,
         dialer: WebhookDialer,
-        changes: WakeUps[str],
+        changes: Notifications[str],
         write: WriteMessage,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._dialer = dialer
         self._changes = changes
         self._write = write
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def create(self, account_id: AccountId, url: str, wanted: MessageFilter) -> Webhook:
         """Create a webhook for mail from now on, or after the cursor of its filter.

@@ -22,11 +22,11 @@ from mailcheck.core.identifiers import (
     parse_share_token,
 )
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
-from mailcheck.core.recent import RecentlyUsed
+from mailcheck.core.recent import LruCache
 from mailcheck.operations.concurrency import SingleFlight, delete_in_batches
 from mailcheck.operations.inbox.contents import MailBytes, MessageContents, MessageLoader
 from mailcheck.operations.shared_links import find_shared, share_not_found
-from mailcheck.ports.clocks import Now, TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.ports.workers import Worker
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import InboxOverview
@@ -188,7 +188,7 @@ class ShowMessage:
     def __init__(self, mail_bytes: MailBytes, worker: Worker) -> None:
         self._mail_bytes = mail_bytes
         self._worker = worker
-        self._recent: RecentlyUsed[_Key, SafeHtml] = RecentlyUsed(RECENT_PAGES)
+        self._recent: LruCache[_Key, SafeHtml] = LruCache(RECENT_PAGES)
         self._making: SingleFlight[_Key, SafeHtml, StoredMessage] = SingleFlight(self._make)
 
     async def html(self, message: StoredMessage, *, allows_remote: bool) -> SafeHtml:
@@ -249,12 +249,12 @@ class ShareMessage:
     """Opens and replaces share links."""
 
     def __init__(
-        self, store: MailStore, loader: MessageLoader, time_and_chance: TimeAndChance
+        self, store: MailStore, loader: MessageLoader, clock_and_randomness: ClockAndRandomness
     ) -> None:
         self._store = store
         self._loader = loader
-        self._expiry_now = time_and_chance.expiry_now
-        self._random_bytes = time_and_chance.random_bytes
+        self._expiry_now = clock_and_randomness.expiry_now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def open(self, token: str) -> StoredMessage:
         """Return the message of a share link.

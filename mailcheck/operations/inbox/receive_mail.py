@@ -47,8 +47,8 @@ from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.inbox.feeds import MailHandoff
 from mailcheck.operations.reports.receive_reports import ReceiveReports
-from mailcheck.ports.clocks import Now, TimeAndChance
-from mailcheck.ports.cluster import Hit, Memory, RateCounters, WakeUps
+from mailcheck.ports.clocks import ClockAndRandomness, Now
+from mailcheck.ports.cluster import Hit, Memory, Notifications, RateCounters
 from mailcheck.store.mail_store import MailStore
 
 GREYLISTED_PAIRS = 1_000
@@ -184,26 +184,26 @@ class ReceiveMail:
         self,
         store: MailStore,
         authenticator: Authenticator,
-        wake_ups: WakeUps[AccountId],
+        notifications: Notifications[AccountId],
         traffic: MailTraffic,
         hand_over: MailHandoff,
         tests: ReceiveForTests,
         reports: ReceiveReports,
         faults: RequestedFaults,
         settings: ReceiveSettings,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._authenticator = authenticator
-        self._wake_ups = wake_ups
+        self._wake_ups = notifications
         self.traffic = traffic
         self._hand_over = hand_over
         self._tests = tests
         self._reports = reports
         self._faults = faults
         self._settings = settings
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
         self._inboxes: Recent[Key, InboxState] = Recent(KNOWN_INBOXES, INBOX_FRESHNESS)
         self._free_bytes: int | None = None
         self._looked_at_disk = -SPACE_FRESHNESS

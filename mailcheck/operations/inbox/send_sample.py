@@ -10,7 +10,7 @@ from mailcheck.core.identifiers import DeliveryId, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.core.messages import Envelope
 from mailcheck.operations.inbox.receive_mail import OWN_SESSION, ReceiveMail
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 
 SENDER = "hello"
 """Local part of the sender of sample mails."""
@@ -81,11 +81,13 @@ class SendInternalMail:
 class SendSample:
     """Sends a sample mail with text, HTML, a link and a code."""
 
-    def __init__(self, receiver: ReceiveMail, domain: str, time_and_chance: TimeAndChance) -> None:
+    def __init__(
+        self, receiver: ReceiveMail, domain: str, clock_and_randomness: ClockAndRandomness
+    ) -> None:
         self._own = SendInternalMail(receiver, domain)
         self._domain = domain
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def send(self, account: Account, tag: str) -> DeliveryId:
         """Send a sample mail to the inbox of an account; ``tag`` is valid or empty.

@@ -30,7 +30,7 @@ from mailcheck.operations.inbox.explain_wait import ExplainWait, TimedOut, WaitR
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.incidents import public_failure
 from mailcheck.operations.semaphores import WaitSlots
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
 
@@ -110,16 +110,16 @@ class WaitForMessage:
         feeds: InboxFeeds,
         loader: MessageLoader,
         slots: WaitSlots,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._feeds = feeds
         self._loader = loader
         self._slots = slots
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
-        self._expiry_now = time_and_chance.expiry_now
-        self._explain = ExplainWait(store, loader, time_and_chance)
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
+        self._expiry_now = clock_and_randomness.expiry_now
+        self._explain = ExplainWait(store, loader, clock_and_randomness)
         self.outcomes = Tally()
         self.wake_up_seconds = Distribution(SECONDS)
 

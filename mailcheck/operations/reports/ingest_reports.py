@@ -43,7 +43,7 @@ from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
 from mailcheck.operations.lazy_functions import read_report_file, read_report_mail
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.receive_reports import ReportAddresses
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Lease, Worker
 from mailcheck.store.domains.report_quotas import (
@@ -121,9 +121,9 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         analysis: Worker,
         settings: ScoringSettings,
         holder: str,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
-        super().__init__(time_and_chance.clock)
+        super().__init__(clock_and_randomness.clock)
         self._store = store
         self._addresses = addresses
         self._resolver = resolver
@@ -132,8 +132,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         self._settings = settings
         self._holder = holder
         self._accounts: set[AccountId] = set()
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def claim(self, limit: int) -> Sequence[WaitingReport]:
         """Claim the reports that have waited longest, of accounts without one under way."""

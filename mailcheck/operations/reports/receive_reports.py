@@ -23,7 +23,7 @@ from mailcheck.core.receiver_reports import (
     report_token,
 )
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.mail_store import MailStore
 
@@ -72,14 +72,14 @@ class PostReport:
         store: ReportStore,
         meter: RequestMeter,
         when_waiting: Callable[[], None],
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._inboxes = inboxes
         self._store = store
         self._meter = meter
         self._when_waiting = when_waiting
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def post(self, token: str, client_ip: str, body: bytes) -> None:
         """Store a report.

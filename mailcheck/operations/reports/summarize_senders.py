@@ -31,7 +31,7 @@ from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.lazy_functions import find_addresses_to_resolve, summarize_page
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
 
@@ -89,13 +89,13 @@ class SummarizeSenders:
         worker: Worker,
         resolver: Resolver,
         blocklists: CheckBlocklists | None,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._worker = worker
         self._resolver = resolver
         self._blocklists = blocklists
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
         self._listed: Recent[str, tuple[str, ...]] = Recent(1_000, LISTS_FRESHNESS)
 
     async def summarize(

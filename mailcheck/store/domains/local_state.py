@@ -85,11 +85,11 @@ class SqlMemory(Store):
             (name, text, ends_at),
         )
 
-    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
+    def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Return true, since there is no other daemon."""
         return _at_once(True)
 
-    def give_up(self, work: Key) -> Deferred[None]:
+    def release(self, work: Key) -> Deferred[None]:
         """Do nothing, since a claim has no effect."""
         return _at_once(None)
 

@@ -10,7 +10,7 @@ from mailcheck.api.requests.parsing import Query, split_query
 from mailcheck.core.errors import FormExpired
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.sign_in import DashboardSessions
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
 from mailcheck.web.dashboard.rendering import FORM_TOKEN
 from mailcheck.web.dashboard.visits import FormSecret, Visit
@@ -26,7 +26,7 @@ class PageAccess(Struct, frozen=True):
     _sessions: DashboardSessions
     _urls: RequestUrls
     _addresses: ClientAddresses
-    _time_and_chance: TimeAndChance
+    _time_and_chance: ClockAndRandomness
 
     def begin_visit(self, request: Request, path: dict[str, str]) -> Visit:
         """Return a visit without a session and without parameters."""

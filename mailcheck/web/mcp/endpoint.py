@@ -18,8 +18,8 @@ from twisted.web.server import Request as HttpRequest
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
-from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.cluster import Notifications
 from mailcheck.web.api.access_control import AccessControl, Denied, rate_limit_headers
 from mailcheck.web.mcp.dispatch import TOOL_CALL, Dispatcher, ReceivedRequest, to_rpc_error
 from mailcheck.web.mcp.json_rpc import (
@@ -60,7 +60,7 @@ class CallKey(Struct, frozen=True):
 class CallsInFlight:
     """The running calls, which can be cancelled from any daemon."""
 
-    def __init__(self, cancellations: WakeUps[str]) -> None:
+    def __init__(self, cancellations: Notifications[str]) -> None:
         self._calls: dict[str, Deferred[Any]] = {}
         self._cancellations = cancellations
         cancellations.listen(self._cancel)
@@ -110,8 +110,8 @@ class McpEndpoint(Resource):
         access: AccessControl,
         dispatcher: Dispatcher,
         urls: RequestUrls,
-        cancellations: WakeUps[str],
-        time_and_chance: TimeAndChance,
+        cancellations: Notifications[str],
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         super().__init__()
         self.in_flight = CallsInFlight(cancellations)
@@ -119,9 +119,9 @@ class McpEndpoint(Resource):
         self._dispatcher = dispatcher
         self._urls = urls
         self._origins = _allowed_origins(urls.default.public_url)
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     def render(self, request: HttpRequest) -> int:
         """Start to process a request."""

@@ -40,7 +40,7 @@ from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.check_message import AUTHENTICATION_DEADLINE
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.wait_for_message import NoMessage
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.workers import Worker
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
 
@@ -127,7 +127,7 @@ class InboxTools:
         operations: InboxOperations,
         views: MessageViews,
         domain: str,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._read = operations.read
         self._wait = operations.wait
@@ -136,8 +136,8 @@ class InboxTools:
         self._check = operations.check
         self._views = views
         self._domain = domain
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     def tools(self) -> list[Tool[Any]]:
         """List the tools in the order in which an agent needs them."""

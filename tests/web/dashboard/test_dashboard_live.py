@@ -239,7 +239,7 @@ def test_a_failing_store_ends_a_stream() -> None:
     account = sign_up(browser)
     stream = Stream(browser)
     reader.fault = StoreUnavailable("the disk is gone")
-    house.assembly.mail.wake_ups.publish(account.id)
+    house.assembly.mail.notifications.publish(account.id)
     assert stream.events[-1]["event"] == "problem"
     assert stream.has_ended
     reader.fault = None

@@ -21,7 +21,7 @@ from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.zone_health import ListBudgets
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import OutboundPort, StarttlsProber
 from mailcheck.ports.resolver import Resolver
 
@@ -60,11 +60,11 @@ class NullCache:
         """Store nothing."""
         return succeed(None)
 
-    def claim(self, _: str, __: int) -> Deferred[bool]:
+    def acquire(self, _: str, __: int) -> Deferred[bool]:
         """Acquire the lock, which is always free."""
         return succeed(True)
 
-    def give_up(self, _: str) -> Deferred[None]:
+    def release(self, _: str) -> Deferred[None]:
         """Do nothing."""
         return succeed(None)
 
@@ -82,15 +82,15 @@ class CollectFacts:
         blocklists: CheckBlocklists,
         resolver: Resolver,
         prober: StarttlsProber,
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._reputation = reputation
         self._domain = domain
         self._blocklists = blocklists
         self._resolver = resolver
         self._prober = prober
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
 
     async def collect(self, watch: Watch) -> Facts:
         """Check the target once. The facts include what could not be determined."""

@@ -43,8 +43,8 @@ from mailcheck.core.watches import (
 from mailcheck.core.webhooks import ALERT_TO, MAILTO, Webhook, address_of, parse_alert_receiver
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.watches.run_watches import RunWatches
-from mailcheck.ports.clocks import TimeAndChance
-from mailcheck.ports.cluster import WakeUps
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.probes import ReceiverRules
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.domains.watch_store import History, WatchPage, WatchStore
@@ -61,14 +61,14 @@ class AlertReceivers:
         self,
         store: WebhookStore,
         rules: ReceiverRules,
-        changes: WakeUps[str],
-        time_and_chance: TimeAndChance,
+        changes: Notifications[str],
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._rules = rules
         self._changes = changes
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def read(self, account_id: AccountId, named: Sequence[str]) -> tuple[Webhook, ...]:
         """Return webhooks for the receivers that a watch names, as they are stored if new.
@@ -149,7 +149,7 @@ class ManageWatches:
         runner: RunWatches,
         receivers: AlertReceivers,
         hint: Callable[[], None],
-        time_and_chance: TimeAndChance,
+        clock_and_randomness: ClockAndRandomness,
         *,
         allow_special_use: bool,
         allow_private: bool,
@@ -158,8 +158,8 @@ class ManageWatches:
         self._runner = runner
         self._receivers = receivers
         self._hint = hint
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
         self._allow_special_use = allow_special_use
         self._allow_private = allow_private
 

@@ -11,7 +11,7 @@ from mailcheck.core.instants import MINUTE, SECOND, Instant
 from mailcheck.core.watches import AlertId, Watch, WatchId, next_run
 from mailcheck.operations.domains.watches.collect_facts import CollectFacts
 from mailcheck.operations.queue_worker import QueueWorker
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.domains.watch_store import RunRecord, WatchStore
 
 AT_ONCE = 4
@@ -38,14 +38,18 @@ class RunWatches(QueueWorker[WatchId, Watch]):
     max_jobs = AT_ONCE
 
     def __init__(
-        self, store: WatchStore, facts: CollectFacts, holder: str, time_and_chance: TimeAndChance
+        self,
+        store: WatchStore,
+        facts: CollectFacts,
+        holder: str,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
-        super().__init__(time_and_chance.clock)
+        super().__init__(clock_and_randomness.clock)
         self._store = store
         self._facts = facts
         self._holder = holder
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
 
     async def claim(self, limit: int) -> Sequence[Watch]:
         """Claim due watches, the longest overdue first."""

@@ -17,7 +17,7 @@ from mailcheck.core.instants import SECOND, Instant, describe_duration, format_i
 from mailcheck.core.instruments import Tally
 from mailcheck.core.keys import key_of
 from mailcheck.core.watches import ALERT_FIELD, ALERT_TAG, Alert, receiver_key
-from mailcheck.ports.clocks import TimeAndChance
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Memory
 from mailcheck.store.domains.watch_store import WatchStore
 
@@ -59,25 +59,29 @@ class SendAlerts:
     _log = Logger()
 
     def __init__(
-        self, store: WatchStore, send: SendToInbox, memory: Memory, time_and_chance: TimeAndChance
+        self,
+        store: WatchStore,
+        send: SendToInbox,
+        memory: Memory,
+        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._send_to_inbox = send
         self._memory = memory
-        self._clock = time_and_chance.clock
-        self._now = time_and_chance.now
-        self._random_bytes = time_and_chance.random_bytes
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
         self._told_at: dict[_Told, float] = {}
         self.outcomes = Tally()
 
     async def send_pending(self) -> None:
         """Send all alerts that may be sent now. Called every `TELL_INTERVAL` seconds."""
-        if not await self._store.pending_alerts(1) or not await self._memory.claim(WORK, CLAIM):
+        if not await self._store.pending_alerts(1) or not await self._memory.acquire(WORK, CLAIM):
             return
         try:
             await self._send_pending()
         finally:
-            await self._memory.give_up(WORK)
+            await self._memory.release(WORK)
 
     async def _send_pending(self) -> None:
         now = self._clock.seconds()
