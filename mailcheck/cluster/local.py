@@ -1,4 +1,4 @@
-"""Counters and wake-ups of one process: for a daemon that is alone, for good or for a while."""
+"""State of one process: for a single daemon, and while Redis is away."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic
@@ -15,14 +15,14 @@ from mailcheck.operations.semaphores import FairSemaphore
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, RateCounters, Subject
 
 KEPT_CHARACTERS = 32 * 2**20
-"""Of all texts that are kept: some thousands of reputations, or many more probes."""
+"""Maximum characters of all stored texts: some thousand reputations, or many more probes."""
 
 SWEEP_AT = 10_000
-"""Counters from which on those of past windows are thrown away."""
+"""Number of counters above which those of past windows are deleted."""
 
 
 class LocalRateCounters:
-    """Fills the port `RateCounters` in memory; a restart forgets."""
+    """Implements the port `RateCounters` in memory. A restart resets the counters."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[Key, Window], tuple[int, int]] = {}
@@ -30,7 +30,7 @@ class LocalRateCounters:
         self._sweep_at = SWEEP_AT
 
     def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
-        """Count requests where no window goes over its limit; gives the counts with them."""
+        """Count requests if no window exceeds its limit. Fires with the counts after them."""
         return succeed([self._hit(hit) for hit in hits])
 
     def _hit(self, hit: Hit) -> list[int]:
@@ -56,13 +56,13 @@ class LocalRateCounters:
             for (subject, window), (index, count) in self._counts.items()
             if index >= self._newest[window]
         }
-        # All that is left may be of windows under way: to look at it again for each
-        # request would cost more with every client that comes.
+        # All counters left may be of current windows. Without a higher threshold the next
+        # sweep would follow at once, at a cost that grows with the number of clients.
         self._sweep_at = max(SWEEP_AT, 2 * len(self._counts))
 
 
 class CountersOrAlone:
-    """Fills the port `RateCounters` elsewhere; in memory while there is ``trouble`` there."""
+    """Implements `RateCounters` by other counters, and in memory while they raise ``trouble``."""
 
     def __init__(self, counters: RateCounters, trouble: type[Exception]) -> None:
         self._counters = counters
@@ -70,7 +70,7 @@ class CountersOrAlone:
         self._alone = LocalRateCounters()
 
     def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
-        """Count requests where no window goes over its limit; gives the counts with them."""
+        """Count requests if no window exceeds its limit. Fires with the counts after them."""
 
         def count_alone(failure: Failure) -> Deferred[list[list[int]]]:
             failure.trap(self._trouble)
@@ -80,7 +80,7 @@ class CountersOrAlone:
 
 
 class LocalMemory:
-    """Fills the port `Memory` in memory; a restart forgets."""
+    """Implements the port `Memory` in memory. A restart deletes all texts."""
 
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
@@ -89,38 +89,38 @@ class LocalMemory:
         )
 
     def recall(self, name: Key) -> Deferred[str | None]:
-        """Give what is kept under a name."""
+        """Return the text for a name, or `None`."""
         kept = self._kept.get(name)
         if kept is None:
             return succeed(None)
         text, ends_at, milliseconds = kept
-        # A clock that was set back must not keep a text for ever.
+        # A clock that was set back must not keep a text forever.
         is_kept = 0 < ends_at - instant_of(self._clock.seconds()) <= milliseconds
         return succeed(text if is_kept else None)
 
     def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
-        """Keep a text so long, in place of the one that was there."""
+        """Store a text for a time, in place of any earlier one."""
         ends_at = instant_of(self._clock.seconds()) + milliseconds
         self._kept.put(name, (text, ends_at, milliseconds))
         return succeed(None)
 
     def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
-        """Take work on: there is nobody else."""
+        """Acquire the lock, which always succeeds: there is no other daemon."""
         return succeed(True)
 
     def release(self, work: Key) -> Deferred[None]:
-        """End a claim early."""
+        """Do nothing: there is no other daemon."""
         return succeed(None)
 
 
 class LocalSelectors:
-    """Fills the port `SelectorStore` in memory; a restart forgets."""
+    """Implements the port `SelectorStore` in memory. A restart deletes all selectors."""
 
     def __init__(self) -> None:
         self._kept: LruCache[str, LruCache[str, None]] = LruCache(KNOWN_DOMAINS)
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
-        """Note domains and selectors, oldest first."""
+        """Store domains and selectors, oldest first."""
         for domain, selector in pairs:
             selectors = self._kept.get(domain)
             if selectors is None:
@@ -130,28 +130,28 @@ class LocalSelectors:
         return succeed(True)
 
     def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
-        """Give the selectors of a domain, the newest first."""
+        """Return the selectors of a domain, the newest first."""
         return succeed(tuple(self._kept.get(domain) or ()))
 
 
 class LocalNotifications(Generic[Subject]):
-    """Fills the port `Notifications` within this process."""
+    """Implements the port `Notifications` within this process."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[Subject], None]] = []
 
     def publish(self, subject: Subject) -> None:
-        """Tell who listens here, at once."""
+        """Call the listeners at once."""
         for heard in self._listeners:
             heard(subject)
 
     def listen(self, heard: Callable[[Subject], None]) -> None:
-        """Call ``heard`` for every hint from now on."""
+        """Call ``heard`` for every notification from now on."""
         self._listeners.append(heard)
 
 
 class LocalCluster:
-    """What a daemon that is alone has in place of what several share."""
+    """The state of a single daemon, in place of state that several daemons share."""
 
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
@@ -161,15 +161,15 @@ class LocalCluster:
         self.own_name = ""
 
     def note_present(self, names: Collection[str]) -> None:
-        """Have nothing to do: there is nobody else."""
+        """Do nothing: there is no other daemon."""
 
     def notifications(self, channel: str) -> LocalNotifications[Any]:
-        """Make the wake-ups of one kind."""
+        """Return the notifications of one channel."""
         return LocalNotifications()
 
     def semaphore(self, name: str, per_owner: int) -> FairSemaphore[str]:
-        """Make places of which each owner may have so many."""
+        """Return a semaphore with ``per_owner`` permits for each owner."""
         return FairSemaphore(self._clock, per_owner=per_owner)
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
-        """Have nothing to do: within a process no hint is lost."""
+        """Do nothing: within a process no notification is lost."""

@@ -1,11 +1,11 @@
-"""One Redis for all daemons: commands that are answered in time, and what others publish.
+"""The connection to the Redis server that all daemons share: commands and published messages.
 
-It is reached by two connections, one for commands and one that listens. A
-server that was killed is noticed at once; one that hangs keeps its connections,
-so the one that listens is asked for a sign of life at every beat.
+There are two connections, one for commands and one for subscriptions. The end of the
+server's process closes both at once. A server that hangs keeps its connections open, so
+a PING is sent on the subscribing connection at every beat.
 
-While Redis is away commands fail at once, and whoever listens is told that
-hints are lost: each second, and once more when it is back.
+While Redis is away, commands fail at once. Listeners are called every second, and once more when
+Redis is back, since messages may be lost.
 """
 
 import re
@@ -28,7 +28,7 @@ from mailcheck.core.keys import Key, key_of, keys_below
 
 
 class RedisFigures:
-    """``answers``: seconds from a command to its answer. ``messages``: told, and heard."""
+    """Metrics. ``answers``: seconds until an answer. ``messages``: messages sent and received."""
 
     def __init__(self) -> None:
         self.answers = Distribution(SECONDS)
@@ -36,52 +36,53 @@ class RedisFigures:
 
 
 PROJECT = "mailcheck"
-"""Begins all keys: other programs may use the same Redis."""
+"""Prefix of all keys, since other programs may use the same Redis."""
 
 ANSWER_SECONDS = 1.0
-"""A command takes less than a millisecond; a server that needs longer than this hangs."""
+"""Seconds to wait for an answer. A command takes less than a millisecond."""
 
 BEAT = 0.5
-"""Seconds between signs of life that are asked for; twice as often as hints may be missing, since
-a wait is to end within two seconds of when it should."""
+"""Seconds between PINGs. Half the time in which a silent server is treated as away, since a wait
+must end within two seconds of its event."""
 
 DOUBTFUL = 2
-"""Beats without a sign of life after which Redis counts as away: hints may be missing."""
+"""Beats without an answer after which Redis counts as away and hints may be missing."""
 
 DEAD = 4
-"""Beats without a sign of life after which its connections are given up."""
+"""Beats without an answer after which the connections are closed."""
 
 LOOK_BEATS = 2
-"""Beats between looks for what hints would have told."""
+"""Beats between reads of the database while hints may be missing."""
 
 PAUSE = 0.5
-"""Seconds between tries to connect."""
+"""Seconds between attempts to connect."""
 
 PROBE_BEATS = 4
 """Beats between test writes, which show without traffic whether Redis accepts writes. A full
 server (OOM) or a replica (READONLY) answers all other commands."""
 
 PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 60000)"
-"""Limits are counted by scripts, values are kept by SET: a probe of both."""
+"""A script with a write. Limits are counted by scripts and values are stored by SET, so both
+are probed."""
 
 CONNECT_SECONDS = 2.0
-"""For a connection, and then for the answer to its password."""
+"""Timeout in seconds for the connection, and then for the login."""
 
 
 _ERROR = re.compile(r"\b[A-Z]{3,}\b")
-"""The name of an error, as Redis writes it: ``WRONGPASS invalid username-password pair ...``."""
+"""Pattern of the code in an error of Redis: ``WRONGPASS invalid username-password pair ...``."""
 
 
 class RedisAway(Exception):
-    """Redis does not answer, or not to this; says why."""
+    """Redis does not answer, or rejects the command. The message is the reason."""
 
 
 class Redis(Service):
-    """The connections to one Redis, kept as long as the service runs.
+    """The connections to a Redis server, kept open while the service runs.
 
-    :param endpoint: connects to ``address``, encrypted where that is said there.
-    :param note: is told what is wrong, in words that anybody may read, and what Redis says of it;
-        two empty texts when it is well again.
+    :param endpoint: connects to ``address``, encrypted if the address says so.
+    :param note: called with a public description of a problem and with the error message of
+        Redis. Both are empty when the problem is over.
     """
 
     def __init__(
@@ -122,11 +123,11 @@ class Redis(Service):
 
     @property
     def is_there(self) -> bool:
-        """Tell whether Redis answers."""
+        """Whether Redis answers."""
         return self._away_since is None and bool(self.running)
 
     def startService(self) -> None:
-        """Connect, and stay connected."""
+        """Connect, and reconnect after each loss."""
         super().startService()
         self._away_since = self._clock.seconds()
         self._commands.connect()
@@ -134,27 +135,27 @@ class Redis(Service):
         self._beats.start(BEAT, now=False)
 
     def stopService(self) -> Deferred[Any]:
-        """Hang up; fires when that is done."""
+        """Close the connections. Fires when they are closed."""
         super().stopService()
         if self._beats.running:
             self._beats.stop()
         return DeferredList([self._commands.stop(), self._ears.stop()])
 
     def run(self, command: str, key: Key, *arguments: str | int) -> Deferred[Any]:
-        """Run a command about a key; fires with its answer as text, numbers and lists of them.
+        """Run a command about a key. Fires with its answer: text, a number, or a list of them.
 
-        :raises RedisAway: Redis does not answer in time, or refuses the command.
+        :raises RedisAway: Redis does not answer in time, or rejects the command.
         """
         return self._ask(command, lambda one: one.execute_command(command, key, *arguments))
 
     def run_script(self, script: str, keys: Sequence[Key], args: Sequence[str | int]) -> Any:
-        """Run a Lua script; as `run`."""
+        """Run a Lua script. The result is as for `run`."""
         return self._ask("EVAL", lambda one: one.eval(script, list(keys), list(args)))
 
     def publish(self, channel: str, text: str) -> Deferred[Any]:
-        """Tell all others that listen; fires when that is done.
+        """Publish a message to the other daemons. Fires when Redis has received it.
 
-        What is published while Redis is away is lost.
+        Messages published while Redis is away are lost.
         """
         if not self.is_there:
             return succeed(None)
@@ -163,18 +164,18 @@ class Redis(Service):
         return published.addErrback(lambda failure: failure.trap(RedisAway))
 
     def listen(self, channel: str, heard: Callable[[str], None]) -> None:
-        """Call ``heard`` with all that is published on a channel from now on."""
+        """Call ``heard`` for all messages published on a channel from now on."""
         self._heard[self.key(channel)] = heard
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
-        """Call ``look`` each second while hints may be lost, and once when that is over."""
+        """Call ``look`` each second while hints may be lost, and once when Redis is back."""
         self._lost.append(look)
 
     def _ask(self, name: str, ask: Callable[[Any], Deferred[Any]]) -> Deferred[Any]:
         connection = self._commands.connection
         if connection is None or not self.is_there:
             return fail(RedisAway(self._reason))
-        # Of its own: an answer that nobody waits for any more must still be read.
+        # A separate Deferred, since the answer must be read after a timeout too.
         answer: Deferred[Any] = Deferred()
         began = self._clock.seconds()
         ask(connection).addBoth(_answer_to(answer))
@@ -207,24 +208,24 @@ class Redis(Service):
         raise RedisAway(reason)
 
     def hear(self, channel: str, text: str) -> None:
-        """Take what the server says on the listening connection."""
+        """Pass a received message to the listener of its channel."""
         heard = self._heard.get(channel)
         if heard is not None:
             self._figures.messages.add("heard")
             heard(text)
 
     def note_life(self) -> None:
-        """Take a sign of life of the listening connection."""
+        """Record an answer on the subscribing connection."""
         self._silent_beats = 0
         self.note_change()
 
     def note_lost(self, reason: str) -> None:
-        """Learn that a connection could not be used or has ended."""
+        """Record that a connection attempt failed or a connection has ended."""
         self._reason = reason
         self.note_change()
 
     def note_change(self) -> None:
-        """Judge anew whether Redis is there; say so, once, when that has changed."""
+        """Update whether Redis is available, and report a change once."""
         commands, ears = self._commands.connection, self._ears.connection
         has_both = commands is not None and ears is not None and self._ears.is_heard
         is_there = has_both and self._silent_beats < DOUBTFUL
@@ -268,19 +269,19 @@ class Redis(Service):
             self.look()
 
     def _probe(self) -> None:
-        """Find out whether Redis takes writes; `_ask` records what it says."""
+        """Check whether Redis accepts writes; `_ask` records errors."""
         key = self.key("probe")
         for answer in (self.run("SET", key, "1", "PX", 60_000), self.run_script(PROBE, [key], [])):
             answer.addErrback(lambda failure: failure.trap(RedisAway))
 
     def look(self) -> None:
-        """Look for all that a lost hint may have told of."""
+        """Call all listeners that read what a lost hint may have announced."""
         for look in self._lost:
             look()
 
 
 class _Link(Factory):
-    """Makes one of the connections, again and again; ``connection`` is the one that is usable."""
+    """Opens one of the connections and reopens it. ``connection`` is `None` while unusable."""
 
     noisy = False
     isLazy = False
@@ -308,11 +309,11 @@ class _Link(Factory):
         self.is_heard = False
 
     def connect(self) -> None:
-        """Connect, now and after each loss."""
+        """Connect now, and again after each loss."""
         self._trying = self._endpoint.connect(self).addCallbacks(self._log_in, self._try_again)
 
     def stop(self) -> Deferred[None]:
-        """Hang up; fires when that is done."""
+        """Close the connection. Fires when it is closed."""
         self._is_stopped = True
         self._trying.cancel()
         if self._open is None:
@@ -321,7 +322,7 @@ class _Link(Factory):
         return self._when_stopped
 
     def _log_in(self, connection: Any) -> None:
-        """Wait until a connection has logged in, but not for long: the server may hang."""
+        """Wait for the login, with a timeout in case the server hangs."""
         self._open = connection
         self._login = connection.whenConnected().addTimeout(CONNECT_SECONDS, self._clock)
         self._login.addCallbacks(
@@ -335,7 +336,7 @@ class _Link(Factory):
         return deferLater(self._clock, PAUSE, self.connect).addErrback(_forget)
 
     def buildProtocol(self, addr: IAddress | None) -> Any:
-        """Make the protocol of a connection."""
+        """Create the protocol of a connection."""
         connection = self._kind(
             password=self._address.password or None,
             username=self._address.username or None,
@@ -351,7 +352,7 @@ class _Link(Factory):
         self.redis.note_change()
 
     def note_end(self, connection: Any, reason: Failure) -> None:
-        """Learn that a connection has ended; what it carried was answered with its end."""
+        """Record the end of a connection. Commands under way have failed with it."""
         self._open = self.connection = None
         self.is_heard = False
         self._login.cancel()
@@ -361,32 +362,32 @@ class _Link(Factory):
             self._trying = succeed(None).addCallback(lambda _: self._try_again(reason))
 
     def stopTrying(self) -> None:
-        """Learn that a login failed: the next try may find another password there."""
+        """Ignore a failed login: the next attempt may find another password on the server."""
 
     def connectionError(self, reason: str) -> None:
-        """Record why a login failed; the later end of the connection says less about it."""
+        """Record why a login failed. The later end of the connection has no details."""
         self._login_problem = reason
         self.redis.note_lost(reason)
 
 
 class _ReadAtOnce(LineReceiver):
-    """Reads all that has come in the turn in which it came.
+    """Reads all data in the reactor iteration in which it arrived.
 
-    txredisapi stops reading after each text, and goes on by a call in the next turn: four turns
-    for each message, and a call that outlives the connection.
+    txredisapi pauses after each bulk string and continues by a delayed call in the next iteration.
+    That takes four iterations for each message, and the call may outlive the connection.
     """
 
     _rest = b""
 
     def dataReceived(self, data: bytes, unpause: bool = False) -> None:
-        """Read lines and texts in turn, until nothing is left."""
+        """Read lines and bulk strings alternately until no data is left."""
         self._rest = data
         while self._rest:
             data, self._rest = self._rest, b""
             super().dataReceived(data)
 
     def setLineMode(self, extra: bytes = b"") -> None:  # noqa: N802
-        """Go on with lines, by what stands behind a text."""
+        """Continue with lines, from the data after a bulk string."""
         self.line_mode = 1
         self._rest = extra
 
@@ -395,19 +396,19 @@ class _Commands(_ReadAtOnce, BaseRedisProtocol):
     """The connection for commands."""
 
     def begin(self) -> None:
-        """Wait for commands."""
+        """Do nothing: the connection is ready for commands."""
 
     def connectionLost(self, why: Failure) -> None:
-        """End all commands under way."""
+        """Fail all commands under way."""
         self.factory.note_end(self, why)
         super().connectionLost(why)
 
 
 class _Ears(_ReadAtOnce, SubscriberProtocol):
-    """The connection that hears what is published."""
+    """The connection for subscriptions."""
 
     def begin(self) -> None:
-        """Ask for everything of ours: in one pattern, so that there is one answer to it."""
+        """Subscribe to all channels with one pattern, which gets one answer."""
         subscribed = self.execute_command("PSUBSCRIBE", self.factory.redis.all_keys)
         subscribed.addErrback(self._end_refused)
 
@@ -418,9 +419,9 @@ class _Ears(_ReadAtOnce, SubscriberProtocol):
             self.transport.abortConnection()
 
     def replyReceived(self, reply: Any) -> None:
-        """Take an answer or a message: each is a sign of life.
+        """Process an answer or a message, and record that the server is alive.
 
-        Once Redis lets it listen, all that it sends are lists.
+        All answers after a successful subscription are lists.
         """
         super().replyReceived(reply)
         if isinstance(reply, list):
@@ -428,23 +429,23 @@ class _Ears(_ReadAtOnce, SubscriberProtocol):
             self.factory.redis.note_life()
 
     def messageReceived(self, pattern: str, channel: str, message: str) -> None:
-        """Hand a message on."""
+        """Pass a message to its listener."""
         self.factory.redis.hear(channel, message)
 
     def connectionLost(self, why: Failure) -> None:
-        """End the waiting for signs of life."""
+        """Record the end of the connection."""
         self.factory.note_end(self, why)
         super().connectionLost(why)
 
 
 def _name(reason: str) -> str:
-    """Return the public part of a reason: the name of Redis' error, if it has one."""
+    """Return the public part of a reason: the code of Redis' error, if it has one."""
     error = _ERROR.search(reason)
     return error[0] if error else "it does not answer"
 
 
 def _answer_to(answer: "Deferred[Any]") -> Callable[[Any], None]:
-    """Give what hands an answer on while somebody waits for it."""
+    """Return a callback that passes an answer on unless its Deferred has timed out."""
 
     def hand_on(result: Any) -> None:
         if not answer.called:
@@ -454,4 +455,4 @@ def _answer_to(answer: "Deferred[Any]") -> Callable[[Any], None]:
 
 
 def _forget(_: Failure) -> None:
-    """Take a failure that the end of the connection has told already."""
+    """Ignore a failure that the end of the connection reports too."""

@@ -1,4 +1,4 @@
-"""Where Redis is, as the configuration names it."""
+"""Addresses of Redis in the configuration."""
 
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
@@ -9,7 +9,7 @@ FORMS = "redis://[[user]:password@]host[:port][/database], rediss:// (TLS), unix
 
 
 class RedisAddress(Struct, frozen=True):
-    """A host with its port, or the path of a Unix socket; empty credentials are none."""
+    """A host with its port, or the path of a Unix socket. Empty credentials mean no login."""
 
     host: str = ""
     port: int = PORT
@@ -20,7 +20,7 @@ class RedisAddress(Struct, frozen=True):
     database: int = 0
 
     def __str__(self) -> str:
-        """Write it without its password: for logs."""
+        """Return the address without its password, for logs."""
         database = f"/{self.database}" if self.database else ""
         if self.path:
             return f"unix:{self.path}" + (f"?db={self.database}" if self.database else "")
@@ -29,15 +29,16 @@ class RedisAddress(Struct, frozen=True):
 
 
 def parse_redis_address(text: str) -> RedisAddress:
-    """Read an address.
+    """Parse an address.
 
-    :raises ValueError: says what is wrong with it; never repeats it, since it holds a password.
+    :raises ValueError: the address is invalid. The message never contains the address, since it
+        may have a password.
     """
     try:
         parts = urlsplit(text)
         port = parts.port or PORT
     except ValueError:
-        raise ValueError("has no port, or no host, that could be one") from None
+        raise ValueError("has an invalid port or host") from None
     username, password = unquote(parts.username or ""), unquote(parts.password or "")
     if username and not password:
         raise ValueError("names a user without a password: redis://user:password@host")

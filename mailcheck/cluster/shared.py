@@ -1,7 +1,7 @@
-"""Counters, wake-ups and places of all daemons, in one Redis.
+"""Counters, notifications, locks and semaphores that all daemons share in one Redis.
 
-While Redis is away each daemon goes on alone: it counts for itself, and looks
-for itself into what others would have told it of.
+While Redis is away, each daemon counts requests alone and reads the database for changes that the
+other daemons would have announced.
 """
 
 import os
@@ -30,15 +30,15 @@ from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Subject
 from mailcheck.ports.workers import Result
 
 SILENT = 1.2
-"""Seconds without a beat after which hints of a daemon may be missing."""
+"""Seconds without a beat after which notifications of a daemon may be missing."""
 
 GIVEN_UP = 3_600.0
-"""Seconds after which a silent daemon is given up whatever the database says: where its whole
-machine has gone the server may take its connection for a living one for long."""
+"""Seconds after which a silent daemon is forgotten, whatever the database says. If its whole
+machine is gone, the database server may keep its connection for a long time."""
 
 ABSENCES = 2
-"""Looks in which the database does not know a silent daemon until it counts as dead: after a
-restart of the database each daemon is there again before the second one."""
+"""Number of checks without the daemon in the database after which a silent daemon counts as dead.
+After a restart of the database, each daemon has reconnected before the second check."""
 
 CHANNEL = "beats"
 OWN_NAME_BYTES = 8
@@ -46,10 +46,10 @@ GOODBYE = " ends"
 
 
 class OtherDaemons(Service):
-    """Knows the daemons that share a Redis by their beats, as long as the service runs.
+    """Tracks the other daemons by their beats while the service runs.
 
-    While one is silent that was heard before, all is looked for that it may not tell of:
-    each second, and once when it is heard again.
+    While a known daemon is silent, the listeners for lost hints are called each second, and once
+    when its beats are back.
     """
 
     def __init__(self, redis: Redis, clock: IReactorTime) -> None:
@@ -65,23 +65,23 @@ class OtherDaemons(Service):
         redis.listen(CHANNEL, self._hear)
 
     def startService(self) -> None:
-        """Begin to beat."""
+        """Start sending beats."""
         super().startService()
         self._beats.start(BEAT, now=False)
 
     def stopService(self) -> Deferred[Any]:
-        """Take leave of the others; fires when Redis has heard it, or is away."""
+        """Announce the end of this daemon. Fires when Redis has the message, or is away."""
         super().stopService()
         self._beats.stop()
         return self._redis.publish(CHANNEL, self.own_name + GOODBYE)
 
     @property
     def known_names(self) -> Collection[str]:
-        """The names of the daemons that were heard and are not known to be gone."""
+        """Names of the known daemons, without those that have ended."""
         return self._heard_at.keys()
 
     def note_present(self, names: Collection[str]) -> None:
-        """Learn which daemons the database knows; one that is silent and has gone is forgotten."""
+        """Record which daemons the database knows. Forget silent daemons that are gone."""
         absent = {name for name in self._silent if name not in names}
         self._absences = Counter({name: self._absences[name] + 1 for name in absent})
         for name in absent:
@@ -95,7 +95,7 @@ class OtherDaemons(Service):
     def _beat(self) -> None:
         self._redis.publish(CHANNEL, self.own_name)
         now = self._clock.seconds()
-        # While Redis is away from here nobody is heard, and all is looked for anyway.
+        # While Redis is away no beat arrives, and listeners are called for that reason.
         if not self._redis.is_there:
             self._heard_at = dict.fromkeys(self._heard_at, now)
             return
@@ -122,19 +122,19 @@ class OtherDaemons(Service):
 
 
 PACE = 0.015
-"""Seconds between messages of one kind: under load one tells of all that has come meanwhile, since
-each costs every daemon a tenth of a millisecond. After a pause of that length one goes at once."""
+"""Minimum seconds between messages on a channel. Under load, one message has all subjects since the
+last one: each costs every daemon a tenth of a millisecond. After a pause, it is sent at once."""
 
 COUNTERS_KEPT = 60 * SECOND
-"""Milliseconds for which a counter outlives its window: clocks differ."""
+"""Milliseconds for which a counter outlives its window, since clocks differ."""
 
 HELD = 90
-"""Seconds after which a place is free that its daemon does not hold any more."""
+"""Seconds after which a permit expires that its daemon does not renew."""
 
 RENEWAL = 30.0
-"""Seconds between the signs that a daemon gives of the places it holds."""
+"""Seconds between renewals of the permits that a daemon holds."""
 
-# For each hit: how many windows, the amount, and for each window its limit and lifetime.
+# The arguments of each hit: the number of windows, the amount, and a limit and lifetime a window.
 COUNT = """
 local results, argument, key = {}, 1, 1
 while argument <= #ARGV do
@@ -158,7 +158,7 @@ end
 return results
 """
 
-# Scores are the seconds of the server at which a place is free again: no daemon's clock counts.
+# Scores are the server's seconds at which a permit expires, so clocks of daemons do not matter.
 TAKE_PLACE = """
 local now = tonumber(redis.call('TIME')[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
@@ -188,8 +188,8 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 """
 
-# Scores count up, so that entries of the same moment have an order too. The first key lists the
-# keys of the domains, by when they were noted last; the second has the last score.
+# Scores are increasing numbers, so entries of the same moment are ordered too. The first key lists
+# the keys of the domains by their last update; the second is the last score.
 NOTE_SELECTORS = """
 local list, last, domains, selectors = KEYS[1], KEYS[2], tonumber(ARGV[1]), tonumber(ARGV[2])
 for i = 3, #KEYS do
@@ -210,15 +210,15 @@ return 1
 
 
 class SharedRateCounters:
-    """Fills the port `RateCounters` for all daemons; one script is all of a call."""
+    """Implements the port `RateCounters` for all daemons. Each call is one script."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
     def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
-        """Count requests where no window goes over its limit; gives the counts with them.
+        """Count requests if no window exceeds its limit. Fires with the counts after them.
 
-        :raises RedisAway: nothing can be counted together now.
+        :raises RedisAway: Redis cannot count now.
         """
         keys: list[Key] = []
         arguments: list[int] = []
@@ -238,12 +238,12 @@ def _deal_out(counts: Sequence[int], hits: Sequence[Hit]) -> list[list[int]]:
 
 
 class SharedMemory:
-    """Fills the port `Memory` for all daemons; while Redis is away for this one.
+    """Implements the port `Memory` for all daemons, and for this one while Redis is away.
 
-    What this daemon has kept it remembers itself too: when Redis goes away, what was found
-    out is not found out once more.
+    Texts stored by this daemon are stored in its process too, so they are still available when
+    Redis goes away.
 
-    :param version: of the daemon; another one may mean something else by the same text.
+    :param version: the version of the daemon. Other versions may use other formats.
     """
 
     def __init__(self, redis: Redis, clock: IReactorTime, version: str) -> None:
@@ -253,24 +253,24 @@ class SharedMemory:
         self._own_name = os.urandom(OWN_NAME_BYTES).hex()
 
     def recall(self, name: Key) -> Deferred[str | None]:
-        """Give what is kept under a name."""
+        """Return the text for a name, or `None`."""
         found = self._redis.run("GET", self._key("kept", name))
         return _unless_away(found, lambda: self._alone.recall(name))
 
     def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
-        """Keep a text so long, in place of the one that was there."""
+        """Store a text for a time, in place of any earlier one."""
         self._alone.keep(name, text, milliseconds)
         kept = self._redis.run("SET", self._key("kept", name), text, "PX", milliseconds)
         return _unless_away(kept.addCallback(lambda _: None), lambda: succeed(None))
 
     def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
-        """Take work on, for so long; false while another daemon has it."""
+        """Acquire a lock for a time. Fires with whether it succeeded."""
         arguments: list[str | int] = [self._own_name, milliseconds]
         claimed = self._redis.run_script(CLAIM, [self._key("claim", work)], arguments)
         return _unless_away(claimed.addCallback(bool), lambda: succeed(True))
 
     def release(self, work: Key) -> Deferred[None]:
-        """End a claim early."""
+        """Release a lock early."""
         ended = self._redis.run_script(GIVE_UP, [self._key("claim", work)], [self._own_name])
         return _unless_away(ended.addCallback(lambda _: None), lambda: succeed(None))
 
@@ -279,13 +279,13 @@ class SharedMemory:
 
 
 class SharedSelectors:
-    """Fills the port `SelectorStore` for all daemons; while Redis is away nothing is known."""
+    """Implements the port `SelectorStore` for all daemons. It is empty while Redis is away."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
-        """Note domains and selectors, oldest first; false while Redis is away."""
+        """Store domains and selectors, oldest first. Fires with false while Redis is away."""
         keys = [self._redis.key("domains"), self._redis.key("domains", "last")]
         arguments: list[str | int] = [KNOWN_DOMAINS, KNOWN_SELECTORS]
         for domain, selector in pairs:
@@ -295,7 +295,7 @@ class SharedSelectors:
         return _unless_away(noted.addCallback(bool), lambda: succeed(False))
 
     def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
-        """Give the selectors of a domain, the newest first."""
+        """Return the selectors of a domain, the newest first."""
         found = self._redis.run("ZREVRANGE", self._redis.key("selectors", domain), 0, -1)
         return _unless_away(found.addCallback(tuple), lambda: succeed(()))
 
@@ -311,11 +311,11 @@ def _unless_away(
 
 
 class SharedNotifications(Generic[Subject]):
-    """Fills the port `Notifications` for all daemons; subjects are text.
+    """Implements the port `Notifications` for all daemons. Subjects are text.
 
-    Who listens in this daemon is told at once, without Redis. The others are told
-    of all that one turn of the reactor has brought in one message (what a group
-    commit has stored), and of all that comes within `PACE` of it in the next one.
+    Listeners in this daemon are called at once, without Redis. The subjects of one
+    reactor iteration (those of a group commit) are sent to the other daemons in one message, and
+    subjects published within `PACE` of it in the next one.
     """
 
     def __init__(self, redis: Redis, channel: str, clock: IReactorTime) -> None:
@@ -329,16 +329,16 @@ class SharedNotifications(Generic[Subject]):
         redis.listen(channel, self._hear)
 
     def publish(self, subject: Subject) -> None:
-        """Tell who listens here at once, and all others soon."""
+        """Call the listeners here at once, and those of other daemons within `PACE`."""
         self._here.publish(subject)
         if not self._untold:
-            # Bounded, for a clock that was set back.
+            # Bounded, in case the clock was set back.
             wait = min(max(0.0, self._next_turn - self._clock.seconds()), PACE)
             self._clock.callLater(wait, self._tell)
         self._untold[cast(str, subject)] = None
 
     def listen(self, heard: Callable[[Subject], None]) -> None:
-        """Call ``heard`` for every hint from now on."""
+        """Call ``heard`` for every notification from now on."""
         self._here.listen(heard)
 
     def _tell(self) -> None:
@@ -355,9 +355,9 @@ class SharedNotifications(Generic[Subject]):
 
 
 class SharedSemaphore:
-    """Fills the port `OwnerSemaphore` for all daemons; those of one that died are free soon.
+    """Implements the port `OwnerSemaphore` for all daemons. Permits of dead daemons expire.
 
-    Each daemon counts its own too: while Redis is away, that is what it goes by.
+    Each daemon counts its own permits too and uses that count while Redis is away.
     """
 
     def __init__(self, redis: Redis, name: str, per_owner: int, clock: IReactorTime) -> None:
@@ -369,9 +369,9 @@ class SharedSemaphore:
 
     @asynccontextmanager
     async def held(self, owner: str) -> AsyncIterator[None]:
-        """Have a place while the block runs.
+        """Hold a permit while the block runs.
 
-        :raises NoPermit: the owner has all of its places taken.
+        :raises NoPermit: the owner holds the maximum number of permits.
         """
         async with self._alone.held(owner):
             place = os.urandom(OWN_NAME_BYTES).hex()
@@ -384,7 +384,7 @@ class SharedSemaphore:
                 self._let_go(owner, place)
 
     async def renew(self) -> None:
-        """Say that what is held is held: also to a Redis that has lost all it knew."""
+        """Renew the held permits, also after Redis has lost its data."""
         for owner, places in list(self._held.items()):
             try:
                 arguments: list[str | int] = [HELD, *places]
@@ -411,7 +411,7 @@ class SharedSemaphore:
 
 
 class RedisCluster:
-    """All that daemons share, by one Redis."""
+    """The state that daemons share in one Redis."""
 
     def __init__(self, redis: Redis, clock: IReactorTime) -> None:
         self._redis = redis
@@ -424,25 +424,25 @@ class RedisCluster:
 
     @property
     def own_name(self) -> str:
-        """Give the name by which the others know this daemon."""
+        """The name by which other daemons know this one."""
         return self.others.own_name
 
     def note_present(self, names: Collection[str]) -> None:
-        """Learn by their names which daemons the database knows."""
+        """Record the names of the daemons that the database knows."""
         self.others.note_present(names)
 
     def notifications(self, channel: str) -> SharedNotifications[Any]:
-        """Make the wake-ups of one kind."""
+        """Return the notifications of one channel."""
         return SharedNotifications(self._redis, channel, self._clock)
 
     def semaphore(self, name: str, per_owner: int) -> SharedSemaphore:
-        """Make places of which each owner may have so many."""
+        """Return a semaphore with ``per_owner`` permits for each owner."""
         made = SharedSemaphore(self._redis, name, per_owner, self._clock)
         self._semaphores.append(made)
         return made
 
     async def renew(self) -> None:
-        """Say that what is held is held; to be done again every `RENEWAL` seconds."""
+        """Renew the held permits. Must be called every `RENEWAL` seconds."""
         for places in self._semaphores:
             await places.renew()
 

@@ -1,1 +1,1 @@
-"""Values and rules: pure, standard library only; no I/O, no clock, no randomness of its own."""
+"""Values and rules without I/O: the current time and randomness are passed as arguments."""

@@ -7,7 +7,7 @@ from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 
 EVERY_ACCOUNT = "*"
-"""Stands for all accounts where the configuration names one."""
+"""Name that stands for all accounts in the configuration."""
 
 
 class RequestLimits(Struct, frozen=True):
@@ -37,9 +37,9 @@ class Account(Struct, frozen=True):
 
 
 class ApiKey(Struct, frozen=True):
-    """What is kept of an API key: never the key itself. ``hint`` is its beginning, for lists.
+    """The stored facts of an API key. The key itself is not stored; ``hint`` is its beginning.
 
-    ``fails_every``: every so manieth mail that it hands in on the submission port gets 451.
+    ``fails_every``: every ``fails_every``-th mail sent with it over the submission port gets 451.
     """
 
     id: KeyId
@@ -55,10 +55,10 @@ class ApiKey(Struct, frozen=True):
 
 
 class Caller(Struct, frozen=True):
-    """Who makes a request: the account behind a valid key, and that key's limits.
+    """The account behind a valid API key, with the limits of that key.
 
-    ``position`` is the newest of its inbox, read together with the key, before anything
-    else of the request; nothing where there was no key to read.
+    ``position`` is the newest position of the account's inbox, read together with the key before
+    the rest of the request. It is `None` if no key was read.
     """
 
     account_id: AccountId
@@ -69,7 +69,7 @@ class Caller(Struct, frozen=True):
 
 
 class InboxState(Struct, frozen=True):
-    """An inbox as a sender or its owner meets it; ``last_position`` is its newest cursor."""
+    """The size and quota of an inbox. ``last_position`` is the position of its newest message."""
 
     account_id: AccountId
     mailbox_name: str
@@ -80,7 +80,7 @@ class InboxState(Struct, frozen=True):
 
     @property
     def has_room(self) -> bool:
-        """Tell whether one more message may come in (its size is judged when it is known)."""
+        """Whether the inbox can take another message. Its size is checked once it is known."""
         return (
             self.message_count < self.quota.max_messages and self.byte_count < self.quota.max_bytes
         )

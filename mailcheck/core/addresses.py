@@ -1,11 +1,11 @@
-"""Mail addresses by RFC 5321 4.1.2, with the UTF-8 of RFC 6531: the only parser of them.
+"""The parser of mail addresses (RFC 5321 4.1.2, with the UTF-8 of RFC 6531).
 
-The parser also accepts what RFC 5321 excludes and real mailboxes have: dots at any place of a
-local part, underscores at any place of a domain, and lengths over 64 octets. Addresses of this
+The parser also accepts forms that RFC 5321 excludes and real mailboxes have: dots at any place of
+a local part, underscores at any place of a domain, and lengths over 64 octets. Addresses of this
 server keep the strict form, see `explain_bad_local_part`.
 
-Those of inboxes are ``dev-<id>+<tag>@<inbox domain>``. The tag is the subaddress
-(RFC 5233): compared without case, returned as it was written.
+Addresses of inboxes have the form ``dev-<id>+<tag>@<inbox domain>``. The tag is the subaddress
+(RFC 5233). Tags are compared case-insensitively and returned as they were written.
 """
 
 import ipaddress
@@ -22,12 +22,12 @@ MAX_PATH = 800
 put a whole recipient into the sender's local part. An index entry of PostgreSQL holds an address
 of this length after case folding, which makes it up to three times longer."""
 
-# What may stand where, said by what may not: a class that names all of Unicode
-# takes the regex compiler tens of milliseconds.
+# The classes list the excluded characters. A class that lists all of Unicode takes the regex
+# compiler tens of milliseconds.
 _ATEXT = r"""[^\x00-\x20()<>\[\]:;@\\,."\x7f]"""
 
 DOT_ATOM_PATTERN = rf"{_ATEXT}+(?:\.{_ATEXT}+)*"
-"""RFC 5322 3.2.3; written as ECMA-262 takes it too."""
+"""Pattern of a dot-atom (RFC 5322 3.2.3), in the syntax that ECMA-262 accepts too."""
 
 _DOT_ATOM = re.compile(DOT_ATOM_PATTERN)
 _UNQUOTED = re.compile(rf"(?:{_ATEXT}|\.)+")
@@ -37,15 +37,15 @@ _INSIDE_LABEL = r"[^\x00-,./:-@\[-^`{-\x7f]"
 _LABEL = rf"{_LETTER_OR_DIGIT}(?:{_INSIDE_LABEL}*{_LETTER_OR_DIGIT})?"
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 _SOURCE_ROUTE = re.compile(rf"@{_DOMAIN.pattern}(?:,@{_DOMAIN.pattern})*:")
-# A label with underscores at its ends names no host, and domains of mail have such labels.
+# Labels that begin or end with underscores are not host names, but mail domains have them.
 _MAIL_LABEL = rf"(?:_|{_LETTER_OR_DIGIT})(?:{_INSIDE_LABEL}*(?:_|{_LETTER_OR_DIGIT}))?"
 _MAIL_DOMAIN = re.compile(rf"{_MAIL_LABEL}(?:\.{_MAIL_LABEL})*\.?")
 
 
 class Mailbox(Struct, frozen=True):
-    """A parsed address; ``local_part`` without quotes, ``domain`` as it was written.
+    """A parsed address. ``local_part`` has no quotes; ``domain`` is kept as it was written.
 
-    ``domain`` is empty for a name alone, such as ``postmaster``.
+    ``domain`` is empty for a local part without a domain, such as ``postmaster``.
     """
 
     local_part: str
@@ -60,19 +60,19 @@ class Mailbox(Struct, frozen=True):
 
     @property
     def folded(self) -> tuple[str, str]:
-        """Both parts in the form in which two addresses are compared."""
+        """Both parts, folded for comparison."""
         return self.local_part.casefold(), self.domain.casefold().rstrip(".")
 
 
 def is_dot_atom(text: str) -> bool:
-    """Tell whether the text may stand unquoted in a local part (RFC 5322 3.2.3)."""
+    """Return whether the text may be an unquoted local part (RFC 5322 3.2.3)."""
     return _DOT_ATOM.fullmatch(text) is not None
 
 
 def parse_mailbox(text: str) -> Mailbox:
-    """Read ``local-part@domain``; a source route in front is dropped (RFC 5321 C).
+    """Parse ``local-part@domain``. A source route in front is dropped (RFC 5321 C).
 
-    :raises ValueError: says in a few words what is wrong.
+    :raises ValueError: the text is not an address; the message says why.
     """
     route = _SOURCE_ROUTE.match(text)
     if route is not None:
@@ -88,7 +88,7 @@ def parse_mailbox(text: str) -> Mailbox:
 
 
 def parse_local_name(text: str) -> Mailbox | None:
-    """Read a local part without a domain, such as ``root``; return `None` for anything else."""
+    """Parse a local part without a domain, such as ``root``; return `None` for anything else."""
     if len(text) > MAX_LOCAL_PART or _UNQUOTED.fullmatch(text) is None:
         return None
     return Mailbox(text, "")
@@ -109,7 +109,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def explain_bad_local_part(local_part: str) -> str | None:
-    """Say why no address of this server can have a local part, or return `None` if one can.
+    """Return why a local part is not allowed on this server, or `None` if it is allowed.
 
     RFC 5321 4.1.2 and 4.5.3.1.1 apply: at most 64 octets, and dots only between other characters.
     """
@@ -122,9 +122,9 @@ def explain_bad_local_part(local_part: str) -> str | None:
 
 
 def parse_address_literal(text: str) -> str:
-    """Read ``[192.0.2.1]`` or ``[IPv6:2001:db8::1]`` (RFC 5321 4.1.3) into the bare address.
+    """Return the address in ``[192.0.2.1]`` or ``[IPv6:2001:db8::1]`` (RFC 5321 4.1.3).
 
-    :raises ValueError: it is neither.
+    :raises ValueError: the text has neither form.
     """
     if not (text.startswith("[") and text.endswith("]")):
         raise ValueError("address literal is not in brackets")
@@ -137,7 +137,7 @@ def parse_address_literal(text: str) -> str:
 
 
 def is_domain_name(text: str) -> bool:
-    """Tell whether the text has the form of a host name (a single label included)."""
+    """Return whether the text has the form of a host name. A single label is accepted."""
     return len(text) <= MAX_DOMAIN and _DOMAIN.fullmatch(text) is not None
 
 
@@ -146,35 +146,36 @@ INBOX_PREFIX = "dev-"
 UNTAGGED = ""
 
 MAX_TAG = MAX_LOCAL_PART - len(INBOX_PREFIX) - SHORT_ID_LENGTH - len(SEPARATOR)
-"""46 octets: what RFC 5321 4.5.3.1.1 leaves beside the mailbox name."""
+"""Maximum number of octets of a tag (46): the rest of the local part after the mailbox name
+(RFC 5321 4.5.3.1.1)."""
 
 
 def new_mailbox_name(random_bytes: RandomBytes) -> str:
-    """Make the local part of a new inbox."""
+    """Return a random local part for a new inbox."""
     return INBOX_PREFIX + new_short_id(random_bytes)
 
 
 def split_subaddress(local_part: str) -> tuple[str, str]:
-    """Split a local part into mailbox name (folded) and tag (as it was written)."""
+    """Split a local part into the mailbox name in lower case and the tag as it was written."""
     mailbox_name, _, tag = local_part.partition(SEPARATOR)
     return mailbox_name.lower(), tag
 
 
 def join_subaddress(mailbox_name: str, tag: str, domain: str) -> str:
-    """Write the address of a tag in an inbox; the bare inbox address for no tag."""
+    """Return the address of a tag in an inbox, or the address of the inbox if the tag is empty."""
     local_part = f"{mailbox_name}{SEPARATOR}{tag}" if tag else mailbox_name
     return str(Mailbox(local_part, domain))
 
 
 def fold_tag(tag: str) -> str:
-    """Give the form in which two tags are compared."""
+    """Return a tag folded for comparison."""
     return tag.casefold()
 
 
 def explain_bad_tag(tag: str) -> str | None:
-    """Say why a text can't be a tag, or nothing when it can.
+    """Return why a text cannot be a tag, or `None` if it can.
 
-    Empty stands for "untagged" and is fine.
+    The empty text stands for "untagged" and is allowed.
     """
     if tag == UNTAGGED:
         return None

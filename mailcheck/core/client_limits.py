@@ -1,4 +1,4 @@
-"""What one client may take: requests, connections, and the memory that is held for it.
+"""Limits for one client: requests, connections, and memory.
 
 Requests are counted in fixed windows, the clock minute and the UTC day
 (docs/reference/contract.md). The functions are pure arithmetic over counts that a `RateCounters`
@@ -17,21 +17,21 @@ from mailcheck.core.network_addresses import counting_key
 
 
 class Window(Struct, frozen=True):
-    """One fixed window: its number since the epoch, and when it ends."""
+    """A kind of fixed window, such as the clock minute. ``length`` is in milliseconds."""
 
     name: str
     length: int
 
     def index(self, now: Instant) -> int:
-        """Number the window that ``now`` lies in."""
+        """Return the number of the window that contains ``now``, counted from the epoch."""
         return now // self.length
 
     def seconds_left(self, now: Instant) -> int:
-        """Whole seconds until the window ends, at least 1 (RFC 9110 10.2.3)."""
+        """Return the whole seconds until the window ends, at least 1 (RFC 9110 10.2.3)."""
         return max(1, -(-(self.length - now % self.length) // SECOND))
 
     def reset_at(self, now: Instant) -> Instant:
-        """Give the moment at which the next window begins."""
+        """Return the moment at which the next window begins."""
         return Instant((self.index(now) + 1) * self.length)
 
 
@@ -40,7 +40,10 @@ DAY_WINDOW = Window("day", DAY)
 
 
 class Usage(Struct, frozen=True):
-    """Requests left in both windows after this one; ``exhausted`` has refused it, uncounted."""
+    """Requests left in both windows after this one.
+
+    ``exhausted`` is the window whose limit rejected the request, which was not counted then.
+    """
 
     remaining: int
     daily_remaining: int
@@ -48,10 +51,10 @@ class Usage(Struct, frozen=True):
 
 
 def judge_usage(minute_count: int, day_count: int, limits: RequestLimits) -> Usage:
-    """Judge a request that would be the ``minute_count``-th and ``day_count``-th of its windows.
+    """Return the usage after a request.
 
-    The day is named first where both are exhausted: waiting for the next
-    minute would not help.
+    The counts include the request. If both windows are exhausted, the day is reported, since
+    waiting for the next minute would not help.
     """
     exhausted = None
     if day_count > limits.per_day:
@@ -67,7 +70,7 @@ def judge_usage(minute_count: int, day_count: int, limits: RequestLimits) -> Usa
 
 
 class ConnectionLimits(Struct, frozen=True):
-    """Connections at a time, of all clients together and of one."""
+    """Maximum number of concurrent connections, in all and of one address."""
 
     in_all: int
     of_address: int
@@ -77,22 +80,22 @@ Connection = TypeVar("Connection")
 
 
 class ConnectionCounts(Generic[Connection]):
-    """Connections, each counted for its client (`counting_key`)."""
+    """A set of connections, counted for each client (`counting_key`)."""
 
     def __init__(self) -> None:
         self._keys: dict[Connection, str] = {}
         self._of_client: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        """Say how many there are."""
+        """Return the number of connections."""
         return len(self._keys)
 
     def __contains__(self, connection: Connection) -> bool:
-        """Tell whether a connection is counted."""
+        """Return whether the connection is counted."""
         return connection in self._keys
 
     def of_client(self, client_ip: str) -> int:
-        """Say how many there are of one client."""
+        """Return the number of connections of one client."""
         return self._of_client[counting_key(client_ip)]
 
     def add(self, connection: Connection, client_ip: str) -> None:
@@ -101,7 +104,7 @@ class ConnectionCounts(Generic[Connection]):
         self._of_client[key] += 1
 
     def remove(self, connection: Connection) -> None:
-        """Uncount a connection, if it is counted."""
+        """Remove a connection. Do nothing if it is not counted."""
         key = self._keys.pop(connection, None)
         if key is not None:
             self._of_client[key] -= 1
@@ -110,7 +113,7 @@ class ConnectionCounts(Generic[Connection]):
 
 
 class Holder(Protocol):
-    """A client, and the octets that are held for him."""
+    """A client, and the number of octets buffered for it."""
 
     size: int
 
@@ -119,8 +122,8 @@ AnyHolder = TypeVar("AnyHolder", bound=Holder)
 
 
 def largest_holder(holders: Iterable[AnyHolder]) -> AnyHolder:
-    """Give who makes room for the others, by losing something of what is held for him.
+    """Return the client that uses the most memory, so that its data can be dropped first.
 
-    A few who send or read slowly keep nobody else out then, since they hold most.
+    Slow clients hold the most data, so a few of them cannot block the other clients.
     """
     return max(holders, key=lambda holder: holder.size)

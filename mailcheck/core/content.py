@@ -1,4 +1,4 @@
-"""What is derived from the bytes of a mail: the values, not the ways to get them."""
+"""Values that are derived from the bytes of a mail."""
 
 import re
 import sys
@@ -11,9 +11,9 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 DERIVATION = 7
-"""Number of the rules by which content is derived; who changes what they find counts it up.
+"""Version of the rules that derive content. Increase it when a change alters their results.
 
-What an earlier version has derived is derived again when it is read.
+Content derived by an earlier version is derived again when it is read.
 """
 
 LINK_METHODS = ("HEAD", "GET")
@@ -24,7 +24,7 @@ LINKS_AT_ONCE = 100
 
 
 class CandidateKind(Enum):
-    """What a candidate of the extraction may be."""
+    """The type of a candidate."""
 
     CODE = "code"
     LINK = "link"
@@ -43,7 +43,7 @@ class Candidate(Struct, frozen=True):
 
 
 class AttachmentFacts(Struct, frozen=True):
-    """One attached part; ``id`` is stable for the message ("1", "2", ... in document order).
+    """One attachment. ``id`` is stable for the message ("1", "2", ... in document order).
 
     ``size`` is in bytes after decoding; ``content_id`` without angle brackets.
     """
@@ -59,12 +59,12 @@ _CONTENT_ID = re.compile(r"\bcid:([^\s\"'()<>]+)", re.IGNORECASE)
 
 
 def content_id_key(text: str) -> str:
-    """Return a Content-ID as it is compared: either side may have percent-encoded it (RFC 2392)."""
+    """Return a Content-ID for comparison: either side may be percent-encoded (RFC 2392)."""
     return (unquote(text) if "%" in text else text).lower()
 
 
 class Person(Struct, frozen=True):
-    """An address in a field of the header: ``to``, ``cc``, ``bcc`` or ``reply-to``."""
+    """An address in the header field ``to``, ``cc``, ``bcc`` or ``reply-to``."""
 
     field: str
     address: str
@@ -80,24 +80,24 @@ class HeaderSummary(Struct, frozen=True):
 
     @property
     def author_text(self) -> str:
-        """Write the author as ``name <address>``."""
+        """The author as ``name <address>``."""
         return f"{self.author_name} <{self.author_address}>".strip()
 
     @property
     def author_key(self) -> str:
-        """Give the text in which an author is looked for."""
+        """The folded author, for searches."""
         return fold_text(self.author_text)
 
     @property
     def subject_key(self) -> str:
-        """Give the text in which a subject is looked for."""
+        """The folded subject, for searches."""
         return fold_text(self.subject)
 
 
 class Extracted(Struct, frozen=True):
-    """What lists have of a mail's content: its links, the best link, its codes (best first).
+    """The part of a mail's content that lists show: links, the best link, and codes, best first.
 
-    ``snippet`` is how its text begins, in one line; ``attachment_count`` counts `files`.
+    ``snippet`` is the beginning of the text in one line. ``attachment_count`` counts `files`.
     """
 
     links: tuple[str, ...]
@@ -109,17 +109,17 @@ class Extracted(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
-    """Everything that is shown of a mail beside its envelope.
+    """Everything that is shown of a mail except its envelope.
 
-    ``header_list`` holds every header field in order, unfolded and decoded.
-    ``text`` and ``html`` are empty where the mail has no such part.
-    ``links`` are absolute http(s) URLs in order, without duplicates; ``codes``
-    are one-time codes, best first. ``problems`` says in sentences what was
-    broken or exceeded a cap. ``searched`` is the text that searches look in, the
-    words of the HTML where there is no other, as it is compared; ``signature`` is that text's,
-    and empty where nobody made one: a store keeps it and does not give it back.
-    ``snippet`` is how that begins, in one line. ``people`` are the addresses of To, Cc, Bcc and
-    Reply-To in order.
+    ``header_list`` has every header field in order, unfolded and decoded.
+    ``text`` and ``html`` are empty if the mail has no such part.
+    ``links`` are absolute http(s) URLs in order, without duplicates. ``codes``
+    are one-time codes, best first. ``problems`` are sentences about broken
+    parts and exceeded limits. ``searched`` is the folded text for searches: the text, or the words
+    of the HTML if there is no text. ``signature`` is the signature of ``searched``. It is empty
+    if none was computed: stores write it and do not read it back.
+    ``snippet`` is the beginning of the text in one line. ``people`` are the addresses of To, Cc,
+    Bcc and Reply-To in order.
     """
 
     header_list: tuple[tuple[str, str], ...]
@@ -138,7 +138,7 @@ class MessageContent:
 
     @property
     def files(self) -> list[AttachmentFacts]:
-        """List what is attached; pictures that the HTML shows in its text are a part of that."""
+        """The attachments, without pictures that the HTML shows inline."""
         if not any(one.content_id for one in self.attachments):
             return list(self.attachments)
         shown = {content_id_key(found) for found in _CONTENT_ID.findall(self.html)}
@@ -154,7 +154,7 @@ class MessageContent:
 
     @property
     def media_types(self) -> dict[str, str]:
-        """Return the types of the parts that the text can show, by the key of their Content-ID."""
+        """The content types of the parts that the HTML can show, by folded Content-ID."""
         return {
             content_id_key(one.content_id): one.content_type
             for one in self.attachments
@@ -162,17 +162,17 @@ class MessageContent:
         }
 
     def people_in(self, field: str) -> list[Person]:
-        """List the addresses of a field, named in lower case."""
+        """Return the addresses of a field. The name of the field is in lower case."""
         return [person for person in self.people if person.field == field]
 
     @property
     def app_links(self) -> list[str]:
-        """List the links to apps, by schemes of their own: to be read and copied, not followed."""
+        """Links with URL schemes of apps. They are shown as text and are not clickable."""
         return [one.value for one in self.candidates if one.kind is CandidateKind.APP_LINK]
 
     @property
     def extracted(self) -> Extracted:
-        """Give what lists have of it."""
+        """The part of the content that lists show."""
         return Extracted(self.links, self.best_link, self.codes, self.snippet, len(self.files))
 
 
@@ -183,36 +183,37 @@ INVISIBLE = (
 )
 
 _ACCENTS = range(0x300, 0x370)
-"""Combining diacritical marks. Those of Thai, Devanagari or kana are others: parts of letters."""
+"""Combining diacritical marks. The marks of Thai, Devanagari and kana are parts of letters."""
 
 _DROPPED = dict.fromkeys((*_ACCENTS, *INVISIBLE), "")
-# A NUL is no text for PostgreSQL; nobody can look for one.
+# PostgreSQL rejects NUL characters in text.
 _BLANKS = re.compile(r"[\s\x00]+")
 
 _SIGNS = 2_297
-"""Bits of a signature, a prime number: four kilobytes of English set two fifths of them."""
+"""Number of bits of a signature, a prime. Four kilobytes of English set two fifths of them."""
 
 _BITS = 6
-"""In a character of a signature, which is one of 64 of ASCII: every database tells its code."""
+"""Bits in a character of a signature. Its 64 values are ASCII, so every database has their code."""
 
 _NO_SIGNS = b"@" * (_SIGNS // _BITS + 1)
 
 MOST_ASKED = 3
-"""Characters of a signature that are asked for a part: each costs a tenth of what its text does."""
+"""Maximum number of signature characters that a query compares for one search term. Each costs a
+tenth of a comparison of the text."""
 
 
 def fold_text(text: str) -> str:
-    """Fold case, accents, widths and invisible characters away; white space is one blank.
+    """Remove differences of case, accents, widths, invisible characters and white space.
 
-    Made character by character, so that what stands in a text stands in the folded text, too
-    (Unicode 3.13, compatibility caseless matching, without accents). A folded text folds to
-    itself.
+    Characters are folded one by one: if a text contains a part, the folded text contains the
+    folded part (Unicode 3.13, compatibility caseless matching, without accents). Folding a folded
+    text does not change it.
     """
     if not text.isascii():
-        # An accent can come of a letter's case (İ), and a capital letter of a symbol (℡).
+        # Folding can produce an accent (İ), and decomposing a symbol a capital letter (℡).
         text = _decompose(_decompose(text).casefold())
     text = text.casefold()
-    # Most subjects have nothing but single blanks: it is every mail's on its way in.
+    # Most subjects need no replacement. This runs for every incoming mail.
     return text if text.isprintable() and "  " not in text else _BLANKS.sub(" ", text)
 
 
@@ -221,7 +222,7 @@ def _decompose(text: str) -> str:
 
 
 def sign_text(key: str) -> str:
-    """Make the signature of a folded text: 383 characters of ASCII, however long it is."""
+    """Return the signature of a folded text: always 383 characters of ASCII."""
     signature = bytearray(_NO_SIGNS)
     for sign in _signs(key):
         signature[sign // _BITS] |= 1 << sign % _BITS
@@ -229,10 +230,10 @@ def sign_text(key: str) -> str:
 
 
 def signs_within(part: str) -> list[tuple[int, int]]:
-    """Say what the signature of each text has that contains a folded part: no more than matters.
+    """Return the bits that the signature of every text with this folded part must have.
 
-    Gives places of characters, counted from 1, and bits that are set in their codes. A part of
-    less than three bytes has none.
+    Each pair is the index of a character, counted from 1, and the bits set in its code. At most
+    `MOST_ASKED` pairs are returned, and none for a part of less than three bytes.
     """
     places: dict[int, int] = {}
     for sign in sorted(_signs(part)):
@@ -243,7 +244,7 @@ def signs_within(part: str) -> list[tuple[int, int]]:
 
 def _signs(key: str) -> set[int]:
     octets = key.encode("utf-8", "replace")
-    # Three bytes and a zero are a number each, which are read as such at once.
+    # Three bytes and a zero byte form one 32-bit number.
     groups = bytearray(4 * max(0, len(octets) - 2))
     for offset in range(3):
         groups[offset::4] = octets[offset : offset + len(groups) // 4]

@@ -1,4 +1,4 @@
-"""Cursors: an opaque arrival position in one inbox.
+"""Cursors: opaque positions of messages in an inbox.
 
 A position is a counter of the inbox, advanced in the transaction that inserts
 the message, so a cursor is exact where a clock or a database sequence is not.
@@ -12,22 +12,22 @@ from mailcheck.core.errors import InvalidParameter
 Position = NewType("Position", int)
 
 START: Position = Position(0)
-"""Before the first message of any inbox."""
+"""The position before the first message of any inbox."""
 
 _PREFIX = "c"
 _CURSOR = re.compile(r"c(0|[1-9a-f][0-9a-f]{0,14})", re.ASCII)
 
 CURSOR_PATTERN = f"^{_CURSOR.pattern}$"
-"""What all cursors look like, those of other inboxes too."""
+"""Pattern of all cursors, for any inbox."""
 
 
 def format_cursor(position: Position) -> str:
-    """Write a position as the text that clients pass back unchanged."""
+    """Return the cursor for a position, a text that clients pass back unchanged."""
     return f"{_PREFIX}{position:x}"
 
 
 def parse_cursor(text: str) -> Position:
-    """Read a cursor that `format_cursor` wrote.
+    """Parse a cursor that `format_cursor` wrote.
 
     :raises ValueError: the text was not made by this service.
     """
@@ -37,9 +37,9 @@ def parse_cursor(text: str) -> Position:
 
 
 def require_reached(after: Position, last_position: Position) -> None:
-    """Refuse a cursor that an inbox has not reached: it is another inbox's.
+    """Reject a cursor that the inbox has not reached, since it belongs to another inbox.
 
-    :raises InvalidParameter: names ``after``.
+    :raises InvalidParameter: for the parameter ``after``.
     """
     if after > last_position:
         raise InvalidParameter("after", "after is a cursor of another inbox")

@@ -1,6 +1,6 @@
-"""A deliverability test: its address, its states, and how it moves between them.
+"""Deliverability tests: their addresses and values, and the table of their states.
 
-The only table of states (docs/reference/contract.md).
+docs/reference/contract.md, "States of a test", describes the states.
 """
 
 from enum import Enum
@@ -14,23 +14,24 @@ from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Session
 
 ADDRESS_PREFIX = "test-"
-"""Begins the local part of a test address; what follows is the test's id."""
+"""Prefix of the local part of a test address. The test's id follows."""
 
 ADDRESS_LIFETIME = HOUR
-"""A test address takes mail for an hour (docs/reference/contract.md)."""
+"""How long a test address accepts mail (docs/reference/contract.md)."""
 
 MAX_ATTEMPTS = 3
-"""Analyses that may fail before a test ends in error."""
+"""Number of failed analyses after which a test ends in an error."""
 
 MAX_PENDING = 100
-"""Tests of one account that may wait for their mail at a time."""
+"""Maximum number of tests of one account that wait for their mail."""
 
 MAX_HELD_BYTES = 1024 * 1024 * 1024
-"""Raw mail that the tests of one account may hold when a new one is made: an inbox's default."""
+"""Maximum bytes of raw mail in the tests of one account. Above it, no new test can be created.
+It is the default quota of an inbox."""
 
 
 class State(Enum):
-    """Where a test stands; the values are those of the API."""
+    """State of a test. The values are part of the API."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -40,12 +41,12 @@ class State(Enum):
 
     @property
     def is_final(self) -> bool:
-        """Tell whether clients may stop polling: only a recheck leads on from here."""
+        """Whether clients may stop polling: only a recheck leaves this state."""
         return self in (State.COMPLETED, State.EXPIRED, State.ERROR)
 
 
 class Trigger(Enum):
-    """What moves a test."""
+    """An event that changes the state of a test."""
 
     MAIL_STORED = "mail stored"
     ADDRESS_EXPIRED = "address expired"
@@ -64,31 +65,30 @@ TRANSITIONS = MappingProxyType(
         (State.ERROR, Trigger.RECHECK): State.PROCESSING,
     }
 )
-"""Every move there is. A test is created pending, or processing when a stored mail is scored."""
+"""All state transitions. A new test is pending, or processing if it scores a stored mail."""
 
 
 class IllegalTransition(Exception):
-    """A move that the table does not have: a mistake of ours."""
+    """A transition that is not in the table. It is a bug."""
 
 
 def next_state(state: State, trigger: Trigger) -> State:
-    """Give the state that a trigger leads to.
+    """Return the state after a trigger.
 
-    :raises IllegalTransition: there is no such move.
+    :raises IllegalTransition: the table has no such transition.
     """
     try:
         return TRANSITIONS[state, trigger]
     except KeyError:
-        move = f"a test that is {state.value} can't move by {trigger.value}"
+        move = f"a test that is {state.value} has no transition for {trigger.value!r}"
         raise IllegalTransition(move) from None
 
 
 class DeliverabilityTest(Struct, frozen=True):
-    """One test as it is kept.
+    """A stored test.
 
-    ``expires_at`` is when the address stops taking mail; ``received_at`` and
-    ``delivery_id`` are there once a mail has come in. ``attempts`` counts the
-    analyses of this run that have begun.
+    ``expires_at`` is when the address stops accepting mail. ``received_at`` and ``delivery_id``
+    are set once a mail has arrived. ``attempts`` counts the analyses started in this run.
     """
 
     id: DeliverabilityTestId
@@ -103,14 +103,14 @@ class DeliverabilityTest(Struct, frozen=True):
 
 
 def local_part_of(test_id: DeliverabilityTestId) -> str:
-    """Give the local part of a test's address."""
+    """Return the local part of a test's address."""
     return ADDRESS_PREFIX + test_id
 
 
 def parse_local_part(local_part: str) -> DeliverabilityTestId | None:
-    """Read the id out of a test's address, in whatever case it is written; nothing without one.
+    """Return the id in the local part of a test's address, or `None` if there is none.
 
-    A subaddress makes it another address, that of nothing.
+    Case is ignored. A local part with a subaddress is not the address of a test.
     """
     folded = local_part.lower()
     test_id = folded.removeprefix(ADDRESS_PREFIX)
@@ -120,12 +120,11 @@ def parse_local_part(local_part: str) -> DeliverabilityTestId | None:
 
 
 class ReceivedMail(Struct, frozen=True):
-    """A mail as it came in: all that an analysis judges.
+    """A received mail: the input of an analysis.
 
-    ``transcript`` is the SMTP conversation up to the end of the message, a line
-    of the client (``C: ...``) or of ours (``S: ...``) each; empty where it was
-    not kept. ``delivery_id`` is there when it is one that is stored, ``account_id`` when it is
-    judged for an account.
+    ``transcript`` is the SMTP conversation up to the end of the message. Its lines begin with
+    ``C:`` (client) or ``S:`` (server). It is empty if it was not stored. ``delivery_id`` is set
+    for a stored mail, ``account_id`` if the mail is analysed for an account.
     """
 
     session: Session
@@ -138,12 +137,12 @@ class ReceivedMail(Struct, frozen=True):
 
 
 class StoredReport(Struct, frozen=True):
-    """A report as it is kept: the score in tenths, and the document as it was first shown.
+    """A stored report: the score in tenths, and the document as it was first shown.
 
     ``document`` is a JSON object with the fields that a completed test adds
     (docs/reference/contract.md): ``email``, ``checks``, ``report``, ``deductions``,
-    ``scoringVersion``. Kept as shown, so that a later version of the scoring
-    does not rewrite old results.
+    ``scoringVersion``. It is stored, so that a later version of the scoring does not change
+    old results.
     """
 
     tenths: int
@@ -151,9 +150,9 @@ class StoredReport(Struct, frozen=True):
 
 
 class DeliverabilityResult(Struct, frozen=True):
-    """A test with what is known of it.
+    """A test with its result.
 
-    ``report`` is there when it is completed; ``failure`` says why it ended in error.
+    ``report`` is set if the test is completed. ``failure`` is the reason of an error.
     """
 
     test: DeliverabilityTest
@@ -162,9 +161,9 @@ class DeliverabilityResult(Struct, frozen=True):
 
 
 class ListedTest(Struct, frozen=True):
-    """A test in a list: ``tenths`` when it is completed, the rest once it has a mail.
+    """A test in a list. ``tenths`` is set once it is completed, the other fields once it has mail.
 
-    ``is_content_only``: the score says nothing about whether the mail arrives.
+    ``is_content_only``: the score does not cover whether the mail will be delivered.
     """
 
     test: DeliverabilityTest

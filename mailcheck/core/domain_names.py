@@ -1,6 +1,6 @@
-"""Domain names as a user sends them: what is accepted, and what to send instead.
+"""Parsing of domain names, addresses and selectors that users send.
 
-The result is always lower-case A-labels (RFC 5890) without a trailing dot.
+The results are always lower-case A-labels (RFC 5890) without a trailing dot.
 """
 
 import re
@@ -17,14 +17,14 @@ from mailcheck.core.network_addresses import (
 
 MAX_NAME = 253  # characters without the trailing dot, RFC 1035 2.3.4
 MAX_LABEL = 63  # RFC 1035 2.3.4
-MAX_ECHO = 60  # of what was sent, in an error
-MAX_INPUT = 1024  # IDNA mapping is not run on more; no name is that long in any script
+MAX_ECHO = 60  # characters of the input that an error repeats
+MAX_INPUT = 1024  # characters: longer input is rejected before IDNA mapping
 
 MAX_SELECTORS = 10
-"""Maximum number of DKIM selectors that a request may name; each is a query."""
+"""Maximum number of DKIM selectors in a request. Each costs a DNS query."""
 
 MAX_ADDRESSES = 4
-"""Maximum number of addresses of a domain that are checked: each costs 20 queries."""
+"""Maximum number of addresses of a domain that are checked. Each costs 20 queries."""
 
 SPECIAL_USE = frozenset(
     {
@@ -41,8 +41,7 @@ SPECIAL_USE = frozenset(
 
 RFC_5782_TEST_ADDRESSES = ("127.0.0.1", "127.0.0.2")  # 5: never and always on a list
 
-# An underscore is no letter of a host name, but of names that mail software
-# asks for (_spf, _dmarc), so it is let through.
+# Underscores are not allowed in host names, but are used in names such as _spf and _dmarc.
 _ASCII_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?", re.ASCII)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#@]*@)?(?P<host>[^/:?#]*)")
 
@@ -51,11 +50,11 @@ _END_OF_HOST = re.compile(r"[/:?#>\s]")
 
 
 def parse_domain(text: str, *, name: str = "domain", allow_special_use: bool = False) -> str:
-    """Read a domain name that may be in any script.
+    """Parse a domain name in any script.
 
-    :param name: the parameter it came in, for the error.
-    :param allow_special_use: accept ``.test``, ``.local`` and their like too.
-    :raises InvalidParameter: says what to send instead.
+    :param name: the parameter that had the value, for the error.
+    :param allow_special_use: accept special-use domains such as ``.test`` and ``.local`` too.
+    :raises InvalidParameter: the message says what to send instead.
     """
     text = text.strip()
     _refuse_what_is_no_domain(text, name)
@@ -76,15 +75,15 @@ def parse_domain(text: str, *, name: str = "domain", allow_special_use: bool = F
             name, text, "is a single label; send the whole domain name, like example.com"
         )
     if labels[-1].isdigit():
-        raise _refusal(name, text, "ends in a number, which no domain does")
+        raise _refusal(name, text, "ends in a number; send a domain name, like example.com")
     return domain
 
 
 def domain_meant(text: str) -> str:
-    """Give the domain that a URL or a mail address names; any other text as it is.
+    """Return the domain in a URL or mail address, and any other text unchanged.
 
-    For what people paste: ``http://shop.example/x``, ``shop.example/x``,
-    ``Ann <ann@shop.example>``. It is not read yet: `parse_domain` says what is wrong with it.
+    This is for pasted text: ``http://shop.example/x``, ``shop.example/x``,
+    ``Ann <ann@shop.example>``. The result is not validated; pass it to `parse_domain`.
     """
     text = text.strip()
     url = _URL.match(text)
@@ -104,14 +103,14 @@ def parse_blocklist_query(
     allow_special_use: bool = False,
     allow_private: bool = False,
 ) -> IpAddress | str:
-    """Read what blocklists are to be asked about: an IP address or a domain name.
+    """Parse the subject of a blocklist query: an IP address or a domain name.
 
-    Addresses that no list can know (private, loopback, multicast, ...) are
-    refused. The test entries of RFC 5782 and the addresses reserved for
-    documentation are let through: people try a tool with them, and the lists
-    answer them truthfully.
+    Addresses that no list can have (private, loopback, multicast, ...) are
+    rejected. The test entries of RFC 5782 and the addresses reserved for
+    documentation are accepted, since people use them to try a tool and lists
+    give correct answers for them.
 
-    :raises InvalidParameter: says what to send instead.
+    :raises InvalidParameter: the message says what to send instead.
     """
     stripped = text.strip()
     address = parse_ip_address(stripped)
@@ -132,9 +131,9 @@ def parse_blocklist_query(
 
 
 def parse_host_address(text: str, *, name: str = "ip", allow_private: bool = False) -> IpAddress:
-    """Read the public address of a host that sends mail.
+    """Parse the public address of a host that sends mail.
 
-    :raises InvalidParameter: it is no address, or not a public one.
+    :raises InvalidParameter: the text is not an address, or the address is not public.
     """
     query = parse_ip_address(text.strip())
     if query is None:
@@ -144,17 +143,18 @@ def parse_host_address(text: str, *, name: str = "ip", allow_private: bool = Fal
 
 
 def parse_selector(text: str, *, name: str = "selector") -> str:
-    """Read a DKIM selector: labels joined by dots, lower case (RFC 6376 3.1).
+    """Parse a DKIM selector: labels joined by dots, in lower case (RFC 6376 3.1).
 
-    :raises InvalidParameter: says what to send instead.
+    :raises InvalidParameter: the message says what to send instead.
     """
     selector = text.strip().lower()
     if "._domainkey" in selector:
         short = selector.partition("._domainkey")[0]
-        raise _refusal(name, selector, f"is a record's name; send the selector alone: {short}")
+        problem = f"is the name of a DNS record; send only the selector: {short}"
+        raise _refusal(name, selector, problem)
     if not selector.isascii() or not all(map(_is_label, selector.split("."))):
         raise _refusal(
-            name, selector, "is not a selector; send what s= says in a DKIM-Signature field"
+            name, selector, "is not a selector; send the value of s= in a DKIM-Signature field"
         )
     return selector
 
@@ -164,12 +164,12 @@ def _is_label(text: str) -> bool:
 
 
 def is_special_use(domain: str) -> bool:
-    """Tell whether the name belongs to a domain that the public DNS does not serve."""
+    """Return whether the name is in a special-use domain, which the public DNS does not serve."""
     return domain.rpartition(".")[2] in SPECIAL_USE
 
 
 def is_within(domain: str, parent: str) -> bool:
-    """Tell whether ``domain`` is ``parent`` or a name below it; both in A-labels."""
+    """Return whether ``domain`` is ``parent`` or a name below it; both in A-labels."""
     return domain == parent or domain.endswith("." + parent)
 
 
@@ -179,22 +179,24 @@ def _refuse_what_is_no_domain(text: str, name: str) -> None:
     url = _URL.match(text)
     if url is not None:
         host = url["host"] or "example.com"
-        raise _refusal(name, text, f"is a URL; send the domain alone: {host[:MAX_ECHO]}")
+        raise _refusal(name, text, f"is a URL; send only the domain: {host[:MAX_ECHO]}")
     if "@" in text:
         host = text.rpartition("@")[2] or "example.com"
         raise _refusal(
-            name, text, f"is a mail address; send what is behind the @: {host[:MAX_ECHO]}"
+            name, text, f"is a mail address; send only the part after the @: {host[:MAX_ECHO]}"
         )
     if parse_ip_address(text.strip("[]")) is not None:
         raise _refusal(name, text, "is an IP address; send a domain name, like example.com")
     if "/" in text or ":" in text:
-        raise _refusal(name, text, "has more than a domain name in it; send example.com alone")
+        raise _refusal(
+            name, text, "contains more than a domain; send only the domain, like example.com"
+        )
 
 
 def _to_a_labels(text: str) -> str:
-    """Map to lower-case A-labels (RFC 5891 with the mapping of UTS 46).
+    """Return a name as lower-case A-labels (RFC 5891 with the mapping of UTS 46).
 
-    :raises ValueError: in a few words, why it can't be.
+    :raises ValueError: the text is not a domain name; the message says why.
     """
     if len(text) > MAX_INPUT:
         raise ValueError(f"it is longer than {MAX_NAME} characters")
@@ -206,7 +208,7 @@ def _to_a_labels(text: str) -> str:
         raise ValueError(f"it is longer than {MAX_NAME} characters")
     for label in domain.split("."):
         if not label:
-            raise ValueError("there is nothing between two dots")
+            raise ValueError("it has an empty label")
         if len(label) > MAX_LABEL:
             raise ValueError(f"a part of it is longer than {MAX_LABEL} characters")
         if _ASCII_LABEL.fullmatch(label) is None:

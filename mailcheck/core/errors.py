@@ -1,23 +1,24 @@
-"""Expected failures, one exception each, named after the condition.
+"""Expected failures: one exception each, named after the condition.
 
-They say what happened in one readable sentence. What a client of HTTP, SMTP
-or MCP gets for each is written in one table per wire: ``web/site/errors.py``,
-``smtp/replies.py``. Anything that is not an `ExpectedFailure` is our own crash.
+The message of each is one readable sentence. One table per protocol defines the
+reply to clients: ``web/site/errors.py`` for HTTP and MCP, ``smtp/replies.py`` for SMTP.
+Any other exception is a bug.
 """
 
 from typing import Any
 
 
 class ExpectedFailure(Exception):
-    """Base of all expected failures: the message may be shown to the client.
+    """Base class of expected failures. The message may be shown to the client.
 
-    ``reference`` finds the cause in the log; empty if the log has no more than the message.
+    ``reference`` identifies the cause in the log. It is empty if the log has no more details.
     """
 
     reference = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An exception is made again from its arguments; not all of ours take them as they are.
+        # By default, exceptions are unpickled by calling the class with ``args``.
+        # Some of these classes take other arguments.
         return _made_again, (type(self), self.args, vars(self))
 
     def __str__(self) -> str:
@@ -34,7 +35,7 @@ def _made_again(
 
 
 class InvalidParameter(ExpectedFailure):
-    """A parameter is missing or can't be what it is; ``name`` is the parameter."""
+    """A parameter is missing or has an invalid value. ``name`` is the parameter."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(problem)
@@ -46,20 +47,20 @@ class InvalidCredentials(ExpectedFailure):
 
 
 class MessageNotFound(ExpectedFailure):
-    """No such message in this account: never there, deleted, or expired."""
+    """The account has no such message: it never existed, was deleted, or has expired."""
 
     def __init__(
-        self, why: str = "there is no such message: never there, deleted, or expired"
+        self, why: str = "there is no such message: it never existed, was deleted, or has expired"
     ) -> None:
         super().__init__(why)
 
 
 class DeliverabilityTestNotFound(ExpectedFailure):
-    """No such deliverability test in this account: never made, or forgotten."""
+    """The account has no such deliverability test: it never existed, or was deleted."""
 
 
 class NoMailYet(ExpectedFailure):
-    """The deliverability test has got no mail that could be looked at."""
+    """The deliverability test has not received a mail yet."""
 
 
 class AttachmentNotFound(ExpectedFailure):
@@ -67,11 +68,11 @@ class AttachmentNotFound(ExpectedFailure):
 
 
 class ShareNotFound(ExpectedFailure):
-    """Nothing has this share link: never made, revoked, or what it showed has gone."""
+    """No such share link: it never existed, was revoked, or its target is gone."""
 
 
 class LimitExceeded(ExpectedFailure):
-    """A request limit is used up; ``retry_after`` is in whole seconds."""
+    """A limit is used up. ``retry_after`` is in whole seconds."""
 
     def __init__(self, problem: str, retry_after: int) -> None:
         super().__init__(problem)
@@ -79,27 +80,27 @@ class LimitExceeded(ExpectedFailure):
 
 
 class TooManyPendingTests(LimitExceeded):
-    """As many tests of the account wait for their mail as may."""
+    """The account has the maximum number of tests that wait for their mail."""
 
 
 class TooMuchHeldMail(LimitExceeded):
-    """The mails of the account's deliverability tests take as much room as they may."""
+    """The mails of the account's deliverability tests use the maximum of storage."""
 
 
 class TooManyPreflights(LimitExceeded):
-    """The account has as many pre-flights under way as it may."""
+    """The account has the maximum number of preflights running."""
 
 
 class TooManyChecks(LimitExceeded):
-    """The account has as many checks under way, and waiting for their turn, as it may."""
+    """The account has the maximum number of checks running and queued."""
 
 
 class TooManyWaits(LimitExceeded):
-    """The key holds as many parked waits as it may."""
+    """The API key has the maximum number of waits."""
 
 
 class FaultMet(ExpectedFailure):
-    """Mail met a fault that was asked for; ``reply`` is code and enhanced code of SMTP."""
+    """A mail triggered a simulated failure. ``reply`` has the SMTP code and enhanced code."""
 
     def __init__(self, problem: str, reply: tuple[int, str]) -> None:
         super().__init__(problem)
@@ -107,13 +108,13 @@ class FaultMet(ExpectedFailure):
 
 
 class OutOfSpace(ExpectedFailure):
-    """The disk has less free space than the operator wants to keep."""
+    """The disk has less free space than the configured minimum."""
 
 
 class StoreUnavailable(ExpectedFailure):
-    """The store can't answer now (disk full, locked, gone); no data was changed.
+    """The store cannot answer now (disk full, locked, unreachable). No data was changed.
 
-    Below the engine the message is for the operator: it may name hosts, roles and files.
+    Inside the engine, the message is for the operator and may name hosts, roles and files.
     Failures that leave the engine of a daemon have `PUBLIC` and a reference instead.
     """
 
@@ -126,49 +127,49 @@ class StoreUnavailable(ExpectedFailure):
 
 
 class StoreAway(StoreUnavailable):
-    """The database takes no connections, and may do so in a moment."""
+    """The database does not accept connections now. A retry may succeed."""
 
 
 class StoreFull(OutOfSpace, StoreUnavailable):
-    """The disk of the database is full: nothing was changed."""
+    """The disk of the database is full. No data was changed."""
 
     PUBLIC = "the server's disk is full; try again later"
 
 
 class StoreDamaged(StoreUnavailable):
-    """A page of the database is damaged: a backup must be restored."""
+    """A page of the database is damaged. A backup must be restored."""
 
 
 class WorkerDied(StoreUnavailable):
-    """The process that did the work has died with it, or with what was given to it before."""
+    """The worker process died while it ran this work or work queued before it."""
 
 
 class WorkTooSlow(WorkerDied):
-    """The work exceeded its time and was ended. A retry would take as long again."""
+    """The work exceeded its time limit and was ended. A retry would take as long."""
 
 
 class ShuttingDown(ExpectedFailure):
-    """The daemon is stopping; the same request works again in a moment."""
+    """The daemon is stopping. A retry succeeds after its restart."""
 
 
 class RecipientUnknown(ExpectedFailure):
-    """No inbox has this address, or it is not one of our domains."""
+    """No inbox has this address, or its domain is not one of this server."""
 
 
 class InboxFull(ExpectedFailure):
-    """The inbox holds as much as it may; mail that expires makes room."""
+    """The inbox has reached its quota. Mail that expires frees space."""
 
 
 class AddressUsed(ExpectedFailure):
-    """A test address has got its mail already, and this is another one."""
+    """The test address has already received its mail, and this is a different one."""
 
 
 class OperatorMissing(ExpectedFailure):
-    """Mail to postmaster, but no account exists yet that could read it."""
+    """The mail is for postmaster, but no account exists yet that could read it."""
 
 
 class AccountNameTaken(ExpectedFailure):
-    """An account of this name exists, or one whose name looks like it, or the name is reserved."""
+    """The account name is taken, looks like a name that is taken, or is reserved."""
 
 
 class AccountNotFound(ExpectedFailure):
@@ -176,15 +177,15 @@ class AccountNotFound(ExpectedFailure):
 
 
 class SignInFailed(ExpectedFailure):
-    """No account has this name and this password: which of them is wrong is not told."""
+    """The name or the password is wrong. The message does not say which."""
 
 
 class RegistrationClosed(ExpectedFailure):
-    """Nobody can make an account here for themselves, or not without an invitation."""
+    """Registration is closed, or needs an invitation."""
 
 
 class InvitationInvalid(ExpectedFailure):
-    """The invitation was used before, has expired, or never was one."""
+    """The invitation is unknown, was used before, or has expired."""
 
 
 class NotOperator(ExpectedFailure):
@@ -192,15 +193,15 @@ class NotOperator(ExpectedFailure):
 
 
 class FormExpired(ExpectedFailure):
-    """A form was not given out to this visitor, or was kept open for too long."""
+    """The form was not issued to this visitor, or was open for too long."""
 
 
 class TooManyKeys(ExpectedFailure):
-    """The account holds as many valid keys as it may."""
+    """The account has the maximum number of valid keys."""
 
 
 class Overloaded(ExpectedFailure):
-    """Too much of the same is under way; it works again in a moment."""
+    """Too many operations of this kind are running. A retry may succeed."""
 
 
 class KeyNotFound(ExpectedFailure):
@@ -208,31 +209,31 @@ class KeyNotFound(ExpectedFailure):
 
 
 class WebhookNotFound(ExpectedFailure):
-    """The account has no such webhook: never made, or deleted."""
+    """The account has no such webhook: it never existed, or was deleted."""
 
 
 class TooManyWebhooks(ExpectedFailure):
-    """The account has as many webhooks as it may."""
+    """The account has the maximum number of webhooks."""
 
 
 class WebhookEnded(ExpectedFailure):
-    """The receiver has ended the webhook; nothing begins it again."""
+    """The receiver has ended the webhook. It cannot be resumed."""
 
 
 class ReportRefused(ExpectedFailure):
-    """What somebody sent as a report of a receiver is none that can be taken in."""
+    """The content sent as a DMARC or TLS report cannot be processed."""
 
 
 class ReportNotFound(ExpectedFailure):
-    """The account has no such report of a receiver."""
+    """The account has no such DMARC or TLS report."""
 
 
 class ReportBusy(ExpectedFailure):
-    """A report is being read now."""
+    """The report is being processed now."""
 
 
 class WatchNotFound(ExpectedFailure):
-    """The account has no such watch: never made, or deleted."""
+    """The account has no such watch: it never existed, or was deleted."""
 
 
 class AlertNotFound(ExpectedFailure):
@@ -240,21 +241,21 @@ class AlertNotFound(ExpectedFailure):
 
 
 class WatchExists(ExpectedFailure):
-    """The account watches this already."""
+    """The account already watches this domain or address."""
 
 
 class TooManyWatches(ExpectedFailure):
-    """The account has as many watches as it may."""
+    """The account has the maximum number of watches."""
 
 
 class WatchBusy(ExpectedFailure):
-    """The watch is being run already."""
+    """The watch is already running."""
 
 
 class WaitInterrupted(ExpectedFailure):
-    """A wait was cut short by a shutdown or a store failure.
+    """A wait was ended by a shutdown or a store failure.
 
-    ``cursor`` goes on from here; ``None`` when the inbox could not be read at all.
+    ``cursor`` continues the wait. It is `None` if the inbox could not be read.
     """
 
     def __init__(self, problem: str, cursor: str | None, reference: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Faults on request: what mail to certain tags meets, so that programs can be tested against it."""
+"""Simulated failures that mail to certain tags triggers, to test the programs that send it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,16 @@ from mailcheck.core.addresses import fold_tag
 PREFIX = "fault."
 
 LONGEST_GREYLISTING = 600
-"""Seconds; a sender comes again after half an hour (RFC 5321 4.5.4.1), one that tests at once."""
+"""Maximum seconds of greylisting. Mail servers retry after half an hour (RFC 5321 4.5.4.1); a
+sender under test retries at once."""
 
 LONGEST_DELAY = 60
-"""Seconds; a sender waits for ten minutes for the reply to its mail (RFC 5321 4.5.3.2.6)."""
+"""Maximum seconds of delay. A sender waits ten minutes for the reply to its mail (RFC 5321
+4.5.3.2.6)."""
 
 
 class Meeting(Enum):
-    """When a fault is met, and how."""
+    """When a fault occurs in the SMTP conversation, and its effect."""
 
     REFUSED_RECIPIENT = "the reply to RCPT refuses"
     GREYLISTED = "the reply to RCPT refuses for a while"
@@ -29,15 +31,15 @@ class Meeting(Enum):
 
     @property
     def is_at_recipient(self) -> bool:
-        """Tell whether it is met at RCPT; else it is the whole mail that meets it."""
+        """Whether it occurs at RCPT; other faults affect the whole mail."""
         return self in (Meeting.REFUSED_RECIPIENT, Meeting.GREYLISTED)
 
 
 class Fault(Struct, frozen=True):
-    """What mail to one tag meets.
+    """The fault of one tag.
 
-    ``reply`` is a code of RFC 5321 4.2 with the enhanced code of RFC 3463, where there is such a
-    reply; ``seconds`` is how long the fault lasts, where it does.
+    ``reply`` is a code of RFC 5321 4.2 with the enhanced code of RFC 3463, if there is a reply.
+    ``seconds`` is the duration of a fault that has one.
     """
 
     tag: str
@@ -47,7 +49,7 @@ class Fault(Struct, frozen=True):
 
 
 class FaultOffered(Struct, frozen=True):
-    """A row of the table that people read. In ``tag`` an N stands for a number."""
+    """A row of the published table. In ``tag`` an N stands for a number."""
 
     tag: str
     does: str
@@ -55,10 +57,10 @@ class FaultOffered(Struct, frozen=True):
 
 
 LARGEST_EVERY = 1_000
-"""The most mails of a key of which one may be made to fail."""
+"""Maximum number of mails of a key of which one can be made to fail."""
 
 MAIL_REFUSED = (451, "4.3.0")
-"""The reply to a mail that a key's own setting refuses, too."""
+"""The reply to a mail that is rejected because of the setting of an API key or by a fault."""
 
 _FIXED: Mapping[str, Fault] = {
     fault.tag: fault
@@ -89,12 +91,12 @@ FAULTS: Sequence[FaultOffered] = (
     FaultOffered(
         "fault.rcpt-550",
         "RCPT gets 550",
-        "never tries this address again, and tells who typed it",
+        "never tries this address again, and reports the error to the user",
     ),
     FaultOffered(
         "fault.quota",
         "RCPT gets 452, as of a full mailbox",
-        "tries again for hours, then tells its sender that the mailbox is full",
+        "tries again for hours, then notifies the sender that the mailbox is full",
     ),
     FaultOffered(
         f"{PREFIX}greylist-N",
@@ -103,18 +105,18 @@ FAULTS: Sequence[FaultOffered] = (
     ),
     FaultOffered(
         "fault.data-451",
-        "the message gets 451; nothing is stored, for no recipient",
+        "the message gets 451; nothing is stored for any recipient",
         "keeps the mail and tries all recipients again later",
     ),
     FaultOffered(
         "fault.data-554",
-        "the message gets 554; nothing is stored, for no recipient",
-        "does not try again, and tells its sender",
+        "the message gets 554; nothing is stored for any recipient",
+        "does not try again, and notifies the sender",
     ),
     FaultOffered(
         f"{PREFIX}slow-N",
         "the mail is stored, and its 250 comes N seconds, 1 to 60, later",
-        "waits for it, without holding up whoever clicked, and sends once",
+        "waits for the reply without blocking the user, and sends once",
     ),
     FaultOffered(
         "fault.drop-data",
@@ -124,19 +126,19 @@ FAULTS: Sequence[FaultOffered] = (
     FaultOffered(
         "fault.drop-after",
         "the mail is stored, and the connection ends in place of the reply",
-        "tries again, with the same Message-ID, so that who gets it twice can tell",
+        "tries again with the same Message-ID, so that the recipient can recognise the duplicate",
     ),
 )
-"""All of them. What begins like one and is none of these is an ordinary tag."""
+"""All tags with faults. Any other tag that begins with ``fault.`` is an ordinary tag."""
 
 
 def asks_for_fault(tag: str) -> bool:
-    """Return whether a tag begins like a tag that asks for a fault."""
+    """Return whether a tag has the prefix of tags with faults."""
     return fold_tag(tag).startswith(PREFIX)
 
 
 def find_fault(tag: str) -> Fault | None:
-    """Find the fault of a tag, compared as tags are, without case; nothing for any other tag."""
+    """Return the fault of a tag, compared case-insensitively, or `None` for any other tag."""
     folded = fold_tag(tag)
     if not folded.startswith(PREFIX):
         return None

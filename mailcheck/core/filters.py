@@ -1,8 +1,9 @@
-"""Which messages a reader asks for: filters, and the grammar of searches.
+"""Filters for messages, and the grammar of searches.
 
-A list and a parked wait apply the same filters. REST's ``q``, the command line and the pages read
-the same grammar: words in any order, phrases in quotes, and terms with a prefix, all of which a
-mail must match. ``docs/how-to/search-mail.md`` describes it from the same table.
+Lists and waits apply the same filters. The ``q`` parameter of the REST API, the command line and
+the pages use the same grammar: words in any order, phrases in quotes, and terms with a prefix. A
+mail must match all of them. ``docs/how-to/search-mail.md``
+lists the terms of the same table.
 """
 
 import re
@@ -20,17 +21,17 @@ from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_in
 from mailcheck.core.messages import MessageSummary
 
 PARAMETER = "q"
-"""What a search is called wherever it is asked for, and so where it is complained of."""
+"""Name of the parameter, which errors repeat."""
 
 MAX_TERMS = 32
-"""Each is one more look into every mail."""
+"""Maximum number of terms. Each is one more comparison for every mail."""
 
 MAX_SHOWN = 80
-"""Characters of a bad value that an error repeats."""
+"""Maximum number of characters of an invalid value that an error repeats."""
 
 
 class Field(Enum):
-    """What a term is about; the value is its prefix. Words and phrases have none."""
+    """The field that a term is about. The value is its prefix; words and phrases have none."""
 
     ANYWHERE = ""
     FROM = "from"
@@ -69,17 +70,17 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("newer:2h", "it came in the last 2 hours; or since a date or moment: newer:2026-11-21"),
     ("older:3d", "it came more than 3 days ago; or before a date or moment"),
     ("larger:100k", "it has more than 100 KiB; k, M and G are powers of 1,024"),
-    ("is:unread", "nobody has opened it on the dashboard; is:read is the opposite"),
+    ("is:unread", "it was not opened on the dashboard yet; is:read is the opposite"),
 )
-"""The whole grammar by example, for pages and documents."""
+"""All forms of terms by example, for pages and documents."""
 
 
 class Term(NamedTuple):
-    """One thing that a mail must satisfy.
+    """One condition of a search.
 
-    ``value`` is text as it was written for the fields that contain something, and for a
-    tag; one of `CHOICES`; an `Instant`, included by ``newer`` and excluded by ``older``;
-    bytes for ``larger``.
+    ``value`` is the text as written for the fields that search text and for tags, one of
+    `CHOICES`, an `Instant` (``newer`` includes it, ``older`` excludes it), or a number of bytes
+    for ``larger``.
     """
 
     field: Field
@@ -87,7 +88,7 @@ class Term(NamedTuple):
 
 
 class Search(Struct, frozen=True):
-    """What was asked for, as it was written and as it is understood."""
+    """A search: the text as it was written, and the parsed terms."""
 
     written: str
     terms: tuple[Term, ...]
@@ -100,8 +101,8 @@ _TERM = re.compile(
     rf"|{_QUOTED.format(name='phrase')}|(?P<word>\S+)",
     re.IGNORECASE,
 )
-"""Quotes count where a word begins and behind a known prefix; typographic ones are typed by
-telephones. One that is never closed goes on to the end."""
+"""Quotes are recognised at the beginning of a word and after a known prefix. Typographic quotes
+are accepted, since phones type them. A quote without an end extends to the end of the text."""
 
 _AGO = re.compile(r"(\d{1,6})([smhdw])", re.ASCII | re.IGNORECASE)
 _UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
@@ -111,12 +112,12 @@ _POWERS = {"": 0, "k": 10, "m": 20, "g": 30}
 
 
 def parse_search(text: str, now: Instant) -> Search | None:
-    """Read what somebody looks for; nothing where nothing is asked.
+    """Parse a search. Return `None` if it has no terms.
 
-    ``now`` is what ``newer:2h`` and ``older:2h`` count from.
+    ``newer:2h`` and ``older:2h`` are relative to ``now``.
 
-    :raises InvalidParameter: a prefix is followed by what it does not take, or there are
-        too many terms; names the term.
+    :raises InvalidParameter: a prefix has an invalid value, or there are too many terms. The
+        message names the term.
     """
     terms: dict[Term, None] = {}
     for match in _TERM.finditer(text):
@@ -129,13 +130,13 @@ def parse_search(text: str, now: Instant) -> Search | None:
     if len(terms) > MAX_TERMS:
         raise InvalidParameter(
             PARAMETER,
-            f"{PARAMETER} has at most {MAX_TERMS} terms; yours has {len(terms)}",
+            f"{PARAMETER} may have at most {MAX_TERMS} terms; got {len(terms)}",
         )
     return Search(text, tuple(terms)) if terms else None
 
 
 def split_terms(text: str) -> list[str]:
-    """Cut what somebody looks for into its terms, as they were written, bad ones too."""
+    """Split a search into its terms as they were written, invalid ones too."""
     return [match[0] for match in _TERM.finditer(text) if match["phrase"] != ""]
 
 
@@ -147,8 +148,8 @@ def _read_term(match: re.Match[str], now: Instant) -> Term:
     if not value.strip():
         raise InvalidParameter(
             PARAMETER,
-            f"{PARAMETER}: {field.value}: stands alone; write {_EXAMPLE_OF[field]}, or put it "
-            f"into quotes to look for it as text",
+            f"{PARAMETER}: {field.value}: has no value; write {_EXAMPLE_OF[field]}, or use quotes "
+            f"to search for it as text",
         )
     if field in CHOICES:
         return Term(field, _read_choice(field, value))
@@ -204,18 +205,17 @@ _EXAMPLE_OF = {
 
 
 class MessageFilter(Struct, frozen=True):
-    """What a message must satisfy; what is ``None`` is not asked.
+    """Conditions that a message must satisfy. A condition that is `None` is not checked.
 
-    ``tag`` and ``recipient`` are compared whole and without case, ``tag_prefix`` is what a
-    tag begins with; ``author`` (name and address) and ``subject`` are compared by
-    containing, as `fold_text` folds them.
+    ``tag`` and ``recipient`` must be equal, without case. ``tag_prefix`` is the beginning of the
+    tag. ``author`` (name and address) and ``subject`` must contain the text, as `fold_text` folds
+    them.
 
-    What is only known of a mail that was taken apart is asked by ``headers`` (pairs of a
-    field's name and a part of its value; all must be there), ``text`` (by containing, in
-    what searches look in) and ``has_attachment``.
-    ``since`` includes its own moment, ``after`` excludes its own position,
-    ``up_to`` includes it. For a wait it counts whether ``after`` was given at
-    all: the start of the inbox is something else than nothing.
+    Three conditions need the parsed content: ``headers`` (pairs of a field name and a part of its
+    value, which must all be present), ``text`` (contained in the searched text) and
+    ``has_attachment``.
+    ``since`` and ``up_to`` are inclusive, ``after`` is exclusive. For a wait, an ``after`` at the
+    start of the inbox is different from `None`.
     """
 
     tag: str | None = None
@@ -233,11 +233,11 @@ class MessageFilter(Struct, frozen=True):
 
     @property
     def start(self) -> Position:
-        """Give the position that all messages asked for come after."""
+        """The position after which matching messages begin."""
         return START if self.after is None else self.after
 
     def asks_only(self, *names: str) -> bool:
-        """Return whether nothing is asked but by the fields with these names."""
+        """Return whether only the named conditions are set."""
         return all(
             name in names or getattr(self, name) == getattr(ANY, name)
             for name in MessageFilter.__struct_fields__
@@ -245,16 +245,16 @@ class MessageFilter(Struct, frozen=True):
 
     @property
     def asks_content(self) -> bool:
-        """Tell whether a mail must be taken apart to be judged."""
+        """Whether the filter needs the parsed content of a mail."""
         return bool(self.headers) or (self.text, self.has_attachment) != (None, None)
 
     @property
     def address(self) -> "MessageFilter":
-        """Give the part of it that says to whom a mail is: all that is known of a refused one."""
+        """The conditions about the recipient, the only ones that apply to rejected mail."""
         return MessageFilter(tag=self.tag, tag_prefix=self.tag_prefix, recipient=self.recipient)
 
     def is_addressed(self, tag: str, recipient: str) -> bool:
-        """Tell whether a mail is to whom it asks for, whatever else there is to be said of it."""
+        """Return whether the tag and recipient match; other conditions are not checked."""
         return not self._address_mismatches(tag, recipient)
 
     def _address_mismatches(self, tag: str, recipient: str) -> list[str]:
@@ -268,9 +268,9 @@ class MessageFilter(Struct, frozen=True):
         return reasons
 
     def mismatches(self, message: MessageSummary) -> list[str]:
-        """Say in words why a message does not match; empty when it does, as far as this shows.
+        """Return the reasons, as phrases, why a message does not match. Empty if it matches.
 
-        What needs the content is not judged, nor is ``search``, which only a store can.
+        Conditions about the content are not checked, nor is ``search``, which needs the store.
         """
         reasons = self._address_mismatches(message.tag, message.recipient)
         if self.author is not None and fold_text(self.author) not in message.header.author_key:
@@ -287,7 +287,7 @@ class MessageFilter(Struct, frozen=True):
         return reasons
 
     def content_mismatches(self, content: MessageContent) -> list[str]:
-        """Say in words why the content of a message does not match; empty when it does."""
+        """Return the reasons why the content of a message does not match. Empty if it matches."""
         reasons = []
         for name, part in self.headers:
             if not _has_field(content, name.lower(), fold_text(part)):
@@ -299,7 +299,7 @@ class MessageFilter(Struct, frozen=True):
         return reasons
 
     def matches(self, message: MessageSummary) -> bool:
-        """Tell whether a message is one of those asked for."""
+        """Return whether a message matches the conditions that need no content."""
         return not self.mismatches(message)
 
 
@@ -310,4 +310,4 @@ def _has_field(content: MessageContent, name: str, key: str) -> bool:
 
 
 ANY = MessageFilter()
-"""Every message."""
+"""The filter that every message matches."""

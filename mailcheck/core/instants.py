@@ -1,7 +1,7 @@
 """Moments in time as whole milliseconds since the Unix epoch, UTC.
 
-One unit everywhere: what is stored, compared and rendered is the same number,
-so that a timestamp survives a round trip through JSON exactly (three decimals).
+The same number is stored, compared and rendered. A timestamp is exact after a round trip through
+JSON, which has three decimals.
 """
 
 import re
@@ -17,12 +17,12 @@ DAY = 24 * HOUR
 
 BEGINNING = Instant(0)
 END = Instant((1 << 48) - 1)
-"""Moments before and after all that is kept."""
+"""Moments before and after all stored moments."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# RFC 3339 5.6 with a space allowed for "T", and the wider ISO 8601 forms that
-# programs really print. A space before the offset is a "+" that was not
+# RFC 3339 5.6 with a space allowed for "T", and other ISO 8601 forms that
+# programs use. A space before the offset is a "+" that was not
 # percent-encoded in a query string.
 _ISO_8601 = re.compile(
     r"(?P<date>\d{4}-?\d{2}-?\d{2})[Tt ](?P<time>\d{2}(?::?\d{2}(?::?\d{2}(?:[.,]\d+)?)?)?)"
@@ -32,12 +32,12 @@ _ISO_8601 = re.compile(
 
 
 def instant_of(seconds: float) -> Instant:
-    """Turn a clock reading in seconds since the epoch into an instant."""
+    """Return the instant of a clock reading in seconds since the epoch."""
     return Instant(int(seconds * SECOND))
 
 
 def parse_instant(text: str) -> Instant:
-    """Read an ISO 8601 date and time; one without an offset is UTC.
+    """Parse an ISO 8601 date and time. Without an offset it is UTC.
 
     :raises ValueError: the text is not a date with a time of day.
     """
@@ -47,8 +47,8 @@ def parse_instant(text: str) -> Instant:
     offset = (match["offset"] or "Z").upper()
     if offset.startswith(" ") and offset.strip()[0].isdigit():
         offset = "+" + offset.strip()
-    # fromisoformat wants date and time both basic or both extended; each is
-    # read alone so that a mixture is no error.
+    # fromisoformat requires date and time both basic or both extended. They are
+    # parsed separately to accept a mixture.
     date = datetime.fromisoformat(match["date"])
     moment = datetime.fromisoformat(f"2000-01-01T{match['time']}{offset.strip()}")
     zone = moment.utcoffset() or timedelta()
@@ -61,13 +61,13 @@ def parse_instant(text: str) -> Instant:
 
 
 def format_instant(instant: Instant) -> str:
-    """Write an instant as ``2026-11-21T10:00:00.000Z``: always three decimals and ``Z``."""
+    """Return an instant as ``2026-11-21T10:00:00.000Z``: always three decimals and ``Z``."""
     moment = _EPOCH + timedelta(milliseconds=instant)
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def describe_duration(seconds: int) -> str:
-    """Write a time span in its largest whole unit."""
+    """Return a duration in its largest whole unit, as text."""
     for unit, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= unit:
             count = seconds // unit

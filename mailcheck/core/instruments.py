@@ -1,7 +1,7 @@
-"""What a daemon knows of itself: numbers that cost little to count, and what is not well.
+"""Metrics and health conditions that the daemon keeps in memory.
 
-Who does a thing owns its instruments; what they are called outside stands in one
-table (`mailcheck.assembly.metrics`).
+Each component owns its instruments. One table (`mailcheck.assembly.metrics`) gives them their
+public names.
 """
 
 from bisect import bisect_left
@@ -10,17 +10,17 @@ from enum import Enum
 from typing import NamedTuple
 
 Labels = tuple[str, ...]
-"""The values of a metric's labels, in their order."""
+"""Values of a metric's labels, in their order."""
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Upper bounds for what takes from a millisecond to half a minute."""
+"""Upper bounds of buckets for durations from a millisecond to half a minute."""
 
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
-"""Upper bounds for how many things are done together."""
+"""Upper bounds of buckets for the sizes of batches."""
 
 
 class Tally:
-    """Counts things that happen, by their labels; a count never falls."""
+    """A counter with labels. Counts never decrease."""
 
     __slots__ = ("counts",)
 
@@ -28,12 +28,12 @@ class Tally:
         self.counts: dict[Labels, int] = {}
 
     def add(self, *labels: str) -> None:
-        """Count one."""
+        """Increase the count for these labels by one."""
         self.counts[labels] = self.counts.get(labels, 0) + 1
 
 
 class Distribution:
-    """Counts values by size: ``buckets[i]`` those up to ``bounds[i]``, the last all larger ones."""
+    """A histogram: ``buckets[i]`` counts values up to ``bounds[i]``, the last one all others."""
 
     __slots__ = ("bounds", "buckets", "total")
 
@@ -43,18 +43,18 @@ class Distribution:
         self.total = 0.0
 
     def observe(self, value: float) -> None:
-        """Take a value in."""
+        """Record a value."""
         self.buckets[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     @property
     def count(self) -> int:
-        """How many values there were."""
+        """The number of values."""
         return sum(self.buckets)
 
 
 class Kind(Enum):
-    """What sort of number a metric is."""
+    """Type of a metric."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -62,11 +62,10 @@ class Kind(Enum):
 
 
 class Metric(NamedTuple):
-    """A number with a name for the outside.
+    """A metric with its public name.
 
-    ``read`` gives the present value for each set of labels that there is: a
-    `Distribution` where that is the kind, else a number. It may neither block
-    nor raise.
+    ``read`` returns the current value for each set of labels: a `Distribution` for that kind,
+    else a number. It must not block or raise.
     """
 
     name: str
@@ -77,18 +76,18 @@ class Metric(NamedTuple):
 
 
 def outcome_of(*, is_determined: bool) -> str:
-    """Give the label of a check by whether all of it could be found out."""
+    """Return the label that says whether a check could determine its result completely."""
     return "determined" if is_determined else "undetermined"
 
 
 Tell = Callable[[str, str], None]
-"""Told of a change: what has changed, and what is wrong with it; empty where it is well again."""
+"""Callback for a change: the subject and its problem, which is empty after recovery."""
 
 
 class Conditions:
-    """Knows what is well and what is not: the disk, the store, a resolver, a list, ...
+    """Current problems of the disk, the store, resolvers, blocklists and other subjects.
 
-    What was never heard of is well, and nobody is told that it is.
+    An unknown subject counts as healthy. Its first report notifies listeners only of a problem.
     """
 
     def __init__(self) -> None:
@@ -101,12 +100,13 @@ class Conditions:
         self._listeners.append(tell)
 
     def set(self, subject: str, problem: str) -> None:
-        """Say how something is; an empty ``problem`` says that it is well.
+        """Set the problem of a subject; an empty text means that it is healthy.
 
-        Every client may read the problem. Tell hosts and files by `explain` before it.
+        Every client may read the problem, so it must not name hosts or files. Pass those to
+        `explain` before this call.
 
-        Cheap where nothing changes. That one is wrong in another way now is no change: it
-        can be asked, and nobody is told.
+        Calls without a change are cheap. A different problem of the same subject is stored, but
+        listeners are not notified of it.
         """
         was_well = not self._problems.get(subject)
         self._problems[subject] = problem
@@ -115,15 +115,15 @@ class Conditions:
                 tell(subject, self.for_operator(subject))
 
     def explain(self, subject: str, cause: str) -> None:
-        """Tell the listeners, and no client, why something is not well."""
+        """Store why a subject has a problem, for listeners and operators but not for clients."""
         self._causes[subject] = cause
 
     def for_operator(self, subject: str) -> str:
-        """Return what is wrong with a subject, and why; empty where it is well."""
+        """Return the problem of a subject with its cause. Empty if it is healthy."""
         problem, cause = self._problems.get(subject, ""), self._causes.get(subject, "")
         return f"{problem}: {cause}" if problem and cause else problem
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Give what is wrong by what was heard of; an empty text where nothing is."""
+        """The problems by subject. The text is empty for a healthy subject."""
         return self._problems

@@ -1,7 +1,7 @@
-"""A mail on its way in, and a mail as it is kept.
+"""Mails that are being received, and stored messages.
 
-What is made for every mail is a Struct without a place in the garbage collector's lists: none
-of them can be part of a cycle.
+The structures made for every mail are not tracked by the garbage collector, since they cannot
+be part of a cycle.
 """
 
 from dataclasses import dataclass, field
@@ -25,14 +25,14 @@ NULL_REVERSE_PATH = ""
 
 
 class TlsFacts(Struct, frozen=True, array_like=True, gc=False):
-    """What was negotiated: ``version`` like ``TLSv1.3``, ``cipher`` in OpenSSL's spelling."""
+    """Negotiated TLS parameters: ``version`` like ``TLSv1.3``, ``cipher`` as OpenSSL names it."""
 
     version: str
     cipher: str
 
 
 class Session(Struct, frozen=True, array_like=True, gc=False):
-    """Facts of one SMTP connection, as they stand when a transaction begins.
+    """Facts of an SMTP connection at the beginning of a transaction.
 
     ``account_id`` is the account that authenticated, on the submission port.
     """
@@ -45,10 +45,10 @@ class Session(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Recipient(Struct, frozen=True, array_like=True, gc=False):
-    """One accepted RCPT TO: the address as it was written, and whose inbox it reaches.
+    """An accepted RCPT TO: the address as it was written, and the account that it belongs to.
 
-    With a ``test_id`` it is the address of that account's deliverability test, with a
-    ``report_kind`` that of its reports; else it is its inbox.
+    With a ``test_id`` it is the address of that deliverability test, with a ``report_kind`` the
+    address for such reports, and otherwise an inbox address.
     """
 
     address: str
@@ -59,15 +59,15 @@ class Recipient(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def is_inbox(self) -> bool:
-        """Tell whether it is the address of an inbox."""
+        """Whether it is an inbox address."""
         return self.test_id is None and self.report_kind is None
 
 
 class Envelope(Struct, frozen=True, array_like=True, gc=False):
-    """One SMTP transaction up to DATA. Recipients are distinct.
+    """An SMTP transaction up to DATA. Recipients are distinct.
 
-    ``transcript`` is the conversation, a line ``C: ...`` or ``S: ...`` each; it
-    is there for deliverability tests alone, inbox mail has none.
+    ``transcript`` is the conversation, in lines that begin with ``C:`` or ``S:``. It is recorded
+    for deliverability tests only and empty for inbox mail.
     """
 
     envelope_sender: str
@@ -76,9 +76,9 @@ class Envelope(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Delivery(Struct, frozen=True, array_like=True, gc=False):
-    """A mail to be stored: one message for each recipient with an inbox, ``raw_message`` once.
+    """A mail to be stored: ``raw_message`` once, and one message for each inbox recipient.
 
-    To another process it goes as MessagePack: to pickle each of its parts takes five times as long.
+    It is pickled as MessagePack, since pickling its parts takes five times as long.
     """
 
     id: DeliveryId
@@ -91,7 +91,7 @@ class Delivery(Struct, frozen=True, array_like=True, gc=False):
     share_tokens: tuple[str, ...]
 
     def message(self, number: int, position: Position, header: HeaderSummary) -> "MessageSummary":
-        """Return the message of a recipient, as it is stored at a position of the inbox."""
+        """Return the message for the recipient with this index, stored at a position."""
         recipient = self.envelope.recipients[number]
         return MessageSummary(
             id=self.message_ids[number],
@@ -116,17 +116,17 @@ _DECODER = msgpack.Decoder(Delivery)
 
 
 def _decode_delivery(packed: bytes) -> Delivery:
-    """Make a delivery of what its ``__reduce__`` gives."""
+    """Return the delivery that ``__reduce__`` has encoded."""
     return _DECODER.decode(packed)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A mail for an inbox that was refused: shown to those who wait for it in vain.
+    """A rejected mail for an inbox, shown to clients that wait for it.
 
-    It takes a ``position`` of the inbox as a message does, which the store gives it: whether
-    it came before or after a cursor is never a guess. ``count`` is how many were refused for the
-    same tag in the same minute, where the tag asks for a fault; all else is that of the last one.
+    The store gives it a ``position`` of the inbox like a message, so it is ordered exactly
+    relative to cursors. ``count`` is the number of mails rejected for the same tag in the same
+    minute, if the tag requests a fault. The other fields are those of the last one.
     """
 
     account_id: AccountId
@@ -141,7 +141,7 @@ class Refusal:
 
 
 class TagCount(Struct, frozen=True):
-    """How many messages of an inbox carry a tag, and when the newest came."""
+    """A tag of an inbox, the number of its messages, and when the newest one arrived."""
 
     tag: str
     message_count: int
@@ -149,9 +149,9 @@ class TagCount(Struct, frozen=True):
 
 
 class MessageSummary(Struct, frozen=True):
-    """What filters and lists need of a stored message.
+    """The fields of a stored message that filters and lists need.
 
-    ``is_read``: somebody has opened it on the dashboard.
+    ``is_read``: the message was opened on the dashboard.
     """
 
     id: MessageId
@@ -169,17 +169,17 @@ class MessageSummary(Struct, frozen=True):
 
 
 class ListedMessage(Struct, frozen=True):
-    """A message in a list: its summary, and what was extracted from it."""
+    """A message in a list: its summary and the extracted content."""
 
     summary: MessageSummary
     extracted: Extracted
 
 
 class StoredMessage(Struct, frozen=True, eq=False, weakref=True):
-    """A whole message: its summary, how it came in, and what was derived from its bytes.
+    """A stored message: its summary, how it was received, and its content.
 
-    Compared by identity: all who are woken by one mail get the same object,
-    and what is rendered from it is rendered once.
+    Instances are compared by identity. All clients that one mail wakes get the same instance,
+    so it is rendered once.
     """
 
     summary: MessageSummary

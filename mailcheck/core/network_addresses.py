@@ -1,9 +1,9 @@
-"""IP addresses: which of them are reachable from everywhere on the Internet.
+"""IP addresses: which of them are globally reachable, and where to listen.
 
-The tables are the IANA special-purpose registries (RFC 6890), written out
-because what `ipaddress` calls private changes between releases of Python.
+The tables are the IANA special-purpose registries (RFC 6890). They are part of this module since
+the result of `ipaddress` for private addresses changes between releases of Python.
 
-And where to listen: ``host:port`` for people, Twisted's endpoint strings for the rest.
+Listening addresses are ``host:port`` or Twisted's endpoint strings.
 """
 
 import re
@@ -87,7 +87,7 @@ _ISATAP_IDENTIFIERS = (0x00005EFE, 0x02005EFE)  # RFC 5214 6.1
 
 
 def parse_ip_address(text: str) -> IpAddress | None:
-    """Read an IPv4 or IPv6 address, or give nothing; an IPv4-mapped one is read as IPv4."""
+    """Parse an IP address; return `None` if it is invalid. IPv4-mapped addresses become IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -99,16 +99,16 @@ def parse_ip_address(text: str) -> IpAddress | None:
 
 @lru_cache(maxsize=1024)
 def is_local_client(client_ip: str) -> bool:
-    """Tell whether a client is on this machine or in its private network."""
+    """Return whether a client is on this machine or in its private network."""
     address = parse_ip_address(client_ip)
     return address is None or any(address in network for network in _LOCAL_NETWORKS)
 
 
-@lru_cache(1024)  # asked for each mail, and a client brings many
+@lru_cache(1024)  # called for each mail, and a client sends many
 def counting_key(client_ip: str) -> str:
-    """Give what a client is counted by: the address, of IPv6 its /64.
+    """Return the key for limits of a client: its IPv4 address, or the /64 of its IPv6 address.
 
-    Whoever has one IPv6 address has a /64 of them (RFC 6177).
+    A client with one IPv6 address usually has a /64 of them (RFC 6177).
     """
     address = parse_ip_address(client_ip)
     if isinstance(address, IPv6Address):
@@ -117,7 +117,7 @@ def counting_key(client_ip: str) -> str:
 
 
 def embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """Give the IPv4 address that a transition form carries, where packets would end up."""
+    """Return the IPv4 address embedded in a transition address, where packets end up."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address.sixtofour is not None:
@@ -132,10 +132,10 @@ def embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
 
 
 def why_not_public(address: IpAddress) -> str | None:
-    """Say in a few words why the address isn't globally routable; nothing when it is.
+    """Return why the address is not globally routable, as a phrase, or `None` if it is.
 
-    A transition form (IPv4-mapped, 6to4, Teredo, NAT64, ISATAP) is as public
-    as the IPv4 address in it; ISATAP, whose prefix may be any, no more than that.
+    A transition address (IPv4-mapped, 6to4, Teredo, NAT64, ISATAP) is as public
+    as the IPv4 address in it. For ISATAP the prefix must be public as well.
     """
     if isinstance(address, IPv4Address):
         return next((reason for network, reason in _SPECIAL_V4 if address in network), None)
@@ -158,11 +158,11 @@ _ENDPOINT = re.compile(r"(tcp|tcp4|tcp6|unix|systemd|ssl|tls|fd):", re.ASCII)
 _HOST_PORT = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:]+)):(?P<port>\d{1,5})")
 
 BACKLOG = 4_096
-"""Connections that may wait to be accepted: with Twisted's 50, 2,000 clients wait for 27 s."""
+"""Length of the accept queue. With Twisted's 50, 2,000 clients wait for up to 27 s."""
 
 
 class ListenAddress(Struct, frozen=True):
-    """``endpoint`` is a Twisted endpoint string; host and port are known for ``host:port`` only."""
+    """A Twisted endpoint string. ``host`` and ``port`` are set for ``host:port`` only."""
 
     endpoint: str
     host: str | None
@@ -170,7 +170,7 @@ class ListenAddress(Struct, frozen=True):
 
     @property
     def url(self) -> str | None:
-        """Give the address as a browser on this machine would write it."""
+        """The URL for a browser on this machine, if the address is known."""
         if self.host is None:
             return None
         host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104
@@ -179,9 +179,9 @@ class ListenAddress(Struct, frozen=True):
 
 
 def parse_listen_address(text: str) -> ListenAddress:
-    """Read where to listen.
+    """Parse a listening address.
 
-    :raises ValueError: it is neither form.
+    :raises ValueError: it is neither ``host:port`` nor an endpoint string.
     """
     if _ENDPOINT.match(text):
         return ListenAddress(text, None, None)

@@ -1,4 +1,4 @@
-"""Reports that receivers send to an account: the addresses they go to, and how they are kept."""
+"""DMARC and TLS reports that receivers send to an account: addresses and stored values."""
 
 import hashlib
 import re
@@ -19,63 +19,64 @@ ReportId = NewType("ReportId", str)
 
 
 class ReportKind(Enum):
-    """What a report is about; the values are those of the API, and begin the addresses."""
+    """Type of a report. The values are part of the API and begin the addresses."""
 
     DMARC = "dmarc"
     TLS = "tls"
 
 
 class ReportState(Enum):
-    """Where a report stands; the values are those of the API."""
+    """State of a report. The values are part of the API."""
 
     WAITING = "waiting"
-    """It has come, and nobody has read it yet."""
+    """Received, and not processed yet."""
     COUNTED = "counted"
-    """It is believed, and what it says is counted."""
+    """Authenticated, and its contents are counted."""
     REPEATED = "repeated"
-    """The same report was counted before."""
+    """A duplicate of a report that was counted before."""
     APART = "apart"
-    """It can be read, but is not believed: nothing of it is counted."""
+    """Readable but not authenticated, so its contents are not counted."""
     REFUSED = "refused"
-    """It is no report."""
+    """Not a valid report."""
 
 
 REPORTS_KEPT = 400 * DAY
-"""How long reports, and what they say, are kept: a year can be compared with the one before."""
+"""Retention of reports and their contents. It allows to compare a year with the year before."""
 
 RAW_KEPT = 7 * DAY
-"""How long the mail is kept that brought a report which was not counted."""
+"""Retention of the mail of a report that was not counted."""
 
 MAX_WAITING, MAX_WAITING_BYTES = 200, 256 * 1024 * 1024
-"""Reports of an account that wait to be read at a time, and what they hold together."""
+"""Maximum number and total bytes of an account's reports that wait to be processed."""
 
 MAX_RAW, MAX_RAW_SIZE = 500, 1024 * 1024
-"""Such mails of an account that are kept at a time, and octets of each: larger ones are not."""
+"""Maximum number of stored mails with reports that were not counted, for each account, and the
+maximum bytes of each. Larger mails are not stored."""
 
 _ADDRESS = re.compile(r"(dmarc|tls)-([a-z2-7]{13})", re.ASCII)
 
 
 def parse_report_address(local_part: str) -> tuple[ReportKind, str] | None:
-    """Read a local part: the kind of report, and the mailbox name of the inbox it belongs to.
+    """Return the kind of report and the mailbox name of the inbox in a local part.
 
-    Nothing for any other local part; a subaddress makes it another address.
+    Return `None` for any other local part. A local part with a subaddress is another address.
     """
     found = _ADDRESS.fullmatch(local_part.lower()) if local_part.isascii() else None
     return None if found is None else (ReportKind(found[1]), INBOX_PREFIX + found[2])
 
 
 def report_local_part(kind: ReportKind, mailbox_name: str) -> str:
-    """Give the local part to which reports of an inbox's account go."""
+    """Return the local part for reports to the account of an inbox."""
     return f"{kind.value}-{report_token(mailbox_name)}"
 
 
 def report_token(mailbox_name: str) -> str:
-    """Give what stands for the account in the addresses of its reports."""
+    """Return the token for the account in its report addresses."""
     return mailbox_name.removeprefix(INBOX_PREFIX)
 
 
 class ReportPlaces(Struct, frozen=True):
-    """Where the reports of an account go: two mail addresses and a URL; empty where nowhere."""
+    """Destinations for the reports of an account: two mail addresses and a URL. Empty if none."""
 
     dmarc: str
     tls: str
@@ -86,15 +87,15 @@ NOWHERE = ReportPlaces("", "", "")
 
 
 Offer = Callable[[AccountId], Awaitable[ReportPlaces]]
-"""Gives where advice for an account has reports sent."""
+"""Returns the destinations of reports that advice for an account recommends."""
 
 
 class ReceiverReport(Struct, frozen=True):
-    """A report as it is kept.
+    """A stored report.
 
-    ``reason`` says why it is not counted, or what is to be known of one that is. ``reporter`` is
-    the domain that vouches for the mail, ``organisation`` what the report says of itself;
-    ``problems`` are the rows that were left out. What was not read is empty.
+    ``reason`` says why it is not counted, or has a remark about a counted one. ``reporter`` is
+    the authenticated domain of the mail, ``organisation`` the name in the report.
+    ``problems`` are the rows that were left out. Fields that could not be read are empty.
     """
 
     id: ReportId
@@ -116,14 +117,15 @@ class ReceiverReport(Struct, frozen=True):
 
 
 def day_of(begins_at: Instant) -> Instant:
-    """Return the day (UTC) that a report counts for: the one in which it begins."""
+    """Return the day (UTC) of a report: the day on which its period begins."""
     return Instant(begins_at - begins_at % DAY)
 
 
 class ReportSelection(Struct, frozen=True):
-    """Reports of an account that meet all conditions that are set.
+    """Conditions for reports of an account. All that are set must be met.
 
-    ``day`` is when the day begins (UTC) that a report is about, or came on if it names none.
+    ``day`` is the beginning (UTC) of the day that the report is about, or of the day on which it
+    was received if it has no period.
     """
 
     report_id: ReportId | None = None
@@ -134,8 +136,8 @@ class ReportSelection(Struct, frozen=True):
 def row_digest(reporter: str, report_id: str, result: str, reason: str = "") -> str:
     """Return the digest that identifies a counted row of a report among all rows.
 
-    :param reason: that of the report. A posted report has one, an authenticated report has none:
-        so their rows differ, whatever the posted one claims.
+    :param reason: the report's reason. Posted reports have one, authenticated reports have none,
+        so their rows always differ.
     """
     text = "\0".join((reporter, report_id, result, *((reason,) if reason else ())))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

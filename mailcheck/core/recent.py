@@ -1,7 +1,7 @@
-"""Small memories of what was found out, bounded in number or weight, and in age.
+"""LRU caches, bounded in number or size and in age.
 
-Of our own: the caches of cachetools read the clock themselves, keep what it was set
-back for, and raise for a value that is larger than all their room.
+The caches of cachetools do not fit: they read the clock themselves, keep values longer after it
+was set back, and raise for a value that is larger than the cache.
 """
 
 from collections import OrderedDict
@@ -15,9 +15,9 @@ Value = TypeVar("Value")
 
 
 class LruCache(Generic[Key, Value]):
-    """Keeps values of at most ``size``; those that were not used for longest make room.
+    """An LRU cache with a maximum ``size``; the least recently used values are evicted.
 
-    :param weigh: gives what a value takes of the size; without it each takes one.
+    :param weigh: returns the size of a value. By default, each value has size 1.
     """
 
     def __init__(self, size: int, weigh: Callable[[Value], int] | None = None) -> None:
@@ -30,11 +30,11 @@ class LruCache(Generic[Key, Value]):
         return len(self._values)
 
     def __iter__(self) -> Iterator[Key]:
-        """Give the keys, the one that was used last first."""
+        """Iterate over the keys, the most recently used first."""
         return reversed(self._values)
 
     def get(self, key: Key) -> Value | None:
-        """Give a value, which is used by that."""
+        """Return a value, or `None`, and mark it as recently used."""
         kept = self._values.get(key)
         if kept is None:
             return None
@@ -42,7 +42,7 @@ class LruCache(Generic[Key, Value]):
         return kept[0]
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep a value, in place of the one that was there."""
+        """Store a value in place of any earlier one for the key."""
         self.drop(key)
         weight = 1 if self._weigh is None else self._weigh(value)
         self._values[key] = value, weight
@@ -52,37 +52,37 @@ class LruCache(Generic[Key, Value]):
             self._weight -= weight
 
     def drop(self, key: Key) -> None:
-        """Forget a value, if it is there."""
+        """Remove a value, if it is present."""
         kept = self._values.pop(key, None)
         if kept is not None:
             self._weight -= kept[1]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         self._values.clear()
         self._weight = 0
 
 
 class Recent(Generic[Key, Value]):
-    """Keeps at most ``size`` values, each for ``freshness`` milliseconds."""
+    """An LRU cache of at most ``size`` values, each valid for ``freshness`` milliseconds."""
 
     def __init__(self, size: int, freshness: int) -> None:
         self._freshness = freshness
         self._values: LruCache[Key, tuple[Value, int]] = LruCache(size)
 
     def get(self, key: Key, now: Instant) -> Value | None:
-        """Give a value that is still fresh."""
+        """Return a value that is still fresh, or `None`."""
         kept = self._values.get(key)
         if kept is None:
             return None
         value, stale_at = kept
-        # A clock that was set back must not keep a value for ever.
+        # A clock that was set back must not keep a value forever.
         return value if 0 < stale_at - now <= self._freshness else None
 
     def put(self, key: Key, value: Value, now: Instant) -> None:
-        """Keep a value; one that was not used for longest gives way when there are too many."""
+        """Store a value. The least recently used value is evicted if the cache is full."""
         self._values.put(key, (value, now + self._freshness))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         self._values.clear()

@@ -1,4 +1,4 @@
-"""Watches: domains and addresses that are looked at again and again, and what came of it."""
+"""Watches: domains and addresses that are checked periodically, and their results."""
 
 import hashlib
 from enum import Enum
@@ -16,66 +16,67 @@ AlertId = NewType("AlertId", str)
 SHORTEST_INTERVAL, LONGEST_INTERVAL, DEFAULT_INTERVAL = 15 * MINUTE, DAY, HOUR
 
 MOST_WATCHES = 2_000
-"""Of one account."""
+"""Maximum number of watches of one account."""
 
 MOST_AT_ONCE = 500
-"""Watches that one request makes."""
+"""Maximum number of watches that one request creates."""
 
 HISTORY_KEPT = 400 * DAY
-"""More than a year, so that a month can be laid beside the same one before."""
+"""Retention of the history: more than a year, so that a month can be compared with last year."""
 
 MOST_CHANGES = 5_000
-"""Of one history; the newest ones. A year of a domain that is well has a few dozen."""
+"""Maximum number of changes in a history; the newest are kept. A year of a healthy domain has a
+few dozen."""
 
 ALERT_TAG = "watch-alerts"
-"""Tag of the mails in which alerts come to an account's own inbox; webhooks can ask for it."""
+"""Tag of the mails with alerts in an account's own inbox. Webhooks can filter by it."""
 
 
 ALERT_FIELD = "Mailcheck-Alert-To"
-"""Header field of such a mail with the `receiver_key` of each who is told of it."""
+"""Header field of these mails with the `receiver_key` of each receiver of the alert."""
 
 MOST_RECEIVERS = 5
-"""Addresses that the alerts of one watch go to."""
+"""Maximum number of receivers of the alerts of one watch."""
 
 
 class WatchKind(Enum):
-    """What is looked at."""
+    """Type of a watch."""
 
     DOMAIN = "domain"
-    """Records, mail hosts, registration, reverse DNS, lists: all that a reputation is made of."""
+    """Records, mail hosts, registration, reverse DNS and blocklists: all factors of a score."""
     ADDRESS = "address"
-    """Lists and reverse DNS."""
+    """Blocklists and reverse DNS."""
 
 
 class QuietTime(Struct, frozen=True):
-    """Minutes of the day (UTC) between which no alert is told; may go over midnight."""
+    """Minutes of the day (UTC) between which no alert is sent. May include midnight."""
 
     begins: int
     ends: int
 
     def holds(self, now: Instant) -> bool:
-        """Tell whether it is quiet."""
+        """Return whether the moment is in the quiet time."""
         minute = now % DAY // MINUTE
         if self.begins <= self.ends:
             return self.begins <= minute < self.ends
         return minute >= self.begins or minute < self.ends
 
     def __str__(self) -> str:
-        """Write it as it is asked for: ``22:00-06:30``."""
+        """Return the form in which it is configured: ``22:00-06:30``."""
         first, last = (f"{one // 60:02}:{one % 60:02}" for one in (self.begins, self.ends))
         return f"{first}-{last}"
 
 
 def parse_quiet_time(text: str) -> QuietTime:
-    """Read ``22:00-06:30``.
+    """Parse a quiet time such as ``22:00-06:30``.
 
-    :raises InvalidParameter: it is none, or has no length.
+    :raises InvalidParameter: the text has another form, or both times are equal.
     """
     minutes = [_minute(part) for part in text.split("-")]
     begins, ends = minutes if len(minutes) == 2 else (None, None)
     if begins is None or ends is None or begins == ends:
         raise InvalidParameter(
-            "quiet", "quiet is two times of the day in UTC, like 22:00-06:30; empty for none"
+            "quiet", "quiet must be two times of day in UTC, like 22:00-06:30, or empty"
         )
     return QuietTime(begins, ends)
 
@@ -90,10 +91,10 @@ def _minute(text: str) -> int | None:
 
 
 class WatchSettings(Struct, frozen=True):
-    """What its owner chooses; ``interval`` in milliseconds.
+    """Settings that the owner chooses. ``interval`` is in milliseconds.
 
-    ``selectors`` and ``addresses`` are those that a domain signs with and sends from;
-    ``alert_to`` the URLs of those who are told of alerts, beside its owner's own inbox.
+    ``selectors`` and ``addresses`` are those that a domain signs with and sends from.
+    ``alert_to`` are the URLs of receivers of alerts, beside the owner's own inbox.
     """
 
     interval: int = DEFAULT_INTERVAL
@@ -105,10 +106,10 @@ class WatchSettings(Struct, frozen=True):
 
 
 class Watch(Struct, frozen=True):
-    """A domain (A-labels) or an address, with what was known of it after the last run.
+    """A watched domain (A-labels) or address, with the state after the last run.
 
-    ``state`` is what `mailcheck.checks.watching.changes` needs to tell what is new, as text;
-    empty before the first run. ``changes`` counts those that were kept, the forgotten ones too.
+    ``state`` is the serialized input for `mailcheck.checks.watching.changes`, which compares runs.
+    It is empty before the first run. ``changes`` counts all changes, deleted ones too.
     """
 
     id: WatchId
@@ -122,13 +123,13 @@ class Watch(Struct, frozen=True):
     state: str = ""
     changes: int = 0
     problem_count: int | None = None
-    """Problems that the last run found, alerted or not."""
+    """Number of problems that the last run found, with and without alerts."""
 
 
 class WatchChange(Struct, frozen=True):
-    """Something that was otherwise in the run before, as a sentence, with both values.
+    """A difference from the run before, as a sentence with both values.
 
-    ``topic`` and ``name`` say what; a value is nothing where there was none, or it was not known.
+    ``topic`` and ``name`` identify the fact. A value is `None` if it was absent or unknown.
     """
 
     at: Instant
@@ -141,7 +142,7 @@ class WatchChange(Struct, frozen=True):
 
 
 class WatchScore(Struct, frozen=True):
-    """The score of a domain from a moment on, until the next; ``points`` by factor."""
+    """The score of a domain from ``at`` until the next one. ``points`` are those of each factor."""
 
     at: Instant
     score: int
@@ -150,7 +151,7 @@ class WatchScore(Struct, frozen=True):
 
 
 class Raised(Struct, frozen=True):
-    """A problem that has come up or has become worse; ``is_new``: its owner is to be told."""
+    """A problem that has appeared or become worse. ``is_new``: its owner must be alerted."""
 
     key: str
     severity: str
@@ -159,16 +160,16 @@ class Raised(Struct, frozen=True):
 
 
 class Ended(Struct, frozen=True):
-    """A problem that is over."""
+    """A problem that is resolved."""
 
     key: str
     sentence: str
 
 
 class Alert(Struct, frozen=True):
-    """A problem that came up while somebody watched; there is one for each, with its end.
+    """A problem of a watch, from its beginning to its end.
 
-    ``key`` is what it is about; ``ending`` the sentence with which it ended.
+    ``key`` identifies the problem. ``ending`` is the sentence about its end.
     """
 
     id: AlertId
@@ -184,14 +185,14 @@ class Alert(Struct, frozen=True):
 
 
 def receiver_key(url: str) -> str:
-    """Give the word by which mails of alerts name one of those who are told of them."""
+    """Return the key that identifies a receiver of alerts in mails of alerts."""
     return hashlib.sha256(url.encode()).hexdigest()[:20]
 
 
 def next_run(watch_id: str, interval: int, after: Instant) -> Instant:
-    """Say when a watch is run next: each has its own moment of the interval.
+    """Return when a watch runs next. Each watch has its own offset in the interval.
 
-    So a thousand that were made at once are spread evenly from their second run on.
+    Watches that are created together are thus spread evenly from their second run on.
     """
     offset = int.from_bytes(hashlib.sha256(watch_id.encode()).digest()[:8]) % interval
     periods = (after - offset) // interval + 1

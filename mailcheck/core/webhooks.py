@@ -1,8 +1,8 @@
-"""Webhooks: where an account is told of its mail, and what becomes of one whose receiver fails.
+"""Webhooks: where mail of an account is announced, and how failed deliveries are retried.
 
-Mail is told in the order of the inbox: who fails at one message gets no other before it. It is
-tried again ever more rarely; the webhook is paused after `PAUSED_AFTER` of failures, and left
-alone after `GIVEN_UP_AFTER`.
+Messages are delivered in the order of the inbox. A failed message delays all later ones. The time
+between retries grows. The webhook is paused after `PAUSED_AFTER` of failures, and retries end
+after `GIVEN_UP_AFTER`.
 """
 
 from enum import Enum
@@ -20,39 +20,41 @@ from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from mailcheck.core.network_addresses import parse_ip_address
 
 MOST_WEBHOOKS = 10
-"""Of one account."""
+"""Maximum number of webhooks of one account."""
 
 DELIVERIES_KEPT = 20
-"""Of each webhook, the last ones."""
+"""Number of recent deliveries stored for each webhook."""
 
 LONGEST_URL = 2_048
-"""Characters."""
+"""Maximum number of characters of a URL."""
 
 PAUSED_AFTER = HOUR
 GIVEN_UP_AFTER = DAY
 
 FIRST_RETRY, LONGEST_RETRY, PAUSED_RETRY = 5 * SECOND, 10 * MINUTE, 30 * MINUTE
-"""Each failure triples the time until the next try; a paused webhook is tried in an even pace."""
+"""The retry interval triples with each failure up to the maximum. That of a paused webhook is
+constant."""
 
 JITTER = 0.1
-"""Part of the time until a retry by which it may be longer: those that failed together."""
+"""Random extra delay, as a fraction of the retry interval, so that webhooks that failed together
+are not retried together."""
 
 EARLIER_SECRET_KEPT = DAY
-"""How long a secret goes on to sign after it was replaced, so that a receiver can change over."""
+"""How long a replaced secret continues to sign, so that the receiver can switch to the new one."""
 
 GONE = 410
-"""The status by which a receiver ends its webhook (RFC 9110 15.5.11)."""
+"""Status with which a receiver ends its webhook (RFC 9110 15.5.11)."""
 
 
 MAILTO = "mailto:"
-"""How the URL of one begins that is told by mail (RFC 6068): of alerts alone."""
+"""Scheme of the URL of a receiver of mail (RFC 6068). It is used for alerts only."""
 
 LONGEST_ADDRESS = 254
-"""Octets of an address of mail (RFC 5321 4.5.3.1.3, without the angle brackets)."""
+"""Maximum octets of a mail address (RFC 5321 4.5.3.1.3, without the angle brackets)."""
 
 
 class WebhookState(Enum):
-    """Whether mail is told."""
+    """State of a webhook's deliveries."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -60,12 +62,12 @@ class WebhookState(Enum):
 
 
 class Webhook(Struct, frozen=True):
-    """``position`` is how far its receiver was told: all that is wanted behind it is its queue.
+    """A webhook. Messages after ``position`` that match ``wanted`` are its queue.
 
-    ``revision`` counts what the owner did with the queue. Since ``failing_since`` there were
-    ``failures`` in a row, the last one with ``problem``; ``retry_at`` is when the next try is due.
-    ``account_name`` is what the operator knows the account by. ``is_of_watches``: it was made for
-    alerts, by a watch that names its URL.
+    ``revision`` counts changes of the queue by the owner. There were ``failures`` in a row since
+    ``failing_since``, the last one with ``problem``. The next retry is due at ``retry_at``.
+    ``account_name`` is the name of the account. ``is_of_watches``: a watch created it for alerts
+    to its URL.
     """
 
     id: WebhookId
@@ -88,33 +90,33 @@ class Webhook(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """Give its address as its owner named it: of mail, or else the URL."""
+        """The mail address, or the URL of any other webhook."""
         return address_of(self.url)
 
     @property
     def is_mail(self) -> bool:
-        """Tell whether it is told by mail."""
+        """Whether events are sent by mail."""
         return self.url.startswith(MAILTO)
 
     @property
     def is_given_up(self) -> bool:
-        """Tell whether it is tried no more until its owner says so."""
+        """Whether it is not retried until its owner resumes it."""
         return self.state is WebhookState.ENDED or (
             self.state is WebhookState.PAUSED and self.retry_at is None
         )
 
     def secrets(self, now: Instant) -> tuple[str, ...]:
-        """Give the secrets that sign now, the newest first."""
+        """Return the secrets that sign now, the newest first."""
         if self.earlier_secret is None or (self.earlier_until or 0) <= now:
             return (self.secret,)
         return (self.secret, self.earlier_secret)
 
 
 class Attempt(Struct, frozen=True):
-    """What came of one try: the status, if there was one, and in words what was wrong with it.
+    """The result of a delivery attempt: the HTTP status, if any, and a description of the problem.
 
-    ``wait``: nothing was sent, its target has had too much; milliseconds until it may get more.
-    ``is_permanent``: trying it again is of no use.
+    ``wait``: nothing was sent, since the target's limit is reached; milliseconds until it may get
+    more. ``is_permanent``: a retry cannot succeed.
     """
 
     status: int | None = None
@@ -124,12 +126,12 @@ class Attempt(Struct, frozen=True):
 
     @property
     def is_taken(self) -> bool:
-        """Tell whether the receiver has it."""
+        """Whether the receiver has accepted the event."""
         return not self.problem
 
 
 class WebhookDelivery(Struct, frozen=True):
-    """A try as its owner sees it afterwards; ``event_id`` is the same for each of one message."""
+    """A stored delivery attempt. ``event_id`` is the same for all attempts for one message."""
 
     event_id: str
     at: Instant
@@ -138,7 +140,7 @@ class WebhookDelivery(Struct, frozen=True):
 
 
 def told(webhook: Webhook, position: Position) -> Webhook:
-    """Give the webhook whose receiver has got the message at a position."""
+    """Return the webhook after the message at a position was delivered."""
     return replace(
         webhook,
         position=position,
@@ -151,9 +153,9 @@ def told(webhook: Webhook, position: Position) -> Webhook:
 
 
 def failed(webhook: Webhook, attempt: Attempt, now: Instant, chance: float) -> Webhook:
-    """Give the webhook after a try in vain; ``chance``, from 0 to 1, spreads the retries."""
+    """Return the webhook after a failed attempt; ``chance``, from 0 to 1, spreads the retries."""
     since = now if webhook.failing_since is None else webhook.failing_since
-    # A clock that was set back must not make it fail for ever.
+    # A clock that was set back must not cause endless failure.
     since = min(since, now)
     failures = webhook.failures + 1
     failing = replace(webhook, failing_since=since, failures=failures, problem=attempt.problem)
@@ -170,39 +172,39 @@ def failed(webhook: Webhook, attempt: Attempt, now: Instant, chance: float) -> W
 
 
 def parse_webhook_url(url: str) -> SplitResult:
-    """Read where a webhook is to be told.
+    """Parse the URL of a webhook.
 
-    :raises InvalidParameter: it is no address of a web server, or has a user or fragment in it.
+    :raises InvalidParameter: it is not a web address, or has a user or fragment.
     """
     problem = None
     if len(url) > LONGEST_URL:
-        problem = f"has at most {LONGEST_URL} characters"
+        problem = f"must have at most {LONGEST_URL} characters; got {len(url)}"
     elif not (url.isascii() and url.isprintable()) or " " in url:
-        problem = "has printable ASCII characters alone: write others percent-encoded"
+        problem = "must be printable ASCII; percent-encode other characters"
     else:
         try:
             parts = urlsplit(url)
             is_web = parts.scheme in ("http", "https") and parts.port != 0
             if not is_web or not _is_host(parts.hostname or ""):
-                problem = "is an http or https address like https://ci.example.com/mail"
+                problem = "must be an http or https address like https://ci.example.com/mail"
             elif parts.username is not None or parts.password is not None or "#" in url:
-                problem = "has no user, password or fragment: what must be secret is its path"
+                problem = "must not have a user, password or fragment; put a secret into the path"
         except ValueError:
-            problem = "is no address of a web server"
+            problem = "is not a web address"
     if problem is not None:
         raise InvalidParameter("url", f"url {problem}")
     return parts
 
 
 def address_of(url: str) -> str:
-    """Give the URL of a webhook as its owner named it: an address of mail without ``mailto:``."""
+    """Return the URL of a webhook as its owner wrote it: a mail address without ``mailto:``."""
     return url.removeprefix(MAILTO)
 
 
 def parse_alert_receiver(text: str) -> str:
-    """Read who is to be told of alerts: the URL of a webhook, or an address of mail.
+    """Parse a receiver of alerts: the URL of a webhook, or a mail address.
 
-    :return: its URL: of an address of mail ``mailto:`` and the address.
+    :return: its URL; ``mailto:`` and the address for a mail address.
     :raises InvalidParameter: it is neither.
     """
     if "@" not in text or "://" in text:
@@ -215,13 +217,13 @@ def parse_alert_receiver(text: str) -> str:
     local_part, _, domain = text.removeprefix(MAILTO).rpartition("@")
     is_address = is_dot_atom(local_part) and is_domain_name(domain) and "." in domain
     if not is_address or not text.isascii() or len(text) > LONGEST_ADDRESS:
-        problem = "is no address of mail like ops@example.com"
+        problem = "is not a mail address like ops@example.com"
         raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {text[:100]!r} {problem}")
     return f"{MAILTO}{local_part}@{domain.lower()}"
 
 
 ALERT_TO = "alertTo"
-"""What it is called where a watch is made."""
+"""Name of the parameter in requests for watches."""
 
 
 def _is_host(name: str) -> bool:

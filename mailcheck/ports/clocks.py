@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
 Now = Callable[[], Instant]
-"""``now()`` reads the injected clock."""
+"""``now()`` returns the current time of the injected clock."""
 
 
 class ClockAndRandomness(Struct, frozen=True):
-    """What no two runs have alike: whoever needs more than one of it takes it as a whole.
+    """The sources of time and randomness.
 
-    :param now: gives the time of day, which may be set.
-    :param expiry_now: gives the moment up to which things have expired: they are kept no shorter
-        for the time of day being set.
-    :param clock: nobody sets it: time-outs and periodic work run on it.
-    :param random_bytes: is fit for secrets.
+    :param now: returns the time of day, which may be changed.
+    :param expiry_now: returns the time for comparison with expiry times. Changes of the time of
+        day do not shorten how long things are stored.
+    :param clock: the monotonic clock, for timeouts and periodic work.
+    :param random_bytes: returns bytes suitable for secrets.
     """
 
     now: Now
@@ -34,4 +34,4 @@ class ClockAndRandomness(Struct, frozen=True):
 
 
 CallSoon = Callable[[Callable[[], object]], object]
-"""Calls what it is given as soon as what is being done now is done, in the order of the asking."""
+"""Schedules a call for the end of the current reactor iteration. Calls keep their order."""

@@ -1,4 +1,4 @@
-"""State that all daemons share: in this process, in the database or in Redis."""
+"""Protocols for state that all daemons share: in one process, in the database or in Redis."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 Subject = TypeVar("Subject")
 
 KNOWN_DOMAINS = 10_000
-"""Domains of which a `SelectorStore` knows selectors."""
+"""Maximum number of domains in a `SelectorStore`."""
 
 KNOWN_SELECTORS = 8
-"""Selectors of a domain that it knows; few, as keys are changed."""
+"""Maximum number of selectors of a domain in it. Few, since keys are rotated."""
 
 
 class Hit(Struct, frozen=True):
     """``amount`` requests of a subject, in windows given as (window, index, limit).
 
-    With an ``amount`` of 0 it is a look: nothing is counted.
+    An ``amount`` of 0 reads the counts without counting.
     """
 
     subject: Key
@@ -35,63 +35,62 @@ class Hit(Struct, frozen=True):
 
 
 class RateCounters(Protocol):
-    """Counts requests in fixed windows, for this daemon or for all of them."""
+    """Counters of requests in fixed windows, for this daemon or for all daemons."""
 
     def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
-        """Count requests; gives for each hit, and each of its windows, the count with it.
+        """Count requests. Fires with the counts after it for each window of each hit.
 
-        A hit is really counted, in all of its windows, only where none goes over
-        its limit: all or none.
+        A hit is counted in all of its windows, or in none if one of them would exceed its limit.
         """
 
 
 class Notifications(Protocol[Subject]):
-    """Tells all daemons of something that has come or moved: a hint, never data.
+    """Publish/subscribe for subjects that have changed. A notification is a hint without data.
 
-    A hint may be lost: who waits for it looks again where that may have happened.
+    Notifications may be lost. Subscribers must then read the state again.
     """
 
     def publish(self, subject: Subject) -> None:
-        """Tell who listens, here at once and elsewhere soon, what to look at."""
+        """Notify listeners of a subject, in this daemon at once and in others soon."""
 
     def listen(self, heard: Callable[[Subject], None]) -> None:
-        """Call ``heard`` for every hint from now on."""
+        """Call ``heard`` for every notification from now on."""
 
 
 class OwnerSemaphore(Protocol):
-    """Places that an owner may hold only so many of at a time, in this daemon or in all."""
+    """A semaphore with a number of permits for each owner, in this daemon or in all daemons."""
 
     def held(self, owner: str) -> AbstractAsyncContextManager[None]:
-        """Have a place while the block runs.
+        """Hold a permit while the block runs.
 
-        :raises NoPermit: the owner has all of its places taken.
+        :raises NoPermit: the owner holds the maximum number of permits.
         """
 
 
 class Memory(Protocol):
-    """Texts kept for a while by their names, in this daemon or for all of them.
+    """A cache of texts by name, with locks, in this daemon or for all daemons.
 
-    Any of them may be forgotten early: who needs it finds it out again.
+    A text may be evicted early; callers must then compute it again.
     """
 
     def recall(self, name: Key) -> Deferred[str | None]:
-        """Give what is kept under a name."""
+        """Return the text for a name, or `None`."""
 
     def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
-        """Keep a text so long, in place of the one that was there."""
+        """Store a text for a time, in place of any earlier one."""
 
     def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
-        """Take work on, for so long; false while another daemon has it."""
+        """Acquire a lock for a time. Fires with false while another daemon holds it."""
 
     def release(self, work: Key) -> Deferred[None]:
-        """End a claim early."""
+        """Release a lock early."""
 
 
 class SelectorStore(Protocol):
-    """Keeps which selectors domains sign with: the newest of each, and of the newest domains."""
+    """The newest DKIM selectors of the domains that were seen last."""
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
-        """Note domains and selectors, oldest first; false where that can't be done now."""
+        """Store domains and selectors, oldest first. Fires with false if that is impossible now."""
 
     def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
-        """Give the selectors of a domain, the newest first."""
+        """Return the selectors of a domain, the newest first."""

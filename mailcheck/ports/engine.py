@@ -1,6 +1,6 @@
-"""The database behind the stores: SQLite or PostgreSQL.
+"""Protocols for the database behind the stores: SQLite or PostgreSQL.
 
-A store writes SQL once, with ``?`` for parameters, in the dialect that both share.
+Stores use SQL that both understand, with ``?`` for parameters.
 """
 
 from __future__ import annotations
@@ -16,149 +16,149 @@ if TYPE_CHECKING:
 
 
 class RetryableError(StoreUnavailable):
-    """Nothing was done, and the same may go well at once: a deadlock, a connection was lost."""
+    """Nothing was changed and a retry may succeed, as after a deadlock or a lost connection."""
 
 
 class RowLocked(StoreUnavailable):
-    """The work was not done: another writer kept a row locked for too long."""
+    """The work was not done, since another writer held a row lock for too long."""
 
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Value = str | int | bytes | None
 Row = Any
-"""A named tuple: ``row.subject`` is the column or the alias of this name."""
+"""A named tuple. ``row.subject`` is the column or alias of this name."""
 Condition = tuple[str, tuple[Value, ...]]
-"""A part of a WHERE clause, and its parameters."""
+"""A condition for a WHERE clause, and its parameters."""
 
 
 class Transaction(Protocol):
-    """A transaction under way, used in a thread of its own.
+    """An open transaction, used in its own thread.
 
-    ``locks_rows``: other writers work beside it, kept from single rows; else from everything.
-    ``char_code_function``: the function that gives a character's code.
+    ``locks_rows``: writers lock single rows; otherwise a writer excludes all others.
+    ``char_code_function``: name of the SQL function that returns a character's code.
     """
 
     locks_rows: ClassVar[bool]
     char_code_function: ClassVar[str]
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run a statement; gives the number of rows it changed."""
+        """Run a statement and return the number of rows it changed."""
 
     def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
         """Run a statement once for each set of parameters."""
 
     def execute_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Run a statement over a table: ``{rows}`` in it is ``VALUES (?, ...), ...``.
+        """Run a statement on a table of values: ``{rows}`` becomes ``VALUES (?, ...), ...``.
 
-        A statement names the columns by ``WITH given (id, ...) AS ({rows})``. Nothing is run
-        for no rows.
+        A statement names the columns by ``WITH given (id, ...) AS ({rows})``. Without rows, it
+        is not run.
         """
 
     def rows_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[Row]:
-        """As `execute_over`, and give the rows that the statement returns."""
+        """Run a statement as `execute_over` does, and return the resulting rows."""
 
     def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
+        """Insert rows with few statements. ``into`` is ``table (column, ...)``."""
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Run a query and give all its rows."""
+        """Run a query and return all its rows."""
 
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
-        """Run a query and give its first row."""
+        """Run a query and return its first row, or `None`."""
 
     def containing(self, column: str, part: str) -> Condition:
-        """Write that a text has a part, as this database finds out soonest."""
+        """Return the fastest condition of this database for a text that contains a part."""
 
     def try_lock(self, work: int) -> bool:
-        """Tell whether no other daemon does this work now; none begins it before the commit."""
+        """Try to lock this kind of work until the end, and return whether that succeeded."""
 
     def locked_rows(self, sql: str, parameters: Sequence[Value], table: str) -> list[Row]:
-        """Run a query and keep its rows of a table from other writers until the end.
+        """Run a query and lock its rows of a table against other writers until the end.
 
-        They are locked in the order of the query, and given as they are by then.
+        The rows are locked in the order of the query and returned with their values at that time.
         """
 
     def locked_rows_over(self, sql: str, rows: Sequence[Sequence[Value]], table: str) -> list[Row]:
-        """As `locked_rows`, over a table of rows as `execute_over` has it."""
+        """Lock rows as `locked_rows` does, with a table of values as in `execute_over`."""
 
     def lock(self, work: int) -> None:
-        """Wait until no other daemon does this work; none begins it before the commit."""
+        """Lock this kind of work until the end. Wait while another daemon holds the lock."""
 
     def touch(self) -> None:
-        """Write something that changes nothing: the commit has to reach the disk all the same."""
+        """Write an unchanged value, to check that a commit reaches the disk."""
 
     def clock_offset(self) -> int:
-        """Say by how many milliseconds the clock that all daemons share is ahead of ours."""
+        """Return the milliseconds by which the clock that daemons share is ahead of this one."""
 
 
 Work = Callable[[Transaction, Sequence[Item]], Sequence[Result | ExpectedFailure]]
-"""A write over all the items that wait for it: one result, or expected failure, for each.
+"""A write for a batch of items. It returns a result or an expected failure for each item.
 
-It may be run again, item by item, when the run over all of them failed, and in
-another process: it and its items can be pickled.
+If the batch fails, it may be run again for each single item and in another process, so it and
+its items can be pickled.
 """
 LOCKED = "another writer keeps an inbox locked; try again later"
 
 
 class InboxWork:
-    """A write that moves counters of inboxes, which it locks before anything else.
+    """A write that changes counters of inboxes. Their rows are locked before anything else.
 
-    A group of several writes locks the inboxes of all of them first: groups that
-    locked as they went would wait for each other. ``locks_all_first``: it does so itself
-    for all its items, which saves a group of nothing else the question.
+    A group of several writes locks the inboxes of all of them first, to avoid deadlocks between
+    groups. ``locks_all_first``: the write locks them for all its items itself, so a group that
+    has only this write needs no query for the accounts.
     """
 
     locks_all_first: ClassVar[bool] = False
 
     def accounts(self, transaction: Transaction, items: Sequence[Any]) -> Iterable[AccountId]:
-        """Return whose inboxes are to be locked."""
+        """Return the accounts whose inboxes must be locked."""
         raise NotImplementedError
 
     def run_without_lock(self, transaction: Transaction, item: Any) -> Any:
-        """Return the outcome of an item whose inbox another writer keeps locked.
+        """Return the outcome of an item whose inbox is locked by another writer.
 
-        The rest of its group is committed.
+        The other items of its group are committed.
         """
         return StoreUnavailable(LOCKED)
 
 
 class MailWork(InboxWork):
-    """A write of whole mails, of which it can be found out later whether it was done."""
+    """A write of whole mails. Whether it was committed can be determined later."""
 
     def octets(self, item: Any) -> int:
-        """Return how much an item is to write."""
+        """Return the number of octets that an item writes."""
         raise NotImplementedError
 
     def find_outcomes(self, transaction: Transaction, items: Sequence[Any]) -> Sequence[Any]:
-        """Return the outcome of each item that is stored, `None` for the others."""
+        """Return the outcome of each stored item, and `None` for the others."""
         raise NotImplementedError
 
 
 class Engine(Protocol):
-    """A database. Any failure of its own arrives as `StoreUnavailable`."""
+    """A database. Its own failures are raised as `StoreUnavailable`."""
 
     def write(self, work: Work[Item, Result], item: Item) -> Deferred[Result]:
-        """Run ``work`` for the item in the next group commit; fires when that is on disk.
+        """Run ``work`` for the item in the next group commit. Fires when that is on disk.
 
-        Items given while a commit runs are committed together in the next one.
+        Items that arrive during a commit are committed together in the next one.
         """
 
     def read(self, query: Callable[[Transaction], Result]) -> Deferred[Result]:
-        """Run a query on one consistent snapshot; never waits for a writer."""
+        """Run a query on one consistent snapshot, without waiting for writers."""
 
     def remote_query(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
-        """Give what runs a query in another process, if both can be pickled; else nothing.
+        """Return a function that runs the query in another process, or `None` if impossible.
 
-        There it raises what `read` fails with.
+        The function can be pickled if the query can. It raises the same failures as `read`.
         """
 
     @property
     def damage(self) -> str:
-        """What damage a read or write has met since the start, or an empty string."""
+        """The damage that a read or write has met since the start, or an empty string."""
 
     def free_bytes(self) -> int | None:
-        """Say how much more the disk can hold; nothing when that is not ours to know."""
+        """Return the free bytes of the disk, or `None` if they are unknown."""
 
     def reclaim_space(self) -> Deferred[None]:
-        """Give some of the space that expired mail left back to the disk, where that is ours."""
+        """Return some space of expired mail to the disk, if this database needs that."""

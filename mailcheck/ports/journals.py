@@ -1,10 +1,10 @@
-"""Journals of failed access and of our own faults."""
+"""Protocols for logs of failed access and of internal errors."""
 
 from typing import NamedTuple, Protocol
 
 
 class WebFault(NamedTuple):
-    """An HTTP request that was answered with 5xx; texts are empty where nothing is known."""
+    """An HTTP request that was answered with 5xx. Unknown texts are empty."""
 
     status: int
     client_ip: str
@@ -15,14 +15,14 @@ class WebFault(NamedTuple):
 
 
 class AccessJournal(Protocol):
-    """Hears of who was not let in."""
+    """Records failed authentication."""
 
     def note_failed_access(self, kind: str, client_ip: str, why: str) -> None:
-        """Note a wrong ``key`` or a failed ``sign-in``; never with the key or the name itself."""
+        """Record a wrong ``key`` or a failed ``sign-in``, never with the key or name itself."""
 
 
 class WebJournal(Protocol):
-    """Hears of faults of ours."""
+    """Records internal errors."""
 
     def note_fault(self, fault: WebFault) -> None:
-        """Note a request that was answered with 5xx."""
+        """Record a request that was answered with 5xx."""

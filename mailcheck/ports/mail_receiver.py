@@ -1,4 +1,4 @@
-"""What the SMTP receiver needs of the rest of the house."""
+"""Protocols that the SMTP server needs from the other packages."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from mailcheck.core.messages import Envelope, Recipient, Session
 
 
 class MailJournal(Protocol):
-    """Keeps a record of what came in and what was refused."""
+    """Records received and rejected mail."""
 
     def note_delivery(
         self,
@@ -23,66 +23,66 @@ class MailJournal(Protocol):
         size: int,
         seconds: float,
     ) -> None:
-        """Note a mail that is on disk: ``seconds`` after its last octet had come."""
+        """Record a stored mail, ``seconds`` after its last octet arrived."""
 
     def note_refusal(self, client_ip: str, command: str, reply: bytes) -> None:
-        """Note a reply of 4xx or 5xx to a command, or to a client that sent none yet."""
+        """Record a 4xx or 5xx reply to a command, or to a client that sent none yet."""
 
 
 class Traffic(Protocol):
-    """Keeps in mind which mails are coming in: those that end together are stored together."""
+    """Tracks the mails being received, so that mails that end together are stored together."""
 
     def note_progress(self, mail: object) -> None:
-        """Take note that a mail is coming in, or has come a step further."""
+        """Record that a mail is being received or has made progress."""
 
     def note_end(self, mail: object) -> None:
-        """Take note that it is there, or will not come."""
+        """Record that a mail was received or aborted."""
 
 
 class MailReceiver(Protocol):
-    """Says whose a recipient is and takes mails in.
+    """Finds the account of a recipient and stores mail.
 
     Expected failures are exceptions of `mailcheck.core.errors`, raised at once or by the
-    Deferred; anything else is a fault of ours and temporary to the sender.
+    Deferred. Any other exception is a bug, and the sender gets a temporary failure.
     """
 
     @property
     def traffic(self) -> Traffic:
-        """Give who is to be told when a mail begins to come in, comes a step further, and ends."""
+        """The tracker for the beginning, the progress and the end of incoming mails."""
 
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
     ) -> Recipient | Deferred[Recipient]:
-        """Find the inbox, or test, of a recipient; a bare ``postmaster`` has an empty domain.
+        """Find the inbox or test of a recipient. A bare ``postmaster`` has an empty domain.
 
-        :raises RecipientUnknown: no such inbox, test or domain (550).
+        :raises RecipientUnknown: there is no such inbox, test or domain (550).
         :raises InboxFull: the inbox is over its quota (452).
-        :raises OutOfSpace: the disk is (452).
-        :raises OperatorMissing: postmaster's mail has no reader yet (451).
-        :raises FaultMet: its tag asks for a refusal.
-        :raises StoreUnavailable: can't tell now (451).
+        :raises OutOfSpace: the disk is full (452).
+        :raises OperatorMissing: there is no account yet for postmaster's mail (451).
+        :raises FaultMet: the tag requests a rejection.
+        :raises StoreUnavailable: the store cannot answer now (451).
         """
 
     def find_fault(
         self, sender: Caller | None, recipients: tuple[Recipient, ...]
     ) -> Deferred[Fault | None] | None:
-        """Find the fault that a whole mail is to meet, and count it for ``sender``'s setting.
+        """Find the fault for a whole mail, and count the mail for the setting of its sender's key.
 
-        :return: nothing where it is certain that it meets none.
+        :return: `None` if there is certainly no fault.
         """
 
     def deliver(
         self, session: Session, envelope: Envelope, raw_message: bytes
     ) -> Deferred[DeliveryId]:
-        """Store a mail; fires when it is on disk, and only then.
+        """Store a mail. Fires when it is on disk, never earlier.
 
-        The identical mail for a test again succeeds and changes nothing.
+        Delivering an identical mail for a test again succeeds without a change.
 
-        :raises RecipientUnknown: an inbox or test went away since RCPT (550).
-        :raises AddressUsed: a test has got another mail already (550); nothing was stored.
-        :raises InboxFull: an inbox filled up since RCPT (452); nothing was stored.
-        :raises OutOfSpace: (452).
-        :raises StoreUnavailable: (451).
+        :raises RecipientUnknown: an inbox or test was deleted since RCPT (550).
+        :raises AddressUsed: a test has received another mail (550); nothing was stored.
+        :raises InboxFull: an inbox reached its quota since RCPT (452); nothing was stored.
+        :raises OutOfSpace: the disk is full (452).
+        :raises StoreUnavailable: the store cannot answer now (451).
         """
 
     def record_refusal(
@@ -92,11 +92,11 @@ class MailReceiver(Protocol):
         recipients: tuple[Recipient, ...],
         reason: str,
     ) -> None:
-        """Note that a mail for these inboxes was refused, for those who wait for it."""
+        """Record a rejected mail for these inboxes, for clients that wait for it."""
 
     def authenticate(self, secret: str) -> Deferred[Caller]:
-        """Find the holder of an API key given as an SMTP AUTH password.
+        """Find the account of an API key that was used as an SMTP AUTH password.
 
-        :raises InvalidCredentials: unknown or revoked (535).
-        :raises StoreUnavailable: can't tell now (454).
+        :raises InvalidCredentials: the key is unknown or revoked (535).
+        :raises StoreUnavailable: the store cannot answer now (454).
         """

@@ -1,4 +1,4 @@
-"""DNS."""
+"""The protocol for DNS resolvers."""
 
 from typing import Protocol
 
@@ -8,17 +8,17 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 
 
 class Resolver(Protocol):
-    """Asks DNS; follows CNAMEs, tries again, gives up at its own deadline.
+    """A DNS resolver that follows CNAMEs, retries, and has its own deadline.
 
-    The suite `tests/contracts/test_resolver_contract.py` says what every
-    implementation promises.
+    The suite `tests/contracts/test_resolver_contract.py` defines the promises of all
+    implementations.
     """
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Ask one question; always fires with a value, whatever DNS does.
+        """Resolve one question. Always fires with a value, whatever the outcome.
 
-        Cancelling gives the question up and fires ``CancelledError``; others
-        who wait for the same answer still get it.
+        Cancelling fires ``CancelledError`` for this caller. Other callers that wait for the
+        same answer still get it.
 
-        :raises ValueError: at once, when ``question.rdtype`` is no record type.
+        :raises ValueError: at once, if ``question.rdtype`` is not a record type.
         """

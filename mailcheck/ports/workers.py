@@ -1,4 +1,4 @@
-"""Work of which others do a part: threads, child processes, or other daemons."""
+"""Protocols for work that runs in threads, child processes or other daemons."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ Result = TypeVar("Result")
 
 
 class Worker(Protocol):
-    """Runs blocking work away from the reactor."""
+    """Runs blocking work outside the reactor's thread."""
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
-        """Run the call; the Deferred fires in the reactor's thread.
+        """Run the call. The Deferred fires in the reactor's thread.
 
-        A worker may be another process: a call that can be pickled can run in any.
+        A worker may be another process, which needs calls that can be pickled.
 
-        :param owner: the account that the work is for. Where calls wait, owners take turns.
+        :param owner: the account that the work is for. Waiting owners take turns.
         """
 
     def start(self) -> None:
-        """Make ready to run calls."""
+        """Prepare for calls."""
 
     def stop(self) -> Deferred[None] | None:
-        """Run what was given, then take no more; fires when that is done."""
+        """Finish the calls that were queued and reject new ones. Fires when that is done."""
 
 
 class Lease(Struct, frozen=True):
-    """The right to do a job: ``holder`` has it until ``until``, then another one may take over."""
+    """A time-limited lock of a job. After ``until``, another holder may take it over."""
 
     holder: str
     until: Instant

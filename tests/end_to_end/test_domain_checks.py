@@ -153,4 +153,4 @@ async def test_a_wrong_name_is_a_usage_error(world: World) -> None:
     """An invalid domain is exit status 2, with one sentence about the right input."""
     shown = await world.mailcheck("mx", "https://good.test/")
     assert (shown.status, shown.output) == (2, "")
-    assert "send the domain alone: good.test" in shown.errors
+    assert "send only the domain: good.test" in shown.errors

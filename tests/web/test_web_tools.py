@@ -131,8 +131,8 @@ def test_mx_check_undetermined(name: str, rdtype: str, what: str, status: DnsSta
     [
         ("mx-check", "domain is missing"),
         ("mx-check?domain=", "domain is missing"),
-        ("mx-check?domain=https://example.com/x", "send the domain alone: example.com"),
-        ("mx-check?domain=me@example.com", "send what is behind the @: example.com"),
+        ("mx-check?domain=https://example.com/x", "send only the domain: example.com"),
+        ("mx-check?domain=me@example.com", "send only the part after the @: example.com"),
         ("mx-check?domain=192.0.2.1", "is an IP address"),
         ("mx-check?domain=example", "single label"),
         ("mx-check?domain=zone.test", "exists in private networks only"),

@@ -206,7 +206,7 @@ def test_many_at_once(watching: Watching) -> None:
         ({"target": "good.example", "everyMinutes": 14}, "everyMinutes must be from 15 to 1440"),
         ({"target": "good.example", "everyMinutes": True}, "everyMinutes must be an integer"),
         ({"target": "good.example", "everyMinutes": 60.5}, "everyMinutes must be an integer"),
-        ({"target": "good.example", "quiet": "22-6"}, "quiet is two times of the day"),
+        ({"target": "good.example", "quiet": "22-6"}, "quiet must be two times of day"),
         ({"target": "good.example", "selectors": "s1"}, "selectors must be a list"),
         ({"target": "good.example", "selectors": ["a b"]}, "selectors"),
         ({"target": "good.example", "addresses": ["10.0.0.1"]}, "addresses"),

@@ -72,7 +72,7 @@ def test_an_invalid_form(owner: Browser) -> None:
     assert answer.status == 400
     assert "a&lt;b" in answer.body.decode()
     answer = owner.submit("/webhooks", url="ftp://ci.example.com/")
-    assert "Url is an http or https address" in owner.page.text
+    assert "Url must be an http or https address" in owner.page.text
 
 
 def test_failures_are_shown_and_resumed(owner: Browser, receivers: ScriptedReceivers) -> None:
