@@ -80,7 +80,7 @@ def next_state(state: State, trigger: Trigger) -> State:
     try:
         return TRANSITIONS[state, trigger]
     except KeyError:
-        move = f"a test that is {state.value} has no transition for {trigger.value!r}"
+        move = f"a test that is {state.value} has no transition for {trigger.value}"
         raise IllegalTransition(move) from None
 
 
