@@ -1,1 +1,1 @@
-"""What the daemon does by itself: it starts, listens, tidies up and stops in order."""
+"""Services of the daemon: startup, listening, background work and orderly shutdown."""

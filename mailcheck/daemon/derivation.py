@@ -1,7 +1,7 @@
 """Derives text, links and codes of new mail in the background, for lists and searches.
 
-Nobody waits for it: who reads a mail earlier has it derived at once. So it
-takes at most a share of the time and leaves the rest to mail coming in.
+A client that reads a mail earlier has it derived at once. The background work therefore uses
+only a fraction of the time and leaves the rest to incoming mail.
 """
 
 from collections import deque
@@ -20,20 +20,20 @@ from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.content_store import ContentStore
 
 REST_SHARE = 3.0
-"""Seconds of rest for each second of work: a quarter of one core at most."""
+"""Seconds of rest for each second of work, so that it uses at most a quarter of one core."""
 
 LONGEST_PUT_OFF = 5.0
-"""Seconds for which a burst of mail puts the work off; after that it goes on beside it."""
+"""Maximum seconds for which a burst of mail delays the work."""
 
 OTHERS_AFTER = 1 * MINUTE
-"""Age at which mail that another daemon has taken in is taken apart by any: that one has died."""
+"""Age after which any daemon derives mail that another daemon received, which may have died."""
 
 MAX_QUEUE = 50_000
-"""Deliveries remembered; what is beyond is derived when somebody reads it, or after a restart."""
+"""Maximum number of queued deliveries. Others are derived when they are read or after a restart."""
 
 
 class Derivation(Service):
-    """Works through new deliveries, the oldest first."""
+    """Derives the contents of new deliveries, the oldest first."""
 
     _log = Logger()
 
@@ -46,7 +46,7 @@ class Derivation(Service):
         *,
         is_alone: bool,
     ) -> None:
-        """``is_alone``: what is not derived is all this daemon's own, however new it is."""
+        """``is_alone``: no other daemon uses the database, so all mail is this daemon's."""
         self._contents = contents
         self._store = store
         self._traffic = traffic
@@ -59,19 +59,19 @@ class Derivation(Service):
         self._work: Deferred[None] = succeed(None)
 
     def want(self, delivery_id: DeliveryId) -> None:
-        """Take note of a delivery that has just been stored."""
+        """Queue a delivery that was just stored."""
         if len(self._queue) < MAX_QUEUE:
             self._queue.append(delivery_id)
         self._start_work()
 
     def startService(self) -> None:
-        """Begin with what an earlier run left behind."""
+        """Start with the mail that an earlier run did not derive."""
         super().startService()
         self._is_working = True
         self._work = Deferred.fromCoroutine(self._catch_up())
 
     def stopService(self) -> Deferred[None]:
-        """Stop; what is left is done after the next start."""
+        """Stop. The remaining mail is derived after the next start."""
         super().stopService()
         self._work.cancel()
         return self._work
@@ -85,13 +85,13 @@ class Derivation(Service):
         try:
             self._queue.extendleft(reversed(await self._left_behind()))
         except ExpectedFailure as failure:
-            self._log.warn("mail of an earlier run waits to be read: {reason}", reason=failure)
+            self._log.warn("mail of an earlier run is not derived yet: {reason}", reason=failure)
         except CancelledError:
             return  # stopped
         await self._derive_all()
 
     async def look_after_others(self) -> None:
-        """Take over the mail of daemons that have died; to be done when there is time for it."""
+        """Derive mail of daemons that have died. Call this periodically."""
         if not self._queue and not self._is_alone:
             self._queue.extend(await self._left_behind())
             self._start_work()
@@ -100,7 +100,7 @@ class Derivation(Service):
         if self._is_alone:
             return await self._store.underived(MAX_QUEUE)
         before = Instant(self._now() - OTHERS_AFTER)
-        # Looked at twice: the clocks of daemons differ.
+        # The periods overlap, since the clocks of daemons differ.
         since = Instant(max(BEGINNING, self._looked_until - OTHERS_AFTER))
         found = await self._store.underived(MAX_QUEUE, since=since, before=before)
         self._looked_until = before
@@ -120,7 +120,7 @@ class Derivation(Service):
             self._is_working = False
 
     async def _until_quiet(self) -> None:
-        """Leave the machine to a burst of mail: what counts for its senders is the 250."""
+        """Wait for the end of a burst of mail, since senders wait for the reply 250."""
         while (pause := self._traffic.seconds_until_idle(LONGEST_PUT_OFF)) > 0:
             await deferLater(self._clock, pause)
 
@@ -130,6 +130,6 @@ class Derivation(Service):
         except CancelledError:
             raise
         except ExpectedFailure:
-            return  # deleted meanwhile, or the store is away: a reader tries again
+            return  # the mail was deleted, or the store is unavailable: readers derive it later
         except Exception:
             self._log.failure("{delivery} could not be derived", delivery=delivery_id)

@@ -1,6 +1,6 @@
-"""The first start on a laptop: an account, a key, a password, and what to do next.
+"""The first start: creates an account, an API key and a password, and prints the next steps.
 
-The daemon is not ready before there are all of them: a client that waits for `/readyz` uses the
+The daemon is not ready before these exist, since a client that waits for `/readyz` uses the
 key at once.
 """
 
@@ -28,33 +28,33 @@ ACCOUNT_NAME = "developer"
 
 
 class Shown(Struct, frozen=True):
-    """Where a secret lies, if it does, and the secret itself where it may be shown."""
+    """The file of a secret, if any, and the secret itself if it may be printed."""
 
     path: Path | None
     secret: str | None
 
 
 RETRY = 2.0
-"""Seconds until another try, where the store or the folder of the key does not take it."""
+"""Seconds between attempts while the store or the folder of the key cannot be written."""
 
 
 Note = Callable[[str], object]
-"""Takes the cause of a failure, or an empty text once the first account is there."""
+"""Called with the cause of a failure, or with an empty text once the first account exists."""
 
 
 class FirstSteps(Protocol):
-    """Writes what a newcomer can do next."""
+    """Renders the next steps for a new user."""
 
     def __call__(self, address: str, key: "Shown", name: str, password: "Shown") -> str:
-        """Write it; ``name`` and ``password`` open the dashboard."""
+        """Return the text. ``name`` and ``password`` are for the dashboard."""
 
 
 class FirstStart(Service):
-    """Create the first account if the options ask for it, and print what to do next.
+    """Create the first account if the options ask for it, and print the next steps.
 
-    A step that the store or the disk refuses is tried again until it succeeds.
+    Steps that fail because of the store or the disk are retried until they succeed.
 
-    :param note: takes the cause of each failure, and an empty text once the account is there.
+    :param note: called with the cause of each failure, and with an empty text on success.
     """
 
     _log = Logger()
@@ -87,12 +87,12 @@ class FirstStart(Service):
         self._retry: IDelayedCall | None = None
 
     def startService(self) -> None:
-        """Begin once the reactor runs."""
+        """Start when the reactor runs."""
         super().startService()
         self._reactor.callWhenRunning(self._begin)
 
     def stopService(self) -> None:
-        """Try no more."""
+        """Cancel a pending retry."""
         super().stopService()
         if self._retry is not None and self._retry.active():
             self._retry.cancel()
@@ -126,12 +126,12 @@ class FirstStart(Service):
             try:
                 return await self._accounts.add(ACCOUNT_NAME)
             except AccountNameTaken:
-                # Another daemon starts for the first time too.
+                # Another daemon has created it at the same time.
                 accounts = await self._accounts.accounts()
         return accounts[0]
 
     async def _ensure_key(self, account: Account) -> str | None:
-        """Give the key of the first account where it is new; it lies in a file of mode 0600."""
+        """Return the key of the first account if it is new. Its file has mode 0600."""
         key_path = self._key_path
         if self._preset_key:
             if not await self._accounts.has_key(self._preset_key):
@@ -146,13 +146,13 @@ class FirstStart(Service):
         return self._issued
 
     async def _ensure_password(self, account: Account) -> Shown:
-        """Give the first account a password where it has none; it lies in a file of mode 0600."""
+        """Set a password of the first account if it has none. Its file has mode 0600."""
         path = self._password_path
         if not await self._sign_in.has_password(account):
             secret = new_password(self._random_bytes)
             write_secret(path, secret)
             if await self._sign_in.set_first_password(account, secret):
-                # Once more: another daemon that starts here may have written its own meanwhile.
+                # Again, since another daemon may have written its own password meanwhile.
                 write_secret(path, secret)
                 return Shown(path, secret)
             if path.exists() and path.read_text().strip() == secret:
@@ -163,11 +163,11 @@ class FirstStart(Service):
 
     def _log_failure(self, failure: Failure) -> None:
         self._note(failure.getErrorMessage())
-        self._log.failure("the first account could not be made", failure)
+        self._log.failure("the first account could not be created", failure)
 
 
 def write_secret(path: Path, secret: str) -> None:
-    """Put a secret into a file of mode 0600, in the place of what was there."""
+    """Write a secret to a file of mode 0600, replacing an earlier one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""What the daemon tells a newcomer: where it listens, and commands that work as they stand."""
+"""The text that a new user sees at the first start: addresses, and commands to try."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -44,9 +44,9 @@ EXAMPLE_TAG = "signup"
 
 
 class FirstSteps(Struct, frozen=True):
-    """Fills the port `mailcheck.daemon.first_start.FirstSteps`.
+    """Implements the port `mailcheck.daemon.first_start.FirstSteps`.
 
-    ``mail`` and ``submission`` are where it listens, as ``host:port``.
+    ``mail`` and ``submission`` are listening addresses, as ``host:port``.
     """
 
     mail: Sequence[str]
@@ -57,7 +57,7 @@ class FirstSteps(Struct, frozen=True):
     retention_hours: float
 
     def __call__(self, address: str, key: Shown, name: str, password: Shown) -> str:
-        """Write the first steps; key and password themselves only where they may be shown."""
+        """Return the text, with the key and the password only if they may be printed."""
         mailbox, _, domain = address.partition("@")
         return _TEXT.format(
             address=address,
@@ -84,7 +84,7 @@ def _write(shown: Shown) -> str:
 
 
 def _reachable(addresses: Sequence[str]) -> str:
-    """Give an address to which a program on this machine can connect."""
+    """Return an address to which a program on this machine can connect."""
     for address in addresses:
         with suppress(ValueError):
             url = parse_listen_address(address).url

@@ -1,6 +1,6 @@
-"""Where the daemon listens: its ports, how many files they may open, and the file that names them.
+"""Listening ports of the daemon, the limit of open files, and the file with the daemon's URL.
 
-Ports are bound before privileges are dropped; a busy one is named.
+Ports are bound before privileges are dropped.
 """
 
 import math
@@ -31,25 +31,25 @@ from mailcheck.core.network_addresses import ListenAddress
 
 
 def real_address(address: ListenAddress) -> ListenAddress:
-    """Give host and port of a socket that systemd has handed over; all else as it is."""
+    """Return the address with host and port of a socket from systemd; others unchanged."""
     if not address.endpoint.startswith("systemd:"):
         return address
     try:
-        # Twisted takes the descriptors out of the environment when it is imported.
+        # Twisted removes the descriptors from the environment when it is imported.
         endpoint: AdoptedStreamServerEndpoint = serverFromString(None, address.endpoint)
         with socket.socket(fileno=os.dup(endpoint.fileno)) as ours:
             host, port = ours.getsockname()[:2]
     except (KeyError, IndexError, ValueError, TypeError, OSError):
-        return address  # not there, or no address of a network: listening will tell
+        return address  # missing, or not a network socket: listening reports it
     return replace(address, host=host, port=port)
 
 
 class CannotStart(SystemExit):
-    """The daemon can't start; the message tells the operator what to change."""
+    """The daemon cannot start. The message tells the operator what to change."""
 
 
 class ListeningService(Service):
-    """Accepts connections of one kind on some addresses."""
+    """Accepts connections for one purpose on a list of addresses."""
 
     _log = Logger()
 
@@ -64,11 +64,11 @@ class ListeningService(Service):
         is_needed: bool = True,
         inherited: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Prepare to listen; where that is not needed, a port that can't be had is only logged.
+        """Prepare to listen. If ``is_needed`` is false, a port that cannot be bound is only logged.
 
-        ``inherited`` are descriptors by endpoint: of ports that a parent has opened.
+        ``inherited`` has descriptors by endpoint, of ports that the parent process has opened.
 
-        :raises CannotStart: names the endpoint that Twisted does not understand.
+        :raises CannotStart: Twisted does not understand the endpoint, which the message names.
         """
         self._purpose = purpose
         self._inherited = inherited
@@ -82,13 +82,13 @@ class ListeningService(Service):
 
     @property
     def addresses(self) -> list[str]:
-        """Give where it really listens, as ``host:port`` or the path of a UNIX socket."""
+        """The bound addresses, as ``host:port`` or the path of a UNIX socket."""
         return [_written(port.getHost()) for port in self.ports]
 
     def privilegedStartService(self) -> None:
         """Bind the ports.
 
-        :raises CannotStart: names the address that is taken.
+        :raises CannotStart: an address cannot be bound; the message names it.
         """
         for address, listen in self._listen:
             problems: list[Failure] = []
@@ -100,7 +100,7 @@ class ListeningService(Service):
                 self._log.error("{problem}", problem=problem)
 
     def stopService(self) -> Deferred[None]:
-        """Take no more connections; end those there are."""
+        """Stop listening, and drain the open connections."""
         super().stopService()
         return Deferred.fromCoroutine(self._stop())
 
@@ -119,13 +119,13 @@ class ListeningService(Service):
             return _adopted(reactor, self._inherited[address.endpoint])
         try:
             endpoint: IStreamServerEndpoint = serverFromString(reactor, address.endpoint)
-        except Exception as error:  # each kind of endpoint has its own complaints
+        except Exception as error:  # each kind of endpoint raises its own exceptions
             raise cannot_listen(self._purpose, address, error) from error
         return endpoint
 
 
 def cannot_listen(purpose: str, address: ListenAddress, error: object) -> CannotStart:
-    """Say where it can't be listened, and why."""
+    """Return the error for an address that cannot be bound."""
     if isinstance(error, CannotListenError):
         error = error.socketError
     reason = getattr(error, "strerror", None) or str(error)
@@ -134,7 +134,7 @@ def cannot_listen(purpose: str, address: ListenAddress, error: object) -> Cannot
 
 
 def _adopted(reactor: Any, descriptor: int) -> IStreamServerEndpoint:
-    """Give what listens on a port that another process has opened."""
+    """Return an endpoint for a port that another process has opened."""
     with socket.socket(fileno=os.dup(descriptor)) as one:
         return AdoptedStreamServerEndpoint(reactor, descriptor, one.family)
 
@@ -154,20 +154,20 @@ def raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (ValueError, OSError) as error:  # macOS says "unlimited" and takes less
+    except (ValueError, OSError) as error:  # macOS reports "unlimited" but accepts less
         _log.info("open files stay limited to {soft}: {error}", soft=soft, error=error)
 
 
 def half_of_files() -> float:
-    """Give how many open files one kind of connection may use: the others need some too."""
+    """Return how many open files one kind of connection may use; others need some too."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return math.inf if soft == resource.RLIM_INFINITY else soft // 2
 
 
 class AddressFile(Service):
-    """Keeps the file as long as the daemon runs; one that was killed leaves it to the next.
+    """Maintains a file with the URL while the daemon runs. After a crash, the file remains.
 
-    :param url: gives the address of pages and API, once the daemon listens.
+    :param url: returns the URL of pages and API, once the daemon listens.
     """
 
     _log = Logger()
@@ -177,7 +177,7 @@ class AddressFile(Service):
         self._url = url
 
     def startService(self) -> None:
-        """Write it; without it commands take the address from the configuration."""
+        """Write the file. If that fails, commands use the address in the configuration."""
         super().startService()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +186,7 @@ class AddressFile(Service):
             self._log.warn("{path} can't be written: {why}", path=self._path, why=error.strerror)
 
     def stopService(self) -> None:
-        """Remove it, unless another daemon has written it since."""
+        """Delete the file, unless another daemon has overwritten it."""
         super().stopService()
         with suppress(OSError):
             if self._path.read_text("utf-8").strip() == self._url():

@@ -1,4 +1,4 @@
-"""Work that comes round again and again; one failure does not end it."""
+"""Periodic work. A failure does not end it."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -13,7 +13,7 @@ from mailcheck.core.errors import ExpectedFailure
 
 
 class PeriodicService(Service):
-    """Does its work once in ``interval`` seconds; a round never overlaps the next."""
+    """Runs its work every ``interval`` seconds, never concurrently."""
 
     _log = Logger()
 
@@ -29,8 +29,8 @@ class PeriodicService(Service):
     ) -> None:
         """Prepare.
 
-        :param begins_after: seconds until the first round, for work that nobody waits for.
-        :param ends_with_round: the work is done once more when the service stops.
+        :param begins_after: seconds until the first round, for work without urgency.
+        :param ends_with_round: run the work once more when the service stops.
         """
         self._name = name
         self._interval = interval
@@ -44,7 +44,7 @@ class PeriodicService(Service):
         self._round: Deferred[None] = succeed(None)
 
     def startService(self) -> None:
-        """Begin with a round, at once or as soon as it is time for the first."""
+        """Run the first round, at once or after ``begins_after`` seconds."""
         super().startService()
         if self._begins_after:
             self._beginning = self._clock.callLater(self._begins_after, self._begin)
@@ -52,7 +52,7 @@ class PeriodicService(Service):
             self._begin()
 
     def stopService(self) -> Deferred[None]:
-        """Fires when the round under way, and the last one where there is to be one, have ended."""
+        """Stop. Fires when the current round, and the last one if requested, have ended."""
         super().stopService()
         if self._loop.running:
             self._loop.stop()
@@ -76,7 +76,7 @@ class PeriodicService(Service):
         except ExpectedFailure as failure:
             self._log.warn("{name} is put off: {reason}", name=self._name, reason=failure)
         except Exception:
-            # The next round may find the disk or the database well again.
+            # The next round may succeed again.
             self._log.failure("{name} failed", name=self._name)
         finally:
             ended.callback(None)

@@ -1,4 +1,4 @@
-"""The presence of this daemon on a database that several can work on."""
+"""Registration of this daemon in a database that several daemons may share."""
 
 from collections.abc import Callable, Collection
 from typing import Protocol
@@ -10,36 +10,36 @@ from mailcheck.core.errors import ExpectedFailure, StoreAway
 from mailcheck.daemon.listening import CannotStart
 
 INTERVAL = 10.0
-"""Seconds between looks whether the database still knows of us."""
+"""Seconds between checks that the database still has the registration."""
 
 
 class Presence(Protocol):
-    """What tells daemons of each other."""
+    """The registration of daemons in the database."""
 
     def begin(self) -> None:
-        """Be there, or find out that one may not."""
+        """Register this daemon, or fail if the database is in exclusive use."""
 
     def keep(self) -> Collection[str] | None:
-        """Be there again where that was forgotten.
+        """Register again if the registration was lost.
 
-        Gives the names of all daemons that are there, nothing where nobody can tell.
+        Return the names of all registered daemons, or `None` if the database cannot tell.
         """
 
     def end(self) -> None:
-        """Be there no more."""
+        """Remove the registration."""
 
 
 RETRY = 1.0
-"""Seconds between two tries to reach a database that is away."""
+"""Seconds between attempts to reach an unavailable database."""
 
 
 class PresenceService(Service):
-    """Keeps a daemon from a database that another one has for itself.
+    """Registers the daemon, and refuses a database that another daemon uses exclusively.
 
-    A database that is away when the machine starts is waited for. Nothing listens yet, and the
-    reactor does not run: a signal ends the wait and the process.
+    If the database is unavailable at startup, the service waits for it. At that time nothing
+    listens and the reactor does not run, so a signal ends the process.
 
-    :param pause: waits for some seconds; is told what is waited for.
+    :param pause: waits for a number of seconds; gets the reason too.
     """
 
     _log = Logger()
@@ -49,9 +49,9 @@ class PresenceService(Service):
         self._pause = pause
 
     def startService(self) -> None:
-        """Be there.
+        """Register the daemon.
 
-        :raises CannotStart: another daemon has the database for itself.
+        :raises CannotStart: another daemon uses the database exclusively.
         """
         has_waited = False
         while not self._has_begun(has_waited):
@@ -73,6 +73,6 @@ class PresenceService(Service):
         return True
 
     def stopService(self) -> None:
-        """Be there no more."""
+        """Remove the registration."""
         super().stopService()
         self._presence.end()

@@ -1,7 +1,7 @@
-"""Several daemons of one machine on the same ports: a parent opens them and keeps the rest running.
+"""Several daemon processes of one machine on the same ports, supervised by a parent process.
 
-The ports are handed on as they are, so that each connection is taken by
-whoever is free, and none is lost in a queue of a process that has died.
+The parent opens the ports and the processes inherit them. Each connection is accepted by a free
+process, and none is lost in the accept queue of a process that died.
 """
 
 import signal
@@ -23,13 +23,13 @@ from mailcheck.daemon.listening import cannot_listen
 
 SHORTEST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
-"""Seconds until a process that has ended is started again; doubled while it does not last."""
+"""Seconds until a process that has ended is restarted. Doubled while restarts do not last."""
 
 LASTING = 10.0
-"""Seconds after which a process counts as started."""
+"""Seconds after which a process counts as started successfully."""
 
 PATIENCE = 40.0
-"""Seconds for processes to end: those that drain mail take half of it."""
+"""Seconds to wait for processes to end. Draining mail takes up to half of it."""
 
 FIRST_DESCRIPTOR = 3
 
@@ -37,13 +37,13 @@ _TWISTD = "from twisted.scripts.twistd import run; run()"
 
 
 class Processes(Service):
-    """Runs the same daemon several times.
+    """Runs the same daemon in several processes.
 
-    :param addresses: the ports that all of them share.
-    :param options: what ``twistd mailcheck`` is given.
-    :param environments: what each process finds in its environment.
-    :param variable: names there the descriptor to which a process writes when it is ready.
-    :param first_alone: the others start when the first is ready: it makes what all of them need.
+    :param addresses: the ports that all processes share.
+    :param options: command line options of ``twistd mailcheck``.
+    :param environments: the environment of each process.
+    :param variable: environment variable with the descriptor that a process writes to when ready.
+    :param first_alone: start the others when the first is ready, since it initialises shared state.
     """
 
     _log = Logger()
@@ -73,7 +73,7 @@ class Processes(Service):
     def privilegedStartService(self) -> None:
         """Open the ports.
 
-        :raises CannotStart: names the address that is taken.
+        :raises CannotStart: an address cannot be bound; the message names it.
         """
         for address in self._addresses:
             problems: list[Failure] = []
@@ -91,7 +91,7 @@ class Processes(Service):
         self._reactor.callWhenRunning(self._start_all)
 
     def stopService(self) -> Deferred[Any]:
-        """End all processes; fires when they have ended."""
+        """End all processes. Fires when they have ended."""
         super().stopService()
         for pause in self._pauses.values():
             pause.cancel()
@@ -102,11 +102,11 @@ class Processes(Service):
         return ended.addCallback(self._close, too_late)
 
     def when_ready(self) -> Deferred[None]:
-        """Fire when each process has been ready once."""
+        """Fire when all processes have been ready."""
         return self._ready
 
     def reload(self) -> None:
-        """Have each process read again what may change."""
+        """Reload the configuration of each process."""
         self._signal("HUP")
 
     def _signal(self, name: str) -> None:
@@ -176,7 +176,7 @@ class Processes(Service):
 
 
 class _Child(ProcessProtocol):
-    """One process; what it prints goes where ours does."""
+    """The protocol of one process. Its output goes to the output of this process."""
 
     transport: Any
 
@@ -186,11 +186,11 @@ class _Child(ProcessProtocol):
         self.when_ended: Deferred[str] = Deferred()
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
-        """Note that the process is ready: that is all that it writes to its pipe."""
+        """Record that the process is ready, the only message on its pipe."""
         self._note_ready()
 
     def processEnded(self, reason: Failure) -> None:
-        """Say how it ended."""
+        """Report how the process ended."""
         number = getattr(reason.value, "signal", None)
         status = getattr(reason.value, "exitCode", None)
         self.when_ended.callback(signal.Signals(number).name if number else f"exit status {status}")

@@ -1,4 +1,4 @@
-"""Accounts that the configuration gives rights to, and that may not exist yet."""
+"""Accounts that the configuration names and that may not exist yet."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +13,9 @@ from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 
 
 class MissingAccounts(Service):
-    """Logs, once the daemon has started, which of these accounts do not exist.
+    """Logs after startup which of these accounts do not exist.
 
-    :param named: the option and the account that it names, for each right.
+    :param named: pairs of an option and the account that it names.
     """
 
     _log = Logger()
@@ -28,7 +28,7 @@ class MissingAccounts(Service):
         self._reactor = reactor
 
     def startService(self) -> None:
-        """Look once the reactor runs."""
+        """Check when the reactor runs."""
         super().startService()
         if self._named:
             self._reactor.callWhenRunning(self._begin)

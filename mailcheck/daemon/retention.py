@@ -1,4 +1,4 @@
-"""Forgets what has expired: mail, refusals nobody will ask for any more, tests, histories."""
+"""Deletes expired mail, old records of rejected mail, tests, histories and reports."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -17,16 +17,16 @@ from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.messages import ExpiryStore
 
 INTERVAL = 10.0
-"""Seconds between rounds; what has expired is shown so at once, this only makes it last."""
+"""Seconds between rounds. Expired data is hidden at once; the rounds only delete it."""
 
 BEGINS_AFTER = 2.0
-"""Seconds after a start until the first round: the disk is first for who waits for that."""
+"""Seconds between startup and the first round, to leave the disk to the startup."""
 
 WATCHES_INTERVAL = 600.0
-"""Seconds between rounds for what is kept for more than a year."""
+"""Seconds between rounds for data that is stored for more than a year."""
 
 BATCH = 200
-"""Messages, refusals or tests in one transaction, so that mail coming in waits a moment at most."""
+"""Maximum number of rows deleted in one transaction, so that incoming mail waits only briefly."""
 
 REFUSALS_KEPT = 1 * HOUR
 
@@ -34,62 +34,62 @@ REFUSALS_KEPT = 1 * HOUR
 def retention_service(
     name: str, interval: float, sweep: Callable[[], Coroutine[Any, Any, None]], clock: IReactorTime
 ) -> PeriodicService:
-    """Give what sweeps once in ``interval`` seconds."""
+    """Return a service that calls ``sweep`` every ``interval`` seconds."""
     return PeriodicService(name, interval, sweep, clock, begins_after=BEGINS_AFTER)
 
 
 class Retention:
-    """One round of forgetting."""
+    """Deletes expired mail and old records of rejected mail."""
 
     def __init__(self, store: ExpiryStore, now: Now) -> None:
         self._store = store
         self._now = now
 
     async def sweep(self) -> None:
-        """Delete all that has expired by now, and give the space back."""
+        """Delete all that has expired, and reclaim the disk space."""
         now = self._now()
         await delete_in_batches(partial(self._store.expire, now), BATCH)
         before = Instant(now - REFUSALS_KEPT)
         await delete_in_batches(partial(self._store.forget_refusals, before), BATCH)
-        # A piece in each round, until nothing is left to give.
+        # Reclaims a part in each round.
         await self._store.reclaim_space()
 
 
 class DeliverabilityRetention:
-    """One round of ending tests that got no mail in time, and of forgetting old ones."""
+    """Expires tests that received no mail in time, and deletes old tests."""
 
     def __init__(self, store: DeliverabilityStore, now: Now) -> None:
         self._store = store
         self._now = now
 
     async def sweep(self) -> None:
-        """Expire and forget all whose time has come by now."""
+        """Expire and delete all tests that are due."""
         now = self._now()
         await delete_in_batches(partial(self._store.expire, now), BATCH)
         await delete_in_batches(partial(self._store.forget, now), BATCH)
 
 
 class WatchRetention:
-    """One round of forgetting what changed long ago."""
+    """Deletes old history of watches."""
 
     def __init__(self, store: WatchStore, now: Now) -> None:
         self._store = store
         self._now = now
 
     async def sweep(self) -> None:
-        """Forget what is older than histories are kept."""
+        """Delete history older than its retention."""
         await delete_in_batches(
             partial(self._store.forget, Instant(self._now() - HISTORY_KEPT)), BATCH
         )
 
 
 class ReportRetention:
-    """One round of forgetting reports of receivers, and what they say."""
+    """Deletes old DMARC and TLS reports and their contents."""
 
     def __init__(self, store: ReportStore, now: Now) -> None:
         self._store = store
         self._now = now
 
     async def sweep(self) -> None:
-        """Forget all that was kept for long enough."""
+        """Delete all reports older than their retention."""
         await delete_in_batches(partial(self._store.forget, self._now()), BATCH)

@@ -1,4 +1,4 @@
-"""What lives as long as a daemon, and the tree that starts it in order and stops it in reverse."""
+"""Services of the daemon, and the tree that starts them in order and stops them in reverse."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -14,16 +14,16 @@ from mailcheck.ports.workers import Worker
 
 
 class OrderedServices(MultiService):
-    """Starts its services in order and stops them, one after the other, in reverse.
+    """Starts services in order, and stops them one after the other in reverse order.
 
-    Twisted's own stops all at once: the store would be closed under a mail
-    that is being written.
+    `MultiService` stops all services at once, which would close the store while a mail
+    is being written.
     """
 
     _log = Logger()
 
     def stopService(self) -> Deferred[None]:
-        """Stop all services; one that fails does not keep the others from stopping."""
+        """Stop all services. A failure of one does not prevent the others from stopping."""
         self.running = False
         return Deferred.fromCoroutine(self._stop_each())
 
@@ -37,32 +37,32 @@ class OrderedServices(MultiService):
 
 
 class DaemonServices(OrderedServices):
-    """All of a daemon; it brings the application that it becomes a part of its log."""
+    """All services of a daemon. It sets the log observer of its application."""
 
     def __init__(self, log: ILogObserver | None) -> None:
-        """Prepare; without a log, whoever runs the application has one."""
+        """Prepare. If ``log`` is `None`, the application keeps its own log."""
         super().__init__()
         self._log_writer = log
 
     def setServiceParent(self, parent: IServiceCollection | Componentized) -> None:  # noqa: N802
-        """Become a part of an application (twistd's, or a collection of services)."""
+        """Attach to an application (twistd's, or a collection of services)."""
         if self._log_writer is not None and isinstance(parent, Componentized):
             parent.setComponent(ILogObserver, self._log_writer)
         super().setServiceParent(parent)
 
 
 class Opened(Protocol):
-    """Something to open and close: the engine."""
+    """An object that is opened and closed, such as the database engine."""
 
     def open(self) -> None:
-        """Make it ready."""
+        """Open it."""
 
     def close(self) -> Deferred[None]:
-        """Finish and close it."""
+        """Finish pending work and close it."""
 
 
 class StoreService(Service):
-    """Opens the database and starts the workers that work for it."""
+    """Opens the database and starts its workers."""
 
     def __init__(self, engine: Opened, workers: Sequence[Worker]) -> None:
         self._engine = engine
@@ -71,7 +71,7 @@ class StoreService(Service):
     def startService(self) -> None:
         """Open the database.
 
-        :raises CannotStart: it can't be opened; the message says why.
+        :raises CannotStart: it cannot be opened; the message says why.
         """
         try:
             self._engine.open()
@@ -82,7 +82,7 @@ class StoreService(Service):
         super().startService()
 
     def stopService(self) -> Deferred[None]:
-        """Finish what was begun and close the database."""
+        """Finish pending work and close the database."""
         super().stopService()
         return Deferred.fromCoroutine(self._stop())
 
@@ -93,41 +93,41 @@ class StoreService(Service):
 
 
 class ChecksService(Service):
-    """Closes resolvers and probes; what waits for them gets "could not be determined"."""
+    """Closes resolvers and probes. Checks under way get "could not be determined"."""
 
     def __init__(self, close: Callable[[], Deferred[Any]]) -> None:
         self._close = close
 
     def stopService(self) -> Deferred[Any]:
-        """Fires when all sockets are closed."""
+        """Close. Fires when all sockets are closed."""
         super().stopService()
         return self._close()
 
 
 class LeasedWork(Protocol):
-    """Work that one daemon does at a time for all, by a lease that is renewed beside it."""
+    """Work that one of several daemons does at a time, guarded by a lease."""
 
     async def start(self) -> None:
-        """Begin with what an earlier run left behind."""
+        """Start with the work that an earlier run left."""
 
     async def stop(self) -> None:
-        """Drop what is under way, so that another can take it up."""
+        """Abandon the current work, so that another daemon can take it over."""
 
 
 class LeasedWorkService(Service):
-    """Does the work while the daemon runs."""
+    """Runs leased work while the daemon runs."""
 
     def __init__(self, work: LeasedWork) -> None:
         self._work = work
         self._started: Deferred[None] = succeed(None)
 
     def startService(self) -> None:
-        """Begin with what an earlier run left behind."""
+        """Start with the work that an earlier run left."""
         super().startService()
         self._started = Deferred.fromCoroutine(self._work.start())
 
     def stopService(self) -> Deferred[None]:
-        """Drop what is under way; fires when it can be taken up by another."""
+        """Abandon the current work. Fires when another daemon can take it over."""
         super().stopService()
         return Deferred.fromCoroutine(self._stop())
 
@@ -137,20 +137,20 @@ class LeasedWorkService(Service):
 
 
 class Feeds(Protocol):
-    """Whoever knows the waits of one kind."""
+    """The waits of one kind."""
 
     def close(self) -> None:
-        """End all waits, and take no more."""
+        """End all waits, and reject new ones."""
 
 
 class ParkedWaits(Service):
-    """Answers all waits when the daemon stops, so that clients go on elsewhere."""
+    """Ends all waits when the daemon stops, so that clients can continue elsewhere."""
 
     def __init__(self, *feeds: Feeds) -> None:
         self._feeds = feeds
 
     def stopService(self) -> None:
-        """End all waits with 503 and a cursor."""
+        """Answer all waits with 503 and a cursor."""
         super().stopService()
         for feeds in self._feeds:
             feeds.close()

@@ -1,4 +1,4 @@
-"""The garbage collector, once the daemon is ready."""
+"""Tuning of the garbage collector after startup."""
 
 from typing import Protocol
 
@@ -6,33 +6,33 @@ from twisted.application.service import Service
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 SETTLED_AFTER = 3.0
-"""Seconds after the start: pages and routes are compiled by then, and children are warm."""
+"""Seconds after startup. By then, pages and routes are compiled and the children are warm."""
 
 THRESHOLDS = (5_000, 4, 2_000)
-"""Of the three generations. With Python's own (700, 10, 10) a busy daemon looks through all that
-it holds several times a minute: 94 ms each time, 570 with 5,000 waits parked. A first one of
-20,000 lets so much come together under attack that looking through it takes up to 40 ms; a
-second one of 40 as well, and one of 10 up to 25 ms."""
+"""Thresholds of the three generations. With Python's defaults (700, 10, 10), a busy daemon runs
+several full collections a minute: 94 ms each, 570 ms with 5,000 waits. Higher thresholds make
+collections under attack longer: up to 40 ms with a first one of 20,000 or a second one of 40, and
+up to 25 ms with a second one of 10."""
 
 
 class Collector(Protocol):
-    """Python's `gc`."""
+    """The functions of `gc` that are used."""
 
     def collect(self) -> int:
-        """Collect now."""
+        """Run a full collection."""
 
     def freeze(self) -> None:
-        """Set aside what there is: no later collection looks at it."""
+        """Exclude all present objects from later collections."""
 
     def unfreeze(self) -> None:
-        """Take back what was set aside."""
+        """Include the excluded objects again."""
 
     def set_threshold(self, threshold0: int, threshold1: int, threshold2: int, /) -> None:
-        """Say how many new objects, and collections of younger ones, call for the next."""
+        """Set the thresholds of the generations."""
 
 
 class SettledHeap(Service):
-    """Sets aside what lives as long as the daemon: no answer waits while it is looked through."""
+    """Excludes long-lived objects from garbage collection, to keep collections short."""
 
     def __init__(self, clock: IReactorTime, collector: Collector) -> None:
         self._clock = clock
@@ -40,12 +40,12 @@ class SettledHeap(Service):
         self._call: IDelayedCall | None = None
 
     def startService(self) -> None:
-        """Wait until the daemon has settled."""
+        """Schedule the work for when the daemon has settled."""
         super().startService()
         self._call = self._clock.callLater(SETTLED_AFTER, self._settle)
 
     def stopService(self) -> None:
-        """Leave the collector alone."""
+        """Cancel the work if it is pending."""
         super().stopService()
         if self._call is not None and self._call.active():
             self._call.cancel()

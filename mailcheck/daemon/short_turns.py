@@ -1,22 +1,23 @@
-"""Sockets of one kind, for which each turn of the reactor has a short time.
+"""A reactor for sockets of one kind, with a bounded time for each iteration of the main reactor.
 
-A mail takes some eight turns of the reactor to the client that waits for it: one for each command,
-and for each answer of a child process. Twisted serves in a turn all that is ready, and a check of a
-hostile zone has fifty streams to name servers ready at a time: each of the eight took 10 ms.
+A mail needs about eight reactor iterations to reach the client that waits for it: one for each
+command and for each answer of a child process. Twisted serves all ready sockets in an iteration,
+and a check of a hostile zone has fifty streams to name servers ready at a time. Each of the eight
+iterations then took 10 ms.
 
-`benchmarks.hostile_neighbours --at-once` shows what this module is for. Beside all attacks, 99 of
-100 mails were there within 24 to 29 ms with it, and within 53 to 55 ms with the same sockets in the
-main reactor. An idle daemon takes 6.5 ms, so only the former is within 6 times that.
+`benchmarks.hostile_neighbours --at-once` measures the effect. During all attacks, 99 of 100 mails
+arrived within 24 to 29 ms with it, and within 53 to 55 ms with the same sockets in the main
+reactor. An idle daemon takes 6.5 ms, so only the former is within 6 times that.
 
-Streams to name servers that are opened one at a time, every 2 ms, do not replace it: 49 ms. All
-open streams become ready together whenever the daemon has been busy, and HTTP is not bounded. To
-pause each HTTP connection after a packet, and to resume it in its turn, was not measured: it takes
-two system calls and a delayed call for each packet.
+Opening streams to name servers one at a time, every 2 ms, is not enough: 49 ms. All open
+streams become ready together after any busy period, and HTTP is not bounded. Pausing each HTTP
+connection after a packet was not measured. It would cost two system calls and a delayed call for
+each packet.
 
-`EPollReactor` has no public name for three things that a bounded turn needs, and so these private
-names are used: ``_poller``, the epoll, which the main reactor watches and which is asked for a few
-sockets at a time; ``_selectables``, the sockets by descriptor; ``_doReadOrWrite``, which serves one
-of them. A reactor of our own in their place would have to repeat how Twisted closes connections.
+A bounded iteration needs three things for which `EPollReactor` has no public names: ``_poller``,
+the epoll object, which the main reactor watches and which is polled for a few sockets at a time;
+``_selectables``, the sockets by descriptor; and ``_doReadOrWrite``, which serves one of them. An
+own reactor would have to repeat how Twisted closes connections.
 `tests/test_private_names.py` fails when Twisted changes one of the names.
 """
 
@@ -29,18 +30,18 @@ from twisted.python import log
 from twisted.python.failure import Failure
 
 TURN = 0.0003
-"""Seconds in a turn of the reactor; what is ready beyond that has the next ones. With 1 ms
-the slowest mails beside attacks took half as long again, and nobody was served more."""
+"""Maximum seconds for each iteration of the main reactor. Other ready sockets wait for the next
+one. With 1 ms the slowest mails under attack took half as long again, without any benefit."""
 
 AT_A_TIME = 2
-"""Sockets that are served between two looks at the clock."""
+"""Number of sockets that are served between two checks of the clock."""
 
 
 class ShortTurns(EPollReactor):
-    """A reactor for sockets of one kind, which all together are one descriptor of the main reactor.
+    """A reactor for sockets of one kind, which is a single descriptor in the main reactor.
 
-    They are served in the order in which they got ready. All else, such as time, is the main
-    reactor's, and with that it ends.
+    Sockets are served in the order in which they became ready. Timers and threads are those of
+    the main reactor, and this reactor ends with it.
     """
 
     def __init__(self, reactor: Any) -> None:
@@ -49,10 +50,10 @@ class ShortTurns(EPollReactor):
         reactor.addReader(self)
 
     def installWaker(self) -> None:  # noqa: N802
-        """Need none: nobody sleeps here."""
+        """Do nothing: this reactor never blocks."""
 
     def seconds(self) -> float:
-        """Give the main reactor's time."""
+        """Return the main reactor's time."""
         return float(self._main.seconds())
 
     def callLater(  # noqa: N802
@@ -62,41 +63,41 @@ class ShortTurns(EPollReactor):
         *args: object,
         **kw: object,
     ) -> DelayedCall:
-        """Have the main reactor call."""
+        """Schedule a call in the main reactor."""
         call: DelayedCall = self._main.callLater(delay, callable, *args, **kw)
         return call
 
     def callFromThread(  # noqa: N802
         self, f: Callable[..., Any], *args: object, **kwargs: object
     ) -> None:
-        """Have the main reactor call."""
+        """Schedule a call in the main reactor."""
         self._main.callFromThread(f, *args, **kwargs)
 
     def getThreadPool(self) -> Any:  # noqa: N802
-        """Give the main reactor's threads."""
+        """Return the main reactor's thread pool."""
         return self._main.getThreadPool()
 
-    # What the main reactor calls.
+    # The interface for the main reactor.
 
     def fileno(self) -> int:
-        """Give a descriptor that can be read while any socket is ready."""
+        """Return the descriptor that is readable while any socket is ready."""
         return int(self._poller.fileno())
 
     def logPrefix(self) -> str:  # noqa: N802
-        """Name itself where something fails."""
+        """Return the name for log messages."""
         return type(self).__name__
 
     def doRead(self) -> None:  # noqa: N802
-        """Serve what is ready, for a turn."""
+        """Serve ready sockets for a bounded time."""
         end = self.seconds() + TURN
         while ready := self._poller.poll(0, AT_A_TIME):
             for descriptor, event in ready:
                 socket = self._selectables.get(descriptor)
-                if socket is not None:  # else the one before has closed it
+                if socket is not None:  # it may have been closed by the one before
                     log.callWithLogger(socket, self._doReadOrWrite, socket, descriptor, event)
             if self.seconds() >= end:
                 return
 
     def connectionLost(self, reason: Failure) -> None:
-        """Close all sockets: the main reactor ends."""
+        """Close all sockets, since the main reactor ends."""
         self.disconnectAll()

@@ -1,4 +1,4 @@
-"""The folder that a private spamd runs in: its configuration, its home, its socket."""
+"""The directory of a private spamd: its configuration, home directory and socket."""
 
 import os
 import pwd
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 PROGRAM = "spamd"
 PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin")
-"""Where it lies, beside those of ``PATH``: daemons seldom have the ``sbin`` folders there."""
+"""Directories to search after ``PATH``, which for daemons often lacks the ``sbin`` directories."""
 
 SITE_FOLDERS = (
     "/etc/spamassassin",
@@ -19,10 +19,10 @@ SITE_FOLDERS = (
     "/usr/local/etc/mail/spamassassin",
     "/opt/homebrew/etc/mail/spamassassin",
 )
-"""Where the machine's ``*.pre`` files lie, which say which plugins are loaded."""
+"""Directories with the machine's ``*.pre`` files, which load plugins."""
 
 MAX_SOCKET_PATH = 100
-"""Octets: a Unix socket's path has room for 108 on Linux and 104 on macOS."""
+"""Maximum octets of the path. The path of a Unix socket is limited to 108 on Linux, 104 on macOS."""
 
 LOCAL_CF = """\
 # What was learned from other mail would give the same mail another score.
@@ -40,32 +40,32 @@ trusted_networks 255.255.255.255
 
 
 class SpamdSettings(Struct, frozen=True):
-    """How the private spamd runs. ``user`` counts where the daemon is root."""
+    """Settings of the private spamd. ``user`` applies if the daemon runs as root."""
 
     user: str = "nobody"
     network_tests: bool = False
     children: int = 2
-    """Mails judged at a time; each child holds about 120 MB."""
+    """Number of mails checked at a time. Each child uses about 120 MB."""
 
 
 class SpamdFolder(Struct, frozen=True):
-    """A folder made for one spamd; nobody else can look into it."""
+    """A directory for one spamd that no other user can read."""
 
     path: Path
 
     @property
     def socket(self) -> str:
-        """Give the path of the socket."""
+        """The path of the socket."""
         return str(self.path / "socket")
 
     def remove(self) -> None:
-        """Remove it with all that is in it."""
+        """Delete the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def command(self, program: str, settings: SpamdSettings) -> list[str]:
-        """Give what starts a spamd here, in the foreground."""
+        """Return the command that starts spamd here, in the foreground."""
         site = self.path / "site"
-        # Without any plugin it judges nothing: it then finds its configuration by itself.
+        # Without plugins it checks nothing, so let it find its configuration by itself then.
         own_site = [f"--siteconfigpath={site}"] if any(site.glob("*.pre")) else []
         return [
             program,
@@ -74,7 +74,7 @@ class SpamdFolder(Struct, frozen=True):
             f"--max-children={settings.children}",
             "--min-children=1",
             "--max-spare=1",
-            # Before we give up: a child must not go on with a mail nobody waits for.
+            # Shorter than the timeout of the check, so that no child works on an abandoned mail.
             "--timeout-child=25",
             *own_site,
             f"--helper-home-dir={self.path}",
@@ -85,12 +85,12 @@ class SpamdFolder(Struct, frozen=True):
 
 
 def find_spamd() -> str | None:
-    """Give the path of the program, if it is installed."""
+    """Return the path of the program, or `None` if it is not installed."""
     return shutil.which(PROGRAM, path=os.pathsep.join([os.environ.get("PATH", ""), *PLACES]))
 
 
 def user_to_become(settings: SpamdSettings) -> str:
-    """Give the user that spamd is to run as; empty: the daemon's own.
+    """Return the user that spamd runs as; empty for the daemon's own user.
 
     :raises KeyError: there is no such user.
     """
@@ -101,12 +101,12 @@ def user_to_become(settings: SpamdSettings) -> str:
 
 
 def make_folder(user: str, site_folders: Iterable[str] = SITE_FOLDERS) -> SpamdFolder:
-    """Make the folder, which belongs to ``user`` (empty: ours).
+    """Create the directory, owned by ``user`` (empty: the daemon's own user).
 
-    It lies among temporary files and not in the state directory, into which
-    another user than the daemon's need not be able to look.
+    It is a temporary directory and not in the state directory, since that may not be
+    accessible for another user.
 
-    :raises OSError: it can't be made.
+    :raises OSError: it cannot be created.
     """
     path = Path(tempfile.mkdtemp(prefix="mailcheck-spamd-"))
     if len(os.fsencode(path)) > MAX_SOCKET_PATH - len("/socket"):

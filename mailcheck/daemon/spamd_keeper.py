@@ -1,9 +1,9 @@
-"""Keeps one spamd: starts it without rights, and ends it when the daemon closes our input.
+"""Supervises one spamd: starts it without privileges, and ends it when the input is closed.
 
-Runs as ``python -m mailcheck.daemon.spamd_keeper FOLDER USER PROGRAM ARGUMENT...``;
-an empty USER means our own. The input also ends when the daemon is killed, so
-that no spamd outlives it. FOLDER, the working directory and home of spamd, is
-removed at the end.
+Runs as ``python -m mailcheck.daemon.spamd_keeper FOLDER USER PROGRAM ARGUMENT...``.
+An empty USER means the current user. The input is closed when the daemon is killed too, so
+spamd never outlives it. FOLDER, the working directory and home of spamd, is
+deleted at the end.
 """
 
 import contextlib
@@ -20,25 +20,25 @@ from collections.abc import Sequence
 from typing import Any
 
 END_SECONDS = 5.0
-"""What spamd gets to end by itself; it takes about 0.1 s."""
+"""Seconds for spamd to end by itself, which takes about 0.1 s."""
 
 REAP_ROUNDS, REAP_PAUSE = 40, 0.025  # seconds
-"""How often, and after which pauses, it is looked whether all have ended."""
+"""Maximum number of checks that all processes have ended, and the pause between them."""
 
 PATH = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/opt/homebrew/bin"
 
 PR_SET_CHILD_SUBREAPER = 36  # Linux, prctl(2)
 
 CANNOT_START = 127
-"""Our exit status when there is no spamd to keep, as a shell has it."""
+"""Exit status if spamd cannot be started, as in shells."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Keep a spamd until it ends or is no longer wanted; gives its exit status."""
+    """Run spamd until it ends or the input is closed. Return its exit status."""
     folder, user, *command = arguments
     changes = _watch_signals()
     _adopt_orphans()
-    # A kill or a Ctrl-C for the daemon's group is none for us: we end when it has ended.
+    # Signals to the daemon's process group are ignored: this process ends after the daemon.
     with contextlib.suppress(OSError):
         os.setsid()
     try:
@@ -53,19 +53,19 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _watch_signals() -> int:
-    """Give a descriptor that becomes readable when a child has ended."""
+    """Return a descriptor that becomes readable when a child has ended."""
     changes, written = os.pipe()
     os.set_blocking(changes, False)
     os.set_blocking(written, False)
     signal.set_wakeup_fd(written)
-    # Handled, not ignored: spamd would inherit that it ignores them.
+    # Handled instead of ignored, since spamd would inherit ignored signals.
     for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     return changes
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of what spamd leaves behind: not every container has an init to reap it."""
+    """Become the parent of orphans of spamd, since not every container has an init process."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -80,7 +80,7 @@ def _start(folder: str, user: str, command: Sequence[str]) -> "subprocess.Popen[
         command,
         stdin=subprocess.DEVNULL,
         cwd=folder,
-        # Not the daemon's: its environment may hold keys.
+            # The environment of the daemon may contain keys, so it is not passed on.
         env={"PATH": PATH, "HOME": folder, "TMPDIR": folder, "LC_ALL": "C"},
         process_group=0,
         umask=0o077,
@@ -103,7 +103,7 @@ def _end(child: "subprocess.Popen[bytes]") -> int:
         status = child.wait(END_SECONDS)
     except subprocess.TimeoutExpired:
         status = 1
-    # Those that it has forked, too, also where it was killed itself.
+    # Forked processes are killed too, also if spamd was killed.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -112,7 +112,7 @@ def _end(child: "subprocess.Popen[bytes]") -> int:
 
 
 def _reap_orphans() -> None:
-    """Reap what was killed; for what has left the group there is no waiting."""
+    """Reap killed processes. Processes that left the group are not waited for."""
     with contextlib.suppress(ChildProcessError):
         for _ in range(REAP_ROUNDS):
             if os.waitpid(-1, os.WNOHANG) == (0, 0):

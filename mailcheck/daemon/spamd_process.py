@@ -1,4 +1,4 @@
-"""The daemon's end of one private spamd: when it listens, what it says, when it is gone."""
+"""The protocol of one private spamd: its start, its log and its end."""
 
 import re
 import sys
@@ -20,40 +20,40 @@ from mailcheck.daemon.spamd_folder import SpamdFolder
 KEEPER = "mailcheck.daemon.spamd_keeper"
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
-"""The keeper's file descriptors."""
+"""File descriptors of the keeper."""
 
 KILL_SECONDS = 10.0
-"""The keeper ends spamd within 5 s; when it hangs itself, it is killed."""
+"""Seconds until the keeper is killed. It ends spamd within 5 s unless it hangs."""
 
 LAST_WORDS_SECONDS = 1.0
-"""From the end of the keeper to the end of its pipes: all of spamd is gone before the keeper."""
+"""Seconds between the end of the keeper and the closing of its pipes. spamd ends before it."""
 
 MAX_LINE = 2_000
 
 _STARTED = re.compile(r"server started on UNIX domain socket .*\(running version ([\w.]{1,20})\)")
 _HEAD = re.compile(r".*?\[\d+\] (info|warn|error|dbg): (.*)")
-# What it says of itself; all other lines may quote a mail.
+# Messages of spamd about itself. All other lines may quote a mail.
 _OF_ITSELF = re.compile(
     r"prefork: |spamd: (timeout: |server (pid|killed|hit|successfully) |handled cleanup of child )"
 )
 
 
 class SpamdReactor(IReactorTime, IReactorProcess):
-    """What a reactor needs for a private spamd: time and processes."""
+    """The interfaces of a reactor that a private spamd needs: time and processes."""
 
 
 class Owner(Protocol):
-    """Whom the process tells."""
+    """Receives events of the process."""
 
     def spamd_listens(self, process: "SpamdProcess") -> None:
-        """It takes connections from now on."""
+        """Handle that it accepts connections."""
 
     def spamd_ended(self, process: "SpamdProcess") -> None:
-        """It is gone."""
+        """Handle that it has ended."""
 
 
 class SpamdProcess(ProcessProtocol):
-    """A keeper with its spamd."""
+    """The protocol of a keeper with its spamd."""
 
     _log = Logger()
     transport: IProcessTransport
@@ -71,27 +71,27 @@ class SpamdProcess(ProcessProtocol):
         self._timer: IDelayedCall | None = None
 
     def end(self) -> None:
-        """Have the keeper end it; ``when_ended`` fires afterwards."""
+        """Let the keeper end spamd. ``when_ended`` fires afterwards."""
         if not self._is_ending:
             self._is_ending = True
             self.transport.closeChildFD(INPUT)
             self._timer = self._clock.callLater(KILL_SECONDS, self._kill)
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
-        """Read lines; one that never ends is not kept."""
+        """Read lines. Only the beginning of an overlong line is kept."""
         *lines, rest = (self._line + data.decode("utf-8", "replace")).split("\n")
         self._line = rest[:MAX_LINE]
         for line in lines:
             self._read(line[:MAX_LINE])
 
     def processExited(self, reason: Failure) -> None:
-        """Read what is left in the pipes, but wait for nobody else who may hold them."""
+        """Read the rest of the pipes, but do not wait for other processes that have them open."""
         self._forget_timer()
         self._is_ending = True
         self._timer = self._clock.callLater(LAST_WORDS_SECONDS, self.transport.loseConnection)
 
     def processEnded(self, reason: Failure) -> None:
-        """Note the end."""
+        """Report the end to the owner."""
         self._forget_timer()
         self._is_ending = True
         self._owner.spamd_ended(self)
@@ -125,9 +125,9 @@ class SpamdProcess(ProcessProtocol):
 def spawn(
     reactor: SpamdReactor, folder: SpamdFolder, user: str, command: list[str], owner: Owner
 ) -> SpamdProcess:
-    """Start a spamd with its keeper, which removes the folder at the end.
+    """Start spamd with its keeper, which deletes the directory at the end.
 
-    :raises OSError: no process can be made; the folder is gone, too.
+    :raises OSError: the process cannot be created. The directory was deleted.
     """
     process = SpamdProcess(folder, owner, reactor)
     arguments = [sys.executable, "-m", KEEPER, str(folder.path), user, *command]

@@ -1,7 +1,7 @@
-"""A spamd of our own, for machines where none runs: started by the first mail, ended when idle.
+"""A private spamd for machines without one, started for the first mail and ended when idle.
 
-A laptop on which nobody tests a mail does not pay the 240 MB it holds; the
-first mail after a pause waits 1-2 s for it.
+A laptop on which no mail is tested does not spend the 240 MB that it uses. The
+first mail after a pause waits 1-2 s for the start.
 """
 
 from collections.abc import Callable
@@ -21,20 +21,20 @@ from mailcheck.daemon.spamd_process import SpamdProcess, SpamdReactor, spawn
 from mailcheck.ports.probes import FilterFailed
 
 START_SECONDS = 20.0
-"""It listens after 0.4-1.6 s; a busy machine takes longer."""
+"""Timeout in seconds for its start, which takes 0.4-1.6 s and longer on a busy machine."""
 
 IDLE_SECONDS = 600.0
-"""How long it stays after the last mail; longer than any mail is judged."""
+"""Seconds until it is ended after the last mail. Longer than a check of a mail takes."""
 
 STABLE_SECONDS = 60.0
-"""One that has lived this long was not broken from the start."""
+"""Seconds after which its start counts as successful."""
 
 MAX_BACK_OFF = 60.0
-"""Seconds that pass at the most until one that keeps dying is started again."""
+"""Maximum seconds between restarts if it keeps dying."""
 
 
 class SpamdService(Service):
-    """Keeps the promises of `PrivateSpamd` while it is started; ended before it is stopped."""
+    """Implements `PrivateSpamd` while the service runs. Stopping it ends spamd."""
 
     _log = Logger()
 
@@ -44,7 +44,7 @@ class SpamdService(Service):
         settings: SpamdSettings,
         find_program: Callable[[], str | None],
     ) -> None:
-        """``find_program`` gives the path of spamd; it may be installed while we run."""
+        """``find_program`` returns the path of spamd, which may be installed at any time."""
         self._reactor = reactor
         self._settings = settings
         self._find_program = find_program
@@ -58,11 +58,11 @@ class SpamdService(Service):
 
     @property
     def is_running(self) -> bool:
-        """Tell whether it listens, or is about to."""
+        """Whether it accepts connections or is starting."""
         return self._current is not None
 
     def socket_path(self) -> Deferred[str]:
-        """Give the socket's path as `PrivateSpamd` promises."""
+        """Return the path of the socket, as defined by `PrivateSpamd`."""
         if not self.running:
             return fail(FilterFailed(FilterProblem.UNREACHABLE, "the daemon is stopping"))
         if self._current is None:
@@ -79,7 +79,7 @@ class SpamdService(Service):
         return waiting
 
     def stopService(self) -> Deferred[None]:
-        """Fires when every spamd is gone."""
+        """Stop. Fires when all processes of spamd have ended."""
         super().stopService()
         self._let_go("the daemon is stopping")
         endings = [process.when_ended for process in self._all]
@@ -89,7 +89,7 @@ class SpamdService(Service):
         return ended
 
     def spamd_listens(self, process: SpamdProcess) -> None:
-        """Tell those who wait."""
+        """Pass the path of the socket to the waiting callers."""
         if process is not self._current:
             return
         self.engine = f"SpamAssassin {process.version}"
@@ -100,7 +100,7 @@ class SpamdService(Service):
             each.callback(process.folder.socket)
 
     def spamd_ended(self, process: SpamdProcess) -> None:
-        """Note that it is gone; when that was not our wish, the next one may have to wait."""
+        """Record the end. Delay the next start if spamd keeps ending unexpectedly."""
         self._all.discard(process)
         if process is not self._current:
             return
@@ -113,9 +113,9 @@ class SpamdService(Service):
         self._let_go("it has ended by itself")
 
     def _start(self) -> None:
-        """Start one.
+        """Start a process.
 
-        :raises FilterFailed: it can't be started, or not yet.
+        :raises FilterFailed: it cannot be started, or not yet.
         """
         program = self._find_program()
         if program is None:
@@ -148,7 +148,7 @@ class SpamdService(Service):
             process.end()
 
     def _let_go(self, why: str) -> None:
-        """Have none from now on; fail those who wait for it."""
+        """Forget the current process, and fail the waiting callers."""
         self._current = None
         self._forget_timer()
         waiting, self._waiting = self._waiting, []

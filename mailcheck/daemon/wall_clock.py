@@ -1,7 +1,7 @@
-"""The time of day beside the monotonic clock: time-outs run on one, what people read on the other.
+"""The time of day beside the monotonic clock, which timeouts use.
 
-A time of day may be set, and then jumps. What was promised to be kept for a day must not go
-because of that.
+The time of day may be set and then jumps. Data with a retention of a day must not be
+deleted early because of that.
 """
 
 import os
@@ -16,24 +16,24 @@ from mailcheck.core.instants import Instant, instant_of
 from mailcheck.ports.clocks import ClockAndRandomness
 
 STEP = 1.0
-"""Seconds from which on a difference is a clock that was set: NTP slews both clocks alike."""
+"""Minimum difference in seconds that counts as a set clock. NTP slews both clocks alike."""
 
 
 def time_of_day() -> Instant:
-    """Read the system's clock."""
+    """Return the time of the system's clock."""
     return instant_of(time.time())
 
 
 def of_the_system(clock: IReactorTime) -> ClockAndRandomness:
-    """Give the system's time and randomness, for a command: it keeps nothing that would expire."""
+    """Return the system's time and randomness, for commands, which store nothing that expires."""
     return ClockAndRandomness(time_of_day, time_of_day, clock, os.urandom)
 
 
 def run_on_monotonic_clock(reactor: Any) -> None:
-    """Have a reactor that does not run yet measure all delays by the monotonic clock.
+    """Let a reactor that does not run yet measure delays by the monotonic clock.
 
-    Twisted measures them by the time of day. When that is set back, no delayed call is due for as
-    long as it was set back.
+    By default, Twisted uses the time of day. When that is set back, delayed calls are late by the
+    same time.
     """
     assert not reactor.getDelayedCalls(), "calls were delayed by another clock"
     reactor.seconds = time.monotonic
@@ -42,9 +42,9 @@ def run_on_monotonic_clock(reactor: Any) -> None:
 class WallClock:
     """The time of day.
 
-    :param seconds: reads it, in seconds since 1970.
-    :param clock: is not set by anybody.
-    :param longest_kept: seconds after which nothing is left of what was stamped before.
+    :param seconds: returns the time of day in seconds since 1970.
+    :param clock: the monotonic clock.
+    :param longest_kept: maximum retention in seconds of data with timestamps.
     """
 
     _log = Logger()
@@ -56,17 +56,17 @@ class WallClock:
         self._clock = clock
         self._longest_kept = longest_kept
         self._ahead = seconds() - clock.seconds()
-        self._earlier: list[tuple[float, float]] = []  # until when it counts, how far ahead
+        self._earlier: list[tuple[float, float]] = []  # (end of its effect, earlier offset)
 
     def now(self) -> Instant:
-        """Give the time of day."""
+        """Return the time of day."""
         return instant_of(self._seconds())
 
     def expiry_now(self) -> Instant:
-        """Give the moment up to which things have expired.
+        """Return the time for comparison with expiry times.
 
-        When the clock is set ahead, it stays behind for as long as anything is kept that was
-        stamped before: that expires when its time has passed, not when its hour is shown.
+        After the clock was set ahead, this time stays behind until all data with earlier
+        timestamps has expired. That data is thus kept for its full retention.
         """
         now = self._clock.seconds()
         ahead = self._seconds() - now

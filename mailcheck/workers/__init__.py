@@ -1,1 +1,1 @@
-"""Where blocking work runs: at once, in threads, or in a process of its own."""
+"""Workers for blocking work: at once, in threads, or in child processes."""

@@ -1,6 +1,6 @@
-"""What runs in the process of a `ProcessWorker`: takes calls and answers until its pipe ends.
+"""The main program of a `ProcessWorker`'s child. It answers calls until its pipe is closed.
 
-It imports what its calls are made of, and no Twisted.
+It imports the modules that its calls need, and no Twisted.
 """
 
 import os
@@ -15,17 +15,17 @@ from typing import Any, BinaryIO
 from mailcheck.core.errors import ExpectedFailure
 
 REQUESTS, ANSWERS, ERRORS = 0, 1, 2
-"""The child's file descriptors."""
+"""File descriptors of the child."""
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals by which a daemon is told to end, or to read again: its children leave them to it."""
+"""Signals that end or reload the daemon. Its children ignore them."""
 
 LENGTH = struct.Struct(">Q")
-"""Each frame is led by its length in bytes."""
+"""The length in bytes that precedes each frame."""
 
 
 def load(*modules: str) -> None:
-    """Import what later calls are made of."""
+    """Import modules that later calls need."""
     for module in modules:
         import_module(module)
 
@@ -33,7 +33,7 @@ def load(*modules: str) -> None:
 def may_lower_priority() -> bool:
     """Return whether the kernel lets a thread of this process change its own priority.
 
-    A filter of system calls may refuse it. The test sets the present priority once more.
+    A seccomp filter may deny it. To find out, set the current priority again.
     """
     try:
         os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0))
@@ -43,23 +43,23 @@ def may_lower_priority() -> bool:
 
 
 def lower_priority(steps: int) -> None:
-    """Lower the priority of the calling thread, where the kernel permits it.
+    """Lower the priority of the calling thread, if the kernel permits it.
 
-    Linux has a priority for each thread; elsewhere it is that of the process.
+    On Linux each thread has its own priority. Elsewhere the priority of the process changes.
     """
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + steps)
 
 
 def main() -> None:
-    """Serve calls until the parent closes the pipe, or is gone."""
-    # A Ctrl-C in a terminal reaches the whole group; the parent ends us in order. Until here
-    # such signals were held.
+    """Answer calls until the parent closes the pipe or ends."""
+    # Ctrl-C in a terminal is sent to the whole process group, but the parent ends its children in
+    # order. The parent has blocked these signals until here.
     for ending in ENDINGS:
         signal.signal(ending, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
     requests, answers = os.fdopen(REQUESTS, "rb"), os.fdopen(ANSWERS, "wb")
-    # Nothing that is printed by accident may get among the answers.
+    # Accidental output must not be mixed with answers.
     sys.stdout = sys.stderr
     while (call := _read_call(requests)) is not None:
         answer = _pickled(_answer_to(call))
@@ -78,7 +78,7 @@ def _read_call(requests: BinaryIO) -> bytes | None:
 
 def _answer_to(pickled_call: bytes) -> Any:
     try:
-        # Nobody but the parent, who started us, can write to this pipe.
+        # Only the parent process can write to this pipe.
         call = pickle.loads(pickled_call)  # noqa: S301
         return call()
     except ExpectedFailure as failure:
@@ -88,7 +88,7 @@ def _answer_to(pickled_call: bytes) -> Any:
 
 
 def _failure(error: Exception | None = None) -> Any:
-    """Give the error with where it came from. Imported here: few processes ever need it."""
+    """Return the error with its traceback. The import is here since few processes need it."""
     from twisted.python.failure import Failure
 
     return Failure(error)
@@ -98,7 +98,7 @@ def _pickled(answer: Any) -> bytes:
     try:
         return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        problem = RuntimeError(f"an answer can't be sent: {error!r}: {answer!r:.200}")
+        problem = RuntimeError(f"the answer cannot be pickled: {error!r}: {answer!r:.200}")
         return pickle.dumps(_failure(problem), pickle.HIGHEST_PROTOCOL)
 
 

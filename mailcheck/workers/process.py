@@ -1,10 +1,9 @@
-"""A worker that is a process of its own: for work that would hold the interpreter's lock.
+"""A worker that runs calls in a child process, for work that would hold the interpreter lock.
 
-Calls and what they give are pickled, so a call is a function of a module with
-its arguments (`functools.partial`), or a method of what can be pickled. One
-call runs at a time, in order. A child that dies takes no answer with it that
-was given: the calls under way fail, and the next one gets a new child. So it
-is with one that does not answer in time.
+Calls and results are pickled, so a call is a module-level function with its
+arguments (`functools.partial`) or a method of an object that can be pickled. Calls run one
+at a time, in order. If the child dies, the calls under way fail and the next call
+starts a new child. A child that does not answer in time is killed.
 """
 
 import copyreg
@@ -33,28 +32,28 @@ Result = TypeVar("Result")
 CHILD = "mailcheck.workers.child"
 
 MAX_DIRECT = 65_536
-"""Octets that are worth a try to write at once: as many as a pipe holds."""
+"""Maximum octets to write to the pipe at once: the capacity of a pipe."""
 
 LAST_GRACE = 1.5
-"""Seconds for a child that was killed to be gone: one that waits for a disk that hangs is not."""
+"""Seconds to wait for the end of a killed child. A child may hang in an uninterruptible disk wait."""
 
 LOOK = 1.0
-"""Seconds between looks at a child that owes an answer."""
+"""Seconds between checks of a child that owes an answer."""
 
 PICKLED_BY = {
     kind: reduce for kind, reduce in copyreg.dispatch_table.items() if kind is not MethodType
 }
-"""How kinds of values are pickled: methods as Python does it. Twisted has a way of its own for
-them, and is loaded where that is unpickled."""
+"""Pickling functions by type. Methods are pickled as Python does it: Twisted registers its own
+function for them, and unpickling with that would import Twisted in the child."""
 
 
 class ProcessWorker:
     """Runs calls in a child process.
 
-    :param longest: seconds that a call may take, from when the one before it was answered;
-        a child that takes longer is killed. Seconds in which this process was held up itself,
-        and read no answer, are not counted.
-    :param prepare: is run first in each child, before any call.
+    :param longest: timeout in seconds for a call, counted from the answer to the one before. A
+        child that takes longer is killed. Time during which this process was blocked itself and
+        read no answers is not counted.
+    :param prepare: calls that run first in each new child.
     """
 
     _log = Logger()
@@ -77,27 +76,27 @@ class ProcessWorker:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the child, or None before its first start."""
+        """The process id of the child, or `None` before its first start."""
         pid: int | None = None if self._child is None else self._child.transport.pid
         return pid
 
     def start(self) -> None:
-        """Start the child ahead of the first call."""
+        """Start the child before the first call."""
         self._living_child()
 
     @property
     def silence(self) -> float:
-        """Say for how many seconds an answer has been due; zero where none is."""
+        """Seconds for which an answer has been due; zero if none is due."""
         return 0.0 if self._child is None else self._child.silence
 
     @property
     def subject(self) -> str:
-        """The name of the process for people."""
+        """The name of the process in messages."""
         return f"{self.name} process"
 
     @property
     def problem(self) -> str:
-        """The problem of the child; empty if it is well.
+        """The problem of the child, or an empty text.
 
         The death of a child is a problem until its successor has answered a `ping`.
         """
@@ -105,11 +104,11 @@ class ProcessWorker:
 
     @property
     def can_work(self) -> bool:
-        """Whether calls are worth a try: no two children have died in a row."""
+        """Whether calls may succeed: no two children have died in a row."""
         return not self._unprepared and len(self._deaths) < 2
 
     def ping(self) -> None:
-        """Ask for an answer, unless one is due: `silence` and `problem` show the result.
+        """Send an empty call unless an answer is due. `silence` and `problem` show the result.
 
         Start a successor of a child that has died.
         """
@@ -117,26 +116,26 @@ class ProcessWorker:
             self._living_child().ask(int).addCallbacks(self._forget_deaths, lambda _: None)
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
-        """Run the call in the child; it, and what it gives or raises, can be pickled.
+        """Run the call in the child. The call, its result and its exceptions must be picklable.
 
-        Calls of all owners run in one order.
+        The calls of all owners run in one queue.
 
-        :raises WorkTooSlow: the call took longer than it may.
+        :raises WorkTooSlow: the call exceeded the timeout.
         :raises WorkerDied: the child has died.
-        :raises StoreUnavailable: the worker has been stopped; or the child was killed since it
-            took too long, and does not end: nobody knows what it does yet.
+        :raises StoreUnavailable: the worker was stopped, or the child was killed after a timeout
+            and has not ended yet. The effects of the call are unknown then.
         """
         if self._is_stopped:
             return fail(StoreUnavailable(f"the {self.name} process has been stopped"))
         return self._living_child().ask(call)
 
     def stop(self) -> Deferred[None]:
-        """Let the child finish what it has, and end; fires when it has ended."""
+        """Let the child finish its calls and end. Fires when it has ended."""
         self._is_stopped = True
         return succeed(None) if self._child is None else self._child.finish()
 
     def kill(self) -> None:
-        """End the child at once: the calls under way fail, and the next one gets a new child."""
+        """Kill the child. The calls under way fail, and the next call starts a new child."""
         if self._child is not None:
             self._child.kill()
 
@@ -162,7 +161,7 @@ class ProcessWorker:
             self._log.failure("the {name} process was not prepared", failure, name=self.name)
 
     def _note_death(self, how: str) -> None:
-        # Neither the end of the daemon nor a child that the daemon closes is a death.
+        # The end of a child while the worker stops is not a failure.
         if not self._is_stopped:
             self._deaths = [*self._deaths[-1:], how]
 
@@ -172,7 +171,7 @@ class ProcessWorker:
 
 @contextmanager
 def _endings_held() -> Iterator[None]:
-    """Have a child begin without them: one that comes before it can ignore it would end it."""
+    """Block these signals for a new child until it ignores them, since they would end it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     try:
         yield
@@ -181,10 +180,10 @@ def _endings_held() -> Iterator[None]:
 
 
 class _Child(ProcessProtocol):
-    """The parent's end of one child."""
+    """The parent's protocol of one child."""
 
     _log = Logger()
-    transport: Any  # an IProcessTransport with its pipes, as POSIX reactors have it
+    transport: Any  # an IProcessTransport with its pipes, as of POSIX reactors
 
     def __init__(
         self,
@@ -221,14 +220,14 @@ class _Child(ProcessProtocol):
     def silence(self) -> float:
         if not self._asked or self._timer is None:
             return 0.0
-        # After the next look was due it is we who were held up, and have not listened.
+        # If the timer is overdue, this process was blocked and has not read answers.
         listened_until: float = min(self._reactor.seconds(), self._timer.getTime())
         return listened_until - self._silent_since
 
     def _look(self) -> None:
-        """Kill a child that owes an answer for too long; look again later at one that does not.
+        """Kill a child whose answer is overdue; otherwise schedule the next check.
 
-        So there is one timer for many calls, and none where none is asked.
+        One timer serves all calls. It is not set while no answer is due.
         """
         assert self._timer is not None
         due, self._timer = self._timer.getTime(), None
@@ -261,15 +260,15 @@ class _Child(ProcessProtocol):
             self._asked.popleft().errback(StoreUnavailable(problem))
 
     def _send(self, length: bytes, request: bytes) -> None:
-        """Write a frame, at once where the pipe takes it.
+        """Write a frame, directly to the pipe if possible.
 
-        Through the pipe's own buffer it would wait for the reactor's next round,
-        which changes what is watched four times for it.
+        The buffer of the transport would be written in the next reactor iteration,
+        and costs four changes of the watched descriptors.
         """
         pipe = self.transport.pipes.get(REQUESTS)
-        # When all that was sent has been answered nothing waits in the buffer.
+        # If all requests are answered, the buffer is empty.
         is_direct = pipe is not None and (self._is_direct or not self._asked)
-        # A large mail that waits in the buffer alone is not copied there.
+        # A large mail is written separately, to avoid copying it.
         first, rest = (length, request) if len(request) > MAX_DIRECT else (length + request, b"")
         if is_direct:
             sent = pipe.writeSomeData(first)
@@ -292,18 +291,18 @@ class _Child(ProcessProtocol):
         self.kill()
 
     def kill(self) -> None:
-        # One that has ended already fails its calls by itself.
+        # A child that has ended fails its calls by itself.
         with suppress(ProcessExitedAlready):
             self.transport.signalProcess("KILL")
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
-        """Collect answers; log what the child has to complain about."""
+        """Collect answers, and log the error output of the child."""
         if childFD != ANSWERS:
             text = data.decode("utf-8", "replace").rstrip()
             self._log.warn("{name} process: {text}", name=self._name, text=text)
             return
-        # Each piece is put where it belongs as it comes, and unpickled from there: twenty
-        # megabytes that are copied twice more, when the last one is there, hold everybody up.
+        # Data is appended as it arrives and unpickled in place. Joining 20 megabytes at the end
+        # would copy them twice more and block the reactor.
         received = self._received
         received += data
         while len(received) >= LENGTH.size:
@@ -316,7 +315,7 @@ class _Child(ProcessProtocol):
             self._answer(answer)
 
     def processEnded(self, reason: Failure) -> None:
-        """Fail the calls that will get no answer."""
+        """Fail the calls without an answer."""
         if not self.has_ended:
             self._note_death(f"it has died: {_ending_of(reason)}")
         self.has_ended = True
@@ -326,7 +325,7 @@ class _Child(ProcessProtocol):
         if not reason.check(ProcessDone):
             self._log.error("{name} process: {why}", name=self._name, why=reason.getErrorMessage())
         if self._is_too_slow and self._asked:
-            # The child was at the first of its calls; the others may be tried again.
+            # The child was running the first of its calls. The others may be retried.
             problem = f"it took the {self._name} process longer than {self._longest:g} seconds"
             self._asked.popleft().errback(WorkTooSlow(problem))
         while self._asked:
@@ -358,7 +357,7 @@ def _pickled(call: Callable[[], Any]) -> bytes:
 
 
 def _unpickled(answer: memoryview) -> Any:
-    # Nobody but our own child, started by us, can write to its pipe.
+    # Only the child, which this process started, can write to its pipe.
     try:
         return pickle.loads(answer)  # noqa: S301
     except Exception:

@@ -1,7 +1,7 @@
-"""When and in which order workers run calls: at once, one by one, after a warm-up, measured.
+"""Workers that control when and in which order calls run: directly, serially, measured, warmed.
 
-`SerialWorker` keeps a slow mail, or a library that never returns, from delaying more than its own
-call. An account that has many such mails delays its own calls only.
+With `SerialWorker`, a slow mail or a library that hangs delays only its own call. An account with
+many such mails delays only its own calls.
 """
 
 from collections import deque
@@ -29,55 +29,55 @@ class DirectWorker:
         return maybeDeferred(call)
 
     def start(self) -> None:
-        """Nothing to start."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """Do nothing."""
 
 
 class _Waiting(NamedTuple):
-    """A call whose turn has not come."""
+    """A queued call."""
 
     call: Callable[[], Any]
     answer: Deferred[Any]
 
 
 class SerialWorker:
-    """Gives each call to the process when the one before it has ended.
+    """Passes calls to a process one by one.
 
-    Owners take turns; the calls of one owner run in order. Calls that wait stay here: a child
-    that dies, or is replaced since a call took too long, fails the call that it was at and no
-    other. A caller that gives up waiting takes its call back.
+    Owners take turns; the calls of one owner run in order. Queued calls stay in this
+    process. If the child dies or is killed after a timeout, only the running call
+    fails. Cancelling removes a call from the queue.
     """
 
     def __init__(self, worker: ProcessWorker) -> None:
         self._worker = worker
-        self._queues: dict[str, deque[_Waiting]] = {}  # the next owner comes first
+        self._queues: dict[str, deque[_Waiting]] = {}  # in the order of the owners' turns
         self._is_busy = False
         self._stopped: Deferred[None] | None = None
 
     def start(self) -> None:
-        """Start the child ahead of the first call."""
+        """Start the child before the first call."""
         self._worker.start()
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
-        """Run the call when its turn comes; it, and what it gives or raises, can be pickled.
+        """Queue the call. The call, its result and its exceptions must be picklable.
 
-        Cancelled before that it is never run; afterwards only its answer is given up.
+        Cancelling a queued call removes it. Cancelling a running call only drops its result.
 
-        :raises WorkTooSlow: the call took longer than it may.
+        :raises WorkTooSlow: the call exceeded the timeout.
         :raises WorkerDied: the child has died.
-        :raises StoreUnavailable: the worker has been stopped.
+        :raises StoreUnavailable: the worker was stopped.
         """
         if self._stopped is not None:
-            return fail(StoreUnavailable("the worker has been stopped"))
+            return fail(StoreUnavailable("the worker was stopped"))
         waiting: _Waiting = _Waiting(call, Deferred(lambda _: self._take_back(owner, waiting)))
         self._queues.setdefault(owner, deque()).append(waiting)
         self._begin_next()
         return waiting.answer
 
     def stop(self) -> Deferred[None]:
-        """Let the child finish what was given to this worker, and end; fires when it has ended."""
+        """Let the child finish the queued calls and end. Fires when it has ended."""
         if self._stopped is None:
             self._stopped = Deferred()
             self._begin_next()
@@ -103,7 +103,7 @@ class SerialWorker:
             self._is_busy = False
 
     def _next(self) -> _Waiting:
-        """Take the first call of the next owner, who is the last one then."""
+        """Return the first call of the next owner, and move the owner to the end."""
         owner = next(iter(self._queues))
         queue = self._queues.pop(owner)
         waiting = queue.popleft()
@@ -119,10 +119,10 @@ class SerialWorker:
 
 
 class MeasuredWorker:
-    """Hands every call on.
+    """Measures the calls of another worker.
 
-    ``seconds`` counts from when a call is given to its answer, the time in the
-    queue included; ``under_way`` is how many have none yet.
+    ``seconds`` is the distribution of times from a call to its result, including the
+    time in the queue. ``under_way`` is the number of calls without a result.
     """
 
     def __init__(self, worker: Worker, clock: IReactorTime) -> None:
@@ -151,12 +151,11 @@ class MeasuredWorker:
 
 
 class WarmedWorker:
-    """Starts with the first call it gets, or by itself some seconds after its start.
+    """Runs a first call some seconds after the start, to warm the worker up.
 
-    The processor belongs to the daemon until that is ready. Then one call is
-    run; what comes of it is not asked. Without a first call it waits for those of others.
+    The delay leaves the processor to the daemon until it is ready. The result is ignored.
 
-    :param after: another worker, for whose first call it waits before it counts the seconds.
+    :param after: another worker. The delay begins with the first call that it runs.
     """
 
     _log = Logger()
@@ -186,7 +185,7 @@ class WarmedWorker:
         return self._worker.run(call, owner)
 
     def start(self) -> None:
-        """Have the worker run the first call in a while."""
+        """Schedule the first call."""
         if not self._follows:
             self._wait()
 
@@ -205,7 +204,7 @@ class WarmedWorker:
         self._worker.run(call).addErrback(self._log_failure)
 
     def _log_failure(self, failure: Failure) -> None:
-        # Whatever is wrong will be met again by the first real call, and told to who made it.
+        # The first real call will meet the same failure and report it to its caller.
         self._log.warn(
             "a worker could not be warmed up: {reason}", reason=failure.getErrorMessage()
         )

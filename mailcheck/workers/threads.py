@@ -1,4 +1,4 @@
-"""Workers of threads: for work that waits for the disk, or computes outside the interpreter."""
+"""Workers that run calls in threads, for I/O and for computation outside the interpreter lock."""
 
 import sys
 import threading
@@ -17,9 +17,9 @@ Result = TypeVar("Result")
 
 
 class ThreadWorker:
-    """A worker of threads of its own; with one thread, calls run in order.
+    """A worker with its own threads. With one thread, calls run in order.
 
-    :param make_thread: makes a thread as `threading.Thread` does; see `nice_threads`.
+    :param make_thread: creates a thread, with the arguments of `threading.Thread`.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class ThreadWorker:
         self._pool.threadFactory = cast(Any, make_thread)
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
-        """Run the call in the next free thread; calls of all owners wait in one order."""
+        """Run the call in the next free thread. The calls of all owners wait in one queue."""
         return deferToThreadPool(self._reactor, self._pool, call)
 
     def start(self) -> None:
@@ -47,13 +47,13 @@ class ThreadWorker:
         self._pool.stop()
 
     silence = 0.0
-    """Seconds for which an answer has been due: a thread may take as long as its call does."""
+    """Seconds for which an answer has been due. Always zero, since threads have no timeout."""
 
     @property
     def problem(self) -> str:
-        """The problem of the threads; empty if all of them live.
+        """The problem of the threads, or an empty text if all of them are alive.
 
-        A thread that has died still gets its share of the calls, which are never answered.
+        A dead thread still gets its share of the calls, which are never answered.
         """
         threads = self._pool.threads if self._pool.started else []
         dead = sum(not thread.is_alive() for thread in threads)
@@ -61,26 +61,26 @@ class ThreadWorker:
 
     @property
     def can_work(self) -> bool:
-        """Whether each call gets an answer."""
+        """Whether all threads are alive."""
         return not self.problem
 
     def ping(self) -> None:
-        """Return at once: a dead thread is seen without a call."""
+        """Do nothing: dead threads are detected without a call."""
 
 
 def nice_threads(niceness: int) -> Callable[..., threading.Thread]:
-    """Return a function that makes threads of a lower priority, where the system has such."""
+    """Return a function that creates threads of a lower priority, if the system supports it."""
     return partial(_NiceThread, niceness) if sys.platform == "linux" else threading.Thread
 
 
 class _NiceThread(threading.Thread):
-    """A thread with a lower priority than the others of its process."""
+    """A thread with a lower priority than the other threads of its process."""
 
     def __init__(self, niceness: int, **given: Any) -> None:
         super().__init__(**given)
         self._niceness = niceness
 
     def run(self) -> None:
-        """Lower the priority, then run."""
+        """Lower the priority, then run the thread."""
         lower_priority(self._niceness)
         super().run()
