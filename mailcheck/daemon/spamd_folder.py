@@ -22,7 +22,7 @@ SITE_FOLDERS = (
 """Directories with the machine's ``*.pre`` files, which load plugins."""
 
 MAX_SOCKET_PATH = 100
-"""Maximum octets of the path. The path of a Unix socket is limited to 108 on Linux, 104 on macOS."""
+"""Maximum octets of the path. Unix sockets are limited to 108 on Linux and 104 on macOS."""
 
 LOCAL_CF = """\
 # What was learned from other mail would give the same mail another score.

@@ -80,7 +80,7 @@ def _start(folder: str, user: str, command: Sequence[str]) -> "subprocess.Popen[
         command,
         stdin=subprocess.DEVNULL,
         cwd=folder,
-            # The environment of the daemon may contain keys, so it is not passed on.
+        # The environment of the daemon may contain keys, so it is not passed on.
         env={"PATH": PATH, "HOME": folder, "TMPDIR": folder, "LC_ALL": "C"},
         process_group=0,
         umask=0o077,

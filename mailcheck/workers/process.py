@@ -35,7 +35,7 @@ MAX_DIRECT = 65_536
 """Maximum octets to write to the pipe at once: the capacity of a pipe."""
 
 LAST_GRACE = 1.5
-"""Seconds to wait for the end of a killed child. A child may hang in an uninterruptible disk wait."""
+"""Seconds to wait for the end of a killed child. A child may hang in a disk wait."""
 
 LOOK = 1.0
 """Seconds between checks of a child that owes an answer."""
