@@ -1,1 +1,1 @@
-"""Puts the rooms together: each file builds a part of the daemon from the configuration."""
+"""Assembly: each module builds a part of the daemon from the configuration."""

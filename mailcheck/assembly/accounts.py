@@ -1,4 +1,4 @@
-"""Builds accounts: their keys, their passwords, and what limits their requests."""
+"""Builds accounts: API keys, passwords and limits of requests."""
 
 from msgspec import Struct
 from twisted.application.service import Service
@@ -26,11 +26,11 @@ from mailcheck.operations.accounts.sign_in import Attempts, DashboardSessions, S
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 
 KEY_USE_INTERVAL = 30.0
-"""Seconds between writes of when keys were last used."""
+"""Seconds between writes of the times at which keys were last used."""
 
 
 class AccountParts(Struct, frozen=True):
-    """The operations on accounts; ``checks`` limits the checks that accounts start on the pages."""
+    """The operations on accounts. ``checks`` limits checks that accounts start on the pages."""
 
     keep: ManageAccounts
     meter: RequestMeter
@@ -81,7 +81,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
 
 
 def account_services(runtime: Runtime, accounts: AccountParts) -> list[Service]:
-    """Return the services that save when keys were used, and find keys that were revoked."""
+    """Return the services that save when keys were used, and detect revoked keys."""
     return [
         PeriodicService(
             "noting key uses",

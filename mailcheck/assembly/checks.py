@@ -1,4 +1,4 @@
-"""Builds the domain checks from a configuration: for the daemon, and for the command line alone."""
+"""Builds the domain checks, for the daemon and for commands without a daemon."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -59,21 +59,20 @@ from mailcheck.ports.resolver import Resolver
 
 
 class OutsideProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, LinkProber, Protocol):
-    """Whoever looks at hosts, registries, policy files and the links of mails."""
+    """Examines hosts, registries, policy files and links."""
 
     def open(self) -> None:
-        """Get ready; says what is wrong with the configuration."""
+        """Prepare the probes; raise an error for an invalid configuration."""
 
     def stop(self) -> None:
-        """End what is under way."""
+        """Stop the probes under way."""
 
 
 class Resolvers(Struct, frozen=True):
-    """Who answers questions.
+    """The DNS resolvers.
 
-    ``plain`` and ``lists`` remember answers; ``fresh_lists`` does not, so that
-    a self-test sees what a list says now. ``stubs`` are closed in the end; the last one is
-    behind ``lists``.
+    ``plain`` and ``lists`` cache answers. ``fresh_lists`` does not, so that a self-test sees
+    current answers. ``stubs`` are closed at the end. The last of them is used by ``lists``.
     """
 
     plain: Resolver
@@ -83,13 +82,13 @@ class Resolvers(Struct, frozen=True):
 
     @property
     def servers_of_lists(self) -> list[str]:
-        """The DNS servers that blocklist queries are sent to."""
+        """The DNS servers to which blocklist queries are sent."""
         return [
             f"{server.host} {server.port}" for stub in self.stubs[-1:] for server in stub.servers
         ]
 
     def close(self) -> Deferred[Any]:
-        """End all questions as timed out; fires when all sockets are closed."""
+        """Let all queries time out. Fires when all sockets are closed."""
         return DeferredList([stub.close() for stub in self.stubs])
 
 
@@ -99,9 +98,9 @@ def open_resolvers(
     random_bytes: RandomBytes,
     watch: Callable[[Resolver], Resolver] = lambda resolver: resolver,
 ) -> Resolvers:
-    """Make the resolvers that a configuration names; nothing is sent yet.
+    """Build the resolvers of a configuration. Nothing is sent yet.
 
-    :param watch: what stands between them and those who ask, such as a progress display.
+    :param watch: wraps the resolvers, for example for a progress display.
     """
 
     def stub(texts: tuple[str, ...]) -> StubResolver:
@@ -120,9 +119,9 @@ def open_resolvers(
 
 
 def load_catalogue(options: BlocklistOptions, *, allow_special_use: bool) -> Catalogue:
-    """Read the catalogue of the operator, or the one of the package.
+    """Read the operator's catalogue of blocklists, or the one of the package.
 
-    :raises ConfigError: it can't be read; names the file and the entry.
+    :raises ConfigError: it cannot be read; the message names the file and the entry.
     """
     source = options.catalogue or "the catalogue of the package"
     try:
@@ -138,17 +137,17 @@ def load_catalogue(options: BlocklistOptions, *, allow_special_use: bool) -> Cat
 def _read_catalogue(
     text: str, keys: tuple[str, ...], disabled: tuple[str, ...], allow_special_use: bool
 ) -> Catalogue:
-    """Read a catalogue; once for all who have the same in one process."""
+    """Read a catalogue. Each one is read once in a process."""
     return parse_catalogue(
         text, keys=parse_pairs(keys), disabled=disabled, allow_special_use=allow_special_use
     )
 
 
 class CheckRuntime(Struct, frozen=True):
-    """What the checks of a domain need, in a daemon and in a command alone.
+    """What domain checks need, in a daemon or in a command without one.
 
     :param probes: examines hosts, registries, policy files and links.
-    :param persistent_state: has what a restart must not forget, where the cluster does forget it.
+    :param persistent_state: has the state that must survive restarts, if the cluster has not.
     """
 
     config: Config
@@ -169,13 +168,13 @@ class CheckRuntime(Struct, frozen=True):
         return self.clock_and_randomness.clock
 
     def close(self) -> Deferred[Any]:
-        """Stop the probes and close the resolvers; fires when all sockets are closed."""
+        """Stop the probes and close the resolvers. Fires when all sockets are closed."""
         self.probes.stop()
         return self.resolvers.close()
 
 
 class DomainChecks(Struct, frozen=True):
-    """The checks of a domain that count questions to lists against the same budgets."""
+    """Checks of a domain that share one set of query budgets for blocklists."""
 
     lists: QueryBlocklists
     blocklists: CheckBlocklists
@@ -184,7 +183,7 @@ class DomainChecks(Struct, frozen=True):
 
 
 class Checks(Struct, frozen=True):
-    """Every check of a domain; ``watched`` is what watches look with."""
+    """All checks of a domain. ``watched`` is used by watches."""
 
     catalogue: Catalogue
     budgets: ListBudgets
@@ -199,7 +198,7 @@ class Checks(Struct, frozen=True):
     watched: CollectFacts
 
     def with_tested_lists(self) -> AbstractAsyncContextManager[None]:
-        """Judge lists by a self-test that runs beside the checks, as in the daemon.
+        """Run the self-test of blocklists beside the checks, as in the daemon.
 
         For commands without a daemon.
         """
@@ -207,9 +206,9 @@ class Checks(Struct, frozen=True):
 
 
 def build_checks(runtime: CheckRuntime) -> Checks:
-    """Build every check of a domain.
+    """Build all checks of a domain.
 
-    :raises ConfigError: a file that the configuration names can't be used.
+    :raises ConfigError: a file that the configuration names is not usable.
     """
     config, cluster, persistent_state = runtime.config, runtime.cluster, runtime.persistent_state
     plain, probes, clock_and_randomness = (
@@ -265,7 +264,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
     asked = build(
         budgets, CachedValues(cluster.memory, "reputation", Reputation), verifies_fixes=True
     )
-    # Watches leave most questions to lists to clients, and neither cache nor prove anything.
+    # Watches leave most blocklist queries to clients, and have no cache and no self-test.
     watched = build(
         WatchBudgets(daily, persistent_state.counters, runtime.now),
         CachedValues(NullCache(), "watched", Reputation),
@@ -311,6 +310,6 @@ def check_services(runtime: CheckRuntime, checks: Checks) -> list[Service]:
             runtime.clock,
             ends_with_round=True,
         ),
-        # Stopped before the self-tests: a round under way ends at once.
+        # Stopped before the self-tests, so that a running round ends at once.
         ChecksService(runtime.close),
     ]

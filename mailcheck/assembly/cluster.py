@@ -1,4 +1,4 @@
-"""Chooses what a daemon shares with others: nothing, or what one Redis holds."""
+"""Chooses the state that a daemon shares with others: none, or what one Redis has."""
 
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
@@ -30,50 +30,50 @@ from mailcheck.probes.trust import NoAuthorities, find_trust_roots
 CONNECT_SECONDS = 2.0
 
 REDIS = "Redis"
-"""As the log, and `mailcheck_well`, call it."""
+"""Name of Redis in the log and in `mailcheck_well`."""
 
 
 class PersistentState(Protocol):
-    """What is counted and known of the outside."""
+    """Counters and cached results."""
 
     @property
     def counters(self) -> RateCounters:
-        """Count requests of all daemons."""
+        """The counters of requests."""
 
     @property
     def memory(self) -> Memory:
-        """Keep what was found out."""
+        """The cache of results."""
 
     @property
     def selectors(self) -> SelectorStore:
-        """Keep which selectors domains sign with."""
+        """The known DKIM selectors."""
 
 
 class Cluster(PersistentState, Protocol):
-    """What daemons share; one that is alone has it in memory."""
+    """The state that daemons share. A single daemon has it in memory."""
 
     def notifications(self, channel: str) -> Notifications[Any]:
-        """Make the wake-ups of one kind."""
+        """Return the notifications of one channel."""
 
     def semaphore(self, name: str, per_owner: int) -> OwnerSemaphore:
-        """Make places of which each owner may have so many."""
+        """Return a semaphore with ``per_owner`` permits for each owner."""
 
     @property
     def own_name(self) -> str:
-        """Give the name by which the others know this daemon, in hexadecimal; alone it has none."""
+        """The hexadecimal name of this daemon among others; empty for a single daemon."""
 
     def note_present(self, names: Collection[str]) -> None:
-        """Learn by their names which daemons the database knows."""
+        """Record the names of the daemons that the database knows."""
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
-        """Call ``look`` whenever wake-ups may have been lost."""
+        """Call ``look`` whenever notifications may have been lost."""
 
 
 def share_work(cluster: Cluster, kind: str, look: Callable[[], None]) -> Callable[[], None]:
-    """Give what says that work of a kind waits: whoever has time takes it, in any daemon.
+    """Return a function that announces new work of a kind to all daemons.
 
-    :param look: sees what waits and takes of it what there is time for; called whenever some may
-        wait, here or elsewhere.
+    :param look: looks for work and starts what there is capacity for. It is called whenever
+        work may have arrived, in this daemon or in another.
     """
     waiting: Notifications[str] = cluster.notifications(kind)
     waiting.listen(lambda _: look())
@@ -84,14 +84,14 @@ def share_work(cluster: Cluster, kind: str, look: Callable[[], None]) -> Callabl
 def open_cluster(
     config: Config, reactor: Any, conditions: Conditions, figures: RedisFigures
 ) -> tuple[Cluster, list[IService]]:
-    """Give what the configuration asks for, and the services that keep it up.
+    """Return the configured cluster and the services that maintain its connections.
 
-    :param conditions: are told of each loss and return of Redis.
-    :raises ConfigError: the authorities that Redis is checked against can't be read.
+    :param conditions: notified of each loss and recovery of Redis.
+    :raises ConfigError: the certificate authorities for Redis cannot be read.
     """
     if not config.cluster.redis:
         return LocalCluster(reactor), []
-    # Imported here: a daemon that is alone needs none of it.
+    # Imported here, since a single daemon does not need them.
     from mailcheck.cluster.redis import Redis
     from mailcheck.cluster.shared import RENEWAL, RedisCluster
 
@@ -109,9 +109,9 @@ def open_cluster(
 
 
 def redis_endpoint(address: RedisAddress, ca_file: str, reactor: Any) -> IStreamClientEndpoint:
-    """Give what connects to Redis; with TLS it must prove its name by a known authority.
+    """Return the endpoint of Redis. With TLS, its certificate is verified.
 
-    :raises ConfigError: there are no authorities to check it against.
+    :raises ConfigError: there are no certificate authorities.
     """
     if address.path:
         return UNIXClientEndpoint(reactor, address.path, timeout=CONNECT_SECONDS)

@@ -1,4 +1,4 @@
-"""Builds everything that one process needs from a runtime; nothing starts yet."""
+"""Builds all parts of a daemon process from a runtime, without starting anything."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ from mailcheck.ops.journal import MailJournal
 
 
 class Daemon(Struct, frozen=True):
-    """The parts of a daemon; ``journals`` of received mail are named after their ports."""
+    """The parts of a daemon. ``journals`` of received mail are keyed by the names of ports."""
 
     runtime: Runtime
     checks: Checks
@@ -42,7 +42,7 @@ class Daemon(Struct, frozen=True):
 def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     """Build the parts of a daemon.
 
-    :param analyse: judges the mails of tests, if our own checks do not.
+    :param analyse: replaces the analysis of mails of tests.
     """
     workers, per_key = runtime.workers, runtime.config.limits.waits_per_key
     checks = build_checks(runtime)

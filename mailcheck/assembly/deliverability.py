@@ -1,4 +1,4 @@
-"""Builds deliverability tests: their operations, analyses, and the mail to their addresses."""
+"""Builds deliverability tests: operations, analyses, and receipt of their mail."""
 
 from msgspec import Struct
 from twisted.application.service import Service
@@ -24,7 +24,7 @@ from mailcheck.store.deliverability_store import DeliverabilityStore
 
 
 class DeliverabilityParts(Struct, frozen=True):
-    """The operations on deliverability tests; ``mail`` receives what is sent to them."""
+    """The operations on deliverability tests. ``mail`` receives the mail sent to them."""
 
     store: DeliverabilityStore
     feeds: DeliverabilityFeeds
@@ -40,7 +40,7 @@ def build_tests(
 ) -> DeliverabilityParts:
     """Build the operations on deliverability tests.
 
-    :param analyse: judges the mails that are sent to tests.
+    :param analyse: analyses the mails sent to tests.
     """
     config, cluster, clock_and_randomness = (
         runtime.config,
@@ -74,12 +74,12 @@ def build_tests(
 
 
 def deliverability_services(runtime: Runtime, tests: DeliverabilityParts) -> list[Service]:
-    """Return the services of the tests; parked waits are ended before them."""
+    """Return the services of the tests. Waits are ended before them."""
     clock = runtime.clock
     retention = DeliverabilityRetention(tests.store, runtime.clock_and_randomness.expiry_now)
     return [
         LeasedWorkService(tests.runner),
-        # Stopped before it: a round under way would begin new analyses.
+        # Stopped first, since a running round would start new analyses.
         PeriodicService("renewing leases", RENEWAL, tests.runner.renew, clock),
         retention_service("retention of tests", INTERVAL, retention.sweep, clock),
     ]

@@ -1,4 +1,4 @@
-"""What follows from the configuration for this one daemon: its address, certificate, mail."""
+"""Derives the settings of this daemon from the configuration: URL, certificate, mail."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def public_url(config: Config) -> str:
-    """Give the address under which people reach the daemon."""
+    """Return the public URL of the daemon."""
     return daemon_url(config, real_address(parse_listen_address(config.web.listen[0])))
 
 
@@ -48,18 +48,18 @@ def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
 
 
 def reserved_names(config: Config) -> tuple[str, ...]:
-    """Return the account names that sign-up refuses, because options give them rights."""
+    """Return the account names that cannot be signed up, because options give them rights."""
     names = (name for _, name in named_accounts(config))
     return tuple(dict.fromkeys((EVERY_ACCOUNT, *names)))
 
 
 def alerts_from(config: Config) -> str:
-    """Give the address that alerts by mail are from."""
+    """Return the sender address of alerts by mail."""
     return config.alerts.from_address or f"{SENDER}@{config.inbox.domain}"
 
 
 def own_ports(config: Config) -> frozenset[int]:
-    """Give the ports at which the daemon listens."""
+    """Return the ports on which the daemon listens."""
     smtp, ops = config.smtp, config.ops
     texts = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
     texts += (*ops.listen, *((ops.manhole,) if ops.manhole else ()))
@@ -68,12 +68,12 @@ def own_ports(config: Config) -> frozenset[int]:
 
 
 def mail_server(config: Config) -> str:
-    """Give host and port at which people's programs hand in mail for the inboxes."""
+    """Return host and port at which programs submit mail for the inboxes."""
     return _reachable(config, config.smtp.listen) or config.inbox.domain
 
 
 def submission_server(config: Config) -> str:
-    """Give host and port at which a key is a password for sending; nothing where none is known."""
+    """Return host and port of submission with an API key as password; `None` if unknown."""
     return _reachable(config, config.smtp.submission_listen)
 
 
@@ -87,14 +87,14 @@ def _reachable(config: Config, addresses: Sequence[str]) -> str:
 
 
 def connection_limits(config: Config) -> ConnectionLimits:
-    """Give how many HTTP connections there may be, here and now."""
+    """Return the limits of HTTP connections."""
     web = config.web
     in_all = int(min(web.max_connections, half_of_files()))
     return ConnectionLimits(in_all, web.max_connections_per_address)
 
 
 def smtp_settings(config: Config, tls_for: TlsPolicy, *, is_submission: bool) -> SmtpSettings:
-    """Give what the receiver of one port keeps to."""
+    """Return the settings of the SMTP server on one port."""
     smtp = config.smtp
     return SmtpSettings(
         host_name=smtp.host_name or config.inbox.domain,
@@ -114,9 +114,9 @@ def smtp_settings(config: Config, tls_for: TlsPolicy, *, is_submission: bool) ->
 
 
 def own_certificate(config: Config) -> ReloadableCertificate | None:
-    """Load the operator's certificate, where there is one.
+    """Load the operator's certificate, if there is one.
 
-    :raises ConfigError: a file is no certificate or key, or can't be read.
+    :raises ConfigError: a file cannot be read, or has no certificate or key.
     """
     smtp = config.smtp
     if smtp.certificate in ("", SELF_SIGNED):
@@ -126,15 +126,15 @@ def own_certificate(config: Config) -> ReloadableCertificate | None:
 
 
 def self_signed_policy(config: Config, now: Instant) -> TlsPolicy:
-    """Offer a certificate that we have signed, where the operator has none.
+    """Return the self-signed certificate, if the operator has none.
 
-    To public clients, and where it is asked for to all of them.
+    It is offered to public clients, or to all clients if the option says so.
 
-    :raises ConfigError: its folder can't be read or written.
+    :raises ConfigError: its directory cannot be read or written.
     """
     smtp = config.smtp
     folder = Path(config.storage.state_directory)
-    # What programs on this machine, and those beside its container, connect to.
+    # The names to which programs on this machine, and in neighbouring containers, connect.
     names = [smtp.host_name or config.inbox.domain, *LOCAL_NAMES]
     host = urlsplit(config.web.public_url).hostname
     if host is not None and (is_domain_name(host) or parse_ip_address(host) is not None):
@@ -147,12 +147,12 @@ def self_signed_policy(config: Config, now: Instant) -> TlsPolicy:
 
 
 def own_domains(config: Config) -> frozenset[str]:
-    """Give the domains that mail is taken for, in lower case."""
+    """Return the domains of accepted mail, in lower case."""
     return frozenset(domain.lower() for domain in (config.inbox.domain, *config.inbox.aliases))
 
 
 def least_free(config: Config) -> int:
-    """Give the bytes that stay free on the disk of a SQLite file; none of a server's."""
+    """Return the minimum free bytes on the disk of a SQLite file; zero for a server."""
     wanted = config.storage.min_free
     if isinstance(wanted, int):
         return wanted
@@ -164,7 +164,7 @@ def least_free(config: Config) -> int:
 
 
 def receive_settings(config: Config, retention: int) -> ReceiveSettings:
-    """Give what taking mail in depends on; ``retention`` is in milliseconds."""
+    """Return the settings for receiving mail. ``retention`` is in milliseconds."""
     return ReceiveSettings(
         domains=own_domains(config),
         retention=retention,
@@ -174,7 +174,7 @@ def receive_settings(config: Config, retention: int) -> ReceiveSettings:
 
 @contextmanager
 def naming(option: str) -> Iterator[None]:
-    """Turn what goes wrong with an option's file or value into a `ConfigError` that names it."""
+    """Convert errors of an option's file or value to a `ConfigError` that names the option."""
     try:
         yield
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Builds the doctor: what of this daemon's set-up is examined, and by whom."""
+"""Builds the doctor: the topics it examines, and the checks it uses."""
 
 import time
 from collections.abc import Iterable
@@ -43,11 +43,11 @@ REDIS_SECONDS = 3.0
 REDIS_LOOKS = 0.1
 
 EXAMPLE_DOMAIN = InboxOptions().domain
-ROOT = "."  # its name servers exist wherever the Internet does
+ROOT = "."  # the root zone has name servers everywhere on the Internet
 
 
 class DoctorParts(NamedTuple):
-    """What is examined; nothing is asked before `doctor` does."""
+    """The parts that the doctor examines. Nothing is queried before `doctor` is called."""
 
     runtime: CheckRuntime
     reactor: Any
@@ -64,7 +64,7 @@ class DoctorParts(NamedTuple):
 
     @property
     def zone(self) -> OwnZone:
-        """Give what the records should say."""
+        """The expected contents of the DNS records."""
         inbox, smtp = self._config.inbox, self._config.smtp
         allow_private = self._config.network.allow_private
         return OwnZone(
@@ -80,7 +80,7 @@ class DoctorParts(NamedTuple):
 
     @property
     def doctor(self) -> Doctor:
-        """Give the doctor."""
+        """Return the doctor."""
         examiners: dict[str, Examine] = {
             "resolver": self._resolver,
             "dns": self._dns,
@@ -101,7 +101,7 @@ class DoctorParts(NamedTuple):
 
     @property
     def _is_for_this_machine(self) -> bool:
-        """Tell whether nobody outside is meant to send mail here."""
+        """Whether this daemon is not meant to receive mail from outside."""
         return self._config.inbox.domain == EXAMPLE_DOMAIN
 
     async def _resolver(self) -> Iterable[Finding]:

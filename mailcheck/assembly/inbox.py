@@ -1,4 +1,4 @@
-"""Builds inboxes: the store of mails, the receipt of mail, and the operations of owners."""
+"""Builds inboxes: the store of mails, the receipt of mail, and the owners' operations."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ from mailcheck.store.messages import ExpiryStore
 class MailParts(Struct, frozen=True):
     """The stored mails, and the waits for them.
 
-    :param hand_over: gives a mail that has been received to the waits of this process.
+    :param hand_over: passes a received mail to the waits of this process.
     """
 
     store: MailStore
@@ -101,9 +101,9 @@ def build_inbox(
     known: AuthenticationCache,
     webhooks: ManageWebhooks,
 ) -> InboxOperations:
-    """Build what an account can do with its inbox.
+    """Build the operations of an account on its inbox.
 
-    :param known: the results of analyses that were computed already.
+    :param known: results of analyses that were computed before.
     """
     clock_and_randomness = runtime.clock_and_randomness
     expiry_now = clock_and_randomness.expiry_now

@@ -1,4 +1,4 @@
-"""Every metric: what it is called, what it says, and where it is read. Names are a contract."""
+"""All metrics: names, descriptions and sources. The names are part of the public contract."""
 
 import platform
 from collections.abc import Callable, Mapping
@@ -30,21 +30,21 @@ Values = Mapping[Labels, float | Distribution]
 Read = Callable[[], Values]
 
 ALONE: Labels = ()
-"""The labels of a metric that has none."""
+"""The labels of a metric without labels."""
 
 
 def counter(name: str, text: str, labels: Labels, tally: Tally) -> Metric:
-    """Describe a count by labels."""
+    """Return a counter."""
     return Metric(PREFIX + name, text, Kind.COUNTER, labels, lambda: {**tally.counts})
 
 
 def gauge(name: str, text: str, labels: Labels, read: Read) -> Metric:
-    """Describe a number that rises and falls."""
+    """Return a gauge."""
     return Metric(PREFIX + name, text, Kind.GAUGE, labels, read)
 
 
 def distribution(name: str, text: str, what: Distribution) -> Metric:
-    """Describe how large values are."""
+    """Return a histogram."""
     return Metric(PREFIX + name, text, Kind.DISTRIBUTION, ALONE, lambda: {ALONE: what})
 
 
@@ -56,7 +56,7 @@ def list_metrics(
     certificate_expiry: Callable[[], float | None],
     log: LogWriter | None,
 ) -> list[Metric]:
-    """List all metrics of a daemon; other daemons on the same store have their own."""
+    """Return all metrics of a daemon. Other daemons on the same store have their own."""
 
     def connections() -> Values:
         return {
@@ -80,7 +80,7 @@ def list_metrics(
 
 
 def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list[Metric]:
-    """List what is counted of mail coming in; ``journals`` by the name of their port."""
+    """Return the metrics of received mail. ``journals`` are keyed by the names of ports."""
 
     def replies() -> Values:
         return {
@@ -105,7 +105,7 @@ def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list
 def wait_metrics(
     wait: WaitForMessage, inboxes: InboxFeeds, tests: DeliverabilityFeeds
 ) -> list[Metric]:
-    """List what is counted of waits."""
+    """Return the metrics of waits."""
     return [
         gauge(
             "waits_parked",
@@ -130,7 +130,7 @@ def wait_metrics(
 
 
 def webhook_metrics(deliver: DeliverWebhooks) -> list[Metric]:
-    """List what is counted of webhooks; of several daemons one delivers."""
+    """Return the metrics of webhooks. One of several daemons delivers them."""
 
     def by_state() -> Values:
         found: dict[tuple[str, ...], float] = {}
@@ -155,7 +155,7 @@ def webhook_metrics(deliver: DeliverWebhooks) -> list[Metric]:
 
 
 def watch_metrics(runner: RunWatches, send_alerts: SendAlerts) -> list[Metric]:
-    """List what is counted of watches, of those that this daemon has run."""
+    """Return the metrics of watches that this daemon has run."""
     return [
         counter(
             "watch_runs",
@@ -189,7 +189,7 @@ def _checks_by_outcome(checks: Checks) -> Values:
 
 
 def check_metrics(checks: Checks, runner: RunTestChecks) -> list[Metric]:
-    """List what is counted of checks."""
+    """Return the metrics of checks."""
 
     def health() -> Values:
         return {
@@ -228,7 +228,7 @@ def check_metrics(checks: Checks, runner: RunTestChecks) -> list[Metric]:
 
 
 def store_metrics(engine: DatabaseEngine, workers: Workers) -> list[Metric]:
-    """List what is counted of the store and the daemon's processes and threads."""
+    """Return the metrics of the store, and of the daemon's processes and threads."""
 
     def free_bytes() -> Values:
         try:
@@ -263,7 +263,7 @@ def store_metrics(engine: DatabaseEngine, workers: Workers) -> list[Metric]:
 
 
 def redis_metrics(figures: RedisFigures) -> list[Metric]:
-    """List what is counted of the Redis that daemons share."""
+    """Return the metrics of the shared Redis."""
     return [
         distribution(
             "redis_seconds",
@@ -281,7 +281,7 @@ def redis_metrics(figures: RedisFigures) -> list[Metric]:
 
 
 def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
-    """List what is counted of HTTP, and of those who were not let in."""
+    """Return the metrics of HTTP and of failed authentication."""
     return [
         counter("http_answers", "HTTP requests that were answered.", ("status",), answers),
         counter(
@@ -300,7 +300,7 @@ def _build() -> Values:
 def state_metrics(
     conditions: Conditions, certificate_expiry: Callable[[], float | None], log: LogWriter | None
 ) -> list[Metric]:
-    """List what is said of the daemon as a whole."""
+    """Return the metrics of the whole daemon."""
 
     def well() -> Values:
         found = conditions.problems.items()

@@ -1,4 +1,4 @@
-"""Builds what an operator has of the daemon: its log, its state, certificates, systemd's word."""
+"""Builds the parts for operators: log, health, certificates, supervision and shell."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -51,11 +51,11 @@ _log = Logger()
 
 
 class Environment(NamedTuple):
-    """What a daemon is started with.
+    """The process environment of a daemon.
 
-    ``output`` gets the first steps; without a ``log`` somebody else writes it.
-    ``read_config`` reads the configuration again, or raises `ConfigError`. ``inherited``
-    are descriptors by endpoint: of ports that a parent has opened.
+    ``output`` gets the instructions of the first start. ``log`` is `None` if the log is written
+    elsewhere. ``read_config`` reads the configuration again, or raises `ConfigError`.
+    ``inherited`` has descriptors by endpoint, of ports that a parent process has opened.
     """
 
     output: TextIO
@@ -68,7 +68,7 @@ class Environment(NamedTuple):
 def log_writer(
     config: Config, twistd: Mapping[str, Any], environment: Mapping[str, str]
 ) -> LogWriter | None:
-    """Make what writes the log, unless an option of twistd has chosen something else."""
+    """Return the log writer, or `None` if an option of twistd has chosen another log."""
     output = twistd_output(twistd)
     if output is None:
         return None
@@ -77,9 +77,9 @@ def log_writer(
 
 
 class Certificates:
-    """The certificate of STARTTLS: the operator's, read again when it changes, or our own.
+    """The certificate of STARTTLS: the operator's, reloaded when it changes, or self-signed.
 
-    :raises ConfigError: it can't be used.
+    :raises ConfigError: it is not usable.
     """
 
     def __init__(self, config: Config, conditions: Conditions, now: Instant) -> None:
@@ -90,7 +90,7 @@ class Certificates:
         )
 
     def look(self) -> list[State]:
-        """Read a certificate that has changed; a bad one leaves the one at hand as it is."""
+        """Reload a changed certificate. An invalid one is ignored and the old one stays in use."""
         if self.watched is None:
             return []
         try:
@@ -102,19 +102,19 @@ class Certificates:
         return [(CERTIFICATE, "")]
 
     def expiry(self) -> float | None:
-        """Give when it runs out, in seconds since 1970; nothing for our own."""
+        """Return when it expires, in seconds since 1970; `None` for the self-signed one."""
         return None if self.watched is None else self.watched.expires_at
 
 
 class Reloading(NamedTuple):
-    """What SIGHUP makes the daemon read again."""
+    """What SIGHUP reloads."""
 
     certificates: Certificates
     conditions: Conditions
     environment: Environment
 
     def reload(self) -> None:
-        """Read again what may change while the daemon runs; what is wrong is logged each time."""
+        """Reload what may change while the daemon runs, and log errors."""
         for subject, problem in self.certificates.look():
             was_told = bool(problem and self.conditions.problems.get(subject))
             self.conditions.set(subject, problem)
@@ -138,13 +138,13 @@ def ops_services(
     certificates: Certificates,
     environment: Environment,
 ) -> list[Service]:
-    """Return the services around the daemon's own work, in the order in which they start."""
+    """Return the operational services, in the order in which they start."""
     runtime, heartbeat = daemon.runtime, daemon.heartbeat
     config, reactor = runtime.config, runtime.reactor
     log_changes(runtime.conditions)
 
     async def has_account() -> bool:
-        # On the first start it is being made just now.
+        # On the first start, the account is being created at this moment.
         return config.accounts.bootstrap or bool(await daemon.accounts.keep.accounts())
 
     return [
@@ -165,7 +165,7 @@ def ops_services(
 def daemon_watch(
     runtime: Runtime, min_free: int, checks: Checks, certificates: Certificates
 ) -> Watch:
-    """Build what examines the state of the daemon periodically."""
+    """Build the periodic health checks of the daemon."""
     stubs, engine = runtime.resolvers.stubs, runtime.engine
     servers = [_shown(server) for stub in stubs for server in stub.servers]
 
@@ -183,11 +183,11 @@ def daemon_watch(
 
 
 def manhole(config: Config, inside: Mapping[str, Any]) -> IProtocolFactory:
-    """Build the shell; ``inside`` is what one finds there, lists as functions that give them.
+    """Build the shell. ``inside`` is its namespace, with functions in place of lists.
 
-    :raises ConfigError: the keys can't be used, or what it needs is not installed.
+    :raises ConfigError: the keys are not usable, or a package for it is not installed.
     """
-    # Loaded where it is asked for: an SSH server is large.
+    # Imported only if needed, since an SSH server is large.
     try:
         from mailcheck.ops.manhole import Help, Manhole, OperatorKeys, Shown, ensure_host_key
     except ImportError as error:
@@ -204,7 +204,7 @@ def manhole(config: Config, inside: Mapping[str, Any]) -> IProtocolFactory:
 
 
 def where(service: ListeningService) -> Callable[[], Sequence[str]]:
-    """Give what tells where a service listens, once it does."""
+    """Return a function that returns the addresses on which a service listens."""
     return lambda: service.addresses
 
 

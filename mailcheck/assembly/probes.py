@@ -1,4 +1,4 @@
-"""Builds the probes from a configuration, when they are first needed."""
+"""Builds the probes of a configuration when they are first needed."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -52,36 +52,36 @@ NO_AUTHORITIES = "there are no certificate authorities to check the registry's c
 
 
 class EventDialer(WebhookDialer, ReceiverRules, Protocol):
-    """Tells webhooks, and knows who may be told of alerts."""
+    """Sends webhooks, and knows which receivers of alerts are allowed."""
 
 
 class HostProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol):
-    """What verifies certificates of other hosts."""
+    """Probes that verify certificates of other hosts."""
 
     async def examine_clock(self) -> list[Finding]:
-        """Compare the clock with that of the server which has the list of registries."""
+        """Compare the clock with that of the server of the list of registries."""
 
     def stop(self) -> None:
-        """End what is under way."""
+        """Stop the probes under way."""
 
 
 class NoHostProbes:
-    """Answers "could not be determined" where there are no certificate authorities."""
+    """Answers "could not be determined" if there are no certificate authorities."""
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
-        """Answer as `StarttlsProber` promises."""
+        """Answer as defined by `StarttlsProber`."""
         return succeed(StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED))
 
     def outbound_port(self) -> Deferred[OutboundPort]:
-        """Answer as `StarttlsProber` promises."""
+        """Answer as defined by `StarttlsProber`."""
         return succeed(OutboundPort.UNKNOWN)
 
     def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
-        """Answer as `RegistrationFinder` promises."""
+        """Answer as defined by `RegistrationFinder`."""
         return succeed(undetermined_registration(domain, NO_AUTHORITIES))
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
-        """Answer as `PolicyFetcher` promises."""
+        """Answer as defined by `PolicyFetcher`."""
         return succeed(PolicyFetch(FetchOutcome.NO_ANSWER))
 
     async def examine_clock(self) -> list[Finding]:
@@ -93,7 +93,7 @@ class NoHostProbes:
 
 
 class VerifyingProbes:
-    """Probes hosts, registries and policy files, whose certificates ``trust`` verifies."""
+    """Probes of hosts, registries and policy files. ``trust`` verifies their certificates."""
 
     def __init__(
         self,
@@ -129,19 +129,19 @@ class VerifyingProbes:
         self._stopped = prober, outbound, finder, policies
 
     async def examine_clock(self) -> list[Finding]:
-        """Compare the clock with that of the server which has the list of registries."""
+        """Compare the clock with that of the server of the list of registries."""
         return await examine_clock(self._fetcher, self._source, self._now)
 
     def stop(self) -> None:
-        """End what is under way."""
+        """Stop the probes under way."""
         for made in self._stopped:
             made.stop()
 
 
 class Probes:
-    """All that looks at hosts, registries, policy files and links, and that tells webhooks.
+    """All probes of hosts, registries, policy files and links, and the sender of webhooks.
 
-    Nothing is read or opened before it is used: a command that only issues a
+    Nothing is read or opened before its first use, since a command that only issues a
     key needs none of it.
     """
 
@@ -155,7 +155,7 @@ class Probes:
         resolver: Resolver,
         shared: PersistentState,
     ) -> None:
-        """``shared`` keeps what was found out, and counts connections, for all daemons."""
+        """``shared`` caches results and counts connections for all daemons."""
         self._shared = shared
         self._config = config
         self._reactor = cast(ProbeReactor, reactor)
@@ -164,55 +164,55 @@ class Probes:
         self._resolver = resolver
 
     def open(self) -> None:
-        """Make everything now.
+        """Build all probes now.
 
-        :raises ConfigError: the file with authorities can't be used.
+        :raises ConfigError: the file with certificate authorities is not usable.
         """
         _ = self._hosts
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
-        """Answer as `StarttlsProber` promises."""
+        """Answer as defined by `StarttlsProber`."""
         return self._hosts.probe(exchange)
 
     def outbound_port(self) -> Deferred[OutboundPort]:
-        """Answer as `StarttlsProber` promises."""
+        """Answer as defined by `StarttlsProber`."""
         return self._hosts.outbound_port()
 
     def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
-        """Answer as `RegistrationFinder` promises."""
+        """Answer as defined by `RegistrationFinder`."""
         return self._hosts.find_registration(domain)
 
     async def examine_clock(self) -> list[Finding]:
-        """Compare the clock with that of the server which has the list of registries."""
+        """Compare the clock with that of the server of the list of registries."""
         return await self._hosts.examine_clock()
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
-        """Answer as `PolicyFetcher` promises."""
+        """Answer as defined by `PolicyFetcher`."""
         return self._hosts.fetch_policy(domain)
 
     def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
-        """Answer as `LinkProber` promises."""
+        """Answer as defined by `LinkProber`."""
         return self._links.probe_link(url, method)
 
     def require_foreign(self, url: str) -> None:
-        """Answer as `WebhookDialer` promises."""
+        """Answer as defined by `WebhookDialer`."""
         self._receivers.require_foreign(url)
 
     def require_mailable(self, address: str, account_name: str) -> None:
-        """Answer as `ReceiverRules` promises."""
+        """Answer as defined by `ReceiverRules`."""
         self._receivers.require_mailable(address, account_name)
 
     def line(self, account_name: str) -> WebhookLine:
-        """Answer as `WebhookDialer` promises."""
+        """Answer as defined by `WebhookDialer`."""
         return self._receivers.line(account_name)
 
     @cached_property
     def _receivers(self) -> "WebhookAndMailDialer":
-        """Post to the receivers of webhooks, and mail alerts where there is a relay.
+        """Return the sender of webhooks, and of alerts by mail if there is a relay.
 
-        `[network] allow_private` is not for it.
+        It ignores `[network] allow_private`.
         """
-        # Imported here: most daemons and commands have no webhook.
+        # Imported here, since most daemons and commands have no webhooks.
         from mailcheck.probes.alert_mail import WebhookAndMailDialer
         from mailcheck.probes.webhook_sender import SECONDS, HttpWebhookDialer
 
@@ -260,7 +260,7 @@ class Probes:
         )
 
     def stop(self) -> None:
-        """End what is under way."""
+        """Stop the probes under way."""
         for made in ("_hosts", "_links"):
             if made in vars(self):
                 vars(self)[made].stop()
@@ -272,7 +272,7 @@ class Probes:
         except NoAuthorities as problem:
             if self._config.probes.ca_file:
                 raise ConfigError(f"[probes] ca_file: {problem}") from None
-            # An inbox on a slim container needs none: checks then say what is not known.
+            # An inbox in a slim container works without; checks then report what is undetermined.
             self._log.warn("Certificates can't be checked: {problem}", problem=problem)
             return None
 
@@ -301,7 +301,7 @@ class Probes:
 
     @cached_property
     def _links(self) -> "GuardedLinkProber":
-        # Imported here: it is no part of the start, and seldom asked for.
+        # Imported here, since it is rarely used and not at startup.
         from mailcheck.probes.link_prober import GuardedLinkProber
 
         return GuardedLinkProber(self._reactor, self._dialer, self._trust, self._shared.memory)
@@ -310,9 +310,9 @@ class Probes:
 def open_command(
     config: Config, reactor: Any, watch: Callable[[Resolver], Resolver]
 ) -> CheckRuntime:
-    """Open what the checks of a command need; nothing is shared with a daemon.
+    """Open the resources for the checks of a command, without sharing them with a daemon.
 
-    :param watch: wraps the resolvers, such as a progress display.
+    :param watch: wraps the resolvers, for example for a progress display.
     """
     clock_and_randomness, alone = of_the_system(reactor), LocalCluster(reactor)
     resolvers = open_resolvers(config, reactor, clock_and_randomness.random_bytes, watch)

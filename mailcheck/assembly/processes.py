@@ -1,4 +1,4 @@
-"""Several processes of one machine: what they share, and in what each differs."""
+"""Builds several processes on one machine: what they share, and how each differs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,14 +25,14 @@ WORDS = frozenset({SOCKET, WATCHDOG_MICROSECONDS, WATCHDOG_PID})
 
 
 def shared_addresses(config: Config) -> list[ListenAddress]:
-    """List the ports that all processes of a machine have together."""
+    """Return the ports that all processes of a machine share."""
     smtp = config.smtp
     texts = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
     return list(map(parse_listen_address, texts))
 
 
 def inherited_ports(config: Config, descriptors: str) -> dict[str, int]:
-    """Give the descriptors of the ports that a parent has opened, by endpoint."""
+    """Return the descriptors of ports that a parent process has opened, by endpoint."""
     numbers = map(int, filter(None, descriptors.split(",")))
     return dict(zip((one.endpoint for one in shared_addresses(config)), numbers, strict=False))
 
@@ -45,14 +45,14 @@ def parent_of_processes(
     reactor: Any,
     now: Instant,
 ) -> DaemonServices:
-    """Build what opens the ports and runs the processes.
+    """Build the service that opens the ports and runs the processes.
 
-    :raises ConfigError: the certificate can't be used.
+    :raises ConfigError: the certificate is not usable.
     """
-    # Made before there are several who would make it.
+    # Created before the processes, which would otherwise all create it.
     Certificates(config, Conditions(), now)
     count = config.daemon.processes
-    # The supervisor hears of the parent alone.
+    # Only the parent process notifies the supervisor.
     inherited = {name: text for name, text in environment.items() if name not in WORDS}
     environments = [{**inherited, **_own_environment(config, number)} for number in range(count)]
     tree = DaemonServices(log)
@@ -81,13 +81,13 @@ def _own_environment(config: Config, number: int) -> Mapping[str, str]:
         variable_name("daemon", "processes"): "1",
         variable_name("ops", "listen"): ",".join(metrics_addresses(config, number)),
     }
-    if number:  # one of them makes the first account, and greets
+    if number:  # only the first process creates the first account and prints the next steps
         environment[variable_name("accounts", "bootstrap")] = "false"
     return environment
 
 
 def metrics_addresses(config: Config, number: int) -> list[str]:
-    """Give where a process serves its metrics; elsewhere than at ports the first does."""
+    """Return where a process serves its metrics. Each process has its own ports."""
     addresses = [(text, parse_listen_address(text)) for text in config.ops.listen]
     return [
         text if address.port is None else f"{text.rpartition(':')[0]}:{address.port + number}"

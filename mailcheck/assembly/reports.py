@@ -1,4 +1,4 @@
-"""Builds the reports of receivers: their operations, and what takes them in."""
+"""Builds DMARC and TLS reports: their operations and their processing."""
 
 from msgspec import Struct
 from twisted.application.service import Service
@@ -23,14 +23,14 @@ from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.mail_store import MailStore
 
 LOOK_INTERVAL = 30.0
-"""Seconds between looks without a hint: one that was put off waits for ten minutes anyway."""
+"""Seconds between checks without a notification. Postponed reports wait ten minutes anyway."""
 
 FORGETTING_INTERVAL = 600.0
-"""Seconds between rounds of forgetting: what is kept for 400 days need not go to the second."""
+"""Seconds between rounds of deletion. A retention of 400 days needs no precise time."""
 
 
 class ReportParts(Struct, frozen=True):
-    """The operations on reports; ``mail`` takes them in."""
+    """The operations on reports. ``mail`` receives them."""
 
     store: ReportStore
     runner: IngestReports
@@ -72,7 +72,7 @@ def build_reports(
 
 
 def report_services(runtime: Runtime, reports: ReportParts) -> list[Service]:
-    """Return the services that read reports, and that delete old ones."""
+    """Return the services that process reports, and that delete old ones."""
     clock, retention = runtime.clock, ReportRetention(reports.store, runtime.now)
     return [
         LeasedWorkService(reports.runner),
@@ -83,6 +83,6 @@ def report_services(runtime: Runtime, reports: ReportParts) -> list[Service]:
 
 def _addresses(config: Config) -> ReportAddresses:
     domains = (one.lower() for one in (config.inbox.domain, *config.inbox.aliases))
-    # At the example domain only programs near by can reach this daemon.
+    # Only local programs can reach this daemon at the example domain.
     is_offered = config.inbox.domain != InboxOptions().domain
     return ReportAddresses(tuple(dict.fromkeys(domains)), public_url(config), is_offered)

@@ -1,6 +1,6 @@
-"""What every part of a daemon needs, opened from the configuration.
+"""The parts that all others need, opened from the configuration.
 
-Opening a runtime connects to nothing and starts nothing.
+Opening a runtime does not connect to anything or start anything.
 """
 
 import os
@@ -40,10 +40,10 @@ from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlS
 
 
 class Outside(Struct, frozen=True):
-    """Everything outside the daemon that it asks or notifies, besides its store and its cluster.
+    """The external services that the daemon uses, besides its store and its cluster.
 
     :param probes: examines hosts, registries, policy files and links.
-    :param receivers: dials the receivers of webhooks and alerts.
+    :param receivers: opens connections to receivers of webhooks and alerts.
     """
 
     resolvers: Resolvers
@@ -53,10 +53,10 @@ class Outside(Struct, frozen=True):
 
 
 class Runtime(CheckRuntime, frozen=True):
-    """What every part of a daemon needs.
+    """The parts that all other parts of a daemon need.
 
     :param reactor: runs on the clock of ``clock_and_randomness``.
-    :param turns: limits how long requests that compute run without a pause.
+    :param turns: limits how long requests with long computations run without a pause.
     :param holder: the name under which this process holds leases.
     """
 
@@ -77,14 +77,14 @@ class Runtime(CheckRuntime, frozen=True):
 
     @property
     def retention(self) -> int:
-        """How long mail is kept, in milliseconds."""
+        """The retention of mail in milliseconds."""
         return int(self.config.inbox.retention_hours * HOUR)
 
 
 def time_and_chance_of(
     config: Config, seconds: Callable[[], float], clock: Any, random_bytes: RandomBytes
 ) -> ClockAndRandomness:
-    """Return the clocks of a daemon: ``seconds`` reads the time of day, nobody sets ``clock``."""
+    """Return the clocks of a daemon: ``seconds`` is the time of day, ``clock`` is monotonic."""
     longest = max(config.inbox.retention_hours * HOUR, config.tests.retention_days * DAY)
     wall_clock = WallClock(seconds, clock, longest / SECOND)
     return ClockAndRandomness(wall_clock.now, wall_clock.expiry_now, clock, random_bytes)
@@ -97,10 +97,10 @@ def open_runtime(
     workers: Workers,
     outside: Outside | None = None,
 ) -> Runtime:
-    """Open what every part of a daemon needs.
+    """Open a runtime.
 
-    :param outside: replaces what the configuration names.
-    :raises ConfigError: a file or folder that the configuration names can't be used.
+    :param outside: replaces the configured external services.
+    :raises ConfigError: a configured file or directory is not usable.
     """
     conditions, figures, pace = Conditions(), RedisFigures(), Pace()
     cluster, cluster_services = open_cluster(config, reactor, conditions, figures)
@@ -142,10 +142,10 @@ def open_outside(
     worker: Worker,
     shared: PersistentState,
 ) -> Outside:
-    """Open what a configuration names; nothing is sent, read or started yet.
+    """Open the configured external services. Nothing is sent, read or started yet.
 
     :param worker: parses large mails for the content filter.
-    :param shared: keeps results of probes, and counts connections.
+    :param shared: caches results of probes and counts connections.
     """
     resolvers = open_resolvers(config, in_short_turns(reactor), clock_and_randomness.random_bytes)
     probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, shared)
@@ -153,14 +153,14 @@ def open_outside(
 
 
 def database_engine(config: Config, workers: Workers, gather: CallSoon) -> DatabaseEngine:
-    """Make the engine of the configured database; nothing is opened yet.
+    """Create the engine of the configured database, without opening it.
 
-    :param gather: what is written until it calls shares a commit.
-    :raises ConfigError: the folder of a SQLite file can't be made.
+    :param gather: schedules the end of a batch. Writes until then share a commit.
+    :raises ConfigError: the directory of a SQLite file cannot be created.
     """
     url, writer, reader = config.storage.url, workers.writer, workers.reader
     if config.storage.is_shared:
-        # Loaded where it is used alone: psycopg2 takes a while, and memory.
+        # Imported only if needed, since psycopg2 takes time and memory.
         from mailcheck.engines.postgresql import PostgresqlEngine
 
         return PostgresqlEngine(url, writer, reader, gather)
@@ -174,7 +174,7 @@ def database_engine(config: Config, workers: Workers, gather: CallSoon) -> Datab
 
 
 def daemon_presence(config: Config, name: str) -> Presence | None:
-    """Give what keeps daemons apart that do not know of each other; ``name`` is this one's."""
+    """Return the registration of this daemon in the database, under ``name``."""
     if not config.storage.is_shared:
         path = config.storage.file
         return None if path == IN_MEMORY else SqlitePresence(path)
@@ -184,7 +184,7 @@ def daemon_presence(config: Config, name: str) -> Presence | None:
 
 
 class StoredState(NamedTuple):
-    """What a daemon without Redis keeps in the store, so that a restart forgets none of it."""
+    """The state that a daemon without Redis has in the store, so that it survives restarts."""
 
     counters: RateCounters
     memory: Memory
@@ -192,16 +192,16 @@ class StoredState(NamedTuple):
 
 
 def stored_state(engine: DatabaseEngine, now: Now) -> StoredState:
-    """Give it; with no room in the store, questions to lists are counted in memory."""
+    """Return it. If the store is full, blocklist queries are counted in memory."""
     counters = CountersOrAlone(SqlRateCounters(engine), StoreUnavailable)
     return StoredState(counters, SqlMemory(engine, now), SqlSelectors(engine))
 
 
 def lease_holder(config: Config, random_bytes: RandomBytes) -> str:
-    """Name this process among all that work on the database.
+    """Return the name of this process among all on the same database.
 
-    A SQLite file has one daemon, before and after a restart: it takes up at
-    once what it has left. Others wait for the end of its leases.
+    A SQLite file is used by one daemon, before and after a restart, which continues its work
+    at once. On a server, other daemons wait for the end of its leases.
     """
     if not config.storage.is_shared:
         return "daemon"

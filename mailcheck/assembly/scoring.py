@@ -1,4 +1,4 @@
-"""Builds the analysis of received mails: for the daemon, and for the command line alone."""
+"""Builds the analysis of received mails, for the daemon and for commands without one."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -39,11 +39,10 @@ from mailcheck.probes.spamd_filter import (
 
 
 class FilterParts(Struct, frozen=True):
-    """The filter, and the service that has to run while it is used.
+    """The content filter, and the service that must run while it is used.
 
-    Nothing is connected to and no process is started before the first mail.
-    Stopping the service ends what is under way as undetermined, and the
-    private spamd.
+    Nothing is connected or started before the first mail. Stopping the service ends
+    running checks as undetermined, and ends the private spamd.
     """
 
     content_filter: ContentFilter
@@ -51,9 +50,9 @@ class FilterParts(Struct, frozen=True):
 
 
 def build_filter(config: Config, reactor: Any, worker: Worker) -> FilterParts:
-    """Build the content filter; for the daemon and for commands that score a file.
+    """Build the content filter, for the daemon and for commands that score a file.
 
-    ``worker`` takes large mails apart: in the daemon a process, for a command a `DirectWorker`.
+    ``worker`` parses large mails: a process in the daemon, a `DirectWorker` in a command.
     """
     options = config.spamassassin
     services = OrderedServices()
@@ -77,7 +76,7 @@ def build_filter(config: Config, reactor: Any, worker: Worker) -> FilterParts:
 class Scoring(Struct, frozen=True):
     """The scoring of mails.
 
-    :param progress: is told of each part of the work that has ended.
+    :param progress: called after each completed part of the work.
     """
 
     progress: CheckProgress
@@ -87,11 +86,11 @@ class Scoring(Struct, frozen=True):
     async def score(
         self, mail: ReceivedMail, records: Sequence[RecordToPublish] = ()
     ) -> DeliverabilityReport:
-        """Score a mail; ``records`` are proposed ones."""
+        """Score a mail. ``records`` are proposed DNS records."""
         return await self.scorer.score(mail, records)
 
     async def analyse(self, mail: ReceivedMail) -> StoredReport:
-        """Score a mail of a test, as it is stored (`Analyse`)."""
+        """Score a stored mail of a test (`Analyse`)."""
         return store_report(await self.score(mail))
 
 
@@ -121,7 +120,7 @@ def build_scoring(
 
 
 def scoring_settings(config: Config) -> ScoringSettings:
-    """Give what an analysis depends on besides the mail, as the daemon has it."""
+    """Return the inputs of an analysis besides the mail, as in the daemon."""
     smtp = config.smtp
 
     def offers_tls(session: Session) -> bool:

@@ -1,4 +1,4 @@
-"""Puts the services of a daemon into the order in which they start; they stop in reverse."""
+"""Orders the services of a daemon. They start in this order and stop in reverse."""
 
 import gc
 from collections.abc import Callable
@@ -53,11 +53,11 @@ from mailcheck.smtp.verbs import VERBS
 from mailcheck.web.site.server import ProxyProtocolFactory
 
 DRAIN_GRACE = 20.0
-"""Seconds that mails on their way get when the daemon stops."""
+"""Seconds for mails being received to finish when the daemon stops."""
 
 
 class Ports(NamedTuple):
-    """What listens, in the order in which it starts."""
+    """The listening services, in the order in which they start."""
 
     web: ListeningService
     mail: ListeningService
@@ -112,7 +112,7 @@ def mail_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_submission: bool) -> 
 
 
 def _store_services(daemon: Daemon, supervisor: Supervisor) -> list[IService]:
-    """Return the store, and what keeps other daemons from it."""
+    """Return the services of the store and of the daemon's registration in it."""
     runtime = daemon.runtime
     store = StoreService(runtime.engine, runtime.workers.beside_store)
     presence = daemon_presence(runtime.config, runtime.cluster.own_name)
@@ -134,11 +134,11 @@ def _store_services(daemon: Daemon, supervisor: Supervisor) -> list[IService]:
 
 
 def _build_ports(daemon: Daemon, certificates: Certificates, environment: Environment) -> Ports:
-    """Build what listens; all of it takes connections only when everything has started."""
+    """Build the listening services. They accept connections only when everything has started."""
     config, reactor, tls_for = daemon.runtime.config, daemon.runtime.reactor, certificates.policy
     mail = mail_factory(daemon, tls_for, is_submission=False)
     submission = mail_factory(daemon, tls_for, is_submission=True)
-    # Without a certificate every handshake ends in an alert (RFC 8446 6.2).
+    # Without a certificate, every handshake ends in an alert (RFC 8446 6.2).
     broken = mail_factory(daemon, offer_to_all(CertificateOptions()), is_submission=True)
     site = build_web(daemon)
     measured = list_metrics(daemon, mail, submission, site, certificates.expiry, environment.log)
@@ -184,7 +184,7 @@ def _listening(
 def _ops(
     daemon: Daemon, ports: Ports, certificates: Certificates, environment: Environment
 ) -> list[Service]:
-    """Return what the operator has of the daemon."""
+    """Return the operational services."""
     config = daemon.runtime.config
     doors = Doors(
         mail=where(ports.mail),
@@ -221,7 +221,7 @@ def _manhole(daemon: Daemon, tree: DaemonServices, environment: Environment) -> 
 
 
 def _url(daemon: Daemon, ports: Ports) -> str:
-    """Return the address of pages and API, where the daemon listens by now."""
+    """Return the URL of pages and API, with the address on which the daemon listens."""
     listens = [parse_listen_address(text) for text in ports.web.addresses]
     return daemon_url(daemon.runtime.config, *listens[:1])
 

@@ -1,4 +1,4 @@
-"""Builds watches: what their owners do with them, and what runs them."""
+"""Builds watches: their owners' operations, and the services that run them."""
 
 from msgspec import Struct
 from twisted.application.service import Service
@@ -31,8 +31,8 @@ def build_watches(
 ) -> WatchParts:
     """Build the operations on watches.
 
-    :param receiver: takes the mails with alerts to inboxes.
-    :param alerted: knows who is told of alerts.
+    :param receiver: receives mails with alerts to inboxes.
+    :param alerted: knows the receivers of alerts.
     """
     config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     store = WatchStore(runtime.engine)
@@ -56,7 +56,7 @@ def watch_services(runtime: Runtime, watches: WatchParts) -> list[Service]:
     clock, retention = runtime.clock, WatchRetention(watches.store, runtime.now)
     return [
         LeasedWorkService(watches.runner),
-        # Stopped before it: a round under way would begin new runs.
+        # Stopped first, since a running round would start new runs.
         PeriodicService("looking for due watches", LOOK_INTERVAL, watches.runner.poll, clock),
         PeriodicService("telling alerts", TELL_INTERVAL, watches.send_alerts.send_pending, clock),
         retention_service("retention of watches", WATCHES_INTERVAL, retention.sweep, clock),

@@ -1,4 +1,4 @@
-"""Builds what HTTP serves of a daemon: REST, MCP and the pages."""
+"""Builds the HTTP services of a daemon: REST, MCP and the pages."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -137,7 +137,7 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
 
 
 def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
-    """Return the tools of the MCP server, in the order in which they are listed."""
+    """Return the tools of the MCP server, in the order of their list."""
     runtime, turns = daemon.runtime, daemon.checks.turns
     config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     domain, views = config.inbox.domain, MessageViews(runtime.workers.content)
@@ -187,9 +187,9 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
 
 
 def _mail_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
-    """Return the pages of the tools and the inbox: both show mails, in the same way.
+    """Return the pages of the tools and of the inbox, which both show mails.
 
-    Those of the tools come before the pages of shared messages (`ReportPages.pages`).
+    Pages of the tools precede the pages of shared messages (`ReportPages.pages`).
     """
     show = ShowMessage(daemon.mail.mail_bytes, daemon.runtime.workers.content)
     return [
@@ -232,12 +232,12 @@ def _test_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[P
 
 
 def _doctor(daemon: Daemon) -> Doctor:
-    # Imported here: the doctor is not part of the start, and seldom asked for.
+    # Imported here, since the doctor is rarely used and not at startup.
     from mailcheck.assembly.doctor import DoctorParts
     from mailcheck.assembly.probes import Probes
 
     runtime, reactor = daemon.runtime, daemon.runtime.reactor
-    # With a memory of its own: it examines the current state.
+    # With its own cache, since it examines the current state.
     alone = LocalCluster(reactor)
     plain, clock_and_randomness = runtime.resolvers.plain, runtime.clock_and_randomness
     probes = Probes(runtime.config, reactor, clock_and_randomness, plain, alone)

@@ -1,4 +1,4 @@
-"""Builds webhooks: what their owners do with them, and the deliveries."""
+"""Builds webhooks: their owners' operations, and the deliveries."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ from mailcheck.store.accounts.webhook_store import WebhookStore
 def write_event(
     sender: str, urls: PublicUrls, webhook: Webhook, message: ListedMessage, text: str
 ) -> bytes:
-    """Write what a webhook is told of a message, the same at each try: a mail is ``sender``'s."""
+    """Return the event for a message, the same for each attempt. Mails are from ``sender``."""
     if not webhook.is_mail:
         return dump_json(render_listed_message(message, urls))
     summary = message.summary
@@ -42,7 +42,7 @@ def write_event(
 
 
 class WebhookParts(Struct, frozen=True):
-    """The operations on webhooks; ``receivers`` are those that alerts are sent to."""
+    """The operations on webhooks. ``receivers`` are the receivers of alerts."""
 
     receivers: AlertReceivers
     keep: ManageWebhooks
@@ -79,7 +79,7 @@ def build_webhooks(runtime: Runtime, mail: MailParts) -> WebhookParts:
 
 
 def webhook_services(runtime: Runtime, webhooks: WebhookParts) -> list[Service]:
-    """Return the services that deliver, and that renew the lease."""
+    """Return the services that deliver webhooks and renew the lease."""
     deliver = webhooks.deliver
     return [
         LeasedWorkService(deliver),

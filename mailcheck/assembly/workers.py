@@ -1,6 +1,6 @@
-"""Where blocking work runs: in processes and threads of the daemon, at once for a command.
+"""Where blocking work runs: in processes and threads of a daemon, or directly in a command.
 
-And which sockets leave the reactor to mail, and to the answers of those processes.
+Also chooses the sockets that get a reactor of their own.
 """
 
 import os
@@ -28,45 +28,45 @@ from mailcheck.workers.threads import ThreadWorker, nice_threads
 _log = Logger()
 
 READER_THREADS = 4
-"""Reads at a time; each is short, and the disk cache serves most."""
+"""Maximum number of concurrent reads. Each is short, and mostly served from the disk cache."""
 
 MOST_PASSWORD_THREADS = 2
-"""Hashes at a time: they compute outside the interpreter's lock, 32 MiB each."""
+"""Maximum number of concurrent password hashes, which release the interpreter lock. 32 MiB each."""
 
 LONGEST_READING = 20.0
-"""Seconds for one step of reading a mail: the worst that 25 MiB were made to take is two of them,
-on a machine that has nothing else to do."""
+"""Timeout in seconds for one step of parsing a mail. The worst known mail of 25 MiB takes two such
+steps on an idle machine."""
 
 LONGEST_COMMIT = 6.0
-"""Seconds for a commit: more than another process may hold the database up, and little enough for
-a sender to hear within ten seconds that he should try again."""
+"""Timeout in seconds for a commit: longer than another process may lock the database, and short
+enough that a sender gets a temporary error within ten seconds."""
 
 NICENESS = 10
-"""Of all that may take long, against what takes in mail and answers: those who guess passwords, or
-have large mails read, use the processor that nobody else wants."""
+"""Niceness of slow work relative to receiving mail and answering requests. Password hashing and
+large mails thus use only otherwise idle processor time."""
 
 WRITTEN_BY = {
     False: ("mailcheck.store.mail_delivery", "mailcheck.engines.sqlite_writer"),
     True: ("mailcheck.store.mail_delivery", "mailcheck.engines.postgresql_connection"),
 }
-"""What the process that writes needs for a mail, by whether the database is shared."""
+"""Modules that the writing process needs for a mail, by whether the database is shared."""
 
 CONTENT_AFTER, ANALYSIS_AFTER = 0.2, 2.0
-"""Seconds after which a process begins that was not started ahead of the daemon (`Workers.ahead`).
-What analyses mails learns that only after the first one: it takes as much memory as the others."""
+"""Seconds until a process is started that was not started before the daemon (`Workers.ahead`).
+The process that analyses mails loads its code with its first one, which takes much memory."""
 
 FIRST_MAIL = b"\r\nYour code is 482913: https://example.com/\r\n"
-"""A mail that is taken apart before there is any: the first real one would wait for 0.4 s."""
+"""A mail that is parsed at startup. Otherwise the first real one would take 0.4 s longer."""
 
 
 class Workers(Struct, frozen=True):
-    """Where blocking work runs; ``call_soon`` is after all that the reactor has found to do.
+    """Where blocking work runs. ``call_soon`` calls after all events of a reactor iteration.
 
-    ``needed`` are the processes and threads behind it without which the daemon is not ready. What
-    reads large mails is ``patient``: it may take as long as it is given, and is replaced after
-    that. Those ``ahead`` may be started before the daemon: they learn their work while it does,
-    on another processor. Somebody may send a first mail, and wait for its codes, the moment that
-    it is ready.
+    ``needed`` are the processes and threads without which the daemon is not ready. ``patient``
+    are those that parse large mails: they may take until their timeout and are then replaced.
+    Those ``ahead`` may be started before the daemon, so that they load their code on another
+    processor meanwhile. A client may send a first mail, and wait for its codes, as soon as the
+    daemon is ready.
     """
 
     writer: Worker
@@ -82,7 +82,7 @@ class Workers(Struct, frozen=True):
 
     @property
     def measured(self) -> dict[str, MeasuredWorker]:
-        """Give the workers that are measured, by name."""
+        """The measured workers, by name."""
         named = {
             "writer": self.writer,
             "reader": self.reader,
@@ -97,17 +97,17 @@ class Workers(Struct, frozen=True):
 
     @property
     def beside_store(self) -> tuple[Worker, ...]:
-        """Give the workers that no engine starts and stops itself."""
+        """The workers that are not started and stopped by an engine."""
         return self.content, self.passwords, self.analysis, self.large
 
 
 def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
-    """Give the workers of a daemon, whose database is a file, or is shared with other daemons.
+    """Return the workers of a daemon, whose database is a file or is shared with other daemons.
 
-    Writing, taking mails apart and analysing them have processes of their own:
-    in a thread each of their steps would take the interpreter's lock from the
-    receiver. No mail holds up the next ones for long, and no small one waits
-    behind a large one: the process of these starts with the first of them.
+    Writing, parsing and analysing mails have their own processes, since in a
+    thread each step would take the interpreter lock from the SMTP server. No mail delays
+    the next ones for long, and small mails do not wait for large ones, which have
+    their own process. It is started with the first large mail.
     """
 
     def measured(worker: Worker) -> Worker:
@@ -145,7 +145,7 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
 
 
 def log_refused_priority() -> None:
-    """Log once that long work runs at the priority of all other work."""
+    """Log once if slow work cannot run at a lower priority."""
     if not may_lower_priority():
         _log.info(
             "the system refuses a lower priority (setpriority), so guessed passwords and large "
@@ -154,24 +154,24 @@ def log_refused_priority() -> None:
 
 
 def password_threads(processors: int) -> int:
-    """Say how many passwords are hashed at a time: who guesses gets half of the processors."""
+    """Return how many passwords may be hashed at a time: at most half of the processors."""
     return max(1, min(MOST_PASSWORD_THREADS, processors // 2))
 
 
 def direct_analysis_worker() -> Worker:
-    """Give the worker of a command that analyses mails: it does so in the command's process."""
+    """Return the worker of a command, which analyses mails in its own process."""
     patch_dkimpy()
     return DirectWorker()
 
 
 def in_short_turns(reactor: Any) -> Any:
-    """Give a reactor for sockets of one kind, which have a short time in each turn.
+    """Return a reactor for sockets of one kind, with a bounded time for each iteration.
 
-    It is the one given where that has no sockets (a command's clock), or the system no epoll.
+    Return the given reactor if it has no sockets (the clock of a test) or the system has no epoll.
     """
     if not IReactorFDSet.providedBy(reactor) or not hasattr(select, "epoll"):
         return reactor
-    # Here, since it can be imported only where there is epoll.
+    # Imported here, since it exists only on systems with epoll.
     from mailcheck.daemon.short_turns import ShortTurns
 
     return ShortTurns(reactor)
