@@ -51,7 +51,7 @@ def test_a_chain_passes_and_names_its_sealers() -> None:
     assert finding.severity is Severity.NOTE
 
 
-def test_dkimpy_comes_to_the_same() -> None:
+def test_dkimpy_agrees() -> None:
     """Dkimpy's own validator agrees about a valid and a broken chain."""
 
     def find_key(name: bytes, timeout: float = 0) -> bytes:
@@ -125,7 +125,7 @@ def test_a_chain_that_was_sealed_as_broken_stays_broken() -> None:
         (b"ARC-Seal: " + b"x" * 300_000 + b"\r\n" + MAIL, "is longer than 256 KiB"),
     ],
 )
-def test_fields_that_are_no_chain(mail: bytes, words: str) -> None:
+def test_invalid_chains(mail: bytes, words: str) -> None:
     """Sets are complete, numbered from one, and have a valid state (RFC 8617 4.2)."""
     arc = verify_arc_chain(mail)
     assert arc.result is AuthResult.FAIL
@@ -153,7 +153,7 @@ def test_a_key_that_could_not_be_looked_up_breaks_no_chain(status: DnsStatus) ->
     assert verify_arc_chain(THREE.replace(b"Bob", b"Rob"), zone).result is AuthResult.FAIL
 
 
-def test_keys_are_judged_as_in_dkim() -> None:
+def test_keys_are_checked_as_in_dkim() -> None:
     """Neither a missing nor a short key verifies a seal."""
     assert (
         "no key for the signature" in verify_arc_chain(RSA.seal(MAIL), MemoryZone({})).explanation

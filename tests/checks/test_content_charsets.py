@@ -91,7 +91,7 @@ def test_labels_that_mail_programs_write(labels: str, data: bytes, text: str) ->
 @pytest.mark.parametrize(
     "label", ["", "x-nonsense", "iso-8859-12", "idna", "base64", "rot13", "a" * 65]
 )
-def test_what_names_no_charset(label: str) -> None:
+def test_labels_that_name_no_charset(label: str) -> None:
     """An unknown label, a codec that is not a charset, and an overlong label have no codec."""
     assert find_codec(label) is None
 

@@ -88,7 +88,7 @@ def test_other_numbers_are_no_codes(text: str) -> None:
     assert _codes(text) == ()
 
 
-def test_a_mail_that_speaks_of_no_code_has_none() -> None:
+def test_a_mail_without_words_for_codes_has_no_code() -> None:
     """A number alone on its line is not enough."""
     assert _codes("Hello,\n\n482130\n\nBye") == ()
     assert _codes("Hello,\n\n482130\n\nBye", subject="Your sign-in code") == ("482130",)
@@ -140,7 +140,7 @@ def test_a_sender_may_be_called_like_another_number(sentence: str) -> None:
         ("รหัส OTP ของคุณคือ 482913 (Ref: AB4K)", "482913"),
     ],
 )
-def test_what_senders_write(text: str, code: str) -> None:
+def test_codes_in_the_words_of_senders(text: str, code: str) -> None:
     """Codes are found without a brand, with words for passwords, in letters and other scripts."""
     assert _codes(text) == (code,)
 

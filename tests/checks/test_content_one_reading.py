@@ -155,7 +155,7 @@ def readings(markup: str) -> dict[str, str]:
         *HEADS.items(),
     ],
 )  # fmt: skip
-def test_all_readers_agree_on_what_is_seen(page: str, answer: str) -> None:
+def test_all_readers_agree_on_visibility(page: str, answer: str) -> None:
     """Codes, links, findings, the text for agents and the shown page agree."""
     expected = {"quality": answer, "agents": answer}
     if answer is SEEN:

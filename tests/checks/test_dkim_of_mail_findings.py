@@ -22,12 +22,12 @@ def describe(mail: bytes, zone: MemoryZone | None = None, at: int = 60) -> tuple
     return describe_signatures(verify_all_signatures(mail, zone, instant_of(SIGNED_AT + at)))
 
 
-def test_nothing_is_said_of_a_good_signature() -> None:
+def test_a_good_signature_has_no_finding() -> None:
     """A valid signature with a good key has no finding."""
     assert describe(RSA.sign(ED25519.sign(MAIL))) == ()
 
 
-def test_a_mail_without_signature_is_told_what_to_switch_on() -> None:
+def test_an_unsigned_mail_has_a_finding() -> None:
     """An unsigned mail has a finding with advice."""
     (finding,) = describe(MAIL)
     assert (finding.id, finding.severity) == ("dkim.unsigned", Severity.ERROR)
@@ -61,7 +61,7 @@ def test_a_failing_signature_beside_a_good_one_is_a_warning() -> None:
     assert alone.severity is Severity.ERROR
 
 
-def test_what_could_not_be_looked_up_is_no_fault() -> None:
+def test_a_failed_lookup_is_undetermined() -> None:
     """A failed lookup is undetermined, not an error."""
     (finding,) = describe(RSA.sign(MAIL), MemoryZone({}, failing={RSA.key_name: DnsStatus.TIMEOUT}))
     assert (finding.id, finding.severity) == ("dkim.key-undetermined", Severity.UNDETERMINED)
@@ -89,7 +89,7 @@ def test_a_test_key_comes_with_the_record_to_publish() -> None:
     assert finding.proposed.value == RSA.key_record
 
 
-def test_a_body_length_is_warned_of() -> None:
+def test_a_body_length_is_a_warning() -> None:
     """The finding for ``l=`` gives the number of unsigned octets."""
     (finding,) = describe(RSA.sign(MAIL, "simple/simple", tags={"l": "7"}) + b"eve's addition\r\n")
     assert (finding.id, finding.severity) == ("dkim.body-length", Severity.WARNING)
@@ -116,7 +116,7 @@ def test_signatures_beyond_the_bound_are_mentioned() -> None:
 
 
 @pytest.mark.parametrize("fault", SignatureFault)
-def test_every_fault_has_its_words(fault: SignatureFault) -> None:
+def test_every_fault_has_advice(fault: SignatureFault) -> None:
     """Every fault has advice without placeholders and is an error."""
     signature = verify_only_signature(RSA.sign(MAIL), zone_of({}), RECEIVED_AT)
     (finding,) = describe_signatures(DkimOfMail((replace(signature, fault=fault),)))

@@ -122,7 +122,7 @@ FIELD = st.tuples(
     st.sampled_from(["simple/simple", "relaxed/relaxed"]),
     st.lists(FIELD, max_size=5),
 )
-def test_fields_put_on_top_leave_a_signature_valid(
+def test_fields_added_on_top_keep_a_signature_valid(
     signer: MailSigner, form: str, fields: list[tuple[str, str]]
 ) -> None:
     """Fields that servers add on top do not break a signature."""

@@ -187,7 +187,7 @@ def test_the_same_key_twice_is_kept_once() -> None:
     assert [one.proposed for one in other] == [None, None]
 
 
-def test_a_broken_key_behind_an_alias_is_mended_there() -> None:
+def test_a_broken_key_behind_an_alias_is_repaired_there() -> None:
     """For a CNAME, the advice is text, or a record at its target."""
     text = f"v=DKIM1\\; p={RSA_2048}"
     own = judge(text, target="keys.d.example").findings[0]

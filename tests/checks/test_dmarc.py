@@ -229,7 +229,7 @@ def test_sp_and_np_count_in_the_record_of_the_organization_alone() -> None:
     assert (below.policy, below.found_at) == (Policy.REJECT, "x.example")
 
 
-def test_whose_subdomains_it_is_about_may_be_unknown() -> None:
+def test_subdomains_of_an_unknown_organization_have_no_finding() -> None:
     """If the organization is undetermined, there is no finding about subdomains."""
     verdict = judge(
         {"_dmarc.x.example": GOOD + "; sp=none"}, failing={"_dmarc.example": DnsStatus.TIMEOUT}
@@ -268,7 +268,7 @@ def test_pct_is_a_note_and_changes_nothing() -> None:
         ({"_dmarc.x.example.x.example": GOOD}, "dmarc.misplaced", GOOD),
     ],
 )
-def test_no_record_is_told_apart_from_a_spoilt_one(
+def test_no_record_differs_from_a_broken_one(
     records: dict[str, str | list[str]], finding: str, value: str | None
 ) -> None:
     """A broken record is found and shown corrected at its right name."""
@@ -322,7 +322,7 @@ def test_of_several_records_no_address_is_lost() -> None:
     assert finding.proposed.value == expected
 
 
-def test_spoilt_records_of_a_subdomain_leave_it_to_the_organization() -> None:
+def test_broken_records_of_a_subdomain_count_as_none() -> None:
     """Two records count as none, so the organization's record applies; both have a finding."""
     verdict = judge({"_dmarc.x.example": GOOD, "_dmarc." + SUB: [GOOD, GOOD + ";"]}, SUB)
     assert (verdict.presence, verdict.found_at) == (Presence.FOUND, "x.example")
@@ -341,7 +341,9 @@ AWAY = "v=DMARC1; p=reject; rua=mailto:r@reports.other.example"
         ([], Presence.ABSENT),
     ],
 )
-def test_foreign_report_hosts_must_agree(texts: list[str], presence: Presence) -> None:
+def test_report_hosts_of_other_domains_need_authorization(
+    texts: list[str], presence: Presence
+) -> None:
     """Hosts outside the organization get reports only if they publish it (RFC 9990 4)."""
     name = "x.example._report._dmarc.reports.other.example"
     verdict = judge({"_dmarc.x.example": AWAY, name: texts})
@@ -386,7 +388,7 @@ def offering(records: dict[str, str | list[str]], address: str = OFFERED) -> lis
         ),
     ],
 )
-def test_an_offered_address_needs_the_consent_of_its_host(
+def test_a_suggested_address_needs_authorization_of_its_host(
     text: str, values: dict[str, str]
 ) -> None:
     """Each record with the address comes with the authorization record, and its owner is named."""
@@ -415,7 +417,7 @@ def test_no_address_is_made_up_and_none_added_to_others() -> None:
     assert [(one.id, one.proposed) for one in verdict.findings] == [("dmarc.no-reports", None)]
 
 
-def test_a_wildcard_consent_is_a_consent() -> None:
+def test_a_wildcard_authorization_counts() -> None:
     """Report services authorize all customers with one wildcard record."""
     verdict = judge(
         {"_dmarc.x.example": AWAY, "*._report._dmarc.reports.other.example": "v=DMARC1"}
@@ -423,7 +425,7 @@ def test_a_wildcard_consent_is_a_consent() -> None:
     assert verdict.findings == ()
 
 
-def test_report_hosts_of_the_organization_need_not_agree() -> None:
+def test_report_hosts_of_the_organization_need_no_authorization() -> None:
     """Hosts below the organizational domain need no authorization."""
     zone = MemoryZone(
         {"_dmarc.x.example": {"TXT": ["v=DMARC1; p=reject; rua=mailto:a@in.x.example"]}}
@@ -433,7 +435,7 @@ def test_report_hosts_of_the_organization_need_not_agree() -> None:
     assert not any("_report" in question.name for question in zone.asked)
 
 
-def test_silence_of_a_report_host_is_not_a_refusal() -> None:
+def test_a_report_host_without_an_answer_is_undetermined() -> None:
     """Without an answer, the authorization of a report host is undetermined."""
     name = "x.example._report._dmarc.reports.other.example"
     verdict = judge({"_dmarc.x.example": AWAY}, failing={name: DnsStatus.TIMEOUT})

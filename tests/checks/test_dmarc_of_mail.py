@@ -282,7 +282,7 @@ def test_a_record_that_is_not_known_is_not_missing(status: DnsStatus) -> None:
         ("_dmarc.bounce.d.example", spf_of("d.example"), PASS),
     ],
 )
-def test_a_silent_walk_leaves_open_only_what_it_could_change(
+def test_a_walk_without_answers_is_undetermined_only_if_it_matters(
     silent: str, spf: SpfOfMail, result: AuthResult
 ) -> None:
     """A certain pass stays a pass, and a certain fail stays a fail."""
@@ -295,7 +295,7 @@ def test_a_silent_walk_leaves_open_only_what_it_could_change(
     ("identifier", "result"),
     [("z.d.example", TEMPERROR), ("z.example", FAIL), ("a.b.d.example", PASS)],
 )
-def test_a_silent_step_in_the_middle_leaves_the_organization_open(
+def test_a_step_without_an_answer_leaves_the_organization_open(
     identifier: str, result: AuthResult
 ) -> None:
     """An identifier outside every possible organization certainly does not align."""
@@ -333,7 +333,7 @@ def test_all_walks_are_made_at_once() -> None:
     assert count_rounds(records, spf=spf, dkim=dkim, is_early=True) == 1
 
 
-def test_strangers_are_not_walked() -> None:
+def test_unrelated_domains_are_not_walked() -> None:
     """Domains that cannot belong to the author cause no query."""
     zone = MemoryZone(policies(d_example="v=DMARC1; p=reject"))
     dkim = signed(("mail.esp.test", PASS))
@@ -392,7 +392,7 @@ def test_worse_evidence_never_helps(
     RESULTS,
     st.sets(st.sampled_from(["d.example", "sub.d.example", "dep.d.example", "example"])),
 )
-def test_silence_only_makes_undetermined(
+def test_missing_answers_only_make_undetermined(
     sender: str, spf: AuthResult, signer: str, dkim: AuthResult, silent: set[str]
 ) -> None:
     """With missing answers, the result is the true one or temperror."""

@@ -69,7 +69,7 @@ def test_a_fail_is_as_bad_as_the_policy(policy: str, finding_id: str) -> None:
         ("adkim=s; aspf=s", spf_of("b.d.example"), UNSIGNED, "; adkim=s"),
     ],
 )
-def test_strictness_that_fails_ones_own_names_is_taken_back(
+def test_strict_alignment_that_fails_own_names_is_relaxed(
     tags: str, spf: SpfOfMail, dkim: DkimOfMail, kept: str
 ) -> None:
     """If only aspf=s or adkim=s is the cause, the proposed record omits it."""
@@ -82,7 +82,7 @@ def test_strictness_that_fails_ones_own_names_is_taken_back(
     assert describe(mended, spf, dkim) is None
 
 
-def test_what_strictness_does_not_hinder_is_not_changed() -> None:
+def test_strict_alignment_that_does_not_matter_is_kept() -> None:
     """For a department with its own organization, no relaxed record is proposed."""
     records = policies(d_example=REJECT, dep_d_example="v=DMARC1; p=none; psd=n")
     finding = describe(records, spf_of("esp.test"), signed(("mail.dep.d.example", PASS)))
@@ -111,7 +111,7 @@ def test_without_a_record_one_is_proposed(records: Records, record: RecordToPubl
     assert finding.proposed.value.startswith(record.value or "v=DMARC1; p=none")
 
 
-def test_no_author_and_silence_have_their_own_words() -> None:
+def test_a_missing_author_and_a_missing_answer_differ() -> None:
     """A missing author is an error, a missing answer is undetermined; no record is proposed."""
     finding = describe({}, spf_of("d.example"), UNSIGNED, ("a.example", "b.example"))
     assert finding is not None

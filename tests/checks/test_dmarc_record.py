@@ -93,7 +93,7 @@ def test_options_for_failure_reports(options: str) -> None:
 
 
 @pytest.mark.parametrize("options", ["2", "0:1", "d:d", "1:", "all", ""])
-def test_options_that_nobody_can_follow(options: str) -> None:
+def test_invalid_options_for_failure_reports(options: str) -> None:
     """Invalid options are a problem only if failure reports are requested."""
     (problem,) = parse_policy_record(f"v=DMARC1; p=none; {RUF}; fo={options}").problems
     assert f"fo={options}" in problem

@@ -47,7 +47,7 @@ SPOILT = [
 
 
 @pytest.mark.parametrize("text", SPOILT)
-def test_what_was_meant_is_kept(text: str) -> None:
+def test_the_intended_record_is_kept(text: str) -> None:
     """The proposed record keeps the policy and the addresses of an unreadable one."""
     zone = MemoryZone({})
     zone.publish("_dmarc.x.example", "TXT", text)
@@ -59,7 +59,7 @@ def test_what_was_meant_is_kept(text: str) -> None:
     assert after.findings == ()
 
 
-def test_addresses_of_a_tag_that_stands_twice_are_kept() -> None:
+def test_addresses_of_a_repeated_tag_are_kept() -> None:
     """The repaired record has the addresses of both tags."""
     text = "v=DMARC1 p=reject rua=mailto:a@x.example rua=mailto:b@x.example"
     repaired = "v=DMARC1; p=reject; rua=mailto:a@x.example,mailto:b@x.example"
@@ -77,7 +77,7 @@ def test_addresses_of_a_tag_that_stands_twice_are_kept() -> None:
         "v=DMARC1 " + "p=reject " * 1_000,
     ],
 )
-def test_what_can_be_meant_in_two_ways_is_told_in_words(text: str) -> None:
+def test_ambiguous_records_get_no_proposal(text: str) -> None:
     """No record is proposed if the policy or an address would be a guess."""
     assert repair_policy_record(text) is None
     zone = MemoryZone({})

@@ -215,7 +215,7 @@ def test_policy_listings_are_marked() -> None:
     ("zone", "target"),
     [("b.barracudacentral.org", V6), ("bl.0spam.org", V6), ("dbl.spamhaus.org", V4)],
 )
-def test_a_list_is_not_asked_what_it_does_not_know(zone: str, target: Target) -> None:
+def test_a_list_gets_no_query_for_unsupported_targets(zone: str, target: Target) -> None:
     """A list that does not support the target is unsupported and gets no query."""
     dns = MemoryZone({})
     blocklist = find(zone)
@@ -223,7 +223,7 @@ def test_a_list_is_not_asked_what_it_does_not_know(zone: str, target: Target) ->
     assert (listing.status, dns.asked) == (ListingStatus.UNSUPPORTED, [])
 
 
-def test_a_disabled_list_is_not_asked() -> None:
+def test_a_disabled_list_gets_no_query() -> None:
     """A disabled list gets no query."""
     catalogue = parse_catalogue(packaged_catalogue_text(), disabled=["zen.spamhaus.org"])
     zen = find("zen.spamhaus.org", catalogue)
@@ -232,7 +232,7 @@ def test_a_disabled_list_is_not_asked() -> None:
     assert (listing.status, dns.asked) == (ListingStatus.DISABLED, [])
 
 
-def test_a_sick_list_is_not_believed() -> None:
+def test_an_unhealthy_list_is_not_queried() -> None:
     """A list that fails its self-test for a kind is unknown and not queried for it."""
     zen = find("zen.spamhaus.org")
     dns = MemoryZone({query_name(zen, V6): {"A": ["127.0.0.2"]}})

@@ -54,7 +54,7 @@ def examine(
         ("psbl.surriel.com", {LISTED: "127.0.0.2", RANDOM: "127.0.0.2"}, UNHEALTHY, "everything"),
     ],
 )
-def test_a_living_list_knows_its_test_points_and_nothing_else(
+def test_a_healthy_list_has_its_test_entries_only(
     zone: str, records: dict[str, str], status: HealthStatus, reason: str
 ) -> None:
     """Empty, expired, refusing and wildcard zones are unhealthy, with the reason."""
@@ -86,7 +86,7 @@ def test_names_have_their_own_test_points() -> None:
     assert (refusing.status, "refuses" in refusing.reason) == (UNHEALTHY, True)
 
 
-def test_kinds_are_judged_apart() -> None:
+def test_kinds_are_tested_separately() -> None:
     """A list that is empty for IPv6 is still trusted for IPv4."""
     health = examine("zen.spamhaus.org", {LISTED: "127.0.0.2"})
     assert health[TargetKind.IPV4].status is HEALTHY
@@ -96,14 +96,14 @@ def test_kinds_are_judged_apart() -> None:
 
 
 @pytest.mark.parametrize("silent", [LISTED, UNLISTED, RANDOM])
-def test_silence_is_not_sickness(silent: str) -> None:
+def test_a_list_without_an_answer_is_not_unhealthy(silent: str) -> None:
     """Without an answer, the health is unknown."""
     records = {} if silent == LISTED else {LISTED: "127.0.0.2"}
     health = examine("psbl.surriel.com", records, failing=(silent,))
     assert health[TargetKind.IPV4].status is UNREACHABLE
 
 
-def test_a_wildcard_is_sick_though_a_test_point_is_silent() -> None:
+def test_a_wildcard_is_unhealthy_even_without_other_answers() -> None:
     """A wildcard is proven even if a test entry has no answer."""
     health = examine("psbl.surriel.com", {"*": "127.0.0.2"}, failing=(LISTED,))
     assert health[TargetKind.IPV4].status is UNHEALTHY

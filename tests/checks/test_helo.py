@@ -115,7 +115,7 @@ def test_a_name_of_another_host_is_only_noted() -> None:
 
 
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
-def test_silence_is_undetermined(status: DnsStatus) -> None:
+def test_no_answer_is_undetermined(status: DnsStatus) -> None:
     """A name without an answer is undetermined."""
     verdict = judge("gone.d.example", failing={"gone.d.example": status})
     assert verdict.presence is Presence.UNDETERMINED
@@ -124,7 +124,7 @@ def test_silence_is_undetermined(status: DnsStatus) -> None:
     assert [f.severity for f in verdict.findings] == [Severity.UNDETERMINED]
 
 
-def test_half_an_answer_is_enough_where_it_says_enough() -> None:
+def test_one_address_family_may_be_enough() -> None:
     """One address family is enough to resolve, but not to report a mismatch."""
     failing: dict[str | tuple[str, str], DnsStatus]
     failing = {("other.d.example", "AAAA"): DnsStatus.TIMEOUT}

@@ -61,7 +61,7 @@ def test_without_any_address_there_is_no_sending_host() -> None:
 
 
 @pytest.mark.parametrize("unknown", [("d.example", "MX"), "mx1.d.example"])
-def test_a_mail_host_that_could_not_be_found_out_has_no_stand_in(
+def test_an_undetermined_mail_host_is_not_replaced(
     unknown: str | tuple[str, str],
 ) -> None:
     """The web server is not used instead of an undetermined mail host."""

@@ -115,7 +115,7 @@ def test_what_is_wrong_with_a_host_is_named(
     assert [(f.id, f.severity) for f in verdict.findings] == [(finding, severity)]
 
 
-def test_an_alias_is_replaced_by_what_it_stands_for() -> None:
+def test_an_alias_is_replaced_by_its_target() -> None:
     """The proposed record has the canonical name with the same preference."""
     (finding,) = judge(MemoryZone(BROKEN_HOSTS), "alias.example").findings
     assert finding.proposed is not None

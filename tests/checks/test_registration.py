@@ -137,7 +137,7 @@ def test_no_date_is_not_a_young_domain(answer: object) -> None:
     assert [finding.id for finding in verdict.findings] == ["registration.undetermined"]
 
 
-def test_not_registered_and_not_known_are_two_things() -> None:
+def test_not_registered_differs_from_undetermined() -> None:
     """A missing domain is a fact; a failed lookup is undetermined."""
     assert unregistered("example.com").presence is Presence.ABSENT
     silent = undetermined_registration("example.com", "the registry did not answer")
@@ -154,7 +154,7 @@ def test_not_registered_and_not_known_are_two_things() -> None:
         ("a.example.co.uk", "co.uk", ("example.co.uk", "a.example.co.uk")),
     ],
 )
-def test_the_registry_is_asked_from_the_top(
+def test_the_shortest_names_are_queried_first(
     domain: str, suffix: str, names: tuple[str, ...]
 ) -> None:
     """The registered name is the shortest name that the registry has."""

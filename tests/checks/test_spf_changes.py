@@ -117,7 +117,7 @@ def test_pyspf_counts_a_void_lookup_for_each_mail_host() -> None:
 
 
 @pytest.mark.parametrize("silent", [(REVERSE, "PTR"), ("x.a.example", "A")])
-def test_pyspf_gives_up_where_a_reverse_name_is_silent(silent: tuple[str, str]) -> None:
+def test_pyspf_fails_if_a_reverse_name_has_no_answer(silent: tuple[str, str]) -> None:
     """A DNS error of ptr is no match (RFC 7208 5.5); pyspf returns temperror."""
     record = "v=spf1 ptr -all"
     zone = {(REVERSE, "PTR"): ["x.a.example"]}
@@ -135,7 +135,7 @@ def test_pyspf_accepts_terms_that_are_errors(term: str) -> None:
     assert faults_of(f"v=spf1 {term} -all") == (Fault.SYNTAX, "a.example")
 
 
-def test_pyspf_follows_a_circle_of_two_records() -> None:
+def test_pyspf_follows_a_loop_of_two_records() -> None:
     """Pyspf evaluates a loop until the lookups are used up; `MailQuery` ends at once."""
     record, back = "v=spf1 include:b.example -all", "v=spf1 include:a.example -all"
     theirs = upstream(record, {("b.example", "TXT"): [(back.encode(),)]})

@@ -203,7 +203,7 @@ def test_limits(text: str, result: str) -> None:
     assert evaluate(zone).mail_from.result.value == result
 
 
-def test_ptr_does_not_fail_for_silence() -> None:
+def test_ptr_does_not_fail_without_answers() -> None:
     """Without an answer, ptr does not match; ten names are checked (RFC 7208 5.5)."""
     reverse = "1.2.0.192.in-addr.arpa"
     zone = zone_with("v=spf1 ptr -all")
@@ -290,7 +290,7 @@ def test_long_expansions_are_cut_on_the_left() -> None:
         ("v=spf1 mx:half.example -all", "temperror"),
     ],
 )
-def test_silence_counts_only_where_a_receiver_meets_it(text: str, result: str) -> None:
+def test_missing_answers_count_only_if_evaluated(text: str, result: str) -> None:
     """A missing answer is a temperror, but not after the term that decides."""
     zone = zone_with(text)
     zone.publish("nested.example", "TXT", "v=spf1 include:open.example a:dead.example -all")
@@ -430,7 +430,7 @@ def test_the_record_is_that_of_the_domain_itself() -> None:
         ("v=spf1 " + "ip6:: " * 501, "too long to be checked"),
     ],
 )
-def test_errors_say_whose_record_and_what(text: str, words: str) -> None:
+def test_errors_name_the_record_and_the_problem(text: str, words: str) -> None:
     """A permerror names the faulty record, the term and the problem."""
     verdict = evaluate(zone_with(text)).mail_from
     assert verdict.result is AuthResult.PERMERROR
@@ -472,7 +472,9 @@ def with_tree(terms: list[str], silent: set[str]) -> MemoryZone:
 
 @settings(deadline=None)
 @given(TERMS, NAMES)
-def test_silence_never_changes_a_result_into_another(terms: list[str], silent: set[str]) -> None:
+def test_missing_answers_never_change_a_result_into_another(
+    terms: list[str], silent: set[str]
+) -> None:
     """With missing answers, the result is the true one or temperror."""
     truth = evaluate(with_tree(terms, set()), client="192.0.2.9").mail_from.result
     seen = evaluate(with_tree(terms, silent), client="192.0.2.9").mail_from.result

@@ -106,7 +106,7 @@ def test_a_first_record_names_hosts_that_are_there(node: dict[str, list[str]], v
 
 
 @pytest.mark.parametrize("text", ["v=spf1 mx -all", "v=spf1 mx -all nonsense", "nothing"])
-def test_a_stranger_is_not_let_in(text: str) -> None:
+def test_an_unknown_client_is_not_added(text: str) -> None:
     """For a client that is not the domain's own, the advice is text without a record."""
     finding = describe_spf_of_mail(evaluate(zone_with(text), CLIENT))
     assert finding is not None
@@ -119,7 +119,7 @@ def test_a_pass_needs_no_finding() -> None:
     assert describe(zone_with("v=spf1 ip4:192.0.2.0/24 -all")) is None
 
 
-def test_silence_names_who_is_silent() -> None:
+def test_an_undetermined_result_names_the_domain() -> None:
     """An undetermined result names the domain and proposes no record."""
     zone = zone_with("v=spf1 include:strict.example -all")
     zone.failing["strict.example"] = DnsStatus.SERVFAIL
@@ -137,7 +137,7 @@ def test_silence_names_who_is_silent() -> None:
         (["v=spf1 include:gone.example mx -all"], "v=spf1 mx ip4:192.0.2.1 -all"),
     ],
 )
-def test_a_broken_record_is_mended(texts: list[str], proposed: str) -> None:
+def test_a_broken_record_is_repaired(texts: list[str], proposed: str) -> None:
     """A permerror has the fix of the domain's check, with the client added."""
     finding = describe(zone_with(*texts))
     assert finding is not None
@@ -146,7 +146,7 @@ def test_a_broken_record_is_mended(texts: list[str], proposed: str) -> None:
     assert finding.proposed.value == proposed
 
 
-def test_a_broken_record_without_a_known_cure_has_none() -> None:
+def test_a_broken_record_without_a_repair_gets_no_proposal() -> None:
     """Without a certain repair, no record is proposed."""
     zone = zone_with("v=spf1 include:bad.example -all")
     zone.publish("bad.example", "TXT", "v=spf1 nonsense -all")
@@ -218,7 +218,7 @@ ENDS = st.sampled_from(["", "-all", "~all", "?all", "redirect=strict.example"])
 
 @settings(deadline=None)
 @given(TERMS, ENDS, st.sampled_from([CLIENT, CLIENT_6]), st.booleans())
-def test_who_publishes_the_proposal_passes(
+def test_the_proposed_record_makes_the_mail_pass(
     terms: list[str], end: str, client: str, with_domain: bool
 ) -> None:
     """With the proposed record, the same mail passes."""

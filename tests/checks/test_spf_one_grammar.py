@@ -277,7 +277,7 @@ def test_domain_and_mail_agree_on_every_record(terms: list[str], end: str) -> No
         ("v=spf1 redirect=%{L}.u.example", "pass"),
     ],
 )
-def test_what_a_receiver_comes_to(text: str, result: str) -> None:
+def test_evaluated_terms(text: str, result: str) -> None:
     """Terms count when they are evaluated, and modifiers as the standard says."""
     zone = MemoryZone(HOSTS)
     zone.publish("h2.example", "A", "192.0.2.2")

@@ -131,14 +131,14 @@ def test_what_receivers_ignore_is_a_problem_but_no_error(terms: str, problem: st
     assert [one.term for one in record.problems] == [problem]
 
 
-def test_what_stands_behind_all_is_not_part_of_the_record() -> None:
+def test_terms_after_all_are_not_part_of_the_record() -> None:
     """Terms after ``all`` need no lookups, and a redirect has no effect."""
     record = parse_spf_record("v=spf1 mx -all include:x.example redirect=y.example")
     assert [m.name for m in record.mechanisms] == [MechanismName.MX, MechanismName.ALL]
     assert record.redirect == ""
 
 
-def test_a_modifier_that_stands_twice_is_an_error() -> None:
+def test_a_repeated_modifier_is_an_error() -> None:
     """``redirect`` and ``exp`` may occur once (RFC 7208 6)."""
     assert parse_spf_record("v=spf1 redirect=a.example redirect=b.example").is_broken
     assert not parse_spf_record("v=spf1 x=1 x=2 -all").is_broken

@@ -126,7 +126,7 @@ WITH_TWO_WRITINGS = [
 @pytest.mark.parametrize(
     ("text", "meant"), [*(one for one in ONE_MEANING if one[1]), *WITH_TWO_WRITINGS]
 )
-def test_what_can_only_be_meant_one_way_is_repaired(text: str, meant: str) -> None:
+def test_unambiguous_records_are_repaired(text: str, meant: str) -> None:
     """The repaired record keeps every sender and has no problem itself."""
     useless = (
         "include:p.example-all",
@@ -163,7 +163,7 @@ def test_what_can_only_be_meant_one_way_is_repaired(text: str, meant: str) -> No
         "v=spf1 " + "ip4:192.0.2.1 " * 501,
     ],
 )
-def test_what_could_be_meant_otherwise_has_no_record(text: str) -> None:
+def test_ambiguous_records_are_not_repaired(text: str) -> None:
     """If a word has no meaning or two, no record is proposed."""
     assert mend(text) == ""
 
@@ -198,7 +198,7 @@ def test_strings_of_a_record_may_lack_a_space(strings: tuple[str, ...], meant: s
         "v=spf1 ?include:p.example -ip4:192.0.2.1 A/24//64 MX ~all",
     ],
 )
-def test_what_receivers_can_read_is_not_touched(text: str) -> None:
+def test_valid_terms_stay_unchanged(text: str) -> None:
     """Unusual but valid terms stay unchanged."""
     words = set(text.split())
     assert set(mend(text).split()) == words
@@ -254,7 +254,7 @@ def test_hostile_texts_are_read_in_bounded_time() -> None:
         looks_like_spf(piece * 4000)
 
 
-def test_senders_are_told_apart_by_what_they_cover() -> None:
+def test_senders_are_compared_by_their_addresses() -> None:
     """A network covers its addresses, and a name with a shorter prefix length the longer ones."""
     pairs = [
         ("ip4:192.0.2.0/24", "ip4:192.0.2.7", True),

@@ -118,7 +118,7 @@ def test_what_is_wrong_is_named(text: str, expected: list[str]) -> None:
         "v=spf1 redirect=gone.example",
     ],
 )
-def test_what_makes_receivers_give_up_is_broken(text: str) -> None:
+def test_permerror_breaks_the_record(text: str) -> None:
     """A permerror anywhere in the tree breaks the SPF of the domain."""
     verdict = judge(text)
     assert verdict.is_broken
@@ -208,7 +208,7 @@ def test_limits_themselves_are_allowed() -> None:
         ("v=spf1 mx redirect=gone.example", "v=spf1 mx ~all"),
     ],
 )
-def test_the_record_to_publish_mends_what_can_be_mended(text: str, proposed: str) -> None:
+def test_the_proposed_record_fixes_its_finding(text: str, proposed: str) -> None:
     """The proposed record is complete and does not have the same problem."""
     verdict = judge(text)
     record = next(finding.proposed for finding in verdict.findings if finding.proposed is not None)
@@ -235,9 +235,7 @@ def test_several_records_are_merged_into_one() -> None:
         (["v=spf1;mx;-all"], "spf.unreadable", "v=spf1 mx -all"),
     ],
 )
-def test_no_record_is_told_apart_from_a_spoilt_one(
-    texts: list[str], finding: str, value: str
-) -> None:
+def test_no_record_differs_from_a_broken_one(texts: list[str], finding: str, value: str) -> None:
     """A broken record is shown corrected; without any record, a first one is proposed."""
     verdict = judge(*texts)
     assert (verdict.presence, verdict.record, ids(verdict)) == (Presence.ABSENT, None, [finding])

@@ -303,7 +303,7 @@ def test_dane_needs_dnssec() -> None:
     assert (unknown.findings, unknown.is_protecting) == ((), False)
 
 
-def test_silence_about_tlsa_is_not_absence() -> None:
+def test_tlsa_without_an_answer_is_undetermined() -> None:
     """A host whose TLSA records have no answer is undetermined."""
     verdict = judge_dane({}, failing={"_25._tcp.mx1.d.example": DnsStatus.TIMEOUT})
     assert [finding.id for finding in verdict.findings] == ["dane.undetermined"]

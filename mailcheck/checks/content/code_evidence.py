@@ -205,7 +205,7 @@ def _is_linked(text: CodeText, shape: Shape) -> bool:
     return is_plain and gap.split()[0] in words_of("link")
 
 
-def judge_letters(value: str, *, is_alone: bool, is_explicit: bool) -> Iterator[str]:
+def find_letter_evidence(value: str, *, is_alone: bool, is_explicit: bool) -> Iterator[str]:
     """Yield evidence whether letters are a code or a word in capitals, by their letter pairs."""
     if value.lower() in _capitals():
         yield "known word"

@@ -298,7 +298,7 @@ def begins_with_connector(gap: str) -> bool:
     )
 
 
-def says_whose(folded: str, position: int) -> bool:
+def names_owner(folded: str, position: int) -> bool:
     """Return whether the words before a position name the owner: "your acme ...code"."""
     before = folded[max(0, position - _REACH) : position].rstrip(".")
     ends = [match.end() for match in SENTENCE_END.finditer(before)]
@@ -318,7 +318,7 @@ def skip_word(gap: str, folded: str, word: Occurrence) -> int:
     if match is None:
         return 0
     is_known = fold(match[1]) in known_words("behind")
-    return match.end() if is_known or says_whose(folded, word.start) else 0
+    return match.end() if is_known or names_owner(folded, word.start) else 0
 
 
 _REACH = 40
@@ -350,7 +350,7 @@ def is_compound(plain: str, folded: str, word: Occurrence, *, is_of_codes: bool)
     match = WORD_BEFORE.search(plain[max(0, word.start - _REACH) : word.start])
     if match is None or is_of_codes or not _is_unknown(match[1], "before"):
         return False
-    return not says_whose(folded, word.start - len(match.group()))
+    return not names_owner(folded, word.start - len(match.group()))
 
 
 def has_unknown_behind(plain: str, folded: str, word: Occurrence, number: int) -> bool:
@@ -360,7 +360,7 @@ def has_unknown_behind(plain: str, folded: str, word: Occurrence, number: int) -
     match = WORD_BEHIND.match(plain, word.end, number)
     if match is None or not TIGHT.fullmatch(plain, match.end(), number):
         return False
-    return _is_unknown(match[1], "behind") and not says_whose(folded, word.start)
+    return _is_unknown(match[1], "behind") and not names_owner(folded, word.start)
 
 
 def _is_unknown(word: str, place: str) -> bool:
@@ -467,7 +467,7 @@ def _is_labels_code(
     """Return whether "code" belongs to the label before it, as in "employee code"."""
     if not labels or folded[word.start : word.end] not in _PLAIN_CODE:
         return False
-    return plain[labels[-1].end : word.start] == " " and not says_whose(folded, labels[-1].start)
+    return plain[labels[-1].end : word.start] == " " and not names_owner(folded, labels[-1].start)
 
 
 def _is_part_of_name(plain: str, word: Occurrence) -> bool:

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from mailcheck.checks.content.code_evidence import (
     find_evidence,
+    find_letter_evidence,
     find_objections,
     is_prominent,
-    judge_letters,
 )
 from mailcheck.checks.content.code_text import (
     CodeText,
@@ -99,7 +99,7 @@ _KINDS_THAT_COUNT = frozenset(
 )
 
 
-class _Judged(Struct, frozen=True):
+class _ScoredNumber(Struct, frozen=True):
     value: str
     findings: tuple[str, ...]
     score: int
@@ -115,32 +115,34 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
     texts = (prepare_text(subject), prepare_text(text), prepare_page(page))
     kinds = ("promotion", "code", "purpose", "label")
     hints = tuple(f"subject {kind}" for kind in kinds if texts[0].words.get(kind))[:1]
-    best: dict[str, _Judged] = {}
-    for judged in chain.from_iterable(_judge_text(one, hints) for one in texts):
-        known = best.get(judged.value)
-        best[judged.value] = judged if known is None else _merge(known, judged)
-    accepted = [judged for judged in best.values() if judged.score >= ACCEPTED_FROM]
-    if any(character.isdigit() for judged in accepted for character in judged.value):
-        for judged in accepted:
-            if "letters" in judged.findings:
-                best[judged.value] = _score(judged.value, [*judged.findings, "outdone"])
+    best: dict[str, _ScoredNumber] = {}
+    for scored in chain.from_iterable(_score_text(one, hints) for one in texts):
+        known = best.get(scored.value)
+        best[scored.value] = scored if known is None else _merge(known, scored)
+    accepted = [scored for scored in best.values() if scored.score >= ACCEPTED_FROM]
+    if any(character.isdigit() for scored in accepted for character in scored.value):
+        for scored in accepted:
+            if "letters" in scored.findings:
+                best[scored.value] = _score(scored.value, [*scored.findings, "outdone"])
     sole = _find_sole(texts, [*best.values()])
     if sole is not None:
         best[sole.value] = _score(sole.value, [*sole.findings, "sole"])
-    ranked = sorted(best.values(), key=lambda judged: -judged.score)
+    ranked = sorted(best.values(), key=lambda scored: -scored.score)
     return [
         Candidate(
             CandidateKind.CODE,
-            judged.value,
-            judged.score,
-            judged.score >= ACCEPTED_FROM,
-            tuple(f"{POINTS[f][0]:+d} {POINTS[f][1]}" for f in judged.findings),
+            scored.value,
+            scored.score,
+            scored.score >= ACCEPTED_FROM,
+            tuple(f"{POINTS[f][0]:+d} {POINTS[f][1]}" for f in scored.findings),
         )
-        for judged in ranked[:MAX_KEPT_CANDIDATES]
+        for scored in ranked[:MAX_KEPT_CANDIDATES]
     ]
 
 
-def _find_sole(texts: Sequence[CodeText], candidates: Sequence[_Judged]) -> _Judged | None:
+def _find_sole(
+    texts: Sequence[CodeText], candidates: Sequence[_ScoredNumber]
+) -> _ScoredNumber | None:
     """Return the only separate number of a short mail without known words, or `None`.
 
     If the language is known, missing words for codes count against it. Then the number must also
@@ -148,7 +150,7 @@ def _find_sole(texts: Sequence[CodeText], candidates: Sequence[_Judged]) -> _Jud
     """
     if any(len(text.plain) > _SHORT_MAIL or text.words.get("code") for text in texts):
         return None
-    apart = [judged for judged in candidates if "alone" in judged.findings]
+    apart = [scored for scored in candidates if "alone" in scored.findings]
     if (
         len(apart) != 1
         or not apart[0].value.isdigit()
@@ -160,24 +162,24 @@ def _find_sole(texts: Sequence[CodeText], candidates: Sequence[_Judged]) -> _Jud
     return apart[0] if looks_like_one or not is_silent else None
 
 
-def _merge(one: _Judged, other: _Judged) -> _Judged:
+def _merge(one: _ScoredNumber, other: _ScoredNumber) -> _ScoredNumber:
     """Keep the better place of a value; another name in the other place counts against it once."""
     better, worse = (one, other) if one.score >= other.score else (other, one)
     is_called_else = _CALLED_ELSE & {*worse.findings} and not _CALLED_ELSE & {*better.findings}
     return _score(better.value, [*better.findings, "called else"]) if is_called_else else better
 
 
-def _judge_text(text: CodeText, hints: tuple[str, ...]) -> Iterator[_Judged]:
+def _score_text(text: CodeText, hints: tuple[str, ...]) -> Iterator[_ScoredNumber]:
     bound = find_domain_bound(text.plain)
     if bound is not None:
         yield _score(bound.value, ["domain-bound"])
     for shape in islice(find_shapes(mask_addresses(text.plain)), MAX_CODE_CANDIDATES):
-        yield _judge(text, shape, hints)
+        yield _score_shape(text, shape, hints)
 
 
-def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
+def _score_shape(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _ScoredNumber:
     findings = list(find_evidence(text, shape))
-    # A number in a sentence that is only near a keyword gains nothing from the subject: it
+    # A number in a sentence that is only near a keyword does not profit from the subject: it
     # must be separate in some way.
     if "keyword" in findings and not _SETS_APART & {*findings}:
         hints = tuple(hint for hint in hints if POINTS[hint][0] < 0)
@@ -194,7 +196,7 @@ def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
         findings.append("rare length")
     kind = shape.kind.removeprefix("short ")
     if kind == "letters":
-        findings += judge_letters(
+        findings += find_letter_evidence(
             shape.value, is_alone="alone" in findings, is_explicit="explicit" in findings
         )
     if kind in _KINDS_THAT_COUNT:
@@ -203,6 +205,6 @@ def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
     return _score(shape.value, findings, is_drawn=is_prominent(text, shape))
 
 
-def _score(value: str, findings: list[str], *, is_drawn: bool = False) -> _Judged:
+def _score(value: str, findings: list[str], *, is_drawn: bool = False) -> _ScoredNumber:
     score = sum(POINTS[finding][0] for finding in findings)
-    return _Judged(value, tuple(findings), score, is_drawn)
+    return _ScoredNumber(value, tuple(findings), score, is_drawn)

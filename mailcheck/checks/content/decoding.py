@@ -55,7 +55,7 @@ def decode_text(data: bytes, label: str, declared: str = "") -> tuple[str, str |
             codec = find_codec(declared) or codec or "cp1252"
             explained = problem or find_codec(declared) is not None
             problem = problem if explained else _UNEXPLAINED
-    return _decode_known(data, _see_through(data, codec), label or codec, problem)
+    return _decode_known(data, _correct_utf_16(data, codec), label or codec, problem)
 
 
 _UNEXPLAINED = "text has bytes over 127 without a charset that explains them"
@@ -89,7 +89,7 @@ _MIN_ASCII = 8
 """Minimum number of ASCII octets that do not occur in UTF-16 by chance."""
 
 
-def _see_through(data: bytes, codec: str) -> str:
+def _correct_utf_16(data: bytes, codec: str) -> str:
     """Return the real codec of a text with a UTF-16 label, which is often wrong."""
     if not codec.startswith("utf-16"):
         return codec

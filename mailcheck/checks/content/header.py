@@ -364,7 +364,7 @@ _parse_short_value = lru_cache(REMEMBERED)(_parse_value)
 
 
 def _find_parameters(body: str, position: int) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield each parameter, and the words behind a file name without quotes."""
+    """Yield each parameter with the words after an unquoted file name."""
     count = 0
     while position < len(body) and count < MAX_PARAMETERS:
         match = _PARAMETER.match(body, position) or _SKIP.match(body, position)

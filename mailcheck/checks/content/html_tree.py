@@ -224,19 +224,19 @@ class HtmlTree(Struct, frozen=True):
 def read_tree(markup: str, most: int = MAX_HTML) -> HtmlTree:
     """Parse the first ``most`` characters of HTML in linear time; any text is valid."""
     style_sheets: list[StyleSheet] = []
-    building = _Building()
+    builder = _TreeBuilder()
     for token in tokenize_html(markup[:most]):
         if isinstance(token, StartTag):
-            building.open(token)
+            builder.open(token)
         elif isinstance(token, EndTag):
-            building.close(token.name)
+            builder.close(token.name)
         elif isinstance(token, str):
-            building.add_text(token)
+            builder.add_text(token)
         else:
             style_sheets.append(token)
-            building.looks.note_style_sheet(token.text)
-    building.finish()
-    return HtmlTree(building.nodes, tuple(style_sheets))
+            builder.looks.note_style_sheet(token.text)
+    builder.finish()
+    return HtmlTree(builder.nodes, tuple(style_sheets))
 
 
 _RENAMED = {"image": "img", "listing": "pre", "plaintext": "pre", "xmp": "pre"}
@@ -313,7 +313,7 @@ _BACK_TO_HTML = ("foreignobject", "annotation-xml", "mi", "mn", "mo", "ms", "mte
 
 
 @dataclass(slots=True)
-class _Building:
+class _TreeBuilder:
     """The nodes so far and the open elements.
 
     ``places`` has the depths of the open elements by name. ``specials`` are the depths of the

@@ -262,7 +262,7 @@ def score_links(links: Sequence[Link]) -> list[Candidate]:
     """Score each distinct URL by its best place; best first, then in order."""
     best: dict[str, tuple[int, tuple[str, ...]]] = {}
     for link in links[:MAX_LINKS]:
-        findings = [*_judge_words(link), *_judge_url(link.url)]
+        findings = [*_classify_words(link), *_classify_url(link.url)]
         findings += ["button"] * link.is_button + ["image only"] * (not link.has_text)
         score = sum(POINTS[finding] for finding in findings)
         if link.url not in best or score > best[link.url][0]:
@@ -276,7 +276,7 @@ def score_links(links: Sequence[Link]) -> list[Candidate]:
     return candidates[:MAX_KEPT_CANDIDATES]
 
 
-def _judge_words(link: Link) -> list[str]:
+def _classify_words(link: Link) -> list[str]:
     """Return the meaning of the words: all words of an anchor, the nearest before a bare URL."""
     words = make_plain(link.words)
     words = words[:_MAX_WORDS] if link.is_labelled else words[-_MAX_WORDS:]
@@ -289,7 +289,7 @@ def _judge_words(link: Link) -> list[str]:
     return [next(kind for kind in _PRECEDENCE if kind in kinds)]
 
 
-def _judge_url(url: str) -> list[str]:
+def _classify_url(url: str) -> list[str]:
     match = _PARTS.match(url)
     if match is None:
         return []

@@ -399,7 +399,7 @@ def sanitise_html(
         tags=set(SHOWN),
         clean_content_tags={"script", "style", "svg", "math", "template"},
         attributes={name: set(names) for name, names in ATTRIBUTES.items()},
-        attribute_filter=rules.judge,
+        attribute_filter=rules.filter_attribute,
         strip_comments=True,
         link_rel=LINK_REL,
         set_tag_attribute_values={"area": {"rel": LINK_REL}},  # nh3 knows links of <a> alone
@@ -417,11 +417,11 @@ def sanitise_html(
         remote_count=rules.styles.remote_count,
         content_ids=tuple(dict.fromkeys(pictures.wanted)),
         is_cut=len(markup) > MAX_HTML,
-        **_said_of_all(tree),
+        **_read_language_and_direction(tree),
     )
 
 
-def _said_of_all(tree: HtmlTree) -> dict[str, str]:
+def _read_language_and_direction(tree: HtmlTree) -> dict[str, str]:
     """Return the language and direction of ``<html>``."""
     root = next((one for one in tree.nodes if isinstance(one, Element)), None)
     if root is None or root.name != "html":
@@ -506,7 +506,7 @@ class _AttributeRules:
     places: Set[str]
     styles: StyleFilter
 
-    def judge(self, element: str, name: str, value: str) -> str | None:
+    def filter_attribute(self, element: str, name: str, value: str) -> str | None:
         """Return the value to use, or `None` to drop the attribute."""
         if name == "style":
             return self.styles.declarations(value) or None

@@ -185,7 +185,7 @@ class _Scan:
         return tuple(parts)
 
     def _guess_delimiter(self, body: tuple[int, int]) -> bytes:
-        """Return the boundary of the first line that has one and a part's header behind it."""
+        """Return the boundary of the first delimiter line with a part's header after it."""
         line = _DELIMITER_LINE.search(self.raw_message, max(0, body[0] - 1), body[1])
         return line[1] if line else b""
 

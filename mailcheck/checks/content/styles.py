@@ -262,11 +262,11 @@ def read_style(text: str) -> Style:
 
 
 def _read_style(text: str) -> Style:
-    said = _read_declarations(text)
-    if not said:
+    declarations = _read_declarations(text)
+    if not declarations:
         return NO_STYLE
     background = ""  # the colour behind the words; that of a picture is unknown
-    for name, value in said.items():
+    for name, value in declarations.items():
         if name not in ("background", "background-color", "background-image"):
             continue
         if "url(" in value or "gradient(" in value or "image(" in value:
@@ -275,15 +275,17 @@ def _read_style(text: str) -> Style:
             is_nothing = value.partition(" ")[0] in ("", "none", "0")
             background = _TRANSPARENT if is_nothing else _read_colour(value)
     return Style(
-        hides=_find_hiding(said),
-        is_visible=_VISIBILITIES.get(said.get("visibility", "")),
-        is_far_indented=_is_far(said["text-indent"]) if "text-indent" in said else None,
-        font_size=_read_font_size(said),
-        colour=_read_colour(said.get("color", "")),
+        hides=_find_hiding(declarations),
+        is_visible=_VISIBILITIES.get(declarations.get("visibility", "")),
+        is_far_indented=_is_far(declarations["text-indent"])
+        if "text-indent" in declarations
+        else None,
+        font_size=_read_font_size(declarations),
+        colour=_read_colour(declarations.get("color", "")),
         background=background,
-        is_bold=_BOLD.match(said.get("font-weight", "")) is not None,
-        is_spread=_SPREAD.match(said.get("letter-spacing", "")) is not None,
-        button_marks=_count_button_marks(said),
+        is_bold=_BOLD.match(declarations.get("font-weight", "")) is not None,
+        is_spread=_SPREAD.match(declarations.get("letter-spacing", "")) is not None,
+        button_marks=_count_button_marks(declarations),
     )
 
 
@@ -299,7 +301,7 @@ def _read_declarations(text: str) -> dict[str, str]:
         text = COMMENT.sub(" ", text)
     if "\\" in text:
         text = _ESCAPE.sub(_unescape, text)
-    said: dict[str, str] = {}
+    declarations: dict[str, str] = {}
     important: set[str] = set()
     for declaration in split_declarations(text.lower()):
         name, _, value = declaration.partition(":")
@@ -314,9 +316,9 @@ def _read_declarations(text: str) -> dict[str, str]:
         value = value.strip()
         if name == "display" and not value.startswith(_DISPLAYS):
             continue
-        said.pop(name, None)
-        said[name] = value
-    return said
+        declarations.pop(name, None)
+        declarations[name] = value
+    return declarations
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -324,20 +326,22 @@ def _unescape(match: re.Match[str]) -> str:
     return match[2] or (chr(number) if number < 0x110000 else "\ufffd")
 
 
-def _find_hiding(said: Mapping[str, str]) -> Hiding | None:
-    get = said.get
+def _find_hiding(declarations: Mapping[str, str]) -> Hiding | None:
+    get = declarations.get
     if get("display") == "none":
         return Hiding.DISPLAY
     if _is_zero(get("opacity")):
         return Hiding.OPACITY
-    is_cut = "overflow" in said or "overflow-x" in said or "overflow-y" in said
+    is_cut = (
+        "overflow" in declarations or "overflow-x" in declarations or "overflow-y" in declarations
+    )
     if (
         _is_zero(get("max-height"))
         or _is_zero(get("max-width"))
         or (is_cut and (_is_zero(get("height")) or _is_zero(get("width"))))
     ):
         return Hiding.NO_ROOM
-    if not _PLACES.isdisjoint(said) and any(_is_far(get(name, "")) for name in _PLACES):
+    if not _PLACES.isdisjoint(declarations) and any(_is_far(get(name, "")) for name in _PLACES):
         return Hiding.OFF_PAGE
     if _CLIPPED.match(get("clip") or get("clip-path", "")):
         return Hiding.CLIPPED
@@ -359,17 +363,17 @@ def _is_far(value: str) -> bool:
     return number * {"em": 16.0}.get(unit, _PIXELS.get(unit, 0.0)) >= FAR_PIXELS
 
 
-def _read_font_size(said: dict[str, str]) -> tuple[float, str] | None:
-    for name in reversed(said):
+def _read_font_size(declarations: dict[str, str]) -> tuple[float, str] | None:
+    for name in reversed(declarations):
         if name == "font-size":
-            match = _SIZE.fullmatch(said[name])
+            match = _SIZE.fullmatch(declarations[name])
         elif name == "font":
-            match = _SIZE_IN_FONT.search(said[name])
+            match = _SIZE_IN_FONT.search(declarations[name])
         else:
             continue
         if match is not None:
             return float(match[1] or 0), match[2] or "px"
-        if said[name].endswith(("small", "medium", "large")):
+        if declarations[name].endswith(("small", "medium", "large")):
             return 16.0, "px"
     return None
 
@@ -391,13 +395,15 @@ def _read_colour(value: str) -> str:
     return next((_COLOURS[word] for word in value.split() if word in _COLOURS), _UNKNOWN)
 
 
-def _count_button_marks(said: Mapping[str, str]) -> int:
+def _count_button_marks(declarations: Mapping[str, str]) -> int:
     """Count the signs of a button: background, rounded corners, padding, and an own box."""
-    grounds = filter(None, (said.get("background"), said.get("background-color")))
+    grounds = filter(None, (declarations.get("background"), declarations.get("background-color")))
     has_ground = any(not one.startswith(("none", "transparent", "inherit")) for one in grounds)
-    has_room = any(_ROOMY.match(said[name]) for name in said if name.startswith("padding"))
-    is_box = said.get("display", "").startswith(("block", "inline-block"))
-    return sum((has_ground, "border-radius" in said, has_room, is_box))
+    has_room = any(
+        _ROOMY.match(declarations[name]) for name in declarations if name.startswith("padding")
+    )
+    is_box = declarations.get("display", "").startswith(("block", "inline-block"))
+    return sum((has_ground, "border-radius" in declarations, has_room, is_box))
 
 
 _ROOMY = re.compile(r"[5-9]|[1-9][0-9]")

@@ -94,7 +94,7 @@ class _Page:
             if self.anchor is not None and look.shows_images:
                 self.anchor.alternative.append(element.attributes.get("alt", ""))
         elif name == "a":
-            self._close_anchor()  # of an anchor around the table that this one stands in
+            self._close_anchor()  # of an anchor around the table of this one
             if look.shows_images and element.attributes.get("href"):
                 self.anchor = _OpenAnchor(element, self.length, len(self.pieces))
         elif name == "area":

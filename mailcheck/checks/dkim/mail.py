@@ -138,7 +138,7 @@ class DkimOfMail(Struct, frozen=True):
         return bool(self.passing) or all(one.result.is_determined for one in self.signatures)
 
 
-_AGAIN = "Run the test again in a minute."
+_AGAIN = "Check the test again in a minute."
 
 _SIGNER = "your mail server, or the provider that sends for you,"
 

@@ -362,13 +362,13 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
         silence = undetermined("dmarc.undetermined", walk.unanswered_names)
         return replace(verdict, presence=Presence.UNDETERMINED, findings=(silence,))
     if step is None:
-        said = [*_check_dangling_alias(walk, answers)]
+        findings = [*_check_dangling_alias(walk, answers)]
         if complaint is not None:
-            said.append(complaint)
+            findings.append(complaint)
         else:
-            said.append(_explain_absence(domain, report_to, walk, answers))
-            said += _compare_with_rfc7489(domain, None, answers)
-        return replace(verdict, findings=_adapt_records(said, walk, broken))
+            findings.append(_explain_absence(domain, report_to, walk, answers))
+            findings += _compare_with_rfc7489(domain, None, answers)
+        return replace(verdict, findings=_adapt_records(findings, walk, broken))
     assert step.record is not None
     policy, tag = _choose_policy(domain, step, answers)
     uris = (*step.record.rua, *step.record.ruf)
@@ -381,9 +381,9 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
         policy_tag=tag,
         authorizations=_check_report_hosts(uris, step.domain, walk, answers),
     )
-    said = [*_check_dangling_alias(walk, answers), *([complaint] if complaint else ())]
-    said += _describe_all(found, step, report_to, answers)
-    return replace(found, findings=_adapt_records(said, walk, (*broken, *step.texts)))
+    findings = [*_check_dangling_alias(walk, answers), *([complaint] if complaint else ())]
+    findings += _describe_all(found, step, report_to, answers)
+    return replace(found, findings=_adapt_records(findings, walk, (*broken, *step.texts)))
 
 
 def _check_dangling_alias(walk: TreeWalk, answers: Answers) -> Iterator[Finding]:
@@ -410,16 +410,16 @@ def _adapt_records(
     :param texts: the published records that are replaced.
     """
     aliases = {PREFIX + step.domain: step.alias_of for step in walk.steps}
-    said = []
+    adapted = []
     for one in findings:
         record = one.proposed
         if record is not None and record.name in aliases and lost_addresses(texts, record.value):
-            said.append(replace(one, proposed=None))
+            adapted.append(replace(one, proposed=None))
         elif record is not None:
-            said.append(publish_at_target(one, record.name, aliases.get(record.name, "")))
+            adapted.append(publish_at_target(one, record.name, aliases.get(record.name, "")))
         else:
-            said.append(one)
-    return tuple(said)
+            adapted.append(one)
+    return tuple(adapted)
 
 
 def _describe_all(

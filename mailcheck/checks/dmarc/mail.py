@@ -311,7 +311,7 @@ def make_result_without_author(result: AuthResult, explanation: str) -> DmarcOfM
 
 
 _AGAIN = (
-    "Run the test again in a minute. If the problem stays, the name servers of that domain or"
+    "Check the test again in a minute. If the problem stays, the name servers of that domain or"
     " the resolver of this service do not answer."
 )
 

@@ -120,7 +120,7 @@ class SpfRecord(Struct, frozen=True):
 
     @property
     def all_qualifier(self) -> Qualifier | None:
-        """The result for all other hosts, or `None` if the record itself does not say it."""
+        """The result for all other hosts, or `None` if the record has no ``all``."""
         return next((m.qualifier for m in self.mechanisms if m.name is MechanismName.ALL), None)
 
     @property
@@ -280,8 +280,8 @@ MAX_RECORD = 8192
 """Maximum length of a record that is read, in characters. RFC 7208 3.4 advises a sixteenth."""
 
 MAX_TERMS = 500
-"""Maximum number of terms of a record that are read; the longest record holds as many
-addresses."""
+"""Maximum number of terms of a record that are read; the longest record holds about as
+many addresses."""
 
 
 @lru_cache(maxsize=64)
@@ -339,14 +339,14 @@ _MACRO_OF_NAME = re.compile(
 )
 _PLAIN_MACROS = {"%": "%", "_": " ", "-": "%20"}
 _MAX_DIGITS = 4  # of a number of labels; names have fewer than 1,000
-_OF_DOMAIN = frozenset("dDoO")
+_DOMAIN_LETTERS = frozenset("dDoO")
 """Macro letters whose value is the domain itself in every mail."""
 
 
 def depends_on_mail(text: str) -> bool:
     """Return whether the value of a domain-spec depends on the mail."""
     found = _MACRO_OF_NAME.finditer(text)
-    return any(one["letter"] and one["letter"] not in _OF_DOMAIN for one in found)
+    return any(one["letter"] and one["letter"] not in _DOMAIN_LETTERS for one in found)
 
 
 def expand_macros(text: str, value_of: Callable[[str], str]) -> str:

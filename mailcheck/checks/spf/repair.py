@@ -370,9 +370,9 @@ def compose_record(
 ) -> str:
     """Return one record with the meaning of all texts, or an empty string if it is not certain.
 
-    :param trees: what DNS has for the records as receivers read them.
-    :param left_out: terms that are not wanted, with the reasons.
-    :param addresses_first: put ``ip4`` and ``ip6`` before terms that ask DNS.
+    :param trees: the evaluated trees of the records.
+    :param left_out: terms to leave out, with the reasons.
+    :param addresses_first: put ``ip4`` and ``ip6`` before terms with DNS queries.
     """
     unwanted = left_out or {}
     if any(one.unclear for one in meanings) or (len(meanings) > 1 and _has_exceptions(meanings)):
