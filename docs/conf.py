@@ -21,7 +21,7 @@ exclude_patterns = ["recipes/node_modules"]
 html_theme = "furo"
 html_title = f"mailcheck {version}"
 html_static_path = ["_static"]
-# What is served is what is read: no sources beside it, no date that makes two builds differ.
+# Publish no sources and no dates, so that two builds of the same pages are equal.
 html_copy_source = False
 html_show_sphinx = False
 html_use_index = False

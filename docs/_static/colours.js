@@ -1,2 +1,2 @@
-// Before anything is drawn: light, dark, or what the system has.
+// Set the theme before the page is drawn: light, dark, or that of the system.
 document.body.dataset.theme = localStorage.getItem("theme") || "auto";

@@ -8,5 +8,5 @@ pytest_plugins = ["mailcheck_client"]
 
 @pytest.fixture
 def shop():
-    """Give a browser of Flask's for the shop."""
+    """Return a Flask test client for the shop."""
     return app.test_client()

@@ -1,4 +1,4 @@
-// An address for each test; the inbox is reached once by each worker.
+// An address for each test; each worker opens the inbox once.
 import { test as base } from "@playwright/test";
 import { type Address, Mailcheck } from "./mailcheck.mjs";
 

@@ -1,4 +1,4 @@
-// npx playwright test: starts the shop, and tests it in four browsers at a time.
+// `npx playwright test` starts the shop and tests it in four browsers at a time.
 import { defineConfig } from "@playwright/test";
 
 const port = process.env.SHOP_PORT ?? "5000";
@@ -7,11 +7,11 @@ export default defineConfig({
   testMatch: "*.spec.ts",
   workers: 4,
   fullyParallel: true,
-  // Room for the client to wait where the key's limit of requests is reached: two minutes at most.
+  // The client waits for up to two minutes when a rate limit is exceeded.
   timeout: 150_000,
   use: {
     baseURL: `http://127.0.0.1:${port}`,
-    // Without CHROMIUM it is the browser of `npx playwright install chromium`.
+    // Without CHROMIUM, Playwright uses the browser of `npx playwright install chromium`.
     launchOptions: { executablePath: process.env.CHROMIUM },
   },
   webServer: {

@@ -2,7 +2,7 @@
 
     SMTP_PORT=2525 flask --app shop run
 
-It knows nothing of mailcheck: it hands its mail to SMTP_HOST and SMTP_PORT.
+It does not depend on mailcheck. It sends its mail to SMTP_HOST and SMTP_PORT.
 """
 
 import os
@@ -14,8 +14,8 @@ from html import escape
 from flask import Flask, abort, request, url_for
 
 app = Flask(__name__)
-codes: dict[str, str] = {}  # of who has not confirmed yet, by address
-tokens: dict[str, str] = {}  # addresses by the token of their link
+codes: dict[str, str] = {}  # codes of unconfirmed customers by address
+tokens: dict[str, str] = {}  # addresses by token
 customers: set[str] = set()
 
 FORM = """
@@ -74,7 +74,7 @@ def home():
 
 @app.post("/sign-up")
 def sign_up():
-    """Send a code and a link; those sent before are no longer good."""
+    """Send a code and a link, and revoke earlier ones."""
     email = request.form["email"]
     for token in [token for token, owner in tokens.items() if owner == email]:
         del tokens[token]
@@ -104,7 +104,7 @@ def code():
 def confirm():
     email = tokens.get(request.args["token"])
     if email is None:
-        abort(400, "This link is no longer good.")
+        abort(400, "This link is no longer valid.")
     return welcome(email)
 
 
@@ -116,7 +116,7 @@ def welcome(email: str) -> str:
 
 @app.post("/reset")
 def reset():
-    """Say the same to everybody; only a customer gets a mail."""
+    """Send a mail to customers only; the answer is the same for others."""
     email = request.form["email"]
     if email in customers:
         token = secrets.token_urlsafe(16)
@@ -128,7 +128,7 @@ def reset():
 
 @app.post("/order")
 def order():
-    """Send two mails: what was ordered with an invoice, and that it is on its way."""
+    """Send two mails: a confirmation with an invoice, and a notice of shipment."""
     email = request.form["email"]
     number = secrets.randbelow(90_000) + 10_000
     send(email, f"Your order {number}", "Thank you.\n", invoice=f"Order {number}: 12.50 EUR\n")

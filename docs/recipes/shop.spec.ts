@@ -1,5 +1,5 @@
 // Tests of a program that sends mail, in a real browser.
-// MAILCHECK_URL and MAILCHECK_API_KEY lead to the inbox, SMTP_PORT to its mail server.
+// MAILCHECK_URL and MAILCHECK_API_KEY name the inbox, SMTP_PORT the port of its mail server.
 import type { Page } from "@playwright/test";
 import { expect, test } from "./fixtures";
 import type { Address } from "./mailcheck.mjs";
@@ -39,7 +39,7 @@ times(3, "a code that is sent again takes the place of the first", async ({ page
   await signUp(page, address.email);
   const first = await address.wait();
   await page.getByRole("button", { name: "Send it again" }).click();
-  const second = await address.wait(); // the next one: never the one that was read already
+  const second = await address.wait(); // the next message; a message is not returned twice
   expect(second.code).not.toBe(first.code);
   await page.goto(first.link);
   await expect(page.getByText("no longer good")).toBeVisible();
@@ -64,7 +64,7 @@ times(5, "a stranger gets no mail", async ({ page, address }) => {
 times(3, "an order sends two mails", async ({ page, address }) => {
   await submit(page, "Order for", address.email, "Order");
   const subjects: string[] = [];
-  for await (const mail of address.events({ timeout: 30 })) { // each as it comes
+  for await (const mail of address.events({ timeout: 30 })) { // each message as it arrives
     subjects.push(mail.subject);
     if (subjects.length === 2) break;
   }

@@ -1,6 +1,6 @@
-"""Tests of a program that sends mail, side by side: ``pytest -n 4``.
+"""Tests of a program that sends mail; run them in parallel with ``pytest -n 4``.
 
-MAILCHECK_URL and MAILCHECK_API_KEY lead to the inbox, SMTP_PORT to its mail server.
+MAILCHECK_URL and MAILCHECK_API_KEY name the inbox, SMTP_PORT the port of its mail server.
 """
 
 from itertools import islice
@@ -9,12 +9,12 @@ import pytest
 
 
 def times(count):
-    """Repeat a test, so that four workers have something to do."""
+    """Repeat a test, so that four workers run tests in parallel."""
     return pytest.mark.parametrize("time", range(count))
 
 
 def sign_up(shop, address):
-    """Become a customer."""
+    """Sign up at the shop and confirm the address."""
     shop.post("/sign-up", data={"email": address.email})
     return shop.get(address.wait().link)
 
@@ -35,11 +35,11 @@ def test_the_code_confirms(shop, mail_address, time):
 
 
 @times(3)
-def test_a_code_that_is_sent_again_takes_the_place_of_the_first(shop, mail_address, time):
+def test_a_new_code_replaces_the_first(shop, mail_address, time):
     shop.post("/sign-up", data={"email": mail_address.email})
     first = mail_address.wait()
     shop.post("/sign-up", data={"email": mail_address.email})
-    second = mail_address.wait()  # the next one: never the one that was read already
+    second = mail_address.wait()  # the next message; a message is not returned twice
     for mail, status in ((first, 400), (second, 200)):
         data = {"email": mail_address.email, "code": mail.code}
         assert shop.post("/code", data=data).status_code == status
@@ -61,7 +61,7 @@ def test_a_stranger_gets_no_mail(shop, mail_address, time):
 @times(3)
 def test_an_order_sends_two_mails(shop, mail_address, time):
     shop.post("/order", data={"email": mail_address.email})
-    ordered, on_its_way = islice(mail_address.events(timeout=30), 2)  # each as it comes
+    ordered, on_its_way = islice(mail_address.events(timeout=30), 2)  # each message as it arrives
     assert "on its way" in on_its_way.subject
     (invoice,) = ordered.attachments
     assert invoice.filename == "invoice.txt"
