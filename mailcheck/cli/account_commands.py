@@ -19,6 +19,7 @@ from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import new_password
 from mailcheck.core.instants import Instant, format_instant
+from mailcheck.operations.accounts.manage_accounts import IssuedKey
 from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
 
 
@@ -148,17 +149,19 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
 def issue_key(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key issue ACCOUNT``: print only the key to standard output."""
 
-    async def issue(accounts: AccountParts) -> str:
-        issued = await accounts.keep.issue_key(
+    async def issue(accounts: AccountParts) -> IssuedKey:
+        return await accounts.keep.issue_key(
             await accounts.keep.find(options.account),
             options.name,
             per_minute=options.per_minute,
             per_day=options.per_day,
         )
-        return issued.secret
 
-    console.print_line(with_accounts(console.config, issue))
+    console.print_line(with_accounts(console.config, issue).secret)
     console.print_note("save it: it is shown only once")
+    if options.per_minute and not options.per_day:
+        per_day = console.config.limits.requests_per_day
+        console.print_note(f"it has {per_day} requests per day; --per-day sets another limit")
     return EXIT_FINE
 
 

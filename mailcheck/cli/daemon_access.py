@@ -14,6 +14,9 @@ from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.identifiers import ADDRESS_FILE, KEY_FILE
 
+CANNOT_TELL = {401, 429}
+"""Statuses of a request that the daemon did not execute: a wrong key, an exceeded limit."""
+
 
 def set_daemon_command(
     parser: argparse.ArgumentParser,
@@ -51,6 +54,8 @@ def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:
                 f"({path} cannot be read)"
             ) from None
     url = options.url or os.environ.get("MAILCHECK_URL") or local_url(console.config)
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"the URL must begin with http:// or https://; got {url}")
     try:
         return Mailcheck(url, key)
     except MailcheckError as error:
@@ -85,5 +90,7 @@ def report_problem(error: MailcheckError, console: Console) -> int:
         console.print_note(
             "is it running? start it with `mailcheck serve`, or name it with --url or MAILCHECK_URL"
         )
+        return EXIT_UNDETERMINED
+    if error.status in CANNOT_TELL or error.status >= 500:
         return EXIT_UNDETERMINED
     return EXIT_USAGE if error.status == 400 else EXIT_PROBLEM

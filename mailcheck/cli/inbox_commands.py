@@ -18,6 +18,7 @@ from mailcheck.clients.mailcheck_client import (
     Mail,
     Mailcheck,
     MailcheckError,
+    NoMail,
     UnexpectedMail,
 )
 from mailcheck.config.reading import ConfigError
@@ -29,6 +30,9 @@ SAMPLE_TIMEOUT = 10.0
 
 LOOK_BACK = 600
 """Seconds. A wait without a cursor also finds mail that was sent just before."""
+
+LONGEST_WAIT = 86_400
+"""Maximum timeout in seconds."""
 
 DEFAULT_WAIT, DEFAULT_SILENCE = 30.0, 5.0
 """Default timeouts in seconds, to wait for mail and for none."""
@@ -48,7 +52,8 @@ def add_wait(wait: argparse.ArgumentParser) -> None:
         " counts too; standard error shows its age."
     )
     wait.epilog = (
-        "Exit status: 0 fine, 1 no mail arrived (with --none: one did), 2 usage error, 3 no daemon."
+        "Exit status: 0 fine, 1 no mail arrived (with --none: one did), 2 usage error, 3 no daemon,"
+        " a wrong key or an exceeded limit, 130 interrupted."
     )
     set_daemon_command(wait, wait_for_mail)
     wait.add_argument("--tag", help="only mail to this tag; empty: only untagged mail")
@@ -63,7 +68,7 @@ def add_wait(wait: argparse.ArgumentParser) -> None:
     wanted.add_argument("--none", action="store_true", help="expect that no mail arrives")
     wait.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         metavar="SECONDS",
         help=f"timeout (default: {DEFAULT_WAIT:g}; with --none: {DEFAULT_SILENCE:g})",
     )
@@ -98,6 +103,19 @@ def add_send_sample(sample: argparse.ArgumentParser) -> None:
     sample.add_argument("--server", metavar="HOST:PORT", help="the mail server of the daemon")
 
 
+def seconds(text: str) -> float:
+    """Parse a timeout of the command line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= LONGEST_WAIT:
+        raise argparse.ArgumentTypeError(
+            f"the timeout must be a number of seconds from 1 to {LONGEST_WAIT:,}; got {text}"
+        )
+    return value
+
+
 def take_address(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck new [TAG]``: print the address and its cursor on one line."""
     asked = {"unique": "true"} if options.tag is None else {"tag": options.tag}
@@ -120,6 +138,10 @@ def wait_for_mail(inbox: Mailcheck, options: argparse.Namespace, console: Consol
             inbox.expect_none(seconds, after=options.after, **filters)
             return EXIT_FINE
         mails = _wait(inbox, filters, options, console)
+    except NoMail as error:
+        if options.json:
+            console.print_text(json.dumps(error.body))
+        return report_problem(error, console)
     except UnexpectedMail as error:
         if error.mail is not None:
             console.print_note(_one_line(error.mail))

@@ -13,7 +13,12 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TextIO
 
-from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
+from mailcheck.cli.exit_statuses import (
+    EXIT_FINE,
+    EXIT_INTERRUPTED,
+    EXIT_PROBLEM,
+    EXIT_USAGE,
+)
 from mailcheck.cli.terminal import protect
 
 
@@ -26,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader (head, less) has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = EXIT_PROBLEM
+    except KeyboardInterrupt:
+        status = EXIT_INTERRUPTED
     sys.exit(status)
 
 
@@ -67,6 +74,13 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Misplaced(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *arguments: object) -> None:
+        """Reject an option of commands that was given before the command."""
+        _, value, name = arguments
+        parser.error(f"{name} belongs after the command: mailcheck COMMAND {name} {value}")
+
+
 def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser. Only the commands among the arguments have all their options."""
     parser = argparse.ArgumentParser(
@@ -74,6 +88,8 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--config", metavar="FILE", help="the daemon's configuration file (TOML)")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    for name in ("--url", "--key-file"):
+        parser.add_argument(name, action=_Misplaced, help=argparse.SUPPRESS)
     groups = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, (text, complete) in COMMANDS.items():
         command = groups.add_parser(name, help=text)

@@ -12,6 +12,9 @@ from mailcheck.clients.mailcheck_client import Mailcheck
 
 PATH = "/inbox/webhooks"
 
+LONGEST_TEST = 20
+"""Seconds in which the daemon answers ``test``: it waits 15 s for the receiver."""
+
 FILTERS = {
     "tag": "only mail to this tag; empty: only untagged mail",
     "tag-prefix": "only mail to tags that begin with this",
@@ -91,7 +94,7 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
 
 def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook test ID``: print the status, or why there was none."""
-    tried = inbox.request("POST", _path(options, "/test"))
+    tried = inbox.request("POST", _path(options, "/test"), seconds=LONGEST_TEST)
     if options.json:
         console.print_text(json.dumps(tried))
     elif tried["delivered"]:

@@ -592,17 +592,20 @@ class Mailcheck:
         parameters: Mapping[str, Any] | None = None,
         patience: float = PATIENCE,
         body: Mapping[str, Any] | None = None,
+        seconds: float = 0,
     ) -> dict[str, Any]:
         """Send a request with ``body`` as JSON, and return the JSON of the response.
 
         ``path`` is below ``/api/v1``. If the service responds with 429 or 503, the request is
-        retried for up to ``patience`` seconds.
+        retried for up to ``patience`` seconds. ``seconds`` is the time that the service may need
+        for the response, beside that of a normal request.
 
         :raises MailcheckError: the status of the response is not 200.
         """
         query = parameters or {}
         data = None if body is None else json.dumps(body).encode()
-        request = _Request(method, path, query, float(query.get("timeout", 0)), body=data)
+        seconds = max(seconds, float(query.get("timeout", 0)))
+        request = _Request(method, path, query, seconds, body=data)
         return self._json(request, _RetryBudget(patience))
 
     def _mailbox(self) -> _Mailbox:

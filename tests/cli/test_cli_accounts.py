@@ -96,6 +96,14 @@ def test_a_key_is_printed_alone(mailcheck: Mailcheck, alice: str) -> None:
     assert alice
 
 
+def test_a_key_with_a_limit_per_minute_alone(mailcheck: Mailcheck, alice: str) -> None:
+    """Issuing a key with a limit per minute alone prints the limit per day, which stays."""
+    issued = mailcheck("key", "issue", "alice", "--per-minute", "6000")
+    assert "it has 1000 requests per day; --per-day sets another limit" in issued.errors
+    both = mailcheck("key", "issue", "alice", "--per-minute", "6000", "--per-day", "100000")
+    assert "per day" not in both.errors
+
+
 def test_a_key_is_never_shown_again(mailcheck: Mailcheck, alice: str, database: Path) -> None:
     """Lists show the beginning of a key, and the database file does not contain the key."""
     secret, _ = issue(mailcheck)

@@ -251,7 +251,7 @@ def test_the_key_and_the_address_from_the_environment(
     assert len(run_command("inbox").lines) == 1
     monkeypatch.setenv("MAILCHECK_API_KEY", "wrong")
     outcome = run_command("inbox")
-    assert outcome.status == 1
+    assert outcome.status == 3
     assert "key" in outcome.errors
 
 
