@@ -1,4 +1,4 @@
-"""``twistd mailcheck``: options, and the service that they ask for."""
+"""``twistd mailcheck``: its options, and the service that it runs."""
 
 import gc
 import os
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from mailcheck.workers.process import ProcessWorker
 
 PARTS = "mailcheck.assembly.checks", "mailcheck.assembly.services"
-"""Modules that take long to load, for each process that is started ahead."""
+"""Modules that take long to import, one for each process that is started ahead."""
 
 PRIVATE_FILES = 0o077
-"""The umask: what is kept is mail, and it is nobody else's."""
+"""The umask. Stored mail must not be readable for other users."""
 
 
 class Options(usage.Options):
-    """The options of the daemon; all else is in the configuration file."""
+    """Command line options of the daemon. All others are in the configuration file."""
 
     synopsis = "[--config FILE]"
     optParameters = (
@@ -36,18 +36,18 @@ class Options(usage.Options):
 
 
 def makeService(options: Options) -> IService:
-    """Build the daemon.
+    """Build the service of the daemon.
 
-    :raises CannotStart: the configuration can't be used; the message says why.
+    :raises CannotStart: the configuration is invalid; the message says why.
     """
-    # Until the daemon can read its configuration again: SIGHUP would end the process.
+    # Without a handler, SIGHUP would end the process until the daemon can reload.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with _no_garbage():
         return _build(options)
 
 
 def _build(options: Options) -> IService:
-    # Imported here: that takes a second, and whoever asks for --help need not wait for it.
+    # Imported here, since it takes a second and --help does not need it.
     from twisted.internet import reactor
 
     from mailcheck.assembly.workers import daemon_workers, log_refused_priority
@@ -66,7 +66,7 @@ def _build(options: Options) -> IService:
         twistd = options.parent or {"nodaemon": True}
         workers = daemon_workers(reactor, is_shared=config.storage.is_shared)
         if config.daemon.processes == 1 and twistd["nodaemon"]:
-            # A twistd that is going to leave this process behind would leave its children, too.
+            # If twistd is going to fork into the background, it would leave the children behind.
             _load_beside(workers.ahead)
         from mailcheck.assembly.daemon import build_daemon
         from mailcheck.assembly.ops import Environment, log_writer
@@ -92,16 +92,16 @@ def _build(options: Options) -> IService:
 
 
 def _for_journal(problem: str) -> str:
-    """Mark Python's own output as an error in systemd's journal; the log has not begun yet."""
+    """Mark output as an error for systemd's journal, before the log is set up."""
     from mailcheck.ops.log import is_journal, with_priority
 
     return with_priority("error", problem) if is_journal(sys.stderr, os.environ) else problem
 
 
 def _load_beside(workers: "Iterable[ProcessWorker]") -> None:
-    """Load parts of the daemon, each while a process learns its work.
+    """Import parts of the daemon, each while a child process imports its modules.
 
-    Two processors are for two: begun together the processes would take this one's from it.
+    Started together, the children would take the processor from this process on two cores.
     """
     for worker, part in zip(workers, PARTS, strict=True):
         worker.start()
@@ -110,10 +110,10 @@ def _load_beside(workers: "Iterable[ProcessWorker]") -> None:
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Keep the garbage collector from what is made here: it lives as long as the daemon.
+    """Disable garbage collection for objects that live as long as the daemon.
 
-    Looking through it again and again would cost a tenth of the start, and as much when the
-    collector finds all of it new: it is set aside until the daemon has settled.
+    Collections would cost a tenth of the startup time, and as much again when the collector
+    traverses all new objects. They stay excluded until the daemon has settled.
     """
     gc.disable()
     try:

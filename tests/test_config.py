@@ -206,7 +206,7 @@ class TestContradictions:
             ("alerts", "password = 'secret'", "password needs a user beside it"),
             ("alerts", "user = 'a'\npassword = 'b'\ntls = 'never'", "user needs tls = required"),
             ("alerts", "allow_recipients = ['a@example.com']", "not of the form account=address"),
-            ("alerts", "allow_recipients = ['a=example.com']", "it is no address of mail"),
+            ("alerts", "allow_recipients = ['a=example.com']", "it is not a mail address"),
             ("spamassassin", "spamd = 'on'", "spamd 'on': must be auto, off, host:port or unix:"),
             ("spamassassin", "spamd = 'unix:spamd.sock'", "spamd 'unix:spamd.sock'"),
         ],

@@ -1,1 +1,1 @@
-"""Every option: what it means, how it is read and what it rules out."""
+"""All options: definitions, reading and validation."""

@@ -1,4 +1,4 @@
-"""Prints `etc/mailcheck.toml`: every option, commented, at its default."""
+"""Renders `etc/mailcheck.toml`: all options with their defaults, commented out."""
 
 import json
 from dataclasses import fields
@@ -9,15 +9,15 @@ from mailcheck.config.options import Config
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
 
 _HEAD = """\
-# The configuration of mailcheck. Every option stands here at its default;
-# take the # away to change one. Each can also be set by an environment
-# variable, whose name stands behind it: a TOML value, a bare word, or
-# comma-separated words. What is unknown or wrong is an error that names the line.
+# The configuration of mailcheck. Every option is shown with its default value;
+# remove the # to change one. Each option can also be set by the environment
+# variable that is named after it: a TOML value, a plain word, or
+# comma-separated words. An unknown option or invalid value is an error.
 """
 
 
 def render_example() -> str:
-    """Write the example file."""
+    """Return the text of the example file."""
     parts = [_HEAD]
     config = Config()
     for section in fields(Config):

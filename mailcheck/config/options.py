@@ -1,4 +1,4 @@
-"""Every option with its default and what it means; `etc/mailcheck.toml` is printed from here."""
+"""All options with their defaults and descriptions. `etc/mailcheck.toml` is generated from them."""
 
 from dataclasses import Field, dataclass, field
 from typing import Any
@@ -22,9 +22,9 @@ def option(
     is_secret: bool = False,
     is_number_too: bool = False,
 ) -> Any:
-    """Describe an option; a secret one can also come from a file, ``<name>_file``.
+    """Describe an option. A secret one can also be read from a file, ``<name>_file``.
 
-    ``is_number_too``: a whole number may stand in the place of a word.
+    ``is_number_too``: the option accepts an integer as well as a word.
     """
     return field(
         default=default,
@@ -44,16 +44,16 @@ class InboxOptions:
     """The developer inboxes."""
 
     domain: str = option(
-        "mailcheck.example", "Domain of the inbox addresses. Its MX must lead to this server."
+        "mailcheck.example", "Domain of the inbox addresses. Its MX record must name this server."
     )
-    aliases: tuple[str, ...] = option((), "Further domains of the same inboxes.")
+    aliases: tuple[str, ...] = option((), "Additional domains of the inbox addresses.")
     retention_hours: float = option(
         24.0, "Hours until a message expires.", lowest=0.01, highest=24 * 365
     )
     max_messages: int = option(
         10_000, "Messages an inbox may hold; over it senders are told to try later.", lowest=1
     )
-    max_bytes: int = option(GIBIBYTE, "Bytes of raw mail an inbox may hold.", lowest=1)
+    max_bytes: int = option(GIBIBYTE, "Maximum bytes of raw mail in an inbox.", lowest=1)
     faults: bool = option(
         True,
         "Simulate a failure for mail to tags such as fault.data-451: see "
@@ -63,7 +63,7 @@ class InboxOptions:
 
 @dataclass(frozen=True, slots=True)
 class SmtpOptions:
-    """The mail receiver."""
+    """The SMTP server."""
 
     listen: tuple[str, ...] = option(
         ("127.0.0.1:2525",),
@@ -71,12 +71,12 @@ class SmtpOptions:
     )
     submission_listen: tuple[str, ...] = option(
         ("127.0.0.1:2587",),
-        "Where programs under test hand mail in with an API key as the password.",
+        "Where programs submit mail, with an API key as the password.",
     )
     broken_tls_listen: tuple[str, ...] = option(
         (),
-        "Where a second submission port offers STARTTLS that always fails, for tests of programs. "
-        "Empty: nowhere.",
+        "A second submission port on which STARTTLS always fails, to test programs. "
+        "Empty: none.",
     )
     host_name: str = option("", "Name in the greeting; empty: the inbox domain.")
     max_message_size: int = option(
@@ -87,8 +87,8 @@ class SmtpOptions:
     )
     max_connections: int = option(
         5_000,
-        "Connections at a time, of all clients. Beyond it the one that is idle longest without a "
-        "mail makes room for the first of a new client.",
+        "Maximum number of connections. When it is reached, the connection that has been idle "
+        "longest without a mail is closed for a client that has none.",
         lowest=1,
     )
     max_connections_per_address: int = option(
@@ -101,7 +101,7 @@ class SmtpOptions:
         "",
         "PEM file with the certificate chain offered by STARTTLS to everyone. "
         "Empty: one that the daemon signs itself, offered to public client addresses only. "
-        "self-signed: that one is offered to everyone; programs on this machine trust it by "
+        "self-signed: that one is offered to everyone; programs on this machine can trust it with "
         "smtp-ca.pem in the state directory (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).",
     )
     private_key: str = option("", "PEM file with the key of the certificate.")
@@ -121,33 +121,33 @@ class SmtpOptions:
 
 @dataclass(frozen=True, slots=True)
 class WebOptions:
-    """The HTTP side."""
+    """The HTTP server."""
 
     listen: tuple[str, ...] = option(
         ("127.0.0.1:8080",), "Where HTTP is served: host:port or a Twisted endpoint."
     )
     public_url: str = option(
         "",
-        "Address under which people reach it, without a slash at the end. Empty: the one that "
-        "a trusted proxy was asked for, else the first listen.",
+        "Public URL, without a slash at the end. Empty: the URL that a trusted proxy reports, or "
+        "the first listen address.",
     )
     proxy_protocol_from: tuple[str, ...] = option(
         (), "Networks whose hosts must send a PROXY protocol header (v1 or v2) first."
     )
     trusted_proxies: tuple[str, ...] = option(
         (),
-        "Networks whose X-Forwarded-For and X-Forwarded-Proto are believed. With the latter and "
-        "no public_url, links begin with that scheme and the Host that was asked for.",
+        "Networks whose X-Forwarded-For and X-Forwarded-Proto headers are trusted. With the latter "
+        "and no public_url, links use that scheme and the Host header.",
     )
     max_connections: int = option(
         10_000,
-        "Connections at a time, of all clients; at most half of the files that the process may "
-        "open. Beyond it the one idle longest is closed; where none is idle, new ones get 503.",
+        "Maximum number of connections; at most half of the files that the process may open. "
+        "When it is reached, the one idle longest is closed; if none is idle, new ones get 503.",
         lowest=1,
     )
     max_connections_per_address: int = option(
         1_000,
-        "Connections at a time of one public client address (IPv6: its /64). Trusted proxies and "
+        "Maximum number of connections of one public client address (IPv6: its /64). Trusted proxies and "
         "private addresses are exempt.",
         lowest=1,
     )
@@ -155,35 +155,35 @@ class WebOptions:
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """Where mail is kept."""
+    """The storage of mail."""
 
     url: str = option(
         "sqlite:var/mailcheck.db",
-        "The database: sqlite:<path>, or postgresql://user:password@host/name. What a postgresql "
-        "URL leaves out libpq finds as ever (PGPASSFILE, PGSERVICE): see "
+        "The database: sqlite:<path>, or postgresql://user:password@host/name. libpq takes "
+        "missing parts of a postgresql URL from PGPASSFILE or PGSERVICE: see "
         "docs/how-to/set-up-postgresql.md.",
         is_secret=True,
     )
     min_free: int | str = option(
         AUTO,
-        "Bytes of disk that stay free; below it senders are told to try later (SQLite). auto: 1 "
-        "GiB, or a twentieth of a disk that is smaller than 20 GiB.",
+        "Minimum free bytes of the disk; below it, mail gets a temporary error (SQLite). auto: 1 "
+        "GiB, or a twentieth of a disk smaller than 20 GiB.",
         lowest=0,
         choices=(AUTO,),
         is_number_too=True,
     )
     state_directory: str = option(
-        "var", "Folder for what is not in the database: the self-signed certificate, the first key."
+        "var", "Directory for the self-signed certificate and the first API key."
     )
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether several daemons can work on the database: it is a server, and no file."""
+        """Whether several daemons can use the database: it is a server and not a file."""
         return not self.url.startswith("sqlite:")
 
     @property
     def file(self) -> str:
-        """Give the path of the database where it is a file."""
+        """The path of a database that is a file."""
         return self.url.partition(":")[2]
 
 
@@ -198,28 +198,28 @@ class ClusterOptions:
         is_secret=True,
     )
     ca_file: str = option(
-        "", "PEM file with the authorities that its certificate is checked against. Empty: public."
+        "", "PEM file with the certificate authorities for Redis. Empty: the public ones."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LimitsOptions:
-    """What an API key may do; `mailcheck key issue` can give a key limits of its own."""
+    """Limits of an API key; `mailcheck key issue` can set other limits for a key."""
 
-    requests_per_minute: int = option(60, "Requests in a clock minute.", lowest=1)
-    requests_per_day: int = option(1_000, "Requests in a UTC day.", lowest=1)
-    waits_per_key: int = option(100, "Waits parked at a time.", lowest=1)
+    requests_per_minute: int = option(60, "Maximum number of requests in a clock minute.", lowest=1)
+    requests_per_day: int = option(1_000, "Maximum number of requests in a UTC day.", lowest=1)
+    waits_per_key: int = option(100, "Maximum number of concurrent waits.", lowest=1)
 
 
 @dataclass(frozen=True, slots=True)
 class AccountsOptions:
-    """How accounts come about."""
+    """How accounts are created."""
 
     bootstrap: bool = option(
         False, "Create an account with a key on the first start (`make run` does)."
     )
     bootstrap_key: str = option(
-        "", "The API key of that account, chosen by you: for CI services.", is_secret=True
+        "", "The API key of that account, chosen by the operator, for CI services.", is_secret=True
     )
     registration: str = option(
         "invite",
@@ -232,8 +232,8 @@ class AccountsOptions:
     )
     password_cost: int = option(
         15,
-        "Work of hashing a password: scrypt's N as a power of two (r 8, p 3). 15 needs 32 MiB and "
-        "0.2 seconds; existing hashes follow as people sign in.",
+        "Cost of hashing a password: scrypt's N as a power of two (r 8, p 3). 15 needs 32 MiB and "
+        "0.2 seconds; existing hashes are updated at the next sign-in.",
         lowest=10,
         highest=20,
     )
@@ -241,7 +241,7 @@ class AccountsOptions:
 
 @dataclass(frozen=True, slots=True)
 class DnsOptions:
-    """How the checks ask DNS."""
+    """DNS queries of the checks."""
 
     resolvers: tuple[str, ...] = option(
         (), "Recursive resolvers, address or address:port. Empty: those of the system."
@@ -251,8 +251,8 @@ class DnsOptions:
     )
     validating: bool = option(
         False,
-        "The resolvers validate DNSSEC and the way to them is safe: their word is believed "
-        "(DNSSEC and DANE are undetermined without).",
+        "The resolvers validate DNSSEC over a trusted network, so their result is trusted. "
+        "Otherwise, DNSSEC and DANE are undetermined.",
     )
 
 
@@ -262,17 +262,17 @@ class BlocklistOptions:
 
     resolvers: tuple[str, ...] = option(
         (),
-        "Resolvers for questions to blocklists, which refuse public ones. Empty: those of [dns].",
+        "Resolvers for blocklist queries; blocklists reject public resolvers. Empty: those of [dns].",
     )
     deadline: float = option(
         3.0, "Seconds after which a list that has not answered is unknown.", lowest=0.1, highest=10
     )
     catalogue: str = option(
         "",
-        "A catalogue file of your own: what `mailcheck config blocklists` prints, changed."
-        " Empty: the one of the package.",
+        "A file with a catalogue in the format of `mailcheck config blocklists`."
+        " Empty: the catalogue of the package.",
     )
-    disabled: tuple[str, ...] = option((), "Zones that are not asked.")
+    disabled: tuple[str, ...] = option((), "Zones that are not queried.")
     keys: tuple[str, ...] = option(
         (), "Keys that operators of lists gave you, each as zone=key.", is_secret=True
     )
@@ -290,13 +290,13 @@ class ProbeOptions:
         "https://data.iana.org/rdap/dns.json", "Where the registries' RDAP servers are listed."
     )
     ca_file: str = option(
-        "", "PEM file with the authorities that certificates are checked against. Empty: public."
+        "", "PEM file with the certificate authorities to trust. Empty: the public ones."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """What checks may reach."""
+    """Networks that checks may connect to."""
 
     allow_private: bool = option(
         False, "Let probes and checks reach private addresses: for tests only, never in public."
@@ -309,9 +309,9 @@ class WebhookOptions:
 
     allow: tuple[str, ...] = option(
         (),
-        "Networks that are not public, and which account may be told of its mail in each: "
+        "Private networks to which an account may send webhooks: "
         "account=network, like developer=127.0.0.0/8. The names of the accounts are reserved. "
-        "mailcheck's own ports are never posted to.",
+        "Webhooks are never sent to mailcheck's own ports.",
     )
 
 
@@ -321,22 +321,22 @@ class AlertOptions:
 
     smtp_relay: str = option(
         "",
-        "The server that takes mail for others: host:port. Empty: alerts go by no mail but that to "
-        "the account's own inbox, and to webhooks.",
+        "Mail server that relays alerts: host:port. Empty: alerts are sent to the account's own "
+        "inbox and to webhooks only.",
     )
     tls: str = option(
         "required",
-        "When the connection is encrypted by STARTTLS, with a certificate that is checked: "
-        "required, offered (where the relay offers it), never (one on this machine, say).",
+        "When the connection uses STARTTLS with certificate verification: required, offered (if "
+        "the relay offers it), never (for example for a relay on this machine).",
         choices=("required", "offered", "never"),
     )
-    user: str = option("", "User that signs in there. Empty: nobody does.")
+    user: str = option("", "User name for the relay. Empty: no authentication.")
     password: str = option("", "Password of the user.", is_secret=True)
-    from_address: str = option("", "Whom the mails are from. Empty: alerts@ the inbox domain.")
+    from_address: str = option("", "Sender address of the mails. Empty: alerts@ the inbox domain.")
     allow_recipients: tuple[str, ...] = option(
         (),
-        "Whom alerts may be mailed to, and of which account: account=address, or "
-        "account=@domain for all of its addresses; * is every account. Others get no mail. "
+        "Addresses to which an account may mail alerts: account=address, or "
+        "account=@domain for all addresses of the domain; * is every account. "
         "The names of the accounts are reserved.",
     )
 
@@ -347,7 +347,7 @@ class DeliverabilityOptions:
 
     retention_days: int = option(
         7,
-        "Days that a test and its mail are kept after the mail came in.",
+        "Days until a test and its mail are deleted, counted from the arrival of the mail.",
         lowest=1,
         highest=365,
     )
@@ -359,18 +359,18 @@ class SpamassassinOptions:
 
     spamd: str = option(
         "auto",
-        "The spamd to ask: host:port or unix:/path. auto: one that runs on this machine, else a "
-        "private one is started when the program is installed. off: none.",
+        "The spamd to use: host:port or unix:/path. auto: one that runs on this machine; otherwise "
+        "a private one is started if the program is installed. off: none.",
     )
-    user: str = option("nobody", "User that a private spamd runs as, where the daemon is root.")
+    user: str = option("nobody", "User that a private spamd runs as, if the daemon runs as root.")
     network_tests: bool = option(
         False,
-        "Let a private spamd ask DNS and other services: slower, and mailcheck's own checks cover "
-        "most of it.",
+        "Let a private spamd use DNS and other services. This is slower, and mailcheck's own "
+        "checks cover most of it.",
     )
     concurrency: int = option(
         2,
-        "Mails judged at a time; a private spamd holds about 120 MB for each.",
+        "Mails checked at a time; a private spamd uses about 120 MB for each.",
         lowest=1,
         highest=50,
     )
@@ -378,11 +378,11 @@ class SpamassassinOptions:
 
 @dataclass(frozen=True, slots=True)
 class DaemonOptions:
-    """The process itself."""
+    """The daemon process."""
 
     processes: int = option(
         1,
-        "Processes on this machine that share the ports; more than one need PostgreSQL and "
+        "Processes on this machine that share the ports; more than one requires PostgreSQL and "
         "[cluster] redis. Each serves /metrics on a port of its own: that of [ops] listen for the "
         "first, the next one for the second, and so on.",
         lowest=1,
@@ -392,38 +392,38 @@ class DaemonOptions:
 
 @dataclass(frozen=True, slots=True)
 class OpsOptions:
-    """What an operator sees of a running daemon."""
+    """Monitoring, logs and remote access for operators."""
 
     listen: tuple[str, ...] = option(
         ("127.0.0.1:9464",),
-        "Where /metrics is served for Prometheus, to whoever asks: host:port or a Twisted "
-        "endpoint. A port that is taken is named in the log, and the daemon runs on. "
+        "Where /metrics is served for Prometheus, without authentication: host:port or a Twisted "
+        "endpoint. If the port is in use, the daemon logs it and continues. "
         "Empty: nowhere.",
     )
     log: str = option(
         "text",
-        "How the log is written: text (a line for each event), or json (an object on each).",
+        "Format of the log: text (a line for each event), or json (an object on each line).",
         choices=("text", "json"),
     )
     log_level: str = option(
         "info",
-        "What is written: debug, info (a line for each mail and each refusal), warn, error. "
-        "SIGHUP reads it again.",
+        "Lowest level in the log: debug, info (a line for each mail and each rejection), warn, "
+        "error. SIGHUP reloads it.",
         choices=("debug", "info", "warn", "error"),
     )
     manhole: str = option(
         "",
-        "Where a Python shell inside the daemon is reached by SSH: 127.0.0.1:port, [::1]:port or "
-        "unix:path. Whoever gets in can do all that the daemon can. Empty: there is none.",
+        "SSH address of a Python shell inside the daemon: 127.0.0.1:port, [::1]:port or "
+        "unix:path. Its users can do all that the daemon can. Empty: no shell.",
     )
     manhole_keys: str = option(
-        "", "File with the public keys that open the shell, as OpenSSH's authorized_keys."
+        "", "File with the public keys for the shell, in the format of OpenSSH's authorized_keys."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The whole configuration; a section of the file for each field."""
+    """The whole configuration, with a field for each section of the file."""
 
     inbox: InboxOptions = field(default_factory=InboxOptions)
     smtp: SmtpOptions = field(default_factory=SmtpOptions)

@@ -1,7 +1,7 @@
-"""Reads the configuration: one TOML file, and the environment over it.
+"""Reads the configuration from a TOML file and the environment, which takes precedence.
 
-What is unknown, of a wrong type or out of range is an error that names the
-line or the variable; nothing is guessed.
+An unknown option, a wrong type or a value out of range is an error that names the line or
+the variable.
 """
 
 import re
@@ -19,23 +19,23 @@ ENVIRONMENT_PREFIX = "MAILCHECK_"
 FILE_SUFFIX = "_file"
 
 CLIENT_VARIABLES = frozenset({"MAILCHECK_URL", "MAILCHECK_API_KEY"})
-"""What the client libraries read: not options of the daemon, and no mistake beside them."""
+"""Variables of the client libraries. They are not options of the daemon, and no error."""
 
 _OF_ENGINES = re.compile(
     r"MAILCHECK_(NAME|ENV_\w+|SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_\w+)?)"
 )
-"""What container engines tell others of a service that is called mailcheck (Kubernetes' service
-links, Docker's links): no options either."""
+"""Variables that container engines set for a service called mailcheck (Kubernetes service links,
+Docker links). They are ignored too."""
 
 
 class ConfigError(Exception):
-    """The configuration can't be used; the message says where and why."""
+    """The configuration is invalid. The message says where and why."""
 
 
 def load_config(path: Path | None, environment: Mapping[str, str]) -> Config:
     """Read the file, if there is one, and the environment.
 
-    :raises ConfigError: names the line or variable that is wrong.
+    :raises ConfigError: names the invalid line or variable.
     """
     source = _TomlFile(path)
     config = Config()
@@ -61,14 +61,14 @@ def load_config(path: Path | None, environment: Mapping[str, str]) -> Config:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """A value that an option is given, and the line or variable that gives it."""
+    """The value of an option, with the line or variable that sets it."""
 
     value: Any
     origin: str
     is_file: bool
 
     def read(self, option: OptionField) -> Any:
-        """Give the value in the option's type, out of its file where it lies in one."""
+        """Return the value in the option's type. Read it from a file if the setting names one."""
         value = _read_secret(self.value, self.origin) if self.is_file else self.value
         return _checked(value, option, self.origin)
 
@@ -76,7 +76,7 @@ class _Setting:
 def _find_setting(
     section: str, option: OptionField, source: "_TomlFile", environment: Mapping[str, str]
 ) -> _Setting | None:
-    """Find where an option is set; the environment counts before the file."""
+    """Return the setting of an option, if any. The environment takes precedence over the file."""
     names = [option.name]
     if option.metadata["is_secret"]:
         names.append(option.name + FILE_SUFFIX)
@@ -98,7 +98,7 @@ def _find_setting(
 
 
 def variable_name(section: str, option: str) -> str:
-    """Name the environment variable of an option."""
+    """Return the environment variable of an option."""
     return f"{ENVIRONMENT_PREFIX}{section}_{option}".upper()
 
 
@@ -116,7 +116,7 @@ def _require_known_variables(environment: Mapping[str, str], sections: Mapping[s
 
 
 def _from_text(text: str, option: OptionField, variable: str, is_path: bool) -> Any:
-    """Read a variable: a TOML value, a bare word, or comma-separated words for a list."""
+    """Parse a variable: a TOML value, a plain word, or comma-separated words for a list."""
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
     is_number = option.metadata["is_number_too"] and text.isascii() and text.isdigit()
     if (is_path or isinstance(option.default, str)) and not is_quoted and not is_number:
@@ -139,9 +139,9 @@ def _read_secret(path: Any, origin: str) -> str:
 
 
 def _checked(value: Any, option: OptionField, where: str) -> Any:
-    """Give the value in the option's type.
+    """Return the value in the option's type.
 
-    :raises ConfigError: it has another type, or is out of range.
+    :raises ConfigError: the value has another type, or is out of range.
     """
     default = option.default
     if isinstance(default, tuple):
@@ -172,7 +172,7 @@ def _checked(value: Any, option: OptionField, where: str) -> Any:
 
 
 class _TomlFile:
-    """The values of a TOML file, and the lines that they stand in."""
+    """The values of a TOML file, and their line numbers."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -211,7 +211,7 @@ class _TomlFile:
                     )
 
     def where(self, section: str, name: str | None) -> str:
-        """Name the line of a section or an option: tomllib does not tell."""
+        """Return the line of a section or an option, which tomllib does not report."""
         current: str | None = None
         for number, line in enumerate(self._text.splitlines(), 1):
             header = re.match(r"\s*\[+\s*[\"']?([\w-]+)", line)

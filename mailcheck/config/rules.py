@@ -1,4 +1,4 @@
-"""Rules that one option alone can't tell: contradictions, and values that must parse."""
+"""Validation of values that need parsing, and of combinations of options."""
 
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
@@ -23,13 +23,13 @@ from mailcheck.probes.spamd_address import parse_spamd_address
 Allowed = TypeVar("Allowed")
 
 Problem = tuple[str, str, str]
-"""Section, option, and what is wrong with it: a sentence that goes on from the option's name."""
+"""Section, option, and the problem as a phrase that follows the name of the option."""
 
 DATABASES = ("sqlite", "postgresql", "postgres")
 
 
 def find_problem(config: Config) -> Problem | None:
-    """Give the first thing that is wrong with a configuration as a whole, or nothing."""
+    """Return the first problem of a whole configuration, or `None`."""
     problems = chain(
         _check_domains(config),
         _check_listen(config),
@@ -95,7 +95,7 @@ def _check_certificate(config: Config) -> Iterator[Problem]:
 
 def _check_database(config: Config) -> Iterator[Problem]:
     scheme, _, path = config.storage.url.partition(":")
-    # Without the URL: there may be a password in it.
+    # The URL is left out of messages, since it may contain a password.
     if scheme not in DATABASES or not path:
         yield "storage", "url", f"begins with {scheme!r}: it is sqlite:<path> or postgresql://..."
     elif scheme != "sqlite" and not path.startswith("//"):
@@ -109,7 +109,7 @@ def _check_redis(config: Config) -> Iterator[Problem]:
         if config.cluster.redis:
             parse_redis_address(config.cluster.redis)
     except ValueError as error:
-        # Without the address: it holds a password.
+        # The address is left out of messages, since it may contain a password.
         yield "cluster", "redis", str(error)
 
 
@@ -147,7 +147,7 @@ def _check_blocklists(config: Config) -> Iterator[Problem]:
     try:
         parse_pairs(config.blocklists.keys)
     except ValueError:
-        # Without the key: it is secret.
+        # The key is left out of messages, since it is secret.
         yield "blocklists", "keys", "are written as zone=key"
     try:
         budgets = parse_pairs(config.blocklists.daily_budgets)
@@ -201,7 +201,7 @@ def _check_alerts(config: Config) -> Iterator[Problem]:
 
 
 def _require_own_machine(text: str) -> None:
-    """Raise `ValueError` where an address can be reached from other machines."""
+    """Raise `ValueError` if an address can be reached from other machines."""
     address = parse_listen_address(text)
     ip = parse_ip_address(address.host or "")
     if not text.startswith("unix:") and (ip is None or not ip.is_loopback):
@@ -219,9 +219,9 @@ def _check_each(
 
 
 def parse_pairs(texts: Iterable[str]) -> dict[str, str]:
-    """Read ``zone=value`` of lists and, one to a line, of files.
+    """Parse ``zone=value`` items, which may also be lines of files.
 
-    :raises ValueError: names the one that is not of this form.
+    :raises ValueError: an item has another form; the message names it.
     """
     pairs = {}
     for word in (word for text in texts for word in text.split()):
@@ -233,17 +233,17 @@ def parse_pairs(texts: Iterable[str]) -> dict[str, str]:
 
 
 def parse_allowed(texts: Iterable[str]) -> dict[str, list[IpNetwork]]:
-    """Read networks by the names of the accounts that they are allowed to.
+    """Parse the networks that each account may use.
 
-    :raises ValueError: names the one that is not of the form ``account=network``.
+    :raises ValueError: an item is not of the form ``account=network``; the message names it.
     """
     return _parse_by_account(texts, "network", ip_network)
 
 
 def parse_recipients(texts: Iterable[str]) -> dict[str, list[str]]:
-    """Read addresses, or all of a domain as ``@domain``, by the accounts they are allowed to.
+    """Parse the addresses that each account may use. ``@domain`` is all addresses of a domain.
 
-    :raises ValueError: names the one that is not of the form ``account=address``.
+    :raises ValueError: an item is not of the form ``account=address``; the message names it.
     """
     return _parse_by_account(texts, "address", _parse_recipient)
 
@@ -269,20 +269,20 @@ def _parse_by_account(
 
 
 def parse_alert_address(text: str) -> str:
-    """Read an address of mail.
+    """Parse a mail address.
 
-    :raises ValueError: it is none.
+    :raises ValueError: it is not a mail address.
     """
     try:
         return parse_alert_receiver(f"{MAILTO}{text}").removeprefix(MAILTO)
     except InvalidParameter:
-        raise ValueError("it is no address of mail like ops@example.com") from None
+        raise ValueError("it is not a mail address like ops@example.com") from None
 
 
 def parse_relay(text: str) -> tuple[str, int]:
-    """Read where mail is handed in.
+    """Parse the address of a relay.
 
-    :raises ValueError: it is no host:port.
+    :raises ValueError: it is not of the form host:port.
     """
     try:
         address = parse_listen_address(text)
