@@ -1,8 +1,8 @@
-"""Other hosts: mail hosts, registries, links, content filters and receivers of events.
+"""Protocols for probes of other hosts, for content filters and for receivers of webhooks.
 
-Every probe fires with a value, whatever the host does, within a deadline of its own.
-Cancelling stops waiting; a probe that is under way goes on for the others and for the
-memory: a host is not asked again because a client went away.
+Each probe has its own deadline and fires with a value, also on failure.
+Cancelling only stops the wait. A running probe continues for other callers and for the
+cache, so a host is not probed again because a client disconnected.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class OutboundPort(Enum):
 
     OPEN = "open"
     BLOCKED = "blocked"
-    """Not even hosts that take every connection can be reached."""
+    """Even hosts that accept all connections cannot be reached."""
     UNKNOWN = "unknown"
 
 
 class StarttlsProber(Protocol):
-    """Looks what encryption mail hosts offer."""
+    """Checks the encryption that mail hosts offer."""
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
         """Probe one host, by its name in the MX record; at most once in ten minutes."""
 
     def outbound_port(self) -> Deferred[OutboundPort]:
-        """Say whether probing is possible from here: asked where hosts were unreachable."""
+        """Return whether port 25 can be reached. Called if hosts were unreachable."""
 
 
 class RegistrationFinder(Protocol):
-    """Asks registries about domains."""
+    """Looks up the registration of domains."""
 
     def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
         """Find the registration that a name (lower-case A-labels) belongs to."""
@@ -59,46 +59,46 @@ class PolicyFetcher(Protocol):
 
 
 class LinkProber(Protocol):
-    """Asks for links."""
+    """Checks links."""
 
     def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
-        """Ask for a link by HEAD or GET, and follow its redirects; fires within ten seconds.
+        """Request a link by HEAD or GET and follow its redirects. Fires within ten seconds.
 
-        What was asked within the last minute is not asked again. Never fails.
+        Results are cached for a minute. The Deferred never fails.
         """
 
 
 class ContentFilter(Protocol):
-    """Judges mails by their content, as a receiver's spam filter would."""
+    """Checks the content of mails as a receiver's spam filter would."""
 
     def judge(self, raw_message: bytes) -> Deferred[FilterOutcome]:
-        """Judge a mail; our trace fields stand on top of it (`with_trace_fields`).
+        """Check a mail that begins with the trace fields of this server (`with_trace_fields`).
 
-        Fires with a value within two minutes, whatever becomes of the filter: a failure
-        of the filter's is a `FilterUnavailable`. Cancelling gives the mail up.
+        Fires with a value within two minutes. A failure of the filter is a
+        `FilterUnavailable`. Cancelling abandons the check.
         """
 
 
 class PrivateSpamd(Protocol):
-    """A spamd of our own, which runs while it is needed."""
+    """A private spamd that runs while it is needed."""
 
     def socket_path(self) -> Deferred[str]:
-        """Give the path of its socket when it listens there; starts it where it does not run.
+        """Return the path of its socket once it accepts connections. Start it if necessary.
 
-        :raises FilterFailed: it is not installed, or can't be started.
+        :raises FilterFailed: it is not installed, or cannot be started.
         """
 
     @property
     def is_running(self) -> bool:
-        """Tell whether it listens, or is about to."""
+        """Whether it accepts connections or is starting."""
 
     @property
     def engine(self) -> str:
-        """Name the program, with its version where it is known."""
+        """The name of the program, with its version if that is known."""
 
 
 class FilterFailed(Exception):
-    """The filter has not judged; the message is for the log and holds nothing of the mail."""
+    """The filter has failed. The message is for the log and contains no part of the mail."""
 
     def __init__(self, problem: FilterProblem, message: str = "") -> None:
         super().__init__(message or problem.value)
@@ -106,7 +106,7 @@ class FilterFailed(Exception):
 
 
 class Post(Struct, frozen=True):
-    """One event to be told, signed by each of the secrets (Standard Webhooks); or a mail."""
+    """An event to send: a webhook signed with each secret (Standard Webhooks), or a mail."""
 
     url: str
     secrets: tuple[str, ...]
@@ -116,39 +116,39 @@ class Post(Struct, frozen=True):
 
 
 class WebhookLine(Protocol):
-    """The way to one receiver; its connection is kept from one event to the next."""
+    """The connection to one receiver, which is reused for later events."""
 
     def post(self, post: Post) -> Deferred[Attempt]:
-        """Send an event; whatever goes wrong is the result. Cancelling hangs up."""
+        """Send an event. Failures are part of the result. Cancelling closes the connection."""
 
     def hang_up(self) -> None:
-        """Close what is open."""
+        """Close the connection."""
 
 
 class WebhookDialer(Protocol):
-    """Opens lines, each to where its account may send."""
+    """Creates connections to receivers, within the permissions of each account."""
 
     def require_foreign(self, url: str) -> None:
-        """See that a URL does not lead to this service itself, as far as that shows.
+        """Check that a URL does not lead to this service itself, as far as that is known.
 
         :raises InvalidParameter: it does.
         """
 
     def line(self, account_name: str) -> WebhookLine:
-        """Give a line of its own for a webhook of an account; nothing is sent yet."""
+        """Return a new line for a webhook of an account, without connecting."""
 
 
 class ReceiverRules(Protocol):
-    """Who may be told."""
+    """Rules for receivers of alerts."""
 
     def require_foreign(self, url: str) -> None:
-        """See that a URL does not lead to this service itself, as far as that shows.
+        """Check that a URL does not lead to this service itself, as far as that is known.
 
         :raises InvalidParameter: it does.
         """
 
     def require_mailable(self, address: str, account_name: str) -> None:
-        """See that an account may have alerts mailed to an address.
+        """Check that an account may have alerts mailed to an address.
 
-        :raises InvalidParameter: the operator does not allow it, or no mail is sent.
+        :raises InvalidParameter: the operator does not allow it, or there is no mail relay.
         """

@@ -15,7 +15,7 @@ class Resolver(Protocol):
     """
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Resolve one question. Always fires with a value, whatever the outcome.
+        """Resolve one question. Always fires with a value, also on failure.
 
         Cancelling fires ``CancelledError`` for this caller. Other callers that wait for the
         same answer still get it.

@@ -44,7 +44,7 @@ ATEXT = "abcXYZ019!#$%&'*+-/=?^_`{|}~"
     ],
 )
 def test_addresses(text: str, local_part: str, domain: str) -> None:
-    """Addresses of RFC 5321 and RFC 6531 are read; a source route is dropped (appendix C)."""
+    """Addresses of RFC 5321 and RFC 6531 are parsed, without source routes (appendix C)."""
     assert parse_mailbox(text) == Mailbox(local_part, domain)
 
 
@@ -62,7 +62,7 @@ SERVICE_SENDERS = [
 
 @pytest.mark.parametrize("text", SERVICE_SENDERS)
 def test_addresses_outside_of_rfc_5321_exist(text: str) -> None:
-    """Long local parts, dots at any place and underscores in domains are read and kept."""
+    """Long local parts, dots anywhere and underscores in domains are accepted."""
     mailbox = parse_mailbox(text)
     assert (mailbox.local_part, mailbox.domain) == tuple(text.split("@"))
     assert str(mailbox) == text
@@ -70,7 +70,7 @@ def test_addresses_outside_of_rfc_5321_exist(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["root", "www-data", "a..b", "Почта"])
 def test_names_without_a_domain(text: str) -> None:
-    """A name alone is a mailbox of this host, and is written as it was read."""
+    """A local part alone is a mailbox of this host."""
     mailbox = parse_local_name(text)
     assert mailbox == Mailbox(text, "")
     assert str(mailbox) == text
@@ -78,7 +78,7 @@ def test_names_without_a_domain(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "a b", "a@b", '"a"', "a<b", "a\r\nb", "a\0", "a" * 65])
 def test_what_is_no_name(text: str) -> None:
-    """An empty or overlong text and one with separators or control characters is no name."""
+    """Empty and overlong texts, separators and control characters are not local names."""
     assert parse_local_name(text) is None
 
 
@@ -96,7 +96,7 @@ def test_what_is_no_name(text: str) -> None:
     ],
 )
 def test_local_parts_of_this_server(local_part: str, problem: str | None) -> None:
-    """Addresses of this server keep the length and the dots of RFC 5321."""
+    """Addresses of this server keep the limits of RFC 5321 for length and dots."""
     found = explain_bad_local_part(local_part)
     assert found is None if problem is None else problem in str(found)
 
@@ -136,13 +136,13 @@ def test_local_parts_of_this_server(local_part: str, problem: str | None) -> Non
     ],
 )
 def test_what_is_no_address(text: str, problem: str) -> None:
-    """What is no address is refused with a few words that say why."""
+    """An invalid address is rejected with the reason."""
     with pytest.raises(ValueError, match=problem):
         parse_mailbox(text)
 
 
 def test_the_largest_address() -> None:
-    """An address of `MAX_PATH` octets is read."""
+    """An address of `MAX_PATH` octets is accepted."""
     domain = "d" * 255
     assert parse_mailbox("l" * (MAX_PATH - 256) + "@" + domain).domain == domain
 
@@ -154,14 +154,14 @@ LOCAL_PARTS = st.text(
 
 @given(LOCAL_PARTS)
 def test_a_written_address_reads_as_itself(local_part: str) -> None:
-    """An address is written with quotes where it needs them, and reads as itself."""
+    """A local part is quoted if necessary, and is the same after parsing."""
     mailbox = Mailbox(local_part, "example.com")
     assert parse_mailbox(str(mailbox)) == mailbox
 
 
 @given(st.text(max_size=60))
 def test_any_text(text: str) -> None:
-    """Any text is an address that survives being written, or a ValueError."""
+    """Any text is parsed to an address that survives a round trip, or raises ValueError."""
     try:
         mailbox = parse_mailbox(text)
     except ValueError:
@@ -171,7 +171,7 @@ def test_any_text(text: str) -> None:
 
 @given(st.lists(st.text(ATEXT, min_size=1), min_size=1))
 def test_dot_atoms(atoms: list[str]) -> None:
-    """Atoms joined by single dots need no quotes, and dots anywhere else do."""
+    """Only atoms joined by single dots need no quotes."""
     text = ".".join(atoms)
     assert is_dot_atom(text)
     for wrong in (f".{text}", f"{text}.", f"{text}..a", f"{text} ", f'{text}"', ""):
@@ -187,13 +187,13 @@ def test_dot_atoms(atoms: list[str]) -> None:
     ],
 )
 def test_address_literals(text: str, address: str) -> None:
-    """An address literal gives its address in the shortest form (RFC 5321 4.1.3)."""
+    """An address literal is returned in its shortest form (RFC 5321 4.1.3)."""
     assert parse_address_literal(text) == address
 
 
 @pytest.mark.parametrize("text", ["192.0.2.1", "[192.0.2.1", "[ 192.0.2.1]", "[1]", "[IPv6:1]"])
 def test_what_is_no_address_literal(text: str) -> None:
-    """Anything else is refused."""
+    """Invalid address literals are rejected."""
     with pytest.raises(ValueError):  # noqa: PT011 - the words are those of the standard library
         parse_address_literal(text)
 
@@ -213,7 +213,7 @@ def test_what_is_no_address_literal(text: str) -> None:
     ],
 )
 def test_domain_names(text: str, is_name: bool) -> None:
-    """The form of a host name is known, whether it exists or not."""
+    """The form of a host name is recognised, without a lookup."""
     assert is_domain_name(text) is is_name
 
 
@@ -232,6 +232,6 @@ def test_domain_names(text: str, is_name: bool) -> None:
     ids=range(8),
 )
 def test_hostile_lengths(text: str) -> None:
-    """Long nonsense is refused in linear time."""
+    """Long invalid text is rejected in linear time."""
     with pytest.raises(ValueError, match=r"address|local part|domain"):
         parse_mailbox(text)

@@ -1,4 +1,4 @@
-"""Connections counted in all and by client."""
+"""Connections counted in total and by client."""
 
 from mailcheck.core.client_limits import ConnectionCounts
 

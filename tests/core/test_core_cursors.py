@@ -1,4 +1,4 @@
-"""Cursors are opaque, and only ours are taken."""
+"""Cursors are opaque, and only valid ones are accepted."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from mailcheck.core.cursors import START, Position, format_cursor, parse_cursor
 
 @given(st.integers(0, 2**60 - 1))
 def test_a_cursor_leads_back_to_its_position(number: int) -> None:
-    """A position survives being written as a cursor, as text that needs no escaping in a URL."""
+    """A position survives a round trip, as text that needs no escaping in a URL."""
     cursor = format_cursor(Position(number))
     assert cursor.isascii()
     assert cursor.isalnum()
@@ -18,7 +18,7 @@ def test_a_cursor_leads_back_to_its_position(number: int) -> None:
 
 @given(st.text(max_size=20))
 def test_one_spelling_for_each_position(text: str) -> None:
-    """Whatever is taken as a cursor is exactly what we would have written."""
+    """Any accepted cursor has the canonical form."""
     try:
         position = parse_cursor(text)
     except ValueError:
@@ -46,7 +46,7 @@ def test_one_spelling_for_each_position(text: str) -> None:
     ],
 )
 def test_what_is_no_cursor(text: str) -> None:
-    """A text that this service did not write is refused."""
+    """A text in another form is rejected."""
     with pytest.raises(ValueError, match="cursor"):
         parse_cursor(text)
 

@@ -1,4 +1,4 @@
-"""Deliverability tests: their states, the moves between them, and their addresses."""
+"""Deliverability tests: their states, transitions and addresses."""
 
 from itertools import product
 
@@ -35,7 +35,7 @@ TEST_IDS = st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", min_size=13, max
 
 @pytest.mark.parametrize(("state", "trigger"), list(product(State, Trigger)))
 def test_every_move(state: State, trigger: Trigger) -> None:
-    """Each state moves by the triggers it has, to where they lead, and by no other."""
+    """The state machine has exactly the expected transitions."""
     expected = MOVES.get((state.value, trigger))
     if expected is None:
         with pytest.raises(IllegalTransition, match=f"{state.value} .* {trigger.value}"):
@@ -45,14 +45,14 @@ def test_every_move(state: State, trigger: Trigger) -> None:
 
 
 def test_final_states() -> None:
-    """Clients stop asking at completed, expired and error."""
+    """The states completed, expired and error are final."""
     finals = {state.value for state in State if state.is_final}
     assert finals == {"completed", "expired", "error"}
 
 
 @given(TEST_IDS, st.data())
 def test_an_address_in_any_case(test_id: str, data: st.DataObject) -> None:
-    """The local part of a test leads back to it, in whatever case it is written."""
+    """The id is found in the local part of a test's address in any case."""
     local_part = local_part_of(DeliverabilityTestId(test_id))
     cases = data.draw(st.lists(st.booleans(), min_size=18, max_size=18))
     written = "".join(
@@ -64,7 +64,7 @@ def test_an_address_in_any_case(test_id: str, data: st.DataObject) -> None:
 
 @given(st.text(max_size=30))
 def test_any_local_part(text: str) -> None:
-    """A local part is a test's exactly when it is what such a test would have."""
+    """Only the exact form of a test's local part is recognised."""
     test_id = parse_local_part(text)
     assert test_id is None or local_part_of(test_id) == text.lower()
 
@@ -87,20 +87,20 @@ def test_any_local_part(text: str) -> None:
     ],
 )
 def test_what_is_no_address(local_part: str) -> None:
-    """Tags, other lengths, other prefixes and letters that only look alike make no test's."""
+    """Tags, other lengths, other prefixes and look-alike letters are not addresses of tests."""
     assert parse_local_part(local_part) is None
 
 
 @given(TEST_IDS, TEST_IDS)
 def test_share_tokens(test_id: str, secret: str) -> None:
-    """A share token gives back the test and the secret that it was made of."""
+    """A share token contains its test and its secret."""
     token = format_test_share_token(DeliverabilityTestId(test_id), secret)
     assert parse_test_share_token(token) == (test_id, secret)
 
 
 @given(st.text(max_size=60))
 def test_any_share_token(token: str) -> None:
-    """Any text is a token or is refused; the test in it has the form of one then."""
+    """Any text is parsed as a token with a valid id, or rejected."""
     try:
         test_id, _ = parse_test_share_token(token)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What may stand where a domain is due."""
+"""Parsing of domain names."""
 
 import pytest
 from hypothesis import given
@@ -31,7 +31,7 @@ from mailcheck.core.errors import InvalidParameter
     ],
 )
 def test_domain_becomes_lower_case_a_labels(text: str, domain: str) -> None:
-    """A domain in any script and case, with or without its last dot, gives one form."""
+    """A domain in any script and case, with or without a trailing dot, has one form."""
     assert parse_domain(text) == domain
 
 
@@ -69,7 +69,7 @@ def test_domain_becomes_lower_case_a_labels(text: str, domain: str) -> None:
     ],
 )
 def test_anything_else_is_refused_with_advice(text: str, advice: str) -> None:
-    """What is no public domain name is refused, with the parameter's name and what to send."""
+    """Anything else is rejected with the name of the parameter and what to send."""
     with pytest.raises(InvalidParameter) as caught:
         parse_domain(text)
     assert advice in str(caught.value)
@@ -78,7 +78,7 @@ def test_anything_else_is_refused_with_advice(text: str, advice: str) -> None:
 
 
 def test_special_use_names_are_allowed_on_request() -> None:
-    """A test zone may use .test and its like when the operator says so."""
+    """Special-use domains such as .test are accepted if the operator allows them."""
     assert parse_domain("good.test", allow_special_use=True) == "good.test"
     with pytest.raises(InvalidParameter, match="single label"):
         parse_domain("localhost", allow_special_use=True)
@@ -86,7 +86,7 @@ def test_special_use_names_are_allowed_on_request() -> None:
 
 @given(st.text(max_size=300))
 def test_every_text_is_a_clean_name_or_refused(text: str) -> None:
-    """Whatever is sent, the result is a name that DNS can carry, or `InvalidParameter`."""
+    """Any input gives a valid DNS name or `InvalidParameter`."""
     try:
         domain = parse_domain(text)
     except InvalidParameter:
@@ -110,7 +110,7 @@ def test_every_text_is_a_clean_name_or_refused(text: str) -> None:
     ],
 )
 def test_blocklist_query_is_an_address_or_a_domain(text: str, shown: str) -> None:
-    """Public, documentation and RFC 5782 test addresses and domains may be asked about."""
+    """Public, documentation and RFC 5782 test addresses and domains are accepted."""
     assert str(parse_blocklist_query(text)) == shown
 
 
@@ -136,20 +136,20 @@ def test_blocklist_query_is_an_address_or_a_domain(text: str, shown: str) -> Non
     ],
 )
 def test_blocklist_query_refuses_what_no_list_knows(text: str, advice: str) -> None:
-    """A private or otherwise special address is refused with the reason."""
+    """Private and special addresses are rejected with the reason."""
     with pytest.raises(InvalidParameter, match=advice) as caught:
         parse_blocklist_query(text)
     assert caught.value.name == "query"
 
 
 def test_private_addresses_are_allowed_on_request() -> None:
-    """The operator's ``allow_private`` lifts the rule for test zones."""
+    """The option ``allow_private`` allows private addresses."""
     assert str(parse_blocklist_query("10.0.0.1", allow_private=True)) == "10.0.0.1"
     assert str(parse_host_address("10.0.0.1", allow_private=True)) == "10.0.0.1"
 
 
 def test_host_address_is_a_public_address() -> None:
-    """The ``ip`` parameter takes an address only, and a public one."""
+    """The ``ip`` parameter accepts public addresses only."""
     assert str(parse_host_address("8.8.8.8")) == "8.8.8.8"
     with pytest.raises(InvalidParameter, match="is not an IP address"):
         parse_host_address("example.com")
@@ -159,7 +159,7 @@ def test_host_address_is_a_public_address() -> None:
 
 @pytest.mark.parametrize("text", ["s1", "Selector1", "20230601", "a.b-c", "_x", " s1 "])
 def test_selectors_are_labels(text: str) -> None:
-    """A DKIM selector is one label or several, in lower case."""
+    """A DKIM selector is one or more labels, in lower case."""
     assert parse_selector(text) == text.strip().lower()
 
 
@@ -191,5 +191,5 @@ def test_what_is_no_selector_is_refused(text: str, advice: str) -> None:
     ],
 )
 def test_is_within_compares_whole_labels(domain: str, parent: str, expected: bool) -> None:
-    """A name is within its parent by labels, not by letters."""
+    """Subdomains are compared by labels, not by characters."""
     assert is_within(domain, parent) is expected

@@ -1,4 +1,4 @@
-"""Faults on request: exactly the tags of the table, and no other."""
+"""Tags with faults are exactly those of the table."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ TAGS = [one.tag.replace("-N", "-7") for one in FAULTS]
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_each_tag_of_the_table_is_a_fault(tag: str) -> None:
-    """Every tag that people read of is one, in whatever case it is written."""
+    """Every tag of the table has a fault, in any case."""
     fault = find_fault(tag)
     assert fault is not None
     assert find_fault(tag.upper()) == fault
@@ -30,7 +30,7 @@ def test_each_tag_of_the_table_is_a_fault(tag: str) -> None:
 
 
 def test_a_code_in_a_tag_is_the_code_of_the_reply() -> None:
-    """``fault.data-554`` gets 554, and so with each that names a code."""
+    """A tag such as ``fault.data-554`` gets the reply code in its name."""
     named = {tag: int(tag[-3:]) for tag in TAGS if re.search(r"-\d{3}$", tag)}
     assert len(named) == 4
     for tag, code in named.items():
@@ -41,7 +41,7 @@ def test_a_code_in_a_tag_is_the_code_of_the_reply() -> None:
 
 @pytest.mark.parametrize(("name", "longest"), [("fault.greylist", 600), ("fault.slow", 60)])
 def test_numbers_within_their_range(name: str, longest: int) -> None:
-    """A number is whole, at least 1, within its range, and written in one way."""
+    """The number in a tag must be an integer from 1 to its maximum, in canonical form."""
     for seconds in (1, longest):
         fault = find_fault(f"{name}-{seconds}")
         assert fault is not None
@@ -69,19 +69,19 @@ def test_numbers_within_their_range(name: str, longest: int) -> None:
     ],
 )
 def test_others_are_ordinary_tags(tag: str) -> None:
-    """What only looks like one of them is a tag like any other."""
+    """Similar tags are ordinary tags."""
     assert find_fault(tag) is None
 
 
 @given(st.text(max_size=20))
 def test_nothing_else_is_one(ending: str) -> None:
-    """Whatever stands behind ``fault.``, it is a row of the table or an ordinary tag."""
+    """Any tag that begins with ``fault.`` is a row of the table or an ordinary tag."""
     fault = find_fault(PREFIX + ending)
     rows = {one.tag for one in FAULTS}
     assert fault is None or re.sub(r"(slow|greylist)-\d+$", r"\1-N", fault.tag) in rows
 
 
 def test_the_page_has_the_table() -> None:
-    """What the page says of each fault is what the service says."""
+    """The page of the documentation has the same descriptions."""
     rows = re.findall(r"^\| `([^`]+)` \| (.+?) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
     assert rows == [(one.tag, one.does, one.good_sender) for one in FAULTS]

@@ -1,4 +1,4 @@
-"""Filters: which messages match, and why the others do not."""
+"""Filters: which messages match, and the reasons why others do not."""
 
 import pytest
 from msgspec.structs import replace
@@ -43,7 +43,7 @@ MESSAGE = MessageSummary(
     ],
 )
 def test_matches(wanted: MessageFilter) -> None:
-    """Tag and recipient match whole, author and subject by containing; a search is the store's."""
+    """Tag and recipient must be equal; author and subject must contain the text."""
     assert wanted.mismatches(MESSAGE) == []
     assert wanted.matches(MESSAGE)
 
@@ -62,14 +62,14 @@ def test_matches(wanted: MessageFilter) -> None:
     ],
 )
 def test_mismatches(wanted: MessageFilter, reason: str) -> None:
-    """A message that does not match is told apart with the one reason that holds."""
+    """A message that does not match gets exactly the reason that applies."""
     (found,) = wanted.mismatches(MESSAGE)
     assert found.startswith(reason)
     assert not wanted.matches(MESSAGE)
 
 
 def test_all_reasons_are_named() -> None:
-    """Who waits in vain learns every reason at once."""
+    """All reasons are reported at once."""
     wanted = MessageFilter(
         tag="other",
         recipient="x",
@@ -82,7 +82,7 @@ def test_all_reasons_are_named() -> None:
 
 
 def test_untagged() -> None:
-    """The empty tag asks for mail without a tag."""
+    """The empty tag matches mail without a tag."""
     untagged = replace(MESSAGE, tag="")
     assert MessageFilter(tag="").matches(untagged)
     assert not MessageFilter(tag="signup").matches(untagged)
@@ -93,6 +93,6 @@ def test_untagged() -> None:
     [(0, 0, True), (1, 99, True), (2, 0, False), (0, 100, False), (3, 200, False)],
 )
 def test_room_of_an_inbox(messages: int, size: int, has_room: bool) -> None:
-    """An inbox has room for one more message while both quotas leave some."""
+    """An inbox accepts a message while both quotas are not reached."""
     state = InboxState(AccountId("a"), "dev-a", Position(3), messages, size, Quota(2, 100))
     assert state.has_room is has_room

@@ -1,4 +1,4 @@
-"""Folding: what compares as the same, and that nothing is lost by it."""
+"""Folding and signatures of text for searches."""
 
 import pytest
 from hypothesis import given
@@ -28,19 +28,19 @@ from mailcheck.core.content import (
     ],
 )
 def test_what_is_folded(text: str, folded: str) -> None:
-    """Case, accents, widths, invisible characters and kinds of blanks go; letters stay."""
+    """Differences of case, accents, widths, invisible characters and blanks are removed."""
     assert fold_text(text) == folded
 
 
 @given(st.text())
 def test_a_folded_text_folds_to_itself(text: str) -> None:
-    """Folding twice is folding once."""
+    """Folding a folded text does not change it."""
     assert fold_text(fold_text(text)) == fold_text(text)
 
 
 @given(st.text(), st.text(st.characters(exclude_categories=["M", "Cs"])), st.text())
 def test_a_part_stays_a_part(before: str, part: str, after: str) -> None:
-    """What stands in a text is found in the folded text by its own folded form."""
+    """A part of a text is found, folded, in the folded text."""
     part = part.strip()
     after = after if not after or after[0].isalnum() else f" {after}"
     assert fold_text(part) in fold_text(before + part + after)
@@ -48,7 +48,7 @@ def test_a_part_stays_a_part(before: str, part: str, after: str) -> None:
 
 @given(st.text())
 def test_case_and_accents_do_not_count(text: str) -> None:
-    """A text, its capitals with an accent on each and soft hyphens between them fold alike."""
+    """A text folds like its capitals with accents and soft hyphens."""
     letters = [character for character in text if character.isascii()]
     disguised = "".join(one + "\u0301\u00ad" * one.isalpha() for one in letters)
     assert fold_text(disguised.upper()) == fold_text("".join(letters))
@@ -56,7 +56,7 @@ def test_case_and_accents_do_not_count(text: str) -> None:
 
 @pytest.mark.untraced
 def test_every_character_folds_alone() -> None:
-    """No character of Unicode folds in another way for what stands beside it."""
+    """Each character folds independently of its neighbours."""
     wrong = []
     for code in range(0x110000):
         character = chr(code)
@@ -69,19 +69,19 @@ def test_every_character_folds_alone() -> None:
 
 
 def may_contain(text: str, part: str) -> bool:
-    """Tell what the signature of a text says of a part."""
+    """Return whether the signature of a text may contain a part."""
     signature = sign_text(text)
     return all(ord(signature[at - 1]) & bits == bits for at, bits in signs_within(part))
 
 
 @given(st.text(), st.text(), st.text())
 def test_a_signature_never_rules_out_what_is_there(before: str, part: str, after: str) -> None:
-    """Whatever stands in a text, its signature says that it may."""
+    """The signature of a text matches every part of the text."""
     assert may_contain(before + part + after, part)
 
 
 def test_a_signature_rules_out_most_of_what_is_not_there() -> None:
-    """Of words that a text has not nearly all are ruled out, and few places of it are asked."""
+    """The signature excludes most words that a text lacks, with few comparisons."""
     text = " ".join(f"line {number} of an ordinary newsletter" for number in range(100))
     words = [f"{first}{second}owhere" for first in "bcdfgh" for second in "bcdfgh"]
     assert sum(may_contain(text, word) for word in words) <= 3
@@ -89,12 +89,12 @@ def test_a_signature_rules_out_most_of_what_is_not_there() -> None:
 
 
 def test_a_signature_is_of_one_length_and_ascii() -> None:
-    """However long a text is, its signature has as many characters; one without signs, too."""
+    """All signatures have the same length, for the empty text too."""
     signatures = [sign_text(text) for text in ("", "ab", "ελληνικα", "words " * 10_000)]
     assert {len(one) for one in signatures} == {383}
     assert all(one.isascii() and one.isprintable() for one in signatures[:3])
 
 
 def test_two_bytes_rule_nothing_out() -> None:
-    """Of a part that is too short to have a sign nothing is asked."""
+    """A part that is too short for a signature has no conditions."""
     assert signs_within("ab") == []

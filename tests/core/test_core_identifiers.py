@@ -1,4 +1,4 @@
-"""Identifiers: as random as promised, of the promised form; share tokens are taken apart again."""
+"""Identifiers: randomness and form, and parsing of share tokens."""
 
 import re
 import uuid
@@ -42,7 +42,7 @@ MADE: Mapping[str, tuple[Callable[[RandomBytes], str], str, int]] = {
 def test_secrets_are_as_random_as_promised(
     make: Callable[[RandomBytes], str], form: str, bits: int
 ) -> None:
-    """Each letter can be any of 32, each as often as the others, whatever the other ones are."""
+    """Each letter is one of 32, uniformly distributed and independent of the others."""
     letters = [make(bytes([byte]).__mul__) for byte in range(256)]
     assert all(re.fullmatch(form, one) for one in letters)
     assert set(Counter(letters).values()) == {8}
@@ -56,7 +56,7 @@ def test_secrets_are_as_random_as_promised(
 
 @given(MOMENTS, st.binary(min_size=10, max_size=10))
 def test_time_ordered_ids_are_uuids(now: int, data: bytes) -> None:
-    """A time-ordered id is a UUID of version 7 that carries the moment (RFC 9562 5.7)."""
+    """A time-ordered id is a UUID version 7 with the moment (RFC 9562 5.7)."""
     made = uuid.UUID(new_time_ordered_id(Instant(now), lambda length: data[:length]))
     assert (made.version, made.variant) == (7, uuid.RFC_4122)
     assert made.int >> 80 == now
@@ -64,7 +64,7 @@ def test_time_ordered_ids_are_uuids(now: int, data: bytes) -> None:
 
 @given(MOMENTS, MOMENTS)
 def test_time_ordered_ids_sort_by_time(one: int, other: int) -> None:
-    """Of two ids of different milliseconds, the earlier one sorts first."""
+    """Ids of different milliseconds sort by time."""
     if one != other:
         earlier = new_time_ordered_id(Instant(min(one, other)), lambda length: b"\xff" * length)
         later = new_time_ordered_id(Instant(max(one, other)), lambda length: b"\x00" * length)
@@ -73,19 +73,19 @@ def test_time_ordered_ids_sort_by_time(one: int, other: int) -> None:
 
 @given(st.text())
 def test_digests(secret: str) -> None:
-    """A secret of any characters has a digest of 32 bytes, and another secret has another."""
+    """Any secret has a digest of 32 bytes, different for different secrets."""
     assert len(digest_secret(secret)) == 32
     assert digest_secret(secret) != digest_secret(secret + "x")
 
 
 def test_digest_of_what_is_no_text() -> None:
-    """A secret with bytes that are no UTF-8 has a digest too: it is unknown, not a crash."""
+    """A secret that is not valid UTF-8 has a digest too."""
     assert len(digest_secret("mck_\udcff")) == 32
 
 
 @given(st.uuids(), st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", max_size=40))
 def test_a_token_comes_apart_again(message: uuid.UUID, secret: str) -> None:
-    """A token gives back the message and the secret that it was made of."""
+    """A token contains its message and its secret."""
     token = format_share_token(MessageId(str(message)), secret)
     assert parse_share_token(token) == (str(message), secret)
 
@@ -94,14 +94,14 @@ def test_a_token_comes_apart_again(message: uuid.UUID, secret: str) -> None:
     "token", ["", "a", "a" * 25, "1" * 52, "ß" * 26, "é" * 26, "a b" * 20, "=" * 26, "../" * 10]
 )
 def test_what_is_no_token(token: str) -> None:
-    """A text of another form is refused."""
+    """A text of another form is rejected."""
     with pytest.raises(ValueError, match="share token"):
         parse_share_token(token)
 
 
 @given(st.text(max_size=80))
 def test_any_text(token: str) -> None:
-    """Any text is a token or is refused; the message in it is then a UUID."""
+    """Any text is parsed as a token with a UUID, or rejected."""
     try:
         message_id, _ = parse_share_token(token)
     except ValueError:
@@ -111,11 +111,11 @@ def test_any_text(token: str) -> None:
 
 @given(st.text(), st.text())
 def test_secrets(given_secret: str, kept: str) -> None:
-    """A secret is only itself."""
+    """A secret is equal only to itself."""
     assert is_secret(kept, kept)
     assert is_secret(given_secret, kept) == (given_secret == kept)
 
 
 def test_a_secret_that_is_no_text() -> None:
-    """What can't be encoded is no secret of ours."""
+    """A text that cannot be encoded is not equal to any secret."""
     assert not is_secret("\ud800", "kept")

@@ -1,4 +1,4 @@
-"""Instants: read from what people and programs write, written in one way only."""
+"""Parsing of instants in many forms, and formatting in one."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -40,7 +40,7 @@ MOMENTS = st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12,
     ],
 )
 def test_the_same_moment_in_many_spellings(text: str) -> None:
-    """Every ISO 8601 spelling of a moment, with or without an offset, reads as that moment."""
+    """Every ISO 8601 form of a moment, with or without an offset, is parsed."""
     assert parse_instant(text) == NOON
 
 
@@ -48,7 +48,7 @@ def test_the_same_moment_in_many_spellings(text: str) -> None:
     ("text", "hours"), [("2026-11-21T12:00:00 02:00", 2), ("2026-11-21T12:00:00.000 0530", 5.5)]
 )
 def test_a_plus_that_was_not_encoded(text: str, hours: float) -> None:
-    """A space before an offset is the plus that a query string has eaten."""
+    """A space before an offset is a plus sign that was not percent-encoded."""
     assert parse_instant(text) == NOON - hours * 3_600_000
 
 
@@ -79,14 +79,14 @@ def test_a_plus_that_was_not_encoded(text: str, hours: float) -> None:
     ],
 )
 def test_what_is_no_moment(text: str) -> None:
-    """Anything but a date with a time of day is refused."""
+    """Anything but a date with a time of day is rejected."""
     with pytest.raises(ValueError):  # noqa: PT011 - some of the words are the standard library's
         parse_instant(text)
 
 
 @given(MOMENTS, st.integers(-14 * 60, 14 * 60))
 def test_a_moment_survives_its_offset(moment: datetime, minutes: int) -> None:
-    """Written in any zone, a moment reads as the same whole milliseconds."""
+    """A moment in any time zone is parsed to the same milliseconds."""
     local = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     assert parse_instant(local.isoformat()) == (local - epoch) // timedelta(milliseconds=1)
@@ -94,7 +94,7 @@ def test_a_moment_survives_its_offset(moment: datetime, minutes: int) -> None:
 
 @given(MOMENTS)
 def test_a_written_moment_reads_as_itself(moment: datetime) -> None:
-    """What is written has a fixed width, three decimals and Z, and reads as the same moment."""
+    """The text has a fixed width, three decimals and Z, and is parsed to the same moment."""
     instant = parse_instant(moment.isoformat())
     text = format_instant(instant)
     assert len(text) == len("2026-11-21T12:00:00.000Z")
@@ -105,19 +105,19 @@ def test_a_written_moment_reads_as_itself(moment: datetime) -> None:
 
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
 def test_written_moments_sort_as_text(number: int) -> None:
-    """The later of two moments is the greater text."""
+    """Texts of moments sort by time."""
     earlier, later = Instant(number), Instant(min(number + 1, 253_402_300_799_999))
     assert format_instant(earlier) <= format_instant(later)
 
 
 def test_a_clock_reading_is_cut_to_milliseconds() -> None:
-    """A reading of the clock loses what is below a millisecond, so it never lies ahead."""
+    """A clock reading is rounded down to milliseconds."""
     assert instant_of(1_795_262_400.0) == NOON
     assert instant_of(1_795_262_400.9999) == NOON + 999
 
 
 @pytest.mark.parametrize("text", ["9" * 100_000, "2026-11-21T12:00:00." + "0" * 100_000 + "x"])
 def test_long_nonsense(text: str) -> None:
-    """Long nonsense is refused in linear time."""
+    """Long invalid text is rejected in linear time."""
     with pytest.raises(ValueError, match="ISO 8601"):
         parse_instant(text)

@@ -1,4 +1,4 @@
-"""What a daemon counts of itself."""
+"""Metrics and conditions in memory."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from mailcheck.core.instruments import Conditions, Distribution, Tally
 
 
 def test_tally() -> None:
-    """Each set of labels has a count of its own."""
+    """Each set of labels has its own count."""
     tally = Tally()
     for labels in (("a", "b"), ("a",), ("a", "b")):
         tally.add(*labels)
@@ -15,7 +15,7 @@ def test_tally() -> None:
 
 @pytest.mark.parametrize(("value", "bucket"), [(0.0, 0), (1.0, 0), (1.1, 1), (2.0, 1), (9.0, 2)])
 def test_distribution(value: float, bucket: int) -> None:
-    """A value counts where it is at most the bound, and behind the last bound else."""
+    """A value is counted in the first bucket whose bound it does not exceed, or in the last."""
     distribution = Distribution((1.0, 2.0))
     distribution.observe(value)
     assert distribution.buckets.index(1) == bucket
@@ -23,7 +23,7 @@ def test_distribution(value: float, bucket: int) -> None:
 
 
 def test_changes_of_state() -> None:
-    """A change is told once, whatever is said between; what begins well is no news."""
+    """A change is reported once, and an initially healthy subject is not reported."""
     conditions, told = Conditions(), list[tuple[str, str]]()
     conditions.listen(lambda subject, problem: told.append((subject, problem)))
     for problem in ("", "no room", "less room", "", "", "no room"):

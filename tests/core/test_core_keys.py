@@ -1,4 +1,4 @@
-"""Keys of counters, locks and what is kept: no two things have the same one."""
+"""Keys of counters, locks and cached values are unique."""
 
 import string
 
@@ -18,7 +18,7 @@ PARTS = st.lists(TRICKY | LONG | st.text(max_size=8) | st.just("\udc80\0"), min_
 @example(["%3A"], [":"])
 @example(["x" * 101], [key_of("x" * 101)])
 def test_no_other_parts_have_the_same_key(one: list[str], other: list[str]) -> None:
-    """Two lists of parts have the same key only where they are the same list."""
+    """Different lists of parts have different keys."""
     assert (key_of(*one) == key_of(*other)) is (one == other)
 
 
@@ -26,14 +26,14 @@ def test_no_other_parts_have_the_same_key(one: list[str], other: list[str]) -> N
 def test_what_moves_between_parts_changes_the_key(
     parts: list[str], first: str, second: str
 ) -> None:
-    """A part that is cut in two, or joined with its neighbour, makes another key."""
+    """Splitting or joining parts changes the key."""
     keys = {key_of(*parts, first + second), key_of(*parts, first, second)}
     assert len(keys) == 2
 
 
 @given(PARTS)
 def test_keys_are_short_and_printable(parts: list[str]) -> None:
-    """A key has a bounded length, printable ASCII, and no `*` that would match other keys."""
+    """A key is short printable ASCII without `*`, which would match other keys."""
     key = key_of(*parts)
     assert len(key) <= len(parts) * (3 * MAX_PART + 1)
     assert key.isascii()
@@ -42,6 +42,6 @@ def test_keys_are_short_and_printable(parts: list[str]) -> None:
 
 
 def test_patterns() -> None:
-    """The pattern of a key matches what has more parts, and begins with no other key."""
+    """The pattern of a key matches only keys with these parts and more."""
     assert key_of("mailcheck", "0", "count", "a b") == "mailcheck:0:count:a b"
     assert keys_below("mailcheck", "0") == "mailcheck:0:*"

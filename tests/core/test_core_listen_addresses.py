@@ -1,4 +1,4 @@
-"""Where to listen: what people write, and what Twisted reads."""
+"""Listening addresses, and their endpoints."""
 
 import pytest
 from twisted.internet.endpoints import serverFromString
@@ -18,7 +18,7 @@ from mailcheck.core.network_addresses import BACKLOG, ListenAddress, parse_liste
     ],
 )
 def test_host_and_port(text: str, host: str, port: int, url: str) -> None:
-    """Host and port are read, and Twisted listens there with our backlog."""
+    """Host and port become an endpoint of Twisted with the larger backlog."""
     address = parse_listen_address(text)
     assert (address.host, address.port, address.url) == (host, port, url)
     reactor = MemoryReactorClock()
@@ -32,7 +32,7 @@ def test_host_and_port(text: str, host: str, port: int, url: str) -> None:
     "text", ["systemd:domain=INET:name=smtp", "unix:/run/mailcheck.sock", "tcp:25:backlog=10"]
 )
 def test_endpoints(text: str) -> None:
-    """A Twisted endpoint is taken as it is; where it leads on the web can't be told."""
+    """A Twisted endpoint is kept unchanged, without a URL."""
     assert parse_listen_address(text) == ListenAddress(text, None, None)
     assert parse_listen_address(text).url is None
 
@@ -42,6 +42,6 @@ def test_endpoints(text: str) -> None:
     ["", "25", ":25", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "::1:25", "[::1]", "a:b"],
 )
 def test_what_is_nowhere(text: str) -> None:
-    """Anything else is refused with both forms named."""
+    """Anything else is rejected with both forms in the message."""
     with pytest.raises(ValueError, match="host:port"):
         parse_listen_address(text)

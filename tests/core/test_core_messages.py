@@ -1,4 +1,4 @@
-"""A mail on its way in goes to another process whole."""
+"""Pickling of mails for other processes."""
 
 import pickle
 
@@ -11,7 +11,7 @@ from mailcheck.core.messages import Delivery, Envelope, Recipient, Session, TlsF
 
 @pytest.mark.parametrize("tls", [None, TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")])
 def test_deliveries_are_the_same_in_another_process(tls: TlsFacts | None) -> None:
-    """A delivery that was pickled has all of its parts, of the types that they had."""
+    """A pickled delivery keeps all of its parts and their types."""
     inbox = Recipient("dev-a+x@inbox.example", AccountId("a"), "x")
     of_test = Recipient("t-b@inbox.example", AccountId("b"), "", DeliverabilityTestId("b"))
     delivery = Delivery(

@@ -1,4 +1,4 @@
-"""Which addresses are public."""
+"""Public and special addresses."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -50,13 +50,13 @@ from mailcheck.core.network_addresses import embedded_ipv4, parse_ip_address, wh
     ],
 )
 def test_reason_why_an_address_is_not_public(text: str, reason: str | None) -> None:
-    """Every special range is named, behind every transition form too."""
+    """Every special range has its reason, inside transition addresses too."""
     assert why_not_public(ip_address(text)) == reason
 
 
 @given(st.ip_addresses(v=4))
 def test_transition_forms_are_as_public_as_their_ipv4_address(inner: IPv4Address) -> None:
-    """Wrapping an address in IPv6 never makes it more public than it is."""
+    """An address embedded in IPv6 is never more public than by itself."""
     wrapped = [
         IPv6Address(0xFFFF << 32 | int(inner)),
         IPv6Address(0x2002 << 112 | int(inner) << 80),
@@ -69,7 +69,7 @@ def test_transition_forms_are_as_public_as_their_ipv4_address(inner: IPv4Address
 
 
 def test_text_that_is_no_address_gives_nothing() -> None:
-    """A text is an address or nothing; an IPv4-mapped one is the IPv4 address."""
+    """A text is an address or `None`; an IPv4-mapped address becomes IPv4."""
     assert parse_ip_address("example.com") is None
     assert parse_ip_address("010.0.0.1") is None
     assert parse_ip_address("::ffff:192.0.2.1") == IPv4Address("192.0.2.1")

@@ -1,4 +1,4 @@
-"""Randomness in larger draws: every byte once."""
+"""Buffered randomness: every byte is used once."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,14 +7,14 @@ from mailcheck.core.identifiers import DRAW, RandomPool
 
 
 class NumberedSource:
-    """A source whose bytes tell where they stand in it, 2 bytes for each place."""
+    """A source whose bytes encode their position, 2 bytes each."""
 
     def __init__(self) -> None:
         self.place = 0
         self.draws = 0
 
     def __call__(self, length: int) -> bytes:
-        """Give the next bytes."""
+        """Return the next bytes."""
         assert self.place % 2 == length % 2 == 0
         start = self.place // 2
         self.place += length
@@ -24,7 +24,7 @@ class NumberedSource:
 
 @given(st.lists(st.integers(0, 2_500).map(lambda half: 2 * half), max_size=20))
 def test_no_byte_is_handed_out_twice(lengths: list[int]) -> None:
-    """Whatever is asked for comes in full, and from places that nobody was given before."""
+    """Any request gets its full length, from unused positions."""
     pool = RandomPool(NumberedSource())
     given_out = [pool(length) for length in lengths]
     assert [len(data) for data in given_out] == lengths
@@ -33,7 +33,7 @@ def test_no_byte_is_handed_out_twice(lengths: list[int]) -> None:
 
 
 def test_the_source_is_asked_seldom() -> None:
-    """Many small identifiers cost one draw."""
+    """Many small identifiers need one read."""
     source = NumberedSource()
     pool = RandomPool(source)
     for _ in range(DRAW // 16):

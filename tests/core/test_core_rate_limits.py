@@ -15,7 +15,7 @@ LIMITS = st.builds(RequestLimits, st.integers(1, 50), st.integers(1, 50))
 
 @given(WINDOWS, MOMENTS)
 def test_a_moment_lies_in_its_window(window: Window, now: Instant) -> None:
-    """A moment lies in the window of its number, which ends where the next one begins."""
+    """A moment is in the window with its number, which ends where the next one begins."""
     end = window.reset_at(now)
     assert end - window.length <= now < end
     assert end == (window.index(now) + 1) * window.length
@@ -24,7 +24,7 @@ def test_a_moment_lies_in_its_window(window: Window, now: Instant) -> None:
 
 @given(WINDOWS, MOMENTS)
 def test_retry_after_is_true(window: Window, now: Instant) -> None:
-    """Who waits the whole seconds that are named finds the next window, and hardly waits more."""
+    """After the returned seconds the next window has begun, at most a second ago."""
     seconds = window.seconds_left(now)
     assert seconds >= 1
     assert window.index(Instant(now + seconds * 1000)) == window.index(now) + 1
@@ -32,7 +32,7 @@ def test_retry_after_is_true(window: Window, now: Instant) -> None:
 
 
 def test_windows_are_those_of_the_clock() -> None:
-    """Windows are the minute of the clock and the day of UTC."""
+    """Windows are clock minutes and UTC days."""
     now = parse_instant("2026-11-21T23:59:59.001Z")
     assert MINUTE_WINDOW.reset_at(now) == parse_instant("2026-11-22T00:00:00Z")
     assert DAY_WINDOW.reset_at(now) == parse_instant("2026-11-22T00:00:00Z")
@@ -42,7 +42,7 @@ def test_windows_are_those_of_the_clock() -> None:
 
 @given(st.integers(1, 60), st.integers(1, 60), LIMITS)
 def test_a_request_within_both_limits(minute: int, day: int, limits: RequestLimits) -> None:
-    """A request is refused when and only when it goes over a limit; the day is named first."""
+    """A request is rejected exactly if it exceeds a limit. The day is reported first."""
     usage = judge_usage(minute, day, limits)
     assert (usage.exhausted is None) == (minute <= limits.per_minute and day <= limits.per_day)
     assert (usage.exhausted is DAY_WINDOW) == (day > limits.per_day)
@@ -52,7 +52,7 @@ def test_a_request_within_both_limits(minute: int, day: int, limits: RequestLimi
 
 @given(LIMITS, st.integers(0, 60), st.integers(0, 60))
 def test_what_is_left_is_true(limits: RequestLimits, minute: int, day: int) -> None:
-    """As many requests as the answer says are left are really granted in that window alone."""
+    """The number of remaining requests is exact."""
     minute, day = min(minute, limits.per_minute), min(day, limits.per_day)
     usage = judge_usage(minute + 1, day + 1, limits)
     if usage.exhausted is None:
@@ -63,7 +63,7 @@ def test_what_is_left_is_true(limits: RequestLimits, minute: int, day: int) -> N
 
 @pytest.mark.parametrize(("minute", "day"), [(61, 5), (5, 1001), (61, 1001)])
 def test_a_refused_request_takes_nothing(minute: int, day: int) -> None:
-    """A refused request is not taken off the other window: it was not counted there."""
+    """A rejected request is not counted in the other window."""
     usage = judge_usage(minute, day, RequestLimits(60, 1000))
     assert usage.remaining == 60 - (minute - 1)
     assert usage.daily_remaining == 1000 - (day - 1)

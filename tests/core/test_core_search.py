@@ -1,4 +1,4 @@
-"""The search grammar: what is read from what people write, and what is refused in which words."""
+"""The grammar of searches: parsing and errors."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ ANYWHERE = Field.ANYWHERE
 
 
 def terms(text: str) -> list[tuple[Field, str | int]]:
-    """Give what a search is understood as."""
+    """Return the terms of a search."""
     search = parse_search(text, NOON)
     return [] if search is None else [(field, value) for field, value in search.terms]
 
@@ -68,7 +68,7 @@ def terms(text: str) -> list[tuple[Field, str | int]]:
     ],
 )
 def test_what_is_read(text: str, expected: list[tuple[Field, str | int]]) -> None:
-    """Words, phrases and terms with a known prefix; every other prefix is text."""
+    """Words, phrases and terms with known prefixes are parsed. Other prefixes are text."""
     assert terms(text) == expected
 
 
@@ -96,7 +96,7 @@ def test_what_is_read(text: str, expected: list[tuple[Field, str | int]]) -> Non
     ],
 )
 def test_what_is_refused(text: str, words: str) -> None:
-    """A value that a prefix does not take is named, with what it does take."""
+    """An invalid value of a prefix is reported with the valid ones."""
     with pytest.raises(InvalidParameter) as refused:
         parse_search(text, NOON)
     assert refused.value.name == "q"
@@ -105,7 +105,7 @@ def test_what_is_refused(text: str, words: str) -> None:
 
 
 def test_every_term_stands_in_the_table() -> None:
-    """The examples that people read can be searched, and show every prefix that there is."""
+    """The published examples can be parsed and use every prefix."""
     shown = {field for example, _ in EXAMPLES for field, _ in terms(example)}
     assert shown == set(Field)
 
@@ -124,7 +124,7 @@ ALMOST = st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join)
 
 @given(ALMOST)
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Whatever is written is understood, or refused by name; numbers fit into every database."""
+    """Any text is parsed or rejected; numbers fit into every database."""
     try:
         search = parse_search(text, NOON)
     except InvalidParameter:
@@ -135,7 +135,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters='"“”„'))))
 def test_quotes_keep_anything(phrases: list[str]) -> None:
-    """In quotes everything is text: prefixes, blanks, other quotes' names."""
+    """Everything in quotes is text."""
     phrases = phrases[:MAX_TERMS]
     written = " ".join(f'"{phrase}"' for phrase in phrases)
     kept = dict.fromkeys(phrase for phrase in phrases if phrase.strip())
@@ -144,13 +144,13 @@ def test_quotes_keep_anything(phrases: list[str]) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters='"“”„:')))
 def test_words_are_split_at_blanks(text: str) -> None:
-    """Without quotes and colons a search is its words, each once."""
+    """Without quotes and colons, a search is its distinct words."""
     words = list(dict.fromkeys(text.split()))[:MAX_TERMS]
     assert terms(" ".join(words)) == [(ANYWHERE, word) for word in words]
 
 
 def test_terms_are_values() -> None:
-    """A search remembers how it was written."""
+    """A search keeps its text."""
     search = parse_search(" from:Shop ", NOON)
     assert search is not None
     assert (search.written, search.terms) == (" from:Shop ", (Term(Field.FROM, "Shop"),))

@@ -27,7 +27,7 @@ def test_mailbox_names() -> None:
 
 
 def test_the_longest_tag() -> None:
-    """With the longest tag an address still has no more than 64 octets before the @."""
+    """With the longest tag, the local part has at most 64 octets."""
     name = new_mailbox_name(lambda length: bytes(length))
     assert MAX_TAG == 46
     assert len(f"{name}+{'t' * MAX_TAG}") == MAX_LOCAL_PART
@@ -36,7 +36,7 @@ def test_the_longest_tag() -> None:
 
 @given(TAGS)
 def test_a_good_tag_makes_an_address(tag: str) -> None:
-    """A tag is good when and only when its address can be written, sent to, and split again."""
+    """A tag is valid exactly if its address survives a round trip."""
     name = new_mailbox_name(lambda length: bytes(length))
     problem = explain_bad_tag(tag)
     if problem is None:
@@ -62,13 +62,13 @@ def test_a_good_tag_makes_an_address(tag: str) -> None:
     ],
 )
 def test_bad_tags(tag: str, problem: str) -> None:
-    """A bad tag is explained."""
+    """An invalid tag is rejected with the reason."""
     assert problem in (explain_bad_tag(tag) or "")
 
 
 @pytest.mark.parametrize("tag", ["", "signup", "a.b", "a+b", "ÜBER", "x" * 46, "--", "1", "%41"])
 def test_good_tags(tag: str) -> None:
-    """Dot-atoms in any script are tags, with further plus signs too; empty means untagged."""
+    """Dot-atoms in any script are tags, also with plus signs. Empty means untagged."""
     assert explain_bad_tag(tag) is None
 
 
@@ -84,12 +84,12 @@ def test_good_tags(tag: str) -> None:
     ],
 )
 def test_splitting(local_part: str, name: str, tag: str) -> None:
-    """The mailbox name is folded, the tag stays as it was written."""
+    """The mailbox name is folded and the tag is kept as written."""
     assert split_subaddress(local_part) == (name, tag)
 
 
 def test_folding() -> None:
-    """Tags are compared without case in every script."""
+    """Tags are compared case-insensitively in every script."""
     assert fold_tag("SignUp") == fold_tag("SIGNUP")
     assert fold_tag("STRASSE") == fold_tag("straße")
     assert fold_tag("a") != fold_tag("b")
