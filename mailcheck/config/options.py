@@ -147,8 +147,8 @@ class WebOptions:
     )
     max_connections_per_address: int = option(
         1_000,
-        "Maximum number of connections of one public client address (IPv6: its /64). Trusted proxies and "
-        "private addresses are exempt.",
+        "Maximum number of connections of one public client address (IPv6: its /64). Trusted "
+        "proxies and private addresses are exempt.",
         lowest=1,
     )
 
@@ -262,7 +262,7 @@ class BlocklistOptions:
 
     resolvers: tuple[str, ...] = option(
         (),
-        "Resolvers for blocklist queries; blocklists reject public resolvers. Empty: those of [dns].",
+        "Resolvers for blocklist queries, which public resolvers do not answer. Empty: as in [dns].",
     )
     deadline: float = option(
         3.0, "Seconds after which a list that has not answered is unknown.", lowest=0.1, highest=10
