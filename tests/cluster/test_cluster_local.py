@@ -1,4 +1,4 @@
-"""Counters in this process: what they cost, and what they forget."""
+"""Counters in memory: their cost, and the removal of old ones."""
 
 import weakref
 
@@ -10,11 +10,11 @@ from tests.house import result_of
 
 
 class Mark:
-    """What is there as long as its index is."""
+    """A set of live indexes."""
 
 
 class WindowIndex(int):
-    """The index of a window; counts how often a counter is compared with the newest window."""
+    """The index of a window that counts comparisons with the newest window."""
 
     comparisons = 0
     mark: Mark
@@ -25,7 +25,7 @@ class WindowIndex(int):
 
 
 def test_counters_of_past_windows_are_forgotten() -> None:
-    """A daemon that runs for months keeps counters of the windows under way, and little else."""
+    """A daemon that runs for months keeps counters of current windows, and few others."""
     counters = LocalRateCounters()
     kept: weakref.WeakSet[Mark] = weakref.WeakSet()
     for minute in range(100):
@@ -39,7 +39,7 @@ def test_counters_of_past_windows_are_forgotten() -> None:
 
 
 def test_many_clients_cost_no_more_each() -> None:
-    """However many clients the day brings, a request looks at its own counters only."""
+    """The cost of a request does not depend on the number of clients."""
     counters = LocalRateCounters()
     today = WindowIndex(0)
     before = WindowIndex.comparisons

@@ -1,4 +1,4 @@
-"""The connection to Redis: who may come in how, and what a server that fails costs."""
+"""The connection to Redis: addresses, access, and failures of the server."""
 
 import re
 from itertools import pairwise
@@ -37,7 +37,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     ],
 )  # fmt: skip
 def test_addresses(text: str, address: RedisAddress) -> None:
-    """An address is read as Redis' own tools read it, and shown without its password."""
+    """An address is parsed as Redis' own tools do, and shown without its password."""
     assert parse_redis_address(text) == address
     assert not address.password or address.password not in str(address)
     assert parse_redis_address(str(address)).path == address.path
@@ -48,38 +48,38 @@ def test_addresses(text: str, address: RedisAddress) -> None:
     ["localhost", "http://a", "redis://", "redis://:secret@a:99999", "redis://a/x", "unix:run", "redis://u@a"],
 )  # fmt: skip
 def test_what_is_no_address(text: str) -> None:
-    """Anything else is refused in words that hold nothing of it, as it may hold a password."""
+    """Any other text is rejected without repeating it, since it may contain a password."""
     with pytest.raises(ValueError, match=r"is not|has no|names") as caught:
         parse_redis_address(text)
     assert "secret" not in str(caught.value)
 
 
 def ignore(*_: str) -> None:
-    """Take no note."""
+    """Ignore the notification."""
 
 
 class Wires:
-    """Connects to nobody; what a server would say is put in by hand."""
+    """An endpoint without a connection; the test provides the data of the server."""
 
     def __init__(self) -> None:
         self.ends: list[Any] = []
 
     def connect(self, factory: Any) -> Deferred[Any]:
-        """Give a connection."""
+        """Return a connection."""
         self.ends.append(factory.buildProtocol(None))
         self.ends[-1].makeConnection(StringTransport())
         return succeed(self.ends[-1])
 
 
 def said(*words: str) -> bytes:
-    """Write a list as Redis does."""
+    """Return a list in the protocol of Redis."""
     bulks = b"".join(b"$%d\r\n%s\r\n" % (len(one), one) for one in map(str.encode, words))
     return b"*%d\r\n" % len(words) + bulks
 
 
 @given(st.lists(st.text(max_size=9)), st.lists(st.integers(0, 999)))
 def test_messages_are_heard_at_once(texts: list[str], cuts: list[int]) -> None:
-    """However what Redis says is cut, each message is heard in the turn in which its end comes."""
+    """Each message is processed in the iteration in which it is complete, however it is split."""
     wires, clock = Wires(), Clock()
     redis = Redis(RedisAddress("a"), cast(Any, wires), clock, ignore, RedisFigures())
     heard: list[str] = []
@@ -98,7 +98,7 @@ def test_messages_are_heard_at_once(texts: list[str], cuts: list[int]) -> None:
 
 @ensureDeferred
 async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """By verified TLS, by a Unix socket and as an ACL user; not by another name's certificate.
+    """Verified TLS, a Unix socket and an ACL user work; a certificate for another name fails.
 
     One of the users is that of docs/how-to/run-several-daemons.md.
     """
@@ -147,7 +147,7 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @ensureDeferred
 async def test_redis_fails_and_comes_back() -> None:
-    """Killed or hung: within a second and a half each goes on alone; each change is told once."""
+    """Each daemon works alone within a second and a half of a crash, and reports changes once."""
     told: list[str] = []
     hit = Hit(key_of("key"), ((MINUTE_WINDOW, 0, 9),))
     with running_redis() as server:
@@ -184,7 +184,7 @@ async def test_redis_fails_and_comes_back() -> None:
 
 @ensureDeferred
 async def test_a_refusal_of_redis(redis_server: RedisServer) -> None:
-    """A command that Redis refuses is a failure of its own, and the connection goes on."""
+    """A command that Redis rejects fails by itself, and the connection stays open."""
     async with connected(redis_server) as redis:
         with pytest.raises(RedisAway, match="unknown command"):
             await redis.run("NOSUCHTHING", key_of("x"))
@@ -193,7 +193,7 @@ async def test_a_refusal_of_redis(redis_server: RedisServer) -> None:
 
 
 class Pulse:
-    """A clock of one daemon, which stands still while the pulse is stopped."""
+    """A clock of one daemon that can be stopped."""
 
     def __init__(self, reactor: Any) -> None:
         self.clock = Clock()
@@ -201,7 +201,7 @@ class Pulse:
         self._ticks.clock = reactor
 
     def start(self) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self._ticks.start(BEAT / 10, now=False)
 
     def stop(self) -> None:
@@ -211,7 +211,7 @@ class Pulse:
 
 @ensureDeferred
 async def test_a_daemon_that_nobody_hears_any_more(redis_server: RedisServer) -> None:
-    """While one is silent the others look each second, not after its goodbye; and once more."""
+    """While a daemon is silent, others check each second, and once more at its return."""
     from twisted.internet import reactor
 
     clock: Any = reactor
@@ -282,7 +282,7 @@ async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
 async def test_a_login_that_redis_refuses(
     options: tuple[str, ...], user: str, problem: str
 ) -> None:
-    """The condition has the name of the error: a wrong password, none, a forbidden channel."""
+    """The reported problem has the code of the error: wrong or missing password, no permission."""
     from twisted.internet import reactor
 
     told: list[tuple[str, str]] = []
@@ -303,7 +303,7 @@ async def test_a_login_that_redis_refuses(
 
 @ensureDeferred
 async def test_a_full_redis_is_a_condition() -> None:
-    """A server that takes no writes is named without any traffic, and well again afterwards."""
+    """A server that rejects writes is reported without traffic, and its recovery too."""
     told: list[str] = []
     with running_redis() as server:
         async with connected(server, note=lambda problem, _: told.append(problem)) as redis:

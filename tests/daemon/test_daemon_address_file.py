@@ -1,4 +1,4 @@
-"""The file by which commands find the daemon of their folder."""
+"""The file with the daemon's URL for commands."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ URL = "http://127.0.0.1:18080"
 
 
 def test_it_is_there_while_the_daemon_runs(tmp_path: Path) -> None:
-    """It holds the address from the start to the end, whatever a killed daemon has left."""
+    """The file has the URL while the daemon runs, whatever a killed daemon left."""
     path = tmp_path / "var" / "url"
     path.parent.mkdir()
     path.write_text("http://127.0.0.1:1\n")
@@ -23,7 +23,7 @@ def test_it_is_there_while_the_daemon_runs(tmp_path: Path) -> None:
 
 
 def test_that_of_another_daemon_stays(tmp_path: Path) -> None:
-    """A daemon that ends leaves what the next one has written in the meantime."""
+    """A daemon that ends does not delete the file of the next one."""
     path = tmp_path / "var" / "url"
     first = AddressFile(path, lambda: URL)
     first.startService()
@@ -33,7 +33,7 @@ def test_that_of_another_daemon_stays(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_takes_no_file_stops_no_daemon(tmp_path: Path) -> None:
-    """Where it can't be written the log says so, and the daemon starts."""
+    """If the file cannot be written, this is logged and the daemon starts."""
     (tmp_path / "var").write_text("a file in the place of the folder")
     said: list[str] = []
 

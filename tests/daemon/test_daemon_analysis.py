@@ -1,4 +1,4 @@
-"""The life of deliverability tests in a daemon: taken up, kept, let go, expired and forgotten."""
+"""Deliverability tests in a daemon: analysis, leases, expiry and deletion."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,26 +23,26 @@ from tests.house import House, HouseWithAnalyst, config_in_memory, result_of, ru
 
 
 class Runner:
-    """Stands for the analyses; notes what it is told, and starts slowly."""
+    """A replacement of the analyses that records calls and starts slowly."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
         self.started: Deferred[None] = Deferred()
 
     async def start(self) -> None:
-        """Note it, and wait."""
+        """Record the call and wait."""
         self.told.append("start")
         await self.started
         self.told.append("started")
 
     async def stop(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.told.append("stop")
 
 
 @pytest.fixture
 def house() -> Iterator[HouseWithAnalyst]:
-    """A house whose analyses a test ends by hand."""
+    """An application whose analyses are completed by the test."""
     house = HouseWithAnalyst(config_in_memory())
     yield house
     house.close()
@@ -50,7 +50,7 @@ def house() -> Iterator[HouseWithAnalyst]:
 
 @pytest.fixture
 def services(house: House) -> Iterator[list[Any]]:
-    """The services of the tests in a house, with an analysis that is ended by hand."""
+    """The services of the tests, with an analysis that is completed by the test."""
     services = deliverability_services(house.assembly.runtime, house.assembly.tests)
     yield services
     for service in reversed(services):
@@ -59,13 +59,13 @@ def services(house: House) -> Iterator[list[Any]]:
 
 
 def start(services: list[Any]) -> None:
-    """Start the services in their order."""
+    """Start the services in order."""
     for service in services:
         service.startService()
 
 
 def generate(house: House) -> DeliverabilityTest:
-    """Make a test."""
+    """Create a test."""
     operations = house.assembly.tests.operations
     test: DeliverabilityTest = run(operations.manage.create(house.account.id))
     return test
@@ -77,14 +77,14 @@ def receive(house: House, test: DeliverabilityTest) -> None:
 
 
 def state(house: House, test: DeliverabilityTest) -> State:
-    """Give the state of a test."""
+    """Return the state of a test."""
     find = house.assembly.tests.operations.manage
     state: State = run(find.one(house.account.id, test.id)).test.state
     return state
 
 
 def test_a_daemon_that_starts(house: HouseWithAnalyst, services: list[Any]) -> None:
-    """What came in before the start is analysed then."""
+    """Mail that arrived before the start is analysed at the start."""
     test = generate(house)
     receive(house, test)
     start(services)
@@ -95,7 +95,7 @@ def test_a_daemon_that_starts(house: HouseWithAnalyst, services: list[Any]) -> N
 
 
 def test_a_daemon_that_stops(house: HouseWithAnalyst, services: list[Any]) -> None:
-    """What is under way when the daemon stops is dropped, and completed after the next start."""
+    """An analysis that is interrupted by a shutdown is completed after the next start."""
     start(services)
     analyst = house.analyst
     test = generate(house)
@@ -111,7 +111,7 @@ def test_a_daemon_that_stops(house: HouseWithAnalyst, services: list[Any]) -> No
 
 
 def test_a_long_analysis(house: HouseWithAnalyst, services: list[Any]) -> None:
-    """An analysis that takes longer than a lease is neither lost nor begun twice."""
+    """An analysis that takes longer than a lease is not lost or repeated."""
     start(services)
     analyst = house.analyst
     test = generate(house)
@@ -124,7 +124,7 @@ def test_a_long_analysis(house: HouseWithAnalyst, services: list[Any]) -> None:
 
 
 def test_tests_expire_and_are_forgotten(house: HouseWithAnalyst, services: list[Any]) -> None:
-    """In a running daemon tests without a mail expire after an hour; all go after seven days."""
+    """Tests without mail expire after an hour, and all are deleted after seven days."""
     start(services)
     unused, used = generate(house), generate(house)
     house.clock.advance(60)
@@ -144,13 +144,13 @@ def test_tests_expire_and_are_forgotten(house: HouseWithAnalyst, services: list[
 
 
 def run_sql(house: House, sql: str) -> list[Any]:
-    """Read rows from the store itself."""
+    """Read rows of the database."""
     rows: list[Any] = result_of(house.assembly.runtime.engine.read(lambda t: t.rows(sql)))
     return rows
 
 
 class Batches:
-    """A store that has so much to expire, and to forget."""
+    """A store with a number of rows to expire and to delete."""
 
     def __init__(self, expiring: int, forgetting: int) -> None:
         self.left = {"expire": expiring, "forget": forgetting}
@@ -163,16 +163,16 @@ class Batches:
         return count
 
     def expire(self, now: int, limit: int) -> "Deferred[int]":
-        """Expire some."""
+        """Expire a batch."""
         return Deferred.fromCoroutine(self._take("expire", limit))
 
     def forget(self, now: int, limit: int) -> "Deferred[int]":
-        """Forget some."""
+        """Delete a batch."""
         return Deferred.fromCoroutine(self._take("forget", limit))
 
 
 def test_a_round_leaves_nothing(house: House) -> None:
-    """A round goes on, a bounded piece at a time, until nothing is left."""
+    """A round deletes in batches until no row is left."""
     store: Any = Batches(BATCH, 2 * BATCH + 1)
     run(DeliverabilityRetention(store, house.assembly.runtime.now).sweep())
     assert store.left == {"expire": 0, "forget": 0}
@@ -180,7 +180,7 @@ def test_a_round_leaves_nothing(house: House) -> None:
 
 
 def test_a_stop_waits_for_the_start() -> None:
-    """A daemon that is stopped while it starts is started first: nothing begins after its end."""
+    """If a daemon is stopped during its start, the start is finished first."""
     runner: Any = Runner()
     service = LeasedWorkService(runner)
     service.startService()
@@ -192,17 +192,17 @@ def test_a_stop_waits_for_the_start() -> None:
 
 
 def test_parked_waits_of_all_kinds() -> None:
-    """Waits for messages and waits for tests are ended together."""
+    """Waits for messages and for tests end together."""
     closed: list[str] = []
 
     class Feeds:
-        """Notes that it is closed."""
+        """Records that it was closed."""
 
         def __init__(self, name: str) -> None:
             self._name = name
 
         def close(self) -> None:
-            """Note it."""
+            """Record it."""
             closed.append(self._name)
 
     service = ParkedWaits(Feeds("messages"), Feeds("tests"))

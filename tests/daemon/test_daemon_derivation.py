@@ -1,4 +1,4 @@
-"""Derivation in the background: everything is done in the end, and nobody waits for it."""
+"""Derivation of new mail in the background."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from tests.house import House, config_in_memory, result_of, run
 
 
 class Workshop(House):
-    """A house whose taking apart of mails can be held up."""
+    """An application whose parsing of mails can be delayed."""
 
     def __init__(self) -> None:
         self.reader, self.content = BlockedWorker(), BlockedWorker()
@@ -29,12 +29,12 @@ class Workshop(House):
         self.derivation: Derivation = self.assembly.mail.derivation
 
     def underived(self) -> list[DeliveryId]:
-        """Give what nothing was derived of yet."""
+        """Return the deliveries that are not derived yet."""
         found: list[DeliveryId] = result_of(self.assembly.mail.content_store.underived(1_000))
         return found
 
     def rest(self, seconds: float = 10) -> None:
-        """Let time pass, in small steps."""
+        """Advance the time in small steps."""
         for _ in range(int(seconds * 20)):
             self.clock.advance(0.05)
 
@@ -46,7 +46,7 @@ def _rename(transaction: Transaction, names: tuple[str, str]) -> None:
 
 @pytest.fixture
 def shop() -> Iterator[Workshop]:
-    """A house whose derivation has not been started."""
+    """An application whose derivation is not started."""
     shop = Workshop()
     yield shop
     if shop.derivation.running:
@@ -56,7 +56,7 @@ def shop() -> Iterator[Workshop]:
 
 
 def test_new_mail(shop: Workshop) -> None:
-    """New mail is taken apart when it has been quiet for a moment."""
+    """New mail is derived after a short pause without mail."""
     shop.derivation.startService()
     for _ in range(3):
         shop.receive()
@@ -67,7 +67,7 @@ def test_new_mail(shop: Workshop) -> None:
 
 
 def test_mail_of_an_earlier_run(shop: Workshop) -> None:
-    """What an earlier run left behind is taken apart after a start, the oldest first."""
+    """Mail that an earlier run left is derived after a start, the oldest first."""
     for _ in range(3):
         shop.receive()
         shop.clock.advance(1)
@@ -84,7 +84,7 @@ def test_mail_of_an_earlier_run(shop: Workshop) -> None:
 
 
 def test_nothing_before_the_start(shop: Workshop) -> None:
-    """Before the service is started nothing is done, and nothing is lost."""
+    """Before the start of the service mail is queued."""
     shop.receive()
     shop.rest(1)
     assert len(shop.underived()) == 1
@@ -94,7 +94,7 @@ def test_nothing_before_the_start(shop: Workshop) -> None:
 
 
 def test_it_rests(shop: Workshop) -> None:
-    """After each mail it rests for three times as long as the mail took."""
+    """After each mail there is a rest of three times its duration."""
     for _ in range(2):
         shop.receive()
     shop.clock.advance(1)
@@ -112,7 +112,7 @@ def test_it_rests(shop: Workshop) -> None:
 
 
 def test_a_burst_puts_it_off(shop: Workshop) -> None:
-    """While mail keeps coming the work waits, but not for ever."""
+    """A burst of mail delays the work for a limited time."""
     shop.derivation.startService()
     steps = 0
     while shop.content.calls == 0:
@@ -124,7 +124,7 @@ def test_a_burst_puts_it_off(shop: Workshop) -> None:
 
 
 def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) -> None:
-    """A mail that can't be taken apart is logged by its id, and the next ones are."""
+    """A mail that cannot be parsed is logged with its id, and others are derived."""
     broken = shop.receive()
     shop.receive()
     shop.clock.advance(1)
@@ -154,7 +154,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
 
 
 def test_mail_that_was_deleted(shop: Workshop) -> None:
-    """Mail that was deleted before its turn came is passed over."""
+    """Mail that was deleted before its turn is skipped."""
     shop.receive()
     shop.clock.advance(1)
     shop.reader.hold_answers()
@@ -169,7 +169,7 @@ def test_mail_that_was_deleted(shop: Workshop) -> None:
 
 
 def test_a_store_that_is_away_at_the_start(shop: Workshop) -> None:
-    """When what was left behind can't be listed, new mail is taken apart all the same."""
+    """If the mail of an earlier run cannot be listed, new mail is derived."""
     result_of(shop.assembly.runtime.engine.write(_rename, ("content", "hidden")))
     shop.derivation.startService()
     result_of(shop.assembly.runtime.engine.write(_rename, ("hidden", "content")))
@@ -179,7 +179,7 @@ def test_a_store_that_is_away_at_the_start(shop: Workshop) -> None:
 
 
 def test_stopping(shop: Workshop) -> None:
-    """Stopping waits for nothing, wherever the work is; the rest is done after the next start."""
+    """Stopping interrupts the work, which continues after the next start."""
     for _ in range(3):
         shop.receive()
     shop.clock.advance(1)
@@ -202,14 +202,14 @@ def test_stopping(shop: Workshop) -> None:
 
 
 def test_stopping_when_idle(shop: Workshop) -> None:
-    """A service that has nothing to do, or was never started, stops at once."""
+    """A service that is idle or was never started stops at once."""
     assert shop.derivation.stopService().called
     shop.derivation.startService()
     assert shop.derivation.stopService().called
 
 
 def test_searches_find_what_was_derived(shop: Workshop) -> None:
-    """What was derived in the background is what searches find."""
+    """Searches find derived content."""
     shop.derivation.startService()
     shop.receive()
     store = shop.assembly.mail.store
@@ -221,7 +221,7 @@ def test_searches_find_what_was_derived(shop: Workshop) -> None:
 
 
 def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
-    """Of several daemons the receiver takes a mail apart, and after a minute any other one."""
+    """The daemon that received a mail derives it, or any other daemon after a minute."""
     assembly = shop.assembly
     store, mail_bytes = assembly.mail.content_store, assembly.mail.mail_bytes
     contents = MessageContents(store, mail_bytes, lambda content: None, shop.clock)

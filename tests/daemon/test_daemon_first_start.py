@@ -1,4 +1,4 @@
-"""The first start: an account, key and password in files of their own, and what to do next."""
+"""The first start: account, API key and password, and the printed instructions."""
 
 import io
 import stat
@@ -45,12 +45,12 @@ class Output(io.StringIO):
         self._is_terminal = is_terminal
 
     def isatty(self) -> bool:
-        """Tell whether somebody watches."""
+        """Return whether the output is a terminal."""
         return self._is_terminal
 
 
 class Laptop:
-    """A daemon's store and folder, in which it is started again and again."""
+    """The store and state directory of a daemon that can be started several times."""
 
     def __init__(self, folder: Path, house: House) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Laptop:
         self.passwords = folder / PASSWORD_FILE
 
     def start(self, *, preset: str = "", is_terminal: bool = False) -> str:
-        """Start the daemon and give what it prints."""
+        """Start the daemon and return its output."""
         self.output, self.reactor = Output(is_terminal), MemoryReactorClock()
         self.notes = []
         self.service = FirstStart(
@@ -82,48 +82,48 @@ class Laptop:
         return self.output.getvalue()
 
     def key(self) -> str:
-        """Give the key that lies in the folder."""
+        """Return the key in the state directory."""
         return self.keys.read_text().strip()
 
     def password(self) -> str:
-        """Give the password that lies in the folder."""
+        """Return the password in the state directory."""
         return self.passwords.read_text().strip()
 
     def opens_dashboard(self, password: str, name: str = ACCOUNT_NAME) -> bool:
-        """Tell whether a password is the account's."""
+        """Return whether this is the password of the account."""
         sign_in = self.house.assembly.accounts.sign_in
         account = run(self.house.assembly.accounts.keep.find(name))
         return bool(run(sign_in.is_password(account, password)))
 
     def is_valid(self, secret: str) -> bool:
-        """Tell whether a key opens anything."""
+        """Return whether the key is valid."""
         return bool(run(self.house.assembly.accounts.authenticator.identify(secret)))
 
     def count_keys(self) -> int:
-        """Count all keys of all accounts."""
+        """Return the number of keys of all accounts."""
         accounts = self.house.assembly.accounts.keep
         return sum(len(run(accounts.list_keys(one))) for one in run(accounts.accounts()))
 
 
 class EmptyHouse(House):
-    """A house without accounts."""
+    """An application without accounts."""
 
     def add_account(self, name: str, **limits: Any) -> Any:
-        """Add none."""
+        """Do not add an account."""
 
     def issue_key(self, account: Any, **limits: Any) -> str:
-        """Issue none."""
+        """Do not issue a key."""
         return ""
 
 
 @pytest.fixture
 def laptop(tmp_path: Path) -> Laptop:
-    """A fresh laptop."""
+    """A new state directory."""
     return Laptop(tmp_path / "var", EmptyHouse(config_in_memory(accounts=CHEAP)))
 
 
 def test_the_first_start(laptop: Laptop) -> None:
-    """The first start makes the operator's account, and a key that works, in a private file."""
+    """The first start creates the operator's account and a valid key in a private file."""
     text = laptop.start()
     (account,) = run(laptop.house.assembly.accounts.keep.accounts())
     assert (account.name, account.is_operator) == (ACCOUNT_NAME, True)
@@ -134,14 +134,14 @@ def test_the_first_start(laptop: Laptop) -> None:
 
 
 def test_the_key_is_shown_to_a_terminal_only(laptop: Laptop) -> None:
-    """The key is printed for somebody who watches, once; a log gets the name of its file."""
+    """The key is printed once to a terminal; other output has the name of its file."""
     shown = laptop.start(is_terminal=True)
     assert laptop.key() in shown
     assert laptop.key() not in laptop.start(is_terminal=True)
 
 
 def test_the_password(laptop: Laptop) -> None:
-    """The first start gives the account a password, in a private file, and names the dashboard."""
+    """The first start sets the account's password in a private file, and prints the URL."""
     text = laptop.start()
     assert laptop.opens_dashboard(laptop.password())
     assert stat.S_IMODE(laptop.passwords.stat().st_mode) == 0o600
@@ -152,7 +152,7 @@ def test_the_password(laptop: Laptop) -> None:
 
 @pytest.mark.parametrize("preset", ["", "a key of our own choice"])
 def test_the_password_is_shown_to_a_terminal_only(laptop: Laptop, preset: str) -> None:
-    """Who watches is shown the password once, beside a preset key too."""
+    """The password is printed once to a terminal, also with a preset key."""
     shown = laptop.start(preset=preset, is_terminal=True)
     password = laptop.password()
     assert password in shown
@@ -164,7 +164,7 @@ def test_the_password_is_shown_to_a_terminal_only(laptop: Laptop, preset: str) -
 
 
 def test_a_password_of_ones_own(laptop: Laptop) -> None:
-    """A password that was changed stays as it is, and the old file is no longer named."""
+    """A changed password is kept, and the old file is no longer named."""
     laptop.start()
     (account,) = run(laptop.house.assembly.accounts.keep.accounts())
     run(laptop.house.assembly.accounts.sign_in.set_password(account, "my own password"))
@@ -177,14 +177,14 @@ def test_a_password_of_ones_own(laptop: Laptop) -> None:
 
 
 def test_the_key_is_not_shown_to_a_log(laptop: Laptop) -> None:
-    """Where nobody watches, the text names the file, whose mode keeps others out."""
+    """Without a terminal, the output names the private file."""
     text = laptop.start(is_terminal=False)
     assert laptop.key() not in text
     assert str(laptop.keys) in text
 
 
 def test_later_starts(laptop: Laptop) -> None:
-    """Later starts leave account and key as they are, and greet again."""
+    """Later starts keep the account and the key, and print the instructions again."""
     laptop.start()
     key = laptop.key()
     text = laptop.start()
@@ -195,7 +195,7 @@ def test_later_starts(laptop: Laptop) -> None:
 
 
 def test_a_key_file_that_has_gone(laptop: Laptop) -> None:
-    """A key that was lost is replaced by another one for the same account."""
+    """A lost key is replaced by a new one for the same account."""
     laptop.start()
     old = laptop.key()
     laptop.keys.unlink()
@@ -206,7 +206,7 @@ def test_a_key_file_that_has_gone(laptop: Laptop) -> None:
 
 
 def test_a_key_file_of_another_database(laptop: Laptop) -> None:
-    """A key that this store does not know is replaced, in a file that is private again."""
+    """A key that is unknown to the store is replaced, in a private file."""
     laptop.folder.mkdir()
     laptop.keys.write_text("mck_of_another_life\n")
     laptop.keys.chmod(0o644)
@@ -216,7 +216,7 @@ def test_a_key_file_of_another_database(laptop: Laptop) -> None:
 
 
 def test_an_account_that_is_there(laptop: Laptop) -> None:
-    """Where there is an account already, the oldest one gets the key."""
+    """If accounts exist, the key is for the oldest one."""
     accounts = laptop.house.assembly.accounts.keep
     first = run(accounts.add("mine"))
     laptop.house.clock.advance(1)
@@ -227,7 +227,7 @@ def test_an_account_that_is_there(laptop: Laptop) -> None:
 
 
 def test_a_preset_key(laptop: Laptop) -> None:
-    """A key that the operator chose works, lies in the file, and is printed nowhere."""
+    """A preset key works, is written to the file and is not printed."""
     preset = "a key of our own choice"
     for _ in range(2):
         text = laptop.start(preset=preset, is_terminal=True)
@@ -239,7 +239,7 @@ def test_a_preset_key(laptop: Laptop) -> None:
 
 
 def test_another_preset_key(laptop: Laptop) -> None:
-    """A preset key that is changed works from then on; the old one is revoked by hand."""
+    """A changed preset key works. The old one must be revoked by the operator."""
     laptop.start(preset="the first preset key")
     laptop.start(preset="the second preset key")
     assert laptop.key() == "the second preset key"
@@ -249,7 +249,7 @@ def test_another_preset_key(laptop: Laptop) -> None:
 
 @pytest.mark.parametrize("preset", ["", "a key of our own choice"])
 def test_a_folder_that_can_not_be_written(laptop: Laptop, preset: str) -> None:
-    """While the key can't be kept its problem is told; it is the first one once it can be."""
+    """A problem of the key's file is reported until the key can be written."""
     laptop.folder.write_text("no folder")
     assert laptop.start(preset=preset) == ""
     (problem,) = laptop.notes
@@ -263,7 +263,7 @@ def test_a_folder_that_can_not_be_written(laptop: Laptop, preset: str) -> None:
 
 
 def test_a_store_that_is_away(laptop: Laptop) -> None:
-    """While the store does not answer its problem is told, until the daemon stops."""
+    """A problem of the store is reported until it answers or the daemon stops."""
     result_of(laptop.house.assembly.runtime.engine.close())
     assert laptop.start() == ""
     laptop.reactor.advance(RETRY)
@@ -274,7 +274,7 @@ def test_a_store_that_is_away(laptop: Laptop) -> None:
 
 
 def test_nothing_is_told_too_early(laptop: Laptop) -> None:
-    """The account is told to be there when its key opens it, and before the greeting."""
+    """The account is reported as ready when its key works, before the output."""
     writer = BlockedWorker()
     house = EmptyHouse(
         config_in_memory(accounts=CHEAP), Workers(writer, DirectWorker(), DirectWorker())
@@ -290,7 +290,7 @@ def test_nothing_is_told_too_early(laptop: Laptop) -> None:
 
 
 def test_what_is_not_offered() -> None:
-    """What the daemon does not listen for is said so."""
+    """Missing listeners are reported as such."""
     steps = FirstSteps((), (), PublicUrls("http://x"), 1, 2, 0.5)
     nothing = Shown(None, None)
     key = Shown(Path("var/api-key"), None)
@@ -303,7 +303,7 @@ def test_what_is_not_offered() -> None:
 
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_the_commands_are_complete(laptop: Laptop, is_terminal: bool) -> None:
-    """The text has limits and commands with nothing left to fill in."""
+    """The text has limits, and commands without placeholders."""
     text = laptop.start(is_terminal=is_terminal)
     assert "60 requests a minute, 1000 a day, mail is kept 24 hours" in text
     assert "{" not in text
@@ -314,7 +314,7 @@ def test_the_commands_are_complete(laptop: Laptop, is_terminal: bool) -> None:
 
 @pytest.mark.parametrize("preset", ["", "a key that I chose"])
 def test_two_daemons_start_for_the_first_time(tmp_path: Path, preset: str) -> None:
-    """Of two that start at once one makes the account and its password; both have a key."""
+    """If two daemons start together, one creates the account, and both have a key."""
     writer = BlockedWorker()
     config = config_in_memory(accounts=CHEAP)
     house = EmptyHouse(config, Workers(writer, DirectWorker(), DirectWorker()))

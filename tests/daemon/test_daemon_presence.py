@@ -1,4 +1,4 @@
-"""Who may work on a PostgreSQL database: one daemon, or several that share a Redis."""
+"""Registration of daemons in a PostgreSQL database: one daemon, or several with Redis."""
 
 import time
 from urllib.parse import urlsplit
@@ -9,7 +9,7 @@ from tests.servers.postgresql import PostgresqlServer
 
 
 def may_begin(url: str, *, is_alone: bool) -> bool:
-    """Tell whether one more daemon may begin."""
+    """Return whether another daemon can register."""
     presence = PostgresqlPresence(url, is_alone=is_alone)
     try:
         presence.begin(timeout=0.0)
@@ -20,7 +20,7 @@ def may_begin(url: str, *, is_alone: bool) -> bool:
 
 
 def test_who_may_begin(postgresql_database: str) -> None:
-    """One that is alone has the database for itself; those with a Redis have it together."""
+    """A single daemon uses the database exclusively; daemons with Redis share it."""
     for is_alone, others in ((True, [False, False]), (False, [False, True])):
         presence = PostgresqlPresence(postgresql_database, is_alone=is_alone)
         presence.begin()
@@ -34,7 +34,7 @@ def test_presence_after_a_restart(
     postgresql_database: str,
     postgresql_server: PostgresqlServer,
 ) -> None:
-    """A server that has forgotten a daemon, as after its own restart, is told again."""
+    """A daemon registers again if the server has lost its registration."""
     presence = PostgresqlPresence(postgresql_database, is_alone=True)
     presence.begin()
     postgresql_server.run(
@@ -48,7 +48,7 @@ def test_presence_after_a_restart(
 
 
 def test_who_is_there(postgresql_database: str) -> None:
-    """Each daemon has the names of all that are there, until the server has lost one."""
+    """Each daemon gets the names of all registered daemons."""
     names = ["0" * 15 + "7", "f" * 16]
     one, other = (
         PostgresqlPresence(postgresql_database, is_alone=False, name=name) for name in names

@@ -1,4 +1,4 @@
-"""Several processes on the same ports: opened once, handed on, and kept running."""
+"""Several processes on the same ports: listening, inheritance and restarts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ DESCRIPTORS = {25: 71, 80: 72}
 
 
 class Port:
-    """A port that is open; nobody is taken in through it here."""
+    """A listening port that accepts no connections here."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -50,11 +50,11 @@ class Port:
         self.is_open = True
 
     def fileno(self) -> int:
-        """Give its descriptor."""
+        """Return its descriptor."""
         return DESCRIPTORS[self.number]
 
     def stopReading(self) -> None:
-        """Leave its connections to others."""
+        """Stop accepting connections."""
         self.is_read = False
 
     def stopListening(self) -> None:
@@ -63,7 +63,7 @@ class Port:
 
 
 class Child:
-    """A process that was started; it ends when the test says so."""
+    """A started process; the test ends it."""
 
     def __init__(self, protocol: Any, arguments: Sequence[str], env: Mapping[str, str]) -> None:
         self.protocol = protocol
@@ -75,18 +75,18 @@ class Child:
         protocol.transport = self
 
     def signalProcess(self, name: str) -> None:
-        """Take a signal."""
+        """Record a signal."""
         self.heard.append(name)
 
     def end(self, status: int = 0, signal: int | None = None) -> None:
-        """End."""
+        """End the process."""
         well = status == 0 and signal is None
         why: Exception = ProcessDone(0) if well else ProcessTerminated(status, signal)
         self.protocol.processEnded(Failure(why))
 
 
 class Machine(Clock):
-    """A reactor whose ports and processes are the test's."""
+    """A reactor with simulated ports and processes."""
 
     def __init__(self, taken: Sequence[int] = ()) -> None:
         super().__init__()
@@ -95,14 +95,14 @@ class Machine(Clock):
         self._taken = taken
 
     def listenTCP(self, port: int, _: object, **__: object) -> Port:
-        """Open a port, unless it is taken."""
+        """Open a port, unless it is in use."""
         if port in self._taken:
             raise CannotListenError("127.0.0.1", port, OSError(98, "Address already in use"))
         self.ports.append(Port(port))
         return self.ports[-1]
 
     def callWhenRunning(self, work: Any) -> None:
-        """Run it: this one runs always."""
+        """Call the function at once."""
         work()
 
     def spawnProcess(
@@ -113,13 +113,13 @@ class Machine(Clock):
         env: Mapping[str, str],
         childFDs: dict[int, int | str],  # noqa: N803
     ) -> None:
-        """Start a process."""
+        """Record a process."""
         self.children.append(Child(protocol, arguments, env))
         self.children[-1].descriptors = childFDs
 
 
 def started(machine: Machine, count: int = 2, *, first_alone: bool = False) -> Processes:
-    """Start so many processes."""
+    """Start a number of processes."""
     environments = [{"NUMBER": str(number)} for number in range(count)]
     processes = Processes(
         machine, ADDRESSES, ["--config=a.toml"], environments, "PIPE", first_alone=first_alone
@@ -130,7 +130,7 @@ def started(machine: Machine, count: int = 2, *, first_alone: bool = False) -> P
 
 
 def stopped(processes: Processes) -> list[Any]:
-    """Stop them; gives a list that is filled when all have ended."""
+    """Stop them. Return a list that is filled when all have ended."""
     ended: list[Any] = []
     stopping: Deferred[Any] = processes.stopService()
     stopping.addBoth(ended.append)
@@ -138,7 +138,7 @@ def stopped(processes: Processes) -> list[Any]:
 
 
 def test_each_process_gets_the_open_ports() -> None:
-    """They are opened once, by who takes no connection itself, and named to each process."""
+    """The parent opens the ports once, accepts no connection, and passes them on."""
     machine = Machine()
     processes = started(machine)
     assert [port.number for port in machine.ports] == [25, 80]
@@ -156,7 +156,7 @@ def test_each_process_gets_the_open_ports() -> None:
 
 @pytest.mark.parametrize("first_alone", [True, False])
 def test_ready_when_all_are(first_alone: bool) -> None:
-    """The parent is ready when each process was, and the first may have to be that alone."""
+    """The parent is ready when all processes are. The first can be started alone."""
     machine = Machine()
     processes = started(machine, 3, first_alone=first_alone)
     ready = processes.when_ready()
@@ -176,7 +176,7 @@ def test_ready_when_all_are(first_alone: bool) -> None:
 
 
 def test_a_port_that_is_taken() -> None:
-    """It is named, and no process is started."""
+    """A port in use is reported, and no process is started."""
     machine = Machine(taken=[80])
     with pytest.raises(CannotStart, match=r"127\.0\.0\.1:80"):
         started(machine)
@@ -184,7 +184,7 @@ def test_a_port_that_is_taken() -> None:
 
 
 def test_a_process_that_ends_is_started_again() -> None:
-    """After a second, after ever longer while it does not last, after a second if it did."""
+    """A process is restarted after a second, and after longer pauses if it keeps ending."""
     machine = Machine()
     processes = started(machine, count=1)
     for pause in (1.0, 2.0, 4.0, 8.0, 16.0, LONGEST_PAUSE, LONGEST_PAUSE):
@@ -205,7 +205,7 @@ def test_a_process_that_ends_is_started_again() -> None:
 
 
 def test_processes_that_do_not_end_are_killed() -> None:
-    """They are asked to end, and have time to take in the mail under way."""
+    """Processes get SIGTERM and time to receive the current mail."""
     machine = Machine()
     processes = started(machine)
     ended = stopped(processes)
@@ -233,7 +233,7 @@ def test_all_are_told_to_read_again() -> None:
 
 
 def config_of(folder: Path) -> Config:
-    """Give the options of two processes."""
+    """Return the configuration of two processes."""
     return Config(
         smtp=SmtpOptions(listen=("127.0.0.1:25",), submission_listen=()),
         web=WebOptions(listen=("127.0.0.1:80",)),
@@ -244,7 +244,7 @@ def config_of(folder: Path) -> Config:
 
 
 def test_what_each_process_has_for_itself(tmp_path: Path) -> None:
-    """Its metrics have a port, the first one makes the first account, the parent alone reports."""
+    """Each process has a port for metrics; the first creates the account."""
     machine = Machine()
     config = config_of(tmp_path)
     environment = {SOCKET: "/run/notify", "HOME": "/root"}
@@ -268,7 +268,7 @@ def test_what_each_process_has_for_itself(tmp_path: Path) -> None:
 
 
 def test_a_process_finds_the_ports_that_it_was_given(tmp_path: Path) -> None:
-    """Their descriptors come in the order of the options; without any it opens its own."""
+    """Inherited descriptors are in the order of the options. Without them, ports are opened."""
     config = config_of(tmp_path)
     endpoints = [address.endpoint for address in shared_addresses(config)]
     assert inherited_ports(config, "3,4") == dict(zip(endpoints, (3, 4), strict=True))

@@ -1,4 +1,4 @@
-"""Retention: what is too old is hidden at once and gone soon after; nothing younger is."""
+"""Retention: expired data is hidden at once and deleted soon."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ from tests.house import House, config_in_memory, result_of, run
 
 
 class Archive(House):
-    """A house with a retention of one hour, whose writes are counted."""
+    """An application with a retention of one hour that counts writes."""
 
     def __init__(self) -> None:
         self.writer = BlockedWorker()
@@ -26,7 +26,7 @@ class Archive(House):
         self.retention = self.assembly.mail.retention
 
     def rows(self, table: str) -> int:
-        """Count the rows of a table."""
+        """Return the number of rows of a table."""
 
         def query(transaction: Transaction) -> int:
             row = transaction.row(f"SELECT COUNT(*) FROM {table}")
@@ -36,14 +36,14 @@ class Archive(House):
         return count
 
     def listed(self) -> int:
-        """Count what the API lists."""
+        """Return the number of messages in the API's list."""
         page = run(self.assembly.inbox.read.page(self.account.id, MessageFilter(), 100, 1))
         return int(page.total)
 
 
 @pytest.fixture
 def archive() -> Iterator[Archive]:
-    """A house with one mail, received at its beginning."""
+    """An application with one mail, received at its start."""
     archive = Archive()
     archive.receive()
     yield archive
@@ -51,7 +51,7 @@ def archive() -> Iterator[Archive]:
 
 
 def test_expired_mail_is_hidden_at_once(archive: Archive) -> None:
-    """Until the last millisecond of its hour a mail is there, then nowhere, swept or not."""
+    """A mail is visible until the last millisecond of its hour, then hidden."""
     (message,) = archive.get("/inbox/messages").json["messages"]
     path = f"/inbox/messages/{message['id']}"
     archive.clock.advance(3599.999)
@@ -66,7 +66,7 @@ def test_expired_mail_is_hidden_at_once(archive: Archive) -> None:
 
 
 def test_sweeping(archive: Archive) -> None:
-    """A sweep deletes what has expired, bytes and all, and nothing younger."""
+    """A sweep deletes exactly what has expired, with its bytes."""
     archive.clock.advance(1800)
     archive.receive()
     archive.clock.advance(1799)
@@ -80,7 +80,7 @@ def test_sweeping(archive: Archive) -> None:
 
 @pytest.mark.parametrize("count", [BATCH - 1, BATCH, BATCH + 1])
 def test_sweeping_in_pieces(archive: Archive, count: int) -> None:
-    """Much expired mail is deleted a piece at a time, so that mail coming in waits a moment."""
+    """Expired mail is deleted in batches, so that incoming mail waits briefly."""
     archive.receive(*[archive.address(f"t{number}") for number in range(count - 1)])
     archive.clock.advance(3600)
     before = archive.writer.calls
@@ -91,7 +91,7 @@ def test_sweeping_in_pieces(archive: Archive, count: int) -> None:
 
 
 def test_old_refusals(archive: Archive) -> None:
-    """Refusals are kept for an hour, long enough for whoever waits."""
+    """Records of rejected mail are stored for an hour."""
     store = archive.assembly.mail.store
     now = instant_of(archive.clock.seconds())
     result_of(store.note_refusal(Refusal(archive.account.id, "a", "", "192.0.2.7", "full", now)))
@@ -104,7 +104,7 @@ def test_old_refusals(archive: Archive) -> None:
 
 
 def test_a_quota_that_expires(archive: Archive) -> None:
-    """An inbox that is full has room again when its mail was swept away."""
+    """Deleting expired mail frees space in a full inbox."""
     archive.account = archive.add_account("small", max_messages=1)
     archive.receive()
     archive.clock.advance(3600)
@@ -114,7 +114,7 @@ def test_a_quota_that_expires(archive: Archive) -> None:
 
 
 def test_retention_is_what_the_configuration_says(archive: Archive) -> None:
-    """Mail expires as many hours after its receipt as the configuration says."""
+    """Mail expires after the configured number of hours."""
     (message,) = run(
         archive.assembly.inbox.read.page(archive.account.id, MessageFilter(), 1, 1)
     ).messages

@@ -1,4 +1,4 @@
-"""The daemon's services: they start and stop in order, listen, come round, and tidy up."""
+"""Services of the daemon: order of start and stop, listening, and periodic work."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from tests.house import House, result_of
 
 
 class Recorder(Service):
-    """Notes when it is started and stopped; ends when the test says so."""
+    """Records its start and stop; the test ends it."""
 
     def __init__(self, name: str, events: list[str]) -> None:
         self.setName(name)
@@ -32,22 +32,22 @@ class Recorder(Service):
         self.stopped: Deferred[None] = Deferred()
 
     def startService(self) -> None:
-        """Note the start."""
+        """Record the start."""
         super().startService()
         self.events.append(f"start {self.name}")
 
     def stopService(self) -> "Deferred[None]":
-        """Note the stop."""
+        """Record the stop."""
         super().stopService()
         self.events.append(f"stop {self.name}")
         return self.stopped
 
 
 class TestOrderedServices:
-    """A tree that stops in order."""
+    """A tree that stops in reverse order."""
 
     def test_order(self) -> None:
-        """Services start in order and stop in reverse, each after the next one has ended."""
+        """Services start in order and stop one by one in reverse."""
         events: list[str] = []
         tree = OrderedServices()
         services = [Recorder(name, events) for name in "abc"]
@@ -68,7 +68,7 @@ class TestOrderedServices:
         assert not tree.running
 
     def test_one_that_fails(self, logged_failures: list[LogEvent]) -> None:
-        """A service that does not stop well is logged, and the others stop all the same."""
+        """A failure to stop is logged, and the other services stop."""
         events: list[str] = []
 
         class Raising(Service):
@@ -90,7 +90,7 @@ class TestOrderedServices:
         assert kinds == [ZeroDivisionError, OSError]
 
     def test_within_another_tree(self) -> None:
-        """Twisted's application, which stops it, waits for it."""
+        """Twisted's application waits for the stop."""
         events: list[str] = []
         application, tree, service = MultiService(), OrderedServices(), Recorder("a", events)
         service.setServiceParent(tree)
@@ -103,7 +103,7 @@ class TestOrderedServices:
 
 
 class TestListening:
-    """Ports."""
+    """Listening ports."""
 
     def test_all_addresses(self) -> None:
         """A service listens on each of its addresses, before privileges are dropped."""
@@ -119,13 +119,13 @@ class TestListening:
         ]
 
     def test_nothing_to_listen_on(self) -> None:
-        """Without addresses there is nothing to do, and nothing to stop."""
+        """A service without addresses starts and stops."""
         service = ListeningService(MemoryReactorClock(), "mail", [], Factory())
         service.privilegedStartService()
         assert service.stopService().called
 
     async def test_a_busy_port_is_named(self) -> None:
-        """A port that is taken is named with its purpose and what the system says."""
+        """The error of a port in use has its purpose and the system's message."""
         from twisted.internet import reactor
 
         real: Any = reactor
@@ -142,7 +142,7 @@ class TestListening:
         await taken.stopListening()
 
     async def test_a_busy_port_that_is_not_needed(self) -> None:
-        """Where a port can be done without, the log names it and the daemon starts."""
+        """If an optional port is in use, this is logged and the daemon starts."""
         from twisted.internet import reactor
 
         real: Any = reactor
@@ -162,7 +162,7 @@ class TestListening:
         "text", ["tcp:abc", "tcp:25:what=this", "tcp:", "systemd:domain=INET:name=none", "fd:x"]
     )
     def test_an_endpoint_that_is_none(self, text: str) -> None:
-        """An endpoint that Twisted does not understand, or that is not there, is named."""
+        """An unknown or missing endpoint is reported with its name."""
         address = parse_listen_address(text)
         with pytest.raises(CannotStart, match="can't listen for HTTP on ") as caught:
             ListeningService(MemoryReactorClock(), "HTTP", [address], Factory())
@@ -170,7 +170,7 @@ class TestListening:
 
     @pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid"])
     async def test_an_address_that_is_not_ours(self, host: str) -> None:
-        """An address that this machine does not have is named."""
+        """An address that this machine does not have is reported."""
         from twisted.internet import reactor
 
         service = ListeningService(reactor, "HTTP", [parse_listen_address(f"{host}:0")], Factory())
@@ -178,7 +178,7 @@ class TestListening:
             service.privilegedStartService()
 
     async def test_stopping(self) -> None:
-        """A service that stops takes no more connections, then ends those there are."""
+        """A service that stops closes its ports, then its connections."""
         from twisted.internet import reactor
 
         real: Any = reactor
@@ -207,7 +207,7 @@ class TestListening:
         await again.stopListening()
 
     def test_a_port_that_does_not_close(self) -> None:
-        """Connections are ended in order though a port failed to close."""
+        """Connections are closed in order even if a port fails to close."""
         began: list[str] = []
 
         def drain() -> Deferred[None]:
@@ -227,18 +227,18 @@ class TestListening:
 
 
 class Rounds:
-    """Work whose rounds end when the test says so."""
+    """Periodic work whose rounds the test ends."""
 
     def __init__(self) -> None:
         self.rounds: list[Deferred[None]] = []
 
     async def __call__(self) -> None:
-        """Begin a round."""
+        """Start a round."""
         self.rounds.append(Deferred())
         await self.rounds[-1]
 
     def end(self, failure: Exception | None = None) -> None:
-        """End the round under way."""
+        """End the current round."""
         if failure is None:
             self.rounds[-1].callback(None)
         else:
@@ -246,17 +246,17 @@ class Rounds:
 
 
 class TestPeriodic:
-    """Work that comes round."""
+    """Periodic work."""
 
     @pytest.fixture
     def clock(self) -> Iterator[Clock]:
-        """A clock on which nothing is left."""
+        """A clock without delayed calls at the end."""
         clock = Clock()
         yield clock
         assert clock.getDelayedCalls() == []
 
     def test_rounds(self, clock: Clock) -> None:
-        """A round begins at once, the next ones after each interval, none before the last ended."""
+        """Rounds start at once and after each interval, and never overlap."""
         rounds = Rounds()
         service = PeriodicService("work", 10, rounds, clock)
         service.startService()
@@ -275,7 +275,7 @@ class TestPeriodic:
         assert len(rounds.rounds) == 3
 
     def test_a_first_round_that_nobody_waits_for(self, clock: Clock) -> None:
-        """It begins when it is time, and not at all where the service stops before."""
+        """The first round can be delayed, and is cancelled by a stop."""
         rounds = Rounds()
         service = PeriodicService("work", 10, rounds, clock, begins_after=2)
         service.startService()
@@ -297,7 +297,7 @@ class TestPeriodic:
     def test_a_round_that_fails(
         self, clock: Clock, logged_failures: list[LogEvent], failure: Exception
     ) -> None:
-        """A round that fails is logged, a fault of ours with its trace, and the next one comes."""
+        """A failed round is logged, a bug with its traceback, and the next one runs."""
         rounds = Rounds()
         service = PeriodicService("work", 10, rounds, clock)
         service.startService()
@@ -310,7 +310,7 @@ class TestPeriodic:
         assert traced == ([] if isinstance(failure, StoreUnavailable) else [failure])
 
     def test_stopping_in_the_middle(self, clock: Clock) -> None:
-        """A service that is stopped in the middle of a round waits for its end."""
+        """A stop waits for the current round."""
         rounds = Rounds()
         service = PeriodicService("work", 10, rounds, clock)
         service.startService()
@@ -322,7 +322,7 @@ class TestPeriodic:
         assert len(rounds.rounds) == 1
 
     def test_the_last_round(self, clock: Clock) -> None:
-        """Where it is asked for, the work is done once more at the end, after the one under way."""
+        """If requested, the work runs once more after the last round."""
         rounds = Rounds()
         service = PeriodicService("work", 10, rounds, clock, ends_with_round=True)
         service.startService()
@@ -338,7 +338,7 @@ class TestPeriodic:
         assert PeriodicService("work", 10, Rounds(), clock).stopService().called
 
     def test_starting_again(self, clock: Clock) -> None:
-        """A service that was stopped can be started again."""
+        """A stopped service can be started again."""
         rounds = Rounds()
         service = PeriodicService("work", 10, rounds, clock)
         for number in (1, 2):
@@ -349,17 +349,17 @@ class TestPeriodic:
 
 
 class Worker(DirectWorker):
-    """Notes when it is started and stopped."""
+    """Records its start and stop."""
 
     def __init__(self, name: str, events: list[str]) -> None:
         self.name, self.events = name, events
 
     def start(self) -> None:
-        """Note the start."""
+        """Record the start."""
         self.events.append(f"start {self.name}")
 
     def stop(self) -> None:
-        """Note the stop."""
+        """Record the stop."""
         self.events.append(f"stop {self.name}")
 
 
@@ -367,7 +367,7 @@ class TestStore:
     """The store's service."""
 
     def test_opened_and_closed(self, tmp_path: Path) -> None:
-        """The store is open while the service runs, and its workers with it."""
+        """The store is open, and its workers run, while the service runs."""
         events: list[str] = []
         engine = SqliteEngine(
             str(tmp_path / "mail.db"), Worker("writer", events), Worker("reader", events)
@@ -383,16 +383,16 @@ class TestStore:
             result_of(engine.read(lambda t: t.rows("SELECT 1")))
 
     def no_folder(self, folder: Path) -> Path:
-        """Give a path into nowhere."""
+        """Return a path in a missing directory."""
         return folder / "none" / "mail.db"
 
     def no_database(self, folder: Path) -> Path:
-        """Give a file of another kind."""
+        """Return a file that is not a database."""
         (folder / "mail.db").write_text("text" * 1000)
         return folder / "mail.db"
 
     def too_new(self, folder: Path) -> Path:
-        """Give a database of a newer mailcheck."""
+        """Return a database of a newer version."""
         connection = sqlite3.connect(folder / "mail.db")
         connection.execute("PRAGMA user_version = 99")
         connection.close()
@@ -409,7 +409,7 @@ class TestStore:
     def test_a_store_that_can_not_be_opened(
         self, tmp_path: Path, make: Callable[[Any, Path], Path], problem: str
     ) -> None:
-        """A daemon whose store can't be opened does not start, and says why in a sentence."""
+        """A daemon whose store cannot be opened does not start, and says why."""
         engine = SqliteEngine(str(make(self, tmp_path)), DirectWorker(), DirectWorker())
         events: list[str] = []
         with pytest.raises(CannotStart, match=f"mailcheck: .*{problem}"):
@@ -419,7 +419,7 @@ class TestStore:
 
 
 def test_waits_end_with_their_service(house: House) -> None:
-    """Stopping the service of the parked waits answers them all, with a cursor to go on from."""
+    """Stopping the service answers all waits with a cursor to continue from."""
     waiting = [house.ask("GET", "/inbox/wait?timeout=60") for _ in range(3)]
     service = ParkedWaits(house.assembly.mail.feeds)
     service.startService()
@@ -430,7 +430,7 @@ def test_waits_end_with_their_service(house: House) -> None:
 
 
 def test_open_files() -> None:
-    """The limit of open files is raised as far as it goes, however often."""
+    """The limit of open files is raised to its maximum, also repeatedly."""
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""The garbage collector of a daemon that is ready."""
+"""Tuning of the garbage collector after startup."""
 
 from twisted.internet.task import Clock
 
@@ -6,31 +6,31 @@ from mailcheck.daemon.settled_heap import SETTLED_AFTER, THRESHOLDS, SettledHeap
 
 
 class ScriptedCollector:
-    """Notes what it is told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
 
     def collect(self) -> int:
-        """Note it."""
+        """Record the call."""
         self.told.append("collect")
         return 0
 
     def freeze(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.told.append("freeze")
 
     def unfreeze(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.told.append("unfreeze")
 
     def set_threshold(self, *thresholds: int) -> None:
-        """Note it."""
+        """Record the call."""
         self.told.append(thresholds)
 
 
 def test_what_is_there_when_ready_is_set_aside() -> None:
-    """Garbage, of the start too, is collected once, the rest set aside, collections are rarer."""
+    """Garbage is collected once, the other objects are excluded, and thresholds are raised."""
     clock, collector = Clock(), ScriptedCollector()
     SettledHeap(clock, collector).startService()
     clock.advance(SETTLED_AFTER - 0.1)
@@ -40,7 +40,7 @@ def test_what_is_there_when_ready_is_set_aside() -> None:
 
 
 def test_a_daemon_that_stops_at_once() -> None:
-    """Whoever is stopped before leaves no call behind."""
+    """A service that is stopped early leaves no delayed call."""
     clock, collector = Clock(), ScriptedCollector()
     heap = SettledHeap(clock, collector)
     heap.startService()

@@ -1,4 +1,4 @@
-"""Sockets that have a short time in each turn of the reactor."""
+"""A reactor for sockets with a bounded time in each iteration of the main reactor."""
 
 import socket
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ CROWD = 50
 
 
 class MainReactor(Clock):
-    """A clock that has one descriptor to watch."""
+    """A main reactor with a clock and one descriptor."""
 
     watched: Any = None
 
     def addReader(self, descriptor: Any) -> None:
-        """Watch it."""
+        """Record the descriptor."""
         self.watched = descriptor
 
 
 class Ready(FileDescriptor):
-    """A socket that stays ready; each time it is served takes a turn."""
+    """A socket that is always ready and takes time when it is served."""
 
     def __init__(
         self, number: int, pair: socket.socket, turns: ShortTurns, clock: Clock, served: list[int]
@@ -40,28 +40,28 @@ class Ready(FileDescriptor):
         self.lost = 0
 
     def fileno(self) -> int:
-        """Give its descriptor."""
+        """Return its descriptor."""
         return self._pair.fileno()
 
     def doRead(self) -> None:
-        """Note it."""
+        """Record the call."""
         self._served.append(self._number)
         self.clock.advance(TURN)
 
     def connectionLost(self, reason: Failure) -> None:
-        """Count it."""
+        """Record the call."""
         self.lost += 1
 
 
 @pytest.fixture
 def main() -> MainReactor:
-    """Give the main reactor."""
+    """The main reactor."""
     return MainReactor()
 
 
 @pytest.fixture
 def turns(main: MainReactor) -> Iterator[ShortTurns]:
-    """Give the reactor beside it."""
+    """The bounded reactor."""
     turns = ShortTurns(main)
     yield turns
     turns._poller.close()
@@ -69,13 +69,13 @@ def turns(main: MainReactor) -> Iterator[ShortTurns]:
 
 @pytest.fixture
 def served() -> list[int]:
-    """Give the numbers of the sockets in the order in which they are served."""
+    """The numbers of the sockets in the order in which they are served."""
     return []
 
 
 @pytest.fixture
 def crowd(main: MainReactor, turns: ShortTurns, served: list[int]) -> Iterator[list[Ready]]:
-    """Give sockets that are all ready to be read."""
+    """Sockets that are all ready to be read."""
     with ExitStack() as stack:
         crowd = []
         for number in range(CROWD):
@@ -92,7 +92,7 @@ def crowd(main: MainReactor, turns: ShortTurns, served: list[int]) -> Iterator[l
 def test_a_turn_serves_a_few_however_many_are_ready(
     main: MainReactor, turns: ShortTurns, served: list[int]
 ) -> None:
-    """A turn ends when its time is over, and each socket has its own before any has a second."""
+    """An iteration ends after its time, and all sockets are served before any is again."""
     assert main.watched is turns
     for turn in range(1, CROWD // AT_A_TIME + 1):
         main.watched.doRead()
@@ -104,7 +104,7 @@ def test_a_turn_serves_a_few_however_many_are_ready(
 def test_one_that_is_closed_by_another_is_not_served(
     main: MainReactor, turns: ShortTurns, served: list[int], crowd: list[Ready]
 ) -> None:
-    """A socket that was ready and has been closed since is left alone."""
+    """A ready socket that was closed meanwhile is skipped."""
     first, *others = crowd
 
     def close_others() -> None:
@@ -118,7 +118,7 @@ def test_one_that_is_closed_by_another_is_not_served(
 
 
 def test_nothing_ready_is_no_work(main: MainReactor, served: list[int]) -> None:
-    """A turn in which nothing is ready ends at once."""
+    """An iteration without ready sockets ends at once."""
     turns = ShortTurns(main)
     turns.doRead()
     turns._poller.close()
@@ -127,13 +127,13 @@ def test_nothing_ready_is_no_work(main: MainReactor, served: list[int]) -> None:
 
 
 def test_it_ends_with_the_main_reactor(main: MainReactor, crowd: list[Ready]) -> None:
-    """When the main reactor ends, each socket is told so once."""
+    """When the main reactor ends, each socket is closed once."""
     main.watched.connectionLost(Failure(CONNECTION_DONE))
     assert [one.lost for one in crowd] == [1] * CROWD
 
 
 def test_time_and_threads_are_those_of_the_main_reactor(main: MainReactor) -> None:
-    """What is called later, by time, is called by the main reactor."""
+    """Delayed calls run in the main reactor."""
     turns = ShortTurns(main)
     called: list[object] = []
     turns.callLater(2, called.append, "now")

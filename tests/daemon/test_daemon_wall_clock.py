@@ -1,4 +1,4 @@
-"""The time of day, and what expires by it while somebody sets it."""
+"""The time of day, and expiry when it is set."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from tests.house import House, mail, result_of
 from tests.web.raw_http import RawHttp, request
 
 KEPT = 100.0
-"""Seconds for which the things of these tests are kept."""
+"""The retention in seconds in these tests."""
 
 EVENTS = st.lists(st.tuples(st.integers(0, 60), st.integers(-500, 500)), max_size=30)
 """Seconds that pass, and seconds by which the clock is set then."""
@@ -23,7 +23,7 @@ EVENTS = st.lists(st.tuples(st.integers(0, 60), st.integers(-500, 500)), max_siz
 
 @given(EVENTS)
 def test_nothing_expires_before_its_time_has_passed(events: list[tuple[int, int]]) -> None:
-    """However the clock is set, what was stamped is kept for as long as was promised."""
+    """Data is kept for its full retention, however the clock is set."""
     clock, set_ahead = Clock(), [10_000.0]
     wall_clock = WallClock(lambda: clock.seconds() + set_ahead[0], clock, KEPT)
     kept = [(clock.seconds(), wall_clock.now() + KEPT * SECOND)]
@@ -39,7 +39,7 @@ def test_nothing_expires_before_its_time_has_passed(events: list[tuple[int, int]
 
 
 def test_a_clock_that_is_set_is_told() -> None:
-    """Each step is logged once, with its direction and size; what NTP slews is not."""
+    """Each step is logged once with direction and size; slewing is not."""
     clock, set_ahead = Clock(), [0.0]
     wall_clock = WallClock(lambda: clock.seconds() + set_ahead[0], clock, KEPT)
     with capturedLogs() as events:
@@ -51,7 +51,7 @@ def test_a_clock_that_is_set_is_told() -> None:
 
 
 def test_a_reactor_on_the_monotonic_clock() -> None:
-    """The reactor's own delays are measured by the clock that is never set."""
+    """The reactor measures delays by the monotonic clock."""
     from twisted.internet.epollreactor import EPollReactor  # one of its own: ours runs
 
     reactor: Any = EPollReactor()
@@ -62,7 +62,7 @@ def test_a_reactor_on_the_monotonic_clock() -> None:
 
 
 def test_a_wait_while_the_clock_is_set_back(house: House) -> None:
-    """A wait ends after its seconds, though the clock shows an hour less."""
+    """A wait ends after its seconds even if the clock was set back by an hour."""
     pending = house.ask("GET", "/inbox/wait?timeout=5")
     house.set_ahead = -HOUR / SECOND
     house.pass_time(4.9)
@@ -73,7 +73,7 @@ def test_a_wait_while_the_clock_is_set_back(house: House) -> None:
 
 
 def test_mail_while_the_clock_is_set_ahead(house: House) -> None:
-    """A step ahead by a day hides and deletes nothing; a day later all is gone as promised."""
+    """Setting the clock ahead by a day does not hide or delete mail early."""
     sweep = house.assembly.mail.retention.sweep
     house.receive(house.address("a"), raw=mail("before"))
     house.pass_time(HOUR / SECOND)
@@ -88,7 +88,7 @@ def test_mail_while_the_clock_is_set_ahead(house: House) -> None:
 
 
 def test_sharing_while_the_clock_is_set_ahead(house: House) -> None:
-    """A mail and a deliverability test that are kept are shared anew, and the link opens."""
+    """New share links of a stored mail and test work after the step."""
     house.receive(raw=mail("before"))
     message = house.get("/inbox/messages").json["messages"][0]
     test = house.ask("POST", "/test/generate").answer().json
@@ -99,7 +99,7 @@ def test_sharing_while_the_clock_is_set_ahead(house: House) -> None:
 
 
 def test_waits_while_the_clock_is_set_ahead(house: House) -> None:
-    """A wait for a test whose address is still good goes on, and who follows an inbox sees it."""
+    """A wait for a test continues, and followers of an inbox see the test's mail."""
     house.receive(raw=mail("before"))
     test = house.ask("POST", "/test/generate").answer().json
     house.set_ahead = DAY / SECOND

@@ -1,4 +1,4 @@
-"""A whole daemon in one process: what starts together works together, and all of it ends."""
+"""A whole daemon in one process."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ PATIENCE = 30.0
 
 
 def send(daemon: Daemon, address: str, trusted: Path | None) -> None:
-    """Send a mail; over TLS where a certificate is trusted."""
+    """Send a mail, with TLS if a certificate is trusted."""
     with smtplib.SMTP(HOST, daemon.smtp_port) as smtp:
         if trusted is not None:
             smtp.starttls(context=ssl.create_default_context(cafile=str(trusted)))
@@ -32,7 +32,7 @@ def send(daemon: Daemon, address: str, trusted: Path | None) -> None:
 
 
 def metrics_at(port: int) -> dict[str, float]:
-    """Read the values that are not zero."""
+    """Return the metrics that are not zero."""
     with urlopen(f"http://{HOST}:{port}/metrics", timeout=PATIENCE) as answer:
         lines = answer.read().decode().splitlines()
     rows = (line.rpartition(" ") for line in lines if not line.startswith("#"))
@@ -41,7 +41,7 @@ def metrics_at(port: int) -> dict[str, float]:
 
 @pytest_twisted.ensureDeferred
 async def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Mail over SMTP wakes a wait over HTTP, all is measured, SIGHUP is heard, and it all ends."""
+    """Mail over SMTP wakes a wait over HTTP, metrics and SIGHUP work, and everything ends."""
     (port,) = free_ports(1)
     certificate, key = self_signed(HOST).write_to(tmp_path)
     options = {
@@ -75,7 +75,7 @@ async def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 async def test_beside_others(
     tmp_path: Path, postgresql_database: str, redis_server: RedisServer
 ) -> None:
-    """A daemon of a cluster takes mail and wakes waits as one that is alone, and ends as well."""
+    """A daemon of a cluster receives mail, wakes waits and ends like a single one."""
     shared = {"storage_url": postgresql_database, "cluster_redis": redis_server.url}
     async with in_process_daemon(tmp_path / "house", **shared) as daemon:
         address = await deferToThread(daemon.address, "here")

@@ -1,8 +1,8 @@
-"""What a child process has imported."""
+"""A function that lists the imported modules of a child process."""
 
 import sys
 
 
 def loaded_modules() -> list[str]:
-    """Name all modules of this process."""
+    """Return the names of all modules of this process."""
     return list(sys.modules)

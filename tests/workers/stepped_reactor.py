@@ -1,4 +1,4 @@
-"""A reactor whose time is the test's."""
+"""A reactor with a clock that tests advance."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from twisted.internet.task import Clock
 
 
 class SteppedReactor(Clock):
-    """Starts real processes, on a clock that the test turns."""
+    """Starts real processes, on a clock that the test advances."""
 
     def spawnProcess(self, *arguments: Any, **options: Any) -> object:
         """Start a process."""

@@ -1,4 +1,4 @@
-"""A worker that is a process: calls go in, answers come back, and a death is survived."""
+"""A worker that is a child process: calls, answers and deaths."""
 
 import os
 import pickle
@@ -34,7 +34,7 @@ WRITES = sorted(
     for path in STORAGE.rglob("*.py")
     if "@write" in path.read_text()
 )
-"""What a writer's work lies in."""
+"""The package of the writes."""
 
 loaded_modules = LazyFunction("tests.workers.loaded_modules", "loaded_modules")
 
@@ -52,14 +52,14 @@ async def worker() -> AsyncIterator[ProcessWorker]:
 
 @pytest_twisted.ensureDeferred
 async def test_calls_run_in_another_process_in_order(worker: ProcessWorker) -> None:
-    """Each call is answered with what it gives, from one process that is not ours."""
+    """Each call is answered with its result, by one process that is not this one."""
     answers = await gatherResults([worker.run(os.getpid), worker.run(os.getpid)])
     assert answers[0] == answers[1] != os.getpid()
 
 
 @pytest_twisted.ensureDeferred
 async def test_children_load_what_they_do_and_no_more(worker: ProcessWorker) -> None:
-    """A process that writes, or takes mails apart, imports no Twisted (15 MiB).
+    """A process that writes or parses mail does not import Twisted (15 MiB).
 
     Nor what asks the DNS and checks signatures: as much again.
     """
@@ -73,7 +73,7 @@ async def test_children_load_what_they_do_and_no_more(worker: ProcessWorker) -> 
 
 @pytest_twisted.ensureDeferred
 async def test_expected_failures_are_themselves(worker: ProcessWorker) -> None:
-    """What was to be expected arrives with all that it says, and loads no Twisted either."""
+    """An expected failure arrives with its message, without importing Twisted."""
     with pytest.raises(InvalidParameter, match="not a domain") as caught:
         await worker.run(partial(parse_domain, "no domain"))
     assert caught.value.name
@@ -82,21 +82,21 @@ async def test_expected_failures_are_themselves(worker: ProcessWorker) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_method_is_called_there(worker: ProcessWorker) -> None:
-    """A method goes with what it belongs to, and loads no Twisted, which has its own way."""
+    """A method is pickled with its object, without importing Twisted."""
     assert await worker.run(Path("/etc/mail").as_uri) == "file:///etc/mail"
     assert "twisted" not in await worker.run(loaded_modules)
 
 
 @pytest_twisted.ensureDeferred
 async def test_large_calls_and_answers_arrive_whole(worker: ProcessWorker) -> None:
-    """A mail of 25 MiB goes there and back unchanged."""
+    """A mail of 25 MiB is passed there and back unchanged."""
     raw = os.urandom(1024) * 25 * 1024
     assert await worker.run(partial(bytes, raw)) == raw
 
 
 @pytest_twisted.ensureDeferred
 async def test_large_answers_are_copied_once(worker: ProcessWorker) -> None:
-    """A large answer is held as it comes and as it is given, and never as anything in between."""
+    """A large answer is stored once as bytes and once as a value, without other copies."""
     size = 8 * 1024 * 1024
     await worker.run(int)
     answer = worker.run(partial(bytes, size))
@@ -111,7 +111,7 @@ async def test_large_answers_are_copied_once(worker: ProcessWorker) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_large_calls_are_copied_once(worker: ProcessWorker) -> None:
-    """A large call is held as the bytes that the child gets, and in no buffer beside them."""
+    """A large call is stored as the bytes that the child gets, without other copies."""
     raw = bytes(8 * 1024 * 1024)
     await worker.run(int)
     tracemalloc.start()
@@ -127,7 +127,7 @@ async def test_large_calls_are_copied_once(worker: ProcessWorker) -> None:
 async def test_calls_that_the_pipe_does_not_take_at_once_keep_their_order(
     worker: ProcessWorker,
 ) -> None:
-    """Small calls behind large ones, and large ones behind small ones, are answered in order."""
+    """Small and large calls are answered in order."""
     sizes = [10, 400_000, 10, 10, 90_000, 70_000, 10] * 4
     for _ in range(2):  # the second time with an empty pipe again
         calls = [worker.run(partial(bytes.upper, b"a" * size)) for size in sizes]
@@ -138,7 +138,7 @@ async def test_calls_that_the_pipe_does_not_take_at_once_keep_their_order(
 async def test_an_exception_of_the_call_is_the_exception_of_the_answer(
     worker: ProcessWorker,
 ) -> None:
-    """What the call raises arrives as itself, and the child goes on."""
+    """An exception of the call is raised here, and the child continues."""
     with pytest.raises(ValueError, match="no @ in the address"):
         await worker.run(partial(parse_mailbox, "nonsense"))
     assert await worker.run(partial(int, "7")) == 7
@@ -146,7 +146,7 @@ async def test_an_exception_of_the_call_is_the_exception_of_the_answer(
 
 @pytest_twisted.ensureDeferred
 async def test_an_answer_that_cannot_be_sent_is_an_error(worker: ProcessWorker) -> None:
-    """An answer that can't be pickled fails its own call only."""
+    """An answer that cannot be pickled fails only its own call."""
     with pytest.raises(RuntimeError, match="cannot be pickled"):
         await worker.run(Lock)
     assert await worker.run(partial(int, "7")) == 7
@@ -157,7 +157,7 @@ async def test_an_answer_that_cannot_be_sent_is_an_error(worker: ProcessWorker) 
 async def test_a_child_leaves_endings_to_its_parent(
     ending: signal.Signals, logged_failures: list[LogEvent]
 ) -> None:
-    """A signal to the whole group ends no child, also not one that has only just begun."""
+    """A signal to the whole process group does not end a child, even one that just started."""
     from twisted.internet import reactor
 
     held = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -179,7 +179,7 @@ async def test_a_child_leaves_endings_to_its_parent(
 async def test_a_killed_child_fails_what_was_under_way_and_is_replaced(
     worker: ProcessWorker, logged_failures: list[LogEvent]
 ) -> None:
-    """Calls that a dying child leaves unanswered fail as a store that is away; later ones work."""
+    """Calls fail as an unavailable store when the child dies; later calls work."""
     child = await worker.run(os.getpid)
     with pytest.raises(StoreUnavailable):
         await worker.run(partial(os.kill, child, signal.SIGKILL))
@@ -190,7 +190,7 @@ async def test_a_killed_child_fails_what_was_under_way_and_is_replaced(
 async def test_a_death_is_told_until_a_successor_answers(
     worker: ProcessWorker, logged_failures: list[LogEvent]
 ) -> None:
-    """A ping replaces a child that has died; two deaths in a row mean that calls are in vain."""
+    """A ping replaces a dead child. After two deaths in a row, calls are not worth a try."""
     assert (worker.subject, worker.problem, worker.can_work) == ("test process", "", True)
     for is_able in (True, False):
         with pytest.raises(WorkerDied):
@@ -208,7 +208,7 @@ async def test_a_death_is_told_until_a_successor_answers(
 
 @pytest_twisted.ensureDeferred
 async def test_a_child_that_was_not_prepared(logged_failures: list[LogEvent]) -> None:
-    """A child whose preparation fails is told, though it answers, until one is prepared."""
+    """A child whose preparation fails is reported until one was prepared."""
     from twisted.internet import reactor
 
     path = Path(os.devnull) / "none"
@@ -224,7 +224,7 @@ async def test_a_child_that_was_not_prepared(logged_failures: list[LogEvent]) ->
 
 @pytest_twisted.ensureDeferred
 async def test_the_end_of_the_daemon_is_no_death(logged_failures: list[LogEvent]) -> None:
-    """A child that is stopped has not died."""
+    """A stopped child is not reported as dead."""
     from twisted.internet import reactor
 
     worker = ProcessWorker(reactor, "test")
@@ -236,7 +236,7 @@ async def test_the_end_of_the_daemon_is_no_death(logged_failures: list[LogEvent]
 
 @pytest_twisted.ensureDeferred
 async def test_a_stopped_worker_takes_no_calls() -> None:
-    """After the stop a call fails at once, and the child is gone."""
+    """After the stop, calls fail at once and the child is gone."""
     from twisted.internet import reactor
 
     worker = ProcessWorker(reactor, "test")
@@ -250,7 +250,7 @@ async def test_a_stopped_worker_takes_no_calls() -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_worker_that_was_never_used_is_stopped_at_once() -> None:
-    """No child is started only to be ended."""
+    """A worker that was not used is stopped without starting a child."""
     from twisted.internet import reactor
 
     worker = ProcessWorker(reactor, "test")
@@ -260,14 +260,14 @@ async def test_a_worker_that_was_never_used_is_stopped_at_once() -> None:
 
 
 def test_every_expected_failure_survives_the_way_between_processes() -> None:
-    """Its class, its sentence and its facts are the same on the other side."""
+    """An expected failure keeps its class, message and attributes."""
     failure = InvalidParameter("timeout", "timeout is seconds")
     copy = pickle.loads(pickle.dumps(failure))
     assert (type(copy), str(copy), copy.name) == (InvalidParameter, str(failure), "timeout")
 
 
 def test_a_write_is_pickled_as_its_name() -> None:
-    """Each write that another process runs is found there by its name, without an engine."""
+    """Each write of another process can be found by its name, without an engine."""
     for module in WRITES:
         import_module(module)
     writes = [
@@ -286,7 +286,7 @@ def test_a_write_is_pickled_as_its_name() -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_child_that_does_not_answer_is_replaced(logged_failures: list[LogEvent]) -> None:
-    """One that was stopped in the middle of its work, or at rest, is killed when time is up."""
+    """A child that is stopped by a signal, working or idle, is killed after the timeout."""
     clock = SteppedReactor()
     worker = ProcessWorker(clock, "test", longest=6)
     for ask in (worker.run, lambda _: worker.ping()):
@@ -312,7 +312,7 @@ async def test_a_child_that_does_not_answer_is_replaced(logged_failures: list[Lo
 
 @pytest_twisted.ensureDeferred
 async def test_what_was_not_listened_to_is_no_silence() -> None:
-    """A daemon that was held up itself, by a large upgrade, say, hears its children first."""
+    """A daemon that was blocked itself reads the answers of its children first."""
     clock = SteppedReactor()
     worker = ProcessWorker(clock, "test", longest=6)
     child = await worker.run(os.getpid)
@@ -328,7 +328,7 @@ async def test_what_was_not_listened_to_is_no_silence() -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_child_that_can_not_be_killed(logged_failures: list[LogEvent]) -> None:
-    """What it was asked fails all the same, as what nobody knows, and the next call is answered."""
+    """Its calls fail as unknown outcomes, and the next call is answered."""
     clock = SteppedReactor()
     worker = ProcessWorker(clock, "test", longest=6)
     child = await worker.run(os.getpid)
@@ -346,7 +346,7 @@ async def test_a_child_that_can_not_be_killed(logged_failures: list[LogEvent]) -
 
 
 async def pause() -> None:
-    """Let the reactor go round."""
+    """Run the reactor for a while."""
     from twisted.internet import reactor
 
     await deferLater(reactor, 0.01)

@@ -1,4 +1,4 @@
-"""A worker whose calls have to end: what is too slow is killed, and what waits goes on."""
+"""A worker that runs calls one by one, with a timeout."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ FOREVER = partial(time.sleep, 600)
 
 @pytest.fixture
 def clock() -> SteppedReactor:
-    """The time that calls may take."""
+    """The timeout of calls."""
     return SteppedReactor()
 
 
@@ -40,7 +40,7 @@ async def worker(clock: SteppedReactor) -> AsyncIterator[SerialWorker]:
 async def test_a_call_that_does_not_end(
     worker: SerialWorker, clock: SteppedReactor, logged_failures: list[LogEvent]
 ) -> None:
-    """It fails when its time is up; those behind it are answered by another child."""
+    """A call that takes too long fails. A new child answers the calls behind it."""
     child = await worker.run(os.getpid)
     endless: Deferred[None] = worker.run(FOREVER)
     others = [worker.run(os.getpid), worker.run(os.getpid)]
@@ -55,7 +55,7 @@ async def test_a_call_that_does_not_end(
 
 @pytest_twisted.ensureDeferred
 async def test_each_call_has_its_own_time(worker: SerialWorker, clock: SteppedReactor) -> None:
-    """The time of a call begins with its turn, and no timer is left behind."""
+    """The timeout of a call begins with its turn, and no timer remains."""
     first, second = worker.run(os.getpid), worker.run(os.getpid)
     clock.pump([1] * (SECONDS - 1))
     child = await first
@@ -69,7 +69,7 @@ async def test_each_call_has_its_own_time(worker: SerialWorker, clock: SteppedRe
 async def test_a_child_that_dies_fails_one_call(
     worker: SerialWorker, logged_failures: list[LogEvent]
 ) -> None:
-    """Whatever kills a child, it is the call that it was at which fails, and no other."""
+    """If the child is killed, only the running call fails."""
     child = await worker.run(os.getpid)
     dying = worker.run(partial(os.kill, child, signal.SIGKILL))
     other = worker.run(os.getpid)
@@ -81,7 +81,7 @@ async def test_a_child_that_dies_fails_one_call(
 
 @pytest_twisted.ensureDeferred
 async def test_a_call_taken_back(worker: SerialWorker, tmp_path: Path) -> None:
-    """Who gives up waiting for his turn takes his call back: it is never run."""
+    """A cancelled call in the queue never runs."""
     await worker.run(os.getpid)
     first = worker.run(os.getpid)
     given_up = worker.run(partial(Path.touch, tmp_path / "given-up"))
@@ -95,7 +95,7 @@ async def test_a_call_taken_back(worker: SerialWorker, tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_an_answer_given_up(worker: SerialWorker, clock: SteppedReactor) -> None:
-    """A call under way goes on when its answer is not wanted any more; the next one waits."""
+    """A cancelled running call continues, and the next one waits for it."""
     first = worker.run(partial(time.sleep, 0.05))
     first.cancel()
     with pytest.raises(CancelledError):
@@ -108,7 +108,7 @@ async def test_an_answer_given_up(worker: SerialWorker, clock: SteppedReactor) -
 
 @pytest_twisted.ensureDeferred
 async def test_owners_take_turns(worker: SerialWorker) -> None:
-    """A call waits for one call of each other owner, however many calls they have."""
+    """Owners take turns, whatever the number of their calls."""
     done: list[str] = []
     owners = ["many"] * 5 + ["few"] * 2 + ["one"]
     calls = [worker.run(partial(str, owner), owner).addCallback(done.append) for owner in owners]
@@ -119,7 +119,7 @@ async def test_owners_take_turns(worker: SerialWorker) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_what_the_call_raises(worker: SerialWorker) -> None:
-    """An exception of a call, and one in handing it over, fail that call; the next one runs."""
+    """An exception of a call, or in passing it on, fails that call only."""
     with pytest.raises(ValueError, match="invalid literal"):
         await worker.run(partial(int, "seven"))
     with pytest.raises(AttributeError, match=r"pickle|local object"):
@@ -129,7 +129,7 @@ async def test_what_the_call_raises(worker: SerialWorker) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_stopping(worker: SerialWorker) -> None:
-    """What was given is done before the end; what comes later fails at once."""
+    """The queued calls run before the end, and later calls fail at once."""
     last, stopped, late = worker.run(os.getpid), worker.stop(), worker.run(os.getpid)
     child = await last
     await stopped
@@ -143,7 +143,7 @@ async def test_stopping(worker: SerialWorker) -> None:
 async def test_stopping_beside_an_endless_call(
     worker: SerialWorker, clock: SteppedReactor, logged_failures: list[LogEvent]
 ) -> None:
-    """A call that does not end holds up the stop until its time is up, and no longer."""
+    """A call that does not end delays the stop until its timeout."""
     endless, stopped = worker.run(FOREVER), worker.stop()
     assert not stopped.called
     clock.pump([1] * SECONDS)

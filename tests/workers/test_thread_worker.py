@@ -1,4 +1,4 @@
-"""Threads that are nicer than the rest of their process."""
+"""Threads of a lower priority than the rest of their process."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ from tests.servers.programs import find_program
 
 
 def niceness() -> int:
-    """Give that of the thread that asks."""
+    """Return the priority of the calling thread."""
     return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process is nice as a whole")
 @pytest_twisted.ensureDeferred
 async def test_nice_threads() -> None:
-    """Its threads leave the processor to the thread of the reactor, which stays as it is."""
+    """Its threads have a lower priority, and the reactor's thread is unchanged."""
     from twisted.internet import reactor
 
     threads = cast(IReactorFromThreads, cast(Any, reactor))
@@ -53,7 +53,7 @@ print(os.getpriority(os.PRIO_PROCESS, 0) == before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems filter no calls")
 def test_a_lower_priority_is_optional(tmp_path: Path) -> None:
-    """Where the kernel refuses a lower priority the work is done at the priority there is."""
+    """If the kernel denies a lower priority, the work runs at the normal one."""
     find_program("systemd-analyze", package="systemd")
     unit = tmp_path / "small.service"
     unit.write_text(UNIT)
@@ -81,7 +81,7 @@ class _Mortal(threading.Thread):
 
 @pytest_twisted.ensureDeferred
 async def test_a_thread_that_has_died() -> None:
-    """Threads that live are well; with a dead one among them some calls get no answer."""
+    """A dead thread is reported, since some calls then get no answer."""
     from twisted.internet import reactor
 
     worker = ThreadWorker(cast(IReactorFromThreads, cast(Any, reactor)), "mortal", 2)

@@ -1,4 +1,4 @@
-"""A worker that is warmed up runs one call by itself, and is an ordinary worker."""
+"""A worker that is warmed up by a first call."""
 
 from twisted.internet.task import Clock
 
@@ -7,7 +7,7 @@ from tests.house import result_of
 
 
 def test_the_first_call_runs_some_seconds_after_the_start() -> None:
-    """Nothing runs while the daemon gets ready; then the first call does, once."""
+    """The first call runs once, after the startup of the daemon."""
     ran: list[int] = []
     clock = Clock()
     worker = WarmedWorker(DirectWorker(), lambda: ran.append(1), clock, 2)
@@ -22,7 +22,7 @@ def test_the_first_call_runs_some_seconds_after_the_start() -> None:
 
 
 def test_calls_do_not_wait_for_it() -> None:
-    """A call that comes earlier is run at once."""
+    """An earlier call runs at once."""
     worker = WarmedWorker(DirectWorker(), lambda: None, Clock(), 2)
     worker.start()
     assert result_of(worker.run(lambda: 2)) == 2
@@ -30,7 +30,7 @@ def test_calls_do_not_wait_for_it() -> None:
 
 
 def test_without_a_first_call_it_waits_for_others() -> None:
-    """What is seldom needed does not start by itself."""
+    """Without a first call nothing is started."""
     clock = Clock()
     worker = WarmedWorker(DirectWorker(), None, clock, 0)
     worker.start()
@@ -49,7 +49,7 @@ def test_a_worker_that_is_stopped_before_runs_nothing_more() -> None:
 
 
 def test_a_first_call_that_fails_stops_nobody() -> None:
-    """A failing first call is noted, and the worker works."""
+    """A failure of the first call is logged, and the worker works."""
 
     def fail() -> None:
         raise ValueError("not now")
@@ -62,7 +62,7 @@ def test_a_first_call_that_fails_stops_nobody() -> None:
 
 
 def test_one_that_follows_another() -> None:
-    """It waits for the first call that the other gets, however long that one is warm."""
+    """It waits for the first call of the other worker, however late that is."""
     ran: list[str] = []
     clock = Clock()
     first = WarmedWorker(DirectWorker(), lambda: ran.append("first"), clock, 1)
@@ -78,7 +78,7 @@ def test_one_that_follows_another() -> None:
 
 
 def test_one_that_was_stopped_follows_nobody() -> None:
-    """Calls that the other still gets start nothing."""
+    """Later calls of the other worker have no effect."""
     clock = Clock()
     first = WarmedWorker(DirectWorker(), lambda: None, clock, 1)
     second = WarmedWorker(DirectWorker(), lambda: None, clock, 2, first)
