@@ -201,7 +201,11 @@ class TestContradictions:
                 "smtp_relay 'mail.example.org': write host",
             ),
             ("alerts", "smtp_relay = 'unix:relay'", "smtp_relay 'unix:relay': write host"),
-            ("alerts", "from_address = 'alerts'", "from_address 'alerts': it is not a mail address"),
+            (
+                "alerts",
+                "from_address = 'alerts'",
+                "from_address 'alerts': it is not a mail address",
+            ),
             ("alerts", "user = 'bob'", "user needs a password beside it"),
             ("alerts", "password = 'secret'", "password needs a user beside it"),
             ("alerts", "user = 'a'\npassword = 'b'\ntls = 'never'", "user needs tls = required"),

@@ -75,8 +75,7 @@ class SmtpOptions:
     )
     broken_tls_listen: tuple[str, ...] = option(
         (),
-        "A second submission port on which STARTTLS always fails, to test programs. "
-        "Empty: none.",
+        "A second submission port on which STARTTLS always fails, to test programs. Empty: none.",
     )
     host_name: str = option("", "Name in the greeting; empty: the inbox domain.")
     max_message_size: int = option(
