@@ -1,4 +1,4 @@
-"""The operator's certificate: replaced while the daemon runs, and never by a bad one."""
+"""Replacing the operator's certificate while the daemon runs."""
 
 import os
 from collections.abc import Callable
@@ -24,30 +24,30 @@ FIRST, SECOND = (Authority().issue(name) for name in NAMES)
 
 
 def certificates(folder: Path) -> Certificates:
-    """Give a daemon the first certificate."""
+    """Create the first certificate of a daemon."""
     paths = map(str, FIRST.write_to(folder))
     config = replace(Config(), smtp=SmtpOptions(certificate=next(paths), private_key=next(paths)))
     return Certificates(config, Conditions(), Instant(0))
 
 
 def spoil_key(folder: Path) -> None:
-    """Leave half of a renewal: the certificate of another key."""
+    """Write half of a renewal: a certificate for another key."""
     replace(SECOND, key=ec.generate_private_key(ec.SECP256R1())).write_to(folder)
 
 
 def spoil_certificate(folder: Path) -> None:
-    """Write what is no certificate."""
+    """Write an invalid certificate."""
     (folder / "server.pem").write_text("x")
 
 
 def remove(folder: Path) -> None:
-    """Take the certificate away."""
+    """Delete the certificate."""
     (folder / "server.pem").unlink()
 
 
 @pytest.mark.parametrize("spoil", [spoil_key, spoil_certificate, remove])
 def test_a_bad_one_changes_nothing(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
-    """The old one stays until there is a good one; the reason is told."""
+    """An invalid certificate is reported, and the old one stays in use."""
     ours = certificates(tmp_path)
     before = ours.policy("192.0.2.1")
     spoil(tmp_path)
@@ -61,7 +61,7 @@ def test_a_bad_one_changes_nothing(tmp_path: Path, spoil: Callable[[Path], None]
 
 
 def test_a_bad_one_at_the_start(tmp_path: Path) -> None:
-    """A daemon does not start with a certificate that it can't use; the option is named."""
+    """A daemon does not start with an invalid certificate, and names the option."""
     FIRST.write_to(tmp_path)
     spoil_certificate(tmp_path)
     paths = str(tmp_path / "server.pem"), str(tmp_path / "server-key.pem")
@@ -71,7 +71,7 @@ def test_a_bad_one_at_the_start(tmp_path: Path) -> None:
 
 
 def test_it_is_looked_at_by_itself(tmp_path: Path) -> None:
-    """ACME clients replace files and tell nobody: within a minute the new one is in use."""
+    """A replaced certificate is in use within a minute."""
     ours, clock, conditions = certificates(tmp_path), Clock(), Conditions()
 
     watch = Watch(conditions, [ours.look])

@@ -1,4 +1,4 @@
-"""Whether the daemon can work is found out by writing, and by asking its children."""
+"""Readiness is checked by a write to the store and by pings of the workers."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,28 +29,28 @@ class Worker:
         self.pings = 0
 
     def ping(self) -> None:
-        """Count."""
+        """Count the ping."""
         self.pings += 1
 
 
 class Store:
-    """A store whose writes are answered by the test."""
+    """A store whose writes are completed by the test."""
 
     def __init__(self) -> None:
         self.beats: list[Deferred[None]] = []
 
     def beat(self) -> Deferred[None]:
-        """Begin a write."""
+        """Start a write."""
         self.beats.append(Deferred())
         return self.beats[-1]
 
     def freeable(self) -> Deferred[dict[str, int]]:
-        """Say what would make room."""
+        """Return what would free space."""
         return succeed({"deleting all mail": 7})
 
 
 def test_a_write_without_an_answer() -> None:
-    """A write that is not answered until the next is due means that the store takes none."""
+    """A write without an answer after one interval is a problem of the store."""
     clock, store = Clock(), Store()
     heartbeat = Heartbeat(Conditions(), store, [], clock)
     run(heartbeat.look())
@@ -67,7 +67,7 @@ def test_a_write_without_an_answer() -> None:
 
 
 def test_a_child_without_an_answer() -> None:
-    """A child is asked each time, and one that is silent for too long is told."""
+    """Each worker is pinged, and one without an answer for too long is reported."""
     child = Worker()
     store = Store()
     heartbeat = Heartbeat(Conditions(), store, [child], Clock())
@@ -81,7 +81,7 @@ def test_a_child_without_an_answer() -> None:
 
 
 def test_a_worker_that_has_died() -> None:
-    """A death is told at once; without a worker that works again the daemon is not ready."""
+    """A death is reported at once. The daemon is not ready without a working worker."""
     content, large, store = Worker(), Worker("large process"), Store()
     conditions = Conditions()
     heartbeat = Heartbeat(conditions, store, [content], Clock(), [large])
@@ -107,7 +107,7 @@ def test_a_worker_that_has_died() -> None:
 
 
 def test_what_is_made_at_the_start() -> None:
-    """The daemon is not ready before all is there, and tells why it is not."""
+    """The daemon is not ready before all parts exist, and reports the missing ones."""
     conditions = Conditions()
     heartbeat = Heartbeat(conditions, Store(), [], Clock())
     assert heartbeat.when_ready().called
@@ -125,7 +125,7 @@ def test_what_is_made_at_the_start() -> None:
 
 
 def test_what_frees_a_disk() -> None:
-    """With too little room on the disk it is told what would make how much of it."""
+    """If disk space is low, the state says what would free how much."""
     conditions, store = Conditions(), Store()
     heartbeat = Heartbeat(conditions, store, [], Clock())
     for problem, frees in (("full", {"deleting all mail": 7}), ("", {})):
@@ -138,7 +138,7 @@ def test_what_frees_a_disk() -> None:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], DatabaseEngine]:
-    """Make an engine of each kind."""
+    """Create an engine of each kind."""
     if request.param == "sqlite":
         return lambda: SqliteEngine(str(tmp_path / "mail.db"), DirectWorker(), DirectWorker())
     url = request.getfixturevalue("postgresql_url")
@@ -146,7 +146,7 @@ def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], 
 
 
 def test_a_beat_writes(make_engine: Callable[[], DatabaseEngine], tmp_path: Path) -> None:
-    """The write of the daemon's own reaches the disk, and changes nothing."""
+    """The write of the heartbeat reaches the disk and changes no data."""
     engine = make_engine()
     engine.open()
     log = tmp_path / "mail.db-wal"

@@ -1,4 +1,4 @@
-"""``/metrics``: what Prometheus reads is what was counted."""
+"""``/metrics``: Prometheus reads the values that were counted."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
 
 def made_metrics() -> list[Metric]:
-    """Count something of each kind; a label holds what the format has to escape."""
+    """Return metrics of each kind, with characters that must be escaped."""
     tally, seconds = Tally(), Distribution((0.1, 1.0))
     tally.add("250", 'quote " and \\ and \n')
     for value in (0.05, 0.5, 0.5, 7.0):
@@ -32,7 +32,7 @@ def made_metrics() -> list[Metric]:
 
 
 async def ask(accept: str) -> tuple[str, dict[tuple[str, ...], float]]:
-    """Ask for the page; gives its media type and all samples by name and labels' values."""
+    """Request the page. Return its media type and the samples by name and labels."""
     treq: Any = StubTreq(MetricsSite(made_metrics()).resource)
     response = await treq.get("http://ops/metrics", headers={"Accept": accept})
     assert response.code == 200
@@ -51,7 +51,7 @@ async def ask(accept: str) -> tuple[str, dict[tuple[str, ...], float]]:
 )
 @pytest_twisted.ensureDeferred
 async def test_what_was_counted(accept: str, media_type: str) -> None:
-    """Counts, numbers and distributions come through, in the format that is asked for."""
+    """Counters, gauges and histograms are rendered in the requested format."""
     content_type, samples = await ask(accept)
     assert content_type.startswith(media_type)
     ours = {key: value for key, value in samples.items() if key[0].startswith("x_")}
@@ -68,7 +68,7 @@ async def test_what_was_counted(accept: str, media_type: str) -> None:
 
 
 def test_no_version_is_named() -> None:
-    """What is served is nobody's business: no answer says who serves."""
+    """No answer names the software of the server."""
     connection: Any = MetricsSite(made_metrics()).buildProtocol(None)
     transport = StringTransport()
     connection.makeConnection(transport)

@@ -1,4 +1,4 @@
-"""What the daemon stands on is looked at again and again, and each change is told once."""
+"""Conditions of the daemon are checked periodically, and each change is reported once."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ from tests.house import run
 
 
 def problems(looks: Sequence[Look]) -> dict[str, str]:
-    """Look once; gives what is wrong."""
+    """Check once, and return the problems."""
     conditions = Conditions()
     run(Watch(conditions, looks).look())
     return {subject: problem for subject, problem in conditions.problems.items() if problem}
@@ -41,12 +41,12 @@ def problems(looks: Sequence[Look]) -> dict[str, str]:
     ],
 )
 def test_disk(free: int | None, wrong: dict[str, str]) -> None:
-    """A disk on which mail has no room is told; a server's disk is not ours to know."""
+    """Low disk space is reported. The space of a database server is unknown."""
     assert problems([look_at_disk(lambda: free, 10 * MEBIBYTE)]) == wrong
 
 
 def test_a_disk_that_cannot_be_read() -> None:
-    """A disk that can't be read is told with the reason."""
+    """A disk that cannot be read is reported with the reason."""
 
     def fail() -> int:
         raise StoreUnavailable("no such folder")
@@ -78,7 +78,7 @@ class MostSick:
 
 
 def test_lists() -> None:
-    """A list that is not believed is told; one that was silent once is not."""
+    """A list that failed its self-test is reported; a single timeout is not."""
     lists = parse_catalogue(packaged_catalogue_text()).blocklists
     assert problems([look_at_lists(lists, OneSick())]) == {
         "blocklist zen.spamhaus.org": "it lists everything"
@@ -86,7 +86,7 @@ def test_lists() -> None:
 
 
 def test_most_lists() -> None:
-    """Where most lists fail the resolver is told once, not each list."""
+    """If most lists fail, the resolver is reported instead of each list."""
     lists = parse_catalogue(packaged_catalogue_text()).blocklists
     count = len(lists) - 1
     assert problems([look_at_lists(lists, MostSick())]) == {
@@ -95,7 +95,7 @@ def test_most_lists() -> None:
 
 
 def test_resolvers() -> None:
-    """A resolver that has fallen silent is told, until it answers."""
+    """A resolver that does not answer is reported until it does."""
     dead, living = Server("192.0.2.1"), Server("192.0.2.2")
     rotation = ServerRotation([dead, living])
     look = look_at_resolvers(
