@@ -99,7 +99,7 @@ def test_from_the_address_to_the_shared_report(
         stranger.require_quiet()
 
     page.get_by_role("button", name="Check again").click()
-    expect(page.locator(".notice")).to_contain_text("once more")
+    expect(page.locator(".notice")).to_contain_text("All checks are running again.")
     page.locator("#issues-title").wait_for()
     page.get_by_role("link", name="Try DNS records").click()
     expect(page.get_by_label("Name").first).to_have_value("_dmarc.poor.test")
@@ -155,7 +155,7 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
         world.send(page.locator("#address").inner_text(), MAIL)
         expect(page.locator("#mail-subject")).to_have_text("Your invoice", timeout=DEADLINE)
         page.get_by_role("button", name="Check again").click()
-        expect(page.locator(".notice")).to_contain_text("once more")
+        expect(page.locator(".notice")).to_contain_text("All checks are running again.")
         watched.require_quiet()
 
 
