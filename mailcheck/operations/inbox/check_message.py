@@ -258,7 +258,7 @@ class AuthenticateMessage:
         try:
             await self._semaphore.acquire(owner, AUTHENTICATION_DEADLINE - LEAST_TIME)
         except NoPermit:
-            return self._in_vain(message)
+            return self._undetermined(message)
         try:
             found, is_settled = await self._judge_within(message, budget)
         finally:
@@ -295,7 +295,7 @@ class AuthenticateMessage:
             # A bug in authentication must not prevent reading the message.
             key = summary.delivery_id
             self._log.failure("delivery {delivery} could not be authenticated", delivery=key)
-            return self._in_vain(message), False
+            return self._undetermined(message), False
         return found, evaluator.is_settled
 
     async def _read(self, message: StoredMessage, evaluator: MailEvaluator) -> Identities:
@@ -305,7 +305,7 @@ class AuthenticateMessage:
         read = await evaluator.work(partial(read_identities, head))
         return read or _unread(message)
 
-    def _in_vain(self, message: StoredMessage) -> Authentication:
+    def _undetermined(self, message: StoredMessage) -> Authentication:
         sender_domain = message.envelope_sender.rpartition("@")[2]
         headers = _unread(message).signatures
         return undetermined_authentication(self._origin(message), sender_domain, headers)

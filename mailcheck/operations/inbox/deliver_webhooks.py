@@ -80,7 +80,7 @@ MOST_UNRECORDED = 50
 _ALONG = Prefetch(lambda _: True, LARGE, MOST_AHEAD)
 
 
-class _Looking(Enum):
+class _Polling(Enum):
     """The state of polling for the lease and for webhooks."""
 
     STOPPED = "no poll starts"
@@ -123,18 +123,18 @@ class DeliverWebhooks:
         self._senders: dict[WebhookId, _WebhookSender] = {}
         self._held_until = 0.0
         self._load_at = 0.0
-        self._looking = _Looking.STOPPED
-        self._look_ended: Deferred[None] = succeed(None)
+        self._polling = _Polling.STOPPED
+        self._poll_ended: Deferred[None] = succeed(None)
 
     async def start(self) -> None:
         """Start delivering."""
-        self._looking = _Looking.IDLE
+        self._polling = _Polling.IDLE
         self.wake()
 
     async def stop(self) -> None:
         """Stop deliveries and release the lease. An interrupted delivery may be repeated."""
-        self._looking = _Looking.STOPPED
-        await self._look_ended
+        self._polling = _Polling.STOPPED
+        await self._poll_ended
         had_lease = self.holds_lease
         await self._let_go(self._senders)
         try:
@@ -150,16 +150,16 @@ class DeliverWebhooks:
 
     def wake(self) -> None:
         """Poll now, or right after the poll that is running."""
-        if self._looking is _Looking.RUNNING:
-            self._looking = _Looking.DUE
-        elif self._looking is _Looking.IDLE:
-            self._looking = _Looking.DUE
-            self._look_ended = Deferred.fromCoroutine(self._look())
+        if self._polling is _Polling.RUNNING:
+            self._polling = _Polling.DUE
+        elif self._polling is _Polling.IDLE:
+            self._polling = _Polling.DUE
+            self._poll_ended = Deferred.fromCoroutine(self._poll())
 
     async def renew(self) -> None:
         """Renew the lease, and find messages whose hints were lost."""
         self.wake()
-        await self._look_ended
+        await self._poll_ended
 
     @property
     def holds_lease(self) -> bool:
@@ -175,11 +175,11 @@ class DeliverWebhooks:
         """Return the state of each webhook that this daemon delivers to."""
         return (sender.webhook.state for sender in self._senders.values())
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         try:
-            while self._looking is _Looking.DUE:
-                self._looking = _Looking.RUNNING
-                await self._look_once()
+            while self._polling is _Polling.DUE:
+                self._polling = _Polling.RUNNING
+                await self._poll_once()
         except ExpectedFailure as failure:
             self._load_at = 0.0
             self._log.warn("webhooks are delayed: {reason}", reason=failure)
@@ -187,10 +187,10 @@ class DeliverWebhooks:
             self._load_at = 0.0
             self._log.failure("polling for webhooks failed")
         finally:
-            if self._looking is not _Looking.STOPPED:
-                self._looking = _Looking.IDLE
+            if self._polling is not _Polling.STOPPED:
+                self._polling = _Polling.IDLE
 
-    async def _look_once(self) -> None:
+    async def _poll_once(self) -> None:
         began = self.clock.seconds()
         is_mine = await self.store.is_wanted(self.holder, self.now()) and await self.store.claim(
             self.holder, self.now(), LEASE
@@ -214,7 +214,7 @@ class DeliverWebhooks:
         accounts = {sender.webhook.account_id for sender in self._senders.values()}
         newest = await self.messages.newest_positions(tuple(accounts))
         for sender in self._senders.values():
-            sender.look_after(newest.get(sender.webhook.account_id, START))
+            sender.check_inbox(newest.get(sender.webhook.account_id, START))
 
     async def _let_go(self, webhook_ids: Iterable[WebhookId]) -> None:
         ended = [self._senders.pop(webhook_id).end() for webhook_id in tuple(webhook_ids)]
@@ -257,7 +257,7 @@ class _WebhookSender:
         self._is_outdated = False
         self._wait_for_retry()
 
-    def look_after(self, newest: Position) -> None:
+    def check_inbox(self, newest: Position) -> None:
         """Run if the inbox's last position (``newest``) may not have been offered."""
         if self._state is _State.LISTENING and self._waiter is not None:
             heard_up_to = self._queue.feeds.read_up_to(self._waiter)
@@ -306,7 +306,7 @@ class _WebhookSender:
     async def _run(self) -> None:
         pause, is_cancelled = 0.0, False
         try:
-            await self._tell_all()
+            await self._send_all()
         except CancelledError:
             is_cancelled = True
         except NoPermit:
@@ -327,7 +327,7 @@ class _WebhookSender:
         elif self._may_go_on() and not is_cancelled:
             self._listen(is_due=is_due)
 
-    async def _tell_all(self) -> None:
+    async def _send_all(self) -> None:
         if self._unrecorded:  # the store was unavailable
             await self._records.call(None)
             self._wait_for_retry()
@@ -335,7 +335,7 @@ class _WebhookSender:
             while self._state is _State.RUN_DUE and self._may_go_on():
                 self._state = _State.RUNNING
                 async with self._queue.semaphore.held(self.webhook.account_id, PATIENCE):
-                    has_more = self._may_go_on() and await self._tell_next()
+                    has_more = self._may_go_on() and await self._send_batch()
                 if has_more:
                     self.wake()
         finally:
@@ -369,7 +369,7 @@ class _WebhookSender:
             self._queue.feeds.leave(self._waiter)
             self._waiter = None
 
-    async def _tell_next(self) -> bool:
+    async def _send_batch(self) -> bool:
         """Send the next batch. Return whether there may be more messages."""
         queue, webhook, limit = self._queue, self.webhook, self._ahead
         # The waiter is notified of all messages and deletions from here on.
@@ -385,9 +385,9 @@ class _WebhookSender:
         )
         if self.webhook.revision != webhook.revision:
             return True  # the owner has changed the webhook meanwhile
-        told = await self._tell_each(rows, webhook.revision, waiter)
-        if told < len(rows):
-            self._ahead = max(LEAST_AHEAD, told)
+        handled = await self._send_each(rows, webhook.revision, waiter)
+        if handled < len(rows):
+            self._ahead = max(LEAST_AHEAD, handled)
             return True
         if len(rows) == limit:
             self._ahead = min(2 * limit, MOST_AHEAD)
@@ -397,24 +397,24 @@ class _WebhookSender:
             return True  # the waiter has failed
         return waiter.has_missed or not queue.feeds.has_looked(waiter, last_position)
 
-    async def _tell_each(self, rows: Sequence[MessageRow], revision: int, waiter: Waiter) -> int:
+    async def _send_each(self, rows: Sequence[MessageRow], revision: int, waiter: Waiter) -> int:
         """Send messages as long as none was deleted; return the number of handled messages."""
         queue = self._queue
-        told, until = 0, queue.clock.seconds() + AHEAD_FOR
+        handled, until = 0, queue.clock.seconds() + AHEAD_FOR
         for row in rows:
-            is_late = told > 0 and queue.clock.seconds() >= until
+            is_late = handled > 0 and queue.clock.seconds() >= until
             if is_late or waiter.has_removals or not self._may_go_on():
                 break
             message = await self._complete(row)
             if self.webhook.revision != revision or waiter.has_removals:
                 break
-            if message is not None and not await self._tell(message, revision):
+            if message is not None and not await self._send(message, revision):
                 break
             self._read_up_to = max(self._read_up_to, row.summary.position)
-            told += 1
-        return told
+            handled += 1
+        return handled
 
-    async def _tell(self, message: StoredMessage, revision: int) -> bool:
+    async def _send(self, message: StoredMessage, revision: int) -> bool:
         """Send a message. Return false if it was rejected, or the webhook has changed."""
         queue, webhook = self._queue, self.webhook
         if not self._may_go_on():
@@ -428,10 +428,10 @@ class _WebhookSender:
         if delivery.attempt.wait:
             self._wait(delivery.attempt.wait / SECOND)
             return False
-        await self._keep(delivery, message.summary.position)
+        await self._note_delivery(delivery, message.summary.position)
         return delivery.attempt.is_taken
 
-    async def _keep(self, delivery: WebhookDelivery, position: Position) -> None:
+    async def _note_delivery(self, delivery: WebhookDelivery, position: Position) -> None:
         queue, attempt, before = self._queue, delivery.attempt, self.webhook
         if attempt.is_taken:
             self.webhook = told(before, position)

@@ -148,7 +148,7 @@ class WaitForMessage:
             if watch.found:
                 self._count_arrival(watch)
                 return watch.found[0]
-            return await self._in_vain(watch, watch.position)
+            return await self._time_out(watch, watch.position)
 
     async def wait_for_many(
         self, caller: Caller, wanted: MessageFilter, timeout: float, count: int
@@ -161,7 +161,7 @@ class WaitForMessage:
         async with self._begun(caller, wanted, timeout, count) as watch:
             await self._run(watch)
             if not watch.is_over:
-                return await self._in_vain(watch, watch.waiter.wanted.start)
+                return await self._time_out(watch, watch.waiter.wanted.start)
             self._count_arrival(watch)
             listed = tuple(
                 ListedMessage(message.summary, message.content.extracted) for message in watch.found
@@ -309,7 +309,7 @@ class WaitForMessage:
             if is_late_enough and wanted.is_addressed(refusal.tag, refusal.recipient):
                 watch.refusal = refusal
 
-    async def _in_vain(self, watch: _Watch, cursor: Position) -> TimedOut:
+    async def _time_out(self, watch: _Watch, cursor: Position) -> TimedOut:
         self.outcomes.add("timed out")
         matched = {message.summary.position for message in watch.found}
         try:

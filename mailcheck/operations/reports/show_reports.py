@@ -121,12 +121,12 @@ class ShowReports:
         """Return a page of the senders that used a domain in the last days."""
         kind, since = ReportKind.DMARC, self._since(days)
         found = await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
-        told = [
+        rows = [
             (one.result, one.amount, one.reporter, one.first_day, one.last_day) for one in found
         ]
         policy = await self._store.policy(account_id, domain)
         span = ((page - 1) * limit, page * limit)
-        return await self._senders.summarize(domain, told, policy, account_id, span)
+        return await self._senders.summarize(domain, rows, policy, account_id, span)
 
     async def tls(
         self,

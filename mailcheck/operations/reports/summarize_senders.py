@@ -101,7 +101,7 @@ class SummarizeSenders:
     async def summarize(
         self,
         domain: str,
-        told: Sequence[PackedRow],
+        rows: Sequence[PackedRow],
         policy: str,
         account_id: str = "",
         span: tuple[int, int] = (0, MAX_SENDERS),
@@ -112,7 +112,7 @@ class SummarizeSenders:
         :param span: index of the first sender to show, and of the first one after the page.
         """
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
-        packed = pack_rows(told)
+        packed = pack_rows(rows)
         named = await self._worker.run(partial(find_addresses_to_resolve, packed), account_id)
         addresses = [one for one in map(parse_ip_address, named) if one is not None]
 

@@ -100,8 +100,8 @@ class AlertReceivers:
     async def of(self, account_id: AccountId, urls: Sequence[str]) -> list[Webhook]:
         """Return the receivers that a watch names, in its order, without deleted ones."""
         known = await self._store.of_account(account_id) if urls else []
-        told = {one.url: one for one in known if one.is_of_watches}
-        return [told[url] for url in urls if url in told]
+        stored = {one.url: one for one in known if one.is_of_watches}
+        return [stored[url] for url in urls if url in stored]
 
     def note_change(self) -> None:
         """Announce that receivers were created or deleted."""

@@ -49,7 +49,7 @@ SendToInbox = Callable[[str, str, str, Callable[[str, str], bytes]], Awaitable[o
 and a function that renders the mail for the addresses of recipient and sender."""
 
 
-_Told = tuple[str, tuple[str, ...]]
+_Receivers = tuple[str, tuple[str, ...]]
 """The inbox, and the keys of the other receivers."""
 
 
@@ -71,7 +71,7 @@ class SendAlerts:
         self._clock = clock_and_randomness.clock
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
-        self._told_at: dict[_Told, float] = {}
+        self._sent_at: dict[_Receivers, float] = {}
         self.outcomes = Tally()
 
     async def send_pending(self) -> None:
@@ -85,25 +85,25 @@ class SendAlerts:
 
     async def _send_pending(self) -> None:
         now = self._clock.seconds()
-        self._told_at = {to: at for to, at in self._told_at.items() if now - at < PAUSE}
-        mails: dict[_Told, list[Alert]] = {}
+        self._sent_at = {to: at for to, at in self._sent_at.items() if now - at < PAUSE}
+        mails: dict[_Receivers, list[Alert]] = {}
         for one in await self._store.pending_alerts(AT_ONCE):
             to = one.mailbox_name, tuple(sorted(map(receiver_key, one.alert_to)))
-            if to not in self._told_at and not (one.quiet and one.quiet.holds(self._now())):
+            if to not in self._sent_at and not (one.quiet and one.quiet.holds(self._now())):
                 mails.setdefault(to, []).append(one.alert)
         for to, alerts in mails.items():
-            told = alerts[:MOST_IN_MAIL]
-            self._told_at[to] = now
+            sent = alerts[:MOST_IN_MAIL]
+            self._sent_at[to] = now
             try:
-                await self._send(to, told)
+                await self._send(to, sent)
             except ExpectedFailure as failure:
                 self.outcomes.add("put off")
-                self._log.warn("alerts are put off: {reason}", reason=failure)
+                self._log.warn("alerts are delayed: {reason}", reason=failure)
                 continue
-            await self._store.mark_alerts_sent(told)
+            await self._store.mark_alerts_sent(sent)
             self.outcomes.add("told")
 
-    async def _send(self, to: _Told, alerts: Sequence[Alert]) -> None:
+    async def _send(self, to: _Receivers, alerts: Sequence[Alert]) -> None:
         mailbox_name, keys = to
 
         def write(address: str, sender: str) -> bytes:
