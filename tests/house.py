@@ -40,7 +40,7 @@ from tests.spec.judge import judge_response
 
 
 def result_of(deferred: Deferred[Any]) -> Any:
-    """Give the result of a Deferred that must have one by now; raise its failure."""
+    """Return the result of a Deferred that has fired, or raise its failure."""
     results: list[Any] = []
     deferred.addBoth(results.append)
     assert results, "there is no result yet"
@@ -50,17 +50,17 @@ def result_of(deferred: Deferred[Any]) -> Any:
 
 
 def run(coroutine: Any) -> Any:
-    """Run a coroutine that needs no waiting, and give its result."""
+    """Run a coroutine that does not wait, and return its result."""
     return result_of(Deferred.fromCoroutine(coroutine))
 
 
 _OPEN: list["House"] = []
-"""Houses that are not closed yet."""
+"""Applications that are not closed yet."""
 
 
 @dataclass
 class Answer:
-    """An HTTP response, read to its end."""
+    """A complete HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -68,7 +68,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """Give the body as JSON."""
+        """Return the body as JSON."""
         return json.loads(self.body)
 
 
@@ -87,13 +87,13 @@ class Pending:
 
     @property
     def is_answered(self) -> bool:
-        """Tell whether a response has come."""
+        """Whether a response has arrived."""
         self.stub.flush()
         return bool(self.answers)
 
     @property
     def media_type(self) -> str:
-        """Give the media type of the response that has begun, empty while there is none."""
+        """The media type of the response, or an empty text if it has not begun."""
         if not self.is_answered or hasattr(self.answers[0], "raiseException"):
             return ""
         kind: str = self.answers[0].headers.getRawHeaders("Content-Type", [""])[0]
@@ -117,7 +117,7 @@ class Pending:
         return answer
 
     def hang_up(self) -> None:
-        """Go away without waiting for the answer."""
+        """Cancel the request without waiting for the answer."""
         self.response.cancel()
         self.stub.flush()
 
@@ -125,10 +125,10 @@ class Pending:
 class House:
     """A daemon without sockets, threads or real time.
 
-    ``set_ahead`` is by how many seconds its time of day was set, which its time-outs don't see.
-    Whom it asks and tells are ``zone``, in which no name exists unless a test says so, ``hosts``,
-    ``receivers`` and ``content_filter``; a test may change what they answer at any time.
-    ``receiver`` takes in the mail that a test sends.
+    ``set_ahead`` is the number of seconds by which its time of day was set; timeouts ignore it.
+    Its external services are ``zone``, which has only the names that a test adds, ``hosts``,
+    ``receivers`` and ``content_filter``. A test may change their answers at any time.
+    ``receiver`` receives the mail that a test sends.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class House:
         hosts: FakeHosts | None = None,
         analyse: Analyse | None = None,
     ) -> None:
-        """``analyse`` judges the mails of tests; by default the checks do."""
+        """``analyse`` replaces the analysis of the mails of tests."""
         self.clock = Clock()
         self.clock.advance(TEST_START)
         workers = workers or Workers(DirectWorker(), DirectWorker(), DirectWorker())
@@ -176,7 +176,7 @@ class House:
 
     @property
     def sqlite(self) -> SqliteWriter:
-        """Give the database in memory itself, to look into it or to break it."""
+        """The database in memory, to inspect or break it."""
         writer = self.assembly.runtime.engine.writer
         assert isinstance(writer, SqliteWriter)
         return writer
@@ -187,20 +187,20 @@ class House:
         return account
 
     def issue_key(self, account: Account, **limits: Any) -> str:
-        """Issue a key; with limits that tests do not meet unless they ask for it."""
+        """Issue a key, with high limits by default."""
         limits = {"per_minute": 1_000_000, "per_day": 1_000_000, **limits}
         secret: str = run(self.assembly.accounts.keep.issue_key(account, "", **limits)).secret
         return secret
 
     def address(self, tag: str = "", account: Account | None = None) -> str:
-        """Give an inbox address."""
+        """Return an inbox address."""
         name = (account or self.account).mailbox_name
         return join_subaddress(name, tag, self.assembly.runtime.config.inbox.domain)
 
     def receive(
         self, *recipients: str, raw: bytes | None = None, sender: str = "shop@example.com"
     ) -> DeliveryId:
-        """Receive a mail as the SMTP side hands it in; fails as that would see it."""
+        """Receive a mail as the SMTP server does. It fails in the same way."""
         session = Session("192.0.2.7", "mx.example.com", True)
         receiver = self.receiver
         accepted = [
@@ -216,7 +216,7 @@ class House:
         return delivery
 
     def receiver_elsewhere(self) -> ReceiveMail:
-        """Give what takes mail in at another daemon: who waits here hears of it by hints alone."""
+        """Return the receiver of another daemon. Its mail wakes waits by notifications only."""
         assembly = self.assembly
         nobody = InboxFeeds(assembly.mail.store, assembly.runtime.now)
         contents, want = assembly.mail.contents, assembly.mail.derivation.want
@@ -229,7 +229,7 @@ class House:
         )
 
     def refuse(self, tag: str = "", reason: str = "too large") -> None:
-        """Refuse a mail to the first account as the SMTP side does it after its DATA."""
+        """Reject a mail to the first account as the SMTP server does after DATA."""
         session = Session("192.0.2.7", "mx.example.com", True)
         recipient = Recipient(self.address(tag), self.account.id, tag)
         receiver = self.receiver
@@ -252,11 +252,11 @@ class House:
         return Pending(self.stub, method, path, response)
 
     def get(self, path: str, **options: Any) -> Answer:
-        """Send a GET and give its answer."""
+        """Send a GET request and return its answer."""
         return self.ask("GET", path, **options).answer()
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.clock.advance(seconds)
         self.stub.flush()
 
@@ -271,7 +271,7 @@ class House:
 
 
 class HouseWithAnalyst(House):
-    """A house where a test itself judges the mails of deliverability tests, as the ``analyst``."""
+    """An application in which the test replaces the analysis, as the ``analyst``."""
 
     def __init__(self, config: Config, workers: Workers | None = None) -> None:
         self.analyst = Analyst()
@@ -283,19 +283,19 @@ def mail(
     body: str = "Your code is 482913: https://example.com/confirm?t=7f3a",
     author: str = "Shop <shop@example.com>",
 ) -> bytes:
-    """Write an ordinary mail."""
+    """Return an ordinary mail."""
     text = f"From: {author}\r\nTo: you@example.com\r\nSubject: {subject}\r\n\r\n{body}\r\n"
     return text.encode()
 
 
 def config_in_memory(**sections: Any) -> Config:
-    """Give a configuration whose store is in memory; sections replace the defaults."""
+    """Return a configuration with a store in memory. Sections replace the defaults."""
     return replace(Config(), storage=StorageOptions(url="sqlite::memory:", min_free=0), **sections)
 
 
 @pytest.fixture(autouse=True)
 def _houses_are_closed() -> Iterator[None]:
-    """Close what a test has built; what lives longer was there before."""
+    """Close the applications that a test has built. Older ones stay open."""
     before = list(_OPEN)
     yield
     for house in [one for one in _OPEN if one not in before]:
@@ -304,7 +304,7 @@ def _houses_are_closed() -> Iterator[None]:
 
 @pytest.fixture
 def house() -> Iterator[House]:
-    """A house with one account and one key."""
+    """An application with one account and one key."""
     house = House(config_in_memory())
     yield house
     house.close()

@@ -1,4 +1,4 @@
-"""The private spamd: when it is started and ended, and what becomes of it when something dies."""
+"""The private spamd: start, end, and failures of its processes."""
 
 import os
 import select
@@ -31,7 +31,7 @@ STARTED = HEAD + b"info: spamd: server started on UNIX domain socket /x (running
 
 
 class ChildTransport:
-    """The pipes of a process that the test plays."""
+    """The pipes of a simulated process."""
 
     def __init__(self, protocol: Any) -> None:
         self.protocol = protocol
@@ -56,7 +56,7 @@ class ChildTransport:
 
 @implementer(SpamdReactor)
 class Processes(Clock):
-    """A reactor whose processes are played by the test."""
+    """A reactor with simulated processes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Processes(Clock):
         self.refuses = False
 
     def spawnProcess(self, protocol: Any, executable: Any, args: Any, **_: Any) -> Any:  # type: ignore[override]
-        """Note a process."""
+        """Record a process."""
         if self.refuses:
             raise OSError("no more processes")
         transport = ChildTransport(protocol)
@@ -75,7 +75,7 @@ class Processes(Clock):
         return transport
 
     def say(self, line: bytes, index: int = -1) -> None:
-        """Print something."""
+        """Simulate output."""
         self.started[index].protocol.childDataReceived(2, line)
 
     def die(self, index: int = -1) -> None:
@@ -88,7 +88,7 @@ class Processes(Clock):
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have folders made below the test's own."""
+    """Create directories below the test's own."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
@@ -101,7 +101,7 @@ def processes() -> Processes:
 
 @pytest.fixture
 def private(processes: Processes) -> Iterator[SpamdService]:
-    """A started service, with the program installed; nothing is left of it afterwards."""
+    """A started service with the program installed. No process remains after the test."""
     service = SpamdService(processes, SpamdSettings(), lambda: "/usr/sbin/spamd")
     service.startService()
     yield service
@@ -114,7 +114,7 @@ def private(processes: Processes) -> Iterator[SpamdService]:
 
 
 def problem_of(results: list[Any]) -> FilterProblem:
-    """Give the reason of the failure that came."""
+    """Return the reason of the failure."""
     (failure,) = results
     assert failure.check(FilterFailed)
     problem: FilterProblem = failure.value.problem
@@ -122,10 +122,10 @@ def problem_of(results: list[Any]) -> FilterProblem:
 
 
 class TestStarting:
-    """From the first mail on."""
+    """The start by the first mail."""
 
     def test_it_starts_when_it_is_needed(self, processes: Processes, private: SpamdService) -> None:
-        """No process is started before the first mail; two mails start one."""
+        """No process is started before the first mail, and two mails start one."""
         assert processes.started == []
         assert not private.is_running
         waiting = [collect(private.socket_path()) for _ in range(2)]
@@ -140,7 +140,7 @@ class TestStarting:
         assert private.engine == "SpamAssassin 4.0.1"
 
     def test_how_it_is_started(self, processes: Processes, private: SpamdService) -> None:
-        """It runs below a keeper, local, without the configuration of users, on its own socket."""
+        """It runs under a keeper, with local tests only, on its own socket."""
         collect(private.socket_path())
         (command,) = processes.commands
         assert command[1:3] == ["-m", KEEPER]
@@ -149,7 +149,7 @@ class TestStarting:
         assert {"--local", "--nouser-config", "--socketmode=0600"} <= set(command)
 
     def test_network_tests(self, processes: Processes) -> None:
-        """The operator can have SpamAssassin ask the network."""
+        """The operator can enable network tests."""
         settings = SpamdSettings(network_tests=True)
         service = SpamdService(processes, settings, lambda: "/usr/sbin/spamd")
         service.startService()
@@ -159,7 +159,7 @@ class TestStarting:
         processes.die()
 
     def test_not_installed(self, processes: Processes) -> None:
-        """Without the program nothing is started; it is looked for again each time."""
+        """If the program is missing nothing is started. It is searched for again each time."""
         found = [None, None, "/usr/sbin/spamd"]
         service = SpamdService(processes, SpamdSettings(), lambda: found.pop(0))
         service.startService()
@@ -170,7 +170,7 @@ class TestStarting:
         processes.die()
 
     def test_a_service_that_does_not_run(self, processes: Processes) -> None:
-        """Before the daemon has started, and after it has stopped, there is none."""
+        """Before the start and after the stop of the service it is unavailable."""
         service = SpamdService(processes, SpamdSettings(), lambda: "/usr/sbin/spamd")
         assert problem_of(collect(service.socket_path())) is FilterProblem.UNREACHABLE
         assert collect(service.stopService()) == [None]
@@ -179,13 +179,13 @@ class TestStarting:
     def test_no_process_can_be_made(
         self, processes: Processes, private: SpamdService, temporary: Path
     ) -> None:
-        """A machine without room for a process is a reason like others, and leaves no folder."""
+        """A failure to create a process is reported, and no directory remains."""
         processes.refuses = True
         assert problem_of(collect(private.socket_path())) is FilterProblem.UNREACHABLE
         assert list(temporary.iterdir()) == []
 
     def test_a_user_that_does_not_exist(self, processes: Processes) -> None:
-        """A wrong user is a reason, too, where we could become one."""
+        """An unknown user is reported if the daemon runs as root."""
         service = SpamdService(processes, SpamdSettings(user="nobody-x"), lambda: "spamd")
         service.startService()
         results = collect(service.socket_path())
@@ -196,7 +196,7 @@ class TestStarting:
             processes.die(index)
 
     def test_it_does_not_listen(self, processes: Processes, private: SpamdService) -> None:
-        """One that does not get ready is ended after a while, and not started again at once."""
+        """If it does not become ready, it is ended and not restarted at once."""
         waiting = collect(private.socket_path())
         processes.advance(START_SECONDS + 1)
         assert problem_of(waiting) is FilterProblem.UNREACHABLE
@@ -205,7 +205,7 @@ class TestStarting:
         assert len(processes.started) == 1
 
     def test_who_gives_up_waiting(self, processes: Processes, private: SpamdService) -> None:
-        """A mail that is given up does not end the start for others."""
+        """A cancelled mail does not end the start for others."""
         waiting = private.socket_path()
         others = collect(private.socket_path())
         collect(waiting)
@@ -215,16 +215,16 @@ class TestStarting:
 
 
 class TestEnding:
-    """Idle, dead, stopped."""
+    """The end: idle, dead or stopped."""
 
     def start(self, processes: Processes, private: SpamdService) -> None:
-        """Have it listen."""
+        """Simulate that it listens."""
         waiting = collect(private.socket_path())
         processes.say(STARTED)
         assert isinstance(waiting[0], str)
 
     def test_idle(self, processes: Processes, private: SpamdService) -> None:
-        """It ends when no mail came for ten minutes, and the next mail starts another."""
+        """It ends after ten minutes without mail, and the next mail starts another."""
         self.start(processes, private)
         processes.advance(IDLE_SECONDS - 1)
         result_of(private.socket_path())
@@ -239,7 +239,7 @@ class TestEnding:
         assert len(processes.started) == 2
 
     def test_it_dies(self, processes: Processes, private: SpamdService) -> None:
-        """One that dies is started again by the next mail."""
+        """After its death, the next mail starts it again."""
         self.start(processes, private)
         processes.die()
         assert not private.is_running
@@ -247,7 +247,7 @@ class TestEnding:
         assert len(processes.started) == 2
 
     def test_it_keeps_dying(self, processes: Processes, private: SpamdService) -> None:
-        """One that dies again and again is started at ever longer intervals, up to a minute."""
+        """If it keeps dying, the delay of restarts grows up to a minute."""
         for seconds in (0, 1, 2, 4, 8, 16, 32, 60, 60):
             if seconds:
                 processes.advance(seconds - 0.1)
@@ -263,7 +263,7 @@ class TestEnding:
         assert MAX_BACK_OFF == 60
 
     def test_a_long_life(self, processes: Processes, private: SpamdService) -> None:
-        """Deaths that are long apart are not counted together."""
+        """Deaths after a long life do not delay restarts."""
         for _ in range(5):
             self.start(processes, private)
             processes.advance(100)
@@ -271,7 +271,7 @@ class TestEnding:
         self.start(processes, private)
 
     def test_stopping(self, processes: Processes) -> None:
-        """The service has stopped when the process has ended; who waits is told."""
+        """The service stops after the process has ended, and waiting callers fail."""
         service = SpamdService(processes, SpamdSettings(), lambda: "/usr/sbin/spamd")
         service.startService()
         waiting = collect(service.socket_path())
@@ -286,7 +286,7 @@ class TestEnding:
         assert processes.getDelayedCalls() == []
 
     def test_pipes_that_stay_open(self, processes: Processes, private: SpamdService) -> None:
-        """Whoever else holds the pipes of a keeper that has ended is not waited for."""
+        """Other processes with the pipes of an ended keeper are not waited for."""
         self.start(processes, private)
         processes.started[0].protocol.processExited(Failure(ProcessDone(0)))
         processes.advance(1.1)
@@ -297,7 +297,7 @@ class TestEnding:
 
 
 def test_no_mail_gets_into_the_log(processes: Processes, private: SpamdService) -> None:
-    """What spamd prints is logged while it starts; later what it says of itself only."""
+    """The output of spamd is logged during the start, later only messages about itself."""
     events: list[LogEvent] = []
 
     @implementer(ILogObserver)
@@ -326,7 +326,7 @@ def test_no_mail_gets_into_the_log(processes: Processes, private: SpamdService) 
 
 
 def test_the_folder(temporary: Path) -> None:
-    """Nobody else looks into the folder; it has the plugins of the site and our configuration."""
+    """The directory is private and has the site's plugins and this configuration."""
     site = temporary / "etc"
     site.mkdir()
     (site / "init.pre").write_text("loadplugin A\n")
@@ -343,7 +343,7 @@ def test_the_folder(temporary: Path) -> None:
 def test_a_long_way_to_the_temporary_folder(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A path that a socket has no room for is not used."""
+    """A path that is too long for a socket is not used."""
     long = temporary / ("x" * 100)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
@@ -354,7 +354,7 @@ def test_a_long_way_to_the_temporary_folder(
 
 
 def test_a_site_in_an_unknown_place(temporary: Path) -> None:
-    """Where the plugins are not found, SpamAssassin is left to look for them by itself."""
+    """If the plugins are not found, SpamAssassin uses its own configuration."""
     command = make_folder("", [str(temporary / "none")]).command("spamd", SpamdSettings())
     assert not any("siteconfigpath" in argument for argument in command)
 
@@ -372,7 +372,7 @@ while sys.argv[1] != "ends":
 
 
 class Keeper:
-    """A real keeper of a program of ours."""
+    """A real keeper of a test program."""
 
     def __init__(self, folder: Path, kind: str = "obedient", program: str = sys.executable) -> None:
         folder.mkdir()
@@ -383,24 +383,24 @@ class Keeper:
         )
 
     def first_line(self) -> list[bytes]:
-        """Give the words that the program prints."""
+        """Return the output of the program."""
         assert self.process.stdout is not None
         assert select.select([self.process.stdout], [], [], 60)[0]
         return self.process.stdout.readline().split(maxsplit=3)
 
     def pids(self) -> tuple[int, int]:
-        """Give the program and the child that it has forked."""
+        """Return the program and the child that it has forked."""
         _, program, child, _ = self.first_line()
         return int(program), int(child)
 
     def let_go(self) -> tuple[int, bytes]:
-        """Close its input, as a daemon that dies does; gives its status and last words."""
+        """Close its input as a dying daemon does. Return its status and last output."""
         _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether there is such a process, also one that has ended and was not reaped."""
+    """Return whether a process exists, including zombies."""
     return Path(f"/proc/{pid}").exists() if sys.platform == "linux" else _answers(pid)
 
 
@@ -413,7 +413,7 @@ def _answers(pid: int) -> bool:
 
 
 def has_ended(pid: int) -> bool:
-    """Tell whether a process is gone: on Linux its keeper has reaped it, else init will soon."""
+    """Return whether a process is gone. On Linux its keeper has reaped it."""
     if sys.platform == "linux":
         return not is_running(pid)
     deadline = time.monotonic() + 60
@@ -423,11 +423,11 @@ def has_ended(pid: int) -> bool:
 
 
 class TestKeeper:
-    """The process between daemon and spamd."""
+    """The process between the daemon and spamd."""
 
     @pytest.mark.parametrize("kind", ["obedient", "stubborn"])
     def test_the_daemon_is_gone(self, temporary: Path, kind: str) -> None:
-        """When its input ends, spamd, what it has forked and the folder are gone."""
+        """When its input ends, spamd, its children and the directory are gone."""
         keeper = Keeper(temporary / "run", kind)
         program, child = keeper.pids()
         keeper.let_go()
@@ -436,7 +436,7 @@ class TestKeeper:
         assert not keeper.folder.exists()
 
     def test_the_environment(self, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The program sees nothing of the daemon's environment, and lives in its folder."""
+        """The program does not get the daemon's environment, and runs in its directory."""
         monkeypatch.setenv("MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY", "secret-key-of-the-operator")
         keeper = Keeper(temporary / "run")
         said = keeper.first_line()[3]
@@ -446,7 +446,7 @@ class TestKeeper:
         assert said.endswith(str(keeper.folder).encode() + b"\n")
 
     def test_spamd_is_killed(self, temporary: Path) -> None:
-        """When spamd dies, its keeper takes what it has left behind with it."""
+        """When spamd dies, its keeper kills the remaining children."""
         keeper = Keeper(temporary / "run")
         program, child = keeper.pids()
         os.kill(program, signal.SIGKILL)
@@ -456,13 +456,13 @@ class TestKeeper:
         keeper.let_go()
 
     def test_spamd_ends(self, temporary: Path) -> None:
-        """When spamd ends by itself, its status is the keeper's."""
+        """When spamd ends by itself, the keeper has the same exit status."""
         keeper = Keeper(temporary / "run", "ends")
         assert keeper.process.wait(20) == 0
         assert keeper.let_go()[1] == b""
 
     def test_signals(self, temporary: Path) -> None:
-        """A Ctrl-C or SIGTERM for the whole group does not end it before the daemon."""
+        """Ctrl-C or SIGTERM for the process group does not end it before the daemon."""
         keeper = Keeper(temporary / "run")
         program, _ = keeper.pids()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -472,7 +472,7 @@ class TestKeeper:
         assert has_ended(program)
 
     def test_no_such_program(self, temporary: Path) -> None:
-        """A program that can't be started is named, and leaves no folder."""
+        """A program that cannot be started is reported, and no directory remains."""
         keeper = Keeper(temporary / "run", program=str(temporary / "none"))
         status, errors = keeper.let_go()
         assert status == CANNOT_START
