@@ -208,13 +208,13 @@ def check_metrics(checks: Checks, runner: RunTestChecks) -> list[Metric]:
         ),
         counter(
             "blocklist_answers",
-            "What blocklists said: unknown is a list that has not answered or is not believed.",
+            "Answers of blocklists; unknown is a list that did not answer or is not trusted.",
             ("status",),
             checks.lists.answers,
         ),
         gauge(
             "blocklist_health",
-            "1 for what the last self-test of a list found, by the kind of target.",
+            "1 for the result of the last self-test of a list, by the kind of target.",
             ("zone", "kind", "status"),
             health,
         ),
@@ -272,8 +272,8 @@ def redis_metrics(figures: RedisFigures) -> list[Metric]:
         ),
         counter(
             "redis_messages",
-            "Messages among daemons through Redis, hints of what has come meanwhile and signs "
-            "of life: told by this one, and heard by it (its own too).",
+            "Messages among daemons through Redis, notifications and heartbeats: sent by this "
+            "daemon (told), and received by it, its own too (heard).",
             ("direction",),
             figures.messages,
         ),

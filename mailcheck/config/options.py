@@ -261,7 +261,7 @@ class BlocklistOptions:
 
     resolvers: tuple[str, ...] = option(
         (),
-        "Resolvers for blocklist queries, which public resolvers do not get. Empty: as [dns].",
+        "Resolvers for blocklist queries, since lists reject public ones. Empty: those of [dns].",
     )
     deadline: float = option(
         3.0, "Seconds after which a list that has not answered is unknown.", lowest=0.1, highest=10
