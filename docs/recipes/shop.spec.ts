@@ -42,7 +42,7 @@ times(3, "a code that is sent again takes the place of the first", async ({ page
   const second = await address.wait(); // the next message; a message is not returned twice
   expect(second.code).not.toBe(first.code);
   await page.goto(first.link);
-  await expect(page.getByText("no longer good")).toBeVisible();
+  await expect(page.getByText("no longer valid")).toBeVisible();
   await page.goto(second.link);
   await expect(page.getByRole("heading")).toContainText("Welcome");
 });
