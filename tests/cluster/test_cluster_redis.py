@@ -226,7 +226,7 @@ async def test_a_daemon_that_nobody_hears_any_more(redis_server: RedisServer) ->
         await until(lambda: len(listening.known_names) == 1)
         assert looks == []
         began = clock.seconds()
-        pulse.stop()  # as one that is cut off
+        pulse.stop()  # as if the connection was cut
         await until(lambda: len(looks) == 2)
         assert looks[0] - began < 2.0
         assert 0.8 < looks[1] - looks[0] < 1.5
@@ -241,8 +241,8 @@ async def test_a_daemon_that_nobody_hears_any_more(redis_server: RedisServer) ->
 
 @ensureDeferred
 async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
-    """Once the database does not know a silent one any more, nobody looks in its place; one that
-    the database knows, or did not know but once, is looked for.
+    """Checks for a silent daemon end when the database reports it gone several times in a row.
+    One such report, or reports while the daemon is still heard, do not end them.
     """
     from twisted.internet import reactor
 
@@ -257,7 +257,7 @@ async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
         pulse.start()
         await until(lambda: len(listening.known_names) == 1)
         for _ in range(3):
-            listening.note_present([])  # it is heard: the database is wrong
+            listening.note_present([])  # the daemon is heard, so the database is wrong
         pulse.stop()
         await until(lambda: len(looks) == 1)
         for names in ([], [killed.own_name], []):

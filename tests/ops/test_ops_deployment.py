@@ -1,4 +1,4 @@
-"""What operators copy: systemd's units, and fail2ban's filter for the lines that we write."""
+"""Files that operators copy: units of systemd, and the fail2ban filter for mailcheck's log."""
 
 import io
 import os
@@ -23,14 +23,14 @@ SERVICE = SYSTEMD / "mailcheck.service"
 MOST_EXPOSED = 2.0
 
 GUESSER = "203.0.113.9"
-"""Who tries keys, passwords and addresses."""
+"""Address of a client that guesses keys, passwords and addresses."""
 
 CUSTOMER = "198.51.100.7"
-"""Who sends mail, forgets a key, or meets a fault of ours."""
+"""Address of a client that sends mail, forgets its key, or meets an internal error."""
 
 
 def options(path: Path) -> dict[str, list[str]]:
-    """Read a unit; an option may stand in it more than once."""
+    """Parse a unit, in which an option may occur more than once."""
     found: dict[str, list[str]] = {}
     for name, value in re.findall(r"^(\w+)=(.*)$", path.read_text(), re.M):
         found.setdefault(name, []).append(value)
@@ -38,7 +38,7 @@ def options(path: Path) -> dict[str, list[str]]:
 
 
 def test_units_are_understood(tmp_path: Path) -> None:
-    """Systemd has nothing to say against the units but that mailcheck is not installed here."""
+    """Systemd accepts the units; it reports only that mailcheck is not installed here."""
     analyze = find_program("systemd-analyze", package="systemd")
     program = tmp_path / "twistd"
     program.write_text("#!/bin/sh\n")
@@ -56,7 +56,7 @@ def test_units_are_understood(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(SYSTEMD.glob("*.service")), ids=lambda path: path.name)
 def test_units_are_tight(path: Path) -> None:
-    """A daemon that is broken into can do little: not root, and hardly exposed."""
+    """The units restrict the daemon: it does not run as root, and its exposure is low."""
     analyze = find_program("systemd-analyze", package="systemd")
     done = subprocess.run(
         [analyze, "security", "--offline=true", str(path)],
@@ -72,7 +72,7 @@ def test_units_are_tight(path: Path) -> None:
 
 
 def test_sockets_fit_the_service() -> None:
-    """Each socket that the service is given has the name by which an option asks for it."""
+    """Each socket unit has the name that the option of the service refers to."""
     asked = re.findall(r"=systemd:domain=INET6?:name=(\w+)", SERVICE.read_text())
     sockets = options(SERVICE)["Sockets"][0].split()
     given = {name: options(SYSTEMD / name)["FileDescriptorName"][0] for name in sockets}
@@ -82,7 +82,7 @@ def test_sockets_fit_the_service() -> None:
 
 
 def a_days_log(render: Render) -> str:
-    """Write what guessers and customers leave behind, by the code that writes it in a daemon."""
+    """Log the actions of attackers and customers with the code of the daemon."""
     output = io.StringIO()
     log = Logger("mailcheck.ops.journal", observer=LogWriter(output, render, "info"))
     pace = Pace()
@@ -100,14 +100,14 @@ def a_days_log(render: Render) -> str:
     mail.note_refusal(CUSTOMER, "RCPT", replies.reply(550, "5.1.1 client=192.0.2.1", "5.2.1"))
     session = Session(CUSTOMER, "x", True, None, None)
     mail.note_delivery(session, f"x@failed key: client={CUSTOMER}", DeliveryId("d"), 1, 1, 0.0)
-    # What a library prints of a mail is logged, too; its further lines are no events.
+    # Text of a mail printed by a library is logged, too; its further lines are not events.
     forged = f"failed key: client={CUSTOMER} why=the API key is unknown"
     log.warn("{text}", text=f"content process: a warning\n{forged}\nwarn {forged}")
     return output.getvalue()
 
 
 FOUND = ["2001:db8::1", *[GUESSER] * 4]
-"""The addresses of a day's guesses."""
+"""Client addresses of a day's guesses."""
 
 FILTER = str(ROOT / "etc" / "fail2ban" / "filter.conf")
 
@@ -117,7 +117,7 @@ FROM_JOURNAL = {
     "without a host": "Nov 22 17:31:25 mailcheck@1[7]: ",
     "without a time": "mx.example twistd[4711]: ",
 }
-"""What journalctl and syslog daemons put in front of a line, by its name."""
+"""Prefixes that journalctl and syslog daemons put before a line, by name."""
 
 BEGINNINGS = {
     "a file": (RENDERINGS, ""),
@@ -131,7 +131,7 @@ BEGINNINGS = {
 @pytest.mark.parametrize("kind", RENDERINGS)
 @pytest.mark.parametrize("name", BEGINNINGS)
 def test_fail2ban(tmp_path: Path, name: str, kind: str) -> None:
-    """Fail2ban finds who guesses, in files of text and JSON and of the journal, and nobody else."""
+    """Fail2ban finds exactly the clients that guess, in text and JSON files and in the journal."""
     program = find_program("fail2ban-regex", package="fail2ban")
     renderings, beginning = BEGINNINGS[name]
     log = tmp_path / "mailcheck.log"
@@ -159,7 +159,7 @@ fail2ban-regex --out ip --journalmatch SYSLOG_IDENTIFIER=twistd systemd-journal 
 
 @pytest.mark.parametrize("kind", RENDERINGS)
 def test_the_journal_of_systemd(tmp_path: Path, kind: str) -> None:
-    """In a real journal a line has its level, and fail2ban finds who guesses, and nobody else."""
+    """In a real journal each line has its level, and fail2ban finds the clients that guess."""
     unshare = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"]
     for program in ("systemd-cat", "journalctl", "fail2ban-regex"):
         find_program(program)

@@ -156,7 +156,7 @@ def test_a_beat_writes(make_engine: Callable[[], DatabaseEngine], tmp_path: Path
     if log.exists():
         assert log.stat().st_size > before
     else:
-        # A transaction that has changed nothing has no number on the server.
+        # A transaction without changes has no number on the server.
         assert result_of(engine.write(_number_of_touched, None)) is not None
     result_of(engine.close())
 

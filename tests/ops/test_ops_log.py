@@ -1,4 +1,4 @@
-"""The log: one line for each event, readable for people and programs, and safe from clients."""
+"""The log: one line for each event, readable for people and programs, safe against injection."""
 
 import io
 import json
@@ -42,7 +42,7 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 
 class Written:
-    """A log that is kept, and loggers that write to it."""
+    """A log in memory, and loggers that write to it."""
 
     def __init__(
         self, kind: str = "text", level: str = "info", renderings: Mapping[str, Render] = RENDERINGS
@@ -51,11 +51,11 @@ class Written:
         self.writer = LogWriter(self.output, renderings[kind], level)
 
     def logger(self, namespace: str) -> Logger:
-        """Make a logger of a module."""
+        """Return the logger of a module."""
         return Logger(namespace, observer=self.writer)
 
     def lines(self) -> list[str]:
-        """Give what is written so far, without the time."""
+        """Return the lines written so far, without the time."""
         return [re.sub(f"^{TIME} ", "", line) for line in self.output.getvalue().splitlines()]
 
 
@@ -67,7 +67,7 @@ def test_text() -> None:
 
 
 def test_json() -> None:
-    """A line of JSON has the message and, by name and type, all that it is made of."""
+    """A line of JSON contains the message and its fields by name and type."""
     written = Written("json")
     written.logger("mailcheck.x").info("a={a} b={b}", a=1, b=b"two")
     line = json.loads(written.output.getvalue())
@@ -83,7 +83,7 @@ def test_json() -> None:
 
 @pytest.mark.parametrize("kind", RENDERINGS)
 def test_one_event_is_one_line(kind: str) -> None:
-    """What a client sends can neither begin a line nor reach the terminal."""
+    """Data sent by a client can neither begin a line nor send control codes to the terminal."""
     written = Written(kind)
     hostile = "x\r\n2026-01-01T00:00:00.000Z warn failed key: client=192.0.2.1\x1b[2J\x85\u2028"
     written.logger("mailcheck.smtp").info("sender={sender}", sender=hostile)
@@ -96,7 +96,7 @@ def test_one_event_is_one_line(kind: str) -> None:
 
 @pytest.mark.parametrize("level", PRIORITIES)
 def test_the_journal(level: str) -> None:
-    """In the journal each line has its priority, and text neither time nor level."""
+    """In the journal each line has a priority, and its text contains neither time nor level."""
     event = {"log_time": 0.0, "log_failure": Failure(ConnectionLost("gone")), "log_namespace": "x"}
     mark = f"<{PRIORITIES[level]}>"
     first, *rest = render_journal_text(event, level, "disk: full").splitlines()
@@ -110,7 +110,7 @@ def test_the_journal(level: str) -> None:
 
 @pytest.mark.parametrize("kind", JOURNAL_RENDERINGS)
 def test_a_client_chooses_no_priority(kind: str) -> None:
-    """Each line in the journal begins with the priority of its event, whatever a client sent."""
+    """A journal line begins with the priority of its event, whatever text a client has sent."""
     written = Written(kind, renderings=JOURNAL_RENDERINGS)
     hostile = "x\r\n<2>failed key: client=192.0.2.1\n<1>y"
     written.logger("mailcheck.smtp").info("sender={sender}", sender=hostile)
@@ -119,7 +119,7 @@ def test_a_client_chooses_no_priority(kind: str) -> None:
 
 
 def test_what_is_the_journal(tmp_path: Path) -> None:
-    """The journal is known by its device and inode: an output that was redirected is none."""
+    """The journal is recognised by device and inode; a redirected output is not the journal."""
     with (tmp_path / "journal").open("w") as journal, (tmp_path / "file").open("w") as other:
         status = os.fstat(journal.fileno())
         environment = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
@@ -132,7 +132,7 @@ def test_what_is_the_journal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", RENDERINGS)
 def test_failure(kind: str) -> None:
-    """The traceback of a failure belongs to its event."""
+    """The traceback of a failure is part of its event."""
     written = Written(kind)
     written.logger("mailcheck.x").failure("broken", Failure(ConnectionLost("gone")))
     first, *rest = written.lines()
@@ -147,7 +147,7 @@ def test_failure(kind: str) -> None:
 
 @pytest.mark.parametrize("level", ["debug", "info", "warn", "error"])
 def test_level(level: str) -> None:
-    """What is below the level is not written, and the level may change at any time."""
+    """Events below the level are not written, and the level can be changed at any time."""
     written = Written(level=level)
     log = written.logger("mailcheck.x")
     levels = ["debug", "info", "warn", "error"]
@@ -160,7 +160,7 @@ def test_level(level: str) -> None:
 
 
 def test_problems_are_counted() -> None:
-    """Lines from the level of a warning on are counted by level."""
+    """Lines of level warning and above are counted by level."""
     written = Written()
     log = written.logger("mailcheck.x")
     log.info("x")
@@ -181,7 +181,7 @@ def test_problems_are_counted() -> None:
     ],
 )
 def test_noise(text: str) -> None:
-    """What Twisted says of each socket is not written; what it has to complain about is."""
+    """Twisted's notes about sockets are not written; its warnings are."""
     written = Written()
     written.logger("log_legacy").info(text)
     assert written.lines() == []
@@ -191,7 +191,7 @@ def test_noise(text: str) -> None:
 
 
 def test_a_format_that_does_not_fit() -> None:
-    """A mistake of ours in a format loses no line."""
+    """An event with a faulty format string is still logged."""
     written = Written()
     written.logger("mailcheck.x").info("{there} {missing}", there=1)
     (line,) = written.lines()
@@ -200,7 +200,7 @@ def test_a_format_that_does_not_fit() -> None:
 
 @pytest.mark.parametrize("options", [{"logger": "x.y"}, {"syslog": True}])
 def test_the_choice_of_twistds_user(options: dict[str, Any]) -> None:
-    """Who asks twistd for another log gets it."""
+    """Another log that is requested from twistd is used."""
     assert twistd_output({"nodaemon": True, **options}) is None
 
 
@@ -217,12 +217,12 @@ SESSION = Session("192.0.2.9", "mx.example", True, TlsFacts("TLSv1.3", "X"), Non
 
 
 def journal_of(written: Written, pace: Pace) -> MailJournal:
-    """Make a journal whose lines are kept."""
+    """Return a journal of mail whose lines are kept."""
     return MailJournal("mail", pace, written.logger("mailcheck.ops.journal"))
 
 
 def test_a_mail_has_a_line() -> None:
-    """Delivery, client, domain of the sender, recipients, size, TLS, reply and time are in it."""
+    """The line has delivery, client, sender's domain, recipients, size, TLS, reply and duration."""
     written = Written()
     journal = journal_of(written, Pace())
     journal.note_delivery(SESSION, "jane@shop.example", DeliveryId("d1"), 2, 5_000, 0.00312)
@@ -235,7 +235,7 @@ def test_a_mail_has_a_line() -> None:
 
 
 def test_refusals_of_one_client() -> None:
-    """Ten lines a minute for each client, then a count; others are not held back."""
+    """Each client gets ten lines a minute, then a count; other clients are not affected."""
     written = Written()
     pace = Pace(written.logger("mailcheck.ops.journal"))
     journal = journal_of(written, pace)
@@ -254,14 +254,14 @@ def test_refusals_of_one_client() -> None:
 
 
 def test_many_clients() -> None:
-    """A million clients neither fill the disk nor the memory."""
+    """A million clients fill neither the disk nor the memory."""
     pace = Pace()
     allowed = sum(pace.allows(f"192.{a}.{b}.1") for a in range(20) for b in range(256))
     assert allowed == MAX_CLIENTS + LINES_PER_MINUTE
 
 
 def test_faults_of_http() -> None:
-    """An answer of 5xx has a line with its reference."""
+    """A response of 5xx has a line with its reference."""
     written = Written()
     journal = ClientJournal(Pace(), written.logger("mailcheck.ops.journal"))
     journal.note_fault(WebFault(500, "192.0.2.1", "GET", "/api/v1/inbox", "abc", "it failed"))
@@ -271,7 +271,7 @@ def test_faults_of_http() -> None:
 
 
 def test_changes_of_state_have_a_line() -> None:
-    """What turns bad, and what is well again, has one line each."""
+    """Each change of a state, to failing and back, has one line."""
     conditions = Conditions()
     log_changes(conditions)
     with capturedLogs() as events:

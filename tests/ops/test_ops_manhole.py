@@ -1,4 +1,4 @@
-"""The shell inside the daemon: a real ssh gets in with the right key, and by no other way."""
+"""The shell inside the daemon: ssh can log in with an authorized key only."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ from tests.servers.redis import until
 
 
 def make_key(path: Path) -> Path:
-    """Make a key pair; gives the path of the private one."""
+    """Create a key pair, and return the path of the private key."""
     subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=60
     )
@@ -30,7 +30,7 @@ def make_key(path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a folder with the operator's key, another, and the file that lets one in."""
+    """Create a folder with the operator's key, another key, and the file of authorized keys."""
     folder = tmp_path_factory.mktemp("manhole")
     make_key(folder / "mine")
     make_key(folder / "other")
@@ -40,14 +40,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lets_in(folder: Path, keys: str = "authorized_keys") -> dict[str, str]:
-    """Give the options of a manhole that lets in who is in the file."""
+    """Return the options of a manhole that reads the file of authorized keys."""
     (port,) = free_ports(1)
     return {"ops_manhole": f"{HOST}:{port}", "ops_manhole_keys": str(folder / keys)}
 
 
 @pytest_twisted.async_yield_fixture
 async def door(folder: Path, tmp_path: Path) -> AsyncIterator[int]:
-    """The port of a shell with nothing inside; a file that the test may change lets one in."""
+    """Return the port of an empty shell. One key is in a file that the test may change."""
     keys = tmp_path / "authorized_keys"
     keys.write_text((folder / "authorized_keys").read_text())
     settings = {
@@ -66,14 +66,14 @@ async def door(folder: Path, tmp_path: Path) -> AsyncIterator[int]:
 
 
 def command(port: int, key: Path, *options: str) -> list[str]:
-    """Write how the shell is reached with a key."""
+    """Return the ssh command for a key."""
     known = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
     batch = ["-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-F", "/dev/null", *options]
     return ["ssh", "-tt", *known, *batch, "-i", str(key), "-p", str(port), f"ops@{HOST}"]
 
 
 def refused(port: int, key: Path, *options: str) -> str:
-    """Give what ssh has to say where it does not get in."""
+    """Return the error of an ssh that cannot log in."""
     done = subprocess.run(
         command(port, key, *options),
         stdin=subprocess.DEVNULL,
@@ -87,7 +87,7 @@ def refused(port: int, key: Path, *options: str) -> str:
 
 
 def shown_inside(port: int, key: Path, *typed: tuple[str, str]) -> str:
-    """Type lines as a person does: each once what the last has to show is there."""
+    """Type lines as a person does: each after the output of the last one."""
     shell = subprocess.Popen(
         command(port, key), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -110,7 +110,7 @@ def shown_inside(port: int, key: Path, *typed: tuple[str, str]) -> str:
 
 @pytest_twisted.ensureDeferred
 async def test_inside(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One finds services, waits and the store, and is told what there is."""
+    """The shell has services, waits and the store, and prints a list of its names."""
     options = lets_in(folder)
     async with in_process_daemon(tmp_path, **options) as house:
         wait = await deferToThread(house.ask, "GET", "/inbox/wait?tag=manhole&timeout=60")
@@ -137,14 +137,14 @@ async def test_inside(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest_twisted.ensureDeferred
 async def test_another_key(door: int, folder: Path) -> None:
-    """Another key does not open it."""
+    """Another key is rejected."""
     said = await deferToThread(refused, door, folder / "other")
     assert "Permission denied (publickey)" in said
 
 
 @pytest_twisted.ensureDeferred
 async def test_passwords(door: int, folder: Path) -> None:
-    """There is no way in but keys."""
+    """Passwords are not accepted."""
     by_password = ("-o", "PreferredAuthentications=password")
     said = await deferToThread(refused, door, folder / "other", *by_password)
     assert "Permission denied (publickey)" in said
@@ -152,7 +152,7 @@ async def test_passwords(door: int, folder: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_key_that_is_taken_away(door: int, folder: Path, tmp_path: Path) -> None:
-    """A key that is taken out of the file opens nothing from then on; a broken file neither."""
+    """A key deleted from the file is rejected from then on, also while the file is invalid."""
     for content in ("# nobody any more\n", "no key\n"):
         (tmp_path / "authorized_keys").write_text(content)
         with capturedLogs() as events:
@@ -172,7 +172,7 @@ async def test_a_key_that_is_taken_away(door: int, folder: Path, tmp_path: Path)
     ],
 )
 def test_what_is_not_allowed(address: str, keys: str, problem: str) -> None:
-    """It can't be opened to other machines, nor without keys."""
+    """The shell cannot listen for other machines, nor run without keys."""
     settings = {"MAILCHECK_OPS_MANHOLE": address, "MAILCHECK_OPS_MANHOLE_KEYS": keys}
     with pytest.raises(ConfigError, match=problem):
         load_config(None, settings)
@@ -180,7 +180,7 @@ def test_what_is_not_allowed(address: str, keys: str, problem: str) -> None:
 
 @pytest.mark.parametrize("content", [None, "", "# nobody\n", "no key\n"])
 def test_keys_that_are_none(tmp_path: Path, content: str | None) -> None:
-    """A daemon does not start with a file that lets nobody in; the option is named."""
+    """A daemon does not start with a file without keys; the error names the option."""
     path = tmp_path / "keys"
     if content is not None:
         path.write_text(content)

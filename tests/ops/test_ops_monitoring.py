@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard: they name what there is, and fire when they should."""
+"""The alert rules and the dashboard: their metrics exist, and alerts fire when they should."""
 
 import json
 import re
@@ -38,14 +38,14 @@ OF_EVERY_PROCESS = {
     )
 }
 EVERYWHERE = {"job", "instance"}
-"""Labels that Prometheus adds to all that it reads."""
+"""Labels that Prometheus adds to all samples."""
 
 _NAME = re.compile(r"\b(?:mailcheck|process)_\w+\b|\bup\b")
 _SELECTED = re.compile(r"\b((?:mailcheck|process)_\w+|up)\{([^}]*)\}")
 
 
 def expressions() -> list[str]:
-    """List all that the alerts and the dashboard ask."""
+    """Return all expressions of the alerts and the dashboard."""
     alerts = yaml.safe_load(ALERTS.read_text())
     dashboard = json.loads(DASHBOARD.read_text())
     return [
@@ -55,14 +55,14 @@ def expressions() -> list[str]:
 
 
 def our_metrics(house: House) -> list[Metric]:
-    """List what a daemon measures."""
+    """Return all metrics of a daemon."""
     assembly = house.assembly
     mail = mail_factory(assembly, offer_no_tls, is_submission=False)
     return list_metrics(assembly, mail, mail, house.site, lambda: None, None)
 
 
 def series_of(metric: Metric) -> Iterator[tuple[str, set[str]]]:
-    """Give the names under which Prometheus keeps a metric, and its labels."""
+    """Return the names under which Prometheus stores a metric, and its labels."""
     labels = {*metric.labels, *EVERYWHERE}
     if metric.kind is Kind.COUNTER:
         yield f"{metric.name}_total", labels
@@ -76,12 +76,12 @@ def series_of(metric: Metric) -> Iterator[tuple[str, set[str]]]:
 
 @pytest.fixture
 def metrics(house: House) -> list[Metric]:
-    """List what a daemon measures."""
+    """Return all metrics of a daemon."""
     return our_metrics(house)
 
 
 def test_every_name_exists(metrics: list[Metric]) -> None:
-    """No rule and no panel asks for a metric, or for a label of one, that there is not."""
+    """Rules and panels use only metrics and labels that exist."""
     known = {**OF_PROMETHEUS, **OF_EVERY_PROCESS}
     known.update(pair for metric in metrics for pair in series_of(metric))
     asked = {name for text in expressions() for name in _NAME.findall(text)}
@@ -93,7 +93,7 @@ def test_every_name_exists(metrics: list[Metric]) -> None:
 
 
 def test_alerts_fire_when_they_should(tmp_path: Path) -> None:
-    """promtool: each alert fires at what it is for, and is silent while all is well."""
+    """promtool: each alert fires in its test case, and does not fire while all is well."""
     promtool = find_program("promtool", package="prometheus")
     shutil.copy(ALERTS, tmp_path / "alerts.yml")
     shutil.copy(CASES, tmp_path / "cases.yml")
@@ -115,7 +115,7 @@ def test_every_alert_is_explained() -> None:
 
 
 def test_panels_are_understood(tmp_path: Path) -> None:
-    """Promtool reads every expression of the dashboard."""
+    """Promtool can parse each expression of the dashboard."""
     promtool = find_program("promtool", package="prometheus")
     panels = json.loads(DASHBOARD.read_text())["panels"]
     texts = [target["expr"] for panel in panels for target in panel["targets"]]
@@ -133,10 +133,10 @@ def test_panels_are_understood(tmp_path: Path) -> None:
 
 @pytest.mark.end_to_end
 def test_a_real_alert(tmp_path: Path) -> None:
-    """A real Prometheus reads a real daemon whose disk is full, and the alert fires."""
+    """A real Prometheus scrapes a real daemon whose disk is full, and the alert fires."""
     program, promtool = find_program("prometheus"), find_program("promtool", package="prometheus")
     ours, theirs = free_ports(2)
-    rules = re.sub(r"^ *for: .*\n", "", ALERTS.read_text(), flags=re.M)  # nobody waits for minutes
+    rules = re.sub(r"^ *for: .*\n", "", ALERTS.read_text(), flags=re.M)  # no delay of minutes
     (tmp_path / "alerts.yml").write_text(rules)
     scrape = {"job_name": "mailcheck", "static_configs": [{"targets": [f"{HOST}:{ours}"]}]}
     often = {"scrape_interval": "1s", "evaluation_interval": "1s"}
@@ -171,7 +171,7 @@ def test_a_real_alert(tmp_path: Path) -> None:
 
 
 def awaited_alert(port: int, name: str) -> dict[str, Any]:
-    """Ask Prometheus until an alert fires."""
+    """Query Prometheus until an alert fires."""
     deadline = time.monotonic() + 60.0
     while time.monotonic() < deadline:
         try:

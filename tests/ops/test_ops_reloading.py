@@ -1,4 +1,4 @@
-"""What SIGHUP and HTTP leave in the log, by the parts that a daemon is made of."""
+"""The log lines of SIGHUP and HTTP, written by the real parts of a daemon."""
 
 import io
 import re
@@ -23,12 +23,12 @@ from tests.web.workers import FaultyWorker
 
 
 def ours(events: Sequence[LogEvent], namespace: str) -> list[str]:
-    """Give the lines of one module."""
+    """Return the lines of one module."""
     return [formatEvent(event) for event in events if event["log_namespace"].startswith(namespace)]
 
 
 class Reloaded:
-    """A daemon's outer parts, whose configuration file changes."""
+    """The outer parts of a daemon whose configuration file changes."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "mailcheck.toml"
@@ -47,21 +47,21 @@ class Reloaded:
         self._reloading = Reloading(certificates, conditions, environment)
 
     def reload(self, content: str) -> list[tuple[LogLevel, str]]:
-        """Write another configuration and have it read; gives what is logged."""
+        """Write another configuration and reload it. Return the lines that are logged."""
         self.path.write_text(content)
         with capturedLogs() as events:
             self._reloading.reload()
         return [(event["log_level"], formatEvent(event)) for event in events]
 
     def writes(self, level: LogLevel) -> bool:
-        """Tell whether the log has lines of a level."""
+        """Return whether the log has lines of a level."""
         before = self.output.tell()
         self.log({"log_level": level, "log_format": "x", "log_time": 0.0})
         return self.output.tell() > before
 
 
 def test_the_log_level_is_read_again(tmp_path: Path) -> None:
-    """SIGHUP makes the log tell more, or less."""
+    """SIGHUP changes the level of the log."""
     daemon = Reloaded(tmp_path)
     for level, is_written in (("debug", True), ("error", False)):
         ((_, line),) = daemon.reload(f'[ops]\nlog_level = "{level}"\n')
@@ -71,7 +71,7 @@ def test_the_log_level_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["[nonsense]\n", '[ops]\nlog_level = "loud"\n', "x ="])
 def test_a_bad_configuration_changes_nothing(tmp_path: Path, content: str) -> None:
-    """SIGHUP with a configuration that can't be used is logged with its place, and no more."""
+    """SIGHUP with an invalid configuration logs the position of the error and changes no option."""
     daemon = Reloaded(tmp_path)
     daemon.reload('[ops]\nlog_level = "warn"\n')
     ((level, line),) = daemon.reload(content)
@@ -86,7 +86,7 @@ JOURNAL = "mailcheck.ops.journal"
 
 
 def test_a_fault_of_http_has_a_line(logged_failures: list[LogEvent]) -> None:
-    """The line of a 500 has the reference of the answer; a share link is not in it."""
+    """The line of a 500 has the reference of the response, and no share link."""
     reader = FaultyWorker()
     house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     reader.fault = RuntimeError("broken")
@@ -105,7 +105,7 @@ def test_a_fault_of_http_has_a_line(logged_failures: list[LogEvent]) -> None:
 
 
 def test_what_is_answered_well_has_no_line(house: House) -> None:
-    """Requests that end well, or are a client's mistake, are counted and not written."""
+    """Successful requests and mistakes of clients are counted, not logged."""
     with capturedLogs() as events:
         house.get("/inbox")
         house.get("/nowhere")
@@ -114,7 +114,7 @@ def test_what_is_answered_well_has_no_line(house: House) -> None:
 
 
 def test_a_failed_sign_in_has_a_line(house: House) -> None:
-    """It has the client's address, and neither name nor password."""
+    """The line of a failed sign-in has the client's address, but neither name nor password."""
     with capturedLogs() as events, pytest.raises(SignInFailed):
         run(house.assembly.accounts.sign_in.sign_in("my-password", "hunter2", "203.0.113.9"))
     (line,) = ours(events, JOURNAL)

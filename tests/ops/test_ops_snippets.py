@@ -1,4 +1,4 @@
-"""What users copy: compose.yaml, services of CI jobs, and proxies in front of a daemon."""
+"""Files that users copy: compose.yaml, services of CI jobs, and configurations of proxies."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ STATE = "/var/lib/mailcheck"
 WITH_VARIABLES = [
     *("Dockerfile", "compose.yaml", "etc/compose-postgresql.env", "Makefile", "README.md"),
     *(str(path.relative_to(ROOT)) for path in (ROOT / "systemd").iterdir()),
-    # What is made from the options themselves needs no such look.
+    # Pages that are generated from the options need no check.
     *(
         str(path.relative_to(ROOT))
         for path in (ROOT / "docs").rglob("*.*")
@@ -30,7 +30,7 @@ WITH_VARIABLES = [
     ),
 ]
 OURS_ALONE = {"MAILCHECK_SCHEMATHESIS_SEED", "MAILCHECK_IMAGE"}
-"""Variables of our tests, and one that GitHub keeps to itself."""
+"""A variable of the tests, and a variable that only GitHub uses."""
 
 _VARIABLE = re.compile(r"\bMAILCHECK(?:_[A-Z]+)+\b")
 _INTERPOLATION = re.compile(r"\$\{(\w+):-([^}]*)\}")
@@ -38,7 +38,7 @@ _SECONDS = re.compile(r"(?:read_timeout|response_header_timeout|timeout (?:clien
 
 
 def image_environment() -> dict[str, str]:
-    """Give the environment that the Dockerfile sets."""
+    """Return the environment that the Dockerfile sets."""
     settings = "\n".join(
         one.text for one in read_dockerfile((ROOT / "Dockerfile").read_text()) if one.name == "ENV"
     )
@@ -46,13 +46,13 @@ def image_environment() -> dict[str, str]:
 
 
 def image_ports() -> set[int]:
-    """Give the ports that the Dockerfile exposes."""
+    """Return the ports that the Dockerfile exposes."""
     instructions = read_dockerfile((ROOT / "Dockerfile").read_text())
     return {int(port) for one in instructions if one.name == "EXPOSE" for port in one.text.split()}
 
 
 def read_compose(variables: Mapping[str, str]) -> Any:
-    """Read compose.yaml as Compose does with these variables: YAML first, then its values."""
+    """Parse compose.yaml as Compose does: YAML first, then the variables in its values."""
 
     def filled(value: Any) -> Any:
         if isinstance(value, dict):
@@ -67,20 +67,20 @@ def read_compose(variables: Mapping[str, str]) -> Any:
 
 
 def read_env_file() -> dict[str, str]:
-    """Read the variables that choose PostgreSQL."""
+    """Return the variables that choose PostgreSQL."""
     text = (ROOT / "etc" / "compose-postgresql.env").read_text()
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
 
 
 def require_known(environment: Mapping[str, object]) -> Any:
-    """Give the configuration that a daemon in the image reads from an environment."""
+    """Return the configuration of a daemon in the image with this environment."""
     given = {name: str(value) for name, value in environment.items()}
     return load_config(None, {**image_environment(), **given})
 
 
 @pytest.mark.parametrize("name", WITH_VARIABLES)
 def test_variables_are_known(name: str) -> None:
-    """Every variable that a file or document names is one that the daemon or a client reads."""
+    """Every variable named in a file or document is read by the daemon or a client."""
     example = (ROOT / "etc" / "mailcheck.toml").read_text()
     known = set(_VARIABLE.findall(example)) | OURS_ALONE
     known |= {"MAILCHECK_URL", "MAILCHECK_API_KEY"}
@@ -89,10 +89,10 @@ def test_variables_are_known(name: str) -> None:
 
 
 class TestCompose:
-    """compose.yaml: one daemon, and what it stands on."""
+    """compose.yaml: one daemon and its services."""
 
     def test_sqlite(self) -> None:
-        """Without a word more there is one daemon, with SQLite in its volume."""
+        """By default there is one daemon, with SQLite in its volume."""
         compose = read_compose({})
         without_profile = [
             name for name, service in compose["services"].items() if "profiles" not in service
@@ -106,7 +106,7 @@ class TestCompose:
         assert [volume.split(":")[1] for volume in service["volumes"]] == [STATE]
 
     def test_postgresql(self) -> None:
-        """With the file of variables it stands on the PostgreSQL and the Redis of the profile."""
+        """With the file of variables, the daemon uses PostgreSQL and Redis of the profile."""
         variables = {**read_env_file(), "POSTGRES_PASSWORD": "secret"}
         services = read_compose(variables)["services"]
         daemon, postgresql = services["mailcheck"], services["postgresql"]
@@ -124,13 +124,13 @@ class TestCompose:
             assert "healthcheck" in services[name]
 
     def test_this_machine_alone(self) -> None:
-        """What the image listens on is published to 127.0.0.1, and nothing else is."""
+        """Only the ports of the image are published, and only on 127.0.0.1."""
         services = read_compose({})["services"]
         published = [port for service in services.values() for port in service.get("ports", [])]
         assert sorted(published) == [f"127.0.0.1:{port}:{port}" for port in sorted(image_ports())]
 
     def test_volumes(self) -> None:
-        """Every volume that a service has is declared, and no other."""
+        """The declared volumes are exactly the volumes that services use."""
         compose = read_compose({})
         used = {
             volume.split(":")[0]
@@ -141,10 +141,10 @@ class TestCompose:
 
 
 class TestJobs:
-    """A service beside the tests of a project, its key known beforehand."""
+    """A service beside the tests of a project, with a preset API key."""
 
     def test_github(self) -> None:
-        """The service's variables are options; the job reaches it by the published ports."""
+        """The service's variables are options, and the job uses the published ports."""
         workflow = yaml.safe_load((ROOT / "docs/ci/github.yml").read_text())
         job = workflow["jobs"]["test"]
         service = job["services"]["mailcheck"]
@@ -154,7 +154,7 @@ class TestJobs:
         self.require_joined(service["env"], job["env"], "127.0.0.1")
 
     def test_gitlab(self) -> None:
-        """So are GitLab's, which hands the job's variables and those of links to the service."""
+        """GitLab passes variables of the job and of links to the service; all are options."""
         [job] = yaml.safe_load((ROOT / "docs/ci/gitlab.yml").read_text()).values()
         [service] = job["services"]
         own = {"IMAGE_OF_MAILCHECK": "x", "MAILCHECK_PORT_8080_TCP": "tcp://172.17.0.2:8080"}
@@ -165,7 +165,7 @@ class TestJobs:
     def require_joined(
         self, service: Mapping[str, object], job: Mapping[str, object], host: str
     ) -> Any:
-        """Job and service know the same key and ports; gives the daemon's configuration."""
+        """Assert that job and service share key and ports. Return the daemon's configuration."""
         config = require_known(service)
         assert config.accounts.bootstrap
         assert len(config.accounts.bootstrap_key) >= MIN_PRESET_KEY
@@ -184,7 +184,7 @@ class TestProxies:
 
     @pytest.mark.parametrize("path", sorted(PROXIES.iterdir()), ids=lambda path: path.name)
     def test_waits_get_their_time(self, path: Path) -> None:
-        """A proxy waits longer than the longest wait, for the daemon that ships."""
+        """A proxy's timeout is longer than the longest wait of a daemon with default options."""
         text = path.read_text()
         seconds = [int(number) for number in _SECONDS.findall(text)]
         assert seconds
@@ -194,13 +194,13 @@ class TestProxies:
 
     @pytest.mark.parametrize("program", FILES)
     def test_its_program_takes_it(self, program: str, tmp_path: Path) -> None:
-        """The program that it is for has nothing against the file."""
+        """The proxy's own program accepts the file."""
         check, _ = commands(program, tmp_path, 8080, (8000, 8443))
         done = subprocess.run(check, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def test_several_daemons(self) -> None:
-        """HAProxy takes the file for several daemons."""
+        """HAProxy accepts the file for several daemons."""
         check = [find_program("haproxy"), "-c", "-f", str(ROOT / "etc" / "haproxy.cfg")]
         done = subprocess.run(check, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The first lines of the log: what a newcomer has to know, and what is missing."""
+"""The first lines of the log: facts for a newcomer, and missing parts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ DOORS = Doors(
 
 
 def reported(doors: Doors, has_account: Callable[[], Any]) -> Sequence[LogEvent]:
-    """Give what is logged when the reactor begins to run."""
+    """Return the lines that are logged when the reactor starts."""
     begin: list[Callable[[], object]] = []
 
     async def ask() -> bool:
@@ -39,12 +39,12 @@ def reported(doors: Doors, has_account: Callable[[], Any]) -> Sequence[LogEvent]
 
 
 def lines(events: Sequence[LogEvent]) -> str:
-    """Give the text of a log."""
+    """Return the text of a log."""
     return "\n".join(map(formatEvent, events))
 
 
 def test_what_listens_and_who_may_send() -> None:
-    """Each port has its line; what is not served has none."""
+    """Each port has a line; services that are turned off have none."""
     text = lines(reported(DOORS, lambda: succeed(True)))
     assert "mailcheck 1.2 has started" in text
     assert "mail comes in on 0.0.0.0:25" in text
@@ -61,7 +61,7 @@ def test_what_listens_and_who_may_send() -> None:
     [("private", "private networks only"), ("never", "nobody"), ("always", "everybody")],
 )
 def test_who_may_send_without_tls(option: str, words: str) -> None:
-    """As the option has it; with a certificate of its own, that is said."""
+    """The line follows the option; a daemon with its own certificate says so."""
     doors = DOORS._replace(auth_without_tls=option, has_certificate=False)
     text = lines(reported(doors, lambda: succeed(True)))
     assert f"without TLS: {words}" in text
@@ -69,7 +69,7 @@ def test_who_may_send_without_tls(option: str, words: str) -> None:
 
 
 def test_there_is_no_account() -> None:
-    """The commands that make one are told, and the page where people can sign up."""
+    """The log names the commands that add an account, and the page for signing up."""
     (warning,) = [
         event
         for event in reported(DOORS._replace(can_register=True), lambda: succeed(False))
@@ -80,7 +80,7 @@ def test_there_is_no_account() -> None:
 
 
 def test_a_store_that_is_away() -> None:
-    """It has a line of its own elsewhere; here nothing is said of accounts."""
+    """If the store is unavailable, the report does not mention accounts."""
     doors = DOORS._replace(mail=list, submission=list, metrics=lambda: ["127.0.0.1:9000"])
     text = lines(reported(doors, lambda: fail(StoreUnavailable("the disk is gone"))))
     assert "metrics are served on 127.0.0.1:9000, at /metrics" in text

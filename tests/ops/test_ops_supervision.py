@@ -1,4 +1,4 @@
-"""What a daemon says to its supervisor, and what it does when that says SIGHUP."""
+"""Messages from the daemon to its supervisor, and the reload at SIGHUP."""
 
 import os
 import signal
@@ -27,22 +27,22 @@ from mailcheck.ops.supervision import (
 
 
 class Reactor(Clock):
-    """A reactor that runs; what came from a signal is called when the test looks."""
+    """A running reactor. Calls from a signal are made when the test runs them."""
 
     def __init__(self) -> None:
         super().__init__()
         self._signalled: list[Callable[[], None]] = []
 
     def callWhenRunning(self, work: Callable[[], None]) -> None:
-        """Call it at once."""
+        """Make the call at once."""
         work()
 
     def callFromThread(self, work: Callable[[], None]) -> None:
-        """Call it later."""
+        """Record the call for later."""
         self._signalled.append(work)
 
     def look(self) -> None:
-        """Call what has come."""
+        """Make the recorded calls."""
         while self._signalled:
             self._signalled.pop(0)()
 
@@ -56,7 +56,7 @@ class Listener:
         self._socket.setblocking(False)
 
     def heard(self) -> list[list[str]]:
-        """Give what was said since the last time, each in its lines."""
+        """Return the messages since the last call, each as a list of lines."""
         said = []
         while True:
             try:
@@ -65,20 +65,20 @@ class Listener:
                 return said
 
     def close(self) -> None:
-        """Go away."""
+        """Close the socket."""
         self._socket.close()
 
 
 @pytest.fixture(params=["a file", "an abstract name"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give where the supervisor listens."""
+    """Return the address of the supervisor's socket."""
     is_file = request.param == "a file"
     return str(tmp_path / "notify") if is_file else f"\0mailcheck-test-{os.getpid()}"
 
 
 @pytest.fixture
 def listener(address: str) -> Iterator[Listener]:
-    """Give a supervisor."""
+    """Return a supervisor."""
     listening = Listener(address)
     yield listening
     listening.close()
@@ -86,14 +86,14 @@ def listener(address: str) -> Iterator[Listener]:
 
 @pytest.fixture
 def before() -> Iterator[Any]:
-    """Put SIGHUP's handler back."""
+    """Restore the handler of SIGHUP after the test."""
     handler = signal.getsignal(signal.SIGHUP)
     yield handler
     signal.signal(signal.SIGHUP, handler)
 
 
 def environment_of(address: str, **more: str) -> dict[str, str]:
-    """Give what systemd puts into the environment."""
+    """Return the environment that systemd sets."""
     return {SOCKET: address.replace("\0", "@"), **more}
 
 
@@ -114,7 +114,7 @@ def supervised(
 
 @pytest.mark.usefixtures("before")
 def test_ready_alive_and_stopping(address: str, listener: Listener) -> None:
-    """It says that it is ready, shows twice in each span that it lives, and says that it stops."""
+    """The service reports ready and stopping, and feeds the watchdog twice in each interval."""
     reactor = Reactor()
     watched = {WATCHDOG_MICROSECONDS: "20000000", WATCHDOG_PID: str(os.getpid())}
     service = supervised(Supervisor(environment_of(address, **watched)), lambda: None, reactor)
@@ -128,7 +128,7 @@ def test_ready_alive_and_stopping(address: str, listener: Listener) -> None:
 
 @pytest.mark.usefixtures("before")
 def test_ready_when_all_is_made(address: str, listener: Listener) -> None:
-    """It says that it is ready when all is there that it makes, and not when SIGHUP comes before.
+    """The service reports ready when the start is complete, and not at an earlier SIGHUP.
 
     The watchdog is fed from the beginning.
     """
@@ -153,12 +153,12 @@ def test_ready_when_all_is_made(address: str, listener: Listener) -> None:
 
 @pytest.mark.usefixtures("before")
 def test_sighup_reads_again(address: str, listener: Listener) -> None:
-    """It says when it begins, on the monotonic clock, and when it is ready again."""
+    """A reload reports its start, with the monotonic time, and then ready."""
     reactor, read = Reactor(), []
     service = supervised(Supervisor(environment_of(address)), lambda: read.append(1), reactor)
     listener.heard()
     signal.raise_signal(signal.SIGHUP)
-    assert read == []  # not in the midst of what is done
+    assert read == []  # a signal does not interrupt running code
     reactor.look()
     assert read == [1]
     (begun, (ready,)) = listener.heard()
@@ -166,7 +166,7 @@ def test_sighup_reads_again(address: str, listener: Listener) -> None:
     assert begun[1].startswith("MONOTONIC_USEC=")
     assert ready == READY
     service.stopService()
-    signal.raise_signal(signal.SIGHUP)  # one that comes late ends nothing
+    signal.raise_signal(signal.SIGHUP)  # a late signal does not end the process
     reactor.look()
     assert read == [1]
 
@@ -175,7 +175,7 @@ def test_sighup_reads_again(address: str, listener: Listener) -> None:
 def test_reading_again_may_fail(
     address: str, listener: Listener, logged_failures: list[LogEvent]
 ) -> None:
-    """It is logged, and the daemon goes on and says so."""
+    """A failed reload is logged, and the daemon reports ready again."""
 
     def reload() -> None:
         raise ValueError("no such file")
@@ -191,7 +191,7 @@ def test_reading_again_may_fail(
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
-    """Without a supervisor nothing is said; one that has gone away is told of, and no more."""
+    """Without a supervisor no message is sent; a vanished supervisor is logged once."""
     with capturedLogs() as events:
         Supervisor({}).tell(READY)
         assert events == []
@@ -209,5 +209,5 @@ def test_nobody_listens(tmp_path: Path) -> None:
     ],
 )
 def test_who_is_watched(words: dict[str, str], seconds: float | None) -> None:
-    """Only the process that is meant feeds the watchdog."""
+    """Only the process named in the environment feeds the watchdog."""
     assert Supervisor(words).watchdog_seconds == seconds

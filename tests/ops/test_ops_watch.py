@@ -55,10 +55,10 @@ def test_a_disk_that_cannot_be_read() -> None:
 
 
 class OneSick:
-    """A self-test that found one list sick for two kinds, and one that did not answer."""
+    """A self-test in which one list fails two kinds of test, and one list did not answer."""
 
     def of(self, blocklist: Blocklist) -> tuple[ZoneHealth, ...]:
-        """Give what was found."""
+        """Return the results."""
         status = {
             "zen.spamhaus.org": HealthStatus.UNHEALTHY,
             "bl.spamcop.net": HealthStatus.UNREACHABLE,
@@ -71,7 +71,7 @@ class MostSick:
     """A self-test by a resolver that denies every name; the last list is not tested yet."""
 
     def of(self, blocklist: Blocklist) -> tuple[ZoneHealth, ...]:
-        """Give what was found."""
+        """Return the results."""
         if blocklist.zone == "multi.uribl.com":
             return ()
         return (ZoneHealth(TargetKind.IPV4, HealthStatus.UNHEALTHY, "its test entry is missing"),)
