@@ -150,12 +150,12 @@ class TestTheFile:
         binary = tmp_path / "binary"
         binary.write_bytes(b"\xff\xfe")
         for path in (tmp_path / "none", tmp_path, binary):
-            with pytest.raises(ConfigError, match=f"{path} can't be read"):
+            with pytest.raises(ConfigError, match=f"{path} cannot be read"):
                 load_config(path, {})
 
 
 class TestContradictions:
-    """Values that can't be what they are meant for, or not beside each other."""
+    """Invalid values, and values that contradict each other."""
 
     @pytest.mark.parametrize(
         ("section", "text", "problem"),
@@ -218,7 +218,7 @@ class TestContradictions:
     def test_contradictions_name_their_line(
         self, file: Path, section: str, text: str, problem: str
     ) -> None:
-        """What can't be is an error that names line, section and option; secrets stay secret."""
+        """The error for an invalid value names line, section and option, but no secret."""
         with pytest.raises(ConfigError, match=problem) as caught:
             load(file, f"# a comment\n[{section}]\n{text}\n")
         assert str(caught.value).startswith(f"{file}, line 3: [{section}] ")
@@ -226,7 +226,7 @@ class TestContradictions:
         assert "secret" not in str(caught.value)
 
     def test_contradictions_name_their_variable(self, file: Path) -> None:
-        """Where the environment says what can't be, the error names the variable."""
+        """The error for an invalid environment variable names the variable."""
         variables = {"MAILCHECK_INBOX_DOMAIN": "two words"}
         with pytest.raises(ConfigError, match=r"^MAILCHECK_INBOX_DOMAIN: \[inbox\] domain"):
             load(file, "[inbox]\ndomain = 'good.example'\n", **variables)
@@ -390,8 +390,8 @@ class TestSecrets:
 
     @pytest.mark.parametrize("value", ["'/nowhere/at/all'", "''", "5", '"\\u0000"'])
     def test_a_file_that_can_not_be_read(self, file: Path, value: str) -> None:
-        """A file that can't be read is an error that names the line and the file."""
-        with pytest.raises(ConfigError, match=r"line 2: the file .* can't be read"):
+        """A file that cannot be read is an error that names the line and the file."""
+        with pytest.raises(ConfigError, match=r"line 2: the file .* cannot be read"):
             load(file, f"[accounts]\nbootstrap_key_file = {value}\n")
         variables = {"MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE": "/nowhere/at/all"}
         with pytest.raises(ConfigError, match="MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE: the file"):

@@ -151,7 +151,7 @@ class DoctorParts(NamedTuple):
             return [undetermined_finding("port-out", why)]
         meaning = (
             "Connections to port 25 do not leave this network: whether mail hosts offer"
-            " encryption can't be found out. Receiving mail is not affected."
+            " encryption cannot be found out. Receiving mail is not affected."
         )
         return [make_finding("doctor.port-out.blocked", meaning)]
 

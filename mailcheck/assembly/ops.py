@@ -98,7 +98,7 @@ class Certificates:
                 _log.info("a new certificate is in use")
         except (OSError, ValueError) as error:
             self._conditions.explain(CERTIFICATE, str(error))
-            return [(CERTIFICATE, "the new one can't be used, the old one stays")]
+            return [(CERTIFICATE, "the new one cannot be used, the old one stays")]
         return [(CERTIFICATE, "")]
 
     def expiry(self) -> float | None:

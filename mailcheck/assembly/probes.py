@@ -273,7 +273,7 @@ class Probes:
             if self._config.probes.ca_file:
                 raise ConfigError(f"[probes] ca_file: {problem}") from None
             # An inbox in a slim container works without; checks then report what is undetermined.
-            self._log.warn("Certificates can't be checked: {problem}", problem=problem)
+            self._log.warn("Certificates cannot be checked: {problem}", problem=problem)
             return None
 
     @cached_property

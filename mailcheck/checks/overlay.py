@@ -20,7 +20,7 @@ from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_s
 from mailcheck.checks.tag_repair import start_of
 
 MAX_STRING = 255
-"""Maximum octets of one string of a TXT record (RFC 1035 3.3)."""
+"""Maximum number of octets of one string of a TXT record (RFC 1035 3.3)."""
 
 ProposedZone = Mapping[str, Mapping[str, tuple[Rdata, ...]]]
 """Owner name in lower case without the final dot -> type -> records."""

@@ -24,7 +24,8 @@ QUALITY_AREAS = (Area.HEADERS, Area.CONTENT, Area.TRANSPORT, Area.LINKS, Area.UN
 learned from real mail. Prices exist only for properties named in the receivers' own rules."""
 
 MAX_QUALITY = 15
-"""Maximum tenths for the format of a mail: it weighs less than the authentication of its sender."""
+"""Maximum deduction for the format of a mail, in tenths: less than for the authentication of its
+sender."""
 
 MEASURED = frozenset({"dnsbl.listed", "spamassassin.points"})
 """Findings with a measured price (`cost_of_listing`, `cost_of_points`)."""
@@ -47,7 +48,7 @@ LISTING_TIERS = (
 )
 
 MAX_LISTINGS = 50
-"""Maximum tenths for all listings together; with more the mail is lost anyway."""
+"""Maximum deduction for all listings together, in tenths. With more the mail is lost anyway."""
 
 FILTER_FACTOR = 8
 """Tenths for each point of the content filter; its threshold of 5 points costs 4.0."""

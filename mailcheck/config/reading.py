@@ -135,7 +135,7 @@ def _read_secret(path: Any, origin: str) -> str:
     try:
         return Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError, TypeError, ValueError) as error:
-        raise ConfigError(f"{origin}: the file {path} can't be read: {error}") from None
+        raise ConfigError(f"{origin}: the file {path} cannot be read: {error}") from None
 
 
 def _checked(value: Any, option: OptionField, where: str) -> Any:
@@ -181,7 +181,7 @@ class _TomlFile:
             try:
                 self._text = path.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError(f"{path} can't be read: {error}") from None
+                raise ConfigError(f"{path} cannot be read: {error}") from None
         try:
             self._values: dict[str, Any] = tomllib.loads(self._text)
         except tomllib.TOMLDecodeError as error:

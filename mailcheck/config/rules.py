@@ -101,7 +101,7 @@ def _check_database(config: Config) -> Iterator[Problem]:
     elif scheme != "sqlite" and not path.startswith("//"):
         yield "storage", "url", "is not of the form postgresql://user:password@host/name"
     elif path == ":memory:":
-        yield "storage", "url", "is in memory, which the daemon's processes can't share"
+        yield "storage", "url", "is in memory, which the daemon's processes cannot share"
 
 
 def _check_redis(config: Config) -> Iterator[Problem]:

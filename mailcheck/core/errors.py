@@ -118,7 +118,7 @@ class StoreUnavailable(ExpectedFailure):
     Failures that leave the engine of a daemon have `PUBLIC` and a reference instead.
     """
 
-    PUBLIC = "the database can't answer now; try again in a moment"
+    PUBLIC = "the database cannot answer now; try again in a moment"
 
     @property
     def cause(self) -> str:

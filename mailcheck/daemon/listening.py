@@ -130,7 +130,7 @@ def cannot_listen(purpose: str, address: ListenAddress, error: object) -> Cannot
         error = error.socketError
     reason = getattr(error, "strerror", None) or str(error)
     where = address.endpoint if address.host is None else f"{address.host}:{address.port}"
-    return CannotStart(f"mailcheck: can't listen for {purpose} on {where}: {reason}")
+    return CannotStart(f"mailcheck: cannot listen for {purpose} on {where}: {reason}")
 
 
 def _adopted(reactor: Any, descriptor: int) -> IStreamServerEndpoint:
@@ -183,7 +183,7 @@ class AddressFile(Service):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.write_text(f"{self._url()}\n", "utf-8")
         except OSError as error:
-            self._log.warn("{path} can't be written: {why}", path=self._path, why=error.strerror)
+            self._log.warn("{path} cannot be written: {why}", path=self._path, why=error.strerror)
 
     def stopService(self) -> None:
         """Delete the file, unless another daemon has overwritten it."""

@@ -128,7 +128,7 @@ class SpamdService(Service):
             command = folder.command(program, self._settings)
             self._current = spawn(self._reactor, folder, user, command, self)
         except (OSError, KeyError) as error:
-            raise FilterFailed(FilterProblem.UNREACHABLE, f"can't be started: {error}") from error
+            raise FilterFailed(FilterProblem.UNREACHABLE, f"cannot be started: {error}") from error
         self._all.add(self._current)
         self._set_timer(START_SECONDS, self._give_up_start)
 

@@ -22,22 +22,22 @@ UDP_PAYLOAD = 1232  # octets: datagrams of this size are not fragmented (DNS fla
 MAX_CACHED_TTL = 0x7FFFFFFF  # a larger TTL counts as 0, RFC 2181 8
 
 MAX_RECORDS = 100
-"""Maximum records of the answer and authority sections together. The largest sets of TXT records of
-companies have about 60."""
+"""Maximum number of records of the answer and authority sections together. The largest sets of TXT
+records of companies have about 60."""
 
 MAX_OCTETS = 16_384
 """Maximum size of a message."""
 
 MAX_WORK = 5_000
-"""Maximum steps for parsing a message, see `count_work`: a few milliseconds. A message of two
-kilobytes can name a hundred hosts with a hundred labels each, which would take a quarter of a
-second. A hundred addresses, texts or hosts with ordinary names are below the limit."""
+"""Maximum number of steps for parsing a message, see `count_work`: a few milliseconds. A message
+of two kilobytes can name a hundred hosts with a hundred labels each, which would take a quarter of
+a second. A hundred addresses, texts or hosts with ordinary names are below the limit."""
 
 CHEAP_STEPS = 400
-"""Steps up to which a reply is parsed at once: ten ordinary records."""
+"""Maximum number of steps of a reply that is parsed at once: ten ordinary records."""
 
 MAX_ALIASES = 16
-"""Maximum CNAMEs in one answer, the limit of BIND and Unbound, too."""
+"""Maximum number of CNAMEs in one answer. BIND and Unbound have the same limit."""
 
 
 _HEADER_LENGTH = 12
@@ -69,7 +69,7 @@ _BEFORE_NAME: dict[int, int] = {
 """Octets in the data before its name, by type."""
 
 MAX_LINKS_OF_NAME = 128
-"""Maximum labels and compression pointers in one name; a name cannot have more labels."""
+"""Maximum number of labels and compression pointers in one name; a name cannot have more labels."""
 
 _COUNTS = struct.Struct("!HHHH")
 _RECORD = struct.Struct("!HHIH")  # type, class, TTL, length of the data

@@ -16,8 +16,8 @@ SKIP_SECONDS = 5.0
 """Seconds for which a writer does not wait again for an inbox that was locked."""
 
 MAX_TRIES = 10
-"""Maximum runs of a group that a deadlock or a lost connection undid. One of two writers in a
-deadlock succeeds."""
+"""Maximum number of attempts to run a group that a deadlock or a lost connection undid. One of two
+writers in a deadlock succeeds."""
 
 Outcome = Any
 """The result of a write, an expected failure, or the `Failure` of an unexpected one."""

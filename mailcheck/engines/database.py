@@ -24,15 +24,16 @@ from mailcheck.ports.engine import Item, MailWork, Result, Transaction, Work
 from mailcheck.ports.workers import Worker
 
 MAX_GROUP = 256
-"""Maximum writes in one commit; bounds how long the first of them waits for the last."""
+"""Maximum number of writes in one commit; bounds how long the first of them waits for the last."""
 
 MAX_GROUP_OCTETS = 16 * 1024 * 1024
-"""Maximum octets of mail in one commit of several mails, so that a slow disk finishes it before the
-writer counts as dead."""
+"""Maximum number of octets of mail in one commit of several mails. A slow disk must finish the
+commit before the writer counts as dead."""
 
 MAX_UNDER_WAY = 2
-"""Maximum groups in the writer at a time. It begins the next one while the answer to the first is
-on its way. With more, the groups become smaller, so that each commit serves fewer mails."""
+"""Maximum number of groups in the writer at a time. The writer begins the next group while the
+result of the first is on its way. With more, the groups become smaller, so that each commit serves
+fewer mails."""
 
 FAILED = (ExpectedFailure, Failure)
 """Outcomes of a failed write."""

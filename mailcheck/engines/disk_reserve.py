@@ -141,7 +141,7 @@ def _measure(folder: Path) -> tuple[int, int]:
     try:
         disk = os.statvfs(folder)
     except OSError as error:
-        raise StoreUnavailable(f"the database's disk can't be read: {error}") from error
+        raise StoreUnavailable(f"the database's disk cannot be read: {error}") from error
     log = min(MAX_LOG, disk.f_blocks * disk.f_frsize // LOG_DISK_FRACTION)
     return disk.f_bavail * disk.f_frsize, log
 

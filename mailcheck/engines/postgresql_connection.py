@@ -142,7 +142,7 @@ class Connection:
                 self._connection = connect(self._url, self._settings)
             except psycopg2.Error as error:
                 raise StoreUnavailable(
-                    f"the database can't be reached: {_message_of(error)}"
+                    f"the database cannot be reached: {_message_of(error)}"
                 ) from error
             self._prepared = {}
             call_timeouts().add(self)
@@ -204,7 +204,7 @@ class Connection:
         if isinstance(error, _PROGRAMMING_ERRORS):
             return error
         kind = _KINDS.get(type(error), StoreUnavailable)
-        return kind(f"the database can't answer now: {_message_of(error)}")
+        return kind(f"the database cannot answer now: {_message_of(error)}")
 
     def abort_if_late(self, now: float) -> None:
         """Abort a call that takes too long by shutting down its socket."""
@@ -303,7 +303,7 @@ def connection_failure(error: psycopg2.Error) -> StoreUnavailable:
     """Return the failure of a connection attempt: `StoreAway` if a later attempt may succeed."""
     message = _message_of(error)
     kind = StoreUnavailable if any(part in message for part in _PERMANENT_FAILURES) else StoreAway
-    return kind(f"the database can't be reached: {message}")
+    return kind(f"the database cannot be reached: {message}")
 
 
 def require_version(number: int) -> None:

@@ -69,9 +69,9 @@ def as_unavailable() -> Iterator[None]:
         # The lowest octet of an extended code is the basic code.
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
             raise StoreDamaged(
-                f"the database can't answer now, since it is damaged: {error}"
+                f"the database cannot answer now, since it is damaged: {error}"
             ) from error
-        raise StoreUnavailable(f"the database can't answer now: {error}") from error
+        raise StoreUnavailable(f"the database cannot answer now: {error}") from error
 
 
 def connect(path: str, *pragmas: str) -> sqlite3.Connection:

@@ -27,7 +27,7 @@ STEP_TIMEOUT = 3_600.0
 """Seconds for one step of the target: many gigabytes are committed at once."""
 
 MAX_ROWS, MAX_OCTETS = 500, 8 * 2**20
-"""Maximum rows and octets in one batch; a single row may be larger."""
+"""Maximum number of rows and octets in one batch; a single row may be larger."""
 
 FETCH_ROWS = 2_000
 """Digest rows read from the target at a time."""

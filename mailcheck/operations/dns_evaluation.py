@@ -28,7 +28,7 @@ MAX_RECORDS = 600
 about 300."""
 
 MAX_OCTETS = 131_072
-"""Maximum octets of all answers of a request. That domain has 60,000."""
+"""Maximum number of octets of all answers of a request. That domain has 60,000."""
 
 MAX_ROUNDS = 24
 """Maximum number of rounds. Ten nested SPF includes and their dependent lookups need fourteen."""

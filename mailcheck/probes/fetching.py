@@ -172,7 +172,7 @@ MAX_URL = 2_048
 """Maximum length of a URL, in characters."""
 
 HEADER_ALLOWANCE = 65_536
-"""Maximum octets of a connection besides the body: headers, TLS and chunk sizes."""
+"""Maximum number of octets of a connection besides the body: headers, TLS and chunk sizes."""
 
 REDIRECTS = (301, 302, 303, 307, 308)
 

@@ -237,7 +237,7 @@ class ObservedTls:
 
 
 MAX_OCTETS = 65_536
-"""Maximum octets from a host before encryption. A long EHLO reply has a thousand."""
+"""Maximum number of octets from a host before encryption. A long EHLO reply has a thousand."""
 
 CLOSING_GRACE = 2.0
 """Seconds that a host has to answer QUIT before the connection is aborted."""

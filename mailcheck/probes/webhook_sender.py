@@ -52,7 +52,7 @@ KEPT_SECONDS = 30
 """Seconds that an idle connection is kept for the next event."""
 
 MAX_OCTETS = 65_536
-"""Maximum octets of a response."""
+"""Maximum number of octets of a response."""
 
 MOST_A_MINUTE = 1_200
 """Maximum number of events to one public address (IPv6: /64) per clock minute, from all

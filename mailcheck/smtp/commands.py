@@ -27,7 +27,7 @@ _SIZE = re.compile(r"[0-9]{1,20}")  # RFC 1870 3
 _BDAT = re.compile(rb"([0-9]{1,20})( ++LAST)?+", re.IGNORECASE)  # RFC 3030 2
 
 MAX_HELO_NAME = 255
-"""Maximum octets of a client's name, RFC 5321 4.5.3.1.2."""
+"""Maximum number of octets of a client's name, RFC 5321 4.5.3.1.2."""
 
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f<>]")
 

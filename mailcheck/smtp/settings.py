@@ -10,7 +10,7 @@ from twisted.internet.interfaces import IOpenSSLContextFactory
 from mailcheck.core.network_addresses import IpAddress, is_local_client, parse_ip_address
 
 MAX_AUTH_LINE = 12_288
-"""Maximum octets of a line of an AUTH exchange, RFC 4954 4."""
+"""Maximum number of octets of a line of an AUTH exchange, RFC 4954 4."""
 
 MAX_HELD_INPUT = 65_536
 """Octets buffered while an answer is pending. When they are exceeded, reading stops."""
@@ -32,7 +32,8 @@ class Limits(Struct, frozen=True):
     would affect all clients."""
 
     recipients: int = 100
-    """Maximum recipients of one mail; more get 452. RFC 5321 4.5.3.1.8 requires at least 100."""
+    """Maximum number of recipients of one mail; more get 452. RFC 5321 4.5.3.1.8 requires at least
+    100."""
 
     command_line: int = 2_048
     """RFC 5321 4.5.3.1.4 has 512 octets, to which extensions add (AUTH 500 for MAIL, RFC 4954 3).

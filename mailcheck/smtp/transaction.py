@@ -255,8 +255,8 @@ class ChunkReader:
 
 
 MAX_SIZE = 16_384
-"""Maximum octets kept of a connection. A mail with 100 recipients, the fewest that a server must
-accept, fits in. 5,000 connections without a mail take 80 MB."""
+"""Maximum number of octets stored for a connection. A mail with 100 recipients fits: a server must
+accept at least that many. 5,000 connections without a mail take 80 MB."""
 
 LINE_OVERHEAD = 50
 """Octets of memory that a line takes in addition to its text."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 SIGNED_FROM = 1_024
-"""Minimum characters of a text with a stored signature. Reading a shorter text is as fast."""
+"""Minimum number of characters of a text with a stored signature. Reading a shorter text is as
+fast."""
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _SURROGATE = re.compile("[\ud800-\udfff]")

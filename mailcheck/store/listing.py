@@ -51,7 +51,7 @@ MAX_CACHED_MESSAGES = 500_000
 """Maximum cached messages of all inboxes together, about 100 bytes each; an LRU cache."""
 
 MIN_CACHED_MESSAGES = 2_000
-"""Minimum messages of a cached inbox; for a smaller one the database is as fast."""
+"""Minimum number of messages of a cached inbox; for a smaller one the database is as fast."""
 
 READ_AT_ONCE = 10_000
 

@@ -61,7 +61,7 @@ def damage(folder: Path, table: str) -> None:
 
 @pytest.mark.parametrize("table", ["account", "inbox", "api_key"])
 def test_a_damaged_page_is_not_ready(tmp_path: Path, table: str) -> None:
-    """The daemon itself finds damage in pages that each call reads, before any call."""
+    """Before the first call, the daemon detects damage in pages that every call reads."""
     filled(tmp_path)
     damage(tmp_path, table)
     engine = engine_of(tmp_path)

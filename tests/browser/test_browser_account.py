@@ -186,7 +186,7 @@ def check_page(watched: Watched, path: str) -> None:
 
 
 def test_other_sites_are_isolated(watched: Watched, person: Person) -> None:
-    """Scripts can't read the cookies, and other sites can neither frame pages nor submit forms."""
+    """Scripts cannot read the cookies, and other sites can neither frame pages nor submit forms."""
     page = watched.page
     watched.go("/keys")
     cookies = watched.context.cookies()

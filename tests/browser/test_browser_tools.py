@@ -149,7 +149,7 @@ def test_a_failed_check_is_shown(visitor: Watched, world: ToolWorld) -> None:
     page = visitor.page
     page.route("**/domain?*whole=true*", lambda route: route.abort())
     visitor.go("/domain?domain=good.test")
-    expect(page.locator("#result [role=alert]")).to_contain_text("can't be reached")
+    expect(page.locator("#result [role=alert]")).to_contain_text("cannot be reached")
     page.unroute_all()
     page.route("**/blocklists/live?*", lambda route: route.abort())
     visitor.go("/blocklists?query=good.test")

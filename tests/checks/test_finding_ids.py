@@ -19,7 +19,7 @@ from mailcheck.checks.findings_table import (
 from mailcheck.checks.weights import MEASURED, price_finding, uncharged
 
 ROOT = Path(mailcheck.__file__).parent
-ROOMS = ("checks", "operations", "assembly", "probes")
+PACKAGES = ("checks", "operations", "assembly", "probes")
 MAKERS = ("make_finding", "charge", "undetermined", "several_records")
 """Functions whose first argument is the id of a finding."""
 
@@ -27,8 +27,8 @@ ID = re.compile(r"[a-z][a-z-]*(?:\.[a-z0-9-]+)+")
 
 SOURCES = {
     path: ast.parse(path.read_text("utf-8"))
-    for room in ROOMS
-    for path in sorted((ROOT / room).rglob("*.py"))
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
     if not path.name.startswith("findings_of_")
 }
 
@@ -130,7 +130,7 @@ def test_a_severity_is_given_once() -> None:
 
 
 def test_every_row_has_words() -> None:
-    """Each finding has a title and an explanation without a full stop."""
+    """Each finding has a title and an explanation of one sentence each."""
     assert [row.id for row in ROWS if not row.title or not row.explanation] == []
     assert [row.id for row in ROWS if f"{row.title}{row.explanation}".count(". ")] == []
 
@@ -152,7 +152,7 @@ def test_a_table_that_contradicts_itself_is_refused(row: Row, reason: str) -> No
 
 
 def test_an_alias_leads_to_its_row() -> None:
-    """Earlier ids are known, and no finding is created with one."""
+    """Former ids lead to the row of the current id, and no finding is created with them."""
     assert canonical_id("dkim.short-key") == "dkim.key-too-short"
     assert canonical_id("dkim.key-too-short") == "dkim.key-too-short"
     assert canonical_id("record") == "record"

@@ -78,7 +78,7 @@ def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
     """A configuration file that cannot be read is status 2."""
     outcome = run_command("--config", str(tmp_path / "none.toml"), "config", "check")
     assert outcome.status == 2
-    assert "none.toml can't be read" in outcome.errors
+    assert "none.toml cannot be read" in outcome.errors
 
 
 def test_a_wrong_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_a_file_that_is_no_database(elsewhere: Mailcheck, database: Path) -> Non
     database.write_bytes(b"something else entirely\n" * 100)
     outcome = elsewhere("account", "list")
     assert (outcome.status, outcome.output) == (1, "")
-    assert outcome.errors.startswith("mailcheck: the database can't answer now")
+    assert outcome.errors.startswith("mailcheck: the database cannot answer now")
     assert database.read_bytes().startswith(b"something else")
 
 

@@ -136,7 +136,7 @@ class TestListening:
         with pytest.raises(CannotStart) as caught:
             service.privilegedStartService()
         assert str(caught.value) == (
-            f"mailcheck: can't listen for mail on 127.0.0.1:{number}: Address already in use"
+            f"mailcheck: cannot listen for mail on 127.0.0.1:{number}: Address already in use"
         )
         await service.stopService()
         await taken.stopListening()
@@ -153,7 +153,7 @@ class TestListening:
         with capturedLogs() as events:
             service.privilegedStartService()
         assert [formatEvent(event) for event in events] == [
-            f"mailcheck: can't listen for metrics on {where}: Address already in use"
+            f"mailcheck: cannot listen for metrics on {where}: Address already in use"
         ]
         await service.stopService()
         await taken.stopListening()
@@ -164,7 +164,7 @@ class TestListening:
     def test_an_endpoint_that_is_none(self, text: str) -> None:
         """An unknown or missing endpoint is reported with its name."""
         address = parse_listen_address(text)
-        with pytest.raises(CannotStart, match="can't listen for HTTP on ") as caught:
+        with pytest.raises(CannotStart, match="cannot listen for HTTP on ") as caught:
             ListeningService(MemoryReactorClock(), "HTTP", [address], Factory())
         assert text in str(caught.value)
 

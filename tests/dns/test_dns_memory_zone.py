@@ -1,4 +1,4 @@
-"""The zone double of the tests, beyond the contract of every resolver."""
+"""Tests of `MemoryZone` beyond the contract that all resolvers share."""
 
 import pytest
 from twisted.internet.defer import CancelledError
@@ -33,7 +33,7 @@ def test_memory_zone_text(text: str, published: str) -> None:
 
 
 def test_memory_zone_failing() -> None:
-    """A name fails for all types or for one, and recovers when the test says so."""
+    """A name fails for all types or for one type, until the test removes the failure."""
     zone = MemoryZone(
         {"a.example": {"A": ["192.0.2.1"], "TXT": ["here"]}, "b.example": {"A": ["192.0.2.2"]}},
         failing={("a.example", "A"): DnsStatus.SERVFAIL, "b.example": DnsStatus.REFUSED},
@@ -107,7 +107,7 @@ def test_memory_zone_wildcards() -> None:
 
 
 def test_memory_zone_from_text() -> None:
-    """A zone file is parsed as by a name server."""
+    """A zone file is parsed as a name server parses it."""
     zone = MemoryZone.from_text(
         "$ORIGIN example.com.\n@ 60 IN MX 10 mx\nmx A 192.0.2.1\n   TXT ( "
         '"a" ; comment\n "b" )\nwww.example.org. CNAME mx\n'

@@ -24,7 +24,7 @@ RANDOM = random.Random(7)
 RECORD = {"name": "_dmarc.good.test", "type": "TXT", "value": "v=DMARC1; p=reject"}
 
 ROOM_FOR_ENDING = 30
-"""Maximum octets of a tag to which ``unique=true`` can still add its suffix."""
+"""Maximum number of octets of a tag to which ``unique=true`` can still add its suffix."""
 
 
 @schemathesis.hook

@@ -119,7 +119,7 @@ def test_a_life_under_systemd(tmp_path: Path) -> None:
             load.resume(20)
             assert shown_certificate(daemon) == encoded(second)
         assert load.problems == []
-        assert "certificate: the new one can't be used, the old one stays:" in daemon.output()
+        assert "certificate: the new one cannot be used, the old one stays:" in daemon.output()
         assert daemon.total() == load.sent + 3
         assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", daemon.wait_for("RELOADING=1", 2))
         daemon.wait_for("READY=1", 3)

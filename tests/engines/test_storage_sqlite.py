@@ -175,7 +175,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no database" * 1000)
     for path in (text, tmp_path, tmp_path / "none" / "mail.db"):
-        with pytest.raises(StoreUnavailable, match="can't answer"):
+        with pytest.raises(StoreUnavailable, match="cannot answer"):
             direct_engine(path).open()
     assert text.read_text().startswith("no database")
 

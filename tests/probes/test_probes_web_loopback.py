@@ -51,14 +51,14 @@ class Diverting:
         return getattr(self._reactor, name)
 
 
-def nobody_is_here(_: IpAddress) -> bool:
-    """Return that an address belongs to another host."""
+def is_address_of_others(_: IpAddress) -> bool:
+    """Return false: every address belongs to another host."""
     return False
 
 
 @pytest.fixture
 def reactor() -> Iterator[Any]:
-    """The reactor of the tests; aborted connections are gone one turn later."""
+    """The reactor. One iteration after the test, aborted connections are closed."""
     from twisted.internet import reactor
 
     yield reactor
@@ -75,7 +75,7 @@ def make_fetcher(reactor: Any, folder: Path) -> GuardedFetcher:
     """Return a fetcher that trusts the authority of the tests."""
     trust = find_trust_roots(AUTHORITY.write_to(folder / "ca.pem"))
     dialer = GuardedDialer(
-        reactor, MemoryZone(ZONE), is_own_address=nobody_is_here, allow_private=True
+        reactor, MemoryZone(ZONE), is_own_address=is_address_of_others, allow_private=True
     )
     return GuardedFetcher(reactor, dialer, trust)
 
@@ -100,7 +100,7 @@ async def problem_of(fetcher: GuardedFetcher, request: FetchRequest) -> FetchPro
     return caught.value.problem
 
 
-async def test_a_host_that_proves_its_name_is_believed(fetcher: GuardedFetcher) -> None:
+async def test_a_host_with_a_valid_certificate_is_trusted(fetcher: GuardedFetcher) -> None:
     """Over TLS a body of many packets is read completely."""
     body = bytes(range(256)) * 2_000
     with serving(Reply(200, body)) as server:
@@ -120,7 +120,7 @@ async def test_a_host_that_proves_its_name_is_believed(fetcher: GuardedFetcher) 
     ],
     ids=["other-name", "address", "expired", "self-signed", "alien"],
 )
-async def test_a_host_that_does_not_is_told_nothing(
+async def test_a_host_with_another_certificate_gets_no_request(
     fetcher: GuardedFetcher, issued: Issued
 ) -> None:
     """The connection goes to an address, but the certificate must be for the name."""
@@ -130,8 +130,8 @@ async def test_a_host_that_does_not_is_told_nothing(
         assert server.requests == []
 
 
-async def test_a_server_without_tls_is_no_https(fetcher: GuardedFetcher) -> None:
-    """A server without TLS is a failed https request."""
+async def test_a_server_without_tls(fetcher: GuardedFetcher) -> None:
+    """An https request to a server without TLS fails."""
     with serving(Reply(), None) as server:
         url = f"https://{HOST}:{server.port}/"
         problem = await problem_of(fetcher, FetchRequest(url, "text/plain", 1_000))

@@ -117,11 +117,11 @@ def test_an_unavailable_store_is_503(method: str, path: str) -> None:
     """An unavailable database is 503 with Retry-After, never 401, 404 or 408."""
     reader = FaultyWorker()
     house = house_with(reader)
-    reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
+    reader.fault = StoreUnavailable("the database cannot answer now: disk I/O error")
     answer = house.ask(method, path).answer()
     assert answer.status == 503
     assert answer.headers["retry-after"] == "2"
-    assert answer.json["error"].startswith("the database can't answer now")
+    assert answer.json["error"].startswith("the database cannot answer now")
     reader.fault = None
     assert house.get("/inbox").status == 200
     house.close()
@@ -132,7 +132,7 @@ def test_a_store_that_fails_after_authentication_is_503() -> None:
     reader = FaultyWorker()
     house = house_with(reader)
     reader.good_calls = 1
-    reader.fault = StoreUnavailable("the database can't answer now: locked")
+    reader.fault = StoreUnavailable("the database cannot answer now: locked")
     answer = house.get("/inbox")
     assert answer.status == 503
     assert answer.headers["x-ratelimit-remaining"] == "999999"
@@ -143,7 +143,7 @@ def test_an_unavailable_store_does_not_limit_an_address() -> None:
     """Requests during an outage remain 503, because the client is not at fault."""
     reader = FaultyWorker()
     house = house_with(reader)
-    reader.fault = StoreUnavailable("the database can't answer now: locked")
+    reader.fault = StoreUnavailable("the database cannot answer now: locked")
     assert {house.get("/inbox").status for _ in range(70)} == {503}
     reader.fault = None
     assert house.get("/inbox").status == 200
@@ -156,7 +156,7 @@ def test_a_write_that_fails_is_503() -> None:
     house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
     house.receive()
     message_id = house.get("/inbox/messages").json["messages"][0]["id"]
-    writer.fault = StoreUnavailable("the database can't answer now: disk full")
+    writer.fault = StoreUnavailable("the database cannot answer now: disk full")
     for method, path in (
         ("DELETE", f"/inbox/messages/{message_id}"),
         ("DELETE", "/inbox/messages"),

@@ -22,7 +22,7 @@ def test_without_a_store_the_daemon_is_not_ready() -> None:
     house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
     run(house.assembly.heartbeat.look())
     assert house.open("/readyz").answer().json == {"status": "ready"}
-    writer.fault = StoreUnavailable("the database can't answer now: locked")
+    writer.fault = StoreUnavailable("the database cannot answer now: locked")
     before = writer.calls
     assert house.open("/readyz").answer().status == 200
     assert writer.calls == before
@@ -30,7 +30,7 @@ def test_without_a_store_the_daemon_is_not_ready() -> None:
     answer = house.open("/readyz").answer()
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     told = answer.json["degraded"]["store"]
-    assert told.startswith("the database can't answer now; ")
+    assert told.startswith("the database cannot answer now; ")
     assert "locked" not in told
     assert house.open("/healthz").answer().status == 200
     writer.fault = None

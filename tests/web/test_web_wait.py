@@ -286,7 +286,7 @@ def test_a_store_that_fails_during_a_wait_is_503() -> None:
     house.receive()
     house.pass_time(1)
     pending = wait(house)
-    reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
+    reader.fault = StoreUnavailable("the database cannot answer now: disk I/O error")
     house.assembly.mail.feeds.on_hint(house.account.id)  # as of mail at another daemon
     answer = pending.answer()
     assert answer.status == 503
@@ -304,7 +304,7 @@ def test_a_store_that_fails_at_the_end_of_a_wait_is_503() -> None:
     reader = FaultyWorker()
     house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     pending = wait(house, "timeout=5")
-    reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
+    reader.fault = StoreUnavailable("the database cannot answer now: disk I/O error")
     house.pass_time(5)
     assert pending.answer().status == 503
     assert house.assembly.mail.feeds.count() == 0

@@ -13,7 +13,7 @@ from itertools import islice
 from webencodings.labels import LABELS
 
 MAX_LABEL = 64
-"""Maximum characters of a label; a longer one is unknown."""
+"""Maximum number of characters of a label; a longer one is unknown."""
 
 _MAX_REPAIRED = 512 * 1024
 """Bytes that are decoded character by character where the codec of Python fails; in the rest

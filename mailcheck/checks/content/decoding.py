@@ -40,8 +40,8 @@ def decode_text(data: bytes, label: str, declared: str = "") -> tuple[str, str |
 
     Return the text and a sentence about an error, or `None`. UTF-8 takes precedence over a
     missing, unknown or ASCII label if the bytes are valid UTF-8. Otherwise ``declared`` counts,
-    which is the label of the same text in another place. A byte order mark and the escape
-    sequences of ISO-2022-JP take precedence over every label.
+    missing, unknown or ASCII label if the bytes are valid UTF-8. Otherwise ``declared`` is used: a
+    label that another part of the mail declares. A byte order mark and the escape
     """
     codec = find_codec(label) if label else None
     problem = f"charset {label[:MAX_LABEL]!r} is unknown" if label and codec is None else None
@@ -90,7 +90,7 @@ _MIN_ASCII = 8
 
 
 def _correct_utf_16(data: bytes, codec: str) -> str:
-    """Return the real codec of a text with a UTF-16 label, which is often wrong."""
+    """Return the codec of a text with a UTF-16 label, since such labels are often wrong."""
     if not codec.startswith("utf-16"):
         return codec
     if len(data) >= _MIN_ASCII and data.isascii() and b"\0" not in data:
@@ -107,7 +107,7 @@ _RAW_OCTET = re.compile(rb"[\x80-\xff]")
 def decode_header_bytes(data: bytes, declared: str = "") -> str:
     """Decode a header field's raw bytes: UTF-8 (RFC 6532), the declared charset or Windows-1252.
 
-    ``declared`` is the charset label that the mail has in a Content-Type. Octets that a sender
+    ``declared`` is the charset that a Content-Type of the mail declares. Octets that a sender
     forgot to encode inside an encoded word belong to its charset, unless the whole word is UTF-8.
     """
     if data.isascii():
@@ -193,7 +193,7 @@ _PLAIN = "a body with the encoding base64 is plain text"
 _FOLLOWED = "a base64 body has text after its end"
 _MAX_JUDGED = 2_048
 _FOOTER = re.compile(rb"[^A-Za-z0-9+/=_\s-]|[^\s=][ \t]++[^\s=]")
-"""A mark that is in a line of text, but not in a line of base64."""
+"""A character or a gap that occurs in a line of text, but not in a line of base64."""
 
 
 def _decode_base64(data: bytes) -> Decoded:
@@ -221,7 +221,7 @@ def _decode_base64(data: bytes) -> Decoded:
 def _is_plain_text(beginning: bytes) -> bool:
     """Return whether a body with a base64 label is not encoded.
 
-    Base64 with other octets in it stays base64: footers of lists, quotation marks, blanks.
+    A body with a few other octets is still base64: list footers, quotation marks or blanks.
     """
     lines = [line.strip() for line in beginning.split(b"\n") if line.strip()]
     if not lines or not lines[0].translate(None, _ALPHABET):
@@ -245,8 +245,8 @@ def _is_plain_text(beginning: bytes) -> bool:
 def _decode_uuencoded(data: bytes) -> Decoded:
     """Decode the lines between ``begin`` and ``end``, or all lines without these.
 
-    Blanks at the end of a line may be lost, so a line may hold more than it shows. The result is
-    never larger than the encoded bytes.
+    Blanks at the end of a line may be lost, so a line may encode more octets than it contains. The
+    result is never larger than the encoded bytes.
     """
     decoded: list[bytes] = []
     problem = None
@@ -275,7 +275,7 @@ _ENCODINGS = frozenset(
     ("", "7bit", "8bit", "binary", "quoted-printable", "base64", "x-uuencode")
 )
 _DECODERS: Mapping[str, Callable[[bytes], Decoded]] = {
-    # Names by their letters and digits.
+    # The keys are names without punctuation.
     **dict.fromkeys(("", "7bit", "7bits", "8bit", "8bits", "binary"), _decode_identity),
     **dict.fromkeys(("base64", "xbase64"), _decode_base64),
     **dict.fromkeys(("quotedprintable", "quoted", "qp"), _decode_quoted_printable),

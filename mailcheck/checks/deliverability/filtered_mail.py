@@ -8,7 +8,8 @@ from mailcheck.checks.content.limits import KIB
 from mailcheck.checks.content.structure import Entity, scan_structure
 
 MAX_FILTERED = 256 * KIB
-"""Maximum octets sent to the filter; SpamAssassin took over 30 s for 300 KB in one line."""
+"""Maximum number of octets sent to the filter. SpamAssassin took over 30 s for 300 KB in one
+line."""
 
 
 class FilteredMail(Struct, frozen=True):

@@ -59,24 +59,27 @@ class KeyRecord(Struct, frozen=True):
 
     @property
     def is_usable(self) -> bool:
-        """Whether receivers can verify signatures with it."""
+        """Whether receivers can verify signatures with the key."""
         return not self.is_revoked and not self.problem
 
     @property
     def is_strong(self) -> bool:
-        """Whether it has at least the recommended length."""
+        """Whether the key has at least the recommended length."""
         return self.is_usable and (
             self.key_type == ED25519 or (self.bits is not None and self.bits >= GOOD_RSA_BITS)
         )
 
     @property
     def is_too_short(self) -> bool:
-        """Whether it is an RSA key that is too short for receivers."""
+        """Whether the key is an RSA key that is too short for receivers."""
         return self.key_type == RSA and self.bits is not None and self.bits < MIN_RSA_BITS
 
 
 def is_key_record(text: str) -> bool:
-    """Return whether a TXT record is a key record: with ``v=DKIM1`` first, or only a key."""
+    """Return whether a TXT record is a key record.
+
+    A key record begins with ``v=DKIM1``, or has ``p=`` but no ``v=``.
+    """
     if has_version(text.lstrip(), VERSION):
         return True
     tags = parse_tag_list(text)
@@ -85,7 +88,7 @@ def is_key_record(text: str) -> bool:
 
 
 def parse_key_record(text: str) -> KeyRecord:
-    """Parse a record for which `is_key_record` holds."""
+    """Parse a key record, or a text that was intended as one."""
     tags = parse_tag_list(text)
     key_type = (tags.get("k") or RSA).lower()
     flags = _split(tags.get("t"))
@@ -219,7 +222,7 @@ def looks_like_key(text: str) -> bool:
 def read_key_records(texts: Sequence[str]) -> list[KeyRecord]:
     """Return the key records among the texts at one name.
 
-    Without a valid one, all texts that were intended as one become one record with its problem.
+    If none is valid, all texts that were intended as key records become one record with a problem.
     """
     found = [parse_key_record(text) for text in texts if is_key_record(text)]
     if not found:

@@ -143,7 +143,7 @@ def _add_authorization(
 
 
 def describe_absence(domain: str, offer: SuggestedReportAddress | None = None) -> Finding:
-    """Return a finding that no record applies."""
+    """Return the finding about a domain to which no record applies."""
     where = "" if offer is not None else ", with an address that you read for reports (rua)"
     rua = "" if offer is None else f"; rua={offer.uri}"
     return make_finding(
@@ -183,7 +183,7 @@ _CAPITAL_TAG = re.compile(r"(?:^|;)\s*(?:P|SP|NP|RUA|RUF)\s*=", re.ASCII)
 def _safe_changes(
     record: PolicyRecord, offer: SuggestedReportAddress | None, policy: Policy | None = None
 ) -> dict[str, str | None]:
-    """Return the changes that are safe even if some own mail fails DMARC.
+    """Return the changes that are safe even if some mail of the domain itself fails DMARC.
 
     :param offer: the address to suggest for reports, if there is one.
     :param policy: the future policy, if it changes.
@@ -405,7 +405,9 @@ def _check_dangling_alias(walk: TreeWalk, answers: Answers) -> Iterator[Finding]
 def _adapt_records(
     findings: Iterable[Finding], walk: TreeWalk, texts: Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Return findings without records that cannot be published or lose a report address.
+    """Adapt the proposed records of findings to aliases.
+
+    A record that would lose a report address is not proposed.
 
     :param texts: the published records that are replaced.
     """
@@ -432,7 +434,8 @@ def _describe_all(
         suggest_report_address(step.domain, report_to, found.walk, answers) if is_silent else None
     )
     changes = _safe_changes(step.record, offer)
-    # Facts come before advice that depends on reports, since a later record includes the earlier.
+    # Facts come before advice that depends on reports: a record proposed later includes the changes
+    # of earlier ones.
     described = (
         *_check_reports(found.authorizations, step.domain, step.record, changes),
         *_check_syntax(step.domain, step.record, changes),
@@ -448,7 +451,7 @@ def _compare_with_rfc7489(
 ) -> Iterator[Finding]:
     """Yield a finding if receivers that still follow RFC 7489 find another record or none.
 
-    They look at the domain itself, then at the organizational domain of the Public Suffix List
+    They query the domain itself, then the organizational domain of the Public Suffix List
     (RFC 7489 6.6.3).
     """
     home, found_at = registrable_domain(domain), step.domain if step is not None else None

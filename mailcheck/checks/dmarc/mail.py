@@ -51,7 +51,7 @@ def explain_missing_author(authors: Sequence[str], author_fields: int = 1) -> st
     """Return a sentence that says why the author domain is missing (RFC 9989 5.3.1)."""
     if author_fields > 1:
         return (
-            f"The mail has {author_fields} From fields. Mail programs show different ones, so its"
+            f"The mail has {author_fields} From fields. Mail programs show different values, so its"
             " author is not clear."
         )
     if not authors:

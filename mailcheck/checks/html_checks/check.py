@@ -17,7 +17,7 @@ from mailcheck.checks.mail_checks import MailChecks, MailLink, list_unsubscribe
 from mailcheck.checks.quality.links import offers_to_unsubscribe
 
 MAX_WORDS = 80
-"""Maximum characters of a link text."""
+"""Maximum number of characters of a link text."""
 
 
 def check_html(

@@ -159,10 +159,10 @@ def _by_title(feature: Feature) -> tuple[str, str]:
 
 
 MAX_CSS = 256 * 1024
-"""Maximum characters of a style sheet that are read; Gmail reads 16 KiB."""
+"""Maximum number of characters of a style sheet that are read; Gmail reads 16 KiB."""
 
 MAX_PIECE = 4_000
-"""Maximum characters of one selector or value, without data in a url()."""
+"""Maximum number of characters of one selector or value, without data in a url()."""
 
 _MARK = re.compile(
     r"/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"

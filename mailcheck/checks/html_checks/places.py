@@ -11,7 +11,7 @@ MAX_PLACES = 5
 """Maximum number of places shown for one finding; the total is counted."""
 
 MAX_EXCERPT = 100
-"""Maximum characters of an excerpt: a tag with its first attributes."""
+"""Maximum number of characters of an excerpt: a tag with its first attributes."""
 
 _LINE_FEED = re.compile("\n")
 

@@ -14,7 +14,8 @@ from mailcheck.checks.quality.wording import count_of, enumerate_some
 from mailcheck.checks.weights import charge
 
 MAX_WORDS_TEXT = 64 * 1024
-"""Maximum characters of text and of HTML that are compared and searched for placeholders."""
+"""Maximum number of characters of text, and of HTML, that are compared and searched for
+placeholders."""
 
 MIN_WORDS = 20
 """Minimum number of different words in HTML for a comparison; with fewer it is meaningless."""
@@ -23,7 +24,8 @@ MAX_SHOWN = 20
 """Maximum number of examples of each kind."""
 
 MAX_LABEL = 100
-"""Maximum characters of a type, charset or encoding; the longest registered type has 88."""
+"""Maximum number of characters of a type, charset or encoding. The longest registered type has
+88."""
 
 _WORD = re.compile(r"\w++")
 _PLACEHOLDER = re.compile(

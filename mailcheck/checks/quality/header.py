@@ -25,7 +25,7 @@ from mailcheck.checks.weights import charge
 from mailcheck.core.instants import DAY, HOUR, SECOND, Instant
 
 MAX_DATE = 100
-"""Maximum characters of a Date field; the format of RFC 5322 has 31, plus comments."""
+"""Maximum number of characters of a Date field; the format of RFC 5322 has 31, plus comments."""
 
 _COMMENT = re.compile(r"\([^()]*+\)")
 _DATE_TIME = re.compile(
@@ -83,13 +83,13 @@ ONLY_ONCE = frozenset([
 """Fields that may occur at most once in a mail."""
 
 MAX_SHOWN = 998
-"""Maximum characters of a field body: the longest line that RFC 5322 2.1.1 allows."""
+"""Maximum number of characters of a field body: the longest line that RFC 5322 2.1.1 allows."""
 
 MAX_AUTHORS = 100
-"""Maximum mailboxes of all From fields together; more than one is rare."""
+"""Maximum number of mailboxes of all From fields together; more than one is rare."""
 
 MAX_URIS = 20
-"""Maximum URIs of List-Unsubscribe; receivers read the first few."""
+"""Maximum number of URIs of List-Unsubscribe; receivers read the first few."""
 
 _MESSAGE_ID = re.compile(
     # RFC 5322 3.6.4: the left side is a dot-atom or quoted, the right side a dot-atom or literal.
@@ -236,7 +236,7 @@ def _judge_name(author: Author) -> Iterator[ChargedFinding]:
         yield charge(
             "headers.name-shows-address",
             f"The sender's name shows an address at {quote(shown)}, but the mail is from"
-            f" {quote(author.domain)}. Filters take that for a forgery.",
+            f" {quote(author.domain)}. Filters treat that as a forgery.",
         )
 
 
@@ -246,7 +246,7 @@ def _judge_replies(facts: MailFacts) -> Iterator[ChargedFinding]:
         yield charge(
             "headers.reply-to-freemail",
             f"Replies go to a free mailbox at {domain}, which is not the sender's domain."
-            " Fraudsters do that, and filters know it.",
+            " Fraudsters do that, and filters detect it.",
         )
     local_part = facts.author_address.rpartition("@")[0]
     if _NO_REPLY.search(local_part) and not facts.reply_to_address:
@@ -258,15 +258,16 @@ def _judge_replies(facts: MailFacts) -> Iterator[ChargedFinding]:
 
 
 MIN_CAPITALS = 8
-"""Minimum letters of a subject for the finding about capitals; "OTP" and "RE: FAQ" have fewer."""
+"""Minimum number of letters of a subject for the finding about capitals. "OTP" and "RE: FAQ" have
+fewer."""
 
 MAX_EMOJI = 2
 MAX_LENGTH = 150
-"""Maximum characters of a subject; message lists show 40 to 80 of them."""
+"""Maximum number of characters of a subject; message lists show 40 to 80 of them."""
 
 _REPLY = re.compile(r"(?:re|aw|sv|fwd?|wg|tr)\s?:", re.IGNORECASE)
 _PUNCTUATION = re.compile(r"[!?]{3}|\${3}|[!?][^!?]{0,200}[!?][^!?]{0,200}[!?]")
-# The blocks that phones draw as emoji. A joiner or a skin tone belongs to the emoji before it.
+# The Unicode blocks of emoji. A joiner or a skin tone belongs to the emoji before it.
 _EMOJI = re.compile(r"[\u2600-\u27bf\u2b50\u2b55\U0001f1e6-\U0001f3fa\U0001f400-\U0001faff]")
 
 
@@ -281,14 +282,14 @@ def judge_subject(facts: MailFacts) -> Iterator[ChargedFinding]:
     if not subject:
         yield charge(
             "headers.subject-missing",
-            "The mail has no subject. People and filters take such mail for spam.",
+            "The mail has no subject. People and filters treat such mail as spam.",
         )
     is_answer = facts.has_field("in-reply-to") or facts.has_field("references")
     if _REPLY.match(subject) and not is_answer:
         yield charge(
             "headers.fake-reply",
             f"The subject looks like a reply or a forwarded mail ({quote(subject)}), but the mail"
-            " refers to no other mail. Filters know that trick.",
+            " refers to no other mail. Filters detect this trick.",
         )
     yield from _judge_style(subject)
 
@@ -296,7 +297,7 @@ def judge_subject(facts: MailFacts) -> Iterator[ChargedFinding]:
 def _judge_style(subject: str) -> Iterator[ChargedFinding]:
     letters = [letter for letter in subject if letter.lower() != letter.upper()]
     if len(letters) >= MIN_CAPITALS and all(map(str.isupper, letters)):
-        meaning = "The subject is written in capital letters only, like that of much spam."
+        meaning = "The subject is written in capital letters only, as in much spam."
         yield charge("headers.subject-capitals", meaning)
     emoji = count_emoji(subject)
     if emoji > MAX_EMOJI:
@@ -311,19 +312,20 @@ def _judge_style(subject: str) -> Iterator[ChargedFinding]:
 
 
 FUTURE = 2 * HOUR
-"""Maximum time by which a Date may be in the future; wrong clocks and time zones differ by less."""
+"""Maximum time by which a Date may be in the future. Wrong clocks and time zones cause smaller
+differences."""
 
 PAST = DAY
 """Maximum age of a Date; mail that waited in a queue overnight is common."""
 
 LARGE_HEADER = 64 * 1024
-"""Octets of a large header; Postfix cuts at 100 KiB (header_size_limit)."""
+"""Size of a large header in octets. Postfix truncates a header at 100 KiB (header_size_limit)."""
 
 
 def judge_headers(
     facts: MailFacts, received_at: Instant, *, is_smtputf8: bool = False
 ) -> tuple[ChargedFinding, ...]:
-    """Return the findings about the header of a mail that was received at a time.
+    """Return the findings about the header of a mail that arrived at ``received_at``.
 
     :param is_smtputf8: whether the mail was sent with SMTPUTF8 (RFC 6531), so that its header may
         contain UTF-8.
@@ -345,7 +347,9 @@ def _judge_date(facts: MailFacts, received_at: Instant) -> Iterator[ChargedFindi
         yield charge("headers.date-missing", meaning)
         return
     if date.instant is None:
-        meaning = f"The Date field {date.problem} ({quote(date.text)}), so the mail has no time."
+        meaning = (
+            f"The Date field {date.problem} ({quote(date.text)}): the mail has no usable date."
+        )
         yield charge("headers.date-unreadable", meaning)
     elif date.problem:
         meaning = f"The Date field {date.problem} ({quote(date.text)}). Some programs misread it."
@@ -355,7 +359,9 @@ def _judge_date(facts: MailFacts, received_at: Instant) -> Iterator[ChargedFindi
         yield charge("headers.date-future", meaning)
     if date.instant is not None and received_at - date.instant > PAST:
         shown = quote(date.text)
-        meaning = f"The Date field is more than a day old ({shown}). Filters count that against it."
+        meaning = (
+            f"The Date field is more than a day old ({shown}). Filters count that against the mail."
+        )
         yield charge("headers.date-old", meaning)
 
 
@@ -366,7 +372,8 @@ def _judge_message_id(facts: MailFacts) -> Iterator[ChargedFinding]:
         yield charge("headers.message-id-missing", meaning)
     elif not found.is_well_formed:
         meaning = (
-            f"The Message-ID is malformed ({quote(found.text)}). Filters count that against it."
+            f"The Message-ID is malformed ({quote(found.text)}). Filters count that against the"
+            " mail."
         )
         yield charge("headers.message-id-malformed", meaning)
     elif not found.domain.startswith("[") and is_local_name(found.domain):
@@ -382,13 +389,13 @@ def _judge_fields(facts: MailFacts) -> Iterator[ChargedFinding]:
         yield charge(
             "headers.repeated",
             f"Fields that may occur only once are repeated: {enumerate_some(repeated)}. Gmail"
-            " rejects such mail, and programs show different ones.",
+            " rejects such mail, and mail programs show different values.",
         )
     if not (facts.has_field("to") or facts.has_field("cc")):
         yield charge(
             "headers.to-missing",
-            "The mail names no recipient (To or Cc). Mass mail often names none, and filters know"
-            " it.",
+            "The mail names no recipient (To or Cc). Mass mail often names no recipient, and"
+            " filters detect that.",
         )
     if facts.has_field("content-type") and not facts.has_field("mime-version"):
         yield charge(
@@ -409,8 +416,8 @@ def _judge_octets(facts: MailFacts, is_smtputf8: bool) -> Iterator[ChargedFindin
         yield charge(
             "headers.raw-8bit",
             "Characters outside ASCII are not encoded in these fields:"
-            f" {enumerate_some(facts.raw_8bit_fields)}. Some receivers reject that, others show"
-            " wrong characters.",
+            f" {enumerate_some(facts.raw_8bit_fields)}. Some receivers reject that, and others"
+            " show wrong characters.",
         )
     if facts.header_size > LARGE_HEADER:
         yield charge(

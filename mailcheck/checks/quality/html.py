@@ -14,10 +14,11 @@ from mailcheck.checks.quality.wording import count_of, enumerate_some, quote
 from mailcheck.checks.weights import charge
 
 MAX_PREHEADER = 200
-"""Maximum characters of the preview text after the subject; the longest lists show about 140."""
+"""Maximum number of characters of the preview text after the subject. The longest lists show about
+140."""
 
 MAX_SAMPLE = 100
-"""Maximum characters of hidden text that are quoted, so that the author can find it."""
+"""Maximum number of characters of hidden text that are quoted, so that the author can find it."""
 
 # fmt: off
 _MUST_CLOSE = frozenset([
@@ -149,13 +150,15 @@ CLIPPED_SIZE = 102 * 1024
 """Octets of HTML that Gmail shows before "[Message clipped]"."""
 
 FEW_LETTERS = 100
-"""Minimum characters of text in a mail with images; with less, filters treat it as an image."""
+"""Minimum number of characters of text in a mail with images. Filters treat a mail with less text
+as an image."""
 
 LETTERS_PER_IMAGE = 50
-"""Minimum characters of text for each image."""
+"""Minimum number of characters of text for each image."""
 
 HIDDEN_LETTERS = 40
-"""Maximum characters of hidden text that is the rest of a preheader or a screen-reader label."""
+"""Maximum number of characters of hidden text that counts as the rest of a preheader or as a
+screen-reader label."""
 
 
 def judge_html(html: HtmlFacts) -> Iterator[ChargedFinding]:

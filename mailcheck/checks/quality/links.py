@@ -127,7 +127,7 @@ def _judge_deceit(links: LinkFacts) -> Iterator[ChargedFinding]:
         yield charge(
             "links.mixed-scripts",
             "The host name of a link mixes two scripts whose letters look alike:"
-            f" {enumerate_some(links.mixed_script_hosts)}. Filters take that for fraud.",
+            f" {enumerate_some(links.mixed_script_hosts)}. Filters treat that as fraud.",
         )
     elif links.punycode_hosts:
         yield charge(
@@ -154,7 +154,7 @@ def _judge_hosts(links: LinkFacts) -> Iterator[ChargedFinding]:
         yield charge(
             "links.ip-address",
             "A link leads to an IP address instead of a name"
-            f" ({enumerate_some(links.address_hosts)}). Filters take that for fraud.",
+            f" ({enumerate_some(links.address_hosts)}). Filters treat that as fraud.",
         )
     if links.with_port:
         yield charge(

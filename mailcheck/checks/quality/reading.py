@@ -28,7 +28,7 @@ from mailcheck.checks.quality.links import (
 )
 
 MAX_LINE = 998
-"""Maximum octets of a line without its line break (RFC 5322 2.1.1)."""
+"""Maximum number of octets of a line without its line break (RFC 5322 2.1.1)."""
 
 
 def read_mail(raw_message: bytes) -> MailFacts:

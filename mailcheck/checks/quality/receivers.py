@@ -18,7 +18,7 @@ from mailcheck.checks.quality.unsubscribe import (
 )
 
 MIN_KEY_BITS = 1024
-"""Minimum bits of an RSA key that Google requires (and RFC 8301 3.2)."""
+"""Minimum number of bits of an RSA key that Google requires (and RFC 8301 3.2)."""
 
 
 class RuleResult(Enum):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mailcheck.checks.content.decoding import flatten_controls
 
 MAX_QUOTE = 80
-"""Maximum characters of a quotation from the mail."""
+"""Maximum number of characters of a quotation from the mail."""
 
 MAX_LISTED = 3
 """Maximum number of examples in one sentence."""

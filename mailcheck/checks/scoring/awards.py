@@ -124,14 +124,14 @@ LISTING_COSTS = ((5, 6), (3, 3), (1, 1), (0, 0))
 """(Minimum weight, points lost); the first row that matches counts."""
 
 SHARED_LISTING_COST = 3
-"""Maximum points lost for a listed address of a mail provider that thousands of customers
+"""Maximum number of points lost for a listed address of a mail provider that thousands of customers
 share."""
 
 BLACKLISTS_PASS_FROM = 18
 BLACKLISTS_WARN_FROM = 8
 
 MAX_UNDETERMINED = 40
-"""Maximum points that may be undetermined; with more a grade would be a guess."""
+"""Maximum number of points that may be undetermined; with more a grade would be a guess."""
 
 GRADES = ((90, "A+"), (80, "A"), (70, "B"), (60, "C"), (50, "D"), (0, "F"))
 """(Minimum score, grade)."""

@@ -37,7 +37,7 @@ UNDETERMINED = "undetermined"
 SCORE = "score"
 
 LONGEST_SHOWN = 160
-"""Maximum characters of a value in a sentence."""
+"""Maximum number of characters of a value in a sentence."""
 
 
 class TopicState(Struct, frozen=True, omit_defaults=True):

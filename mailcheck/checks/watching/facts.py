@@ -29,7 +29,7 @@ from mailcheck.checks.scoring.score import Score
 from mailcheck.core.instants import DAY, Instant, format_instant
 
 LONGEST_VALUE = 2_000
-"""Maximum characters of a value; an RSA key record has 400."""
+"""Maximum number of characters of a value; an RSA key record has 400."""
 
 ENDING_SOON = 14 * DAY
 """Time before the end of a certificate; automatic renewal happens 30 days before."""

@@ -298,12 +298,14 @@ class MessageContents:
         except ExpectedFailure as failure:
             if not isinstance(failure, WorkerDied):
                 raise
-            self._log.error("{delivery} can't be derived: {why}", delivery=delivery_id, why=failure)
+            self._log.error(
+                "{delivery} cannot be derived: {why}", delivery=delivery_id, why=failure
+            )
             return UNREADABLE
         except CancelledError:
             raise
         except Exception:
-            self._log.failure("{delivery} can't be derived", delivery=delivery_id)
+            self._log.failure("{delivery} cannot be derived", delivery=delivery_id)
             return UNREADABLE
         return content
 

@@ -21,7 +21,7 @@ from mailcheck.store.transactions import value_of
 
 
 class ReportQuota(Struct, frozen=True):
-    """Maximum rows and octets that reports may add in a day; a report is a row, too."""
+    """Maximum number of rows and octets that reports may add in a day; a report is a row, too."""
 
     rows: int
     octets: int
@@ -37,7 +37,7 @@ OF_STRANGERS = ReportQuota(rows=2_000, octets=1024 * 1024)
 """For all reports without an authenticated sender: posted ones, and mail without SPF and DKIM."""
 
 MAX_ROWS_OF_ACCOUNT = 1_000_000
-"""Maximum rows of an account; its owner makes room by deleting reports."""
+"""Maximum number of rows of an account; its owner makes room by deleting reports."""
 
 ROW_OVERHEAD = 150
 """Octets of a row in addition to its texts: digest, numbers and indexes."""
@@ -134,10 +134,12 @@ def measure(texts: Sequence[str]) -> int:
 
 
 MOST_SENDERS = 100
-"""Maximum senders with a row of their own for rejected reports in a day; others share one row."""
+"""Maximum number of senders with a row of their own for rejected reports in a day. Others share one
+row."""
 
 MOST_DOMAINS = 1_000
-"""Maximum domains read for each kind of report: far more than are accepted without a watch."""
+"""Maximum number of domains read for each kind of report: far more than are accepted without a
+watch."""
 
 _ADD = """
     INSERT INTO report_tally (

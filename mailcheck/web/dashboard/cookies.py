@@ -39,7 +39,7 @@ def read_cookie(request: Request, name: str, *, is_secure: bool) -> str:
 def write_cookie(name: str, value: str, *, is_secure: bool, max_age: int | None = None) -> str:
     """Return a Set-Cookie field. Without a value it deletes the cookie.
 
-    Over HTTPS the name begins with ``__Host-``: other hosts and paths can't set it.
+    Over HTTPS the name begins with ``__Host-``: other hosts and paths cannot set it.
     """
     parts = [f"{_full_name(name, is_secure=is_secure)}={value}", "Path=/", "HttpOnly"]
     parts.append("SameSite=Lax")

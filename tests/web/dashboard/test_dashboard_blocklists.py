@@ -114,7 +114,7 @@ def test_leaving_the_page_cancels_the_check(zone: MemoryZone) -> None:
 
 
 def test_mail_hosts_that_can_not_be_looked_up() -> None:
-    """If the mail hosts can't be looked up, lists of addresses are unknown at once."""
+    """If the mail hosts cannot be looked up, lists of addresses are unknown at once."""
     browser = visit_tools(zone_with({}, silent=["lost.example"]))
     stream = Events(browser, "/blocklists/live?query=lost.example")
     browser.house.pass_time(DEADLINE)

@@ -126,7 +126,7 @@ def test_a_form_without_its_token(visited: Visited) -> None:
 
 
 def test_a_test_has_the_checks_of_its_mail(visited: Visited) -> None:
-    """A report links to the same checks, which other accounts can't see."""
+    """A report links to the same checks, which other accounts cannot see."""
     visited.browser.open(visited.path)
     made = visited.browser.submit(f"{visited.path}/test")
     visited.path = made.headers["location"]

@@ -97,7 +97,7 @@ def test_anybody_with_the_link_sees_the_report(
 def test_a_shared_report_has_the_checks_of_its_mail(
     browser: Browser, stranger: Browser, scored: ScoredHouse, test_id: str
 ) -> None:
-    """A shared report shows the checks of its mail, but visitors can't have links checked."""
+    """A shared report shows the checks of its mail, but visitors cannot have links checked."""
     path = share_path(browser, test_id)
     assert f'data-part="{path}/checks"' in stranger.open(path).body.decode()
     answer = stranger.open(f"{path}/checks")

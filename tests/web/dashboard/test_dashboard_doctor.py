@@ -26,7 +26,7 @@ def visitor(house: House, *, is_operator: bool) -> Browser:
 
 
 def test_the_operator_sees_what_the_doctor_finds() -> None:
-    """Each examination is shown with its fix; what can't be determined is unknown."""
+    """Each examination is shown with its fix; what cannot be determined is unknown."""
     house = checking_house(zone_with({}), config_with_dns_only())
     browser = visitor(house, is_operator=True)
     assert "/account/doctor" in browser.open("/account").body.decode()

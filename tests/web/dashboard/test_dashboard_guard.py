@@ -95,7 +95,7 @@ def test_a_form_without_its_token_is_refused(browser: Browser, path: str) -> Non
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
 def test_sign_in_and_sign_up_need_their_token_too(browser: Browser, path: str) -> None:
-    """Signing in and up require the visitor's own token, so other sites can't submit them."""
+    """Signing in and up require the visitor's own token, so other sites cannot submit them."""
     Browser(browser.house, "192.0.2.11").sign_up("ann")
     stranger = Browser(browser.house, "192.0.2.12")
     stranger.open(path)
@@ -146,7 +146,7 @@ def test_a_script_sends_the_token_in_a_header(browser: Browser) -> None:
 
 
 def test_tokens_are_masked(browser: Browser) -> None:
-    """Each page has another masked token, so that compression can't reveal the secret."""
+    """Each page has another masked token, so that compression cannot reveal the secret."""
     browser.sign_up()
     tokens = set()
     for _ in range(5):
@@ -230,7 +230,7 @@ def test_an_unavailable_store(broken: tuple[House, FaultyWorker]) -> None:
     house, reader = broken
     browser = Browser(house)
     browser.sign_up()
-    reader.fault = StoreUnavailable("the database can't answer now")
+    reader.fault = StoreUnavailable("the database cannot answer now")
     for path in ("/", "/keys", "/account", "/sign-in"):
         answer = browser.open(path)
         assert answer.status == 503

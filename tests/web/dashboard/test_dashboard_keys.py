@@ -199,7 +199,7 @@ def test_simulated_failures(owner: Browser) -> None:
 
 
 def test_simulated_failures_of_another_account(owner: Browser) -> None:
-    """The simulated failures of another account's key can't be set."""
+    """The simulated failures of another account's key cannot be set."""
     create(owner)
     (theirs,) = run(owner.house.assembly.accounts.keep.list_keys(owner.house.account))
     owner.open("/keys")

@@ -116,7 +116,7 @@ def test_remote_content_is_offered_where_there_is_any(browser: Browser) -> None:
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
 def test_other_sites_can_not_request_remote_content(browser: Browser, site: str) -> None:
-    """A link from another site can't request remote content."""
+    """A link from another site cannot request remote content."""
     account = sign_up(browser)
     tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
     for base in (f"/inbox/messages/{tracked}", share_path(browser, tracked)):

@@ -186,7 +186,7 @@ def test_rejected_registrations_do_not_count(build: Build) -> None:
 
 
 def test_addresses_behind_a_proxy(build: Build) -> None:
-    """Behind a trusted proxy the client's address counts; other clients can't choose theirs."""
+    """Behind a trusted proxy the client's address counts; other clients cannot choose theirs."""
     house = build(WebOptions(trusted_proxies=("10.0.0.1/32",)), per_address=1)
 
     def statuses(peer: str) -> list[int]:
@@ -280,7 +280,7 @@ def test_a_known_browser_is_limited_too(house: House) -> None:
 
 
 def test_attempts_to_change_a_password(browser: Browser) -> None:
-    """A stolen session can't be used to guess the password quickly."""
+    """A stolen session cannot be used to guess the password quickly."""
     browser.sign_up("ann")
     browser.open("/account")
     new = "battery staple"

@@ -144,7 +144,7 @@ def test_a_store_that_fails_during_a_call() -> None:
         reader.good_calls = 1
         reader.fault = StoreUnavailable("the disk is gone")
         sentence = failure_of(agent.call(tool, arguments))
-        assert "the database can't answer now" in sentence
+        assert "the database cannot answer now" in sentence
         assert "the disk is gone" not in sentence
         assert "repeat the call in 2 seconds" in sentence
         reader.fault = None

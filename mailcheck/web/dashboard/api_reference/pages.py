@@ -63,12 +63,12 @@ class AnswerPages:
     async def answer(self, visit: Visit) -> Reply:
         """GET /api/answers/{operationId}: the request line, the status, and the response.
 
-        :raises InvalidParameter: the call does not exist or can't be tried.
+        :raises InvalidParameter: the call does not exist or cannot be tried.
         :raises MessageNotFound: the account has no message or test for the call yet.
         """
         route = self._routes.get(visit.path["operation_id"])
         if route is None:
-            raise InvalidParameter("operation_id", "this call can't be tried here")
+            raise InvalidParameter("operation_id", "this call cannot be tried here")
         path = await self._fill_in(route, visit)
         query = SHORT_LIST_QUERY if "limit" in route.operation.query_names else b""
         call = Call(

@@ -148,7 +148,7 @@ class ComparisonPages(Struct, frozen=True):
         both.sort(key=lambda one: (one.test.received_at or one.test.created_at, one.test.id))
         reports = [one.report for one in both if one.report is not None]
         if len(reports) < 2:
-            raise NoMailYet("a test without a report can't be compared: choose completed tests")
+            raise NoMailYet("a test without a report cannot be compared: choose completed tests")
         before, after = map(read_document, reports)
         return self._renderer.page(
             visit,

@@ -27,7 +27,7 @@ class ReportMail(Struct, frozen=True):
     async def values(self, visit: Visit, result: DeliverabilityResult) -> dict[str, Any]:
         """Return the template values of the mail.
 
-        ``view`` is `None` if there is no report yet, or if the mail can't be shown now.
+        ``view`` is `None` if there is no report yet, or if the mail cannot be shown now.
         """
         if result.report is None:
             return {"view": None}

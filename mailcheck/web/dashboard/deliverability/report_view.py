@@ -113,7 +113,7 @@ def summarize_report(shown: Any, level: str) -> Verdict:
     """Summarize a report, and name the first fix."""
     issues = shown["deductions"]
     if level == "unknown":
-        ending = "Delivery can't be predicted: the mail came from a private address."
+        ending = "Delivery cannot be predicted: the mail came from a private address."
     elif not issues:
         # Findings may need a fix without taking points off.
         left = sum(one["severity"] in ("error", "warning") for one in shown["findings"])

@@ -16,7 +16,7 @@ document.addEventListener("click", async (event) => {
       ? `${found.called}\n${found.status}\n\n${JSON.stringify(found.answer, null, 2)}`
       : found.error;
   } catch {
-    text.textContent = "The server can't be reached, or you are not signed in.";
+    text.textContent = "The server cannot be reached, or you are not signed in.";
   }
   const copy = document.createElement("button");
   copy.type = "button";

@@ -86,7 +86,7 @@ function showProblem(where, problem) {
   const box = document.createElement("p");
   box.className = "problem";
   box.setAttribute("role", "alert");
-  box.textContent = problem instanceof TypeError ? "The server can't be reached. Reload the page." : problem.message;
+  box.textContent = problem instanceof TypeError ? "The server cannot be reached. Reload the page." : problem.message;
   where.append(box);
 }
 

@@ -32,7 +32,7 @@ function showProblemIn(where, problem) {
   const box = document.createElement("p");
   box.className = "problem";
   box.setAttribute("role", "alert");
-  box.textContent = problem instanceof TypeError ? "The server can't be reached. Reload the page." : problem.message ?? problem;
+  box.textContent = problem instanceof TypeError ? "The server cannot be reached. Reload the page." : problem.message ?? problem;
   where.replaceChildren(box);
 }
 
