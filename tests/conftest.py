@@ -1,4 +1,4 @@
-"""What every test runs under: nothing may be left behind, and nothing left out where CI says so."""
+"""Hooks and fixtures of all tests: checks for leftovers, the order of tests, and tracing."""
 
 import gc
 import importlib.metadata
@@ -24,13 +24,13 @@ from mailcheck.operations.lazy_functions import derive_content
 
 patch_dkimpy()
 
-# Pytest asks for Twisted's version before each test, and each house for our own: both are read
-# from a file of some kilobytes, each time.
+# Pytest reads Twisted's version before each test, and each `House` reads that of mailcheck. Without
+# a cache, each call parses a file of some kilobytes.
 pytest.MonkeyPatch().setattr(importlib.metadata, "version", cache(importlib.metadata.version))
 
 pytest_plugins = ["tests.house", "tests.databases", "tests.servers.redis"]
 
-# How long an example takes says something about the machine alone. `make soak` tries many more.
+# Deadlines of Hypothesis would measure the machine. `make soak` uses more examples.
 settings.register_profile(
     "untimed",
     settings(),
@@ -42,44 +42,47 @@ settings.register_profile("thorough", settings.get_profile("untimed"), max_examp
 settings.load_profile("untimed")
 
 UNTRACED = frozenset(("hypothesis", "untraced"))
-"""Markers of tests that go through lines that others cover, megabytes or hundreds of times: traced
-they take three times as long. So do those that look at pages with a browser. Attacks that take
-long are marked so; the others are traced, since some lines are there for nobody else."""
+"""Markers of tests that run without coverage tracing, like all browser tests.
+
+They repeat lines that other tests cover, with megabytes of input or hundreds of times. Tracing
+would triple their duration. Only slow attack tests have the marker, since some lines are covered by
+attack tests alone.
+"""
 
 WEIGHTS = {"long": 2_000, "end_to_end": 50, "browser": 50, "untraced": 50, "hypothesis": 10}
-"""How many ordinary tests take as long as one with such a marker, or of such a folder: roughly."""
+"""Approximate duration of a test with a marker, or in a folder, in units of an ordinary test."""
 
 
 @implementer(ILogObserver)
 class FailureObserver:
-    """Collects what is logged as a failure or as critical."""
+    """Collects the events that are logged as failures or as critical."""
 
     def __init__(self) -> None:
         self.failures: list[LogEvent] = []
 
     def __call__(self, event: LogEvent) -> None:
-        """Take an event."""
+        """Record an event if it is a failure."""
         if event.get("log_level") is LogLevel.critical or "log_failure" in event:
             self.failures.append(event)
 
 
 def collect_garbage() -> None:
-    """Collect what was dropped, and set the rest aside: the next collection is cheap then."""
+    """Collect garbage, and exclude the remaining objects from later collections."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C reach what tests start, also where the caller (nohup, a job) ignores it."""
+    """Let Ctrl-C reach child processes, even if the caller (nohup, a job) ignores SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let each process of xdist tell at once which tests it runs.
+    """Disable Nagle's algorithm on the connection of each xdist process to the failures database.
 
-    Where tests may be run once more, each is told of in two pieces, over TCP: the second would wait
-    40 ms for the first to be acknowledged (Nagle's algorithm), longer than most tests take.
+    With reruns enabled, each test is announced in two packets. Nagle's algorithm would delay the
+    second by 40 ms, until the first is acknowledged. Most tests take less time.
     """
     told = getattr(getattr(session.config, "failures_db", None), "sock", None)
     if told is not None and hasattr(session.config, "workerinput"):
@@ -88,7 +91,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)  # the plugin of Hypothesis marks its tests in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest: no process is to have one of them for itself last."""
+    """Run the slowest files first, so that the processes of xdist finish at the same time."""
     weights: Counter[str] = Counter()
     for item in items:
         names = {marker.name for marker in item.iter_markers()} | {item.path.parent.name}
@@ -98,10 +101,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Look at what is covered where that is told by few examples.
+    """Disable tracing for tests whose lines other tests cover.
 
-    The marker ``no_cover`` does nothing in processes of xdist: each has a coverage too many, which
-    goes on when the other is stopped.
+    The marker ``no_cover`` has no effect in processes of xdist: each has a second coverage
+    collector, which continues when the first is stopped.
     """
     tracer = sys.gettrace()
     names = {marker.name for marker in item.iter_markers()}
@@ -115,9 +118,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Make what is made once in a process, and set aside what the modules hold.
+    """Initialize what each process caches, then exclude the modules from garbage collection.
 
-    Where a test that is not traced were the first to need it, it would pass for untried.
+    If an untraced test were the first to use a cache, coverage would not record the lines that fill
+    it.
     """
     if sys.gettrace() is not None:
         derive_content(FIRST_MAIL)
@@ -127,7 +131,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def logged_failures() -> Iterator[list[LogEvent]]:
-    """Collect the failures that a test provokes, instead of failing it."""
+    """Collect the failures that a test provokes. The test does not fail because of them."""
     observer = FailureObserver()
     globalLogPublisher.addObserver(observer)
     yield observer.failures
@@ -138,9 +142,9 @@ def logged_failures() -> Iterator[list[LogEvent]]:
 def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that logs a failure, drops one unhandled, or leaves a call in the reactor.
 
-    pytest-twisted alone reports none of these. A test that provokes a failure
-    on purpose takes it with the fixture ``logged_failures``; a test case of
-    trial with ``flushLoggedErrors``, since trial looks after it by itself.
+    pytest-twisted alone reports none of these. A test that provokes a failure on purpose uses the
+    fixture ``logged_failures``. A test case of trial uses ``flushLoggedErrors``, since trial itself
+    checks for logged failures.
     """
     reactor = _the_reactor()
     observer = FailureObserver()
@@ -148,15 +152,15 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     before = set(reactor.getDelayedCalls())
     try:
         yield
-        collect_garbage()  # an unhandled failure is logged when its Deferred goes
+        collect_garbage()  # an unhandled failure is logged when its Deferred is collected
     finally:
         globalLogPublisher.removeObserver(observer)
     left = [call for call in reactor.getDelayedCalls() if call not in before and call.active()]
     assert not left, f"calls were left in the reactor: {left}"
-    looks_itself = "logged_failures" in request.fixturenames or isinstance(
+    is_checked_elsewhere = "logged_failures" in request.fixturenames or isinstance(
         request.instance, SynchronousTestCase
     )
-    shown = [] if looks_itself else [_shown(event) for event in observer.failures]
+    shown = [] if is_checked_elsewhere else [_shown(event) for event in observer.failures]
     assert not shown, f"failures were logged: {shown}"
 
 
@@ -164,7 +168,7 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """With CI set, a skipped test counts as failed: nothing may be left out there."""
+    """Count a skipped test as failed in CI, where every test must run."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
         report.outcome = "failed"

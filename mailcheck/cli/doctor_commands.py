@@ -48,7 +48,7 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     try:
         parts = DoctorParts(runtime, reactor, build_checks(runtime), probes)
         if options.dns:
-            return _say_zone(list_zone_records(parts.zone), console)
+            return _print_zone(list_zone_records(parts.zone), console)
         found = await parts.doctor.examine()
     finally:
         await runtime.close()
@@ -68,7 +68,7 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     return STATUSES[worst_health(one.health for one in found)]
 
 
-def _say_zone(records: Iterable[RecordToPublish], console: Console) -> int:
+def _print_zone(records: Iterable[RecordToPublish], console: Console) -> int:
     pointers = []
     for record in records:
         value = f'"{record.value}"' if record.rdtype == "TXT" else record.value
@@ -78,11 +78,12 @@ def _say_zone(records: Iterable[RecordToPublish], console: Console) -> int:
         else:
             console.print_line(line)
     if pointers:
-        console.print_line("; the provider of the address sets this one:")
+        console.print_line("; Ask the provider of the IP address to publish this record:")
     else:
         console.print_line(
-            "; add A (AAAA) records for the server's name with its public address, which is not"
-            " known here; its provider sets the PTR record of that address to the server's name"
+            "; The public address of the server is not known here. Publish it as an A (AAAA) record"
+            " of the server's name, and ask the provider of the address for a PTR record with this"
+            " name."
         )
     console.print_lines(pointers)
     return EXIT_FINE

@@ -24,16 +24,16 @@ LOCK_TIMEOUT = 1.0
 """Seconds to wait for another program that uses the file, such as a command."""
 
 STEP_TIMEOUT = 3_600.0
-"""Seconds for one step of the target: many gigabytes are committed at once."""
+"""Timeout of one call to the target in seconds. One commit may contain many gigabytes."""
 
 MAX_ROWS, MAX_OCTETS = 500, 8 * 2**20
-"""Maximum number of rows and octets in one batch; a single row may be larger."""
+"""Maximum number of rows, and of octets, in one batch. A single row may be larger."""
 
 FETCH_ROWS = 2_000
-"""Digest rows read from the target at a time."""
+"""Number of digest rows that are read from the target at a time."""
 
 TEXT, BYTES = "TEXT", "BYTEA"
-"""Types of the columns whose values the target digests itself; all others are numbers."""
+"""Types of the columns that the target hashes. Columns of all other types are numbers."""
 
 ReportProgress = Callable[[str, int, int], None]
 """Receives the progress: the table, the number of copied rows, and the number of all rows."""
@@ -129,7 +129,7 @@ def open_exclusively(path: str, timeout: float) -> sqlite3.Connection:
     if not Path(path).is_file():
         raise StoreUnavailable(f"there is no database {path}")
     # In WAL mode each process that has the file open holds a shared lock on it. An exclusive lock
-    # is therefore granted to the only user. It is held until the connection is closed.
+    # is therefore granted only if no other process has the file open. It lasts until the close.
     connection = connect(
         path, f"PRAGMA busy_timeout = {timeout * 1000:.0f}", "PRAGMA locking_mode = EXCLUSIVE"
     )
@@ -241,6 +241,6 @@ def _commit(target: PostgresqlTransaction) -> None:
         raise
     except StoreUnavailable as failure:
         raise CopyUndetermined(
-            f"{failure}; it is unknown whether the copy was committed: copy again; if it was, the "
-            f"target is then not empty"
+            f"{failure}; it is unknown whether the copy was committed: copy again. If the target "
+            f"is not empty then, the copy was committed"
         ) from failure

@@ -101,7 +101,7 @@ def test_the_schema_and_the_parser_agree(request: type[Request], arguments: dict
         read_arguments(request, arguments)
     except InvalidParameter as problem:
         is_of_type = any(info in str(problem) for info in TYPE_PROBLEMS)
-        # An empty text is as good as none where one is required.
+        # An empty string counts as missing if the field is required.
         assert is_of_type != is_valid or "" in given.values()
     else:
         assert is_valid

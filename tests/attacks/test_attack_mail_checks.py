@@ -1,7 +1,7 @@
 """HTML and style sheets that are built to make the checks of a mail slow, large or wrong.
 
-Every piece is repeated to an eighth of the size that is checked. The tests do not measure time: a
-quadratic step runs for a minute with so much.
+Every piece is repeated up to an eighth of the maximum size. The tests do not measure time: a step
+with quadratic time would run for a minute on this input.
 """
 
 import pytest
@@ -81,7 +81,7 @@ def test_a_long_line_is_cut() -> None:
 
 @pytest.mark.parametrize("mail", read_hostile_mails(), ids=lambda mail: mail.name)
 def test_hostile_mails_are_checked(mail: HostileMail) -> None:
-    """Mails that are built to break pages break no check, and no control character is shown."""
+    """Hostile mails cause no error, and the results contain no control characters."""
     checks = check_raw_mail(mail.raw_message)
     shown = [link.words for link in checks.links]
     for found in (checks.compatibility, checks.accessibility):

@@ -87,7 +87,7 @@ def test_the_organizational_domain(records: dict[str, str | list[str]], organiza
 
 
 def test_the_organizational_domain_is_not_guessed() -> None:
-    """Without an answer that could decide it, the organizational domain is undetermined."""
+    """The organizational domain is undetermined if a missing answer could decide it."""
     zone = MemoryZone(
         {"_dmarc.x.example": {"TXT": [GOOD]}}, failing={"_dmarc.example": DnsStatus.TIMEOUT}
     )
@@ -239,7 +239,7 @@ def test_subdomains_of_an_unknown_organization_have_no_finding() -> None:
 
 @pytest.mark.parametrize(("policy", "applied"), [("reject", "quarantine"), ("quarantine", "none")])
 def test_a_record_in_test_is_one_step_weaker(policy: str, applied: str) -> None:
-    """``t=y`` does not disable a policy (RFC 9989 4.7): the next weaker one is named."""
+    """``t=y`` weakens a policy by one step (RFC 9989 4.7), and the finding names the result."""
     record = f"v=DMARC1; p={policy}; t=y; rua=mailto:d@x.example"
     (finding,) = judge({"_dmarc.x.example": record}).findings
     assert finding.id == "dmarc.testing"
@@ -271,7 +271,7 @@ def test_pct_is_a_note_and_changes_nothing() -> None:
 def test_no_record_differs_from_a_broken_one(
     records: dict[str, str | list[str]], finding: str, value: str | None
 ) -> None:
-    """A broken record is found and shown corrected at its right name."""
+    """A broken record is detected, and a correction is proposed at the right name."""
     verdict = judge(records)
     assert (verdict.presence, verdict.policy, ids(verdict)) == (Presence.ABSENT, None, [finding])
     record = verdict.findings[0].proposed
@@ -290,7 +290,10 @@ ALIASED = [
 def test_a_dangling_alias_is_named(
     name: str, target: str, place: str | None, value: str | None
 ) -> None:
-    """The finding names the target of a CNAME; a record is proposed only at an own target."""
+    """The finding names the target of a CNAME. A record is proposed if the target is in the domain.
+
+    Otherwise the operator of the target must change it.
+    """
     zone = MemoryZone({name: {"CNAME": [f"{target}."]}})
     verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers))
     dangling, absent = verdict.findings
@@ -323,7 +326,7 @@ def test_of_several_records_no_address_is_lost() -> None:
 
 
 def test_broken_records_of_a_subdomain_count_as_none() -> None:
-    """Two records count as none, so the organization's record applies; both have a finding."""
+    """Two records count as none, so the organization's record applies; one finding names both."""
     verdict = judge({"_dmarc.x.example": GOOD, "_dmarc." + SUB: [GOOD, GOOD + ";"]}, SUB)
     assert (verdict.presence, verdict.found_at) == (Presence.FOUND, "x.example")
     assert ids(verdict) == ["dmarc.several"]
@@ -344,7 +347,7 @@ AWAY = "v=DMARC1; p=reject; rua=mailto:r@reports.other.example"
 def test_report_hosts_of_other_domains_need_authorization(
     texts: list[str], presence: Presence
 ) -> None:
-    """Hosts outside the organization get reports only if they publish it (RFC 9990 4)."""
+    """Hosts outside the organization get reports only with their published consent (RFC 9990 4)."""
     name = "x.example._report._dmarc.reports.other.example"
     verdict = judge({"_dmarc.x.example": AWAY, name: texts})
     (authorization,) = verdict.authorizations
@@ -391,7 +394,7 @@ def offering(records: dict[str, str | list[str]], address: str = OFFERED) -> lis
 def test_a_suggested_address_needs_authorization_of_its_host(
     text: str, values: dict[str, str]
 ) -> None:
-    """Each record with the address comes with the authorization record, and its owner is named."""
+    """Each proposed record comes with the authorization record and the name of its operator."""
     records: dict[str, str | list[str]] = {"_dmarc.x.example": text} if text else {}
     found = offering(records)
     assert {one.id: one.proposed and one.proposed.value for one in found} == values
@@ -405,7 +408,7 @@ def test_a_suggested_address_needs_authorization_of_its_host(
 
 
 def test_no_address_is_made_up_and_none_added_to_others() -> None:
-    """No address is suggested without one, if its host is undetermined, or if one exists."""
+    """No address is suggested if none is given, its host is undetermined, or the record has one."""
     away = "v=DMARC1; p=reject; rua=mailto:r@x.example"
     assert offering({"_dmarc.x.example": "v=DMARC1; p=reject"}, "") == []
     assert offering({"_dmarc.x.example": away}) == []

@@ -70,7 +70,7 @@ class Senders:
         return code
 
     def when(self, is_so: Callable[[int], bool], after: float = 0.0) -> float:
-        """Wait for a reply after a time that fulfils a condition, and return its time."""
+        """Return the time of the first reply later than ``after`` with a matching code."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for moment, code in list(self.codes):
@@ -87,7 +87,7 @@ def stored(server: PostgresqlServer) -> list[str]:
 
 @pytest.fixture
 def server() -> Iterator[PostgresqlServer]:
-    """A server of the test's own, with commits on disk and one database."""
+    """A separate server that commits to disk, with one database."""
     require_installed()
     with tempfile.TemporaryDirectory(prefix="mailcheck-own-pg-") as folder:
         server = PostgresqlServer(Path(folder), settings={"max_wal_senders": 4})
@@ -100,7 +100,7 @@ def server() -> Iterator[PostgresqlServer]:
 
 
 def test_a_server_that_is_stopped_under_load(server: PostgresqlServer, tmp_path: Path) -> None:
-    """Meanwhile senders get 451, no acknowledged mail is lost, and the daemon recovers itself."""
+    """During an outage senders get 451. No acknowledged mail is lost, and the daemon recovers."""
     with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
         with Senders(daemon) as senders:
             senders.when(lambda code: code == 250)
@@ -116,7 +116,7 @@ def test_a_server_that_is_stopped_under_load(server: PostgresqlServer, tmp_path:
 
 
 def test_an_answer_that_is_lost(server: PostgresqlServer, tmp_path: Path) -> None:
-    """A session that ends between COMMIT and its answer is a 451, although the mail is stored."""
+    """If the session ends between COMMIT and its answer, the reply is 451; the mail is stored."""
     with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
         recipient, codes = daemon.address(), []
 
@@ -210,8 +210,8 @@ def test_a_full_disk(server: PostgresqlServer, small_disk: Path, tmp_path: Path)
 
 @pytest.mark.soak
 def test_a_server_that_hangs_under_load(server: PostgresqlServer, tmp_path: Path) -> None:
-    """A server that hangs causes 451, and 503 for readers, in time. When it continues, mail does
-    too, without a restart, and no acknowledged mail is missing.
+    """While the server hangs, senders get 451 and readers 503 before the timeout. Afterwards the
+    daemon accepts mail again without a restart, and no acknowledged mail is missing.
     """
     with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
         with Senders(daemon) as senders:

@@ -1,8 +1,8 @@
 """A real PostgreSQL: one server for a whole test run, with databases copied from a template.
 
-The first process of the run that needs it starts the server. A guardian stops it after the last
-process has ended, also when it was killed. The server never waits for the disk, since its data is
-not needed afterwards.
+The first process of the run that needs it starts the server. A guardian process stops it after the
+last process has ended, even if that process was killed. The server never waits for the disk, since
+its data is not needed afterwards.
 """
 
 import contextlib
@@ -101,7 +101,7 @@ class PostgresqlServer:
         run_as_owner("pg_ctl", "stop", f"--pgdata={self.data}", f"--mode={mode}", "--silent")
 
     def is_answering(self) -> bool:
-        """Return whether it accepts connections."""
+        """Return whether the server accepts connections."""
         try:
             psycopg2.connect(self.url("template1"), connect_timeout=2).close()
         except psycopg2.OperationalError:
@@ -156,7 +156,7 @@ def run_as_owner(name: str, *arguments: str) -> None:
 
 
 def owner() -> dict[str, Any]:
-    """Return the user of the server, which refuses to run as root."""
+    """Return the options of `subprocess.run` for the server's user; it refuses to run as root."""
     return {"user": "postgres", "group": "postgres", "cwd": "/"} if os.geteuid() == 0 else {}
 
 

@@ -44,7 +44,7 @@ def test_others_are_refused(verb: bytes) -> None:
 
 
 def test_xclient_resets_the_session() -> None:
-    """After 220 the session is that of the other client, without earlier facts."""
+    """After 220 the session describes the named client and contains no earlier data."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     said = talk.say(b"XCLIENT NAME=client.example ADDR=93.184.216.34 PORT=1025\r\n")
@@ -95,7 +95,7 @@ def test_policies_use_the_claimed_client() -> None:
 
 
 def test_xforward_applies_to_the_next_mail() -> None:
-    """Address and name apply to one mail; afterwards the facts of the connection apply."""
+    """Forwarded attributes apply to one mail. The next mail has those of the connection."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     assert talk.codes(
@@ -107,7 +107,7 @@ def test_xforward_applies_to_the_next_mail() -> None:
 
 
 def test_xforward_does_not_mix_two_clients() -> None:
-    """Facts that were not forwarded are unknown; without an address the host's facts apply."""
+    """Attributes that were not forwarded are unknown. Without an address, none is used."""
     house = trusting()
     talk = house.greeted(TRUSTED_IP)
     talk.say(b"XFORWARD ADDR=93.184.216.34\r\n")

@@ -118,7 +118,10 @@ def test_each_command_in_each_state_has_its_reply(
 
 
 def test_replies_have_enhanced_codes() -> None:
-    """Each 2xx, 4xx and 5xx reply has one (RFC 2034 4), except the greeting, EHLO and 354."""
+    """Each 2xx, 4xx and 5xx reply has an enhanced code, except the greeting, EHLO and 354.
+
+    See RFC 2034 4.
+    """
     talk = House().connect()
     talk.heard()
     talk.say(b"EHLO x\r\n")

@@ -19,14 +19,14 @@ DMARC = {"name": "_dmarc.sender.example", "type": "TXT", "value": "v=DMARC1; p=r
 
 @pytest.fixture
 def scored() -> Iterator[ScoredHouse]:
-    """A house with the zone of a sender without a DMARC record."""
+    """A test daemon that scores mail, whose zone has no DMARC record of the sender."""
     scored = ScoredHouse(zone_with(without=["_dmarc.sender.example"]))
     yield scored
     scored.close()
 
 
 def test_a_preflight_shows_what_a_record_would_do(scored: ScoredHouse) -> None:
-    """The report is that of the mail with the record published, is marked, and is not stored."""
+    """The report assumes that the record is published. It is marked as preflight and not stored."""
     test_id, before = scored.scored()
     assert before["score"] == 9.0
     answer = scored.post(f"/test/{test_id}/preflight", json={"records": [DMARC]})
@@ -56,7 +56,7 @@ def test_the_proposal_of_a_report_fixes_it(scored: ScoredHouse) -> None:
 
 
 def body(*records: Any) -> bytes:
-    """Create a body."""
+    """Encode records as a request body."""
     return json.dumps({"records": list(records)}).encode()
 
 

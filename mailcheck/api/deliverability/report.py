@@ -72,7 +72,7 @@ class DkimCheck(CheckBase):
 
     result: Result
     signatures: tuple[Signature, ...]
-    unchecked: Annotated[int, doc("signatures that were not verified: too many", ge=0)]
+    unchecked: Annotated[int, doc("number of signatures beyond the limit; not verified", ge=0)]
 
 
 class DmarcCheck(DmarcVerdict):
@@ -212,7 +212,7 @@ Score = Annotated[float, doc("0.0 to 10.0, one decimal", ge=0, le=10)]
 
 
 class ReportedMail(Shape):
-    """The mail that came in."""
+    """The received mail."""
 
     component_name: ClassVar[str] = "TestedMail"
     from_: Annotated[str, doc("address of the author")]
@@ -275,5 +275,5 @@ def store_report(report: DeliverabilityReport) -> StoredReport:
 
 
 def render_email(author: str, subject: str, sender: str) -> ReportedMail:
-    """Render what identifies a mail. ``sender`` is the envelope sender."""
+    """Render the fields that identify a mail. ``sender`` is the envelope sender."""
     return ReportedMail(author, subject, None if sender == NULL_REVERSE_PATH else sender)

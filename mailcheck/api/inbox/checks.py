@@ -69,11 +69,11 @@ class Compatibility(Shape):
     date: Annotated[str, doc("date of the data"), schema_keywords(format="date")]
     clients: Annotated[
         tuple[ClientSupport, ...],
-        doc("clients with full support, at least partial support, or missing support of the mail"),
+        doc("clients of each family, counted by their worst support for a feature of the mail"),
     ]
     findings: tuple[FeatureFinding, ...]
     not_judged: Annotated[
-        tuple[NotJudged, ...], doc("style sheets and images that count for no client")
+        tuple[NotJudged, ...], doc("style sheets and images that were not evaluated")
     ]
 
 

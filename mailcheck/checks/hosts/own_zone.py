@@ -1,4 +1,4 @@
-"""The DNS records of the inbox domain: they must lead mail here and permit no sender.
+"""The DNS records of the inbox domain: they direct mail to this server and permit no sender.
 
 No mail is sent from an inbox domain, so forged mail must fail SPF and DMARC.
 """
@@ -41,7 +41,7 @@ class OwnZone(Struct, frozen=True):
 
 
 def list_zone_records(zone: OwnZone) -> tuple[RecordToPublish, ...]:
-    """List the records to publish; the PTR records belong to the provider of the addresses."""
+    """List the records to publish. The provider of the addresses publishes the PTR records."""
     return tuple(_lines(zone))
 
 
@@ -95,7 +95,8 @@ def _check_mx(domain: str, host_name: str, answers: Answers) -> Iterator[Finding
         yield make_finding(
             "doctor.mx.elsewhere",
             f"Mail for {domain} goes to {', '.join(exchanges) or 'no host'}, not to {host_name}.",
-            f"Change the MX record to {host_name}, or set [smtp] host_name to the name in it.",
+            f"Change the MX record to {host_name}, or set [smtp] host_name to the name in the"
+            " MX record.",
             record,
         )
 
@@ -109,7 +110,8 @@ def _check_spf(domain: str, answers: Answers) -> Iterator[Finding]:
     if [" ".join(text.lower().split()) for text in records] != [NO_SENDERS]:
         yield make_finding(
             "doctor.spf.open",
-            f"{domain} sends no mail, but its SPF record does not say so: others can forge it.",
+            f"{domain} sends no mail, but its SPF record does not say so, so others can forge mail"
+            " from it.",
             proposed=RecordToPublish(domain, "TXT", NO_SENDERS),
         )
 
@@ -135,7 +137,7 @@ def _check_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
     elif host.presence is Presence.ABSENT:
         yield make_finding(
             "doctor.host.absent",
-            f"The name {name} has no address, so clients cannot connect to this server by it.",
+            f"The name {name} has no address, so clients cannot connect to this server by name.",
             proposed=_address_record(name, zone.addresses[0]) if zone.addresses else None,
         )
     else:

@@ -2,8 +2,8 @@
 
 A finding is a feature that at least one tested client does not support, or supports only in part.
 Content between ``<!--[if !mso]><!-->`` and ``<!--<![endif]-->`` is not meant for Outlook on
-Windows, so it does not count against it. Content in a comment that only Outlook reads is invisible
-to other clients and is not judged.
+Windows, so that client is not judged by it. Content in a comment that only Outlook reads is
+invisible to other clients and is not judged.
 """
 
 import re
@@ -93,7 +93,7 @@ def judge_compatibility(
 ) -> Compatibility:
     """Judge a page, given as source and as a tree. Never raises; takes linear time.
 
-    :param media_types: media types of the parts that it may show, by the key of their Content-ID.
+    :param media_types: media types of the parts that the page may show, by Content-ID key.
     """
     facts = load_facts()
     unseen: _Unseen = defaultdict(list)
@@ -205,17 +205,17 @@ def _features_of_element(
 def _features_of_image(element: Element, rules: Rules, pictures: _Pictures) -> Iterator[str]:
     address = pictures.address_of(element)
     path = re.split("[?#]", address, maxsplit=1)[0]
-    is_told = not address or is_dot(element.attributes)
+    is_known = not address or is_dot(element.attributes)
     for mark, slugs in rules.images.items():
         if path.endswith(mark) if mark.startswith(".") else address.startswith(mark):
-            is_told = True
+            is_known = True
             yield from slugs
-    if not is_told:
+    if not is_known:
         pictures.unseen[_FORMAT_HIDDEN].append(element.position)
 
 
 def _support_of(feature: Feature, found: _Found, facts: Facts) -> str:
-    """Return a letter for each client; a client that does not read the feature is untested."""
+    """Return a letter for each client. A client that does not read the feature is untested."""
     if found.is_for_mso or MSO not in facts.clients:
         return feature.support
     index = facts.clients.index(MSO)

@@ -63,7 +63,7 @@ class SpfOfMail(Struct, frozen=True):
 
     @property
     def mail_from_uses_helo(self) -> bool:
-        """Whether MAIL FROM was checked by the HELO name, as with the null reverse-path."""
+        """Whether MAIL FROM was checked with the HELO name, as for the null reverse-path."""
         return replace(self.mail_from, identity=SpfIdentity.HELO) == self.helo
 
 
@@ -274,7 +274,7 @@ def _record_for_address(
 
 
 def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Finding | None:
-    """Return a finding if SPF does not pass for the HELO name; it does not change the score."""
+    """Return a finding if SPF does not pass for the HELO name. The finding costs no points."""
     identity = verdict.helo
     if identity.result not in _HELO_IDS or verdict.mail_from_uses_helo:
         return None
@@ -357,7 +357,7 @@ def _describe_permerror(
 def _add_client(finding: Finding, verdict: SpfOfMail, *, put_first: bool = False) -> Finding:
     """Add the client to the proposed records and to the advice.
 
-    :param put_first: put its term first, because terms with DNS queries end the check earlier.
+    :param put_first: put its term first, since the check may end at a term with DNS queries.
     """
     place, address = (verdict.mail_from.domain, "TXT"), verdict.client_ip
 

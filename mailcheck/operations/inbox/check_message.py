@@ -1,6 +1,6 @@
 """The checks of a stored mail on request: its HTML, its accessibility, its links and its sender.
 
-A child process computes the results. They are cached for a moment and never stored.
+A child process computes the results. The most recent ones are cached, and none are stored.
 """
 
 from collections.abc import Callable, Sequence

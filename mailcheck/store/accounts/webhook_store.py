@@ -86,7 +86,7 @@ class WebhookStore(Store):
         """Add a webhook; return it as stored. ``is_from_now`` starts at the newest position.
 
         :raises TooManyWebhooks: the account has the maximum number.
-        :raises InvalidParameter: the inbox has not reached its position.
+        :raises InvalidParameter: the inbox has not reached the position of the webhook.
         """
         # Two concurrent additions must see each other.
         account_id = webhook.account_id
@@ -170,7 +170,7 @@ class WebhookStore(Store):
     ) -> Webhook | ExpectedFailure | None:
         """Restart a webhook as if it had never failed, after a position if one is given.
 
-        :raises WebhookEnded: its receiver has ended it.
+        :raises WebhookEnded: the receiver ended the webhook.
         :raises InvalidParameter: the inbox has not reached that position.
         """
         if after is not None:
@@ -191,7 +191,7 @@ class WebhookStore(Store):
 
     @read
     def is_wanted(self, transaction: Transaction, holder: str, now: Instant) -> bool:
-        """Return whether a webhook has not ended, and no other holder has the lease."""
+        """Return whether there is an open webhook and no other daemon holds the lease."""
         if transaction.row(f"SELECT 1 FROM webhook WHERE {_IS_OPEN} LIMIT 1") is None:
             return False
         others = "SELECT 1 FROM lease WHERE work = ? AND holder <> ? AND ends_at > ?"
@@ -296,7 +296,10 @@ def _filter_of(text: str) -> MessageFilter:
 
 
 def _text_of(wanted: MessageFilter) -> str:
-    """Return the filter as JSON, without times, positions and searches."""
+    """Return the conditions that are set, as JSON.
+
+    The filter of a webhook has no times, positions or searches.
+    """
     asked = {name: getattr(wanted, name) for name in MessageFilter.__struct_fields__}
     return json.dumps({name: value for name, value in asked.items() if value not in (None, ())})
 
@@ -350,9 +353,9 @@ _OF_WATCHES = "account_id = ? AND is_of_watches = 1"
 
 
 def add_receivers(transaction: Transaction, receivers: Sequence[Webhook]) -> ExpectedFailure | None:
-    """Add the receivers of a watch's alerts, except those whose URL its account already has.
+    """Add the receivers of a watch's alerts; skip URLs that the account already has.
 
-    The inbox of the account must be locked. Return why they cannot be added; then none is added.
+    The inbox of the account must be locked. If there are too many, add none and return the failure.
     """
     same = f"SELECT 1 FROM webhook WHERE {_OF_WATCHES} AND url = ?"
     missing = [one for one in receivers if transaction.row(same, (one.account_id, one.url)) is None]

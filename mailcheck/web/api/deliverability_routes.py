@@ -95,7 +95,7 @@ TEST_DELETE = Operation(
     "Deletes the address, the report and the share link. The mail is deleted too, unless an "
     "inbox contains it.",
     {
-        200: Response("It is deleted.", [json_body("deleted test", DeletedTest)]),
+        200: Response("The test is deleted.", [json_body("deleted test", DeletedTest)]),
         404: not_found("test"),
     },
     NoParameters,
@@ -109,7 +109,9 @@ TEST_WAIT = Operation(
     {
         200: Response("The test.", [json_body("test", WHOLE_TEST)]),
         404: not_found("test"),
-        408: Response("It is not finished: wait again.", [json_body("test wait over", WaitOver)]),
+        408: Response(
+            "The test is not finished: wait again.", [json_body("test wait over", WaitOver)]
+        ),
     },
     WaitForTest,
 )

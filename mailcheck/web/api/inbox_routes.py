@@ -237,7 +237,7 @@ MESSAGE_DELETE = Operation(
     "Delete a message",
     "Deletes the message and its share link.",
     {
-        200: Response("It is deleted.", [json_body("deleted", Deleted)]),
+        200: Response("The message is deleted.", [json_body("deleted", Deleted)]),
         404: not_found("message"),
     },
     NoParameters,

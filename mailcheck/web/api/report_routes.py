@@ -64,7 +64,7 @@ REPORT_DELETE = Operation(
     "Delete a report",
     "Deletes the report, its counts and the mail that contained it.",
     {
-        200: Response("It is deleted.", [json_body("report deleted", DeletedReport)]),
+        200: Response("The report is deleted.", [json_body("report deleted", DeletedReport)]),
         404: not_found("report"),
         409: Response(
             "The report is being processed: try again in a moment.",

@@ -124,7 +124,10 @@ WATCH_DELETE = Operation(
     _TAG,
     "Delete a watch",
     "Deletes the watch with its history and alerts.",
-    {200: Response("It is deleted.", [json_body("watch deleted", DeletedWatch)]), 404: _MISSING},
+    {
+        200: Response("The watch is deleted.", [json_body("watch deleted", DeletedWatch)]),
+        404: _MISSING,
+    },
     NoParameters,
 )
 

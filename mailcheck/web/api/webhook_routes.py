@@ -91,7 +91,7 @@ WEBHOOK_DELETE = Operation(
     "Delete a webhook",
     "Stops all deliveries to it.",
     {
-        200: Response("It is deleted.", [json_body("webhook deleted", DeletedWebhook)]),
+        200: Response("The webhook is deleted.", [json_body("webhook deleted", DeletedWebhook)]),
         404: _MISSING,
     },
     NoParameters,
