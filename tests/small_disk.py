@@ -1,4 +1,4 @@
-"""A filesystem of its own for a test, and another program that fills it."""
+"""A separate filesystem for a test, and another program that fills it."""
 
 import subprocess
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ class SmallDisk:
         self._filler = folder / "filler"
 
     def fill(self, octets: int) -> None:
-        """Take so many bytes."""
+        """Write a file of ``octets`` bytes."""
         self._filler.write_bytes(bytes(octets))
 
     def fill_up(self) -> None:
-        """Leave nothing, as the log of another program does."""
+        """Fill the filesystem completely, as the log of another program does."""
         with suppress(OSError), self._filler.open("ab", buffering=0) as filler:
             for size in (65_536, 4_096, 1):
                 with suppress(OSError):

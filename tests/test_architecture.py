@@ -226,7 +226,7 @@ def private_touches(source: Source, private: set[str]) -> Iterator[str]:
     """List the lines of a test that use a private name which the tested package defines.
 
     ``self`` counts in a class that inherits from one of the package, where the file does not
-    define the name. Private names of libraries have a test of their own.
+    define the name. Private names of libraries have a separate test.
     """
     own = defined_private_names([source])
     imported = {name.split(".")[-1] for _, name in source.imports() if "mailcheck." in name}

@@ -328,7 +328,7 @@ class TestTheEnvironment:
 
     @given(st.sampled_from(EVERY_OPTION), st.text(st.characters(exclude_categories=["Cs"])))
     def test_any_text(self, option: tuple[str, Any], text: str) -> None:
-        """Whatever a variable says, it is a value of the option's type or a mistake of its own."""
+        """Any text of a variable becomes a value of the right type, or an error that names it."""
         section_name, field = option
         variable = variable_name(section_name, field.name)
         try:
@@ -343,7 +343,7 @@ class TestTheEnvironment:
 
 
 class TestSecrets:
-    """A secret may lie in a file of its own."""
+    """A secret may lie in a separate file."""
 
     KEY = "a key of our own choice"
 

@@ -59,9 +59,9 @@ print(*sys.modules)
 
 
 def test_a_daemon_loads_what_it_runs(tmp_path: Path) -> None:
-    """Its process imports nothing that only children need, or who asks for a page or a sample.
+    """The process imports no module that only child processes, pages or samples need.
 
-    The ones that write, and take mails apart, are started first: they learn their work meanwhile.
+    The workers for writing and for parsing start first, so that they import modules meanwhile.
     """
     (tmp_path / "mailcheck.toml").write_text('[storage]\nurl = "sqlite:mail.sqlite3"\n')
     done = subprocess.run(

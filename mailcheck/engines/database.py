@@ -204,7 +204,7 @@ class DatabaseEngine:
         return self._reader_worker.run(lambda: self._query(query)).addErrback(self._hide_cause)
 
     def remote_query(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
-        """Return `None`: each process would need a connection of its own."""
+        """Return `None`: each process would need a separate connection."""
         return None
 
     def beat(self) -> Deferred[None]:

@@ -151,7 +151,7 @@ class Connection:
     def prepared(self, statement: str) -> str:
         """Return the name of a prepared statement, whose parameters are $1, $2, ...
 
-        The first use prepares it in a round trip of its own. A later rollback does not undo this.
+        The first use prepares it in a separate round trip. A later rollback does not undo this.
         """
         name = self._prepared.get(statement)
         if name is None:
@@ -231,7 +231,7 @@ def _message_of(error: psycopg2.Error) -> str:
 
 
 class CallTimeouts:
-    """Enforces the timeouts of the connections of this process, in a thread of its own."""
+    """Enforces the timeouts of the connections of this process, in a separate thread."""
 
     def __init__(self) -> None:
         self._connections: WeakSet[Connection] = WeakSet()
@@ -321,7 +321,7 @@ def require_version(number: int) -> None:
 
 
 def require_sessions(url: str) -> None:
-    """Require that the server is new enough, and that each connection is a session of its own.
+    """Require that the server is new enough, and that each connection is a separate session.
 
     A pooler in transaction mode assigns a session to another connection after each transaction.
     Settings, prepared statements and locks are then lost or belong to another client.
@@ -556,7 +556,7 @@ def _binary(row: Sequence[Value]) -> bytes:
 class PostgresqlWriter:
     """The one connection of a daemon that writes, with savepoints for group commit.
 
-    It is pickled as its URL: another process opens a connection of its own.
+    It is pickled as its URL: another process opens a separate connection.
     """
 
     def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:

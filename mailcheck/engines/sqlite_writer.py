@@ -191,7 +191,7 @@ def query_file(path: str, query: Callable[[Transaction], Result]) -> Result:
 class SqliteWriter:
     """The one connection that writes, with savepoints for group commit.
 
-    It is pickled as its path: another process opens a connection of its own.
+    It is pickled as its path: another process opens a separate connection.
     """
 
     locked_inboxes = None

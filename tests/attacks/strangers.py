@@ -196,7 +196,7 @@ class Target:
         elif kind == "address":
             self._send(self._mailboxes()[name])
         elif kind == "port":
-            return  # its commands are entries of their own
+            return  # its commands are separate entries
         elif name.startswith("/api/v1"):
             self._ask(kind, name.removeprefix("/api/v1"))
         else:

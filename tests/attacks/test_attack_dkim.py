@@ -193,7 +193,7 @@ def test_time_grows_with_the_size(place: bytes) -> None:
 
 
 def key_of(bits: int) -> str:
-    """Return a key record of so many bits, with the slowest exponent that is allowed."""
+    """Return a key record of ``bits`` bits, with the slowest exponent that is allowed."""
     numbers = RSAPublicNumbers((1 << MAX_EXPONENT_BITS) - 1, (1 << bits) - 1)
     der = numbers.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return f"v=DKIM1; p={base64.b64encode(der).decode()}"

@@ -150,7 +150,7 @@ class HonestServer(DatagramProtocol):
         self.forger = forger
 
     def datagramReceived(self, datagram: bytes, addr: Any) -> None:
-        """Answer after the forger, who sends a correct reply from a port of its own."""
+        """Answer after the forger, who sends a correct reply from a separate port."""
         query = dns.message.from_wire(datagram)
         assert self.forger.transport is not None
         assert self.transport is not None

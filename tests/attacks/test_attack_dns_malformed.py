@@ -41,7 +41,7 @@ def resolve(reply: Callable[[Query], bytes], *, by_stream: bool = False) -> DnsA
             query.reply(flags=dns.flags.TC)
             query = network.accept()
         query.send(reply(query))
-        network.advance(0)  # large replies are read in a reactor turn of their own
+        network.advance(0)  # large replies are read in a later iteration of the reactor
     assert answered <= 3 * (MAX_LINKS + 1)
     return answers[0] if answers else None
 

@@ -40,13 +40,13 @@ Reply = Callable[[Query], bytes]
 
 
 def texts(count: int, size: int = 8) -> Reply:
-    """Return a reply with so many texts of so many octets."""
+    """Return a reply with ``count`` texts of ``size`` octets."""
     records = tuple(f'www.example. 60 IN TXT "{n:0{size}}"' for n in range(count))
     return lambda query: build_reply(query.message, records).to_wire(max_size=65_535)
 
 
 def aliases(count: int) -> Reply:
-    """Return a reply with a chain of so many CNAMEs and a text at its end."""
+    """Return a reply with a chain of ``count`` CNAMEs and a text at its end."""
     names = ["www.example.", *(f"a{n}.example." for n in range(count))]
     records = [f"{one} 60 IN CNAME {two}" for one, two in pairwise(names)]
     end = f"{names[-1]} 60 IN TXT x"
@@ -54,7 +54,7 @@ def aliases(count: int) -> Reply:
 
 
 def empty_strings(count: int) -> Reply:
-    """Return a reply with one text of so many strings."""
+    """Return a reply with one text of ``count`` empty strings."""
     text = " ".join(['""'] * count)
     return lambda query: build_reply(query.message, (f"www.example. 60 IN TXT {text}",)).to_wire(
         max_size=65_535
@@ -62,7 +62,7 @@ def empty_strings(count: int) -> Reply:
 
 
 def long_names(rdtype: str, data: str, labels: int = 100, count: int = 100) -> Reply:
-    """Return a reply with a text, and records that name so many labels, compressed."""
+    """Return a reply with a text, and compressed records with names of ``labels`` labels."""
     records = (
         f"www.example. 60 IN {rdtype} {data.format(n, 'a.' * labels)}" for n in range(count - 1)
     )
@@ -71,7 +71,7 @@ def long_names(rdtype: str, data: str, labels: int = 100, count: int = 100) -> R
 
 
 def long_owners(labels: int = 100) -> Reply:
-    """Return a reply with records whose owner names have so many labels."""
+    """Return a reply with records whose owner names have ``labels`` labels."""
     owner = "a." * labels
     records = tuple(f"{owner} 60 IN TXT {n}" for n in range(100))
     return lambda query: build_reply(query.message, records).to_wire(max_size=65_535)

@@ -32,7 +32,7 @@ BuildHouse = Callable[..., House]
 
 @pytest.fixture
 def build() -> Iterator[BuildHouse]:
-    """Build applications with limits of their own."""
+    """Build applications with separate limits."""
     houses: list[House] = []
 
     def build_house(**web: Any) -> House:
@@ -90,7 +90,7 @@ def test_one_client_gets_so_many_connections(
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "10.1.2.3", "fd12::1", "203.0.113.99"])
 def test_many_clients_may_be_behind_one_address(build: BuildHouse, peer: str) -> None:
-    """Trusted proxies, private networks and this machine have no limit of their own."""
+    """Trusted proxies, private networks and this machine have no separate limit."""
     house = build(max_connections_per_address=LIMIT, trusted_proxies=("203.0.113.99/32",))
     connections = [park(house, peer) for _ in range(3 * LIMIT)]
     assert is_served(house, peer)

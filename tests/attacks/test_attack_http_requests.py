@@ -260,7 +260,7 @@ def test_a_request_that_trickles_in_has_its_time(house: House, head: bytes, tric
 
 
 def test_each_request_has_its_own_time(house: House) -> None:
-    """Pauses and slow requests do not add up: each request has a timeout of its own."""
+    """Pauses and slow requests do not add up: each request has a separate timeout."""
     connection = RawHttp(house)
     head = request("/healthz")
     for _ in range(3):

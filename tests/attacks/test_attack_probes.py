@@ -283,7 +283,7 @@ class Web:
         self.octets = 0
 
     def pour(self, head: bytes, piece: bytes, pieces: int) -> None:
-        """Send so many pieces, or fewer if the connection is closed."""
+        """Send ``pieces`` pieces, or fewer if the connection is closed."""
         for data in (head, *[piece] * pieces):
             if self.connection.transport.aborted:
                 break

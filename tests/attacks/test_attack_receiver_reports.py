@@ -48,7 +48,7 @@ def changed(old: str, new: str) -> bytes:
 
 
 def gzip_bomb(size: int) -> bytes:
-    """Return so many blanks, packed a thousand times smaller in pieces."""
+    """Return ``size`` blanks, compressed in pieces to a thousandth of their size."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     piece = b" " * 2**20
     return b"".join(packer.compress(piece) for _ in range(size // 2**20)) + packer.flush()
@@ -76,7 +76,7 @@ def test_bombs_are_not_unpacked() -> None:
 
 
 def zip_of_folders(number: int) -> bytes:
-    """Return a zip file with so many folders and no report."""
+    """Return a zip file with ``number`` folders and no report."""
     crowd = io.BytesIO()
     with zipfile.ZipFile(crowd, "w") as archive:
         for one in range(number):

@@ -193,7 +193,7 @@ def test_an_owner_deletes_what_strangers_sent() -> None:
 
 
 def many_rows(house: House, number: int) -> None:
-    """Store so many different rows of TLS and of DMARC, each with a reporter of its own."""
+    """Store ``number`` different rows of TLS and of DMARC, each with a separate reporter."""
     day = Instant(1_795_046_400_000)
     rows: list[tuple[ReportKind, str, TlsSessions | Row]] = []
     for one in range(number):
@@ -265,7 +265,7 @@ def test_every_list_of_reports_has_pages() -> None:
 
 
 def test_lists_of_domains_and_reporters_end() -> None:
-    """Lists stay limited when each report has a domain and a reporter of its own."""
+    """Lists stay limited when each report has a separate domain and reporter."""
     house = reporting_house(reports_zone())
     for number in range(205):
         name = f"n{number}.example"

@@ -54,7 +54,7 @@ async def test_nothing_said_in_clear_is_heard_after_the_handshake(settings: Smtp
 
 
 async def test_a_command_in_clear_breaks_the_handshake(settings: SmtpSettings) -> None:
-    """A command in a packet of its own after 220 is a failed handshake, not a command."""
+    """A command in a separate packet after 220 is a failed handshake, not a command."""
     from twisted.internet import reactor
 
     receiver = FakeMailReceiver()

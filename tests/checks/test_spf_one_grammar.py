@@ -241,7 +241,7 @@ OF_ONE_PROTOCOL = {
 @example([f"a:{'x' * 64}.example"] * 3, "-all")
 @example(["include:r.%{d}"], "-all")
 def test_domain_and_mail_agree_on_every_record(terms: list[str], end: str) -> None:
-    """A mail without a match is permerror exactly when the check of the domain says so."""
+    """A mail without a match is permerror exactly when the check of the domain finds an error."""
     zone = MemoryZone(HOSTS | OF_ONE_PROTOCOL)
     text = " ".join(["v=spf1", *(one for one in terms if not one.startswith("exists:h")), end])
     zone.publish("d.example", "TXT", quote(text))

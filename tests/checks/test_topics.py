@@ -35,7 +35,7 @@ def test_people_read_of_blocklists() -> None:
 
 
 def test_findings_have_the_topic_of_their_area() -> None:
-    """Findings about the sending host count for SPF, but have topics of their own."""
+    """Findings about the sending host count for SPF, but have separate topics."""
     assert topic_of_finding("spf.result-fail", "spf") is topic_of("spf")
     assert topic_of_finding("rdns.absent", "spf") is topic_of("Reverse DNS")
     assert topic_of_finding("helo.unresolvable", "spf").title == "HELO name"

@@ -82,7 +82,7 @@ class Command:
 
 
 class Program:
-    """``mailcheck test`` in a process of its own, which can be interrupted."""
+    """``mailcheck test`` in a separate process, which can be interrupted."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._process = subprocess.Popen(

@@ -136,7 +136,7 @@ def test_an_address_is_taken_and_waited_for(mailcheck: Mailcheck, daemon: Daemon
 
 
 def test_a_wait_looks_back_ten_minutes(mailcheck: Mailcheck, daemon: Daemon) -> None:
-    """Without a cursor the newest mail that is there counts, and its age is told."""
+    """Without a cursor the newest mail of the last ten minutes counts, and its age is printed."""
     for tag in ("a", "b", "a"):
         mailcheck("send-sample", daemon.address(tag))
     newest = mailcheck("inbox", "--tag", "a").lines[0]

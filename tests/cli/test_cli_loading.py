@@ -29,7 +29,7 @@ print("\\n".join(sys.modules))
 
 
 def loaded_by(*arguments: str) -> set[str]:
-    """Run a command in a process of its own, and return the imported modules."""
+    """Run a command in a separate process, and return the imported modules."""
     command = [sys.executable, "-c", _LOADED, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return set(done.stdout.split())

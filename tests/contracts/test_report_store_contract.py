@@ -250,7 +250,7 @@ async def test_sums_of_what_is_stored_never_overflow(stores: Stores) -> None:
 async def stored(
     stores: Stores, name: str, reporter: str, day: Instant, account_id: AccountId = ANN
 ) -> None:
-    """Store a counted report with a row of its own, and one that two domains share."""
+    """Store a counted report with a separate row, and one that two domains share."""
     await stores.reports.post(posted(name, account_id), b"{}")
     waiting = await claimed(stores)
     facts = {"report_id": name, "reporter": reporter, "begins_at": Instant(day + 1)}

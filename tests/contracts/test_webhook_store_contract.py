@@ -64,7 +64,7 @@ async def test_a_webhook_is_kept_whole(stores: Stores) -> None:
 
 
 class Asked(MessageFilter, frozen=True, kw_only=True):
-    """A filter with a field of its own, as a request may have."""
+    """A filter with a separate field, as a request may have."""
 
     url: str
 

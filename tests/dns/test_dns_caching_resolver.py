@@ -15,7 +15,7 @@ ZONE = {"example.com": {"TXT": ["v=spf1 -all"]}}
 
 
 class SlowResolver:
-    """A resolver that answers when the test says so."""
+    """A resolver whose answers the test triggers."""
 
     def __init__(self) -> None:
         self.lookups: list[Deferred[DnsAnswer]] = []

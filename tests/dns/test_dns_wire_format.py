@@ -62,7 +62,7 @@ def test_pack_name_forms(text: str, packed: bytes) -> None:
     ],
 )
 def test_pack_name_impossible(text: str) -> None:
-    """A name that cannot be encoded has an exception of its own."""
+    """A name that cannot be encoded has a separate exception."""
     with pytest.raises(ImpossibleName):
         pack_name(text)
 

@@ -31,7 +31,7 @@ ROOM_FOR_ENDING = 30
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
     """Replace the values of a valid request by real ones, and shorten waits.
 
-    Every request comes from an address of its own, because requests without a key have a budget of
+    Every request comes from a separate address, because requests without a key have a budget of
     60 a minute.
     """
     address = ".".join(str(RANDOM.randint(1, 250)) for _ in range(4))
@@ -81,7 +81,7 @@ def _known_fields(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _known(name: str, value: Any) -> Any:
-    """Return a real value for a field of a body whose text has a form of its own."""
+    """Return a real value for a field of a body whose text has a special form."""
     if name == "records":
         return [RECORD for _ in value]
     if name == "watches":

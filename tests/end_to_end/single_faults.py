@@ -1,6 +1,6 @@
 """A table of senders with one fault each: their records, their mail, and the deductions.
 
-Every sender has a domain, a host and an address of its own in one zone, so that one name server and
+Every sender has a separate domain, host and address in one zone, so that one name server and
 one daemon serve all of them.
 """
 

@@ -40,7 +40,7 @@ def download(daemon: Daemon, name: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def daemon(shared_daemon: Daemon) -> Daemon:
-    """One daemon for all tests, which have addresses of their own."""
+    """One daemon for all tests, which have separate addresses."""
     return shared_daemon
 
 

@@ -64,7 +64,7 @@ class Load:
             thread.join()
 
     def resume(self, count: int) -> None:
-        """Wait until so many more mails are accepted."""
+        """Wait until ``count`` more mails are accepted."""
         goal = self.sent + count
         while self.sent < goal and not self.problems:
             self._ends.wait(0.01)

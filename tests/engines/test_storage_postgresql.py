@@ -47,7 +47,7 @@ def engine(postgresql_url: str) -> Iterator[PostgresqlEngine]:
 
 
 def ask_of(url: str, sql: str) -> list[tuple[object, ...]]:
-    """Run a query on a connection of its own."""
+    """Run a query on a separate connection."""
     connection = psycopg2.connect(url)
     try:
         with connection.cursor() as cursor:

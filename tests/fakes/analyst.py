@@ -1,4 +1,4 @@
-"""An analysis that ends when the test says so."""
+"""An analysis that the test completes."""
 
 from dataclasses import dataclass, field
 

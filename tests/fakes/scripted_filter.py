@@ -14,7 +14,7 @@ CLEAN = FilterVerdict(points=0.0, threshold=5.0, is_spam=False, rules=())
 
 
 class ScriptedFilter:
-    """Answers at once, or when the test says so."""
+    """Answers at once, or when the test triggers the answer."""
 
     def __init__(self, outcome: FilterOutcome = CLEAN) -> None:
         self.outcome = outcome

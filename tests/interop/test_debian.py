@@ -2,7 +2,7 @@
 
 The walk includes mail on port 25, a doctor without findings, a reload, a web proxy, an alert, a
 backup, a restore and an upgrade. It runs the commands of docs/how-to/install.md and the pages that
-it leads to as root in a namespace of its own. Changes of /etc, /opt, /usr
+it leads to as root in a separate namespace. Changes of /etc, /opt, /usr
 and /var are discarded at the end, and ports 25, 53, 80, 443, 587, 8080 and 9090 belong to the
 namespace. systemd does not run there: ``tests/servers/debian-systemctl`` replaces it, with the
 filters of the units and a real journal. apt-get installs no packages. The Internet is a name server

@@ -146,7 +146,7 @@ async def test_nobody_there(fetcher: GuardedFetcher) -> None:
 
 
 async def test_a_redirect_over_tls_is_checked_again(fetcher: GuardedFetcher) -> None:
-    """The next host needs a certificate of its own, and a redirect to http is not followed."""
+    """The next host needs a separate certificate, and a redirect to http is not followed."""
     with serving(Reply(200, b"here")) as target:
         for location, problem in (
             (target.base_url + "domain/a.com", None),

@@ -1,4 +1,4 @@
-"""A real daemon: a separate process on free loopback ports, with a folder of its own.
+"""A real daemon: a separate process on free loopback ports, with a separate folder.
 
     with running_daemon(tmp_path, limits_waits_per_key=500) as daemon:
         ...  # daemon.smtp_port, daemon.get("/inbox"), daemon.address("signup")

@@ -28,7 +28,7 @@ from tests.servers.redis import until
 
 @asynccontextmanager
 async def in_process_daemon(folder: Path, **options: Any) -> AsyncIterator[Daemon]:
-    """Run a daemon with these options in a folder of its own, and stop it afterwards."""
+    """Run a daemon with these options in a separate folder, and stop it afterwards."""
     from twisted.internet import reactor
 
     clock: Any = reactor

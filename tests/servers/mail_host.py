@@ -16,7 +16,7 @@ from tests.servers.rdap_server import running_rdap_server
 def running_mail_host(
     folder: Path, host: str, dns: Server, registered: Mapping[str, str], **options: Any
 ) -> Iterator[Daemon]:
-    """Run the daemon with a registry of its own, so that it can probe its own SMTP port.
+    """Run the daemon with a separate registry, so that it can probe its own SMTP port.
 
     :param host: the name in its certificate, which a trusted authority issues.
     :param registered: the registration dates of domains, all with the same suffix.

@@ -1,4 +1,4 @@
-"""An SMTP server that accepts any mail on a port of its own, and stores it.
+"""An SMTP server that accepts any mail on a separate port, and stores it.
 
     with running_relay() as relay:
         ...  # f"127.0.0.1:{relay.port}"; relay.wait_for(3)

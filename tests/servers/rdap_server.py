@@ -1,4 +1,4 @@
-"""A registry for tests that speaks RDAP over HTTP or HTTPS, in a thread of its own.
+"""A registry for tests that speaks RDAP over HTTP or HTTPS, in a separate thread.
 
     with running_rdap_server({"example.com": "2001-02-03T04:05:06Z"}, suffixes=["com"]) as server:
         ...  # use server.bootstrap_url for [probes] rdap_bootstrap; see server.asked

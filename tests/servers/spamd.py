@@ -39,7 +39,7 @@ def find_real_spamd() -> str:
 
 @contextlib.contextmanager
 def running_spamd() -> Iterator[str]:
-    """Run a server on a port of its own, configured as in Debian; yield ``host:port``."""
+    """Run a server on a separate port, configured as in Debian; yield ``host:port``."""
     program = find_real_spamd()
     port = free_ports(1)[0]
     with tempfile.TemporaryDirectory(prefix="mailcheck-test-spamd-") as name:

@@ -1,4 +1,4 @@
-"""A receiver of webhooks on a port of its own, which verifies each signature with the library.
+"""A receiver of webhooks on a separate port, which verifies each signature with the library.
 
     with running_receiver() as receiver:
         receiver.secrets["/mail"] = secret

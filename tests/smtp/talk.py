@@ -35,7 +35,7 @@ class Talk:
         return said
 
     def say(self, *pieces: bytes) -> bytes:
-        """Send each piece in a packet of its own; return the replies."""
+        """Send each piece in a separate packet; return the replies."""
         for piece in pieces:
             if not self.is_closed:
                 self.protocol.dataReceived(piece)

@@ -40,7 +40,7 @@ def cut(data: bytes, positions: Iterable[int]) -> list[bytes]:
 
 
 def buffer(max_size: int = AMPLE, limit: int = AMPLE) -> MessageBuffer:
-    """Create a buffer with a budget of its own."""
+    """Create a buffer with a separate budget."""
     return MessageBuffer(max_size, MemoryBudget(limit), "192.0.2.1")
 
 

@@ -226,7 +226,7 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
 
 
 def _reports() -> dict[str, Any]:
-    """Receive reports in a house of their own, because their receivers have their own DNS."""
+    """Receive reports in a separate house, because their receivers have their own DNS."""
     zone = reports_zone()
     house = checking_house(zone, config_in_memory(web=WEB))
     addresses = house.get("/reports").json["addresses"]

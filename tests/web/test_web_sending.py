@@ -224,7 +224,7 @@ class Holders:
         self.ended: list[str] = []
 
     def hold(self, size: int, client: str) -> Callable[[], None]:
-        """Add a response with a body of its own."""
+        """Add a response with a separate body."""
         return self.hold_these(bytes(bytearray(size)), client)
 
     def hold_these(self, body: bytes, client: str) -> Callable[[], None]:

@@ -139,7 +139,7 @@ def render_test_wait(
 
 
 def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
-    """Describe the result as text. The sender's text is in a fenced block of its own."""
+    """Describe the result as text. The sender's text is in a separate fenced block."""
     ours = f"Deliverability test {result.test_id} is {result.status}."
     if result.hint is not None:
         ours += f" {result.hint}."

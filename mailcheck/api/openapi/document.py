@@ -40,7 +40,7 @@ SECURITY_SCHEMES: JsonObject = {
         "type": "apiKey",
         "in": "header",
         "name": "X-API-Key",
-        "description": "the same key in a header of its own; send only one of the two",
+        "description": "the same key in another header; send only one of the two",
     },
 }
 

@@ -155,7 +155,7 @@ _HISTORY = "It depends on earlier mail, but the same mail must get the same scor
 _TABLE: tuple[tuple[str, str], ...] = (
     (r"(T_)?SPF_.*", _SPF),
     # "To equals From", or a well-known HELO, together with an SPF failure. Only the failure is a
-    # problem. A misspaced From has a rule of its own.
+    # problem. A misspaced From has a separate rule.
     (r"TO_EQ_FM_(DOM_)?SPF_FAIL|PDS_HELO_SPF_FAIL|FROM_MISSP_SPF_FAIL|FORGED_SPF_HELO", _SPF),
     (r"(T_)?DKIM_.*|NML_ADSP_.*", _DKIM),
     (r"(T_)?DMARC_.*|KAM_DMARC_.*", _DMARC),

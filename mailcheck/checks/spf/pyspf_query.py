@@ -7,7 +7,7 @@ provisional: it is repeated with the answers until none is missing.
 
 Records are parsed by `mailcheck.checks.spf.record`, as in the check of a domain. pyspf gets the
 parsed terms in the order in which it evaluates them, and every error is raised here with a
-`Fault`. Nothing of pyspf is patched: each evaluation is an object of its own.
+`Fault`. Nothing of pyspf is patched: each evaluation is a separate object.
 """
 
 from enum import Enum

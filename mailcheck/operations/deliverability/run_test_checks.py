@@ -36,7 +36,7 @@ RENEWAL = 5.0
 tests of a dead daemon restart within 40 s."""
 
 DEADLINE = 120.0
-"""Seconds for one analysis. All checks have shorter deadlines of their own, so only a bug
+"""Seconds for one analysis. All checks have their own, shorter deadlines, so only a bug
 reaches this one."""
 
 RETRY_AFTER = 5 * SECOND

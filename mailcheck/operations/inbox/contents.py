@@ -72,7 +72,7 @@ class Mail(Protocol):
 class MailBytes:
     """Reads mails and their parts.
 
-    :param worker: parses small mails. Large mails have a worker of their own, so that small ones
+    :param worker: parses small mails. Large mails have a separate worker, so that small ones
         do not wait behind them.
     """
 

@@ -134,7 +134,7 @@ def measure(texts: Sequence[str]) -> int:
 
 
 MOST_SENDERS = 100
-"""Maximum number of senders with a row of their own for rejected reports in a day. Others share one
+"""Maximum number of senders with a separate row for rejected reports in a day. Others share one
 row."""
 
 MOST_DOMAINS = 1_000

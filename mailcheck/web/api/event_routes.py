@@ -79,7 +79,7 @@ class EventRoutes:
         if call.last_event_id:
             wanted = replace(wanted, after=CURSOR.parse("Last-Event-ID", call.last_event_id))
         events = self._follow.follow(call.caller, wanted, call.request.seconds)
-        # A failure before the first event gets a response of its own, not an event.
+        # A failure before the first event gets a separate response, not an event.
         first = await anext(events)
         write = partial(self._write, call.urls)
         return make_stream(events, first, write, self._clock, _write_ending)

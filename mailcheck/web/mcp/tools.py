@@ -18,8 +18,8 @@ R = TypeVar("R", bound=Request)
 class ToolCall(Struct, Generic[R], frozen=True):
     """One tool call within its limits, with its caller, time of arrival, arguments and client.
 
-    ``announce(seconds, what)`` tells the client that the answer may take so many seconds, if the
-    client requested progress. ``fence`` is unique to this call.
+    ``announce(seconds, what)`` tells the client how long the answer may take, if the client
+    requested progress. ``fence`` is unique to this call.
     """
 
     caller: Caller

@@ -378,7 +378,7 @@ class PacedRequest(BoundedRequest):
 
     def _must_be_paced(self, data: bytes) -> bool:
         channel = self.channel
-        # Event streams register a producer of their own, which paces their small events.
+        # Event streams register their own producer, which paces their small events.
         if channel is None or self.producer is not None or not data:
             return False
         return len(data) > CHUNK or channel.is_full

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""A conversation through the official Python SDK 2.x; runs in an environment of its own."""
+"""A conversation through the official Python SDK 2.x; runs in a separate environment."""
 
 import asyncio
 import json

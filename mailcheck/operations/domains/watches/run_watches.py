@@ -24,7 +24,7 @@ LEASE = 120 * SECOND
 """Duration of a lease. Afterwards another daemon may run an abandoned watch."""
 
 DEADLINE = 60.0
-"""Seconds for one run. All checks have shorter deadlines of their own, so only a bug reaches
+"""Seconds for one run. All checks have their own, shorter deadlines, so only a bug reaches
 this one."""
 
 RETRY_AFTER = 5 * MINUTE
