@@ -1,4 +1,4 @@
-"""Databases that tests need: the schema of those in memory, and the real PostgreSQL of a run."""
+"""Databases for tests: SQLite in memory, and the PostgreSQL server of a test run."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _numbers = count(1)
 
 @pytest.fixture(scope="session", autouse=True)
 def _newest_schema() -> Iterator[None]:
-    """Write the schema once, and copy it into each database in memory: thousands are made."""
+    """Create the schema once, and copy it into each of the thousands of databases in memory."""
     newest = SqliteWriter(IN_MEMORY)
     upgrade_schema(newest.connection, IN_MEMORY, schema_steps())
 
@@ -39,7 +39,7 @@ def _newest_schema() -> Iterator[None]:
 def postgresql_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PostgresqlServer]:
-    """Give the server of the test run; other processes of the run get the same one."""
+    """Yield the server of the test run, which all its processes share."""
     require_installed()
     folder = tmp_path_factory.getbasetemp()
     is_worker = hasattr(request.config, "workerinput")
@@ -51,7 +51,7 @@ def postgresql_server(
 def postgresql_database(
     postgresql_server: PostgresqlServer, request: pytest.FixtureRequest
 ) -> Iterator[str]:
-    """Give the URL of a new database with the newest schema: for whole daemons."""
+    """Yield the URL of a new database with the newest schema, for daemons in processes."""
     name = f"own_{_worker(request)}_{next(_numbers)}"
     yield postgresql_server.make_database(name, TEMPLATE)
     postgresql_server.run(f"DROP DATABASE {name} WITH (FORCE)")
@@ -71,7 +71,7 @@ def _one_database(
 
 @pytest.fixture
 def postgresql_url(_one_database: tuple[str, Any]) -> str:
-    """Give the URL of a database that is empty but for its schema: one for many tests."""
+    """Return the URL of a database without rows, which the tests of a process share."""
     url, connection = _one_database
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""The rules of the architecture; for each rule a case that breaks it."""
+"""The rules of the architecture, each with an example that breaks it."""
 
 import ast
 import configparser
@@ -12,13 +12,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-pytestmark = pytest.mark.untraced  # it reads the house, and runs nothing of it
+pytestmark = pytest.mark.untraced  # the tests read the package, but do not run it
 
 ROOT = Path(__file__).parent.parent
 
 MAX_MODULES = 24
-"""Maximum number of modules in a package, so that a reader can overlook its names. A package with
-more modules holds two topics, or one topic in slices."""
+"""Maximum number of modules in a package, so that a reader can survey their names. A package with
+more modules covers two topics, or splits one topic too finely."""
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "base"}
 
@@ -31,13 +31,13 @@ SQL = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A file of Python; ``path`` begins with ``mailcheck`` or ``tests``."""
+    """A Python file. ``path`` begins with ``mailcheck`` or ``tests``."""
 
     path: PurePosixPath
     text: str
     tree: ast.Module = field(init=False)
     nodes: tuple[ast.AST, ...] = field(init=False)
-    """All that stands in it: looked through by each rule, and walked through once."""
+    """All nodes of the tree. Each rule reads them, but the tree is walked only once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tree", ast.parse(self.text))
@@ -45,11 +45,11 @@ class Source:
 
     @property
     def room(self) -> str:
-        """Give the room that the file lies in: a folder, or the file itself beside them."""
+        """The top-level package of the file, or the name of a top-level module."""
         return self.path.parts[1].removesuffix(".py")
 
     def imports(self) -> Iterator[tuple[int, str]]:
-        """List line and full name of everything that is imported, wherever it is."""
+        """List the line and full name of every import, at any level of the file."""
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 yield from ((node.lineno, alias.name) for alias in node.names)
@@ -65,10 +65,10 @@ class Source:
 
 
 def pure_rooms_stay_pure(source: Source) -> Iterator[str]:
-    """The core needs the standard library, idna and msgspec only; checks and api know no reactor.
+    """The core imports only the standard library, idna and msgspec; checks and api use no reactor.
 
-    Values are Structs of msgspec: a frozen dataclass with slots takes 0.5 ms to define, seven
-    times as long to make, and the house has hundreds.
+    Values are Structs of msgspec. A frozen dataclass with slots takes 0.5 ms to define, and seven
+    times as long to create. The package has hundreds of value classes.
     """
     for line, name in source.imports():
         package = name.split(".")[0]
@@ -88,7 +88,7 @@ ONLY_IMPORTED_BY = {
 
 
 def workarounds_have_one_module(source: Source) -> Iterator[str]:
-    """A library whose behaviour is worked around is imported by one module only."""
+    """A library that needs workarounds is imported by one module only."""
     for line, name in source.imports():
         module = ONLY_IMPORTED_BY.get(name.split(".")[0])
         if module not in (None, source.path.as_posix()):
@@ -96,21 +96,21 @@ def workarounds_have_one_module(source: Source) -> Iterator[str]:
 
 
 def the_reactor_is_injected(source: Source) -> Iterator[str]:
-    """The global reactor is imported by ``tap.py`` alone."""
+    """Only ``tap.py`` imports the global reactor."""
     for line, name in source.imports():
         if name.startswith("twisted.internet.reactor") and source.room != "tap":
             yield f"line {line}: imports the reactor"
 
 
 def modules_are_named(source: Source) -> Iterator[str]:
-    """No module has a name that says nothing."""
+    """No module has a meaningless name, such as ``utils``."""
     for part in source.path.with_suffix("").parts:
         if part in FORBIDDEN_NAMES:
             yield f"is named {part}"
 
 
 def keys_are_built_in_one_place(source: Source) -> Iterator[str]:
-    """A key is what `key_of` returns. Types reject all else, so nothing else may be called one."""
+    """Only `key_of` creates a `Key`. The type checker rejects plain strings."""
     for node in source.nodes:
         if not isinstance(node, ast.Call) or source.path.name == "keys.py":
             continue
@@ -121,7 +121,7 @@ def keys_are_built_in_one_place(source: Source) -> Iterator[str]:
 
 
 def nothing_looks_like_a_test(source: Source) -> Iterator[str]:
-    """Test runners collect modules, functions and classes by name: none of ours has such a one."""
+    """Nothing in the package has a name that test runners collect."""
     if source.path.name.startswith("test_"):
         yield "is named like a test"
     for node in source.tree.body:
@@ -132,7 +132,7 @@ def nothing_looks_like_a_test(source: Source) -> Iterator[str]:
 
 
 def sql_stands_in_storage(source: Source) -> Iterator[str]:
-    """SQL stands in ``store`` and ``engines`` and nowhere else."""
+    """Only ``store`` and ``engines`` contain SQL."""
     if source.room in ("store", "engines"):
         return
     for node in source.nodes:
@@ -145,7 +145,7 @@ def sql_stands_in_storage(source: Source) -> Iterator[str]:
 
 
 def importing_does_nothing(source: Source) -> Iterator[str]:
-    """A module defines things when it is imported, and does nothing."""
+    """Importing a module defines names and has no other effect."""
     for node in source.tree.body:
         is_definition = isinstance(
             node,
@@ -168,11 +168,11 @@ def importing_does_nothing(source: Source) -> Iterator[str]:
 
 
 UNPROVEN = {"proposed", "alternatives", "candidate_records", "replaced"}
-"""What a finding has for its proof, and nobody is to publish before."""
+"""Attributes of a finding with records that have not been proven."""
 
 
 def only_proven_records_are_shown(source: Source) -> Iterator[str]:
-    """Who renders findings reads no record of theirs: those to show are in their proofs."""
+    """Code that renders findings takes records from the proofs, not from the findings."""
     if source.room not in ("web", "api", "cli"):
         return
     for node in source.nodes:
@@ -184,7 +184,7 @@ def only_proven_records_are_shown(source: Source) -> Iterator[str]:
 
 
 def nothing_is_left_undone(source: Source) -> Iterator[str]:
-    """No notes of what is to be done, and nothing is silenced without saying what."""
+    """The code has no to-do comments, and each suppressed warning is named."""
     for number, line in enumerate(source.text.splitlines(), 1):
         if re.search(r"#\s*(TODO|FIXME)\b", line):
             yield f"line {number}: is to be done"
@@ -193,21 +193,21 @@ def nothing_is_left_undone(source: Source) -> Iterator[str]:
 
 
 def nothing_is_patched(source: Source) -> Iterator[str]:
-    """No test patches what it tests."""
+    """Tests do not use mocks."""
     for line, name in source.imports():
         if name.split(".")[0] == "mock" or name.startswith("unittest.mock"):
             yield f"line {line}: imports {name}"
 
 
 def promises_are_said(source: Source) -> Iterator[str]:
-    """Each test says in its docstring what is promised."""
+    """Each test has a docstring that states its promise."""
     for function in source.functions():
         if function.name.startswith("test_") and ast.get_docstring(function) is None:
             yield f"line {function.lineno}: {function.name} has no docstring"
 
 
 MAX_PRIVATE = 20
-"""Lines of tests that touch private attributes of what they test, where nothing else shows it."""
+"""Maximum number of lines of tests that use private attributes of the tested code."""
 
 
 def defined_private_names(sources: list[Source]) -> set[str]:
@@ -225,8 +225,8 @@ def defined_private_names(sources: list[Source]) -> set[str]:
 def private_touches(source: Source, private: set[str]) -> Iterator[str]:
     """List the lines of a test that use a private name which the tested package defines.
 
-    ``self`` counts in a class that inherits from one of the package, where the file does not
-    define the name. Private names of libraries have a separate test.
+    ``self`` counts in a subclass of a class of the package, unless the file defines the name.
+    Private names of libraries have a separate test.
     """
     own = defined_private_names([source])
     imported = {name.split(".")[-1] for _, name in source.imports() if "mailcheck." in name}
@@ -255,7 +255,7 @@ def private_touches(source: Source, private: set[str]) -> Iterator[str]:
 def test_private_attributes_are_touched_rarely(
     house_sources: list[Source], sources_of_tests: list[Source]
 ) -> None:
-    """Tests hold the package to its public names; few lines touch private ones."""
+    """Tests use public names of the package. Only a few lines use private names."""
     private = defined_private_names(house_sources)
     found = broken(lambda source: private_touches(source, private), sources_of_tests)
     assert len(found) <= MAX_PRIVATE, "\n".join(found)
@@ -279,7 +279,7 @@ IMPORT = "from mailcheck.store.a import Store"
     ],
 )
 def test_private_attributes_are_noticed(text: str, is_noticed: bool) -> None:
-    """Each way to a private name of the package is noticed, and no other private name."""
+    """Each way to use a private name of the package is detected; other names are allowed."""
     store = "class _Kept: pass\nclass Store:\n    def __init__(self):\n        self._kept = {}"
     private = defined_private_names([Source(PurePosixPath("mailcheck/store/a.py"), store)])
     source = Source(PurePosixPath("tests/store/test_a.py"), text)
@@ -329,19 +329,19 @@ def sources_of_tests() -> list[Source]:
 
 
 def broken(rule: Rule, sources: list[Source]) -> list[str]:
-    """List what breaks a rule."""
+    """List the violations of a rule."""
     return [f"{source.path}: {problem}" for source in sources for problem in rule(source)]
 
 
 @pytest.mark.parametrize("rule", RULES_OF_THE_HOUSE, ids=lambda rule: rule.__name__)
 def test_the_house_keeps_its_rules(rule: Rule, house_sources: list[Source]) -> None:
-    """Nothing in ``mailcheck/`` breaks a rule of the house."""
+    """No file in ``mailcheck/`` breaks a rule."""
     assert broken(rule, house_sources) == []
 
 
 @pytest.mark.parametrize("rule", RULES_OF_THE_TESTS, ids=lambda rule: rule.__name__)
 def test_the_tests_keep_their_rules(rule: Rule, sources_of_tests: list[Source]) -> None:
-    """Nothing in ``tests/`` breaks a rule of the tests."""
+    """No file in ``tests/`` breaks a rule of the tests."""
     assert broken(rule, sources_of_tests) == []
 
 
@@ -357,13 +357,13 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_imports_point_left() -> None:
-    """The contracts hold: layers, independent siblings, and no circles."""
+    """The import contracts hold: layers, independent siblings and no cycles."""
     done = lint_imports(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_other_imports_are_noticed(tmp_path: Path) -> None:
-    """An import of a room to the right, of a sibling or in a circle breaks a contract."""
+    """An import of a higher layer, of a sibling or in a cycle breaks a contract."""
     config = configparser.ConfigParser()
     config.read(CONTRACTS)
     rooms = re.findall(r"\w+", config["importlinter:contract:layers"]["layers"])
@@ -395,13 +395,13 @@ NOT_TO_BE_IMPORTED = [
 
 
 def too_full(sources: list[Source]) -> list[str]:
-    """List the packages that hold more modules than one room should."""
+    """List the packages with too many modules."""
     held = Counter(source.path.parent for source in sources if source.path.stem != "__init__")
     return [f"{folder} holds {n} modules" for folder, n in held.items() if n > MAX_MODULES]
 
 
 def test_no_room_is_too_full(house_sources: list[Source]) -> None:
-    """No package holds more modules than a newcomer reads at a glance; one more is noticed."""
+    """No package exceeds `MAX_MODULES`, and a package with one more is detected."""
     assert too_full(house_sources) == []
     crowd = [made(f"web/m{number}", "core.a") for number in range(MAX_MODULES + 1)]
     assert too_full(crowd) == [f"mailcheck/web holds {MAX_MODULES + 1} modules"]
@@ -409,12 +409,12 @@ def test_no_room_is_too_full(house_sources: list[Source]) -> None:
 
 
 def made(path: str, name: str) -> Source:
-    """Make a module that imports something from another."""
+    """Return a module that imports a name from another module."""
     return Source(PurePosixPath(f"mailcheck/{path}.py"), f"from mailcheck.{name} import something")
 
 
 def test_every_package_is_installed() -> None:
-    """All packages, and the data files in them, are named in ``setup.cfg``."""
+    """``setup.cfg`` lists all packages and their data files."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     named = set(setup["options"]["packages"].split())
@@ -470,12 +470,12 @@ BREAKAGES = [
 
 @pytest.mark.parametrize(("rule", "path", "text"), BREAKAGES)
 def test_each_rule_would_notice(rule: Rule, path: str, text: str) -> None:
-    """A file that breaks a rule is noticed by it."""
+    """A file that breaks a rule is detected."""
     assert list(rule(Source(PurePosixPath(path), text)))
 
 
 def test_every_rule_is_shown_what_breaks_it() -> None:
-    """No rule is kept that nothing would break."""
+    """Each rule has an example that breaks it."""
     assert {rule for rule, _, _ in BREAKAGES} == {*RULES_OF_THE_HOUSE, *RULES_OF_THE_TESTS}
 
 
@@ -494,6 +494,6 @@ def test_every_rule_is_shown_what_breaks_it() -> None:
     ],
 )
 def test_what_is_allowed(path: str, text: str) -> None:
-    """What the rules allow is not complained of."""
+    """Allowed code breaks no rule."""
     source = Source(PurePosixPath(path), text)
     assert [problem for rule in RULES_OF_THE_HOUSE for problem in rule(source)] == []

@@ -1,4 +1,4 @@
-"""The configuration: a file, the environment over it, and errors that name where they are."""
+"""The configuration: a file, environment variables that override it, and errors with a location."""
 
 import re
 import tomllib
@@ -25,12 +25,12 @@ EVERY_OPTION = [
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where the file lies."""
+    """The path of the configuration file."""
     return tmp_path / "mailcheck.toml"
 
 
 def load(file: Path, text: str, **variables: str) -> Config:
-    """Load a file of this text, with these variables."""
+    """Load a file with a text and environment variables."""
     file.write_text(text, "utf-8")
     return load_config(file, variables)
 
@@ -39,15 +39,15 @@ class TestTheExample:
     """`etc/mailcheck.toml` shows every option at its default."""
 
     def test_it_is_up_to_date(self) -> None:
-        """The example in the repository is the one that the options give."""
+        """The example in the repository is the one that the options generate."""
         assert EXAMPLE.read_text("utf-8") == render_example()
 
     def test_it_changes_nothing(self) -> None:
-        """With the example as its configuration a daemon has all defaults."""
+        """A daemon with the example as its configuration has all defaults."""
         assert load_config(EXAMPLE, {}) == Config()
 
     def test_every_option_can_be_uncommented(self, file: Path) -> None:
-        """Every option of the example, uncommented, is read as its own default."""
+        """Every option of the example has its default value when it is uncommented."""
         text = re.sub(r"(?m)^#(\w+ = )", r"\1", render_example())
         assert load(file, text) == Config()
         values = tomllib.loads(text)
@@ -58,14 +58,14 @@ class TestTheExample:
         ("section", "option"), EVERY_OPTION, ids=lambda part: getattr(part, "name", part)
     )
     def test_every_option_says_what_it_means(self, section: str, option: Any) -> None:
-        """An option has a sentence about it and a variable, both in the example."""
+        """The example shows a description and a variable for each option."""
         assert option.metadata["text"].endswith((".", ")"))
         assert f"{option.name} = " in render_example()
         assert variable_name(section, option.name) in render_example()
 
 
 class TestTheFile:
-    """What a file may say."""
+    """The options of a file."""
 
     def test_no_file(self) -> None:
         """Without a file and variables every option has its default."""
@@ -76,7 +76,7 @@ class TestTheFile:
         assert load_config(None, {}).accounts.registration == "invite"
 
     def test_options(self, file: Path) -> None:
-        """What the file says counts; the rest stays at its default."""
+        """Options in the file are used; the others keep their defaults."""
         config = load(
             file,
             """
@@ -135,18 +135,18 @@ class TestTheFile:
         ],
     )
     def test_mistakes_name_their_line(self, file: Path, text: str, line: int, problem: str) -> None:
-        """A mistake is an error that names the file, the line and what is wrong."""
+        """The error for a mistake names the file, the line and the problem."""
         with pytest.raises(ConfigError, match=problem) as caught:
             load(file, text)
         assert str(caught.value).startswith(f"{file}, line {line}: ")
 
     def test_what_is_no_toml(self, file: Path) -> None:
-        """A file that is no TOML is an error with the place that TOML's parser names."""
+        """The error for invalid TOML contains the line that the parser reports."""
         with pytest.raises(ConfigError, match=r"mailcheck\.toml: .*line 2"):
             load(file, "[inbox]\ndomain = x\n")
 
     def test_what_can_not_be_read(self, tmp_path: Path) -> None:
-        """A file that is not there, is a folder, or no text is an error that names it."""
+        """The error for a missing file, a folder or a binary file names the path."""
         binary = tmp_path / "binary"
         binary.write_bytes(b"\xff\xfe")
         for path in (tmp_path / "none", tmp_path, binary):
@@ -247,12 +247,12 @@ class TestContradictions:
         ],
     )
     def test_what_may_be(self, file: Path, text: str) -> None:
-        """Unusual but sensible settings are taken."""
+        """Unusual but valid settings are accepted."""
         assert load(file, text) != Config()
 
 
 class TestTheEnvironment:
-    """Every option has a variable, which counts before the file."""
+    """Every option has an environment variable, which overrides the file."""
 
     @pytest.mark.parametrize(
         ("variable", "text", "value"),
@@ -304,13 +304,13 @@ class TestTheEnvironment:
     def test_mistakes_name_their_variable(
         self, file: Path, variable: str, text: str, problem: str
     ) -> None:
-        """A mistake in the environment is an error that names the variable."""
+        """The error for a mistake in the environment names the variable."""
         with pytest.raises(ConfigError, match=problem) as caught:
             load(file, "", **{variable: text})
         assert str(caught.value).startswith(variable)
 
     def test_other_variables(self, file: Path) -> None:
-        """Variables of others, and those of the client libraries, are none of our business."""
+        """Variables of other programs and of the client libraries are ignored."""
         variables = {"HOME": "/x", "MAILCHECK_URL": "http://x", "MAILCHECK_API_KEY": "mck_x"}
         assert load(file, "", **variables) == Config()
 
@@ -323,7 +323,7 @@ class TestTheEnvironment:
         ],
     )
     def test_a_service_called_mailcheck(self, file: Path, variable: str) -> None:
-        """What engines tell containers of a service with this name is no mistake."""
+        """Variables that container engines set for a service with this name are ignored."""
         assert load(file, "", **{variable: "tcp://10.0.0.7:8080"}) == Config()
 
     @given(st.sampled_from(EVERY_OPTION), st.text(st.characters(exclude_categories=["Cs"])))
@@ -343,26 +343,26 @@ class TestTheEnvironment:
 
 
 class TestSecrets:
-    """A secret may lie in a separate file."""
+    """Secrets in separate files."""
 
     KEY = "a key of our own choice"
 
     @pytest.fixture
     def key_file(self, tmp_path: Path) -> Path:
-        """A file with the key and a line's end."""
+        """A file with the key and a line break."""
         path = tmp_path / "the key's file"
         path.write_text(f"{self.KEY}\n")
         return path
 
     def test_from_a_file(self, file: Path, key_file: Path) -> None:
-        """The file is named by an option or a variable; white space around the secret is none."""
+        """An option or a variable names the file. White space around the secret is ignored."""
         text = f'[accounts]\nbootstrap_key_file = "{key_file}"\n'
         assert load(file, text).accounts.bootstrap_key == self.KEY
         variables = {"MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE": str(key_file)}
         assert load(file, "", **variables).accounts.bootstrap_key == self.KEY
 
     def test_the_environment_counts_first(self, file: Path, key_file: Path) -> None:
-        """What the environment says counts before the file, in whichever way each says it."""
+        """The environment overrides the file, with a secret or with the name of its file."""
         in_file = "[accounts]\nbootstrap_key = 'another key, longer'\n"
         variables = {"MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE": str(key_file)}
         assert load(file, in_file, **variables).accounts.bootstrap_key == self.KEY
@@ -371,7 +371,7 @@ class TestSecrets:
         assert load(file, in_file, **variables).accounts.bootstrap_key == self.KEY
 
     def test_lists_of_secrets(self, file: Path, tmp_path: Path) -> None:
-        """A list of secrets may lie in a file, one to a line."""
+        """A file may contain a list of secrets, one per line."""
         keys = tmp_path / "keys"
         keys.write_text("a.example=one\nb.example=two\n")
         variables = {"MAILCHECK_BLOCKLISTS_KEYS_FILE": str(keys)}
@@ -382,7 +382,7 @@ class TestSecrets:
             assert " ".join(config.blocklists.keys).split() == ["a.example=one", "b.example=two"]
 
     def test_given_twice(self, file: Path, key_file: Path) -> None:
-        """A secret that is given and lies in a file, too, is a contradiction."""
+        """A secret and the name of its file cannot be given together."""
         twice = f"[accounts]\nbootstrap_key = 'x'\nbootstrap_key_file = \"{key_file}\"\n"
         with pytest.raises(ConfigError, match="line 3: give either bootstrap_key or") as caught:
             load(file, twice)
@@ -390,7 +390,7 @@ class TestSecrets:
 
     @pytest.mark.parametrize("value", ["'/nowhere/at/all'", "''", "5", '"\\u0000"'])
     def test_a_file_that_can_not_be_read(self, file: Path, value: str) -> None:
-        """A file that cannot be read is an error that names the line and the file."""
+        """The error for an unreadable file names the line and the file."""
         with pytest.raises(ConfigError, match=r"line 2: the file .* cannot be read"):
             load(file, f"[accounts]\nbootstrap_key_file = {value}\n")
         variables = {"MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE": "/nowhere/at/all"}
@@ -402,13 +402,13 @@ class TestSecrets:
     ("text", "value"), [("auto", "auto"), ("0", 0), ("1048576", 1_048_576), ('"auto"', "auto")]
 )
 def test_a_word_or_a_number(text: str, value: object) -> None:
-    """Where a word stands for what the daemon works out, a number may stand in its place."""
+    """An option may be the word ``auto`` or a number."""
     config = load_config(None, {"MAILCHECK_STORAGE_MIN_FREE": text})
     assert config.storage.min_free == value
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "1.5", "true"])
 def test_neither_word_nor_number(text: str) -> None:
-    """Anything else is refused, and what it may be is named."""
+    """Any other value is rejected, and the error lists the valid values."""
     with pytest.raises(ConfigError, match="min_free is"):
         load_config(None, {"MAILCHECK_STORAGE_MIN_FREE": text})

@@ -37,7 +37,7 @@ MAY_USE = {
 SUSPICIOUS = re.compile(
     r"(?<!\bself)(?<!\bcls)\._[a-zA-Z]|attr\(|^\s*(from|import)\b.*[\s.]_[a-zA-Z]|^\s+_\w+,$", re.M
 )
-"""What a module contains that uses a private name of another object: parsing all takes seconds."""
+"""Text of modules that may use private names of other objects. Parsing all takes seconds."""
 
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 """Names of the standard library that are public in spite of their underscore."""
@@ -130,7 +130,7 @@ def classes_of(module: ModuleType) -> Iterator[type]:
 
 
 def test_private_names_of_other_objects_are_not_used() -> None:
-    """No module reaches for a private name of an object that it does not define itself."""
+    """No module uses a private name of an object that it does not define itself."""
     root = Path(mailcheck.__file__).parent
     texts = {path.relative_to(root): path.read_text("utf-8") for path in root.rglob("*.py")}
     found = [
@@ -143,7 +143,7 @@ def test_private_names_of_other_objects_are_not_used() -> None:
 
 
 def test_private_names_of_base_classes_are_listed() -> None:
-    """A class that extends one of a library uses, and hides, none of its private names unlisted."""
+    """A subclass of a library class uses and redefines only the private names that are listed."""
     found: dict[str, set[str]] = {}
     for info in pkgutil.walk_packages(mailcheck.__path__, "mailcheck."):
         for kind in classes_of(importlib.import_module(info.name)):
@@ -210,7 +210,7 @@ class Channel(OpenHttpChannel):
     refused = 0
 
     def reject_malformed(self) -> None:
-        """Count, and drop what is left, as the server does."""
+        """Count the request, and discard the rest, as the server does."""
         self.refused += 1
         self.clearLineBuffer()
 
@@ -220,7 +220,7 @@ class Channel(OpenHttpChannel):
     [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nno field\r\n\r\n", b"GET / HTTP/1.1\r\n: x\r\n\r\n"],
 )
 def test_twisted_calls_what_refuses_a_malformed_request(data: bytes) -> None:
-    """``_respondToBadRequestAndDisconnect`` is all that Twisted does with a malformed request."""
+    """For a malformed request, Twisted calls only ``_respondToBadRequestAndDisconnect``."""
     channel, transport = Channel(), StringTransport()
     channel.timeOut = None
     channel.makeConnection(transport)
@@ -232,7 +232,7 @@ def test_twisted_calls_what_refuses_a_malformed_request(data: bytes) -> None:
 
 @pytest.mark.skipif(not hasattr(select, "epoll"), reason="this system has no epoll")
 def test_the_reactor_has_the_names_that_short_turns_use() -> None:
-    """``_poller``, ``_selectables`` and ``_doReadOrWrite`` are what `ShortTurns` takes them for."""
+    """``_poller``, ``_selectables`` and ``_doReadOrWrite`` behave as `ShortTurns` expects."""
     from twisted.internet.epollreactor import EPollReactor
 
     class Reader:

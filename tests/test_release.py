@@ -1,4 +1,4 @@
-"""What a release is made of: a version that one place says, and news of what was done."""
+"""The parts of a release: one place for the version, and the news."""
 
 import configparser
 import re
@@ -14,14 +14,14 @@ NEWS = ROOT / "newsfragments"
 
 
 def setup_version() -> str:
-    """Give the version that ``setup.cfg`` says."""
+    """Return the version in ``setup.cfg``."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     return setup["metadata"]["version"]
 
 
 def test_the_news_can_be_built() -> None:
-    """Towncrier takes every fragment into the news of the version, and a draft changes nothing."""
+    """Towncrier includes every fragment in the news, and a draft changes no file."""
     before = {path.name: path.read_text() for path in NEWS.glob("*.md")}
     releasing = read_blocks(ROOT / "docs" / "how-to" / "make-a-release.md")
     (command,) = (one.text for one in releasing if one.runner == "tests/test_release.py")
@@ -46,7 +46,7 @@ def _is_text(path: Path) -> bool:
 
 
 def test_the_version_is_said_once() -> None:
-    """Code, units and container files ask for the version: only ``setup.cfg`` says it."""
+    """Only ``setup.cfg`` contains the version; code, units and container files read it."""
     version = re.compile(rf"(?<![\w.]){re.escape(setup_version())}(?![\w.])")
     files = [*ROOT.glob("*.*"), ROOT / "Dockerfile", *(ROOT / "mailcheck").rglob("*.py")]
     files += [path for name in ("etc", "systemd") for path in (ROOT / name).rglob("*.*")]
@@ -55,8 +55,9 @@ def test_the_version_is_said_once() -> None:
 
 
 def test_the_newest_python_is_one_that_runs(tmp_path: Path) -> None:
-    """What only seems to be there, as a shim without its version, is passed over; so is what is
-    no newer than the own one, and then nothing is printed.
+    """Programs that do not run, such as a shim without its version, are skipped.
+
+    If no Python is newer than the current one, the output is empty.
     """
     for name, script in (("3.99", "exit 127"), ("3.97", "echo 97"), ("3.98", "echo 98")):
         python = tmp_path / f"python{name}"

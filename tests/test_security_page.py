@@ -1,4 +1,4 @@
-"""docs/explanation/security.md says what is so: its numbers are those of the limits."""
+"""The numbers in docs/explanation/security.md are those of the limits."""
 
 from pathlib import Path
 
@@ -97,11 +97,11 @@ CONFIG = Config()
     ],
 )
 def test_each_number_is_that_of_its_limit(said: str) -> None:
-    """Who reads the page and who reads the code are told the same."""
+    """The page and the code state the same number."""
     assert said in PAGE
 
 
 @pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2), (64, 2)])
 def test_who_guesses_passwords_gets_half_of_the_processors(processors: int, threads: int) -> None:
-    """As many passwords are hashed at a time as the page says, and always one."""
+    """The number of threads that hash passwords is the documented one, and at least one."""
     assert password_threads(processors) == threads
