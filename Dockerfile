@@ -1,4 +1,4 @@
-# One daemon with everything that it keeps in one volume: docs/how-to/run-in-containers.md says how to run it.
+# One daemon, with all of its data in one volume. See docs/how-to/run-in-containers.md.
 #     docker build --tag mailcheck .
 # With the content filter of deliverability tests, SpamAssassin:
 #     docker build --tag mailcheck --build-arg PACKAGES="spamassassin spamd" .
@@ -25,13 +25,13 @@ RUN useradd --system --user-group --uid 10001 --home-dir /var/lib/mailcheck --no
 RUN install --directory --owner=10001 --group=10001 --mode=0700 /var/lib/mailcheck
 COPY requirements.lock /wheels/
 COPY --from=build /wheels /wheels
-# Twisted lists its plugins once, while the files may still be written.
+# twistd caches its list of plugins now, while the files can still be written.
 RUN python -m venv /opt/mailcheck && \
     /opt/mailcheck/bin/pip install --require-hashes --requirement /wheels/requirements.lock && \
     /opt/mailcheck/bin/pip install --no-deps /wheels/*.whl && \
     /opt/mailcheck/bin/twistd --help > /dev/null
 
-# Inside it listens everywhere: what of that can be reached is said where the container is started.
+# The daemon listens on all addresses of the container. Publish the ports when you start it.
 ENV PATH=/opt/mailcheck/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     HOME=/var/lib/mailcheck \
@@ -45,8 +45,8 @@ USER 10001:10001
 VOLUME /var/lib/mailcheck
 EXPOSE 2525 2587 8080
 
-# /readyz is 503 where the store takes no mail. No proxy is asked, whatever the environment says.
-# A new version may have a large store to bring up to date before it answers.
+# /readyz returns 503 when the store accepts no mail. Proxy settings in the environment are ignored.
+# A new version may have to upgrade a large store before it answers.
 HEALTHCHECK --interval=5s --timeout=5s --start-period=10m --retries=3 \
     CMD ["python", "-c", "from urllib.request import ProxyHandler, build_opener; build_opener(ProxyHandler({})).open('http://127.0.0.1:8080/readyz', timeout=4)"]
 

@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh machine: `make run` and `make test`.
-# Needed beforehand: Python 3.11 or newer, and for its packages a network.
+# Requirements: Python 3.11 or newer, and a network connection for packages.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -9,14 +9,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Tests of whole daemons come last: beside the others' load they would take long. What fails is run
-# once more, since real servers share a busy machine; what passes only then is listed as RERUN.
-# tests/conftest.py has the files in order, those first that take longest. One more job than there
-# are processors: many tests wait for a daemon, a browser or a disk.
+# Tests of whole daemons run last, since the load of other tests would slow them down. A failed test is
+# run once more, since real servers share a busy machine. It is listed as RERUN if it then passes.
+# tests/conftest.py sorts the files, the slowest first. There is one job more than processors, since
+# many tests wait for a daemon, a browser or a disk.
 JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder --reruns=1
 
-# The tests that need no daemon and are no attack.
+# Tests without a daemon and without attacks.
 FAST := --ignore=tests/browser --ignore=tests/end_to_end --ignore=tests/interop -m "not (end_to_end or attack or soak or pictures)"
 
 HOST ?= 127.0.0.1
@@ -24,16 +24,16 @@ SMTP_PORT ?= 2525
 SUBMISSION_PORT ?= 2587
 HTTP_PORT ?= 8080
 
-# Tests start hundreds of daemons: none may have to compile all of its modules, whatever the caller's
-# environment says.
+# Tests start hundreds of daemons, which must not compile their modules each time. So compiled modules
+# are always written, even if the caller's environment forbids it.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What tests are run with, got at the same time: packages, and servers and clients of others.
+# Install the packages, servers and clients for tests in parallel.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
 .PHONY: run cluster test interop fast coverage soak pictures docs wheel lock sbom audit reference test-needs interop-needs mcp-clients generators lint types format clean
 
-## run: start the daemon, ready to receive mail, and say what to do next
+## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
 run: export MAILCHECK_SMTP_SUBMISSION_LISTEN ?= $(HOST):$(SUBMISSION_PORT)
 run: export MAILCHECK_WEB_LISTEN ?= $(HOST):$(HTTP_PORT)
@@ -43,7 +43,7 @@ run: $(VENV)/installed
 	@$(BIN)/python -m compileall -q mailcheck twisted
 	@exec $(BIN)/twistd --nodaemon --pidfile= mailcheck
 
-## cluster: PostgreSQL, Redis, HAProxy and three daemons on this machine; says what to try
+## cluster: start PostgreSQL, Redis, HAProxy and three daemons on this machine, and print what to try
 cluster: export HOST := $(HOST)
 cluster: export SMTP_PORT := $(SMTP_PORT)
 cluster: export SUBMISSION_PORT := $(SUBMISSION_PORT)
@@ -60,40 +60,40 @@ $(VENV)/installed: setup.cfg pyproject.toml | $(VENV)/bin/pip
 	@$(BIN)/twistd --help > /dev/null
 	@touch $@
 
-## test: install what the tests need, check the code, and run the project's own tests
+## test: install the tests' requirements, check the code, and run the project's own tests
 test:
 	@$(INSTALL) test-needs lint types
 	$(PYTEST) --ignore=tests/end_to_end --ignore=tests/interop
 	$(PYTEST) tests/end_to_end
 
-## interop: install foreign clients and servers, a fixed list of packages, and run the daemon with them
+## interop: install a fixed list of third-party clients and servers, and test the daemon with them
 interop:
 	@$(INSTALL) mcp-clients generators $(VENV)/installed-test
 	$(PYTEST) tests/interop
 
-## soak: what `make test` leaves out because it takes long: crowds, endurance, kills under load,
-## and a thousand examples of what it tries fifty of
+## soak: run the slow tests that `make test` omits: load, endurance, kills under load, and property
+## tests with a thousand examples in place of fifty
 soak:
 	@$(INSTALL) mcp-clients $(VENV)/installed-test
 	$(BIN)/pytest --quiet -m soak --timeout=7200
 	$(PYTEST) -m "hypothesis and not soak" --hypothesis-profile=thorough --timeout=7200
 
-## pictures: each page in three widths and two themes, into pictures/, and the pictures in docs/
+## pictures: take screenshots of each page in three widths and two themes, and the pictures in docs/
 pictures:
 	@$(INSTALL) test-needs $(VENV)/installed-test
 	$(BIN)/pytest --quiet -m pictures
 
-## fast: run the tests that need no daemon and are no attack; also with another Python (VENV=, PYTHON=)
+## fast: run the tests without daemons and attacks; also with another Python (VENV=, PYTHON=)
 fast:
 	@$(INSTALL) test-needs $(VENV)/installed-test
 	$(PYTEST) $(FAST)
 
-## coverage: run the same tests traced, which takes a third longer, and fail if they cover too little
+## coverage: run the fast tests, and fail if their coverage is too low; takes a third longer
 coverage:
 	@$(INSTALL) test-needs $(VENV)/installed-test
 	$(PYTEST) --cov=mailcheck --cov-report=term $(FAST)
 
-## docs: build the documentation; a daemon serves it below /docs, and a wheel made now has it
+## docs: build the documentation, which daemons serve below /docs and wheels include
 docs: $(VENV)/installed-docs
 	rm -rf build/docs
 	$(BIN)/sphinx-build -q -W --keep-going -d build/docs-read -b html docs build/docs
@@ -101,7 +101,7 @@ docs: $(VENV)/installed-docs
 	@cd build/docs && $(abspath $(BIN))/python -m zipfile --create $(CURDIR)/build/docs.zip .
 	@mv build/docs.zip mailcheck/web/site/docs.zip
 
-## wheel: build a wheel, with the documentation in it, into dist/
+## wheel: build a wheel with the documentation in dist/
 wheel: docs
 	rm -rf build/lib build/bdist.* dist/mailcheck_daemon-*.whl
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir=dist .
@@ -121,11 +121,11 @@ sbom: $(VENV)/installed-release
 audit: $(VENV)/installed-release
 	$(BIN)/pip-audit --disable-pip --require-hashes --strict --requirement requirements.lock
 
-## reference: write docs/reference/ anew, from the code
+## reference: generate docs/reference/ from the code
 reference: $(VENV)/installed-test
 	$(BIN)/python -m tests.docs.reference
 
-# Debian's packages come after the environment, which may need one of them too.
+# Debian packages are installed after the environment, since its setup may run apt-get too.
 test-needs: | $(VENV)/bin/pip
 	@bash scripts/install-test-needs
 
@@ -150,21 +150,21 @@ $(VENV)/installed-release: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[release]'
 	@touch $@
 
-## lint: style, one spelling of it, and the layers that imports keep to
+## lint: check the style, the format and the layers of imports
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
 
-## types: mypy strict
+## types: check the types with mypy in strict mode
 types: $(VENV)/installed-test
 	$(BIN)/mypy
 
-## format: put the code into its one spelling
+## format: format the code
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-## clean: remove what was made here, but not var/: it holds mail
+## clean: delete all generated files except var/, which has mail
 clean:
 	rm -rf mailcheck/web/site/docs.zip $(VENV) .venv-mcp .venv-generators node_modules *.egg-info build pictures .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

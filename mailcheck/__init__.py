@@ -1,1 +1,1 @@
-"""mailcheck: tells whether mail will arrive, and hands developers the mail their software sends."""
+"""mailcheck checks whether mail will arrive, and shows developers the mail their software sends."""

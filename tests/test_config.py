@@ -106,32 +106,36 @@ class TestTheFile:
     @pytest.mark.parametrize(
         ("text", "line", "problem"),
         [
-            ("[inbxo]\n", 1, r"there is no section \[inbxo\]; there are inbox, smtp"),
-            ("\n\n[ 'inbxo' ]\n", 3, r"no section \[inbxo\]"),
-            ("domain = 1\n", 1, r"no section \[domain\]"),
-            ("[[inbox]]\ndomain = 'a.example'\n", 1, "no section"),
+            ("[inbxo]\n", 1, r"unknown section \[inbxo\]; the sections are inbox, smtp"),
+            ("\n\n[ 'inbxo' ]\n", 3, r"unknown section \[inbxo\]"),
+            ("domain = 1\n", 1, r"unknown section \[domain\]"),
+            ("[[inbox]]\ndomain = 'a.example'\n", 1, "unknown section"),
             ("[inbox]\n\ndoman = 'x'\n", 3, r"\[inbox\] has no option doman"),
             ("[inbox]\n'doman' = 'x'\n", 2, "no option doman"),
             ("[inbox]\ndomain_file = '/x'\n", 2, "no option domain_file"),
             ("[smtp]\ndomain = 'x'\n[inbox]\ndomain = 'x.example'\n", 2, "no option domain"),
-            ("[inbox]\ndomain = 5\n", 2, "domain is a string, not 5"),
-            ("[inbox]\naliases = 5\n", 2, "aliases is a list of strings, not 5"),
-            ("[inbox]\naliases = ['a.example', 5]\n", 2, "aliases is a list of strings"),
-            ("[inbox]\nmax_messages = '5'\n", 2, "max_messages is a whole number, not '5'"),
-            ("[inbox]\nmax_messages = 5.0\n", 2, "a whole number, not 5.0"),
-            ("[inbox]\nmax_messages = true\n", 2, "a whole number, not True"),
+            ("[inbox]\ndomain = 5\n", 2, "domain must be a string, not 5"),
+            ("[inbox]\naliases = 5\n", 2, "aliases must be a list of strings, not 5"),
+            ("[inbox]\naliases = ['a.example', 5]\n", 2, "aliases must be a list of strings"),
+            ("[inbox]\nmax_messages = '5'\n", 2, "max_messages must be an integer, not '5'"),
+            ("[inbox]\nmax_messages = 5.0\n", 2, "an integer, not 5.0"),
+            ("[inbox]\nmax_messages = true\n", 2, "an integer, not True"),
             ("[inbox]\nmax_messages = 0\n", 2, "at least 1, not 0"),
-            ("[inbox]\nretention_hours = false\n", 2, "retention_hours is a number, not False"),
-            ("[inbox]\nretention_hours = nan\n", 2, "retention_hours is a number, not nan"),
-            ("[inbox]\nretention_hours = inf\n", 2, "is a number, not inf"),
+            (
+                "[inbox]\nretention_hours = false\n",
+                2,
+                "retention_hours must be a number, not False",
+            ),
+            ("[inbox]\nretention_hours = nan\n", 2, "retention_hours must be a number, not nan"),
+            ("[inbox]\nretention_hours = inf\n", 2, "must be a number, not inf"),
             ("[inbox]\nretention_hours = 0.001\n", 2, "at least 0.01"),
             ("[inbox]\nretention_hours = 10_000\n", 2, "at most 8760"),
-            ("[accounts]\nbootstrap = 'yes'\n", 2, "bootstrap is true or false, not 'yes'"),
+            ("[accounts]\nbootstrap = 'yes'\n", 2, "bootstrap must be true or false, not 'yes'"),
             ("[accounts]\nbootstrap = 1\n", 2, "true or false, not 1"),
             ("[smtp]\nauth_without_tls = 'maybe'\n", 2, "one of private, never, always"),
-            ("[inbox]\ndomain = 'a.example'\nmax_bytes = 0\n", 3, "max_bytes is at least 1"),
-            ("inbox.max_bytes = 0\n", 1, "max_bytes is at least 1"),
-            ("\ninbox = { max_bytes = 0 }\n", 2, "max_bytes is at least 1"),
+            ("[inbox]\ndomain = 'a.example'\nmax_bytes = 0\n", 3, "max_bytes must be at least 1"),
+            ("inbox.max_bytes = 0\n", 1, "max_bytes must be at least 1"),
+            ("\ninbox = { max_bytes = 0 }\n", 2, "max_bytes must be at least 1"),
         ],
     )
     def test_mistakes_name_their_line(self, file: Path, text: str, line: int, problem: str) -> None:
@@ -173,28 +177,32 @@ class TestContradictions:
             ("smtp", "proxy_protocol_from = ['10.0.0.1/8']", "has host bits set"),
             ("smtp", "xclient_from = ['localhost']", "xclient_from 'localhost'"),
             ("web", "trusted_proxies = ['1.2.3.4.5']", "trusted_proxies"),
-            ("smtp", "certificate = 'c.pem'", "certificate needs a private_key"),
-            ("smtp", "private_key = 'k.pem'", "private_key needs a certificate"),
-            ("smtp", "private_key = 'k.pem'\ncertificate = 'self-signed'", "has no place beside"),
-            ("storage", "url = 'mysql:x'", "url begins with 'mysql': it is sqlite:<path>"),
-            ("storage", "url = 'sqlite:'", "it is sqlite:<path>"),
+            ("smtp", "certificate = 'c.pem'", "certificate requires private_key"),
+            ("smtp", "private_key = 'k.pem'", "private_key requires certificate"),
+            (
+                "smtp",
+                "private_key = 'k.pem'\ncertificate = 'self-signed'",
+                "cannot be used with a self",
+            ),
+            ("storage", "url = 'mysql:x'", "url begins with 'mysql'; write sqlite:<path>"),
+            ("storage", "url = 'sqlite:'", "write sqlite:<path>"),
             ("storage", "url = 'sqlite::memory:'", "url is in memory"),
             ("storage", "url = 'postgresql:secret'", "is not of the form postgresql://"),
             ("cluster", "redis = 'http://:secret@x'", "redis is not of the form redis://"),
-            ("daemon", "processes = 2", "processes is more than 1: that needs a"),
+            ("daemon", "processes = 2", "processes is more than 1, which requires"),
             ("webhooks", "allow = ['10.0.0.0/8']", "is not of the form account=network"),
             ("web", "public_url = 'mail.example'", "public_url 'mail.example' is not an http"),
             ("web", "public_url = 'https://mail.example/'", "without a slash"),
             ("web", "public_url = 'https://'", "is not an http"),
             ("web", "public_url = 'ftp://mail.example'", "is not an http"),
             ("web", "public_url = 'http://['", "is not an http"),
-            ("accounts", "bootstrap_key = 'short'", "bootstrap_key needs at least 16 ASCII"),
-            ("accounts", "bootstrap_key = 'ssssssssssssssß'", "needs at least 16 ASCII"),
+            ("accounts", "bootstrap_key = 'short'", "bootstrap_key must have at least 16 ASCII"),
+            ("accounts", "bootstrap_key = 'ssssssssssssssß'", "must have at least 16 ASCII"),
             ("dns", "resolvers = ['dns.example']", "resolvers 'dns.example'"),
             ("blocklists", "resolvers = ['1.1.1.1:0']", "resolvers '1.1.1.1:0'"),
-            ("blocklists", "keys = ['secret']", "keys are written as zone=key"),
+            ("blocklists", "keys = ['secret']", "keys must be of the form zone=key"),
             ("blocklists", "daily_budgets = ['a.example']", "not of the form zone=value"),
-            ("blocklists", "daily_budgets = ['a.example=x']", "'x' is no whole number"),
+            ("blocklists", "daily_budgets = ['a.example=x']", "'x' is not an integer"),
             (
                 "alerts",
                 "smtp_relay = 'mail.example.org'",
@@ -204,13 +212,13 @@ class TestContradictions:
             (
                 "alerts",
                 "from_address = 'alerts'",
-                "from_address 'alerts': it is not a mail address",
+                "from_address 'alerts': must be a mail address",
             ),
-            ("alerts", "user = 'bob'", "user needs a password beside it"),
-            ("alerts", "password = 'secret'", "password needs a user beside it"),
-            ("alerts", "user = 'a'\npassword = 'b'\ntls = 'never'", "user needs tls = required"),
+            ("alerts", "user = 'bob'", "user requires password"),
+            ("alerts", "password = 'secret'", "password requires user"),
+            ("alerts", "user = 'a'\npassword = 'b'\ntls = 'never'", "user requires tls = required"),
             ("alerts", "allow_recipients = ['a@example.com']", "not of the form account=address"),
-            ("alerts", "allow_recipients = ['a=example.com']", "it is not a mail address"),
+            ("alerts", "allow_recipients = ['a=example.com']", "must be a mail address"),
             ("spamassassin", "spamd = 'on'", "spamd 'on': must be auto, off, host:port or unix:"),
             ("spamassassin", "spamd = 'unix:spamd.sock'", "spamd 'unix:spamd.sock'"),
         ],
@@ -283,12 +291,12 @@ class TestTheEnvironment:
     @pytest.mark.parametrize(
         ("variable", "text", "problem"),
         [
-            ("MAILCHECK_INBOX_DOMIAN", "x", "the variable of no option"),
-            ("MAILCHECK_INBOX", "x", "the variable of no option"),
-            ("MAILCHECK_PORTS", "x", "the variable of no option"),
-            ("MAILCHECK_INBOX_DOMAIN_FILE", "x", "the variable of no option"),
-            ("MAILCHECK_INBOX_MAX_MESSAGES", "many", "a whole number, not 'many'"),
-            ("MAILCHECK_INBOX_MAX_MESSAGES", "", "a whole number, not ''"),
+            ("MAILCHECK_INBOX_DOMIAN", "x", "not the variable of an option"),
+            ("MAILCHECK_INBOX", "x", "not the variable of an option"),
+            ("MAILCHECK_PORTS", "x", "not the variable of an option"),
+            ("MAILCHECK_INBOX_DOMAIN_FILE", "x", "not the variable of an option"),
+            ("MAILCHECK_INBOX_MAX_MESSAGES", "many", "an integer, not 'many'"),
+            ("MAILCHECK_INBOX_MAX_MESSAGES", "", "an integer, not ''"),
             ("MAILCHECK_INBOX_MAX_MESSAGES", "0", "at least 1"),
             ("MAILCHECK_ACCOUNTS_BOOTSTRAP", "yes", "true or false, not 'yes'"),
             ("MAILCHECK_ACCOUNTS_BOOTSTRAP", "True", "true or false, not 'True'"),
@@ -297,7 +305,7 @@ class TestTheEnvironment:
             ("MAILCHECK_INBOX_DOMAIN", '"a\\qb"', "Unescaped|escape"),
             ("MAILCHECK_INBOX_DOMAIN", "'a'b'", "."),
             ("MAILCHECK_INBOX_ALIASES", "'a'b'", "."),
-            ("MAILCHECK_SMTP_IDLE_TIMEOUT", "nan", "is a number"),
+            ("MAILCHECK_SMTP_IDLE_TIMEOUT", "nan", "must be a number"),
             ("MAILCHECK_WEB_LISTEN", "", "listen is empty"),
         ],
     )
@@ -384,7 +392,7 @@ class TestSecrets:
     def test_given_twice(self, file: Path, key_file: Path) -> None:
         """A secret and the name of its file cannot be given together."""
         twice = f"[accounts]\nbootstrap_key = 'x'\nbootstrap_key_file = \"{key_file}\"\n"
-        with pytest.raises(ConfigError, match="line 3: give either bootstrap_key or") as caught:
+        with pytest.raises(ConfigError, match="line 3: set either bootstrap_key or") as caught:
             load(file, twice)
         assert "not both" in str(caught.value)
 
@@ -410,5 +418,5 @@ def test_a_word_or_a_number(text: str, value: object) -> None:
 @pytest.mark.parametrize("text", ["much", "-1", "1.5", "true"])
 def test_neither_word_nor_number(text: str) -> None:
     """Any other value is rejected, and the error lists the valid values."""
-    with pytest.raises(ConfigError, match="min_free is"):
+    with pytest.raises(ConfigError, match="min_free must be auto or an integer"):
         load_config(None, {"MAILCHECK_STORAGE_MIN_FREE": text})

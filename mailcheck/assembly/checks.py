@@ -144,7 +144,7 @@ def _read_catalogue(
 
 
 class CheckRuntime(Struct, frozen=True):
-    """What domain checks need, in a daemon or in a command without one.
+    """Dependencies of domain checks, in a daemon or in a command without one.
 
     :param probes: examines hosts, registries, policy files and links.
     :param persistent_state: has the state that must survive restarts, if the cluster has not.

@@ -1,4 +1,4 @@
-"""Chooses the state that a daemon shares with others: none, or what one Redis has."""
+"""Chooses where a daemon keeps cluster state: in its own memory, or in a shared Redis."""
 
 from collections.abc import Callable, Collection
 from typing import Any, Protocol

@@ -112,15 +112,17 @@ class DoctorParts(NamedTuple):
             return [undetermined_finding("resolver", "No resolver answers.", advice)]
         if not root.records:
             meaning = (
-                "The resolver knows no name of the Internet, not even the servers of the root:"
-                ' whatever is checked would be told "does not exist".'
+                "The resolver does not find the name servers of the root zone, so every check would"
+                ' report "does not exist".'
             )
             return [make_finding("doctor.resolver.closed", meaning)]
         return []
 
     async def _dns(self) -> Iterable[Finding] | Advice:
         if self._is_for_this_machine:
-            meaning = f"Programs near by can send to @{EXAMPLE_DOMAIN}; nobody outside can."
+            meaning = (
+                f"Local programs can send mail to @{EXAMPLE_DOMAIN}; other mail servers cannot."
+            )
             return [make_finding("doctor.dns.example", meaning)]
         zone = self.zone
 
@@ -147,11 +149,11 @@ class DoctorParts(NamedTuple):
         if found is OutboundPort.OPEN:
             return []
         if found is OutboundPort.UNKNOWN:
-            why = "Whether connections to port 25 leave this network could not be found out."
+            why = "It could not be determined whether connections to port 25 leave this network."
             return [undetermined_finding("port-out", why)]
         meaning = (
-            "Connections to port 25 do not leave this network: whether mail hosts offer"
-            " encryption cannot be found out. Receiving mail is not affected."
+            "Connections to port 25 do not leave this network, so it cannot be determined whether"
+            " mail hosts offer encryption. Receiving mail is not affected."
         )
         return [make_finding("doctor.port-out.blocked", meaning)]
 
@@ -176,17 +178,19 @@ class DoctorParts(NamedTuple):
     async def _spamd(self) -> Iterable[Finding]:
         option = self._config.spamassassin.spamd
         if option == "off":
-            meaning = "The content filter is switched off; reports do without it."
+            meaning = "The content filter is switched off, so reports do not include it."
             return [make_finding("doctor.spamd.off", meaning)]
         places = DEFAULT_ADDRESSES if option == "auto" else (parse_spamd_address(option),)
         for place in places:
             if await SpamdClient(self.reactor, place).answers():
                 return []
         if option != "auto":
-            meaning = f"spamd at {option} does not answer: reports do without the content filter."
+            meaning = (
+                f"spamd at {option} does not answer, so reports have no content filter result."
+            )
             return [make_finding("doctor.spamd.silent", meaning)]
         if find_spamd() is None:
-            meaning = "SpamAssassin is not installed: reports do without the content filter."
+            meaning = "SpamAssassin is not installed, so reports have no content filter result."
             return [make_finding("doctor.spamd.missing", meaning)]
         return []
 
@@ -236,7 +240,9 @@ class DoctorParts(NamedTuple):
                 await deferLater(self.reactor, REDIS_LOOKS)
         finally:
             await redis.stopService()
-        meaning = f"Redis at {address} does not answer: each daemon counts and wakes for itself."
+        meaning = (
+            f"Redis at {address} does not answer, so each daemon counts rate limits on its own."
+        )
         return [make_finding("doctor.redis.away", meaning)]
 
 

@@ -92,13 +92,13 @@ def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list
     return [
         Metric(
             f"{PREFIX}mail_replies",
-            "Mails accepted (command DATA, reply 250), and every reply of 4xx or 5xx: the "
-            "command, the reply's code, and its enhanced status code (RFC 3463) as the reason.",
+            "Accepted mails (command DATA, reply 250) and all 4xx and 5xx replies. The reason is "
+            "the enhanced status code of the reply (RFC 3463).",
             Kind.COUNTER,
             ("port", "command", "reply", "reason"),
             replies,
         ),
-        gauge("connections", "Connections that are open, by port.", ("port",), connections),
+        gauge("connections", "Open connections, by port.", ("port",), connections),
     ]
 
 
@@ -109,28 +109,28 @@ def wait_metrics(
     return [
         gauge(
             "waits_parked",
-            "Waits that are parked, for mail of an inbox or for the result of a test.",
+            "Waits in progress, for mail to an inbox or for the result of a test.",
             ("kind",),
             lambda: {("inbox",): inboxes.count(), ("test",): tests.count()},
         ),
         counter(
             "waits",
-            "Waits for mail that have ended: found at once, woken by a mail, told that one "
-            "was refused, or timed out.",
+            "Waits for mail that have ended: mail was found at once, a new mail ended the wait "
+            "(woken), a mail was rejected (refused), or the wait timed out.",
             ("outcome",),
             wait.outcomes,
         ),
         distribution(
             "wake_up_seconds",
-            "From the last octet of a mail to the moment at which a wait that it has woken has "
-            "it, codes and links taken out.",
+            "Seconds from the last octet of a mail until a wait returns it, including the "
+            "extraction of codes and links.",
             wait.wake_up_seconds,
         ),
     ]
 
 
 def webhook_metrics(deliver: DeliverWebhooks) -> list[Metric]:
-    """Return the metrics of webhooks. One of several daemons delivers them."""
+    """Return the metrics of webhooks. Only one of several daemons makes deliveries."""
 
     def by_state() -> Values:
         found: dict[tuple[str, ...], float] = {}
@@ -141,13 +141,13 @@ def webhook_metrics(deliver: DeliverWebhooks) -> list[Metric]:
     return [
         counter(
             "webhook_deliveries",
-            "Messages that were posted to receivers of webhooks: told, or failed.",
+            "Delivery attempts of webhooks: succeeded (told) or failed.",
             ("outcome",),
             deliver.outcomes,
         ),
         gauge(
             "webhooks",
-            "Webhooks that this daemon delivers to, by their state.",
+            "Webhooks for which this daemon makes deliveries, by state.",
             ("state",),
             by_state,
         ),
@@ -159,16 +159,17 @@ def watch_metrics(runner: RunWatches, send_alerts: SendAlerts) -> list[Metric]:
     return [
         counter(
             "watch_runs",
-            "Runs of watches: changed, unchanged, or failed by a fault of ours.",
+            "Runs of watches: changed, unchanged, or failed with an internal error.",
             ("outcome",),
             runner.outcomes,
         ),
         gauge(
-            "watch_runs_under_way", "Runs of watches under way.", (), lambda: {(): runner.count()}
+            "watch_runs_under_way", "Runs of watches in progress.", (), lambda: {(): runner.count()}
         ),
         counter(
             "watch_alert_mails",
-            "Mails with alerts to inboxes: told, or put off, for want of room say.",
+            "Alert mails to inboxes: delivered (told) or postponed (put off), for example because "
+            "the inbox is full.",
             ("outcome",),
             send_alerts.outcomes,
         ),
@@ -201,26 +202,26 @@ def check_metrics(checks: Checks, runner: RunTestChecks) -> list[Metric]:
     return [
         Metric(
             f"{PREFIX}checks",
-            "Checks of domains that were run, and whether all of each could be determined.",
+            "Completed domain checks, and whether they were fully determined.",
             Kind.COUNTER,
             ("check", "outcome"),
             lambda: _checks_by_outcome(checks),
         ),
         counter(
             "blocklist_answers",
-            "Answers of blocklists; unknown is a list that did not answer or is not trusted.",
+            "Answers of blocklists. A list that did not answer or is not trusted is unknown.",
             ("status",),
             checks.lists.answers,
         ),
         gauge(
             "blocklist_health",
-            "1 for the result of the last self-test of a list, by the kind of target.",
+            "1 for the result of the last self-test of a blocklist, by kind of target.",
             ("zone", "kind", "status"),
             health,
         ),
         counter(
             "analyses",
-            "Mails of deliverability tests that were analysed, or could not be.",
+            "Analyses of deliverability test mails: completed or failed.",
             ("outcome",),
             runner.outcomes,
         ),
@@ -243,19 +244,19 @@ def store_metrics(engine: DatabaseEngine, workers: Workers) -> list[Metric]:
         return {(name,): worker.seconds for name, worker in measured.items()}
 
     return [
-        distribution("commit_group_size", "Writes that shared a commit.", engine.group_sizes),
-        gauge("storage_free_bytes", "Bytes that the disk of the store has left.", (), free_bytes),
+        distribution("commit_group_size", "Number of writes in a commit.", engine.group_sizes),
+        gauge("storage_free_bytes", "Free bytes on the disk of the store.", (), free_bytes),
         Metric(
             f"{PREFIX}worker_seconds",
-            "From when work is given to a process or thread of the daemon to its answer. The "
-            "writer's work is a commit.",
+            "Seconds from a call to a worker process or thread until its result. A call to the "
+            "writer is a commit.",
             Kind.DISTRIBUTION,
             ("worker",),
             seconds,
         ),
         gauge(
             "worker_queue",
-            "Work that was given to a process or thread of the daemon and has no answer yet.",
+            "Calls to a worker process or thread that have no result yet.",
             ("worker",),
             lambda: {(name,): worker.under_way for name, worker in measured.items()},
         ),
@@ -267,13 +268,13 @@ def redis_metrics(figures: RedisFigures) -> list[Metric]:
     return [
         distribution(
             "redis_seconds",
-            "From a command of this daemon to Redis' answer; each request with a key needs one.",
+            "Seconds from a command to the answer of Redis. A request with an API key needs one.",
             figures.answers,
         ),
         counter(
             "redis_messages",
-            "Messages among daemons through Redis, notifications and heartbeats: sent by this "
-            "daemon (told), and received by it, its own too (heard).",
+            "Notifications and heartbeats of daemons through Redis: sent by this daemon (told), or "
+            "received, including its own (heard).",
             ("direction",),
             figures.messages,
         ),
@@ -283,10 +284,10 @@ def redis_metrics(figures: RedisFigures) -> list[Metric]:
 def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
     """Return the metrics of HTTP and of failed authentication."""
     return [
-        counter("http_answers", "HTTP requests that were answered.", ("status",), answers),
+        counter("http_answers", "Answered HTTP requests, by status.", ("status",), answers),
         counter(
             "failed_access",
-            "Requests with a wrong API key or none, and sign-ins that have failed.",
+            "Requests with a missing or wrong API key, and failed sign-ins.",
             ("kind",),
             failed_access,
         ),
@@ -313,25 +314,25 @@ def state_metrics(
     return [
         gauge(
             "well",
-            "1 where what the daemon stands on is well, else 0; the log says what is wrong.",
+            "1 if a dependency of the daemon works, otherwise 0. The log has the cause.",
             ("subject",),
             well,
         ),
         counter(
             "log_problems",
-            "Lines in the log of level warn, error and critical.",
+            "Log lines with the level warn, error or critical.",
             ("level",),
             Tally() if log is None else log.problems,
         ),
         gauge(
             "certificate_expiry_timestamp_seconds",
-            "When your certificate of STARTTLS runs out, in seconds since 1970.",
+            "Expiry time of the configured STARTTLS certificate, in seconds since 1970.",
             (),
             expiry,
         ),
         gauge(
             "build_info",
-            "1, with the versions of mailcheck, Python and Twisted.",
+            "Always 1. The labels are the versions of mailcheck, Python and Twisted.",
             ("version", "python", "twisted"),
             _build,
         ),

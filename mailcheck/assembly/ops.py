@@ -107,7 +107,7 @@ class Certificates:
 
 
 class Reloading(NamedTuple):
-    """What SIGHUP reloads."""
+    """The objects that SIGHUP reloads."""
 
     certificates: Certificates
     conditions: Conditions

@@ -89,7 +89,7 @@ class NoHostProbes:
         return [undetermined_finding("clock", NO_AUTHORITIES)]
 
     def stop(self) -> None:
-        """Do nothing."""
+        """Has no effect, since no connection was opened."""
 
 
 class VerifyingProbes:

@@ -60,11 +60,11 @@ FIRST_MAIL = b"\r\nYour code is 482913: https://example.com/\r\n"
 
 
 class Workers(Struct, frozen=True):
-    """Where blocking work runs. ``call_soon`` calls after all events of a reactor iteration.
+    """The workers for blocking work. ``call_soon`` calls after all events of a reactor iteration.
 
     ``needed`` are the processes and threads without which the daemon is not ready. ``patient``
-    are those that parse large mails: they may take until their timeout and are then replaced.
-    Those ``ahead`` may be started before the daemon, so that they load their code on another
+    workers parse large mails: they may take until their timeout and are then replaced.
+    Workers in ``ahead`` may be started before the daemon, so that they load their code on another
     processor meanwhile. A client may send a first mail, and wait for its codes, as soon as the
     daemon is ready.
     """

@@ -1,4 +1,4 @@
-"""What commands share: the configuration and the output."""
+"""Code that commands share: the configuration and the output."""
 
 import argparse
 import json

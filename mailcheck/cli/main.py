@@ -42,7 +42,7 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     try:
         with redirect_stdout(output), redirect_stderr(errors):
             options = make_parser(arguments).parse_args(arguments)
-    except SystemExit as said:  # --help, or what is wrong
+    except SystemExit as said:  # --help or a usage error
         return EXIT_USAGE if said.code else EXIT_FINE
     from mailcheck.cli.commands import Command, Console
     from mailcheck.config.reading import ConfigError, load_config

@@ -188,7 +188,7 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
         console.print_note(f"read from the file's own header, not verified: {words}")
     shape = as_json(render_report(report))
     html = None
-    if options.html:  # in this process, which does nothing else any more
+    if options.html:  # in this process, which has no other work left
         html = as_json(render_html_checks(check_raw_mail(found.mail.raw_message)))
     if options.json:
         more = {} if html is None else {"html": html}

@@ -1,4 +1,4 @@
-"""State of one process: for a single daemon, and while Redis is away."""
+"""State in the memory of one process, for a single daemon or while Redis is unavailable."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic
@@ -18,7 +18,7 @@ KEPT_CHARACTERS = 32 * 2**20
 """Maximum characters of all stored texts: some thousand reputations, or many more probes."""
 
 SWEEP_AT = 10_000
-"""Number of counters above which those of past windows are deleted."""
+"""Number of counters above which counters of past windows are deleted."""
 
 
 class LocalRateCounters:
@@ -105,11 +105,11 @@ class LocalMemory:
         return succeed(None)
 
     def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
-        """Acquire the lock, which always succeeds: there is no other daemon."""
+        """Acquire the lock. It always succeeds for a single daemon."""
         return succeed(True)
 
     def release(self, work: Key) -> Deferred[None]:
-        """Do nothing: there is no other daemon."""
+        """Release the lock. Has no effect for a single daemon."""
         return succeed(None)
 
 
@@ -161,7 +161,7 @@ class LocalCluster:
         self.own_name = ""
 
     def note_present(self, names: Collection[str]) -> None:
-        """Do nothing: there is no other daemon."""
+        """Ignore the names, since a single daemon has no peers."""
 
     def notifications(self, channel: str) -> LocalNotifications[Any]:
         """Return the notifications of one channel."""
@@ -172,4 +172,4 @@ class LocalCluster:
         return FairSemaphore(self._clock, per_owner=per_owner)
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
-        """Do nothing: within a process no notification is lost."""
+        """Ignore the listener, since notifications within a process are never lost."""

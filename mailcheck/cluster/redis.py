@@ -1,11 +1,11 @@
 """The connection to the Redis server that all daemons share: commands and published messages.
 
-There are two connections, one for commands and one for subscriptions. The end of the
-server's process closes both at once. A server that hangs keeps its connections open, so
-a PING is sent on the subscribing connection at every beat.
+There are two connections, one for commands and one for subscriptions. Both are closed
+at once when the server's process ends. A server that hangs keeps its connections open, so a PING is
+sent on the subscribing connection every `BEAT` seconds.
 
-While Redis is away, commands fail at once. Listeners are called every second, and once more when
-Redis is back, since messages may be lost.
+While Redis is unavailable, commands fail at once. Messages may be lost meanwhile, so the listeners
+for lost hints are called every second, and once more when Redis is available again.
 """
 
 import re
@@ -28,7 +28,7 @@ from mailcheck.core.keys import Key, key_of, keys_below
 
 
 class RedisFigures:
-    """Metrics. ``answers``: seconds until an answer. ``messages``: messages sent and received."""
+    """Metrics: the seconds until each answer, and the numbers of messages sent and received."""
 
     def __init__(self) -> None:
         self.answers = Distribution(SECONDS)
@@ -42,11 +42,11 @@ ANSWER_SECONDS = 1.0
 """Seconds to wait for an answer. A command takes less than a millisecond."""
 
 BEAT = 0.5
-"""Seconds between PINGs. Half the time in which a silent server is treated as away, since a wait
-must end within two seconds of its event."""
+"""Seconds between PINGs. A silent server counts as unavailable after twice this time, because a
+wait must end within two seconds of its event."""
 
 DOUBTFUL = 2
-"""Beats without an answer after which Redis counts as away and hints may be missing."""
+"""Beats without an answer after which Redis counts as unavailable and hints may be missing."""
 
 DEAD = 4
 """Beats without an answer after which the connections are closed."""
@@ -74,13 +74,13 @@ _ERROR = re.compile(r"\b[A-Z]{3,}\b")
 
 
 class RedisAway(Exception):
-    """Redis does not answer, or rejects the command. The message is the reason."""
+    """Redis does not answer or rejects the command. The message is the reason."""
 
 
 class Redis(Service):
     """The connections to a Redis server, kept open while the service runs.
 
-    :param endpoint: connects to ``address``, encrypted if the address says so.
+    :param endpoint: connects to ``address``, with TLS if the address requires it.
     :param note: called with a public description of a problem and with the error message of
         Redis. Both are empty when the problem is over.
     """
@@ -97,17 +97,18 @@ class Redis(Service):
         self._figures = figures
         self._clock = clock
         self._database = str(address.database)
-        self._commands, self._ears = (
-            _Link(kind, self, address, endpoint, clock) for kind in (_Commands, _Ears)
+        self._commands, self._subscriber = (
+            _Link(kind, self, address, endpoint, clock)
+            for kind in (_CommandConnection, _SubscriberConnection)
         )
         self._beats = LoopingCall(self._beat)
         self._beats.clock = clock
         self._silent_beats = 0
         self._away_beats = 0
         self._away_since: float | None = 0.0
-        self._is_said = False
+        self._is_reported = False
         self._reason = "no connection"
-        self._refused: set[str] = set()
+        self._rejected: set[str] = set()
         self._count = 0
         self._heard: dict[str, Callable[[str], None]] = {}
         self._lost: list[Callable[[], None]] = []
@@ -131,7 +132,7 @@ class Redis(Service):
         super().startService()
         self._away_since = self._clock.seconds()
         self._commands.connect()
-        self._ears.connect()
+        self._subscriber.connect()
         self._beats.start(BEAT, now=False)
 
     def stopService(self) -> Deferred[Any]:
@@ -139,7 +140,7 @@ class Redis(Service):
         super().stopService()
         if self._beats.running:
             self._beats.stop()
-        return DeferredList([self._commands.stop(), self._ears.stop()])
+        return DeferredList([self._commands.stop(), self._subscriber.stop()])
 
     def run(self, command: str, key: Key, *arguments: str | int) -> Deferred[Any]:
         """Run a command about a key. Fires with its answer: text, a number, or a list of them.
@@ -155,7 +156,7 @@ class Redis(Service):
     def publish(self, channel: str, text: str) -> Deferred[Any]:
         """Publish a message to the other daemons. Fires when Redis has received it.
 
-        Messages published while Redis is away are lost.
+        Messages published while Redis is unavailable are lost.
         """
         if not self.is_there:
             return succeed(None)
@@ -178,7 +179,7 @@ class Redis(Service):
         # A separate Deferred, since the answer must be read after a timeout too.
         answer: Deferred[Any] = Deferred()
         began = self._clock.seconds()
-        ask(connection).addBoth(_answer_to(answer))
+        ask(connection).addBoth(_fire_with_answer(answer))
         answer.addTimeout(ANSWER_SECONDS, self._clock)
         return answer.addCallbacks(
             self._measure, self._explain, (began, name), errbackArgs=(connection, name)
@@ -186,9 +187,9 @@ class Redis(Service):
 
     def _measure(self, result: Any, began: float, name: str) -> Any:
         self._figures.answers.observe(self._clock.seconds() - began)
-        if name in self._refused:
-            self._refused.remove(name)
-            if not self._refused:
+        if name in self._rejected:
+            self._rejected.remove(name)
+            if not self._rejected:
                 self._note("", "")
         return result
 
@@ -202,9 +203,9 @@ class Redis(Service):
         reason = failure.getErrorMessage()
         if failure.check(ConnectionLost):
             raise RedisAway(reason)
-        self._refused.add(name)
-        problem = f"refuses {name}: {_name(reason)}. Meanwhile this daemon counts limits alone"
-        self._note(problem, reason)
+        self._rejected.add(name)
+        code = _public_reason(reason)
+        self._note(f"rejects {name}: {code}. This daemon counts rate limits on its own", reason)
         raise RedisAway(reason)
 
     def hear(self, channel: str, text: str) -> None:
@@ -220,14 +221,14 @@ class Redis(Service):
         self.note_change()
 
     def note_lost(self, reason: str) -> None:
-        """Record that a connection attempt failed or a connection has ended."""
+        """Record a failed connection attempt, or the end of a connection."""
         self._reason = reason
         self.note_change()
 
     def note_change(self) -> None:
         """Update whether Redis is available, and report a change once."""
-        commands, ears = self._commands.connection, self._ears.connection
-        has_both = commands is not None and ears is not None and self._ears.is_heard
+        commands, subscriber = self._commands.connection, self._subscriber.connection
+        has_both = commands is not None and subscriber is not None and self._subscriber.is_heard
         is_there = has_both and self._silent_beats < DOUBTFUL
         if is_there and self._away_since is not None:
             self._away_since = None
@@ -235,27 +236,27 @@ class Redis(Service):
             self.look()
         elif not is_there and self._away_since is None:
             self._away_since, self._away_beats = self._clock.seconds(), 0
-            self._say_lost()
+            self._report_unavailable()
 
-    def _say_lost(self) -> None:
-        self._is_said = True
+    def _report_unavailable(self) -> None:
+        self._is_reported = True
         if self.running:
-            self._refused.clear()
+            self._rejected.clear()
             self._note(
-                f"away: {_name(self._reason)}. Until it is back this daemon counts limits alone, "
-                f"and looks every second into each inbox that is waited for",
+                f"unavailable: {_public_reason(self._reason)}. This daemon counts rate limits on "
+                "its own and checks every inbox with a wait each second",
                 self._reason,
             )
 
     def _beat(self) -> None:
-        if self._ears.connection is not None:
+        if self._subscriber.connection is not None:
             self._silent_beats += 1
             if self._silent_beats >= DOUBTFUL:
-                self._reason = f"no sign of life for {DOUBTFUL * BEAT:g} s"
+                self._reason = f"no answer for {DOUBTFUL * BEAT:g} s"
             if self._silent_beats > DEAD:
-                self._ears.connection.transport.abortConnection()
+                self._subscriber.connection.transport.abortConnection()
             else:
-                self._ears.connection.execute_command("PING").addErrback(_forget)
+                self._subscriber.connection.execute_command("PING").addErrback(_forget)
             self.note_change()
         self._count += 1
         if self._away_since is None:
@@ -263,8 +264,8 @@ class Redis(Service):
                 self._probe()
             return
         self._away_beats += 1
-        if not self._is_said and self._away_beats * BEAT > CONNECT_SECONDS:
-            self._say_lost()
+        if not self._is_reported and self._away_beats * BEAT > CONNECT_SECONDS:
+            self._report_unavailable()
         if self._away_beats % LOOK_BEATS == 0:
             self.look()
 
@@ -392,11 +393,11 @@ class _ReadAtOnce(LineReceiver):
         self._rest = extra
 
 
-class _Commands(_ReadAtOnce, BaseRedisProtocol):
+class _CommandConnection(_ReadAtOnce, BaseRedisProtocol):
     """The connection for commands."""
 
     def begin(self) -> None:
-        """Do nothing: the connection is ready for commands."""
+        """Start using the connection, which is ready for commands."""
 
     def connectionLost(self, why: Failure) -> None:
         """Fail all commands under way."""
@@ -404,16 +405,16 @@ class _Commands(_ReadAtOnce, BaseRedisProtocol):
         super().connectionLost(why)
 
 
-class _Ears(_ReadAtOnce, SubscriberProtocol):
+class _SubscriberConnection(_ReadAtOnce, SubscriberProtocol):
     """The connection for subscriptions."""
 
     def begin(self) -> None:
         """Subscribe to all channels with one pattern, which gets one answer."""
         subscribed = self.execute_command("PSUBSCRIBE", self.factory.redis.all_keys)
-        subscribed.addErrback(self._end_refused)
+        subscribed.addErrback(self._end_rejected)
 
-    def _end_refused(self, failure: Failure) -> None:
-        """Reconnect if Redis refuses the subscription (NOAUTH, NOPERM)."""
+    def _end_rejected(self, failure: Failure) -> None:
+        """Reconnect if Redis rejects the subscription (NOAUTH, NOPERM)."""
         if not failure.check(ConnectionLost):
             self.factory.connectionError(failure.getErrorMessage())
             self.transport.abortConnection()
@@ -438,20 +439,20 @@ class _Ears(_ReadAtOnce, SubscriberProtocol):
         super().connectionLost(why)
 
 
-def _name(reason: str) -> str:
+def _public_reason(reason: str) -> str:
     """Return the public part of a reason: the code of Redis' error, if it has one."""
     error = _ERROR.search(reason)
     return error[0] if error else "it does not answer"
 
 
-def _answer_to(answer: "Deferred[Any]") -> Callable[[Any], None]:
-    """Return a callback that passes an answer on unless its Deferred has timed out."""
+def _fire_with_answer(answer: "Deferred[Any]") -> Callable[[Any], None]:
+    """Return a callback that fires a Deferred with an answer unless it has timed out."""
 
-    def hand_on(result: Any) -> None:
+    def fire(result: Any) -> None:
         if not answer.called:
             answer.callback(result)
 
-    return hand_on
+    return fire
 
 
 def _forget(_: Failure) -> None:

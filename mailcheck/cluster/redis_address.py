@@ -41,10 +41,10 @@ def parse_redis_address(text: str) -> RedisAddress:
         raise ValueError("has an invalid port or host") from None
     username, password = unquote(parts.username or ""), unquote(parts.password or "")
     if username and not password:
-        raise ValueError("names a user without a password: redis://user:password@host")
+        raise ValueError("has a user without a password; write redis://user:password@host")
     if parts.scheme == "unix":
         if not parts.path.startswith("/"):
-            raise ValueError("names no socket: unix:/run/redis/redis.sock")
+            raise ValueError("does not name a socket; write unix:/run/redis/redis.sock")
         database = _database(parts, parse_qs(parts.query).get("db", ["0"])[-1])
         return RedisAddress(
             path=parts.path, username=username, password=password, database=database

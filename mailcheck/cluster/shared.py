@@ -1,7 +1,7 @@
 """Counters, notifications, locks and semaphores that all daemons share in one Redis.
 
-While Redis is away, each daemon counts requests alone and reads the database for changes that the
-other daemons would have announced.
+While Redis is unavailable, each daemon counts requests on its own. It reads the database for
+changes that other daemons would have announced.
 """
 
 import os
@@ -33,8 +33,8 @@ SILENT = 1.2
 """Seconds without a beat after which notifications of a daemon may be missing."""
 
 GIVEN_UP = 3_600.0
-"""Seconds after which a silent daemon is forgotten, whatever the database says. If its whole
-machine is gone, the database server may keep its connection for a long time."""
+"""Seconds after which a silent daemon is forgotten, even if the database still lists it. If its
+whole machine is gone, the database server may keep its connection for a long time."""
 
 ABSENCES = 2
 """Number of checks without the daemon in the database after which a silent daemon counts as dead.
@@ -70,14 +70,14 @@ class OtherDaemons(Service):
         self._beats.start(BEAT, now=False)
 
     def stopService(self) -> Deferred[Any]:
-        """Announce the end of this daemon. Fires when Redis has the message, or is away."""
+        """Announce the end of this daemon. Fires when Redis has the message or is unavailable."""
         super().stopService()
         self._beats.stop()
         return self._redis.publish(CHANNEL, self.own_name + GOODBYE)
 
     @property
     def known_names(self) -> Collection[str]:
-        """Names of the known daemons, without those that have ended."""
+        """Names of the daemons that are not known to have ended."""
         return self._heard_at.keys()
 
     def note_present(self, names: Collection[str]) -> None:
@@ -95,7 +95,7 @@ class OtherDaemons(Service):
     def _beat(self) -> None:
         self._redis.publish(CHANNEL, self.own_name)
         now = self._clock.seconds()
-        # While Redis is away no beat arrives, and listeners are called for that reason.
+        # While Redis is unavailable, no beat arrives, and Redis calls the listeners itself.
         if not self._redis.is_there:
             self._heard_at = dict.fromkeys(self._heard_at, now)
             return
@@ -122,11 +122,12 @@ class OtherDaemons(Service):
 
 
 PACE = 0.015
-"""Minimum seconds between messages on a channel. Under load, one message has all subjects since the
-last one: each costs every daemon a tenth of a millisecond. After a pause, it is sent at once."""
+"""Minimum seconds between messages on a channel. Each message costs every daemon a tenth of a
+millisecond, so under load a message has all subjects since the last one. After a pause, it is sent
+at once."""
 
 COUNTERS_KEPT = 60 * SECOND
-"""Milliseconds for which a counter outlives its window, since clocks differ."""
+"""Milliseconds for which a counter is stored after its window, since clocks differ."""
 
 HELD = 90
 """Seconds after which a permit expires that its daemon does not renew."""
@@ -159,7 +160,7 @@ return results
 """
 
 # Scores are the server's seconds at which a permit expires, so clocks of daemons do not matter.
-TAKE_PLACE = """
+ACQUIRE_PERMIT = """
 local now = tonumber(redis.call('TIME')[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then return 0 end
@@ -168,7 +169,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1
 """
 
-KEEP_PLACES = """
+RENEW_PERMITS = """
 local free_at = tonumber(redis.call('TIME')[1]) + ARGV[1]
 for i = 2, #ARGV do redis.call('ZADD', KEYS[1], free_at, ARGV[i]) end
 redis.call('EXPIRE', KEYS[1], ARGV[1])
@@ -176,14 +177,14 @@ return 1
 """
 
 
-CLAIM = """
+ACQUIRE_LOCK = """
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 """
 
-GIVE_UP = """
+RELEASE_LOCK = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 """
@@ -228,20 +229,20 @@ class SharedRateCounters:
                 keys.append(self._redis.key("count", window.name, str(index), hit.subject))
                 arguments += limit, window.length + COUNTERS_KEPT
         counted = self._redis.run_script(COUNT, keys, arguments)
-        dealt: Deferred[list[list[int]]] = counted.addCallback(_deal_out, hits)
-        return dealt
+        split: Deferred[list[list[int]]] = counted.addCallback(_split_counts, hits)
+        return split
 
 
-def _deal_out(counts: Sequence[int], hits: Sequence[Hit]) -> list[list[int]]:
+def _split_counts(counts: Sequence[int], hits: Sequence[Hit]) -> list[list[int]]:
     rest = iter(counts)
     return [[int(next(rest)) for _ in hit.windows] for hit in hits]
 
 
 class SharedMemory:
-    """Implements the port `Memory` for all daemons, and for this one while Redis is away.
+    """Implements the port `Memory` for all daemons, with a local copy for Redis failures.
 
-    Texts stored by this daemon are stored in its process too, so they are still available when
-    Redis goes away.
+    Texts that this daemon stores are stored in its process too. They are available there while
+    Redis is unavailable.
 
     :param version: the version of the daemon. Other versions may use other formats.
     """
@@ -266,12 +267,12 @@ class SharedMemory:
     def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Acquire a lock for a time. Fires with whether it succeeded."""
         arguments: list[str | int] = [self._own_name, milliseconds]
-        claimed = self._redis.run_script(CLAIM, [self._key("claim", work)], arguments)
-        return _unless_away(claimed.addCallback(bool), lambda: succeed(True))
+        acquired = self._redis.run_script(ACQUIRE_LOCK, [self._key("claim", work)], arguments)
+        return _unless_away(acquired.addCallback(bool), lambda: succeed(True))
 
     def release(self, work: Key) -> Deferred[None]:
         """Release a lock early."""
-        ended = self._redis.run_script(GIVE_UP, [self._key("claim", work)], [self._own_name])
+        ended = self._redis.run_script(RELEASE_LOCK, [self._key("claim", work)], [self._own_name])
         return _unless_away(ended.addCallback(lambda _: None), lambda: succeed(None))
 
     def _key(self, kind: str, name: Key) -> Key:
@@ -279,13 +280,13 @@ class SharedMemory:
 
 
 class SharedSelectors:
-    """Implements the port `SelectorStore` for all daemons. It is empty while Redis is away."""
+    """Implements the port `SelectorStore` for all daemons. Empty while Redis is unavailable."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
-        """Store domains and selectors, oldest first. Fires with false while Redis is away."""
+        """Store domains and selectors, oldest first. Fires with false if Redis is unavailable."""
         keys = [self._redis.key("domains"), self._redis.key("domains", "last")]
         arguments: list[str | int] = [KNOWN_DOMAINS, KNOWN_SELECTORS]
         for domain, selector in pairs:
@@ -303,19 +304,19 @@ class SharedSelectors:
 def _unless_away(
     answer: Deferred[Result], alone: Callable[[], Deferred[Result]]
 ) -> Deferred[Result]:
-    def go_alone(failure: Failure) -> Deferred[Result]:
+    def answer_locally(failure: Failure) -> Deferred[Result]:
         failure.trap(RedisAway)
         return alone()
 
-    return answer.addErrback(go_alone)
+    return answer.addErrback(answer_locally)
 
 
 class SharedNotifications(Generic[Subject]):
     """Implements the port `Notifications` for all daemons. Subjects are text.
 
-    Listeners in this daemon are called at once, without Redis. The subjects of one
-    reactor iteration (those of a group commit) are sent to the other daemons in one message, and
-    subjects published within `PACE` of it in the next one.
+    Listeners in this daemon are called at once, without Redis. All subjects of one reactor
+    iteration, such as a group commit, are sent to the other daemons in one message. Subjects
+    published within `PACE` of it are sent in the next message.
     """
 
     def __init__(self, redis: Redis, channel: str, clock: IReactorTime) -> None:
@@ -324,26 +325,26 @@ class SharedNotifications(Generic[Subject]):
         self._clock = clock
         self._next_turn = clock.seconds()
         self._here: LocalNotifications[Subject] = LocalNotifications()
-        self._untold: dict[str, None] = {}
+        self._pending: dict[str, None] = {}
         self._own_name = os.urandom(OWN_NAME_BYTES).hex()
         redis.listen(channel, self._hear)
 
     def publish(self, subject: Subject) -> None:
-        """Call the listeners here at once, and those of other daemons within `PACE`."""
+        """Call the listeners of this daemon at once, and of other daemons within `PACE`."""
         self._here.publish(subject)
-        if not self._untold:
+        if not self._pending:
             # Bounded, in case the clock was set back.
             wait = min(max(0.0, self._next_turn - self._clock.seconds()), PACE)
-            self._clock.callLater(wait, self._tell)
-        self._untold[cast(str, subject)] = None
+            self._clock.callLater(wait, self._send_pending)
+        self._pending[cast(str, subject)] = None
 
     def listen(self, heard: Callable[[Subject], None]) -> None:
         """Call ``heard`` for every notification from now on."""
         self._here.listen(heard)
 
-    def _tell(self) -> None:
+    def _send_pending(self) -> None:
         self._next_turn = self._clock.seconds() + PACE
-        subjects, self._untold = self._untold, {}
+        subjects, self._pending = self._pending, {}
         self._redis.publish(self._channel, "\n".join([self._own_name, *subjects]))
 
     def _hear(self, text: str) -> None:
@@ -357,7 +358,7 @@ class SharedNotifications(Generic[Subject]):
 class SharedSemaphore:
     """Implements the port `OwnerSemaphore` for all daemons. Permits of dead daemons expire.
 
-    Each daemon counts its own permits too and uses that count while Redis is away.
+    Each daemon counts its own permits too and uses that count while Redis is unavailable.
     """
 
     def __init__(self, redis: Redis, name: str, per_owner: int, clock: IReactorTime) -> None:
@@ -374,37 +375,37 @@ class SharedSemaphore:
         :raises NoPermit: the owner holds the maximum number of permits.
         """
         async with self._alone.held(owner):
-            place = os.urandom(OWN_NAME_BYTES).hex()
-            if not await self._take(owner, place):
+            permit = os.urandom(OWN_NAME_BYTES).hex()
+            if not await self._acquire(owner, permit):
                 raise NoPermit(is_owner_limit=True)
-            self._held[owner].add(place)
+            self._held[owner].add(permit)
             try:
                 yield
             finally:
-                self._let_go(owner, place)
+                self._release(owner, permit)
 
     async def renew(self) -> None:
         """Renew the held permits, also after Redis has lost its data."""
-        for owner, places in list(self._held.items()):
+        for owner, permits in list(self._held.items()):
             try:
-                arguments: list[str | int] = [HELD, *places]
-                await self._redis.run_script(KEEP_PLACES, [self._key(owner)], arguments)
+                arguments: list[str | int] = [HELD, *permits]
+                await self._redis.run_script(RENEW_PERMITS, [self._key(owner)], arguments)
             except RedisAway:
                 return
 
-    async def _take(self, owner: str, place: str) -> bool:
+    async def _acquire(self, owner: str, permit: str) -> bool:
         try:
-            arguments: list[str | int] = [self._per_owner, HELD, place]
-            return bool(await self._redis.run_script(TAKE_PLACE, [self._key(owner)], arguments))
+            arguments: list[str | int] = [self._per_owner, HELD, permit]
+            return bool(await self._redis.run_script(ACQUIRE_PERMIT, [self._key(owner)], arguments))
         except RedisAway:
             return True
 
-    def _let_go(self, owner: str, place: str) -> None:
-        self._held[owner].discard(place)
+    def _release(self, owner: str, permit: str) -> None:
+        self._held[owner].discard(permit)
         if not self._held[owner]:
             del self._held[owner]
-        freed = self._redis.run("ZREM", self._key(owner), place)
-        freed.addErrback(lambda failure: failure.trap(RedisAway))  # it is free when its time ends
+        freed = self._redis.run("ZREM", self._key(owner), permit)
+        freed.addErrback(lambda failure: failure.trap(RedisAway))  # the permit expires
 
     def _key(self, owner: str) -> Key:
         return self._redis.key("places", self._name, owner)
@@ -443,9 +444,9 @@ class RedisCluster:
 
     async def renew(self) -> None:
         """Renew the held permits. Must be called every `RENEWAL` seconds."""
-        for places in self._semaphores:
-            await places.renew()
+        for semaphore in self._semaphores:
+            await semaphore.renew()
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
-        """Call ``look`` each second while Redis is away, and once when it is back."""
+        """Call ``look`` each second while hints may be lost, and once when Redis is back."""
         self._redis.when_hints_are_lost(look)

@@ -51,7 +51,9 @@ class InboxOptions:
         24.0, "Hours until a message expires.", lowest=0.01, highest=24 * 365
     )
     max_messages: int = option(
-        10_000, "Messages an inbox may hold; over it senders are told to try later.", lowest=1
+        10_000,
+        "Maximum number of messages in an inbox; above it, mail gets a temporary error.",
+        lowest=1,
     )
     max_bytes: int = option(GIBIBYTE, "Maximum bytes of raw mail in an inbox.", lowest=1)
     faults: bool = option(
@@ -67,11 +69,11 @@ class SmtpOptions:
 
     listen: tuple[str, ...] = option(
         ("127.0.0.1:2525",),
-        "Where mail is received: host:port, or a Twisted endpoint (systemd:domain=INET:name=smtp).",
+        "Addresses for mail: host:port, or a Twisted endpoint (systemd:domain=INET:name=smtp).",
     )
     submission_listen: tuple[str, ...] = option(
         ("127.0.0.1:2587",),
-        "Where programs submit mail, with an API key as the password.",
+        "Addresses for programs that submit mail, with an API key as the password.",
     )
     broken_tls_listen: tuple[str, ...] = option(
         (),
@@ -79,10 +81,10 @@ class SmtpOptions:
     )
     host_name: str = option("", "Name in the greeting; empty: the inbox domain.")
     max_message_size: int = option(
-        25 * MEBIBYTE, "Largest message in bytes.", lowest=65_536, highest=GIBIBYTE
+        25 * MEBIBYTE, "Maximum bytes of a message.", lowest=65_536, highest=GIBIBYTE
     )
     max_recipients: int = option(
-        100, "Recipients of one message (RFC 5321 asks for at least 100).", lowest=100
+        100, "Maximum recipients of a message (RFC 5321 requires at least 100).", lowest=100
     )
     max_connections: int = option(
         5_000,
@@ -91,7 +93,7 @@ class SmtpOptions:
         lowest=1,
     )
     max_connections_per_address: int = option(
-        100, "Connections at a time of one public client address.", lowest=1
+        100, "Maximum number of connections of one public client address.", lowest=1
     )
     idle_timeout: float = option(
         300.0, "Seconds until a silent client is disconnected.", lowest=1, highest=3_600
@@ -99,14 +101,14 @@ class SmtpOptions:
     certificate: str = option(
         "",
         "PEM file with the certificate chain offered by STARTTLS to everyone. "
-        "Empty: one that the daemon signs itself, offered to public client addresses only. "
-        "self-signed: that one is offered to everyone; programs on this machine can trust it with "
-        "smtp-ca.pem in the state directory (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).",
+        "Empty: a self-signed certificate, offered to public client addresses only. "
+        "self-signed: the same certificate, offered to everyone; programs on this machine can "
+        "trust it with smtp-ca.pem in the state directory (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).",
     )
     private_key: str = option("", "PEM file with the key of the certificate.")
     auth_without_tls: str = option(
         "private",
-        "Who may log in over an unencrypted connection: private (loopback and private networks), "
+        "Clients that may log in without TLS: private (loopback and private networks), "
         "never, always.",
         choices=("private", "never", "always"),
     )
@@ -114,7 +116,7 @@ class SmtpOptions:
         (), "Networks whose hosts must send a PROXY protocol header (v1 or v2) first."
     )
     xclient_from: tuple[str, ...] = option(
-        (), "Networks whose hosts may speak for other clients by XCLIENT and XFORWARD."
+        (), "Networks whose hosts may use XCLIENT and XFORWARD to name the real client."
     )
 
 
@@ -123,7 +125,7 @@ class WebOptions:
     """The HTTP server."""
 
     listen: tuple[str, ...] = option(
-        ("127.0.0.1:8080",), "Where HTTP is served: host:port or a Twisted endpoint."
+        ("127.0.0.1:8080",), "Addresses for HTTP: host:port or a Twisted endpoint."
     )
     public_url: str = option(
         "",
@@ -197,7 +199,7 @@ class ClusterOptions:
         is_secret=True,
     )
     ca_file: str = option(
-        "", "PEM file with the certificate authorities for Redis. Empty: the public ones."
+        "", "PEM file with the certificate authorities for Redis. Empty: public authorities."
     )
 
 
@@ -222,12 +224,12 @@ class AccountsOptions:
     )
     registration: str = option(
         "invite",
-        "Who may sign up on the dashboard: open (everybody), invite (people with a link of "
+        "Registration on the dashboard: open (for everyone), invite (with a link of "
         "`mailcheck account invite`), closed. `make run` on a loopback address sets open.",
         choices=("open", "invite", "closed"),
     )
     per_address: int = option(
-        20, "Accounts that one client address may make in a UTC day.", lowest=1
+        20, "Maximum number of accounts that one client address may create in a UTC day.", lowest=1
     )
     password_cost: int = option(
         15,
@@ -243,10 +245,11 @@ class DnsOptions:
     """DNS queries of the checks."""
 
     resolvers: tuple[str, ...] = option(
-        (), "Recursive resolvers, address or address:port. Empty: those of the system."
+        (), "Recursive resolvers, address or address:port. Empty: the system's resolvers."
     )
     allow_special_use: bool = option(
-        False, "Accept .test, .internal, .local and their like in checks: for test zones."
+        False,
+        "Accept special-use domains such as .test, .internal and .local in checks, for test zones.",
     )
     validating: bool = option(
         False,
@@ -261,10 +264,13 @@ class BlocklistOptions:
 
     resolvers: tuple[str, ...] = option(
         (),
-        "Resolvers for blocklist queries, since lists reject public ones. Empty: those of [dns].",
+        "Resolvers for blocklist queries, since lists reject public ones. Empty: [dns] resolvers.",
     )
     deadline: float = option(
-        3.0, "Seconds after which a list that has not answered is unknown.", lowest=0.1, highest=10
+        3.0,
+        "Seconds to wait for the answer of a list. Without an answer, its result is unknown.",
+        lowest=0.1,
+        highest=10,
     )
     catalogue: str = option(
         "",
@@ -273,10 +279,10 @@ class BlocklistOptions:
     )
     disabled: tuple[str, ...] = option((), "Zones that are not queried.")
     keys: tuple[str, ...] = option(
-        (), "Keys that operators of lists gave you, each as zone=key.", is_secret=True
+        (), "Query keys issued by the operators of lists, each as zone=key.", is_secret=True
     )
     daily_budgets: tuple[str, ...] = option(
-        (), "Questions a zone gets in a UTC day, each as zone=number; 0: no limit."
+        (), "Maximum number of queries to a zone in a UTC day, each as zone=number; 0: no limit."
     )
 
 
@@ -286,10 +292,10 @@ class ProbeOptions:
 
     smtp_port: int = option(25, "Port of the STARTTLS probe.", lowest=1, highest=65_535)
     rdap_bootstrap: str = option(
-        "https://data.iana.org/rdap/dns.json", "Where the registries' RDAP servers are listed."
+        "https://data.iana.org/rdap/dns.json", "URL of the list of the registries' RDAP servers."
     )
     ca_file: str = option(
-        "", "PEM file with the certificate authorities to trust. Empty: the public ones."
+        "", "PEM file with the certificate authorities to trust. Empty: public authorities."
     )
 
 
@@ -358,8 +364,8 @@ class SpamassassinOptions:
 
     spamd: str = option(
         "auto",
-        "The spamd to use: host:port or unix:/path. auto: one that runs on this machine; otherwise "
-        "a private one is started if the program is installed. off: none.",
+        "The spamd to use: host:port or unix:/path. auto: a spamd on this machine; otherwise the "
+        "daemon starts its own if the program is installed. off: none.",
     )
     user: str = option("nobody", "User that a private spamd runs as, if the daemon runs as root.")
     network_tests: bool = option(
@@ -382,8 +388,8 @@ class DaemonOptions:
     processes: int = option(
         1,
         "Processes on this machine that share the ports; more than one requires PostgreSQL and "
-        "[cluster] redis. Each serves /metrics on a port of its own: that of [ops] listen for the "
-        "first, the next one for the second, and so on.",
+        "[cluster] redis. Each serves /metrics on a port of its own: [ops] listen is the port of "
+        "the first process, the next port belongs to the second, and so on.",
         lowest=1,
         highest=64,
     )
@@ -395,7 +401,7 @@ class OpsOptions:
 
     listen: tuple[str, ...] = option(
         ("127.0.0.1:9464",),
-        "Where /metrics is served for Prometheus, without authentication: host:port or a Twisted "
+        "Addresses of /metrics for Prometheus, without authentication: host:port or a Twisted "
         "endpoint. If the port is in use, the daemon logs it and continues. "
         "Empty: nowhere.",
     )

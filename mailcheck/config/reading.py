@@ -93,7 +93,7 @@ def _find_setting(
     ]
     found = in_environment or in_source
     if len(found) > 1:
-        raise ConfigError(f"{found[1].origin}: give either {names[0]} or {names[1]}, not both")
+        raise ConfigError(f"{found[1].origin}: set either {names[0]} or {names[1]}, not both")
     return found[0] if found else None
 
 
@@ -112,7 +112,7 @@ def _require_known_variables(environment: Mapping[str, str], sections: Mapping[s
     for variable in environment:
         is_ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in CLIENT_VARIABLES
         if is_ours and variable not in known and not _OF_ENGINES.fullmatch(variable):
-            raise ConfigError(f"{variable} is the variable of no option")
+            raise ConfigError(f"{variable} is not the variable of an option")
 
 
 def _from_text(text: str, option: OptionField, variable: str, is_path: bool) -> Any:
@@ -147,27 +147,31 @@ def _checked(value: Any, option: OptionField, where: str) -> Any:
     if isinstance(default, tuple):
         words = [value] if isinstance(value, str) else value
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ConfigError(f"{where}: {option.name} is a list of strings, not {value!r}")
+            raise ConfigError(f"{where}: {option.name} must be a list of strings, not {value!r}")
         return tuple(words)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if option.metadata["is_number_too"]:
         if isinstance(value, str) and value not in option.metadata["choices"]:
             words = ", ".join(option.metadata["choices"])
-            raise ConfigError(f"{where}: {option.name} is {words} or a whole number, not {value!r}")
+            raise ConfigError(
+                f"{where}: {option.name} must be {words} or an integer, not {value!r}"
+            )
         default = value if type(value) is int else default
     if type(value) is not type(default) or (isinstance(value, float) and not isfinite(value)):
-        kind = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
-        raise ConfigError(f"{where}: {option.name} is {kind[type(default)]}, not {value!r}")
+        kind = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+        raise ConfigError(f"{where}: {option.name} must be {kind[type(default)]}, not {value!r}")
     lowest, highest = option.metadata["lowest"], option.metadata["highest"]
     is_number = not isinstance(value, str)
     if is_number and lowest is not None and value < lowest:
-        raise ConfigError(f"{where}: {option.name} is at least {lowest:g}, not {value!r}")
+        raise ConfigError(f"{where}: {option.name} must be at least {lowest:g}, not {value!r}")
     if highest is not None and value > highest:
-        raise ConfigError(f"{where}: {option.name} is at most {highest:g}, not {value!r}")
+        raise ConfigError(f"{where}: {option.name} must be at most {highest:g}, not {value!r}")
     choices = option.metadata["choices"]
     if choices and type(value) is str and value not in choices:
-        raise ConfigError(f"{where}: {option.name} is one of {', '.join(choices)}, not {value!r}")
+        raise ConfigError(
+            f"{where}: {option.name} must be one of {', '.join(choices)}, not {value!r}"
+        )
     return value
 
 
@@ -198,8 +202,8 @@ class _TomlFile:
             if section not in sections or not isinstance(values, dict):
                 known = ", ".join(sections)
                 raise ConfigError(
-                    f"{self.where(section, None)}: there is no section [{section}]; "
-                    f"there are {known}"
+                    f"{self.where(section, None)}: unknown section [{section}]; "
+                    f"the sections are {known}"
                 )
             options = {option.name: option for option in fields(sections[section])}
             for name in values:

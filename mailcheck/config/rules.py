@@ -57,7 +57,11 @@ def _check_domains(config: Config) -> Iterator[Problem]:
         named.append(("smtp", "host_name", config.smtp.host_name))
     for section, option, domain in named:
         if not is_domain_name(domain) or not domain.isascii() or domain.endswith("."):
-            yield section, option, f"{domain!r} is not a domain name (an IDN is written xn--...)"
+            yield (
+                section,
+                option,
+                f"{domain!r} is not a domain name (write an IDN in its xn--... form)",
+            )
 
 
 def _check_listen(config: Config) -> Iterator[Problem]:
@@ -70,7 +74,7 @@ def _check_listen(config: Config) -> Iterator[Problem]:
     ):
         yield from _check_each(section, option, addresses, parse_listen_address)
     if not config.web.listen:
-        yield "web", "listen", "is empty: nothing could be asked of the daemon"
+        yield "web", "listen", "is empty; set at least one address"
 
 
 def _check_networks(config: Config) -> Iterator[Problem]:
@@ -86,22 +90,22 @@ def _check_networks(config: Config) -> Iterator[Problem]:
 def _check_certificate(config: Config) -> Iterator[Problem]:
     smtp = config.smtp
     if smtp.certificate not in ("", SELF_SIGNED) and not smtp.private_key:
-        yield "smtp", "certificate", "needs a private_key beside it"
+        yield "smtp", "certificate", "requires private_key; set both"
     if smtp.private_key and not smtp.certificate:
-        yield "smtp", "private_key", "needs a certificate beside it"
+        yield "smtp", "private_key", "requires certificate; set both"
     if smtp.private_key and smtp.certificate == SELF_SIGNED:
-        yield "smtp", "private_key", "has no place beside a certificate that the daemon signs"
+        yield "smtp", "private_key", "cannot be used with a self-signed certificate; omit it"
 
 
 def _check_database(config: Config) -> Iterator[Problem]:
     scheme, _, path = config.storage.url.partition(":")
     # The URL is left out of messages, since it may contain a password.
     if scheme not in DATABASES or not path:
-        yield "storage", "url", f"begins with {scheme!r}: it is sqlite:<path> or postgresql://..."
+        yield "storage", "url", f"begins with {scheme!r}; write sqlite:<path> or postgresql://..."
     elif scheme != "sqlite" and not path.startswith("//"):
         yield "storage", "url", "is not of the form postgresql://user:password@host/name"
     elif path == ":memory:":
-        yield "storage", "url", "is in memory, which the daemon's processes cannot share"
+        yield "storage", "url", "is in memory; write sqlite:<path>, since processes share it"
 
 
 def _check_redis(config: Config) -> Iterator[Problem]:
@@ -116,7 +120,7 @@ def _check_redis(config: Config) -> Iterator[Problem]:
 def _check_processes(config: Config) -> Iterator[Problem]:
     can_be_many = config.cluster.redis and config.storage.is_shared
     if config.daemon.processes > 1 and not can_be_many:
-        problem = "is more than 1: that needs a [storage] url of PostgreSQL and [cluster] redis"
+        problem = "is more than 1, which requires PostgreSQL as [storage] url and [cluster] redis"
         yield "daemon", "processes", problem
 
 
@@ -128,14 +132,14 @@ def _check_public_url(config: Config) -> Iterator[Problem]:
     except ValueError:
         is_address = False
     if url and (not is_address or url.endswith("/")):
-        problem = f"{url!r} is not an http or https address without a slash at its end"
+        problem = f"{url!r} is not an http or https URL without a slash at the end"
         yield "web", "public_url", problem
 
 
 def _check_preset_key(config: Config) -> Iterator[Problem]:
     key = config.accounts.bootstrap_key
     if key and not is_possible_key(key):
-        yield "accounts", "bootstrap_key", f"needs at least {MIN_PRESET_KEY} ASCII characters"
+        yield "accounts", "bootstrap_key", f"must have at least {MIN_PRESET_KEY} ASCII characters"
 
 
 def _check_resolvers(config: Config) -> Iterator[Problem]:
@@ -148,7 +152,7 @@ def _check_blocklists(config: Config) -> Iterator[Problem]:
         parse_pairs(config.blocklists.keys)
     except ValueError:
         # The key is left out of messages, since it is secret.
-        yield "blocklists", "keys", "are written as zone=key"
+        yield "blocklists", "keys", "must be of the form zone=key"
     try:
         budgets = parse_pairs(config.blocklists.daily_budgets)
     except ValueError as error:
@@ -156,7 +160,7 @@ def _check_blocklists(config: Config) -> Iterator[Problem]:
         return
     for zone, budget in budgets.items():
         if not budget.isascii() or not budget.isdigit():
-            problem = f"{zone}={budget}: {budget!r} is no whole number"
+            problem = f"{zone}={budget}: {budget!r} is not an integer"
             yield "blocklists", "daily_budgets", problem
 
 
@@ -172,7 +176,7 @@ def _check_manhole(config: Config) -> Iterator[Problem]:
         return
     yield from _check_each("ops", "manhole", [ops.manhole], _require_own_machine)
     if not ops.manhole_keys:
-        yield "ops", "manhole", "needs manhole_keys beside it"
+        yield "ops", "manhole", "requires manhole_keys; set both"
 
 
 def _check_webhooks(config: Config) -> Iterator[Problem]:
@@ -189,11 +193,15 @@ def _check_alerts(config: Config) -> Iterator[Problem]:
     if alerts.from_address:
         yield from _check_each("alerts", "from_address", [alerts.from_address], parse_alert_address)
     if alerts.user and not alerts.password:
-        yield "alerts", "user", "needs a password beside it"
+        yield "alerts", "user", "requires password; set both"
     if alerts.password and not alerts.user:
-        yield "alerts", "password", "needs a user beside it"
+        yield "alerts", "password", "requires user; set both"
     if alerts.user and alerts.tls != "required":
-        yield "alerts", "user", "needs tls = required: its password would be sent as it is"
+        yield (
+            "alerts",
+            "user",
+            "requires tls = required, since a password must not be sent unencrypted",
+        )
     try:
         parse_recipients(alerts.allow_recipients)
     except ValueError as error:
@@ -205,7 +213,7 @@ def _require_own_machine(text: str) -> None:
     address = parse_listen_address(text)
     ip = parse_ip_address(address.host or "")
     if not text.startswith("unix:") and (ip is None or not ip.is_loopback):
-        raise ValueError("it must be 127.0.0.1:port, [::1]:port or unix:path")
+        raise ValueError("must be 127.0.0.1:port, [::1]:port or unix:path")
 
 
 def _check_each(
@@ -276,7 +284,7 @@ def parse_alert_address(text: str) -> str:
     try:
         return parse_alert_receiver(f"{MAILTO}{text}").removeprefix(MAILTO)
     except InvalidParameter:
-        raise ValueError("it is not a mail address like ops@example.com") from None
+        raise ValueError("must be a mail address like ops@example.com") from None
 
 
 def parse_relay(text: str) -> tuple[str, int]:

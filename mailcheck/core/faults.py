@@ -26,7 +26,7 @@ class Meeting(Enum):
     GREYLISTED = "the reply to RCPT refuses for a while"
     REFUSED_MAIL = "the reply to the message refuses"
     DELAYED = "the reply to the message comes late"
-    DROPPED = "the connection ends in place of it, nothing is stored"
+    DROPPED = "the connection ends in place of it, the mail is not stored"
     DROPPED_AFTER = "the connection ends in place of it, the mail is stored"
 
     @property
@@ -105,12 +105,12 @@ FAULTS: Sequence[FaultOffered] = (
     ),
     FaultOffered(
         "fault.data-451",
-        "the message gets 451; nothing is stored for any recipient",
+        "the message gets 451; the mail is not stored for any recipient",
         "keeps the mail and tries all recipients again later",
     ),
     FaultOffered(
         "fault.data-554",
-        "the message gets 554; nothing is stored for any recipient",
+        "the message gets 554; the mail is not stored for any recipient",
         "does not try again, and notifies the sender",
     ),
     FaultOffered(
@@ -120,7 +120,7 @@ FAULTS: Sequence[FaultOffered] = (
     ),
     FaultOffered(
         "fault.drop-data",
-        "the connection ends in place of the reply; nothing is stored",
+        "the connection ends in place of the reply; the mail is not stored",
         "tries again: without a 250 the mail has not arrived",
     ),
     FaultOffered(

@@ -250,7 +250,7 @@ class MessageFilter(Struct, frozen=True):
 
     @property
     def address(self) -> "MessageFilter":
-        """The conditions about the recipient, the only ones that apply to rejected mail."""
+        """The conditions about the recipient. Only these apply to rejected mail."""
         return MessageFilter(tag=self.tag, tag_prefix=self.tag_prefix, recipient=self.recipient)
 
     def is_addressed(self, tag: str, recipient: str) -> bool:

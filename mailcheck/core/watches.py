@@ -93,7 +93,7 @@ def _minute(text: str) -> int | None:
 class WatchSettings(Struct, frozen=True):
     """Settings that the owner chooses. ``interval`` is in milliseconds.
 
-    ``selectors`` and ``addresses`` are those that a domain signs with and sends from.
+    ``selectors`` are the DKIM selectors of a domain, and ``addresses`` its sending addresses.
     ``alert_to`` are the URLs of receivers of alerts, beside the owner's own inbox.
     """
 
@@ -142,7 +142,7 @@ class WatchChange(Struct, frozen=True):
 
 
 class WatchScore(Struct, frozen=True):
-    """The score of a domain from ``at`` until the next one. ``points`` are those of each factor."""
+    """The score of a domain from ``at`` until the next one, with the ``points`` of each factor."""
 
     at: Instant
     score: int

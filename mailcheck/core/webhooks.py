@@ -32,8 +32,8 @@ PAUSED_AFTER = HOUR
 GIVEN_UP_AFTER = DAY
 
 FIRST_RETRY, LONGEST_RETRY, PAUSED_RETRY = 5 * SECOND, 10 * MINUTE, 30 * MINUTE
-"""The retry interval triples with each failure up to the maximum. That of a paused webhook is
-constant."""
+"""The retry interval triples with each failure up to the maximum. The interval of a
+paused webhook is constant."""
 
 JITTER = 0.1
 """Random extra delay, as a fraction of the retry interval, so that webhooks that failed together
@@ -115,8 +115,8 @@ class Webhook(Struct, frozen=True):
 class Attempt(Struct, frozen=True):
     """The result of a delivery attempt: the HTTP status, if any, and a description of the problem.
 
-    ``wait``: nothing was sent, since the target's limit is reached; milliseconds until it may get
-    more. ``is_permanent``: a retry cannot succeed.
+    ``wait`` is set if the event was not sent because of the target's rate limit: the milliseconds
+    until the next attempt is allowed. ``is_permanent``: a retry cannot succeed.
     """
 
     status: int | None = None

@@ -79,7 +79,7 @@ class FirstSteps(Struct, frozen=True):
 
 def _write(shown: Shown) -> str:
     if shown.path is None:
-        return "the one that you have chosen"
+        return "as configured"
     return f"{shown.secret} (also in {shown.path})" if shown.secret else f"in {shown.path}"
 
 

@@ -36,8 +36,8 @@ RETRY = 1.0
 class PresenceService(Service):
     """Registers the daemon, and refuses a database that another daemon uses exclusively.
 
-    If the database is unavailable at startup, the service waits for it. At that time nothing
-    listens and the reactor does not run, so a signal ends the process.
+    If the database is unavailable at startup, the service waits for it. At that time no
+    port is open and the reactor does not run, so a signal ends the process.
 
     :param pause: waits for a number of seconds; gets the reason too.
     """

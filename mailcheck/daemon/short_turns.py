@@ -40,7 +40,7 @@ AT_A_TIME = 2
 class ShortTurns(EPollReactor):
     """A reactor for sockets of one kind, which is a single descriptor in the main reactor.
 
-    Sockets are served in the order in which they became ready. Timers and threads are those of
+    Sockets are served in the order in which they became ready. Timers and threads belong to
     the main reactor, and this reactor ends with it.
     """
 

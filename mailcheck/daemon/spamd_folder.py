@@ -25,15 +25,15 @@ MAX_SOCKET_PATH = 100
 """Maximum octets of the path. Unix sockets are limited to 108 on Linux and 104 on macOS."""
 
 LOCAL_CF = """\
-# What was learned from other mail would give the same mail another score.
+# The score of a mail must not depend on earlier mail.
 use_bayes 0
 bayes_auto_learn 0
 report_contact the operator of this server
-# Seconds; it then stops in the middle and says so.
+# Seconds. An incomplete check is marked as such.
 time_limit 20
-# Ours is on top. A mail may bring others of this kind.
+# mailcheck adds this field at the top. A mail may already have others.
 envelope_sender_header Return-Path
-# Nobody hands mail in for others, and nothing is to be guessed from the names of hosts.
+# All hosts are clients: no relay is trusted, and none is guessed from host names.
 clear_trusted_networks
 trusted_networks 255.255.255.255
 """
@@ -65,7 +65,7 @@ class SpamdFolder(Struct, frozen=True):
     def command(self, program: str, settings: SpamdSettings) -> list[str]:
         """Return the command that starts spamd here, in the foreground."""
         site = self.path / "site"
-        # Without plugins it checks nothing, so let it find its configuration by itself then.
+        # Without plugins there are no checks, so spamd then uses its default configuration.
         own_site = [f"--siteconfigpath={site}"] if any(site.glob("*.pre")) else []
         return [
             program,

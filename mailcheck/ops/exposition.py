@@ -25,7 +25,7 @@ FAMILIES: dict[Kind, Any] = {
 
 
 class Exposition:
-    """Writes the metrics of mailcheck, and those of every Python process."""
+    """Writes the metrics of mailcheck and the standard metrics of a Python process."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._registry = CollectorRegistry()

@@ -56,15 +56,15 @@ class StartReport(Service):
         if where := ", ".join(doors.mail()):
             domains = ", ".join(doors.domains)
             log.info(
-                "mail comes in on {where}: from anybody, for inboxes at {domains}; {tls}",
+                "mail is received on {where} for inboxes at {domains}; {tls}",
                 where=where,
                 domains=domains,
                 tls="with your certificate" if doors.has_certificate else "self-signed STARTTLS",
             )
         if where := ", ".join(doors.submission()):
             log.info(
-                "programs send on {where}: to anywhere, into the inbox of the API key that is "
-                "their password; without TLS: {clients}",
+                "programs submit mail on {where} with an API key as the password; all mail goes to "
+                "the inbox of the key; without TLS: {clients}",
                 where=where,
                 clients={"private": "private networks only", "never": "nobody"}.get(
                     doors.auth_without_tls, "everybody"
@@ -76,8 +76,8 @@ class StartReport(Service):
             log.info("metrics are served on {where}, at /metrics", where=where)
         if not await self._has_account():
             log.warn(
-                "there is no account yet, and no inbox: `mailcheck account add NAME` makes one, "
-                "`mailcheck key issue NAME` its API key{more}",
+                "there is no account yet, and no inbox: run `mailcheck account add NAME` and "
+                "`mailcheck key issue NAME`{more}",
                 more=f"; or sign up at {doors.url}/sign-up" if doors.can_register else "",
             )
 

@@ -55,10 +55,10 @@ class MailReceiver(Protocol):
     ) -> Recipient | Deferred[Recipient]:
         """Find the inbox or test of a recipient. A bare ``postmaster`` has an empty domain.
 
-        :raises RecipientUnknown: there is no such inbox, test or domain (550).
+        :raises RecipientUnknown: the inbox, test or domain does not exist (550).
         :raises InboxFull: the inbox is over its quota (452).
         :raises OutOfSpace: the disk is full (452).
-        :raises OperatorMissing: there is no account yet for postmaster's mail (451).
+        :raises OperatorMissing: no account exists yet for postmaster's mail (451).
         :raises FaultMet: the tag requests a rejection.
         :raises StoreUnavailable: the store cannot answer now (451).
         """
@@ -79,8 +79,8 @@ class MailReceiver(Protocol):
         Delivering an identical mail for a test again succeeds without a change.
 
         :raises RecipientUnknown: an inbox or test was deleted since RCPT (550).
-        :raises AddressUsed: a test has received another mail (550); nothing was stored.
-        :raises InboxFull: an inbox reached its quota since RCPT (452); nothing was stored.
+        :raises AddressUsed: a test has received another mail (550); this mail was not stored.
+        :raises InboxFull: an inbox reached its quota since RCPT (452); the mail was not stored.
         :raises OutOfSpace: the disk is full (452).
         :raises StoreUnavailable: the store cannot answer now (451).
         """

@@ -359,8 +359,8 @@ class StarttlsConversation(Protocol):
 WINDOW = Window("probes", FRESHNESS)
 
 MAX_PER_ADDRESS = 30
-"""Maximum number of connections to one address (IPv6: /64) in that time. Anybody can publish a
-thousand names for a foreign mail host, while customers of a provider share one."""
+"""Maximum number of connections to one address (IPv6: /64) in that time. An attacker can
+publish a thousand names for a foreign mail host, while customers of a provider share one."""
 
 
 class ProbeSettings(Struct, frozen=True):

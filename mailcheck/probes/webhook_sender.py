@@ -1,7 +1,7 @@
 """Sending events to webhooks with the guarded dialer, signed according to Standard Webhooks.
 
-Accounts choose the URLs. Only public addresses are contacted, and private ones that the operator
-allows an account. Redirects are not followed, and each address has a rate limit.
+Accounts choose the URLs. Only public addresses are contacted, and the private networks that the
+operator allows an account. Redirects are not followed, and each address has a rate limit.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -52,13 +52,13 @@ def test_help(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[storage]\nurl = 7\n", "line 2: url is a string, not 7"),
-        ("[nonsense]\n", "line 1: there is no section [nonsense]"),
+        ("[storage]\nurl = 7\n", "line 2: url must be a string, not 7"),
+        ("[nonsense]\n", "line 1: unknown section [nonsense]"),
         ("[inbox]\ndomein = 'x.example'\n", "line 2: [inbox] has no option domein"),
         ("[inbox\n", "mailcheck.toml: "),
         (
             "[storage]\nurl = 'mysql:x'\n",
-            "[storage] url begins with 'mysql': it is sqlite:<path> or postgresql://...",
+            "[storage] url begins with 'mysql'; write sqlite:<path> or postgresql://...",
         ),
     ],
 )
@@ -86,7 +86,7 @@ def test_a_wrong_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAILCHECK_INBOX_DOMEIN", "x.example")
     outcome = run_command("config", "check")
     assert outcome.status == 2
-    assert "MAILCHECK_INBOX_DOMEIN is the variable of no option" in outcome.errors
+    assert "MAILCHECK_INBOX_DOMEIN is not the variable of an option" in outcome.errors
 
 
 def test_a_configuration_that_is_fine(mailcheck: Mailcheck, config_file: Path) -> None:

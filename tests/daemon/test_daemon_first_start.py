@@ -170,7 +170,7 @@ def test_a_password_of_ones_own(laptop: Laptop) -> None:
     run(laptop.house.assembly.accounts.sign_in.set_password(account, "my own password"))
     for _ in range(2):
         text = laptop.start(is_terminal=True)
-        assert "password: the one that you have chosen" in text
+        assert "password: as configured" in text
         assert str(laptop.passwords) not in text
         assert laptop.opens_dashboard("my own password")
         laptop.passwords.unlink(missing_ok=True)
@@ -297,7 +297,7 @@ def test_what_is_not_offered() -> None:
     text = steps("dev-abc@mailcheck.example", key, "ann", nothing)
     assert "not received" in text
     assert "not offered" in text
-    assert "sign in as ann, password: the one that you have chosen" in text
+    assert "sign in as ann, password: as configured" in text
     assert "mail is kept 0.5 hours" in text
 
 

@@ -116,7 +116,7 @@ def assert_heard(here: Daemon, there: Daemon, subject: str) -> None:
 def told_of_redis(daemon: Daemon) -> list[str]:
     """Return a daemon's log entries about Redis."""
     lines = (line.partition(" Redis: ")[2] for line in daemon.output().splitlines())
-    return ["away" if line.startswith("away: ") else line for line in lines if line]
+    return ["away" if line.startswith("unavailable: ") else line for line in lines if line]
 
 
 def until_told(daemon: Daemon, wanted: str) -> None:

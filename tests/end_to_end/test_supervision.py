@@ -169,11 +169,11 @@ def test_what_an_operator_reads(tmp_path: Path) -> None:
         daemon.wait_for_line("there is no account yet")
         printed = daemon.output()
         for line in (
-            f"mail comes in on [::]:{daemon.smtp_port}: from anybody, for inboxes at ",
-            f"programs send on {HOST}:{daemon.submission_port}: to anywhere, ",
+            f"mail is received on [::]:{daemon.smtp_port} for inboxes at ",
+            f"programs submit mail on {HOST}:{daemon.submission_port} with an API key ",
             f"HTTP is served on {HOST}:{daemon.http_port}: ",
             f"metrics are served on {HOST}:{metrics}, at /metrics",
-            "`mailcheck account add NAME` makes one",
+            "run `mailcheck account add NAME`",
             "sign up at ",
         ):
             assert line in printed

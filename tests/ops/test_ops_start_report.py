@@ -47,7 +47,7 @@ def test_what_listens_and_who_may_send() -> None:
     """Each port has a line; services that are turned off have none."""
     text = lines(reported(DOORS, lambda: succeed(True)))
     assert "mailcheck 1.2 has started" in text
-    assert "mail comes in on 0.0.0.0:25" in text
+    assert "mail is received on 0.0.0.0:25" in text
     assert "mail.example, second.example; with your certificate" in text
     assert "on 0.0.0.0:587, [::]:587" in text
     assert "without TLS: private networks only" in text

@@ -1,10 +1,10 @@
-"""Names the mailcheck daemon to twistd: ``twistd mailcheck``."""
+"""The Twisted plugin for ``twistd mailcheck``."""
 
 from twisted.application.service import ServiceMaker
 
 mailcheck = ServiceMaker(
     "mailcheck",
     "mailcheck.tap",
-    "Receives mail, lets developers wait for it, and tells whether mail will arrive.",
+    "A mail server for developer inboxes, deliverability tests and domain checks.",
     "mailcheck",
 )

@@ -364,7 +364,7 @@ def _ended(fence: Fence, cursor: Position, waited: float) -> dict[str, Any]:
 
 
 def render_timed_out_wait(outcome: TimedOut, fence: Fence) -> WaitResult:
-    """Render a wait that timed out. That is a result, not an error."""
+    """Render a wait that timed out, which is a result and not an error."""
     shape = render_timed_out(outcome)
     return WaitResult(
         untrusted=fence.shown,

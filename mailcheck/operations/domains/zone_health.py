@@ -1,6 +1,6 @@
-"""Which blocklists may be queried now: healthy ones, within their budgets.
+"""Health and daily budgets of blocklists, which decide whether a list may be queried.
 
-A blocklist that lists everything, or nothing, is not trusted. Operators of blocklists allow a
+A blocklist that lists every address, or none, is not trusted. Operators of blocklists allow a
 limited number of free questions per day.
 """
 
@@ -32,7 +32,7 @@ UNLIMITED = 1 << 53
 class ListBudgets:
     """Counts the questions of all daemons to each zone per UTC day.
 
-    :param overrides: budgets by zone that replace those of the catalogue; 0 means no limit.
+    :param overrides: budgets by zone that replace the catalogue's; 0 means no limit.
     """
 
     def __init__(self, overrides: Mapping[str, int], counters: RateCounters, now: Now) -> None:
@@ -74,7 +74,7 @@ INTERVAL_WITHOUT_LISTS = MINUTE
 LOOK_INTERVAL = 60.0
 """Seconds between two checks whether a self-test is due."""
 KEPT = DAY
-"""Lifetime of stored results. They say nothing after a longer stop of all daemons."""
+"""Lifetime of stored results. After a longer stop of all daemons they are outdated."""
 TESTING = 30_000
 """Milliseconds for which one daemon has the lock for testing. A test takes up to ten seconds."""
 NONCE_OCTETS = 3

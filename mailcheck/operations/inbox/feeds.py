@@ -160,7 +160,7 @@ class _Reading(Enum):
 
 
 class _OwnMail(Enum):
-    """What happened to the mail that this daemon has stored since the last hint."""
+    """The state of the mail that this daemon has stored since the last hint."""
 
     NONE = "there was none"
     ALL_OFFERED = "all of it was offered, so its hint needs no read"

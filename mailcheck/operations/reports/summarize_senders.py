@@ -40,7 +40,7 @@ NAMING_DEADLINE = 4.0
 
 MOST_LOOKED_UP = 5
 """Maximum number of unknown failing senders whose most active address is checked on blocklists.
-That is 160 questions, as many as five checks."""
+This takes 160 queries, as many as five checks."""
 
 LISTS_FRESHNESS = HOUR
 """Milliseconds for which the blocklist results of an address are cached."""
