@@ -1,4 +1,4 @@
-"""Counters in memory: their cost, and the removal of old ones."""
+"""Counters in memory: their cost, and the deletion of old counters."""
 
 import weakref
 
@@ -25,7 +25,7 @@ class WindowIndex(int):
 
 
 def test_counters_of_past_windows_are_forgotten() -> None:
-    """A daemon that runs for months keeps counters of current windows, and few others."""
+    """The number of counters stays bounded: those of past windows are deleted."""
     counters = LocalRateCounters()
     kept: weakref.WeakSet[Mark] = weakref.WeakSet()
     for minute in range(100):

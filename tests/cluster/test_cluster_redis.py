@@ -37,7 +37,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     ],
 )  # fmt: skip
 def test_addresses(text: str, address: RedisAddress) -> None:
-    """An address is parsed as Redis' own tools do, and shown without its password."""
+    """An address is parsed as the tools of Redis do, and shown without its password."""
     assert parse_redis_address(text) == address
     assert not address.password or address.password not in str(address)
     assert parse_redis_address(str(address)).path == address.path
@@ -74,7 +74,7 @@ class Wires:
 
 
 def said(*words: str) -> bytes:
-    """Return a list in the protocol of Redis."""
+    """Encode a list in the Redis protocol."""
     bulks = b"".join(b"$%d\r\n%s\r\n" % (len(one), one) for one in map(str.encode, words))
     return b"*%d\r\n" % len(words) + bulks
 
@@ -149,7 +149,7 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @ensureDeferred
 async def test_redis_fails_and_comes_back() -> None:
-    """Each daemon works alone within a second and a half of a crash, and reports changes once."""
+    """Each daemon works alone within 1.5 s of a crash, and reports each change once."""
     told: list[str] = []
     hit = Hit(key_of("key"), ((MINUTE_WINDOW, 0, 9),))
     with running_redis() as server:
@@ -186,7 +186,7 @@ async def test_redis_fails_and_comes_back() -> None:
 
 @ensureDeferred
 async def test_a_refusal_of_redis(redis_server: RedisServer) -> None:
-    """A command that Redis rejects fails by itself, and the connection stays open."""
+    """A command that Redis rejects fails alone, and the connection stays open."""
     async with connected(redis_server) as redis:
         with pytest.raises(RedisAway, match="unknown command"):
             await redis.run("NOSUCHTHING", key_of("x"))
@@ -213,7 +213,7 @@ class Pulse:
 
 @ensureDeferred
 async def test_a_daemon_that_nobody_hears_any_more(redis_server: RedisServer) -> None:
-    """While a daemon is silent, others check each second, and once more at its return."""
+    """While a daemon is silent, the others check every second, and once after its return."""
     from twisted.internet import reactor
 
     clock: Any = reactor
@@ -243,8 +243,9 @@ async def test_a_daemon_that_nobody_hears_any_more(redis_server: RedisServer) ->
 
 @ensureDeferred
 async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
-    """Checks for a silent daemon end when the database reports it gone several times in a row.
-    One such report, or reports while the daemon is still heard, do not end them.
+    """Checks for a silent daemon end after several consecutive reports that it is gone.
+
+    A single report, or reports while the daemon still sends messages, do not end them.
     """
     from twisted.internet import reactor
 
@@ -259,7 +260,7 @@ async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
         pulse.start()
         await until(lambda: len(listening.known_names) == 1)
         for _ in range(3):
-            listening.note_present([])  # the daemon is heard, so the database is wrong
+            listening.note_present([])  # the daemon sends messages, so the database is wrong
         pulse.stop()
         await until(lambda: len(looks) == 1)
         for names in ([], [killed.own_name], []):
@@ -284,7 +285,7 @@ async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
 async def test_a_login_that_redis_refuses(
     options: tuple[str, ...], user: str, problem: str
 ) -> None:
-    """The reported problem has the code of the error: wrong or missing password, no permission."""
+    """The reported problem has the error code of a bad password or a missing permission."""
     from twisted.internet import reactor
 
     told: list[tuple[str, str]] = []
@@ -305,7 +306,7 @@ async def test_a_login_that_redis_refuses(
 
 @ensureDeferred
 async def test_a_full_redis_is_a_condition() -> None:
-    """A server that rejects writes is reported without traffic, and its recovery too."""
+    """A server that rejects writes is reported without any request, and so is its recovery."""
     told: list[str] = []
     with running_redis() as server:
         async with connected(server, note=lambda problem, _: told.append(problem)) as redis:

@@ -1,4 +1,4 @@
-"""Mail addresses by RFC 5321, and tags."""
+"""Mail addresses according to RFC 5321, and tags."""
 
 import pytest
 from hypothesis import given
@@ -70,7 +70,7 @@ def test_addresses_outside_of_rfc_5321_exist(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["root", "www-data", "a..b", "Почта"])
 def test_names_without_a_domain(text: str) -> None:
-    """A local part alone is a mailbox of this host."""
+    """A local part without a domain is a mailbox of this host."""
     mailbox = parse_local_name(text)
     assert mailbox == Mailbox(text, "")
     assert str(mailbox) == text
@@ -96,7 +96,7 @@ def test_what_is_no_name(text: str) -> None:
     ],
 )
 def test_local_parts_of_this_server(local_part: str, problem: str | None) -> None:
-    """Addresses of this server keep the limits of RFC 5321 for length and dots."""
+    """Addresses of this server must meet the limits of RFC 5321 for length and dots."""
     found = explain_bad_local_part(local_part)
     assert found is None if problem is None else problem in str(found)
 
@@ -142,7 +142,7 @@ def test_what_is_no_address(text: str, problem: str) -> None:
 
 
 def test_the_largest_address() -> None:
-    """An address of `MAX_PATH` octets is accepted."""
+    """An address of `MAX_PATH` bytes is accepted."""
     domain = "d" * 255
     assert parse_mailbox("l" * (MAX_PATH - 256) + "@" + domain).domain == domain
 
@@ -154,14 +154,14 @@ LOCAL_PARTS = st.text(
 
 @given(LOCAL_PARTS)
 def test_a_written_address_reads_as_itself(local_part: str) -> None:
-    """A local part is quoted if necessary, and is the same after parsing."""
+    """A local part is quoted if necessary, and survives a round trip."""
     mailbox = Mailbox(local_part, "example.com")
     assert parse_mailbox(str(mailbox)) == mailbox
 
 
 @given(st.text(max_size=60))
 def test_any_text(text: str) -> None:
-    """Any text is parsed to an address that survives a round trip, or raises ValueError."""
+    """Any text gives an address that survives a round trip, or raises `ValueError`."""
     try:
         mailbox = parse_mailbox(text)
     except ValueError:

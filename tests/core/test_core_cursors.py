@@ -52,5 +52,5 @@ def test_what_is_no_cursor(text: str) -> None:
 
 
 def test_the_start() -> None:
-    """There is a cursor before the first message."""
+    """A cursor exists for the position before the first message."""
     assert parse_cursor(format_cursor(START)) == START == 0

@@ -52,7 +52,7 @@ def test_final_states() -> None:
 
 @given(TEST_IDS, st.data())
 def test_an_address_in_any_case(test_id: str, data: st.DataObject) -> None:
-    """The id is found in the local part of a test's address in any case."""
+    """The id in the local part of a test address is found in any case."""
     local_part = local_part_of(DeliverabilityTestId(test_id))
     cases = data.draw(st.lists(st.booleans(), min_size=18, max_size=18))
     written = "".join(

@@ -1,4 +1,4 @@
-"""Tags with faults are exactly those of the table."""
+"""Tags that request faults are exactly those of the table."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ TAGS = [one.tag.replace("-N", "-7") for one in FAULTS]
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_each_tag_of_the_table_is_a_fault(tag: str) -> None:
-    """Every tag of the table has a fault, in any case."""
+    """Every tag of the table requests its fault, in any case."""
     fault = find_fault(tag)
     assert fault is not None
     assert find_fault(tag.upper()) == fault
@@ -30,7 +30,7 @@ def test_each_tag_of_the_table_is_a_fault(tag: str) -> None:
 
 
 def test_a_code_in_a_tag_is_the_code_of_the_reply() -> None:
-    """A tag such as ``fault.data-554`` gets the reply code in its name."""
+    """A tag such as ``fault.data-554`` requests the reply code in its name."""
     named = {tag: int(tag[-3:]) for tag in TAGS if re.search(r"-\d{3}$", tag)}
     assert len(named) == 4
     for tag, code in named.items():
@@ -69,19 +69,19 @@ def test_numbers_within_their_range(name: str, longest: int) -> None:
     ],
 )
 def test_others_are_ordinary_tags(tag: str) -> None:
-    """Similar tags are ordinary tags."""
+    """Tags that only resemble those of the table are ordinary tags."""
     assert find_fault(tag) is None
 
 
 @given(st.text(max_size=20))
 def test_nothing_else_is_one(ending: str) -> None:
-    """Any tag that begins with ``fault.`` is a row of the table or an ordinary tag."""
+    """Any tag that begins with ``fault.`` is in the table or is an ordinary tag."""
     fault = find_fault(PREFIX + ending)
     rows = {one.tag for one in FAULTS}
     assert fault is None or re.sub(r"(slow|greylist)-\d+$", r"\1-N", fault.tag) in rows
 
 
 def test_the_page_has_the_table() -> None:
-    """The page of the documentation has the same descriptions."""
+    """The documentation has the same table."""
     rows = re.findall(r"^\| `([^`]+)` \| (.+?) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
     assert rows == [(one.tag, one.does, one.good_sender) for one in FAULTS]

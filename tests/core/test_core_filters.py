@@ -1,4 +1,4 @@
-"""Filters: which messages match, and the reasons why others do not."""
+"""Filters: which messages match, and why others do not."""
 
 import pytest
 from msgspec.structs import replace
@@ -93,6 +93,6 @@ def test_untagged() -> None:
     [(0, 0, True), (1, 99, True), (2, 0, False), (0, 100, False), (3, 200, False)],
 )
 def test_room_of_an_inbox(messages: int, size: int, has_room: bool) -> None:
-    """An inbox accepts a message while both quotas are not reached."""
+    """An inbox accepts a message while neither quota is reached."""
     state = InboxState(AccountId("a"), "dev-a", Position(3), messages, size, Quota(2, 100))
     assert state.has_room is has_room

@@ -48,7 +48,7 @@ def test_a_part_stays_a_part(before: str, part: str, after: str) -> None:
 
 @given(st.text())
 def test_case_and_accents_do_not_count(text: str) -> None:
-    """A text folds like its capitals with accents and soft hyphens."""
+    """A text is folded like its upper-case form with accents and soft hyphens."""
     letters = [character for character in text if character.isascii()]
     disguised = "".join(one + "\u0301\u00ad" * one.isalpha() for one in letters)
     assert fold_text(disguised.upper()) == fold_text("".join(letters))
@@ -56,7 +56,7 @@ def test_case_and_accents_do_not_count(text: str) -> None:
 
 @pytest.mark.untraced
 def test_every_character_folds_alone() -> None:
-    """Each character folds independently of its neighbours."""
+    """Each character is folded independently of its neighbours."""
     wrong = []
     for code in range(0x110000):
         character = chr(code)
@@ -81,7 +81,7 @@ def test_a_signature_never_rules_out_what_is_there(before: str, part: str, after
 
 
 def test_a_signature_rules_out_most_of_what_is_not_there() -> None:
-    """The signature excludes most words that a text lacks, with few comparisons."""
+    """A few comparisons with the signature exclude most words that the text lacks."""
     text = " ".join(f"line {number} of an ordinary newsletter" for number in range(100))
     words = [f"{first}{second}owhere" for first in "bcdfgh" for second in "bcdfgh"]
     assert sum(may_contain(text, word) for word in words) <= 3
@@ -96,5 +96,5 @@ def test_a_signature_is_of_one_length_and_ascii() -> None:
 
 
 def test_two_bytes_rule_nothing_out() -> None:
-    """A part that is too short for a signature has no conditions."""
+    """A part that is too short for a signature excludes no text."""
     assert signs_within("ab") == []

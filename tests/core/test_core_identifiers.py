@@ -56,7 +56,7 @@ def test_secrets_are_as_random_as_promised(
 
 @given(MOMENTS, st.binary(min_size=10, max_size=10))
 def test_time_ordered_ids_are_uuids(now: int, data: bytes) -> None:
-    """A time-ordered id is a UUID version 7 with the moment (RFC 9562 5.7)."""
+    """A time-ordered id is a UUID version 7 with the time (RFC 9562, section 5.7)."""
     made = uuid.UUID(new_time_ordered_id(Instant(now), lambda length: data[:length]))
     assert (made.version, made.variant) == (7, uuid.RFC_4122)
     assert made.int >> 80 == now

@@ -111,7 +111,7 @@ def test_written_moments_sort_as_text(number: int) -> None:
 
 
 def test_a_clock_reading_is_cut_to_milliseconds() -> None:
-    """A clock reading is rounded down to milliseconds."""
+    """A clock time is rounded down to milliseconds."""
     assert instant_of(1_795_262_400.0) == NOON
     assert instant_of(1_795_262_400.9999) == NOON + 999
 

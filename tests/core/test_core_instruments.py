@@ -23,7 +23,7 @@ def test_distribution(value: float, bucket: int) -> None:
 
 
 def test_changes_of_state() -> None:
-    """A change is reported once, and an initially healthy subject is not reported."""
+    """Each change is reported once. A healthy initial state is not reported."""
     conditions, told = Conditions(), list[tuple[str, str]]()
     conditions.listen(lambda subject, problem: told.append((subject, problem)))
     for problem in ("", "no room", "less room", "", "", "no room"):

@@ -18,7 +18,7 @@ PARTS = st.lists(TRICKY | LONG | st.text(max_size=8) | st.just("\udc80\0"), min_
 @example(["%3A"], [":"])
 @example(["x" * 101], [key_of("x" * 101)])
 def test_no_other_parts_have_the_same_key(one: list[str], other: list[str]) -> None:
-    """Different lists of parts have different keys."""
+    """Different lists of parts give different keys."""
     assert (key_of(*one) == key_of(*other)) is (one == other)
 
 
@@ -42,6 +42,6 @@ def test_keys_are_short_and_printable(parts: list[str]) -> None:
 
 
 def test_patterns() -> None:
-    """The pattern of a key matches only keys with these parts and more."""
+    """The pattern of a key matches only keys that begin with the same parts."""
     assert key_of("mailcheck", "0", "count", "a b") == "mailcheck:0:count:a b"
     assert keys_below("mailcheck", "0") == "mailcheck:0:*"

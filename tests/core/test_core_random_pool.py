@@ -1,4 +1,4 @@
-"""Buffered randomness: every byte is used once."""
+"""Buffered random bytes: every byte is used once."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from mailcheck.core.identifiers import DRAW, RandomPool
 
 
 class NumberedSource:
-    """A source whose bytes encode their position, 2 bytes each."""
+    """A source whose bytes encode their position, in 2 bytes each."""
 
     def __init__(self) -> None:
         self.place = 0

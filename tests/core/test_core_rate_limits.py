@@ -15,7 +15,7 @@ LIMITS = st.builds(RequestLimits, st.integers(1, 50), st.integers(1, 50))
 
 @given(WINDOWS, MOMENTS)
 def test_a_moment_lies_in_its_window(window: Window, now: Instant) -> None:
-    """A moment is in the window with its number, which ends where the next one begins."""
+    """A time belongs to exactly one window, which ends when the next window begins."""
     end = window.reset_at(now)
     assert end - window.length <= now < end
     assert end == (window.index(now) + 1) * window.length
@@ -24,7 +24,7 @@ def test_a_moment_lies_in_its_window(window: Window, now: Instant) -> None:
 
 @given(WINDOWS, MOMENTS)
 def test_retry_after_is_true(window: Window, now: Instant) -> None:
-    """After the returned seconds the next window has begun, at most a second ago."""
+    """After the returned seconds, the next window began at most one second ago."""
     seconds = window.seconds_left(now)
     assert seconds >= 1
     assert window.index(Instant(now + seconds * 1000)) == window.index(now) + 1
@@ -42,7 +42,7 @@ def test_windows_are_those_of_the_clock() -> None:
 
 @given(st.integers(1, 60), st.integers(1, 60), LIMITS)
 def test_a_request_within_both_limits(minute: int, day: int, limits: RequestLimits) -> None:
-    """A request is rejected exactly if it exceeds a limit. The day is reported first."""
+    """A request is rejected if and only if it exceeds a limit. The daily limit is named first."""
     usage = judge_usage(minute, day, limits)
     assert (usage.exhausted is None) == (minute <= limits.per_minute and day <= limits.per_day)
     assert (usage.exhausted is DAY_WINDOW) == (day > limits.per_day)

@@ -150,7 +150,7 @@ def test_words_are_split_at_blanks(text: str) -> None:
 
 
 def test_terms_are_values() -> None:
-    """A search keeps its text."""
+    """A search contains its original text."""
     search = parse_search(" from:Shop ", NOON)
     assert search is not None
     assert (search.written, search.terms) == (" from:Shop ", (Term(Field.FROM, "Shop"),))

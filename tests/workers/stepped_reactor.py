@@ -6,7 +6,7 @@ from twisted.internet.task import Clock
 
 
 class SteppedReactor(Clock):
-    """Starts real processes, on a clock that the test advances."""
+    """A reactor that starts real processes, with a clock that the test advances."""
 
     def spawnProcess(self, *arguments: Any, **options: Any) -> object:
         """Start a process."""

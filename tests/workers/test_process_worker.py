@@ -1,4 +1,4 @@
-"""A worker that is a child process: calls, answers and deaths."""
+"""A worker in a child process: calls, results and crashes."""
 
 import os
 import pickle
@@ -34,7 +34,7 @@ WRITES = sorted(
     for path in STORAGE.rglob("*.py")
     if "@write" in path.read_text()
 )
-"""The package of the writes."""
+"""The package that contains the writes."""
 
 loaded_modules = LazyFunction("tests.workers.loaded_modules", "loaded_modules")
 
@@ -52,7 +52,7 @@ async def worker() -> AsyncIterator[ProcessWorker]:
 
 @pytest_twisted.ensureDeferred
 async def test_calls_run_in_another_process_in_order(worker: ProcessWorker) -> None:
-    """Each call is answered with its result, by one process that is not this one."""
+    """Calls run in order in one other process."""
     answers = await gatherResults([worker.run(os.getpid), worker.run(os.getpid)])
     assert answers[0] == answers[1] != os.getpid()
 
@@ -61,7 +61,7 @@ async def test_calls_run_in_another_process_in_order(worker: ProcessWorker) -> N
 async def test_children_load_what_they_do_and_no_more(worker: ProcessWorker) -> None:
     """A process that writes or parses mail does not import Twisted (15 MiB).
 
-    Nor what asks the DNS and checks signatures: as much again.
+    It does not import the modules for DNS lookups and signatures either (another 15 MiB).
     """
     await worker.run(partial(load, *WRITES, *WRITTEN_BY[False], *WRITTEN_BY[True]))
     assert await worker.run(partial(derive_content, b"\r\ncode 482913"))
@@ -89,14 +89,14 @@ async def test_a_method_is_called_there(worker: ProcessWorker) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_large_calls_and_answers_arrive_whole(worker: ProcessWorker) -> None:
-    """A mail of 25 MiB is passed there and back unchanged."""
+    """A mail of 25 MiB is sent to the child and back unchanged."""
     raw = os.urandom(1024) * 25 * 1024
     assert await worker.run(partial(bytes, raw)) == raw
 
 
 @pytest_twisted.ensureDeferred
 async def test_large_answers_are_copied_once(worker: ProcessWorker) -> None:
-    """A large answer is stored once as bytes and once as a value, without other copies."""
+    """A large result is held once as bytes and once as a value, without other copies."""
     size = 8 * 1024 * 1024
     await worker.run(int)
     answer = worker.run(partial(bytes, size))
@@ -111,7 +111,7 @@ async def test_large_answers_are_copied_once(worker: ProcessWorker) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_large_calls_are_copied_once(worker: ProcessWorker) -> None:
-    """A large call is stored as the bytes that the child gets, without other copies."""
+    """A large call is held once, as the bytes that the child receives."""
     raw = bytes(8 * 1024 * 1024)
     await worker.run(int)
     tracemalloc.start()
@@ -129,7 +129,7 @@ async def test_calls_that_the_pipe_does_not_take_at_once_keep_their_order(
 ) -> None:
     """Small and large calls are answered in order."""
     sizes = [10, 400_000, 10, 10, 90_000, 70_000, 10] * 4
-    for _ in range(2):  # the second time with an empty pipe again
+    for _ in range(2):  # the second time, the pipe is empty again
         calls = [worker.run(partial(bytes.upper, b"a" * size)) for size in sizes]
         assert [len(answer) for answer in await gatherResults(calls)] == sizes
 
@@ -138,7 +138,7 @@ async def test_calls_that_the_pipe_does_not_take_at_once_keep_their_order(
 async def test_an_exception_of_the_call_is_the_exception_of_the_answer(
     worker: ProcessWorker,
 ) -> None:
-    """An exception of the call is raised here, and the child continues."""
+    """An exception of the call is raised in the parent, and the child continues."""
     with pytest.raises(ValueError, match="no @ in the address"):
         await worker.run(partial(parse_mailbox, "nonsense"))
     assert await worker.run(partial(int, "7")) == 7
@@ -146,7 +146,7 @@ async def test_an_exception_of_the_call_is_the_exception_of_the_answer(
 
 @pytest_twisted.ensureDeferred
 async def test_an_answer_that_cannot_be_sent_is_an_error(worker: ProcessWorker) -> None:
-    """An answer that cannot be pickled fails only its own call."""
+    """A result that cannot be pickled fails only its own call."""
     with pytest.raises(RuntimeError, match="cannot be pickled"):
         await worker.run(Lock)
     assert await worker.run(partial(int, "7")) == 7
@@ -179,7 +179,7 @@ async def test_a_child_leaves_endings_to_its_parent(
 async def test_a_killed_child_fails_what_was_under_way_and_is_replaced(
     worker: ProcessWorker, logged_failures: list[LogEvent]
 ) -> None:
-    """Calls fail as an unavailable store when the child dies; later calls work."""
+    """Running calls fail with `StoreUnavailable` when the child dies. Later calls work."""
     child = await worker.run(os.getpid)
     with pytest.raises(StoreUnavailable):
         await worker.run(partial(os.kill, child, signal.SIGKILL))
@@ -187,10 +187,10 @@ async def test_a_killed_child_fails_what_was_under_way_and_is_replaced(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_death_is_told_until_a_successor_answers(
+async def test_a_death_is_reported_until_a_successor_answers(
     worker: ProcessWorker, logged_failures: list[LogEvent]
 ) -> None:
-    """A ping replaces a dead child. After two deaths in a row, calls are not worth a try."""
+    """A ping restarts a dead child. After two deaths in a row, the worker reports a problem."""
     assert (worker.subject, worker.problem, worker.can_work) == ("test process", "", True)
     for is_able in (True, False):
         with pytest.raises(WorkerDied):
@@ -208,13 +208,13 @@ async def test_a_death_is_told_until_a_successor_answers(
 
 @pytest_twisted.ensureDeferred
 async def test_a_child_that_was_not_prepared(logged_failures: list[LogEvent]) -> None:
-    """A child whose preparation fails is reported until one was prepared."""
+    """A failed preparation of the child is reported until a child was prepared."""
     from twisted.internet import reactor
 
     path = Path(os.devnull) / "none"
     worker = ProcessWorker(reactor, "test", None, partial(os.stat, path))
     worker.ping()
-    assert worker.problem == ""  # not started, not missed
+    assert worker.problem == ""  # not started yet, so not missing
     assert await worker.run(partial(int, "7")) == 7
     assert worker.problem == "it was not prepared: the log has the cause"
     assert not worker.can_work
@@ -267,7 +267,7 @@ def test_every_expected_failure_survives_the_way_between_processes() -> None:
 
 
 def test_a_write_is_pickled_as_its_name() -> None:
-    """Each write of another process can be found by its name, without an engine."""
+    """Each write is pickled by name, and can be found without a database engine."""
     for module in WRITES:
         import_module(module)
     writes = [
@@ -286,7 +286,7 @@ def test_a_write_is_pickled_as_its_name() -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_child_that_does_not_answer_is_replaced(logged_failures: list[LogEvent]) -> None:
-    """A child that is stopped by a signal, working or idle, is killed after the timeout."""
+    """A child that is stopped by a signal, busy or idle, is killed after the timeout."""
     clock = SteppedReactor()
     worker = ProcessWorker(clock, "test", longest=6)
     for ask in (worker.run, lambda _: worker.ping()):
@@ -311,8 +311,8 @@ async def test_a_child_that_does_not_answer_is_replaced(logged_failures: list[Lo
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_not_listened_to_is_no_silence() -> None:
-    """A daemon that was blocked itself reads the answers of its children first."""
+async def test_a_blocked_daemon_reads_results_first() -> None:
+    """A daemon that was blocked reads the results of its children before it kills one."""
     clock = SteppedReactor()
     worker = ProcessWorker(clock, "test", longest=6)
     child = await worker.run(os.getpid)
@@ -328,7 +328,7 @@ async def test_what_was_not_listened_to_is_no_silence() -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_child_that_can_not_be_killed(logged_failures: list[LogEvent]) -> None:
-    """Its calls fail as unknown outcomes, and the next call is answered."""
+    """Its calls fail with an unknown outcome, and the next call is answered."""
     clock = SteppedReactor()
     worker = ProcessWorker(clock, "test", longest=6)
     child = await worker.run(os.getpid)

@@ -23,7 +23,7 @@ FOREVER = partial(time.sleep, 600)
 
 @pytest.fixture
 def clock() -> SteppedReactor:
-    """The timeout of calls."""
+    """A reactor whose clock controls the timeout of calls."""
     return SteppedReactor()
 
 
@@ -81,7 +81,7 @@ async def test_a_child_that_dies_fails_one_call(
 
 @pytest_twisted.ensureDeferred
 async def test_a_call_taken_back(worker: SerialWorker, tmp_path: Path) -> None:
-    """A cancelled call in the queue never runs."""
+    """A call that is cancelled in the queue never runs."""
     await worker.run(os.getpid)
     first = worker.run(os.getpid)
     given_up = worker.run(partial(Path.touch, tmp_path / "given-up"))
@@ -95,7 +95,7 @@ async def test_a_call_taken_back(worker: SerialWorker, tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_an_answer_given_up(worker: SerialWorker, clock: SteppedReactor) -> None:
-    """A cancelled running call continues, and the next one waits for it."""
+    """A cancelled call that is running continues, and the next call waits for it."""
     first = worker.run(partial(time.sleep, 0.05))
     first.cancel()
     with pytest.raises(CancelledError):
@@ -108,7 +108,7 @@ async def test_an_answer_given_up(worker: SerialWorker, clock: SteppedReactor) -
 
 @pytest_twisted.ensureDeferred
 async def test_owners_take_turns(worker: SerialWorker) -> None:
-    """Owners take turns, whatever the number of their calls."""
+    """Owners take turns, regardless of the number of their calls."""
     done: list[str] = []
     owners = ["many"] * 5 + ["few"] * 2 + ["one"]
     calls = [worker.run(partial(str, owner), owner).addCallback(done.append) for owner in owners]
@@ -119,7 +119,7 @@ async def test_owners_take_turns(worker: SerialWorker) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_what_the_call_raises(worker: SerialWorker) -> None:
-    """An exception of a call, or in passing it on, fails that call only."""
+    """An exception in a call, or while its result is passed on, fails only that call."""
     with pytest.raises(ValueError, match="invalid literal"):
         await worker.run(partial(int, "seven"))
     with pytest.raises(AttributeError, match=r"pickle|local object"):

@@ -1,4 +1,4 @@
-"""Threads of a lower priority than the rest of their process."""
+"""Threads with a lower priority than the rest of their process."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def niceness() -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process is nice as a whole")
 @pytest_twisted.ensureDeferred
 async def test_nice_threads() -> None:
-    """Its threads have a lower priority, and the reactor's thread is unchanged."""
+    """The worker's threads have a lower priority. The reactor's thread keeps its own."""
     from twisted.internet import reactor
 
     threads = cast(IReactorFromThreads, cast(Any, reactor))
@@ -71,17 +71,17 @@ class _Mortal(threading.Thread):
     made: ClassVar[list[threading.Thread]] = []
 
     def start(self) -> None:
-        """Keep the thread, so that a test can wait for its end."""
+        """Store the thread, so that a test can wait for its end."""
         self.made.append(self)
         super().start()
 
     def run(self) -> None:
-        """Die."""
+        """End at once."""
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_thread_that_has_died() -> None:
-    """A dead thread is reported, since some calls then get no answer."""
+    """A dead thread is reported, because some calls may get no result."""
     from twisted.internet import reactor
 
     worker = ThreadWorker(cast(IReactorFromThreads, cast(Any, reactor)), "mortal", 2)

@@ -7,7 +7,7 @@ from tests.house import result_of
 
 
 def test_the_first_call_runs_some_seconds_after_the_start() -> None:
-    """The first call runs once, after the startup of the daemon."""
+    """The first call runs once, some seconds after the daemon starts."""
     ran: list[int] = []
     clock = Clock()
     worker = WarmedWorker(DirectWorker(), lambda: ran.append(1), clock, 2)
@@ -22,7 +22,7 @@ def test_the_first_call_runs_some_seconds_after_the_start() -> None:
 
 
 def test_calls_do_not_wait_for_it() -> None:
-    """An earlier call runs at once."""
+    """A call before the warm-up runs at once."""
     worker = WarmedWorker(DirectWorker(), lambda: None, Clock(), 2)
     worker.start()
     assert result_of(worker.run(lambda: 2)) == 2
@@ -48,8 +48,8 @@ def test_a_worker_that_is_stopped_before_runs_nothing_more() -> None:
     assert clock.getDelayedCalls() == []
 
 
-def test_a_first_call_that_fails_stops_nobody() -> None:
-    """A failure of the first call is logged, and the worker works."""
+def test_a_failed_first_call_is_logged() -> None:
+    """A failure of the first call is logged, and the worker continues to work."""
 
     def fail() -> None:
         raise ValueError("not now")
@@ -62,7 +62,7 @@ def test_a_first_call_that_fails_stops_nobody() -> None:
 
 
 def test_one_that_follows_another() -> None:
-    """It waits for the first call of the other worker, however late that is."""
+    """The warm-up waits for the first call of the other worker, even a late one."""
     ran: list[str] = []
     clock = Clock()
     first = WarmedWorker(DirectWorker(), lambda: ran.append("first"), clock, 1)
@@ -77,8 +77,8 @@ def test_one_that_follows_another() -> None:
     assert ran == ["first", "second"]
 
 
-def test_one_that_was_stopped_follows_nobody() -> None:
-    """Later calls of the other worker have no effect."""
+def test_a_stopped_worker_ignores_the_other() -> None:
+    """After the stop, calls of the other worker have no effect."""
     clock = Clock()
     first = WarmedWorker(DirectWorker(), lambda: None, clock, 1)
     second = WarmedWorker(DirectWorker(), lambda: None, clock, 2, first)
