@@ -1,6 +1,6 @@
-"""A perfectly configured sender, its zone, and a scorer for its mails.
+"""A perfectly configured sender, its zone, and the operation that scores its mails.
 
-The zone also answers for all blocklists: a name that is not in it is not listed.
+The zone also contains all blocklists. A name that is missing in it is not listed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ MAIL = (
 
 
 def received(raw_message: bytes | None = None, **changes: Any) -> ReceivedMail:
-    """Return a signed mail received over TLS; ``changes`` are fields of session and mail."""
+    """Return a signed mail over TLS. ``changes`` are fields of the session and the mail."""
     session = Session(ADDRESS, HELO, is_extended=True, tls=TLS)
     of_session = {
         key: changes.pop(key) for key in list(changes) if key in Session.__struct_fields__
@@ -98,7 +98,7 @@ def scorer(
     allow_private: bool = False,
     offers_tls: bool = True,
 ) -> ScoreMail:
-    """Build what scores mails over a zone."""
+    """Create the operation that scores mails, with a zone as DNS."""
     clock = clock or Clock()
     resolvers = Resolvers(zone, zone, zone)
     alone, clock_and_randomness = LocalCluster(clock), clock_and_randomness_of(clock)
@@ -130,5 +130,5 @@ def score(
 
 
 def faults(report: DeliverabilityReport) -> list[tuple[str, int]]:
-    """Return the ids of the deductions, each with its tenths."""
+    """Return the id and the deducted tenths of each deduction."""
     return [(one.finding.id, one.tenths) for one in report.score.deductions]

@@ -72,7 +72,7 @@ def _changed(what: str, to: str) -> Defect:
 
 
 def _written(before: str, after: str) -> Defect:
-    """Change one kind of term, and put one in if there is none."""
+    """Change one kind of term, and insert one if the record has none."""
 
     def change(terms: list[str], end: str, _: random.Random) -> Strings:
         full = terms if any(before in one for one in terms) else [*terms, _term_with(before)]
@@ -198,7 +198,7 @@ STRANGER = "8.9.9.9"
 
 @pytest.mark.parametrize("name", DEFECTS)
 def test_one_mistake_in_a_record_costs_no_sender(name: str) -> None:
-    """A record with one mistake is repaired: each host that it names passes, and no other."""
+    """A record with one mistake is fixed: exactly the intended hosts pass."""
     chance = random.Random(name)
     for end in ("-all", "~all", "-all", "~all"):
         terms = chance.sample(sorted(SENDERS), chance.randrange(1, 5))
@@ -215,7 +215,7 @@ def test_one_mistake_in_a_record_costs_no_sender(name: str) -> None:
 def test_several_records_of_which_one_is_broken_cost_no_sender(
     terms: list[str], more: list[str], end: str, name: str, seed: int
 ) -> None:
-    """Two records, one of them broken, are merged into one with the senders of both."""
+    """Two records, one of them broken, are merged into one that keeps the senders of both."""
     strings = DEFECTS[name](terms, end, random.Random(seed))
     zone = zone_with(strings, (_record(more, "-all"),), ("google-site-verification=1",))
     follow(zone)
@@ -230,7 +230,7 @@ UNCLEAR += ["- ip4:8.8.6.7", "include:p.example,q.example", "ip4:010.8.8.8", "in
 
 @pytest.mark.parametrize("word", UNCLEAR)
 def test_what_could_be_meant_otherwise_is_told_in_words(word: str) -> None:
-    """No record is offered that could lack a sender; the words name the term."""
+    """If a fixed record could lack a sender, no record is offered. The advice names the term."""
     found = check(zone_with((f"v=spf1 mx {word} -all",)))
     assert not [one for one in found.proofs.values() if one.record.name == DOMAIN]
     wrong = [one for one in found.findings if one.severity is Severity.ERROR]
@@ -269,7 +269,7 @@ def test_a_term_that_is_left_out_is_named_with_the_reason(
     ],
 )
 def test_no_record_takes_away_who_may_pass(text: str) -> None:
-    """A service with a broken record, names by ptr, the last term: none is left out."""
+    """No term is deleted if it may authorise a sender, or if it is the last term."""
     zone = zone_with((text,))
     zone.publish("broken.example", "TXT", "v=spf1 ip4:8.8.8.0/24 hello -all")
     zone.publish("near.example", "TXT", "v=spf1;ip4:8.8.8.0/24;-all")
@@ -277,7 +277,7 @@ def test_no_record_takes_away_who_may_pass(text: str) -> None:
 
 
 def test_a_proof_fails_where_a_sender_is_lost() -> None:
-    """A fix cannot be made if a sender is gone without a reason; networks cover addresses."""
+    """A fix is rejected if it loses a sender without a reason. A network covers its addresses."""
     finding = Finding("x.fault", Severity.ERROR, "It is so.", "Mend it.")
     sender = NamedSender("include:p.example", "include:p.example")
     change = Change(RecordToPublish(DOMAIN, "TXT", "v=spf1 -all"))

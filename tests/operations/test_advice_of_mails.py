@@ -1,4 +1,4 @@
-"""The advice of reports: proven by the mail itself, and never in favour of a stranger."""
+"""The advice in reports is verified with the mail itself, and never authorises a stranger."""
 
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.proofs import proof_of
@@ -18,7 +18,7 @@ def proven(report: DeliverabilityReport) -> dict[str, str]:
 
 
 def test_the_name_of_the_address_becomes_that_of_the_server() -> None:
-    """A reverse name in a provider's zone is changed by the provider, not by an A record there."""
+    """The provider must change a PTR record in its zone. No A record is proposed there."""
     zone = zone_with({PTR: {"PTR": ["li982-157.members.linode.example."]}})
     report = score(zone)
     (fix,) = [fix for (name, _), fix in report.proofs.items() if name == "rdns.unconfirmed"]
@@ -28,7 +28,7 @@ def test_the_name_of_the_address_becomes_that_of_the_server() -> None:
 
 
 def test_a_forged_mail_brings_nobody_into_the_record() -> None:
-    """A stranger with a HELO name of the domain and a reverse name of it is told in words."""
+    """A stranger with a HELO name of the domain gets advice in words, and no record."""
     zone = zone_with({"10.9.9.9.in-addr.arpa": {"PTR": [f"{HELO}."]}})
     for helo_name in ("mx.stranger.example", HELO, "new.sender.example"):
         report = score(zone, received(MAIL, client_ip=STRANGER, helo_name=helo_name))
@@ -38,7 +38,7 @@ def test_a_forged_mail_brings_nobody_into_the_record() -> None:
 
 
 def test_strict_alignment_is_not_loosened() -> None:
-    """To take adkim=s out would weaken the policy: there are words, and no record."""
+    """No record without adkim=s is proposed, since it would weaken the policy."""
     signed = RSA.sign(MAIL.replace(b"ann@sender", b"ann@news.sender"))
     zone = zone_with(
         {
@@ -52,7 +52,7 @@ def test_strict_alignment_is_not_loosened() -> None:
 
 
 def test_records_that_need_each_other_are_proven_together() -> None:
-    """DMARC alone would fail without SPF, and so is shown beside it."""
+    """DMARC alone would fail without SPF, so both records are shown together."""
     zone = zone_with({"sender.example": {"MX": [f"10 {HELO}."]}}, without=[DMARC])
     report = score(zone, received(MAIL))
     fixes = {finding_id: fix for (finding_id, _), fix in report.proofs.items()}
@@ -60,8 +60,8 @@ def test_records_that_need_each_other_are_proven_together() -> None:
     assert fixes["spf.result-none"].beside == ()
 
 
-def test_ten_faults_are_mended_by_what_the_report_says() -> None:
-    """Following the report from top to bottom, again and again, ends at 10.0."""
+def test_following_the_report_fixes_ten_faults() -> None:
+    """Following the report from top to bottom, repeatedly, leads to a score of 10.0."""
     zone = MemoryZone(
         {
             "sender.example": {

@@ -1,4 +1,4 @@
-"""Parts that checks are made of: doing things at once, selectors from mail."""
+"""Building blocks of checks: concurrent calls, and DKIM selectors learned from mail."""
 
 from collections.abc import Sequence
 
@@ -16,12 +16,12 @@ from tests.house import run
 
 
 async def until(deferred: "Deferred[str]") -> str:
-    """Wait."""
+    """Wait for the result."""
     return await deferred
 
 
 def test_results_come_in_order() -> None:
-    """All run at once; the results stand in the order of the calls."""
+    """All calls run concurrently. The results are in the order of the calls."""
     first: Deferred[str] = Deferred()
     second: Deferred[str] = Deferred()
     both = Deferred.fromCoroutine(run_all(until(first), until(second)))
@@ -32,12 +32,12 @@ def test_results_come_in_order() -> None:
 
 
 async def until_all(both: "Deferred[list[str]]") -> list[str]:
-    """Wait for both."""
+    """Wait for both results."""
     return await both
 
 
 def test_a_failure_ends_the_others() -> None:
-    """When one call fails, the others are cancelled, and its failure is raised."""
+    """If one call fails, the others are cancelled and its failure is raised."""
     cancelled: list[Deferred[str]] = []
     first: Deferred[str] = Deferred(cancelled.append)
     second: Deferred[str] = Deferred()
@@ -60,12 +60,12 @@ def test_cancelling_ends_all() -> None:
 
 
 def signature(domain: str, selector: str) -> tuple[tuple[str, str], ...]:
-    """Make the header of a signed mail."""
+    """Return the header of a signed mail."""
     return (("DKIM-Signature", f"v=1; a=rsa-sha256; d={domain}; s={selector}; b=AA=="),)
 
 
 def test_selectors_are_learned_newest_first() -> None:
-    """The newest selectors of a domain come first, and only so many are kept."""
+    """The newest selectors of a domain come first, and their number is limited."""
     learned = LearnedSelectors(LocalSelectors(), lambda: Instant(0))
     for number in range(KNOWN_SELECTORS + 2):
         learned.learn(signature("Example.COM", f"s{number}"))
@@ -86,7 +86,7 @@ def test_broken_signatures_teach_nothing(value: str) -> None:
 
 
 def test_learning_is_bounded() -> None:
-    """However many domains mails name, memory stays bounded; the oldest are forgotten."""
+    """Memory stays bounded for any number of domains. The oldest domains are removed."""
     learned = LearnedSelectors(LocalSelectors(), lambda: Instant(0))
     for number in range(KNOWN_DOMAINS + 1):
         learned.learn(signature(f"d{number}.example", "s"))
@@ -96,7 +96,7 @@ def test_learning_is_bounded() -> None:
 
 
 class CountedSelectors(LocalSelectors):
-    """Counts what it is told, and can be away."""
+    """A store that counts the selectors it receives, and can be unavailable."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class CountedSelectors(LocalSelectors):
         self.is_away = False
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> "Deferred[bool]":
-        """Note them, unless it is away."""
+        """Store the pairs, unless the store is unavailable."""
         if self.is_away:
             return succeed(False)
         self.noted += pairs
@@ -112,7 +112,7 @@ class CountedSelectors(LocalSelectors):
 
 
 def test_selectors_are_kept() -> None:
-    """Each is written once an hour, however many mails name it; none is lost meanwhile."""
+    """Each selector is written once an hour. None is lost while the store is unavailable."""
     store, clock = CountedSelectors(), Clock()
     learned = LearnedSelectors(store, clock_and_randomness_of(clock).now)
     store.is_away = True

@@ -1,4 +1,4 @@
-"""Self-tests of blocklists: what a sick list says is not believed until it recovers."""
+"""Self-tests of blocklists: the listings of a failing list are ignored until it recovers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -65,12 +65,12 @@ class Bench:
         self.asker = QueryBlocklists(zone, self.budgets, self.health, self.clock, 3.0)
 
     def statuses(self) -> dict[TargetKind, HealthStatus]:
-        """Test the list, and give its health by kind."""
+        """Run the self-test, and return the health of the list by kind."""
         run(self.health.test_all())
         return {one.kind: one.status for one in self.health.of(self.list)}
 
     def ask(self) -> tuple[ListingStatus, UnknownReason | None]:
-        """Ask the list about an address that it does not list."""
+        """Query the list for an address that it does not list."""
         address = parse_ip_address("8.8.4.4")
         assert address is not None
         [row] = run(self.asker.query([self.list], [target_address(address)]))
@@ -78,39 +78,39 @@ class Bench:
 
 
 class SlowZone:
-    """Answers from a zone, when it is told to."""
+    """Holds the answers from a zone until the test releases them."""
 
     def __init__(self, zone: MemoryZone) -> None:
         self._zone = zone
         self._held: list[tuple[Deferred[DnsAnswer], DnsQuestion]] = []
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Take a question."""
+        """Queue a question."""
         answer: Deferred[DnsAnswer] = Deferred()
         self._held.append((answer, question))
         return answer
 
     def answer(self) -> None:
-        """Answer all questions, and the questions that depend on the answers."""
+        """Answer all questions, including those that depend on the answers."""
         while self._held:
             answer, question = self._held.pop(0)
             answer.callback(result_of(self._zone.lookup(question)))
 
 
-def living() -> MemoryZone:
+def working_zone() -> MemoryZone:
     """Return a zone in which the blocklist has its test entry."""
     return MemoryZone({TEST_ENTRY: {"A": ["127.0.0.2"]}})
 
 
-def test_a_living_list_is_healthy() -> None:
-    """A list with its test entry, and without what no list has, is healthy."""
-    bench = Bench(living())
+def test_a_working_list_is_healthy() -> None:
+    """A list is healthy if it has its test entry and none of the entries that no list may have."""
+    bench = Bench(working_zone())
     assert set(bench.statuses().values()) == {HealthStatus.HEALTHY}
     assert bench.ask() == (ListingStatus.CLEAN, None)
 
 
-def test_a_list_that_lists_everything_is_not_believed() -> None:
-    """A wildcard lists everybody: unknown instead of listed."""
+def test_a_list_that_lists_everything_is_not_trusted() -> None:
+    """If a wildcard lists every address, the result is unknown instead of listed."""
     bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
     assert bench.ask()[0] is ListingStatus.LISTED
     assert HealthStatus.UNHEALTHY in bench.statuses().values()
@@ -118,7 +118,7 @@ def test_a_list_that_lists_everything_is_not_believed() -> None:
 
 
 def test_a_list_recovers() -> None:
-    """A list that was empty is believed again when its test entry is back."""
+    """An empty list is trusted again when its test entry is back."""
     zone = MemoryZone({})
     bench = Bench(zone)
     assert HealthStatus.UNHEALTHY in bench.statuses().values()
@@ -128,7 +128,7 @@ def test_a_list_recovers() -> None:
 
 
 def test_silence_is_no_recovery() -> None:
-    """A sick list that does not answer its next self-test stays sick."""
+    """A failing list stays failing if it does not answer its next self-test."""
     zone = MemoryZone({})
     bench = Bench(zone)
     bench.statuses()
@@ -136,16 +136,16 @@ def test_silence_is_no_recovery() -> None:
     assert HealthStatus.UNHEALTHY in bench.statuses().values()
 
 
-def test_silence_is_no_sickness() -> None:
-    """A list that was not reached is asked all the same: the next answer will show."""
+def test_an_unreachable_list_is_still_queried() -> None:
+    """A list that could not be reached by its self-test is still queried."""
     bench = Bench(MemoryZone({}, failing={TEST_ENTRY: DnsStatus.TIMEOUT}))
     assert HealthStatus.UNREACHABLE in bench.statuses().values()
     assert bench.ask() == (ListingStatus.CLEAN, None)
 
 
 def test_self_tests_count_against_the_budget() -> None:
-    """The questions of a self-test are counted with the others, until midnight UTC."""
-    bench = Bench(living(), {PSBL: 4})
+    """The queries of a self-test count towards the daily budget, until midnight UTC."""
+    bench = Bench(working_zone(), {PSBL: 4})
     bench.statuses()
     assert run(bench.budgets.asked_today([bench.list])) == {bench.list.zone: 3}
     assert bench.ask() == (ListingStatus.CLEAN, None)
@@ -156,7 +156,7 @@ def test_self_tests_count_against_the_budget() -> None:
 
 def test_a_self_test_of_a_silent_zone_ends() -> None:
     """A self-test of a list that never answers ends at the deadline of a check."""
-    zone = living()
+    zone = working_zone()
     zone.silent.add(TEST_ENTRY)
     bench = Bench(zone)
     testing = Deferred.fromCoroutine(bench.health.test_all())
@@ -168,7 +168,7 @@ def test_a_self_test_of_a_silent_zone_ends() -> None:
 
 
 def test_zero_is_no_limit() -> None:
-    """A budget of 0 lifts the catalogue's limit."""
+    """A budget of 0 removes the limit of the catalogue."""
     budgets = ListBudgets({"zen.spamhaus.org": 0}, LocalRateCounters(), lambda: Instant(0))
     lists = parse_catalogue(packaged_catalogue_text()).blocklists
     zen = next(one for one in lists if one.zone == "zen.spamhaus.org")
@@ -177,13 +177,13 @@ def test_zero_is_no_limit() -> None:
 
 
 class Daemons:
-    """Several that share a memory, of which one can have taken the test on."""
+    """Several daemons that share a memory. Another daemon may hold the lease of the test."""
 
     def __init__(self) -> None:
         self.clock = Clock()
         self.memory = OneTester(self.clock)
         self.tested: LocalNotifications[str] = LocalNotifications()
-        self.zone = living()
+        self.zone = working_zone()
 
     def daemon(self, *servers: str, blocklist: Blocklist | None = None) -> ZoneHealthCheck:
         """Start a daemon that uses these DNS servers."""
@@ -200,16 +200,16 @@ class Daemons:
 
 
 class OneTester(LocalMemory):
-    """Has claims that are another daemon's, as long as ``is_taken`` says so."""
+    """A memory whose leases are held by another daemon while ``is_taken`` is true."""
 
     is_taken = False
 
     def acquire(self, work: str, milliseconds: int) -> "Deferred[bool]":
-        """Claim it."""
+        """Acquire the lease."""
         return succeed(not self.is_taken)
 
 
-def test_one_daemon_tests_and_all_know() -> None:
+def test_one_daemon_tests_for_all() -> None:
     """One daemon tests, and other or restarted daemons use the results until the next test."""
     daemons = Daemons()
     one, other = daemons.daemon(), daemons.daemon()
@@ -238,7 +238,7 @@ def test_one_daemon_tests_and_all_know() -> None:
 def test_what_was_found_with_other_servers_or_keys_does_not_count(
     servers: Sequence[str], query_zones: Mapping[TargetKind, str]
 ) -> None:
-    """A daemon with other DNS servers, or another key of a list, tests at once."""
+    """A daemon with other DNS servers, or another key for a list, runs the self-test at once."""
     daemons = Daemons()
     run(daemons.daemon("192.0.2.1 53").refresh())
     asked = len(daemons.zone.asked)
@@ -253,11 +253,11 @@ def test_what_was_found_with_other_servers_or_keys_does_not_count(
 
 
 def test_lists_that_all_fail_are_tested_again_soon() -> None:
-    """While no list passes, the next test comes after a minute: a repaired resolver counts."""
+    """If all lists fail, the next test runs after a minute, to notice a repaired resolver."""
     daemons = Daemons()
     daemons.zone = MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}})
     run(daemons.daemon().refresh())
-    daemons.zone = living()
+    daemons.zone = working_zone()
     daemon = daemons.daemon()
     run(daemon.refresh())
     assert daemon.unhealthy_kinds(psbl())
@@ -266,8 +266,8 @@ def test_lists_that_all_fail_are_tested_again_soon() -> None:
     assert not daemon.unhealthy_kinds(psbl())
 
 
-def test_a_test_beside_a_check_ends_with_it() -> None:
-    """A command judges a blocklist by a concurrent self-test, which ends with the command."""
+def test_a_self_test_of_a_command() -> None:
+    """A command runs a self-test concurrently to judge a blocklist, and ends it at its own end."""
     bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
 
     async def check() -> tuple[ListingStatus, UnknownReason | None]:
@@ -281,8 +281,8 @@ def test_a_test_beside_a_check_ends_with_it() -> None:
     assert bench.clock.getDelayedCalls() == []
 
 
-def test_a_test_that_another_daemon_does() -> None:
-    """While another daemon tests, a daemon waits for the results, and its checks wait briefly."""
+def test_a_test_in_another_daemon() -> None:
+    """While another daemon tests, a daemon waits for its results. Its checks wait briefly."""
     daemons = Daemons()
     one, other = daemons.daemon(), daemons.daemon()
     daemons.memory.is_taken = True
@@ -301,7 +301,7 @@ class TestTheFirstTest:
 
     @staticmethod
     def bench() -> tuple[Bench, SlowZone, "Deferred[None]", "Deferred[list[Any]]"]:
-        """Ask a list that lists everybody, before its first self-test has ended."""
+        """Query a list that lists everything, before its first self-test has ended."""
         bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
         slow = SlowZone(bench.zone)
         bench.health = ZoneHealthCheck(
@@ -321,7 +321,7 @@ class TestTheFirstTest:
         return bench, slow, tested, asked
 
     def test_checks_wait_for_it(self) -> None:
-        """A check during the first self-test runs concurrently and is judged by its results."""
+        """A check during the first self-test runs at once, and is judged by the test's results."""
         bench, slow, tested, asked = self.bench()
         assert f"4.4.8.8.{PSBL}" in str(bench.zone.asked)
         assert not asked.called
@@ -332,7 +332,7 @@ class TestTheFirstTest:
         assert row.unknown_reason is UnknownReason.FAILED_SELF_TEST
         assert bench.clock.getDelayedCalls() == []
 
-    def test_checks_wait_for_one_that_is_to_begin(self) -> None:
+    def test_checks_wait_for_the_start_of_it(self) -> None:
         """A check before the expected first self-test waits for it as well."""
         bench = Bench(MemoryZone({}))
         bench.health.expect(2)
@@ -342,8 +342,8 @@ class TestTheFirstTest:
         assert waiting.called
         assert bench.clock.getDelayedCalls() == []
 
-    def test_checks_wait_a_moment_only(self) -> None:
-        """While resolvers are down, checks do not wait for the end of the self-test."""
+    def test_checks_wait_briefly(self) -> None:
+        """While resolvers are down, checks do not wait until the self-test ends."""
         bench, slow, tested, asked = self.bench()
         bench.clock.advance(FIRST_TEST_PATIENCE)
         [row] = result_of(asked)
@@ -352,8 +352,8 @@ class TestTheFirstTest:
         bench.clock.advance(1)
         assert tested.called
 
-    def test_one_who_goes_leaves_no_trace(self) -> None:
-        """A check that is given up meanwhile is not woken."""
+    def test_a_cancelled_check_leaves_no_wait(self) -> None:
+        """A check that is cancelled while it waits is not resumed."""
         bench, slow, tested, asked = self.bench()
         asked.addErrback(lambda failure: failure.trap(CancelledError))
         asked.cancel()
@@ -362,8 +362,8 @@ class TestTheFirstTest:
         assert tested.called
         assert bench.clock.getDelayedCalls() == []
 
-    def test_later_ones_are_not_waited_for(self) -> None:
-        """While a later self-test is under way, the one before it counts."""
+    def test_later_tests_do_not_delay_checks(self) -> None:
+        """During a later self-test, the results of the previous one are used."""
         bench, slow, _, asked = self.bench()
         slow.answer()
         bench.clock.advance(1)

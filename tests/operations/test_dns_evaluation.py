@@ -1,4 +1,4 @@
-"""Asking for an evaluation until it knows enough."""
+"""DNS lookups for an evaluation, in rounds, until it has all the answers it needs."""
 
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
@@ -21,7 +21,7 @@ ZONE = {
 
 
 def follow(answers: Answers, name: str = "a.example") -> dict[str, DnsStatus]:
-    """Follow the names in TXT records, depth first."""
+    """Follow the names in TXT records, depth first, and return the status of each."""
     answer = answers.lookup(name, "TXT")
     if answer is None:
         return {}
@@ -34,7 +34,7 @@ def follow(answers: Answers, name: str = "a.example") -> dict[str, DnsStatus]:
 
 
 def test_rounds_are_as_many_as_the_longest_chain() -> None:
-    """All questions known to be missing are sent in one round, and none is sent twice."""
+    """All missing questions are sent in one round, and none is sent twice."""
     zone = MemoryZone(ZONE)
     rounds: list[int] = []
 
@@ -48,7 +48,7 @@ def test_rounds_are_as_many_as_the_longest_chain() -> None:
 
 
 def test_what_is_over_the_budget_is_excessive() -> None:
-    """Questions beyond the budget aren't asked, and the verdict knows that it doesn't know."""
+    """Questions beyond the budget are not sent, and the result says that they are missing."""
     zone = MemoryZone(ZONE)
     verdict = settle(zone, follow, budget=QuestionBudget(ends_at=10, questions_left=2))
     assert len(zone.asked) == 2
@@ -61,7 +61,7 @@ def test_what_is_over_the_budget_is_excessive() -> None:
 
 
 def test_rounds_are_bounded() -> None:
-    """An endless chain of names ends; the rest is undetermined."""
+    """An endless chain of names ends, and the rest is undetermined."""
 
     def endless(answers: Answers) -> int:
         number = 0
@@ -76,7 +76,7 @@ def test_rounds_are_bounded() -> None:
     assert (verdict, len(zone.asked)) == (6, 5)
 
 
-def test_answers_that_are_known_are_not_asked_again() -> None:
+def test_known_answers_are_not_looked_up_again() -> None:
     """Evaluations of one request share their answers."""
     zone = MemoryZone(ZONE)
     answers = Answers()
@@ -91,7 +91,7 @@ def test_answers_that_are_known_are_not_asked_again() -> None:
 
 
 def wait_in_silence() -> tuple[Clock, MemoryZone, list[object]]:
-    """Begin an evaluation that meets a silent name; results are added to the list."""
+    """Start an evaluation that meets a silent name. Its result is added to the list."""
     clock = Clock()
     zone = MemoryZone(ZONE, silent=["b.example"])
     results: list[object] = []
@@ -103,7 +103,7 @@ def wait_in_silence() -> tuple[Clock, MemoryZone, list[object]]:
 
 
 def test_the_deadline_ends_silence() -> None:
-    """Answered questions are followed up; at the deadline the verdict uses the known answers."""
+    """Answers lead to further questions. At the deadline, the result uses the known answers."""
     clock, zone, results = wait_in_silence()
     clock.advance(0.1)
     assert DnsQuestion("e.example", "TXT") in zone.asked
@@ -121,7 +121,7 @@ def test_the_deadline_ends_silence() -> None:
 
 
 def test_cancelling_gives_up_every_question() -> None:
-    """When the client goes, its questions and the deadline are cancelled."""
+    """When the client disconnects, its questions and the deadline are cancelled."""
     clock, zone, results = wait_in_silence()
     waiting = results[0]
     assert isinstance(waiting, Deferred)
@@ -133,7 +133,7 @@ def test_cancelling_gives_up_every_question() -> None:
 
 
 def test_a_heavy_evaluation_rests() -> None:
-    """An evaluation that takes long leaves the reactor to others before it is run again."""
+    """A slow evaluation yields to the reactor before it runs again."""
     clock, runs = Clock(), []
 
     def evaluate(answers: Answers) -> int:
@@ -152,7 +152,7 @@ def test_a_heavy_evaluation_rests() -> None:
 
 
 def test_a_resolver_that_breaks_is_our_own_crash() -> None:
-    """A failure that no resolver may have is not taken for an answer."""
+    """An exception that resolvers never raise is raised, and not taken for an answer."""
 
     class Broken:
         def lookup(self, question: DnsQuestion) -> "Deferred[object]":

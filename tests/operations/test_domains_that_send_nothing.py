@@ -1,4 +1,4 @@
-"""A domain without mail is advised to declare this in all its records."""
+"""A domain without mail is advised to declare this in all of its records."""
 
 import pytest
 from twisted.internet.defer import Deferred, succeed
@@ -14,7 +14,7 @@ DOMAIN = "d.example"
 
 
 def describe(zone: MemoryZone) -> DomainReport:
-    """Describe the domain."""
+    """Return the domain report."""
     describing = DescribeDomain(
         zone,
         _NoPolicies(),
@@ -28,7 +28,7 @@ def describe(zone: MemoryZone) -> DomainReport:
 
 
 class _NoPolicies:
-    """Is never asked: no zone here promises a policy of MTA-STS."""
+    """Fails every request: no zone here announces an MTA-STS policy."""
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Fail."""
@@ -47,7 +47,10 @@ class _NoPolicies:
     ],
 )
 def test_advice_ends_at_a_parked_domain(address: list[str], dmarc: list[str]) -> None:
-    """Null MX, p=reject and an empty DKIM wildcard; never an MX at the web server, nor a key."""
+    """The advice leads to null MX, p=reject and an empty DKIM wildcard.
+
+    It never proposes the web server as MX, nor a key.
+    """
     zone = MemoryZone({DOMAIN: {"TXT": ["v=spf1 -all"], "A": address}})
     zone.publish(f"_dmarc.{DOMAIN}", "TXT", *dmarc)
     for _ in range(6):
@@ -68,7 +71,7 @@ def test_advice_ends_at_a_parked_domain(address: list[str], dmarc: list[str]) ->
     ("spf", "mx"), [("v=spf1 mx -all", []), ("v=spf1 -all", ["10 mx.d.example."])]
 )
 def test_a_domain_that_sends_or_receives_keeps_its_advice(spf: str, mx: list[str]) -> None:
-    """Nothing is said of a null MX to a domain with a sender or with a mail host."""
+    """A domain with a sender or a mail host is not advised to publish a null MX."""
     zone = MemoryZone({DOMAIN: {"TXT": [spf], "A": ["8.8.4.1"], "MX": mx}})
     zone.publish("mx.d.example", "A", "8.8.4.2")
     ids = {one.id for one in describe(zone).outcome.findings}

@@ -1,4 +1,4 @@
-"""Every kind of advice is followed to its end: the mail that was meant to pass does pass."""
+"""All kinds of advice, followed to the end: the intended mail passes afterwards."""
 
 import ast
 import re
@@ -37,7 +37,7 @@ SPF = "v=spf1 mx ip4:8.8.5.0/24 -all"
 MEANT = f"v=DMARC1; p=reject; rua=mailto:d@{DOMAIN}"
 KEY = f"v=DKIM1; k=rsa; p={RSA_2048}"
 HOST, OTHER = "8.8.4.1", "8.8.5.7"
-"""The address of the mail host, and one of the network that SPF names."""
+"""The address of the mail host, and an address in the network that SPF names."""
 
 GOOD = {
     DOMAIN: {"MX": ["10 mx.d.example."], "TXT": [SPF]},
@@ -56,7 +56,7 @@ SERIOUS = (Severity.ERROR, Severity.WARNING)
 class Case(Struct, frozen=True):
     """Published records, and the addresses whose mail should pass SPF.
 
-    ``ends``: findings that only others can fix, or whose advice has no record.
+    ``ends``: findings that only others can fix, or whose advice contains no record.
     """
 
     texts: dict[tuple[str, str], Sequence[str]]
@@ -80,7 +80,7 @@ def key(*texts: str) -> Case:
 
 
 def mx(*values: str, ends: Sequence[str] = ()) -> Case:
-    """Publish MX records; mail is sent from the network that SPF names."""
+    """Publish MX records. Mail is sent from the network that SPF names."""
     return Case({(DOMAIN, "MX"): values}, (OTHER,), ends)
 
 
@@ -91,7 +91,7 @@ def silent(policy: str) -> Case:
 
 
 def aliased(name: str, text: str) -> Case:
-    """Publish a TXT record at another name of the domain, to which a CNAME leads."""
+    """Publish a TXT record at the target of a CNAME."""
     there = f"there.{DOMAIN}"
     return Case({(name, "CNAME"): (f"{there}.",), (there, "TXT"): (text,)})
 
@@ -181,11 +181,11 @@ CASES: dict[str, Case] = {
     "tls-rpt.unreadable": Case({(RPT, "TXT"): (f"v=tlsrptv1; rua=mailto:t@{DOMAIN}",)}),
     "tls-rpt.syntax": Case({(RPT, "TXT"): (f"v=TLSRPTv1; rua=t@{DOMAIN}",)}),
 }
-"""By the id of the finding, with more words where there are several cases: what causes it."""
+"""Cases by the id of the finding that they cause, with a suffix if there are several."""
 
 
 class _Policies:
-    """Serves the policy that the records promise."""
+    """Serves the policy that the records announce."""
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Return the policy."""
@@ -193,7 +193,7 @@ class _Policies:
 
 
 def zone_of(case: Case) -> MemoryZone:
-    """Publish what causes a finding."""
+    """Publish the records that cause a finding."""
     aliases = {name for name, rdtype in case.texts if rdtype == "CNAME"}
     zone = MemoryZone({name: node for name, node in GOOD.items() if name not in aliases})
     for (name, rdtype), values in case.texts.items():
@@ -202,7 +202,7 @@ def zone_of(case: Case) -> MemoryZone:
 
 
 def describe(zone: MemoryZone) -> DomainReport:
-    """Describe the domain."""
+    """Return the domain report."""
     clock = clock_and_randomness_of(Clock())
     describing = DescribeDomain(
         zone,
@@ -247,7 +247,7 @@ def named_in(zone: MemoryZone, rdtype: str = "TXT") -> set[str]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_advice_is_good_to_its_end(name: str) -> None:
-    """Each step mends its finding, makes none worse and loses no sender; all end well."""
+    """Each step fixes its finding, causes no worse one and loses no sender. No finding remains."""
     case, finding_id = CASES[name], name.partition(" ")[0]
     zone = zone_of(case)
     named = named_in(zone)
@@ -284,7 +284,7 @@ def test_advice_is_good_to_its_end(name: str) -> None:
 
 
 def _to_follow(report: DomainReport, finding_id: str) -> Iterator[ProvenFix]:
-    """Yield the fixes that the owner can publish: that of the case first, then the gravest."""
+    """Yield the fixes that the owner can publish: the one under test first, then by severity."""
     fixes = [one for one in report.proofs.values() if len(of_others(one)) == len(one.beside)]
     return iter(sorted(fixes, key=lambda one: (one.finding.id != finding_id, _rank(one))))
 
@@ -316,12 +316,12 @@ MAIL_CASES: dict[str, tuple[dict[str, dict[str, list[str]]], list[str]]] = {
     "spf.result-permerror": ({SENDER: {"MX": [f"10 {HELO}."], "TXT": ["v=spf1 mx mx:-all"]}}, []),
     "dmarc.no-record": ({}, ["_dmarc.sender.example"]),
 }
-"""By the id of a finding about a mail: other records, and names without any."""
+"""By the id of a finding about a mail: replaced records, and deleted names."""
 
 
 @pytest.mark.parametrize("finding_id", MAIL_CASES)
 def test_advice_about_a_mail_is_good_to_its_end(finding_id: str) -> None:
-    """The mail gets the score that was shown, and in the end all points."""
+    """The mail gets the score that the report promised, and the full score in the end."""
     records, without = MAIL_CASES[finding_id]
     zone = zone_with(records, without=without)
     mail = received(MAIL) if finding_id.startswith("spf.") else received()
@@ -357,7 +357,7 @@ BY_NAME = {
     *("rdns.absent", "rdns.unconfirmed", "rdns.generic"),
     *(f"spf.result-{word}" for word in ("none", "fail", "softfail", "neutral", "permerror")),
 }
-"""Findings whose ids are not written where their record is given."""
+"""Findings whose ids are not written beside their record in the code."""
 
 ELSEWHERE = {
     **dict.fromkeys(
@@ -398,5 +398,5 @@ def _with_records() -> set[str]:
 
 
 def test_every_kind_of_advice_is_followed() -> None:
-    """Each finding that can propose a record has a case here, or is named with the reason."""
+    """Each finding that can propose a record has a case here, or a reason why it has none."""
     assert not _with_records() - {*CASES, *MAIL_CASES, *ELSEWHERE}

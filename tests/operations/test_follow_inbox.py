@@ -82,12 +82,12 @@ class Listener:
         return [one.cursor for one in self.heard if not isinstance(one, MailRefused)][-1]
 
     def leave(self) -> None:
-        """Go away."""
+        """Disconnect."""
         self._listening.cancel()
         result_of(self._listening)
 
 
-def test_all_that_comes_is_told_once_and_in_order(house: House) -> None:
+def test_all_messages_are_sent_once_and_in_order(house: House) -> None:
     """Stored and new messages are sent once, in order, each with its own position."""
     for number in range(45):
         house.receive(raw=mail(f"Mail {number}"))
@@ -102,7 +102,7 @@ def test_all_that_comes_is_told_once_and_in_order(house: House) -> None:
 
 
 def test_without_a_cursor_it_begins_now(house: House) -> None:
-    """Without a cursor, only messages after the request are sent; the first event is its start."""
+    """Without a cursor, only later messages are sent. The first event is the starting cursor."""
     house.receive(raw=mail("Before"))
     listener = Listener(house, MessageFilter())
     assert listener.heard == [CursorReached(Position(1))]
@@ -112,7 +112,7 @@ def test_without_a_cursor_it_begins_now(house: House) -> None:
 
 
 def test_filters(house: House) -> None:
-    """Only what matches is told, by envelope, header and content alike."""
+    """Only messages that match the filters for envelope, header and content are sent."""
     tagged = Listener(house, MessageFilter(tag="A", after=START))
     text = Listener(house, MessageFilter(text="code is 7", after=START))
     house.receive(house.address("a"), raw=mail("One"))
@@ -122,8 +122,8 @@ def test_filters(house: House) -> None:
         listener.leave()
 
 
-def test_refused_mail_is_told_between(house: House) -> None:
-    """Rejections, including stored ones, are sent in order if they may have matched."""
+def test_rejections_are_sent_in_order(house: House) -> None:
+    """Rejections that may have matched, including stored ones, are sent in order."""
     house.receive(raw=mail("One"))
     house.refuse("a", "too large")
     house.receive(raw=mail("Two"))
@@ -139,7 +139,7 @@ def test_refused_mail_is_told_between(house: House) -> None:
 
 
 def test_heartbeats_carry_the_newest_cursor(house: House) -> None:
-    """A cursor is sent after 15 s without one; no unsent message before it matches."""
+    """A cursor is sent after 15 s without one. No unsent message before it matches."""
     listener = Listener(house, MessageFilter(tag="mine", after=START))
     house.receive(house.address("other"))
     house.pass_time(14.9)
@@ -155,7 +155,7 @@ def test_heartbeats_carry_the_newest_cursor(house: House) -> None:
 
 
 def test_it_ends_in_time(house: House) -> None:
-    """With a number of seconds it ends then, and says up to where all was told."""
+    """A stream with a duration ends on time, with the cursor after all sent messages."""
     listener = Listener(house, FROM_START, seconds=20)
     house.pass_time(10)
     house.receive(raw=mail("In time"))
@@ -167,13 +167,13 @@ def test_it_ends_in_time(house: House) -> None:
 
 
 def test_a_foreign_cursor_is_refused(house: House) -> None:
-    """A position that the inbox has not reached is another inbox's."""
+    """A position that the inbox has not reached is rejected: it belongs to another inbox."""
     listener = Listener(house, MessageFilter(after=Position(7)))
     assert isinstance(listener.failure, InvalidParameter)
     assert listener.heard == []
 
 
-def test_it_takes_a_place_among_the_waits() -> None:
+def test_streams_use_wait_slots() -> None:
     """Waits and streams of a key share its slots, and an ended stream frees its slot."""
     house = House(config_in_memory(limits=LimitsOptions(waits_per_key=1)))
     first, second = Listener(house), Listener(house)
@@ -201,8 +201,8 @@ def test_it_ends_with_its_key(house: House) -> None:
     assert authenticate.REVOKED_KEYS_INTERVAL <= 10
 
 
-def test_who_is_slow_is_held_little_and_misses_nothing(house: House) -> None:
-    """While he takes his time no more than a few hundred are held; he gets all the same."""
+def test_a_slow_client_misses_nothing(house: House) -> None:
+    """At most a few hundred messages are held for a slow client, and it gets all of them."""
     listener = Listener(house, is_slow=True)
     count = 3 * LOOK_SIZE
     for number in range(count):
@@ -218,7 +218,7 @@ def test_who_is_slow_is_held_little_and_misses_nothing(house: House) -> None:
 
 
 def test_a_stopping_daemon_and_a_failing_store() -> None:
-    """Both end it, with the cursor to go on from elsewhere."""
+    """Both end the stream, with a cursor to continue from."""
     reader = FaultyWorker()
     workers = Workers(DirectWorker(), reader, DirectWorker(), DirectWorker())
     house = House(config_in_memory(), workers)
@@ -243,9 +243,9 @@ STEPS = st.tuples(
 
 
 class Room(House):
-    """A house whose reads can be held up.
+    """A house whose reads can be held.
 
-    Its mail comes in as at another daemon, of which hints are heard alone, if it is not ``ours``.
+    Unless ``ours`` is true, another daemon receives the mail, and only its hints arrive here.
     """
 
     def __init__(self, *, ours: bool) -> None:
@@ -259,7 +259,7 @@ class Room(House):
 @settings(max_examples=100)
 @given(steps=st.lists(STEPS, max_size=25), ours=st.booleans())
 def test_whatever_overtakes_what(steps: list[tuple[str, str]], ours: bool) -> None:
-    """However reads, mails and new connections overtake each other, each message is told once."""
+    """In any order of reads, mails and connections, each message is sent exactly once."""
     house = Room(ours=ours)
     wanted = MessageFilter(tag="a", after=START)
     listener = Listener(house, wanted)

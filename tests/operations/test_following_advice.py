@@ -25,7 +25,7 @@ IN_WORDS = {"dkim.absent", "dkim.several-keys", "mx.dead-host", "dmarc.syntax"}
 """Findings without a record: keys are created by the signer, and hosts belong to others."""
 
 UNCERTAIN = ("nonsense", "ptr", "include:several.example", "include:broken.example")
-"""Words of an SPF record that could name a sender, so that no record without them is shown."""
+"""Terms that could name a sender. A record without them is never proposed."""
 
 HERE = ReportPlaces("dmarc-abc@here.example", "tls-abc@here.example", "")
 
@@ -119,7 +119,7 @@ def describe(zone: MemoryZone, offered: ReportPlaces) -> DomainReport:
 
 
 class _NoPolicies:
-    """Is never asked: no zone here promises a policy of MTA-STS."""
+    """Fails every request: no zone here announces an MTA-STS policy."""
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Fail."""
@@ -127,7 +127,7 @@ class _NoPolicies:
 
 
 def publish(zone: MemoryZone, fix: ProvenFix) -> None:
-    """Do what the page says: take out what it names, put the record in, have others agree."""
+    """Follow the page: delete the named records, publish the record, and have others consent."""
     for agreed in of_others(fix):
         zone.publish(agreed.name, agreed.rdtype, agreed.value)
     record = fix.record
@@ -166,7 +166,7 @@ def faults(report: DomainReport) -> list[tuple[str, str]]:
 def test_our_own_advice_ends_at_a_good_set_up(
     spf: list[str], dmarc: list[str], mx: list[str], keys: list[str], offered: ReportPlaces
 ) -> None:
-    """Each step takes a finding away and lowers no score; twenty are always enough."""
+    """Each step fixes a finding and lowers no score. Twenty steps are always enough."""
     zone = MemoryZone(HOSTS)
     for name, rdtype, values in (
         (DOMAIN, "TXT", spf),

@@ -1,4 +1,4 @@
-"""Accounts and keys: made, used, revoked."""
+"""Accounts and keys: creation, use and revocation."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ from tests.house import House, config_in_memory, result_of, run
 
 @pytest.fixture
 def house() -> Iterator[House]:
-    """A house with unusual limits."""
+    """A house with its own rate limits."""
     house = House(config_in_memory(limits=LimitsOptions(requests_per_minute=7, requests_per_day=9)))
     yield house
     house.close()
@@ -57,7 +57,7 @@ def test_the_first_account_is_the_operators(house: House) -> None:
 
 
 def test_names_of_accounts(house: House) -> None:
-    """Names of accounts are unique without surrounding spaces, and not empty."""
+    """Names of accounts are unique and not empty. Surrounding spaces are stripped."""
     accounts = house.assembly.accounts.keep
     assert run(accounts.add("  Ann  ")).name == "Ann"
     with pytest.raises(AccountNameTaken):
@@ -72,7 +72,7 @@ def test_names_of_accounts(house: House) -> None:
 
 
 def test_keys_are_shown_once(house: House) -> None:
-    """Only the beginning of a key is stored, which does not authenticate."""
+    """Only the beginning of a key is stored, and it does not authenticate."""
     accounts = house.assembly.accounts.keep
     issued = run(accounts.issue_key(house.account, "CI", per_minute=5, per_day=6))
     assert issued.secret.startswith("mck_")
@@ -84,7 +84,7 @@ def test_keys_are_shown_once(house: House) -> None:
 
 
 def test_a_key_that_the_operator_chose(house: House) -> None:
-    """A preset key works when it is long enough to be one, and is plain ASCII."""
+    """A preset key works if it is long enough and plain ASCII."""
     accounts = house.assembly.accounts.keep
     preset = "a-key-of-our-own-choice"
     assert not run(accounts.has_key(preset))
@@ -98,8 +98,8 @@ def test_a_key_that_the_operator_chose(house: House) -> None:
             run(accounts.issue_key(house.account, "preset", preset=wrong))
 
 
-def test_who_calls(house: House) -> None:
-    """A key tells its account and its limits, its own ones where it has them."""
+def test_the_account_of_a_key(house: House) -> None:
+    """A key identifies its account and its limits. Limits of the key override the defaults."""
     identify = house.assembly.accounts.authenticator.identify
     plain = run(house.assembly.accounts.keep.issue_key(house.account, "")).secret
     assert run(identify(plain)).limits == RequestLimits(7, 9)
@@ -109,13 +109,13 @@ def test_who_calls(house: House) -> None:
 
 @pytest.mark.parametrize("secret", ["", "mck_", "mck_unknown", "\udcff", "x" * 100_000])
 def test_unknown_keys(house: House, secret: str) -> None:
-    """Anything that is not a key is unknown, and never an internal error."""
+    """A text that is not a key is unknown, and never causes an internal error."""
     with pytest.raises(InvalidCredentials, match="unknown"):
         run(house.assembly.accounts.authenticator.identify(secret))
 
 
 def test_revoked_keys(house: House) -> None:
-    """A revoked key stops at once, says so, and can't be revoked twice."""
+    """A revoked key stops working at once with that reason, and cannot be revoked again."""
     accounts = house.assembly.accounts.keep
     issued = run(accounts.issue_key(house.account, ""))
     run(accounts.revoke_key(issued.key.id))
@@ -127,8 +127,8 @@ def test_revoked_keys(house: House) -> None:
             run(accounts.revoke_key(key_id))
 
 
-def test_use_of_keys_is_written_now_and_then(house: House) -> None:
-    """When a key was last used is kept once it is written down, and then its last use counts."""
+def test_uses_of_keys_are_saved_periodically(house: House) -> None:
+    """The last use of a key is saved periodically, and only the latest use counts."""
     authenticator = house.assembly.accounts.authenticator
     run(authenticator.save_key_uses())
     assert last_use(house) is None
@@ -142,7 +142,7 @@ def test_use_of_keys_is_written_now_and_then(house: House) -> None:
 
 
 def test_use_of_keys_that_can_not_be_written(house: House) -> None:
-    """Unsaved uses are saved the next time, and later uses of a key win."""
+    """Uses that could not be saved are saved the next time, unless a later use replaces them."""
     authenticator = house.assembly.accounts.authenticator
     run(authenticator.identify(house.key))
     result_of(house.assembly.runtime.engine.write(_break_store, True))
@@ -155,7 +155,7 @@ def test_use_of_keys_that_can_not_be_written(house: House) -> None:
 
 
 def test_a_later_use_is_not_overwritten() -> None:
-    """A use during a failing save is newer, and is not overwritten."""
+    """A use during a failing save is newer than the saved one, and is kept."""
     writer = BlockedWorker()
     house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
     authenticator = house.assembly.accounts.authenticator

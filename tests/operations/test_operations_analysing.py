@@ -1,4 +1,4 @@
-"""Analysing mails of tests: some at once, each once, none forgotten."""
+"""Analysing mails of tests: concurrently, each once, and without losing any."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -36,7 +36,7 @@ from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
 
 
 class Work:
-    """A house whose analyses a test ends by hand."""
+    """A house with analyses that the test completes."""
 
     def __init__(self, house: HouseWithAnalyst) -> None:
         self.house = house
@@ -46,7 +46,7 @@ class Work:
         self.other: list[RunTestChecks] = []
 
     def generate(self) -> DeliverabilityTest:
-        """Make a test."""
+        """Create a test."""
         test: DeliverabilityTest = run(self.tests.operations.manage.create(self.house.account.id))
         return test
 
@@ -56,7 +56,7 @@ class Work:
         self.house.receive(address, raw=mail(subject))
 
     def received(self, subject: str = "Welcome") -> DeliverabilityTest:
-        """Make a test and receive its mail."""
+        """Create a test and receive its mail."""
         test = self.generate()
         self.receive(test, subject)
         return test
@@ -87,7 +87,7 @@ class Work:
         return runner
 
     def close(self) -> None:
-        """Stop all that runs."""
+        """Stop all daemons."""
         for runner in (self.runner, *self.other):
             result = Deferred.fromCoroutine(runner.stop())
             self.house.clock.advance(10)
@@ -104,13 +104,13 @@ def idle() -> Iterator[Work]:
 
 @pytest.fixture
 def work(idle: Work) -> Work:
-    """Analyses that run."""
+    """Running analyses."""
     run(idle.runner.start())
     return idle
 
 
 def test_from_mail_to_report(work: Work) -> None:
-    """A mail is analysed as soon as it is on disk, with all that is known of it."""
+    """A mail is analysed as soon as it is on disk, with all known facts about its delivery."""
     test = work.generate()
     assert work.analyst.mails == []
     work.receive(test)
@@ -127,7 +127,7 @@ def test_from_mail_to_report(work: Work) -> None:
 
 
 def test_mail_goes_first(work: Work) -> None:
-    """While inbox mail comes in analyses begin one by one, each a while after the last."""
+    """While inbox mail arrives, analyses start one at a time with a pause between them."""
     house = work.house
     house.receive()
     tests = [work.received(f"{number}") for number in range(3)]
@@ -157,7 +157,7 @@ def test_no_pause_without_mail(work: Work) -> None:
 
 
 def test_stopping_before_its_turn(work: Work) -> None:
-    """An analysis that waits for its turn when the daemon stops is taken up by the next one."""
+    """An analysis that is still queued when the daemon stops is done by the next daemon."""
     work.house.receive()
     tests = [work.received(f"{number}") for number in range(2)]
     run(work.runner.stop())
@@ -171,7 +171,7 @@ def test_stopping_before_its_turn(work: Work) -> None:
 
 
 def test_bound(work: Work) -> None:
-    """So many are analysed at once and no more; each that ends makes room for the next."""
+    """The number of concurrent analyses is limited. The next starts when one ends."""
     tests = [work.received(f"{number}") for number in range(AT_ONCE + 3)]
     assert len(work.analyst.mails) == work.runner.count() == AT_ONCE
     for _ in range(2):
@@ -206,7 +206,7 @@ def test_killed_and_started_again(idle: Work) -> None:
 
 
 def test_stopped_and_started_again(work: Work) -> None:
-    """A daemon that stops drops what is under way; another takes it up, as if not begun."""
+    """A daemon that stops drops its analyses. Another daemon starts them from the beginning."""
     test = work.received()
     run(work.runner.stop())
     assert (work.analyst.cancelled, work.runner.count()) == (1, 0)
@@ -219,7 +219,7 @@ def test_stopped_and_started_again(work: Work) -> None:
 
 
 def test_nothing_is_begun_after_the_stop(work: Work) -> None:
-    """A mail that comes while the daemon stops waits for the next start."""
+    """A mail that arrives while the daemon stops is analysed after the next start."""
     run(work.runner.stop())
     test = work.received()
     run(work.runner.renew())
@@ -228,7 +228,7 @@ def test_nothing_is_begun_after_the_stop(work: Work) -> None:
 
 
 def test_an_analysis_that_can_not_be_stopped(idle: Work) -> None:
-    """An analysis that ignores being cancelled holds up the stop for seconds, and is not kept."""
+    """An analysis that ignores its cancellation delays the stop by seconds, and is not stored."""
     ends: list[Deferred[StoredReport]] = [Deferred(lambda _: None), Deferred()]
 
     async def twice(_: Any) -> StoredReport:
@@ -246,7 +246,7 @@ def test_an_analysis_that_can_not_be_stopped(idle: Work) -> None:
     assert idle.state(test) is State.PROCESSING
 
 
-def test_what_a_stopped_analysis_says(idle: Work) -> None:
+def test_the_result_of_a_stopped_analysis(idle: Work) -> None:
     """The result of a cancelled analysis is not stored."""
 
     async def yielding(_: Any) -> StoredReport:
@@ -262,7 +262,7 @@ def test_what_a_stopped_analysis_says(idle: Work) -> None:
 
 
 def test_failures(work: Work, logged_failures: list[Any]) -> None:
-    """An analysis that fails is begun again some seconds later; the third failure is an error."""
+    """A failed analysis is retried some seconds later. The third failure is an error."""
     test = work.received()
     for attempt in range(1, MAX_ATTEMPTS + 1):
         assert len(work.analyst.mails) == attempt
@@ -282,7 +282,7 @@ def test_failures(work: Work, logged_failures: list[Any]) -> None:
 
 
 def test_an_analysis_that_exceeds_its_time(work: Work) -> None:
-    """A mail that takes a worker too long is an error at once: it would take as long again."""
+    """A mail that exceeds the worker's time is an error at once: a retry would take as long."""
     test = work.received()
     work.analyst.fail(WorkTooSlow("it took the analysis process longer than 20 seconds"))
     found = work.found(test)
@@ -293,8 +293,8 @@ def test_an_analysis_that_exceeds_its_time(work: Work) -> None:
     assert len(work.analyst.mails) == 1
 
 
-def test_a_failure_that_passes(work: Work, logged_failures: list[Any]) -> None:
-    """A test whose first attempt failed is completed by the next one, without a failure."""
+def test_a_temporary_failure(work: Work, logged_failures: list[Any]) -> None:
+    """A test whose first attempt failed is completed by the next one, without an error."""
     test = work.received()
     work.analyst.fail(RuntimeError("broken"))
     work.house.clock.advance(RENEWAL)
@@ -306,7 +306,7 @@ def test_a_failure_that_passes(work: Work, logged_failures: list[Any]) -> None:
 
 
 def test_an_analysis_that_hangs(work: Work, logged_failures: list[Any]) -> None:
-    """An analysis that does not end is a failure after its deadline."""
+    """An analysis that does not end fails at its deadline."""
     test = work.received()
     for _ in range(int(DEADLINE / RENEWAL)):
         work.house.clock.advance(RENEWAL)
@@ -317,7 +317,7 @@ def test_an_analysis_that_hangs(work: Work, logged_failures: list[Any]) -> None:
 
 
 def test_a_long_analysis_keeps_its_lease(work: Work) -> None:
-    """While an analysis runs no other daemon takes it over, however long it lasts."""
+    """No other daemon takes over a running analysis, however long it lasts."""
     test = work.received()
     others = Analyst()
     other = work.another_daemon(others)
@@ -331,7 +331,7 @@ def test_a_long_analysis_keeps_its_lease(work: Work) -> None:
 
 
 def test_a_daemon_that_is_gone(work: Work) -> None:
-    """When a daemon falls silent another takes over; what the first says then is not kept."""
+    """When a daemon falls silent, another one takes over, and late results are not stored."""
     test = work.received()
     others = Analyst()
     other = work.another_daemon(others)
@@ -345,7 +345,7 @@ def test_a_daemon_that_is_gone(work: Work) -> None:
 
 
 def test_a_lease_that_was_lost(work: Work) -> None:
-    """A daemon that finds another one at its test drops its own analysis."""
+    """A daemon that has lost the lease of a test cancels its own analysis."""
     work.received()
     others = Analyst()
     other = work.another_daemon(others)
@@ -357,7 +357,7 @@ def test_a_lease_that_was_lost(work: Work) -> None:
 
 
 def test_a_clock_that_is_put_forward(work: Work, logged_failures: list[Any]) -> None:
-    """A lease that seems to have ended under its own daemon begins no second analysis."""
+    """If the clock jumps past the end of a lease, its daemon starts no second analysis."""
     test = work.received()
     work.house.clock.advance(LEASE / SECOND + 1)
     other = work.received("another")
@@ -368,8 +368,8 @@ def test_a_clock_that_is_put_forward(work: Work, logged_failures: list[Any]) -> 
     assert (work.state(other), work.runner.count()) == (State.COMPLETED, 0)
 
 
-def test_the_wake_up_comes_with_the_end(work: Work, logged_failures: list[Any]) -> None:
-    """Waits are notified of each change when the store shows it."""
+def test_waits_are_notified_of_changes(work: Work, logged_failures: list[Any]) -> None:
+    """Waits are notified of each change once the store contains it."""
     seen: list[tuple[DeliverabilityTestId, State]] = []
     test = work.generate()
     work.tests.notifications.listen(lambda test_id: seen.append((test_id, work.state(test))))
@@ -379,8 +379,8 @@ def test_the_wake_up_comes_with_the_end(work: Work, logged_failures: list[Any]) 
     assert states == [State.PROCESSING, State.COMPLETED]
 
 
-def test_giving_up_wakes_those_who_wait(idle: Work) -> None:
-    """Mails that take each daemon down wake their waiters with the error, and hold up no other."""
+def test_giving_up_notifies_waits(idle: Work) -> None:
+    """Mails that crash every daemon end as an error, and delay no other test."""
     lost = [idle.received(f"{number}") for number in range(AT_ONCE)]
     idle.house.clock.advance(1)
     other = idle.received("other")

@@ -41,11 +41,11 @@ SIGNED = RSA.sign(MAIL)
 
 
 class _Text(str):
-    """A text that can be seen to be forgotten."""
+    """A text that supports weak references, so that a test sees when it is freed."""
 
 
 class Mails:
-    """The part of the store that gives bytes; counts how often."""
+    """The part of the store that returns the bytes of mails. It counts its calls."""
 
     def __init__(self) -> None:
         self.raw: dict[DeliveryId, bytes] = {}
@@ -60,7 +60,7 @@ class Mails:
 
 
 class Desk:
-    """The operation, over a zone and a clock of the test."""
+    """The operation, with the zone and the clock of the test."""
 
     def __init__(self, zone: MemoryZone | None = None) -> None:
         self.clock = Clock()
@@ -103,11 +103,11 @@ class Desk:
         return StoredMessage(summary, mail.envelope_sender, mail.session, content)
 
     def ask(self, message: StoredMessage) -> Deferred[Authentication]:
-        """Ask."""
+        """Start to authenticate a message."""
         return Deferred.fromCoroutine(self.operation.of(message))
 
     def of(self, message: StoredMessage) -> Authentication:
-        """Ask, and give what is known by now."""
+        """Authenticate a message that must have results by now."""
         results: list[Any] = []
         self.ask(message).addBoth(results.append)
         assert results, "not answered yet"
@@ -117,7 +117,7 @@ class Desk:
         return found
 
     def forget_doubts(self) -> None:
-        """Let the time pass for which undetermined results are kept."""
+        """Advance the clock until undetermined results have left the cache."""
         self.clock.advance(BRIEFLY / SECOND)
 
 
@@ -127,8 +127,8 @@ def words(found: Authentication) -> tuple[str, list[str], str]:
     return found.spf.mail_from.result.value, signatures, found.dmarc.result.value
 
 
-def test_a_sender_who_does_everything_right() -> None:
-    """SPF, every signature and DMARC are judged as in a report."""
+def test_a_perfect_sender() -> None:
+    """SPF, every signature and DMARC are evaluated as in a report."""
     desk = Desk()
     found = desk.of(desk.message(ED25519.sign(SIGNED)))
     assert words(found) == ("pass", ["pass", "pass"], "pass")
@@ -137,14 +137,14 @@ def test_a_sender_who_does_everything_right() -> None:
 
 
 def test_a_forged_mail() -> None:
-    """A mail from elsewhere, altered on its way, fails by all three."""
+    """A mail from another host that was altered in transit fails SPF, DKIM and DMARC."""
     desk = Desk()
     found = desk.of(desk.message(SIGNED.replace(b"Monday", b"Sunday"), client_ip="8.8.4.99"))
     assert words(found) == ("fail", ["fail"], "fail")
 
 
 def test_an_unsigned_mail_from_a_private_address_is_not_known() -> None:
-    """SPF and DMARC are temperror and SPF says why: no record of SPF is asked for."""
+    """SPF and DMARC are temperror with the reason, and no SPF record is looked up."""
     desk = Desk()
     for client_ip in ("127.0.0.1", "10.0.0.5", "::1", "nonsense"):
         found = desk.of(desk.message(MAIL, hash(client_ip), client_ip=client_ip))
@@ -155,7 +155,7 @@ def test_an_unsigned_mail_from_a_private_address_is_not_known() -> None:
 
 
 def test_a_signature_is_verified_wherever_it_comes_from() -> None:
-    """A signed mail from a private address has DKIM and DMARC; SPF is not asked."""
+    """A signed mail from a private address has DKIM and DMARC results, and no SPF lookup."""
     desk = Desk()
     found = desk.of(desk.message(client_ip="10.0.0.5"))
     assert words(found) == ("temperror", ["pass"], "pass")
@@ -163,14 +163,14 @@ def test_a_signature_is_verified_wherever_it_comes_from() -> None:
 
 
 def test_a_bad_signature_from_a_private_address_says_nothing_about_dmarc() -> None:
-    """SPF might have vouched for it: DMARC could not be determined, which is never a fail."""
+    """DMARC is undetermined and never a fail, since SPF might have passed."""
     desk = Desk()
     found = desk.of(desk.message(SIGNED.replace(b"Monday", b"Sunday"), client_ip="10.0.0.5"))
     assert words(found) == ("temperror", ["fail"], "temperror")
 
 
-def test_it_is_asked_once() -> None:
-    """The second reader gets what the first one got; who asks meanwhile shares the questions."""
+def test_results_are_looked_up_once() -> None:
+    """Later readers get the cached results, and concurrent readers share the lookups."""
     desk = Desk(zone_with(silent=["sender.example"]))
     message = desk.message()
     first, second = desk.ask(message), desk.ask(message)
@@ -189,7 +189,7 @@ def test_it_is_asked_once() -> None:
     assert len(desk.zone.asked) == asked
 
 
-def test_who_asks_meanwhile_leaves_no_message_behind() -> None:
+def test_concurrent_reads_leave_no_message_behind() -> None:
     """Only the results of a message are kept after concurrent reads."""
     desk = Desk(zone_with(silent=["sender.example"]))
     kept: WeakSet[_Text] = WeakSet()
@@ -231,7 +231,7 @@ def test_what_does_not_answer_is_not_known_and_kept_briefly() -> None:
 
 
 def test_nobody_waits_for_a_name_that_does_not_matter() -> None:
-    """A name that only matters if its SPF passed does not delay the results."""
+    """A name that would only matter if its SPF passed does not delay the results."""
     desk = Desk(zone_with(silent=["_dmarc.bounce.sender.example"]))
     results: list[Any] = []
     desk.ask(desk.message(envelope_sender="b@bounce.sender.example")).addBoth(results.append)
@@ -267,8 +267,8 @@ def test_work_that_takes_too_long() -> None:
     assert words(desk.of(message)) == ("pass", ["pass"], "pass")
 
 
-def test_a_large_header_is_read_elsewhere() -> None:
-    """A header over 64 KiB does not hold up the others; unread in time it is not known."""
+def test_a_large_header_is_parsed_in_a_worker() -> None:
+    """A header over 64 KiB delays no other mail. Results that are late are undetermined."""
     raw = SIGNED.replace(b"\r\n\r\n", b"\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n", 1)
     desk = Desk()
     desk.worker.is_slow = True
@@ -281,8 +281,8 @@ def test_a_large_header_is_read_elsewhere() -> None:
     assert words(desk.of(desk.message(raw))) == ("pass", ["pass"], "pass")
 
 
-def test_a_message_that_goes_meanwhile() -> None:
-    """A message whose bytes are gone is not there."""
+def test_a_message_that_is_deleted_meanwhile() -> None:
+    """A message whose bytes were deleted is not found."""
     desk = Desk()
     message = desk.message()
     desk.mails.raw.clear()
@@ -290,8 +290,8 @@ def test_a_message_that_goes_meanwhile() -> None:
         desk.of(message)
 
 
-def test_a_fault_of_ours_hides_no_message(logged_failures: list[LogEvent]) -> None:
-    """A crash is logged, and the results are not known."""
+def test_a_crash_hides_no_message(logged_failures: list[LogEvent]) -> None:
+    """A crash is logged, and the results are undetermined."""
     desk = Desk()
     desk.worker.fault = RuntimeError("a bug")
     assert words(desk.of(desk.message())) == ("temperror", ["temperror"], "temperror")
@@ -301,8 +301,8 @@ def test_a_fault_of_ours_hides_no_message(logged_failures: list[LogEvent]) -> No
     assert words(desk.of(desk.message())) == ("pass", ["pass"], "pass")
 
 
-def test_few_are_kept() -> None:
-    """The longest unread results are forgotten first."""
+def test_the_cache_is_bounded() -> None:
+    """The results that were not read for longest are removed first."""
     desk = Desk()
     first = desk.of(desk.message(number=0))
     for number in range(1, RECENT):
@@ -320,14 +320,14 @@ def test_few_are_kept() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"\r\n", b"From: \xff\r\n", b"DKIM-Signature: v=1\r\n\r\n"])
 def test_any_bytes(raw: bytes) -> None:
-    """Any mail has results; AuthResult has no other words."""
+    """Any mail has results, and `AuthResult` has a member for each."""
     desk = Desk()
     found = desk.of(desk.message(raw))
     assert found.dmarc.result in AuthResult
 
 
-def test_few_are_authenticated_at_a_time() -> None:
-    """An account with many mails uses few permits, and others get theirs."""
+def test_an_account_has_few_permits() -> None:
+    """An account with many mails uses few permits, so other accounts get theirs."""
     desk = Desk(zone_with(silent=["sender.example"]))
     mine = [desk.ask(desk.message(number=number)) for number in range(50)]
     assert desk.mails.reads == AUTHENTICATED_OF_ACCOUNT
@@ -339,7 +339,7 @@ def test_few_are_authenticated_at_a_time() -> None:
     assert not desk.clock.getDelayedCalls()
 
 
-def test_a_place_goes_to_the_next_one() -> None:
+def test_a_permit_goes_to_the_next_mail() -> None:
     """A waiting mail is authenticated as soon as a permit is free."""
     desk = Desk()
     desk.worker.is_slow = True
@@ -358,8 +358,8 @@ def test_a_place_goes_to_the_next_one() -> None:
     assert {words(found)[2] for found in results} == {"pass"}
 
 
-def test_without_a_place_nothing_is_known_and_nothing_kept() -> None:
-    """Without a turn in time the results are undetermined; the next reader asks anew."""
+def test_without_a_permit_nothing_is_cached() -> None:
+    """Without a permit in time, the results are undetermined. The next reader tries again."""
     desk = Desk(zone_with(silent=["sender.example"]))
     for number in range(AUTHENTICATED_OF_ACCOUNT):
         desk.ask(desk.message(number=number))
@@ -374,7 +374,7 @@ def test_without_a_place_nothing_is_known_and_nothing_kept() -> None:
     assert words(desk.of(late)) == ("pass", ["pass"], "pass")
 
 
-def test_few_wait_for_a_place() -> None:
+def test_the_queue_is_bounded() -> None:
     """When hundreds of mails are waiting, further ones are undetermined at once."""
     desk = Desk(zone_with(silent=["sender.example"]))
     for number in range(AUTHENTICATED_OF_ACCOUNT + WAITING_FOR_AUTHENTICATION):

@@ -1,4 +1,4 @@
-"""Removing much in several transactions: smaller ones on a full disk."""
+"""Deleting many rows in several transactions, with smaller batches on a full disk."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.house import run
 
 
 class Shelf:
-    """Holds things, and has the room to remove some of them at a time."""
+    """Contains items, and can delete a limited number of them at a time."""
 
     def __init__(self, things: int, room: int) -> None:
         self.things = things
@@ -16,7 +16,7 @@ class Shelf:
         self.removals: list[int] = []
 
     async def remove(self, most: int) -> int:
-        """Remove at most so many."""
+        """Delete at most this number of items."""
         if most > self._room:
             raise StoreFull
         count = min(most, self.things)
@@ -30,13 +30,13 @@ class Shelf:
     [(200, [200, 200, 50]), (199, [25] * 18 + [0]), (24, [3] * 150 + [0]), (1, [1] * 450 + [0])],
 )
 def test_as_many_at_a_time_as_there_is_room_for(room: int, removals: list[int]) -> None:
-    """If the disk is too full for a batch, batches of an eighth are deleted until all rows are."""
+    """If the disk is too full for a batch, batches of an eighth are used until all is deleted."""
     shelf = Shelf(450, room)
     assert run(delete_in_batches(shelf.remove, 200)) == 450
     assert shelf.removals == removals
 
 
 def test_no_room_at_all() -> None:
-    """Where not one can be removed the disk is full."""
+    """If not a single row can be deleted, the disk is full."""
     with pytest.raises(StoreFull):
         run(delete_in_batches(Shelf(5, 0).remove, 200))

@@ -24,24 +24,24 @@ LONG = 60_000  # milliseconds
 
 
 def written(plain: Any) -> str:
-    """Write as values are written."""
+    """Encode a value as cached values are encoded."""
     return b64encode(msgspec.msgpack.encode(plain)).decode()
 
 
 def kept(memory: LocalMemory, kind: Any = StarttlsProbe) -> CachedValues[Any]:
-    """Return the values as another daemon reads them."""
+    """Return the cached values as another daemon sees them."""
     return CachedValues(memory, "kind", kind)
 
 
 def shown(value: object) -> str:
-    """Show a value with the types of all that it holds; a set's members are sorted."""
+    """Show a value with the types of its parts. Members of sets are sorted."""
     return re.sub(
         r"(?<=set\(\{).*?(?=\}\))", lambda found: str(sorted(found[0].split(", "))), repr(value)
     )
 
 
 def test_reputations() -> None:
-    """A reputation comes back with all its evidence, networks and addresses among it."""
+    """A reputation is decoded with all its evidence, including networks and addresses."""
     zones = [zone_with({}), MemoryZone({}), MemoryZone(GOOD)]
     zones[2].publish("good.example", "TXT", "v=spf1 ip4:8.8.4.0/24 ip6:2606::/32 a:x.example ~all")
     addresses = (IPv4Address("8.8.4.1"), IPv6Address("2606:4700::1"))
@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_not_known(text: str) -> None:
 
 
 def test_values_of_another_shape() -> None:
-    """A field too much or of another type is of another version, too."""
+    """A value with an unknown field, or a field of another type, comes from another version."""
     memory = LocalMemory(Clock())
     probe = StarttlsProbe("mx.example", ProbeOutcome.ENCRYPTED, "TLSv1.3", True, False)
     run(kept(memory).put("a", probe, LONG))
@@ -89,13 +89,13 @@ def test_values_of_another_shape() -> None:
 
 
 class Odd(msgspec.Struct, frozen=True):
-    """Has what can't be kept."""
+    """Has a field that cannot be cached."""
 
     pairs: Mapping[str, "set[int]"]
 
 
-def test_what_cannot_be_kept_is_said_at_once() -> None:
-    """A type that could not be read back is a mistake that is seen when it is first used."""
+def test_types_that_cannot_be_cached_are_rejected_at_once() -> None:
+    """A type that could not be decoded raises `TypeError` when it is first used."""
     with pytest.raises(TypeError, match="cannot be cached"):
         reader_of(int | str)
     with pytest.raises(TypeError, match="cannot be cached"):

@@ -14,17 +14,17 @@ FULL = Finding("doctor.disk.full", Severity.ERROR, "The disk is full.", "Make ro
 
 
 async def full_disk() -> Iterable[Finding]:
-    """Find a problem."""
+    """Report a full disk."""
     return [FULL]
 
 
 async def broken() -> Iterable[Finding]:
-    """Break."""
+    """Raise an unexpected exception."""
     raise ZeroDivisionError("a fault of ours")
 
 
 def examined(**examiners: Callable[[], Awaitable[Any]]) -> dict[str, Examination]:
-    """Examine until the time of each is over; gives what was found by topic."""
+    """Run the examinations until their deadline, and return the results by topic."""
     clock = Clock()
     examining = Deferred.fromCoroutine(Doctor(examiners, clock).examine())
     clock.advance(DEADLINE)
@@ -33,7 +33,7 @@ def examined(**examiners: Callable[[], Awaitable[Any]]) -> dict[str, Examination
     return found
 
 
-def test_one_that_says_nothing() -> None:
+def test_an_examination_that_hangs() -> None:
     """A hanging examination is undetermined after its deadline, and the others are reported."""
     found = examined(resolver=Deferred, disk=full_disk)
     assert found["disk"].findings == (FULL,)
@@ -43,7 +43,7 @@ def test_one_that_says_nothing() -> None:
     assert silence.meaning == "The examination did not finish within 20 s."
 
 
-def test_one_that_breaks(logged_failures: list[Any]) -> None:
+def test_an_examination_that_fails(logged_failures: list[Any]) -> None:
     """A failing examination is logged and undetermined."""
     found = examined(resolver=broken, disk=full_disk)
     assert found["disk"].health is Health.PROBLEM

@@ -15,7 +15,7 @@ LIMITS = RequestLimits(per_minute=3, per_day=5)
 
 
 class Metered:
-    """A meter on a clock."""
+    """A request counter with a clock."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -23,7 +23,7 @@ class Metered:
         self.meter = RequestMeter(LocalRateCounters(), clock_and_randomness_of(self.clock).now)
 
     def count(self, times: int = 1, limits: RequestLimits = LIMITS, subject: str = "key") -> Usage:
-        """Count some requests, and give what the last one left."""
+        """Count some requests, and return the usage after the last one."""
         for _ in range(times):
             usage: Usage = run(self.meter.count(key_of(subject), limits))
         return usage
@@ -31,19 +31,19 @@ class Metered:
 
 @pytest.fixture
 def metered() -> Metered:
-    """A meter at the beginning of a minute, in the middle of a day."""
+    """A counter at the beginning of a minute, in the middle of a day."""
     return Metered()
 
 
 def test_what_is_left(metered: Metered) -> None:
-    """Each request leaves one less in both windows; subjects count for themselves."""
+    """Each request reduces what is left in both windows. Subjects are counted separately."""
     assert metered.count() == Usage(2, 4, None)
     assert metered.count(2) == Usage(0, 2, None)
     assert metered.count(subject="other") == Usage(2, 4, None)
 
 
 def test_the_minute_is_used_up(metered: Metered) -> None:
-    """A request over the minute's limit is refused and not counted; the next minute is new."""
+    """A request over the minute's limit is rejected and not counted. The next minute is new."""
     metered.count(3)
     assert metered.count(9) == Usage(0, 2, MINUTE_WINDOW)
     metered.clock.advance(60)
@@ -51,7 +51,7 @@ def test_the_minute_is_used_up(metered: Metered) -> None:
 
 
 def test_the_day_is_used_up(metered: Metered) -> None:
-    """With the day used up the next minute does not help, the next day does."""
+    """If the daily limit is reached, requests are rejected until the next day."""
     metered.count(3)
     metered.clock.advance(60)
     metered.count(2)
@@ -62,7 +62,7 @@ def test_the_day_is_used_up(metered: Metered) -> None:
     assert metered.count() == Usage(2, 4, None)
 
 
-def test_looking_costs_nothing(metered: Metered) -> None:
+def test_reading_the_usage_costs_nothing(metered: Metered) -> None:
     """Reading the usage does not count a request."""
     for _ in range(3):
         assert run(metered.meter.peek(key_of("key"), LIMITS)) == Usage(3, 5, None)
@@ -83,7 +83,7 @@ def test_looking_costs_nothing(metered: Metered) -> None:
 def test_refusals(
     metered: Metered, seconds: float, exhausted: object, words: str, retry_after: int
 ) -> None:
-    """A refusal names the limit, its value and when it is free again, and after how long."""
+    """A rejection names the limit, its value and its reset, and the seconds until then."""
     metered.clock.advance(seconds)
     usage = Usage(0, 0, MINUTE_WINDOW if exhausted is MINUTE_WINDOW else DAY_WINDOW)
     refusal = metered.meter.refusal(usage, LIMITS)

@@ -1,4 +1,4 @@
-"""Bytes of mails: large ones are in hand a few at a time, small ones as they are asked for."""
+"""Reading the bytes of mails: few large mails at a time, small ones at once."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -22,25 +22,25 @@ RAW = (
 
 
 class SlowStore:
-    """A store that gives a mail when it is told to."""
+    """A store that returns a mail when the test releases it."""
 
     def __init__(self) -> None:
         self.asked: list[Deferred[bytes | None]] = []
 
     def raw_message(self, delivery_id: DeliveryId) -> Deferred[bytes | None]:
-        """Read the bytes, some time."""
+        """Queue a read."""
         self.asked.append(Deferred())
         return self.asked[-1]
 
 
 class SlowWorker:
-    """A worker that runs a call when it is told to."""
+    """A worker that runs a call when the test releases it."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Callable[[], Any], Deferred[Any]]] = []
 
     def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
-        """Run the call, some time."""
+        """Queue a call."""
         self.calls.append((call, Deferred()))
         return self.calls[-1][1]
 
@@ -51,7 +51,7 @@ class SlowWorker:
 
 
 class Desk:
-    """Mails in hand, and how many are asked for."""
+    """The operation that reads mails, and the number of requested mails."""
 
     def __init__(self, house: House) -> None:
         house.receive(raw=RAW)
@@ -67,18 +67,18 @@ class Desk:
         return replace(self.summary, account_id=AccountId(owner), size=size)
 
     def read(self, owner: str, size: int = LARGE) -> Deferred[bytes]:
-        """Ask for a mail."""
+        """Start to read a mail."""
         return Deferred.fromCoroutine(self.mails.whole(self.of(owner, size)))
 
 
 @pytest.fixture
 def desk(house: House) -> Desk:
-    """A desk without mails."""
+    """A reader without requests."""
     return Desk(house)
 
 
-def test_large_mails_are_in_hand_a_few_at_a_time(desk: Desk) -> None:
-    """Only some of many requested large mails are in memory; the others follow in turn."""
+def test_few_large_mails_are_in_memory(desk: Desk) -> None:
+    """If many large mails are requested, few are in memory. The others follow in turn."""
     wanted = [desk.read(f"account {number}") for number in range(3 * AT_ONCE)]
     for number in range(3 * AT_ONCE):
         assert len(desk.store.asked) == min(number + AT_ONCE, 3 * AT_ONCE)
@@ -86,7 +86,7 @@ def test_large_mails_are_in_hand_a_few_at_a_time(desk: Desk) -> None:
     assert [result_of(raw) for raw in wanted] == [RAW] * 3 * AT_ONCE
 
 
-def test_one_account_leaves_places_to_others(desk: Desk) -> None:
+def test_one_account_leaves_permits_to_others(desk: Desk) -> None:
     """One account with many large mails leaves permits to the next account."""
     greedy = [desk.read("greedy") for _ in range(20)]
     assert len(desk.store.asked) == OF_ACCOUNT
@@ -99,8 +99,8 @@ def test_one_account_leaves_places_to_others(desk: Desk) -> None:
     assert len(desk.store.asked) == OF_ACCOUNT + 2
 
 
-def test_small_mails_wait_for_nobody(desk: Desk) -> None:
-    """A mail of ordinary size is read at once, however many large ones are asked for."""
+def test_small_mails_are_read_at_once(desk: Desk) -> None:
+    """A mail of ordinary size is read at once, however many large ones are requested."""
     for _ in range(20):
         desk.read("greedy")
     before = len(desk.store.asked)
@@ -110,16 +110,16 @@ def test_small_mails_wait_for_nobody(desk: Desk) -> None:
     assert [result_of(raw) for raw in small] == [RAW] * 20
 
 
-def test_who_waits_for_too_long_is_told_to_come_again(desk: Desk) -> None:
-    """A turn that does not come in time is an overload, not a failure."""
+def test_a_long_wait_ends_as_overload(desk: Desk) -> None:
+    """A request without a permit in time fails with `Overloaded`, and not as an error."""
     wanted = [desk.read("greedy") for _ in range(OF_ACCOUNT + 1)]
     desk.clock.advance(PATIENCE)
     with pytest.raises(Overloaded):
         result_of(wanted[-1])
 
 
-def test_a_mail_is_in_hand_until_its_attachment_is_taken_out(desk: Desk) -> None:
-    """Large mails that wait to be taken apart count too, and give their place back after it."""
+def test_a_mail_holds_its_permit_until_it_is_parsed(desk: Desk) -> None:
+    """Large mails that wait to be parsed keep their permit, and release it afterwards."""
     wanted = [
         Deferred.fromCoroutine(desk.mails.attachment(desk.of("one"), name))
         for name in ("1", "none", "1", "1")
@@ -135,8 +135,8 @@ def test_a_mail_is_in_hand_until_its_attachment_is_taken_out(desk: Desk) -> None
         result_of(wanted[1])
 
 
-def test_a_mail_that_has_gone_gives_its_place_back(desk: Desk) -> None:
-    """A mail that was deleted meanwhile is not found, and releases its permit."""
+def test_a_deleted_mail_releases_its_permit(desk: Desk) -> None:
+    """A mail that was deleted meanwhile is not found, and its permit is released."""
     for number in range(2 * OF_ACCOUNT):
         wanted = desk.read("one")
         desk.store.asked[number].callback(None)

@@ -1,4 +1,4 @@
-"""Whether mail is coming in, on a clock that tests turn."""
+"""Detection of bursts of mail, with a clock that tests advance."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ def clock() -> Clock:
 
 
 def test_silence(clock: Clock) -> None:
-    """Before any mail, and a moment after one, the machine counts as idle."""
+    """Before any mail, and some time after one, the machine counts as idle."""
     traffic = MailTraffic(clock, call_immediately)
     assert not traffic.is_busy
     traffic.note_stored()
@@ -32,7 +32,7 @@ def test_silence(clock: Clock) -> None:
 
 
 def test_a_long_burst(clock: Clock) -> None:
-    """Waiting for the end of a burst is limited; a pause begins another burst."""
+    """The wait for the end of a burst is limited. After a pause, another burst begins."""
     traffic = MailTraffic(clock, call_immediately)
     for _ in range(9):
         traffic.note_stored()
@@ -57,7 +57,7 @@ def test_a_clock_set_back(clock: Clock) -> None:
 
 
 class PacedQueue:
-    """The turns of a reactor: what is to be called soon is called in the next one."""
+    """A queue and a simulated reactor, which runs scheduled calls in its next iteration."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -69,19 +69,19 @@ class PacedQueue:
         self._calls.append(call)
 
     def gather(self, name: str) -> None:
-        """Ask for something that is done by name."""
+        """Request a call, identified by a name."""
         self.traffic.call_batched(partial(self.called.append, name))
 
     def take(self) -> list[str]:
-        """Take a turn; gives what has been done so far."""
+        """Run one iteration, and return the names of the calls so far."""
         calls, self._calls = self._calls, []
         for call in calls:
             call()
         return self.called
 
 
-def test_alone_nothing_waits(clock: Clock) -> None:
-    """Where no mail is coming in, what is to be written is done in the next turn."""
+def test_without_mail_calls_run_at_once(clock: Clock) -> None:
+    """Without incoming mail, a requested call runs in the next iteration."""
     turns = PacedQueue(clock)
     turns.traffic.note_progress("a")
     turns.traffic.note_end("a")
@@ -89,7 +89,7 @@ def test_alone_nothing_waits(clock: Clock) -> None:
     assert turns.take() == ["first"]
 
 
-def test_those_that_come_together_are_gathered(clock: Clock) -> None:
+def test_calls_of_a_burst_are_gathered(clock: Clock) -> None:
     """Calls during a burst run once, when its last mail has arrived."""
     turns = PacedQueue(clock)
     for mail in ("a", "b", "c"):
@@ -103,7 +103,7 @@ def test_those_that_come_together_are_gathered(clock: Clock) -> None:
     assert turns.take() == ["a", "b", "c"]
 
 
-def test_no_mail_is_waited_for_that_takes_its_time(clock: Clock) -> None:
+def test_a_stalled_mail_delays_briefly(clock: Clock) -> None:
     """A stalled mail delays calls by at most one step."""
     turns = PacedQueue(clock)
     turns.traffic.note_progress("slow")
@@ -116,8 +116,8 @@ def test_no_mail_is_waited_for_that_takes_its_time(clock: Clock) -> None:
     assert clock.getDelayedCalls() == []
 
 
-def test_a_mail_that_does_not_come_is_waited_for_no_more(clock: Clock) -> None:
-    """When the last one under way is refused or breaks off, the others are written at once."""
+def test_a_mail_that_is_rejected_ends_the_wait(clock: Clock) -> None:
+    """When the last expected mail is rejected or aborted, the others are written at once."""
     turns = PacedQueue(clock)
     turns.traffic.note_progress("refused")
     turns.gather("first")
@@ -129,8 +129,8 @@ def test_a_mail_that_does_not_come_is_waited_for_no_more(clock: Clock) -> None:
     assert clock.getDelayedCalls() == []
 
 
-def test_a_stream_of_mails_is_cut(clock: Clock) -> None:
-    """Where each step brings more, what is asked for waits only so long."""
+def test_a_steady_stream_is_bounded(clock: Clock) -> None:
+    """If every step brings more mail, a call waits for a limited time only."""
     turns = PacedQueue(clock)
     turns.traffic.note_progress("a")
     turns.gather("first")
@@ -144,7 +144,7 @@ def test_a_stream_of_mails_is_cut(clock: Clock) -> None:
     assert waited == pytest.approx(GATHERING, abs=1.5 * STEP)
 
 
-def test_nobody_is_kept_waiting(clock: Clock) -> None:
+def test_a_flush_ends_the_wait(clock: Clock) -> None:
     """A flush ends the wait for further mails."""
     turns = PacedQueue(clock)
     for mail in ("a", "b"):

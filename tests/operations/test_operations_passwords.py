@@ -1,4 +1,4 @@
-"""Passwords: how they are hashed, what fits, and how many at a time."""
+"""Passwords: how they are hashed, which are valid, and how many are hashed at a time."""
 
 from functools import partial
 from typing import Any
@@ -30,12 +30,12 @@ CHEAP = ScryptCost(4, 1, 1)
 
 
 def hasher(worker: Any = None, cost: ScryptCost = CHEAP) -> PasswordHasher:
-    """Make a hasher."""
+    """Return a password hasher."""
     return PasswordHasher(worker or DirectWorker(), cost, repeatable_bytes(), Clock())
 
 
 def test_a_known_hash() -> None:
-    """The hash is scrypt as RFC 7914 section 12 has it."""
+    """The hash is scrypt as defined in RFC 7914, section 12."""
     derived = ScryptCost(14, 8, 1).derive("pleaseletmein", b"SodiumChloride")
     assert derived.hex() == "7023bdcb3afd7348461c06cd81fd38eb"
 
@@ -43,14 +43,14 @@ def test_a_known_hash() -> None:
 @given(st.text(max_size=50), st.text(max_size=50))
 @settings(max_examples=50)
 def test_only_the_password_matches(password: str, other: str) -> None:
-    """A hash knows its own password and no other one."""
+    """A hash matches its own password and no other."""
     written = write_hash(password, b"salt", CHEAP)
     assert is_password(password, written)
     assert is_password(other, written) == (password == other)
 
 
 def test_the_same_password_is_hashed_differently() -> None:
-    """Each hash has a salt of its own, and its cost stands in it."""
+    """Each hash has its own salt, and contains its cost."""
     one = hasher()
     first, second = run(one.write("correct horse")), run(one.write("correct horse"))
     assert first != second
@@ -61,7 +61,7 @@ def test_the_same_password_is_hashed_differently() -> None:
 
 
 def test_spellings_of_a_password() -> None:
-    """A password that another keyboard writes in other code points is the same password."""
+    """A password in another Unicode normalization form is the same password."""
     one = hasher()
     written = run(one.write("caf\u00e9 au lait"))
     assert run(one.matches("cafe\u0301 au lait", written))
@@ -69,13 +69,13 @@ def test_spellings_of_a_password() -> None:
 
 
 @pytest.mark.parametrize("password", ["", "correct horse", "\0", "x" * 100_000, "\udc80"])
-def test_nobody_has_a_password(password: str) -> None:
+def test_a_missing_hash_matches_nothing(password: str) -> None:
     """Without a stored hash no password matches."""
     assert not run(hasher().matches(password, None))
 
 
-def test_nobody_costs_as_much_as_anybody() -> None:
-    """The hash that stands in for a missing one is worked on at today's cost."""
+def test_a_missing_hash_costs_as_much() -> None:
+    """Checking a password without a stored hash takes as much work as with one."""
     worker = RecordingWorker()
     one = hasher(worker)
     run(one.matches("wrong horse", run(one.write("correct horse"))))
@@ -85,7 +85,7 @@ def test_nobody_costs_as_much_as_anybody() -> None:
 
 
 class RecordingWorker(DirectWorker):
-    """Keeps what it ran."""
+    """Records the calls that it runs."""
 
     def __init__(self) -> None:
         self.calls: list[partial[Any]] = []
@@ -97,7 +97,7 @@ class RecordingWorker(DirectWorker):
 
 
 def test_hashes_of_another_cost() -> None:
-    """A hash that was made at another cost still matches, and is known as outdated."""
+    """A hash of another cost still matches, and is reported as outdated."""
     old = write_hash("correct horse", b"salt", ScryptCost(5, 2, 1))
     one = hasher()
     assert run(one.matches("correct horse", old))
@@ -106,7 +106,7 @@ def test_hashes_of_another_cost() -> None:
 
 
 def test_random_passwords() -> None:
-    """A password of random bits is hashed at little cost for good; a wrong one costs as ever."""
+    """A random password is hashed cheaply. A wrong password costs as much as usual."""
     worker = RecordingWorker()
     one = hasher(worker)
     written = run(one.write_random("abcd-efgh-ijkl-mnop"))
@@ -139,8 +139,8 @@ def test_clients_take_turns() -> None:
     assert all(result_of(done) for done in (*others, late, *crowd))
 
 
-def test_more_than_can_be_taken() -> None:
-    """A client whose hashes do not get their turn is told so; others still get theirs."""
+def test_a_client_with_too_many_hashes() -> None:
+    """A client whose hashes get no turn in time is told so. Other clients still get theirs."""
     worker, clock = FaultyWorker(), Clock()
     one = PasswordHasher(worker, CHEAP, repeatable_bytes(), clock)
     worker.is_slow = True
@@ -156,8 +156,8 @@ def test_more_than_can_be_taken() -> None:
     assert result_of(other)
 
 
-def test_who_goes_away_leaves_no_room() -> None:
-    """The hash of a disconnected client counts until it is done."""
+def test_a_disconnected_client_still_counts() -> None:
+    """The hash of a disconnected client counts until it is finished."""
     worker = FaultyWorker()
     one = hasher(worker)
     worker.is_slow = True
@@ -170,8 +170,8 @@ def test_who_goes_away_leaves_no_room() -> None:
     assert run(one.write("correct horse"))
 
 
-def test_a_failure_gives_its_place_back() -> None:
-    """A hash that fails does not count as under way for ever."""
+def test_a_failure_releases_its_permit() -> None:
+    """A hash that fails does not count as running afterwards."""
     worker = FaultyWorker()
     one = hasher(worker)
     worker.fault = MemoryError()
@@ -183,7 +183,7 @@ def test_a_failure_gives_its_place_back() -> None:
 @pytest.mark.parametrize(
     "password", ["", "x" * 9, "x" * 201, "aaaaaaaaaa", "abcabcabcabc", "Developer 1"]
 )
-def test_what_does_not_fit(password: str) -> None:
+def test_invalid_passwords(password: str) -> None:
     """Short, endless and repetitive passwords, and the account name, are rejected."""
     with pytest.raises(InvalidParameter):
         require_strong(password, "developer 1")
@@ -192,6 +192,6 @@ def test_what_does_not_fit(password: str) -> None:
 @pytest.mark.parametrize(
     "password", ["correct horse", "x1y2z3w4v5", "пароль пароль", "🎉🎂🎈🎁" * 3]
 )
-def test_what_fits(password: str) -> None:
-    """Length counts, not kinds of letters; all scripts will do."""
+def test_valid_passwords(password: str) -> None:
+    """Only length counts, not the kinds of characters. All scripts are accepted."""
     require_strong(password, "developer")

@@ -1,4 +1,4 @@
-"""Reading, sharing and deleting mail, and how often contents are derived."""
+"""Reading, sharing and deleting messages, and how often their content is derived."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -41,7 +41,7 @@ from tests.house import House, config_in_memory, mail, result_of, run
 ANY = MessageFilter()
 
 NEVER = Instant(0)
-"""Nothing has expired by then."""
+"""A time before which no message expires."""
 
 ATTACHMENT = (
     b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\ntext\r\n--b\r\n"
@@ -50,7 +50,7 @@ ATTACHMENT = (
 
 
 class ReadingRoom(House):
-    """A house whose reads, and whose taking apart of mails, can be held up and counted."""
+    """A house whose reads and parsing can be held and counted."""
 
     def __init__(self) -> None:
         self.reader, self.writer, self.content = BlockedWorker(), BlockedWorker(), BlockedWorker()
@@ -83,14 +83,14 @@ def room() -> Iterator[ReadingRoom]:
 
 
 class FatalWorker(DirectWorker):
-    """Dies of every mail that holds a word, as a process does."""
+    """A worker that fails for every mail that contains a word, as a killed process does."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
         self.deaths = 0
 
     def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
-        """Run the call, or die of it."""
+        """Run the call, or fail."""
         if isinstance(call, partial) and b"poison" in call.args[0]:
             self.deaths += 1
             return fail(self.error)
@@ -98,10 +98,10 @@ class FatalWorker(DirectWorker):
 
 
 class TestContentsThatFail:
-    """A mail that we fail at hides no other."""
+    """A mail whose content cannot be derived hides no other mail."""
 
     def test_poison_is_listed_without_links(self) -> None:
-        """A mail that kills each worker that reads it is listed with the others, unread."""
+        """A mail that kills each worker is listed with the others, without content."""
         worker = FatalWorker(WorkerDied("the content process has died"))
         with closing(
             House(config_in_memory(), Workers(DirectWorker(), DirectWorker(), worker))
@@ -122,7 +122,7 @@ class TestContentsThatFail:
             )
 
     def test_a_mail_that_takes_too_long(self) -> None:
-        """A mail that exceeds the time of its worker is tried once, and the result is stored."""
+        """A mail that exceeds the time of its worker is tried once, and that result is stored."""
         worker = FatalWorker(WorkTooSlow("it took the content process longer than 20 seconds"))
         with closing(
             House(config_in_memory(), Workers(DirectWorker(), DirectWorker(), worker))
@@ -138,7 +138,7 @@ class TestContentsThatFail:
             assert worker.deaths == 1
 
     def test_a_stopped_worker_is_no_verdict(self) -> None:
-        """While the daemon stops, deriving fails as if the store were unavailable."""
+        """While the daemon stops, deriving content fails with `StoreUnavailable`."""
         worker = FatalWorker(StoreUnavailable("the content process has been stopped"))
         with closing(
             House(config_in_memory(), Workers(DirectWorker(), DirectWorker(), worker))
@@ -152,7 +152,7 @@ class TestContents:
     """Contents are derived once."""
 
     def test_derived_once_and_kept(self, room: ReadingRoom) -> None:
-        """The first reader has a mail derived, all others get what was derived."""
+        """The content is derived for the first reader. Later readers get the stored content."""
         delivery_id = room.receive()
         contents = room.assembly.mail.contents
         first = run(contents.of(delivery_id))
@@ -161,8 +161,8 @@ class TestContents:
         assert room.content.calls == 1
         assert result_of(room.assembly.mail.content_store.find_content(delivery_id)) == first
 
-    def test_derived_once_for_all_who_ask(self, room: ReadingRoom) -> None:
-        """Readers who come while a mail is being derived wait for the same result."""
+    def test_derived_once_for_concurrent_readers(self, room: ReadingRoom) -> None:
+        """Readers that arrive while the content is derived wait for the same result."""
         delivery_id = room.receive()
         contents = room.assembly.mail.contents
         room.content.hold_calls()
@@ -172,7 +172,7 @@ class TestContents:
         assert room.content.calls == 1
 
     def test_not_derived_again(self, room: ReadingRoom) -> None:
-        """Contents that left the memory cache are read from the store, and not derived again."""
+        """Content that left the cache is read from the store, and is not derived again."""
         deliveries = [room.receive() for _ in range(RECENT_CONTENTS + 1)]
         contents = room.assembly.mail.contents
         for delivery_id in deliveries:
@@ -186,7 +186,7 @@ class TestContents:
         assert room.content.calls == calls
 
     def test_large_contents_are_not_kept_in_memory(self, room: ReadingRoom) -> None:
-        """A large content is read from the store each time: memory stays bounded."""
+        """Large content is read from the store each time, so that memory stays bounded."""
         delivery_id = room.receive(raw=mail(body="x" * (RECENT_SIZE + 10)))
         contents = room.assembly.mail.contents
         run(contents.of(delivery_id))
@@ -212,9 +212,9 @@ class TestContents:
             run(room.assembly.mail.contents.of(delivery_id))
 
     def test_large_mails_take_turns(self, room: ReadingRoom) -> None:
-        """Only some of many large mails are in memory at a time, and a small mail does not wait.
+        """Few of many large mails are in memory at a time, and a small mail does not wait.
 
-        They are parsed in a process of their own, and stored contents are unpacked there.
+        They are parsed in a separate process, which also unpacks stored content.
         """
         for number in range(3 * OF_ACCOUNT):
             room.receive(raw=mail(body=f"Your code is 48291{number}" + "\r\n" * LARGE))
@@ -239,7 +239,7 @@ class TestContents:
         assert (room.large.calls, room.content.calls) == (6 * OF_ACCOUNT, 1)
 
     def test_what_can_not_be_saved(self, room: ReadingRoom) -> None:
-        """A content that can't be saved is given all the same: it can be derived again."""
+        """Content that cannot be saved is still returned, since it can be derived again."""
         delivery_id = room.receive()
         room.writer.hold_calls()
         content = run(room.assembly.mail.contents.of(delivery_id))
@@ -252,7 +252,7 @@ class TestMessages:
     """Single messages."""
 
     def test_a_message(self, room: ReadingRoom) -> None:
-        """A message has its envelope and content, which concurrent readers load once."""
+        """A message has its envelope and content. Concurrent readers load them once."""
         room.receive(room.address("a"))
         summary = room.newest()
         room.reader.hold_calls()
@@ -287,13 +287,13 @@ class TestMessages:
         assert run(read.message(room.account.id, summary.id)).summary == summary
 
     def test_raw_bytes(self, room: ReadingRoom) -> None:
-        """The exact bytes are given."""
+        """The raw message is returned byte for byte."""
         raw = bytes(range(256))
         room.receive(raw=raw)
         assert run(room.assembly.inbox.read.raw_message(room.account.id, room.newest().id)) == raw
 
     def test_raw_bytes_that_go_meanwhile(self, room: ReadingRoom) -> None:
-        """A message that is deleted while its bytes are looked for is not there."""
+        """A message that is deleted while its bytes are read is not found."""
         room.receive()
         summary = room.newest()
         room.reader.hold_answers()
@@ -306,7 +306,7 @@ class TestMessages:
             result_of(asked)
 
     def test_attachments(self, room: ReadingRoom) -> None:
-        """An attachment is given decoded by its id; others are not there."""
+        """An attachment is returned decoded by its id. Other ids are not found."""
         room.receive(raw=ATTACHMENT)
         summary, read = room.newest(), room.assembly.inbox.read
         message = run(read.message(room.account.id, summary.id))
@@ -317,8 +317,8 @@ class TestMessages:
             with pytest.raises(AttachmentNotFound):
                 run(read.attachment(room.account.id, summary.id, wrong))
 
-    def test_the_inbox_of_nobody(self, room: ReadingRoom) -> None:
-        """The inbox of an account that has gone is not there."""
+    def test_the_inbox_of_a_deleted_account(self, room: ReadingRoom) -> None:
+        """The inbox of a deleted account is not found."""
         with pytest.raises(MessageNotFound):
             run(room.assembly.inbox.read.state(AccountId("gone")))
 
@@ -327,7 +327,7 @@ class TestLists:
     """Pages of a list."""
 
     def test_pages(self, room: ReadingRoom) -> None:
-        """Pages count from 1, name the next one, and the last one names none."""
+        """Pages are numbered from 1. Each names the next one, except the last."""
         for _ in range(5):
             room.receive()
         pages = [room.page(limit=2, page=number) for number in (1, 2, 3, 4)]
@@ -336,14 +336,14 @@ class TestLists:
         assert positions == [[5, 4], [3, 2], [1], []]
         assert {(page.total, page.cursor) for page in pages} == {(5, 5)}
 
-    def test_a_page_that_fits(self, room: ReadingRoom) -> None:
-        """A page that holds all there is names no next one."""
+    def test_a_single_page(self, room: ReadingRoom) -> None:
+        """A page that contains all messages names no next page."""
         for _ in range(2):
             room.receive()
         assert room.page(limit=2).next_page is None
 
     def test_what_was_extracted(self, room: ReadingRoom) -> None:
-        """Each message of a list has its links and codes, derived now where they were not yet."""
+        """Each listed message has its links and codes, which are derived now if necessary."""
         room.receive(raw=mail(body="Your code is 111222"))
         room.receive(raw=mail(body="Your code is 333444"))
         run(room.assembly.inbox.read.message(room.account.id, room.newest().id))
@@ -353,7 +353,7 @@ class TestLists:
         ]
 
     def test_deleted_while_it_is_listed(self, room: ReadingRoom) -> None:
-        """A message that is deleted while a list is made is left out."""
+        """A message that is deleted while it is listed is left out."""
         for _ in range(3):
             room.receive()
         summary = room.newest()
@@ -365,7 +365,7 @@ class TestLists:
         assert positions == [2, 1]
 
     def test_a_foreign_cursor(self, room: ReadingRoom) -> None:
-        """A cursor that the inbox has not reached is refused, by lists and by bulk deletion."""
+        """Lists and bulk deletion reject a cursor that the inbox has not reached."""
         room.receive()
         beyond = MessageFilter(after=Position(2))
         with pytest.raises(InvalidParameter):
@@ -376,7 +376,7 @@ class TestLists:
         assert room.page(replace(beyond, after=Position(1))).messages == ()
 
     def test_the_overview(self, room: ReadingRoom) -> None:
-        """An overview names the newest tags up to a bound, and how many there are."""
+        """An overview contains the newest tags up to a limit, and the number of all tags."""
         addresses = [room.address(f"t{number}") for number in range(OVERVIEW_TAGS + 1)]
         room.receive(*addresses)
         overview = run(room.assembly.inbox.read.overview(room.account.id))
@@ -384,11 +384,11 @@ class TestLists:
 
 
 class TestDeleting:
-    """Deleting mail for good."""
+    """Permanent deletion of messages."""
 
     @pytest.mark.parametrize("count", [0, 1, BATCH, BATCH + 1])
     def test_many(self, room: ReadingRoom, count: int) -> None:
-        """However many match, all are deleted, a batch at a time, and counted."""
+        """All matching messages are deleted in batches, and counted."""
         room.receive(room.address("kept"))
         if count:
             room.receive(*[room.address(f"t{number}") for number in range(count)])
@@ -399,7 +399,7 @@ class TestDeleting:
         assert [message.summary.tag for message in room.page().messages] == ["kept"]
 
     def test_what_comes_in_meanwhile_stays(self, room: ReadingRoom) -> None:
-        """Mail that arrives while a large inbox is emptied is not deleted with it."""
+        """Mail that arrives while a large inbox is emptied is kept."""
         room.receive(*[room.address(f"t{number}") for number in range(BATCH)])
         room.writer.hold_answers()
         deleting = Deferred.fromCoroutine(room.assembly.inbox.delete.matching(room.account.id, ANY))
@@ -422,13 +422,13 @@ class TestSharing:
         return format_share_token(summary.id, summary.share_token)
 
     def test_opening(self, room: ReadingRoom) -> None:
-        """A share link leads to its message, without any account."""
+        """A share link shows its message without an account."""
         room.receive()
         message = run(room.assembly.inbox.share.open(self.token(room)))
         assert message.summary == room.newest()
 
     def test_wrong_links(self, room: ReadingRoom) -> None:
-        """Every other link leads nowhere, and all of them alike."""
+        """Any other link is not found, with the same error."""
         room.receive()
         token = self.token(room)
         wrong = ["", "x", token[:-1], token[:-1] + "!", token + "a", token[26:], "a" * 52, "\ud800"]
@@ -440,7 +440,7 @@ class TestSharing:
         assert len(messages) == 1
 
     def test_revoking(self, room: ReadingRoom) -> None:
-        """A new link takes the place of the old one, which leads nowhere from then on."""
+        """A new link replaces the old one, which is not found afterwards."""
         room.receive()
         old = self.token(room)
         renewed = run(room.assembly.inbox.share.renew(room.account.id, room.newest().id))
@@ -467,7 +467,7 @@ class TestSharing:
         assert room.newest().share_token != summary.share_token
 
     def test_the_end_of_a_link(self, room: ReadingRoom) -> None:
-        """A link dies with its message: when it expires, and when it is deleted."""
+        """A link ends with its message, when it expires or is deleted."""
         room.receive()
         token = self.token(room)
         room.clock.advance(24 * 3600)

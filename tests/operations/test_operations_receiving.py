@@ -34,12 +34,12 @@ STRANGER = Session("192.0.2.7", "mx.example.com", True)
 
 
 def logged_in(account_id: AccountId) -> Session:
-    """Return the connection of an authenticated program."""
+    """Return the session of an authenticated program."""
     return Session("192.0.2.7", "app", True, account_id=account_id)
 
 
 def accept(house: House, address: str, session: Session = STRANGER) -> Recipient:
-    """Ask for a recipient; ``postmaster`` has no domain."""
+    """Send RCPT for an address. ``postmaster`` has no domain."""
     mailbox = parse_mailbox(address) if "@" in address else Mailbox(address, "")
     recipient: Recipient = result_of(
         maybeDeferred(
@@ -50,7 +50,7 @@ def accept(house: House, address: str, session: Session = STRANGER) -> Recipient
 
 
 def deliver(house: House, *recipients: Recipient) -> "Deferred[DeliveryId]":
-    """Hand a mail in."""
+    """Deliver a mail."""
     envelope = Envelope("shop@example.com", recipients)
     return maybeDeferred(house.assembly.receiver.deliver, STRANGER, envelope, mail())
 
@@ -78,14 +78,14 @@ def _config(url: str, min_free: int) -> Config:
 
 
 class TestRecipients:
-    """Whose inbox an address reaches."""
+    """The inbox that an address belongs to."""
 
     @pytest.mark.parametrize(
         ("suffix", "tag"),
         [("", ""), ("+a", "a"), ("+SignUp", "SignUp"), ("+a+b", "a+b"), ("+", "")],
     )
     def test_an_inbox_with_any_tag(self, house: House, suffix: str, tag: str) -> None:
-        """An inbox takes mail with any tag; the address stays as it was written."""
+        """An inbox accepts mail with any tag. The address stays as it was written."""
         address = f"{house.account.mailbox_name.upper()}{suffix}@MAILCHECK.example"
         assert accept(house, address) == Recipient(address, house.account.id, tag)
 
@@ -93,7 +93,7 @@ class TestRecipients:
         "domain", ["mailcheck.example", "MAILCHECK.EXAMPLE", "mailcheck.example.", "mail.example"]
     )
     def test_domains(self, aliased: House, domain: str) -> None:
-        """Each of our domains is ours, in any case and with a dot at its end."""
+        """Each configured domain is accepted, in any case and with a dot at its end."""
         address = f"{aliased.account.mailbox_name}@{domain}"
         assert accept(aliased, address).account_id == aliased.account.id
         aliased.close()
@@ -119,7 +119,7 @@ class TestRecipients:
             "postmaster+a..b@mailcheck.example",
         ],
     )
-    def test_addresses_of_nobody(self, house: House, address: str) -> None:
+    def test_unknown_addresses(self, house: House, address: str) -> None:
         """Unknown addresses and other domains are rejected."""
         with pytest.raises(RecipientUnknown):
             accept(house, address.format(name=house.account.mailbox_name))
@@ -141,7 +141,7 @@ class TestRecipients:
         assert (recipient.account_id, recipient.address) == (house.account.id, address)
 
     def test_no_operator(self) -> None:
-        """Without an account that could read it the operator's mail is put off, not refused."""
+        """Without an operator account, mail for the operator is deferred and not rejected."""
         house = House(config_in_memory())
         result_of(house.assembly.runtime.engine.write(_dismiss_operator, None))
         with pytest.raises(OperatorMissing):
@@ -169,17 +169,17 @@ class TestRecipients:
         assert recipient.account_id == second.id
         assert recipient.tag == ("b" if "+" in address else "")
 
-    def test_an_account_that_has_gone(self, house: House) -> None:
-        """An account that has gone since it logged in has no inbox any more."""
+    def test_a_deleted_account(self, house: House) -> None:
+        """An account that was deleted after it authenticated has no inbox."""
         with pytest.raises(RecipientUnknown):
             accept(house, "a@b.example", logged_in(AccountId("gone")))
 
 
 class TestRoom:
-    """Whether there is room, for the inbox and on the disk."""
+    """Quotas of the inbox, and free space on the disk."""
 
     def test_a_full_inbox(self, house: House) -> None:
-        """Mail for a full inbox is rejected at once, and waiting clients are told why."""
+        """Mail for a full inbox is rejected at once, and waiting clients get the reason."""
         account = house.account = house.add_account("small", max_messages=1)
         house.receive(house.address("a"))
         house.pass_time(2)
@@ -192,7 +192,7 @@ class TestRoom:
         assert accept(house, house.address("b")).tag == "b"
 
     def test_an_inbox_that_fills_up(self, house: House) -> None:
-        """The store has the last word; what it says of a full inbox is heeded from then on."""
+        """If the store reports a full inbox, later recipients are rejected at once."""
         house.account = house.add_account("small", max_messages=1)
         recipients = [accept(house, house.address(tag)) for tag in "ab"]
         result_of(deliver(house, recipients[0]))
@@ -219,7 +219,7 @@ class TestRoom:
             result_of(deliver(house, recipient))
         house.close()
 
-    def test_a_disk_that_can_not_be_asked(self, tmp_path: Path) -> None:
+    def test_unknown_disk_space(self, tmp_path: Path) -> None:
         """If the free disk space is unknown, mail is deferred without an exception."""
         folder = tmp_path / "folder"
         folder.mkdir()
@@ -234,8 +234,8 @@ class TestRoom:
         assert _kind(accepted) is StoreUnavailable
         house.close()
 
-    def test_room_is_looked_at_now_and_then(self, tmp_path: Path) -> None:
-        """Whether the disk has room is asked once a second at most."""
+    def test_disk_space_is_checked_periodically(self, tmp_path: Path) -> None:
+        """The free disk space is checked at most once a second."""
         folder = tmp_path / "folder"
         folder.mkdir()
         house = House(_config(f"sqlite:{folder / 'mail.db'}", min_free=1))
@@ -249,12 +249,12 @@ class TestRoom:
         house.close()
 
 
-class TestMemory:
-    """Inboxes are remembered for a moment, so that a mail costs no look-up."""
+class TestCache:
+    """Inboxes are cached briefly, so that most mails cost no lookup."""
 
     @pytest.fixture
     def reader(self) -> BlockedWorker:
-        """Counts what is read."""
+        """A worker that counts reads."""
         return BlockedWorker()
 
     @pytest.fixture
@@ -263,7 +263,7 @@ class TestMemory:
         return House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
 
     def test_known_inboxes(self, house: House, reader: BlockedWorker) -> None:
-        """An inbox is looked up once in two seconds, however much mail it gets meanwhile."""
+        """An inbox is looked up once in two seconds, however much mail it gets."""
         calls = reader.calls
         for _ in range(19):
             accept(house, house.address("a"))
@@ -285,7 +285,7 @@ class TestMemory:
         house.close()
 
     def test_the_operators_inbox_moves(self, house: House) -> None:
-        """Mail to postmaster follows the operator's role, however steadily it comes."""
+        """Mail to postmaster follows the operator's role, even under steady traffic."""
         for _ in range(5):
             accept(house, "postmaster")
             house.pass_time(0.5)
@@ -308,7 +308,7 @@ class TestMemory:
 
 
 class TestDelivery:
-    """A mail that is taken in."""
+    """Storing an accepted mail."""
 
     def test_hints_follow_the_commit(self) -> None:
         """Hints are sent after the commit, once per inbox."""
@@ -337,7 +337,7 @@ class TestDelivery:
         assert heard == []
 
     def test_moments_and_names(self, house: House) -> None:
-        """Messages of a delivery have ids and share links of their own, and expire together."""
+        """Messages of a delivery have their own ids and share links, and expire together."""
         recipients = [accept(house, house.address(tag)) for tag in "ab"]
         delivery_id = result_of(deliver(house, *recipients))
         page = run(house.assembly.inbox.read.page(house.account.id, MessageFilter(), 10, 1))
@@ -349,7 +349,7 @@ class TestDelivery:
         assert {summary.received_at for summary in summaries} == {instant_of(house.clock.seconds())}
 
     def test_refusals_are_noted_for_each_inbox(self, house: House) -> None:
-        """Mail that was refused after its recipients is noted for each of them."""
+        """Mail that is rejected after its recipients is recorded for each of them."""
         recipients = tuple(accept(house, house.address(tag)) for tag in "ab")
         house.assembly.receiver.record_refusal(STRANGER, "", recipients, "too large")
         assert sorted(refusals(house)) == [
@@ -357,14 +357,14 @@ class TestDelivery:
             (house.address("b"), "too large"),
         ]
 
-    def test_a_refusal_that_can_not_be_noted(self, house: House) -> None:
-        """A refusal is told to its sender whether it could be noted or not."""
+    def test_a_rejection_that_cannot_be_recorded(self, house: House) -> None:
+        """A rejection is sent to the client even if it cannot be recorded."""
         recipient = accept(house, house.address())
         result_of(house.assembly.runtime.engine.close())
         house.assembly.receiver.record_refusal(STRANGER, "", (recipient,), "too large")
 
     def test_a_key_as_password(self, house: House) -> None:
-        """A key is the password of its account; others are refused."""
+        """An API key is the password of its account. Other passwords are rejected."""
         receiver = house.assembly.receiver
         assert result_of(receiver.authenticate(house.key)).account_id == house.account.id
         with pytest.raises(InvalidCredentials):

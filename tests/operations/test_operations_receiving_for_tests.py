@@ -1,4 +1,4 @@
-"""Mail to test addresses: valid addresses, rejections and their texts."""
+"""Mail to test addresses: valid addresses, rejections and their replies."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ def house() -> Iterator[House]:
 
 
 def generate(house: House) -> DeliverabilityTestId:
-    """Make a test."""
+    """Create a test."""
     test = run(house.assembly.tests.operations.manage.create(house.account.id))
     return DeliverabilityTestId(test.id)
 
@@ -44,7 +44,7 @@ def state(house: House, test_id: DeliverabilityTestId) -> State:
 
 
 def accept(house: House, address: str, session: Session = STRANGER) -> Recipient:
-    """Ask for a recipient."""
+    """Send RCPT for an address."""
     recipient: Recipient = result_of(
         maybeDeferred(house.assembly.receiver.accept_recipient, session, "", parse_mailbox(address))
     )
@@ -54,7 +54,7 @@ def accept(house: House, address: str, session: Session = STRANGER) -> Recipient
 def deliver(
     house: House, *recipients: Recipient, raw: bytes | None = None
 ) -> "Deferred[DeliveryId]":
-    """Hand a mail in."""
+    """Deliver a mail."""
     return maybeDeferred(
         house.assembly.receiver.deliver, STRANGER, Envelope("", recipients), raw or mail()
     )
@@ -71,7 +71,7 @@ def messages(house: House) -> int:
 @pytest.mark.parametrize("domain", ["mailcheck.example", "MAILCHECK.example.", "alias.example"])
 @pytest.mark.parametrize("is_upper", [False, True])
 def test_the_address(house: House, domain: str, is_upper: bool) -> None:
-    """A test has its address in all domains of the server, in upper and lower case."""
+    """A test has its address in every domain of the server, in upper and lower case."""
     test_id = generate(house)
     local_part = local_part_of(test_id)
     address = f"{local_part.upper() if is_upper else local_part}@{domain}"
@@ -102,7 +102,7 @@ def test_what_is_not_the_address(house: House) -> None:
 
 
 def test_an_expired_address(house: House) -> None:
-    """An expired address is refused at RCPT, with where to make a new one."""
+    """RCPT for an expired address is rejected, with the URL where to create a new test."""
     address = f"test-{generate(house)}@mailcheck.example"
     recipient = accept(house, address)
     house.clock.advance(3600)
@@ -114,7 +114,7 @@ def test_an_expired_address(house: House) -> None:
 
 
 def test_a_second_mail(house: House) -> None:
-    """A test with a mail is accepted still: the same mail again succeeds, another is refused."""
+    """A repeated delivery of the same mail succeeds. A different mail is rejected."""
     test_id = generate(house)
     address = f"test-{test_id}@mailcheck.example"
     result_of(deliver(house, accept(house, address)))
@@ -126,7 +126,7 @@ def test_a_second_mail(house: House) -> None:
 
 
 def test_mail_for_a_test_and_an_inbox(house: House) -> None:
-    """A mail for both reaches both, or, where the test has another one, neither."""
+    """A mail for both reaches both, or neither if the test already has another mail."""
     test_id = generate(house)
     address = f"test-{test_id}@mailcheck.example"
     both = accept(house, house.address("x")), accept(house, address)
@@ -138,7 +138,7 @@ def test_mail_for_a_test_and_an_inbox(house: House) -> None:
 
 
 def test_a_program_that_logged_in(house: House) -> None:
-    """In the sandbox a test address of ours means the test; all else goes to the inbox."""
+    """In the sandbox, a valid test address reaches its test. Other mail goes to the inbox."""
     test_id = generate(house)
     stranger = house.add_account("stranger")
     session = Session("192.0.2.7", "app", True, account_id=stranger.id)
@@ -156,8 +156,8 @@ def test_a_program_that_logged_in(house: House) -> None:
         accept(house, f"test-{test_id}@mailcheck.example", session)
 
 
-def test_inbox_wake_ups(house: House) -> None:
-    """Mail for a test does not wake waits for inbox mail."""
+def test_inbox_waits_are_not_notified(house: House) -> None:
+    """Mail for a test does not notify waits for inbox mail."""
     woken: list[str] = []
     house.assembly.mail.notifications.listen(woken.append)
     result_of(deliver(house, accept(house, f"test-{generate(house)}@mailcheck.example")))
@@ -181,7 +181,7 @@ def test_refusals(house: House) -> None:
 
 
 def test_a_full_inbox_takes_tests(house: House) -> None:
-    """Mail for tests needs no room in the inbox."""
+    """A full inbox does not reject mail for tests."""
     house.account = house.add_account("small", max_messages=0)
     test_id = generate(house)
     result_of(deliver(house, accept(house, f"test-{test_id}@mailcheck.example")))
@@ -189,7 +189,7 @@ def test_a_full_inbox_takes_tests(house: House) -> None:
 
 
 def test_our_own_failures(house: House) -> None:
-    """A store that can't be asked, or has no room, is a failure of ours, not of the address."""
+    """A store that is unavailable or full causes a temporary error for a valid address."""
     address = f"test-{generate(house)}@mailcheck.example"
     recipient = accept(house, address)
     result_of(house.assembly.runtime.engine.close())

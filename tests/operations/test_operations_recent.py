@@ -1,4 +1,4 @@
-"""A small memory, bounded in number and age."""
+"""A small cache with a maximum number of entries and a maximum age."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from mailcheck.core.recent import LruCache, Recent
 
 
 def test_freshness() -> None:
-    """A value is given while it is fresh and not a millisecond longer."""
+    """A value is returned until its maximum age, and not a millisecond longer."""
     recent: Recent[str, int] = Recent(10, 2_000)
     recent.put("a", 1, Instant(10_000))
     assert recent.get("a", Instant(10_000)) == 1
@@ -18,7 +18,7 @@ def test_freshness() -> None:
 
 
 def test_a_clock_that_is_set_back() -> None:
-    """A clock that is set back does not keep a value for longer than it is fresh."""
+    """Setting the clock back does not extend the age of a value."""
     recent: Recent[str, int] = Recent(10, 2_000)
     recent.put("a", 1, Instant(10_000))
     assert recent.get("a", Instant(9_999)) is None
@@ -34,7 +34,7 @@ def test_size() -> None:
     assert [recent.get(number, Instant(0)) for number in range(5)] == [None, None, 2, 3, 44]
 
 
-def test_what_was_not_used_for_longest_makes_room() -> None:
+def test_the_least_recently_used_value_is_removed() -> None:
     """The least recently used value is removed for a new one."""
     memory: LruCache[str, int] = LruCache(3)
     for key in "abc":
@@ -50,7 +50,7 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 12)), max_size=40))
 def test_the_weight_is_bounded(puts: list[tuple[str, int]]) -> None:
-    """All that is kept weighs no more than allowed, and the last value is there if it can be."""
+    """The total weight stays within its limit. The last value is kept if it fits."""
     memory: LruCache[str, int] = LruCache(10, lambda value: value)
     for key, value in puts:
         memory.put(key, value)
@@ -62,7 +62,7 @@ def test_the_weight_is_bounded(puts: list[tuple[str, int]]) -> None:
 
 
 def test_clearing() -> None:
-    """A cleared memory is empty."""
+    """A cleared cache is empty."""
     recent: Recent[str, int] = Recent(3, 1_000)
     recent.put("a", 1, Instant(0))
     recent.clear()

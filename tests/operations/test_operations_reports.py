@@ -1,4 +1,4 @@
-"""Reports from receivers, from their mail to the summary of senders."""
+"""Reports from receivers, from the received mail to the summary of senders."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -28,7 +28,7 @@ from tests.web.reporting import address, post_path, reporting_house, send
 
 @pytest.fixture
 def house() -> Iterator[House]:
-    """A house that takes reports in."""
+    """A house that accepts reports."""
     house = reporting_house(reports_zone())
     yield house
     house.close()
@@ -41,7 +41,7 @@ def only_report(house: House) -> dict[str, object]:
 
 
 def test_a_week_of_reports(house: House) -> None:
-    """Reports of eight receivers form one overview, with the forgotten service first."""
+    """Reports from eight receivers form one overview, with the forgotten service first."""
     for name in RECEIVERS:
         send(house, signed_report(name, address(house)))
     listed = house.get("/reports").json
@@ -59,7 +59,7 @@ def test_a_week_of_reports(house: House) -> None:
         51,
     )
     assert not service["known"]
-    # The include of the service lets it send; our own evaluation has proven it.
+    # The include of the service authorises it. The evaluation of the record has verified that.
     assert service["record"] == {
         "name": DOMAIN,
         "type": "TXT",
@@ -72,7 +72,7 @@ def test_a_week_of_reports(house: House) -> None:
 
 
 def test_the_address_of_reports_is_no_inbox(house: House) -> None:
-    """A report address is not an inbox, in upper and lower case; with a tag it is unknown."""
+    """A report address in any case is not an inbox. With a tag, it is unknown."""
     local_part, _, domain = address(house).partition("@")
     house.receive(f"{local_part.upper()}@{domain.upper()}", raw=signed_report("google.xml", "x"))
     assert house.get("/inbox").json["total"] == 0
@@ -137,8 +137,8 @@ EVIL = gzipped(document("google.xml"))
         ),
     ],
 )
-def test_what_is_not_believed(house: House, raw: bytes, state: str, reason: str) -> None:
-    """An untrusted report is stored with the reason and not counted, and later ones are read."""
+def test_untrusted_reports(house: House, raw: bytes, state: str, reason: str) -> None:
+    """An untrusted report is stored with the reason but not counted. Later ones are read."""
     send(house, raw)
     report = only_report(house)
     assert report["state"] == state
@@ -150,8 +150,8 @@ def test_what_is_not_believed(house: House, raw: bytes, state: str, reason: str)
     assert states == {"counted", state}
 
 
-def test_a_report_that_comes_twice(house: House) -> None:
-    """It counts once; the second one is kept as repeated."""
+def test_a_repeated_report(house: House) -> None:
+    """A report counts once. A second copy is stored as repeated."""
     for _ in range(2):
         send(house, signed_report("yahoo.xml", address(house)))
     states = [one["state"] for one in house.get("/reports").json["reports"]]
@@ -160,7 +160,7 @@ def test_a_report_that_comes_twice(house: House) -> None:
 
 
 def test_name_servers_that_are_silent() -> None:
-    """A report waits until it is known whether its domain asks for it; then it counts."""
+    """A report waits until DNS shows whether its domain requests it, and is counted then."""
     zone = reports_zone({f"_dmarc.{DOMAIN}": DnsStatus.SERVFAIL})
     house = reporting_house(zone)
     send(house, signed_report("yahoo.xml", address(house)))
@@ -172,7 +172,7 @@ def test_name_servers_that_are_silent() -> None:
 
 
 def test_name_servers_that_stay_silent() -> None:
-    """After hours without DNS, a report is stored uncounted, with the undetermined fact."""
+    """After hours without DNS, a report is stored but not counted, with the missing fact."""
     house = reporting_house(reports_zone({f"_dmarc.{DOMAIN}": DnsStatus.TIMEOUT}))
     send(house, signed_report("yahoo.xml", address(house)))
     for _ in range(MAX_ATTEMPTS):
@@ -186,7 +186,7 @@ def test_name_servers_that_stay_silent() -> None:
 
 
 class SlowWorker(DirectWorker):
-    """Ends each call since it takes too long, as a process of the daemon does."""
+    """A worker that ends each call with a timeout, as the process of a daemon does."""
 
     def __init__(self) -> None:
         self.owners: list[str] = []
@@ -198,7 +198,7 @@ class SlowWorker(DirectWorker):
 
 
 def test_a_report_that_takes_too_long_is_read_once() -> None:
-    """A report that exceeds the time of its reader is kept apart, and is not tried again."""
+    """A report that exceeds the time of its reader is stored apart, and is not tried again."""
     direct, slow = DirectWorker(), SlowWorker()
     workers = Workers(direct, direct, direct, large=slow)
     with closing(House(config_in_memory(), workers, zone=reports_zone())) as house:
@@ -215,7 +215,7 @@ def test_a_report_that_takes_too_long_is_read_once() -> None:
 
 
 def test_tls_reports_by_mail_and_by_post() -> None:
-    """TLS reports are counted if the record requests them; posted ones are unauthenticated."""
+    """TLS reports are counted if the record requests them, even unauthenticated ones over HTTP."""
     zone = reports_zone()
     house = reporting_house(zone)
     addresses = house.get("/reports").json["addresses"]
@@ -246,7 +246,7 @@ def test_tls_reports_by_mail_and_by_post() -> None:
 
 
 def test_what_is_posted_wrongly(house: House) -> None:
-    """Unknown addresses, empty and too large bodies are rejected at once."""
+    """Unknown addresses, empty bodies and oversized bodies are rejected at once."""
     path = post_path(house)
     assert house.open(path, "POST", data=b"").answer().status == 400
     assert house.open("/tls-reports/nobody", "POST", data=b"{}").answer().status == 404
@@ -257,7 +257,7 @@ def test_what_is_posted_wrongly(house: House) -> None:
 
 @pytest.mark.attack
 def test_a_flood_of_posts_ends_at_its_limit() -> None:
-    """A client that posts too many reports is limited; other clients and mail are not."""
+    """The rate limit of a client that posts reports affects no other client and no mail."""
     house = reporting_house(reports_zone())
     path = post_path(house)
 
@@ -282,13 +282,13 @@ def test_a_flood_of_posts_ends_at_its_limit() -> None:
 
 @pytest.mark.attack
 def test_a_flood_from_many_networks_ends_at_the_limit_of_the_account() -> None:
-    """An address that is published can be posted to by all: its account has a limit of its own."""
+    """A published address accepts posts from all clients, so its account has a limit too."""
     house = reporting_house(reports_zone())
     token = house.get("/reports").json["addresses"]["tlsUrl"].rpartition("/")[2]
     reports = house.assembly.reports.operations.post
 
     def post(number: int) -> None:
-        # An IPv6 client has a /64; these are as many networks as there are numbers.
+        # An IPv6 client counts as its /64 network. Each number gives another network.
         run(reports.post(token, f"2001:db8:0:{number:x}::1", b"nothing"))
 
     for number in range(PER_ACCOUNT.per_minute):
@@ -299,7 +299,7 @@ def test_a_flood_from_many_networks_ends_at_the_limit_of_the_account() -> None:
 
 
 def test_another_account_sees_nothing(house: House) -> None:
-    """Reports are their account's alone."""
+    """An account sees only its own reports."""
     send(house, signed_report("yahoo.xml", address(house)))
     key = house.issue_key(house.add_account("other"))
     assert house.ask("GET", "/reports", key).answer().json["total"] == 0
@@ -307,8 +307,8 @@ def test_another_account_sees_nothing(house: House) -> None:
     assert found["messages"] == 0
 
 
-def test_agents_are_told_the_same(house: House) -> None:
-    """get_reports names the domains, then who sends as one and the record that mends it."""
+def test_reports_for_agents(house: House) -> None:
+    """get_reports returns the domains, then the senders of one and the record that fixes it."""
     agent = Agent(house)
     empty = agent.use("get_reports")
     assert f"rua=mailto:{address(house)}" in empty["hint"]

@@ -1,4 +1,4 @@
-"""From a received mail to its score, over a whole zone: every check as it really runs."""
+"""From a received mail to its score: all checks together, with a complete zone."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ HTML_ONLY = MAIL.replace(b"text/plain", b"text/html")
 
 
 def listing(name: str, code: str = "127.0.0.2") -> Records:
-    """Put a name on a list."""
+    """Return the records of a listing for a name."""
     return {name: {"A": [code]}}
 
 
@@ -62,7 +62,7 @@ def test_a_perfect_sender() -> None:
 
 
 def spf(text: str) -> Records:
-    """Publish another SPF record."""
+    """Return the records of another SPF policy."""
     return {"sender.example": {**PERFECT["sender.example"], "TXT": [text]}}
 
 
@@ -109,7 +109,7 @@ def mail(raw: bytes = MAIL, signer: Any = RSA, **changes: Any) -> ReceivedMail:
     ],
 )  # fmt: skip
 def test_each_single_fault(zone: MemoryZone, sent: ReceivedMail, fault: str) -> None:
-    """Each single fault lowers the score by its published deduction and names itself."""
+    """Each single fault lowers the score by its published deduction and is reported."""
     report = score(zone, sent)
     tenths = FINDINGS[fault].price or 0
     assert faults(report) == [(fault, tenths)]
@@ -125,7 +125,7 @@ def test_each_single_fault(zone: MemoryZone, sent: ReceivedMail, fault: str) -> 
     ],
 )
 def test_a_listing_costs_what_its_weight_says(zone: MemoryZone) -> None:
-    """Each listing lowers the score by the deduction of its list and names itself."""
+    """Each listing lowers the score by the deduction of its list and is reported."""
     report = score(zone, mail())
     (row,) = (one for one in report.evidence.listings if one.is_listed)
     assert faults(report) == [("dnsbl.listed", cost_of_listing(row.weight))]
@@ -138,7 +138,7 @@ def test_a_listing_costs_what_its_weight_says(zone: MemoryZone) -> None:
     ("reject", "dmarc.fails-enforced", 30),
 ])  # fmt: skip
 def test_dmarc_fails(policy: str, fault: str, tenths: int) -> None:
-    """A mail that only passes for another domain fails DMARC, by the author's policy."""
+    """A mail that passes only for another domain fails DMARC. The policy sets the deduction."""
     zone = zone_with(
         {
             **OTHER_KEY,
@@ -159,7 +159,7 @@ def test_nothing_authenticated() -> None:
 
 
 def test_the_content_filter() -> None:
-    """Points of the filter that count are charged; what repeats a check of ours is not."""
+    """Points of the filter are deducted, except for rules that repeat other checks."""
     rules = (FilterRule("SHOUTING", 2.5, "Shouts"), FilterRule("SPF_FAIL", 2.5, "SPF", "ours"))
     content_filter = ScriptedFilter(FilterVerdict(5.0, 5.0, True, rules))
     report = score(content_filter=content_filter)
@@ -186,7 +186,7 @@ UNKNOWN: list[tuple[dict[str, Any], Area]] = [
 
 @pytest.mark.parametrize(("options", "area"), UNKNOWN)
 def test_temporary_failures_cost_nothing(options: dict[str, Any], area: Area) -> None:
-    """Questions without an answer cost no points, and are named at the top."""
+    """Lookups without an answer cost no points, and are named at the top."""
     report = score(zone_with(**options))
     assert report.score.tenths == 100
     assert area in [check.area for check in report.score.undetermined]
@@ -240,14 +240,14 @@ def test_a_private_address(address: str) -> None:
 
 
 def test_a_private_address_without_a_signature() -> None:
-    """Then DMARC is open, since SPF might have passed; what can be judged is charged."""
+    """DMARC is undetermined, since SPF might have passed. Other faults are deducted."""
     report = score(mail=mail(signer=None, client_ip="10.0.0.5"))
     assert faults(report) == [("dkim.unsigned", 10)]
     assert report.evidence.authentication.dmarc.result is AuthResult.TEMPERROR
 
 
 def test_private_addresses_can_be_judged() -> None:
-    """With allow_private a private address is one like others: for test networks."""
+    """With ``allow_private``, a private address is judged like any other, for test networks."""
     zone = zone_with({**spf("v=spf1 ip4:10.0.0.5 -all")})
     report = score(zone, received(client_ip="10.0.0.5"), allow_private=True)
     assert report.evidence.authentication.spf.mail_from.result is AuthResult.PASS
@@ -255,7 +255,7 @@ def test_private_addresses_can_be_judged() -> None:
 
 
 def test_addresses_for_documentation_are_judged() -> None:
-    """People try a tool with the addresses that examples have."""
+    """Documentation addresses are judged too, since users try the service with them."""
     zone = zone_with({**spf("v=spf1 ip4:192.0.2.0/24 -all")})
     report = score(zone, received(client_ip="192.0.2.7"))
     assert report.evidence.authentication.spf.mail_from.result is AuthResult.PASS
@@ -313,13 +313,13 @@ def test_any_bytes_are_scored(raw: bytes) -> None:
     "author", [b"", b"From: other@elsewhere.example\r\nFrom: ann@sender.example\r\n"]
 )
 def test_no_single_author(author: bytes) -> None:
-    """A mail without a From, or with two, can't pass DMARC, and says so."""
+    """A mail without a From field, or with two, cannot pass DMARC, and the report says so."""
     raw = author + MAIL.partition(b"\r\n")[2]
     assert ("dmarc.no-author", 15) in faults(score(mail=mail(raw, None)))
 
 
-def test_forged_results_are_not_believed() -> None:
-    """Authentication-Results in the mail are ignored; those in our name are noted."""
+def test_forged_results_are_ignored() -> None:
+    """Authentication-Results in the mail are ignored. Those in the server's name are noted."""
     forged = b"Authentication-Results: mailcheck.example; spf=pass; dkim=pass; dmarc=pass\r\n"
     zone = zone_with(spf("v=spf1 -all"))
     plain = score(zone, mail(signer=None))
@@ -328,8 +328,8 @@ def test_forged_results_are_not_believed() -> None:
     assert "mailcheck.example, which this server did not add; it was ignored" in report.notes[0]
 
 
-def test_what_lists_are_asked_about() -> None:
-    """Lists are asked about the address, and the domains of From, envelope and links."""
+def test_which_names_are_looked_up_in_lists() -> None:
+    """Lists are queried for the address, and for the domains of From, envelope and links."""
     raw = MAIL.replace(b"https://sender.example/minutes", b"https://click.tracker.co.uk/x")
     zone = zone_with()
     score(zone, mail(raw, envelope_sender="b@bounce.sender.example"))
@@ -341,7 +341,7 @@ def test_what_lists_are_asked_about() -> None:
 
 
 def test_many_links_are_bounded() -> None:
-    """A mail full of links to different domains makes no more questions than ten domains."""
+    """A mail with links to many domains causes lookups for at most ten of them."""
     links = b"".join(b"https://d%d.example/\r\n" % number for number in range(500))
     zone = zone_with()
     report = score(zone, mail(MAIL + links))
@@ -351,7 +351,7 @@ def test_many_links_are_bounded() -> None:
 
 
 def test_questions_are_bounded() -> None:
-    """However a mail is made, its own questions stay within the budget."""
+    """The lookups that the content of a mail causes stay within the budget."""
     signatures = b"".join(
         b"DKIM-Signature: v=1; a=rsa-sha256; d=d%d.example; s=s; h=from; bh=AA==; b=AA==\r\n" % n
         for n in range(50)
@@ -373,7 +373,7 @@ class _CrashingFilter:
 
 
 def test_a_crash_is_not_hidden() -> None:
-    """A mistake of ours in one part fails the whole, and ends the others."""
+    """An unexpected exception in one check fails the analysis, and cancels the other checks."""
     clock = Clock()
     zone = zone_with(silent=["sender.example"])
     with pytest.raises(_Crash):
@@ -383,7 +383,7 @@ def test_a_crash_is_not_hidden() -> None:
 
 
 def test_cancelling_ends_all_parts() -> None:
-    """Cancelling an analysis leaves no lookup, no filter and no timer."""
+    """Cancelling an analysis leaves no lookup, no filter call and no timer behind."""
     clock = Clock()
     zone = zone_with(silent=["sender.example", RSA.key_name])
     content_filter = ScriptedFilter()
@@ -399,7 +399,7 @@ def test_cancelling_ends_all_parts() -> None:
 
 
 def test_silence_ends_in_time() -> None:
-    """Names that never answer are given up after ten seconds, without a deduction."""
+    """Lookups that are never answered end after ten seconds, without a deduction."""
     clock = Clock()
     zone = zone_with(silent=["sender.example", DMARC, RSA.key_name])
     done = Deferred.fromCoroutine(scorer(zone, clock=clock).score(received()))
@@ -410,8 +410,8 @@ def test_silence_ends_in_time() -> None:
     assert names == {Area.SPF, Area.DKIM, Area.DMARC}
 
 
-def test_nobody_waits_for_a_name_that_does_not_matter() -> None:
-    """A name that only matters if its SPF passed does not delay the score."""
+def test_an_irrelevant_name_does_not_delay_the_score() -> None:
+    """A name that would only matter if its SPF passed does not delay the score."""
     clock = Clock()
     zone = zone_with(silent=["_dmarc.bounce.sender.example"])
     sent = received(envelope_sender="bounce@bounce.sender.example")

@@ -1,4 +1,4 @@
-"""Proposed records: how they are read, and DNS as it would be with them published."""
+"""Proposed records: how they are parsed, and how DNS would answer with them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -40,44 +40,44 @@ ZONE = MemoryZone(
 
 
 def evaluator_with(zone: MemoryZone, records: Iterable[tuple[str, str, str]]) -> DnsEvaluator:
-    """Begin a request in which these records are laid over a zone."""
+    """Start a request with a zone and proposed records that override it."""
     evaluator = DnsEvaluator.starting_now(zone, Clock())
     evaluator.zone = build_zone(RecordToPublish(*record) for record in records)
     return evaluator
 
 
 def found_by(evaluator: DnsEvaluator, evaluate: Callable[[Answers], Any]) -> Any:
-    """Evaluate until all is known."""
+    """Evaluate until all answers are known."""
     return result_of(Deferred.fromCoroutine(evaluator.evaluate(evaluate)))
 
 
 def ask_for(evaluator: DnsEvaluator, name: str, rdtype: str) -> Any:
-    """Have an evaluation read one answer."""
+    """Look up one answer as part of an evaluation."""
     return found_by(evaluator, lambda answers: answers.lookup(name, rdtype))
 
 
 def ask(name: str, rdtype: str, *records: tuple[str, str, str]) -> Any:
-    """Ask the zone with these records laid over it."""
+    """Query the zone with proposed records."""
     return ask_for(evaluator_with(ZONE, records), name, rdtype)
 
 
-def test_a_proposed_record_takes_the_place_of_the_published() -> None:
-    """A proposed record replaces the records of its name and type; other types stay."""
+def test_a_proposed_record_replaces_the_published() -> None:
+    """A proposed record replaces the records of its name and type. Other types are kept."""
     proposed = ("example.com", "TXT", "v=spf1 mx -all")
     assert txt_values(ask("example.com", "TXT", proposed)) == ("v=spf1 mx -all",)
     assert mx_records(ask("example.com", "MX", proposed)) == ((10, "mx.example.com"),)
     assert ask("mx.example.com", "A", proposed).records == ask("mx.example.com", "A").records
 
 
-def test_several_proposed_records_stand_together() -> None:
-    """Two of one name and type are both seen, the same one once."""
+def test_several_proposed_records_of_a_name() -> None:
+    """Two different records of one name and type are both found. A duplicate counts once."""
     records = [("example.com", "A", "8.8.4.8"), ("example.com", "A", "8.8.4.9")]
     found = ask("example.com", "A", *records, records[0])
     assert [str(address) for address in ip_addresses(found)] == ["8.8.4.8", "8.8.4.9"]
 
 
 def test_a_name_with_a_proposed_record_exists() -> None:
-    """Other types of a new name, and the names above it, are NODATA; others stay NXDOMAIN."""
+    """Other types of a new name and names above it are NODATA. Other names stay NXDOMAIN."""
     proposed = ("new.sub.example.com", "TXT", "here")
     assert ask("new.sub.example.com", "A", proposed).status is DnsStatus.NODATA
     assert ask("sub.example.com", "A", proposed).status is DnsStatus.NODATA
@@ -85,7 +85,7 @@ def test_a_name_with_a_proposed_record_exists() -> None:
 
 
 def test_a_proposed_cname_is_followed() -> None:
-    """A CNAME takes the place of all at its name and leads to proposed or published records."""
+    """A CNAME replaces all records at its name, and leads to proposed or published records."""
     cname = ("example.com", "CNAME", "mx.example.com.")
     found = ask("example.com", "A", cname)
     assert [str(address) for address in ip_addresses(found)] == ["8.8.4.1"]
@@ -114,18 +114,18 @@ CHAIN = {
 
 
 class Chained:
-    """A zone with a chain of CNAMEs, and records laid over it."""
+    """A zone with a chain of CNAMEs, and proposed records."""
 
     def __init__(self, *records: tuple[str, str, str], **faults: Any) -> None:
         self.zone = MemoryZone(CHAIN, **faults)
         self.evaluator = evaluator_with(self.zone, records)
 
     def ask(self, name: str, rdtype: str = "TXT") -> Any:
-        """Ask."""
+        """Query a name."""
         return ask_for(self.evaluator, name, rdtype)
 
     def read(self, name: str) -> tuple[tuple[str, ...], str]:
-        """Return the texts at a name, and where they were found."""
+        """Return the texts at a name, and the name where they were found."""
         found = self.ask(name)
         return txt_values(found), found.canonical_name
 
@@ -133,7 +133,7 @@ class Chained:
 @pytest.mark.parametrize("name", ["two.example.com", "three.other.example", "four.other.example"])
 @pytest.mark.parametrize("asked", ["one.example.com", "any.wild.example.com"])
 def test_a_proposed_record_is_seen_wherever_it_stands_in_a_chain(name: str, asked: str) -> None:
-    """A record for a name that published CNAMEs only pass through ends the chain there."""
+    """A record at a name within a chain of published CNAMEs ends the chain there."""
     elsewhere = ("elsewhere.example.com", "TXT", "not on the way")
     assert Chained((name, "TXT", "proposed")).read(asked) == (("proposed",), name)
     assert Chained((name, "TXT", "proposed"), elsewhere).read(asked) == (("proposed",), name)
@@ -141,7 +141,7 @@ def test_a_proposed_record_is_seen_wherever_it_stands_in_a_chain(name: str, aske
 
 
 def test_the_first_proposed_record_of_a_chain_counts() -> None:
-    """Records behind the first proposed one are not read; a proposed CNAME continues the chain."""
+    """Records behind the first proposed one are ignored. A proposed CNAME continues the chain."""
     records = [(name, "TXT", name[:5]) for name in ("four.other.example", "two.example.com")]
     assert Chained(*records).read("one.example.com") == (("two.e",), "two.example.com")
     away = ("two.example.com", "CNAME", "four.other.example.")
@@ -150,14 +150,14 @@ def test_the_first_proposed_record_of_a_chain_counts() -> None:
 
 
 def test_other_types_in_the_middle_of_a_chain_change_nothing() -> None:
-    """A proposed record of another type is not what was asked for."""
+    """A proposed record of another type does not change the answer."""
     chained = Chained(("two.example.com", "A", "8.8.4.1"))
     assert chained.read("one.example.com") == (("published",), "four.other.example")
     assert chained.zone.asked_pairs == [("one.example.com", "TXT")]
 
 
-def test_a_proposed_record_mends_a_broken_chain() -> None:
-    """A loop, or a name behind that does not answer, matters no more once the chain ends before."""
+def test_a_proposed_record_fixes_a_broken_chain() -> None:
+    """A loop or a silent name has no effect if the chain ends before it."""
     loose = ("elsewhere.example.com", "TXT", "x")
     mended = Chained(("about.example.com", "TXT", "proposed"), loose)
     assert mended.read("round.example.com") == (("proposed",), "about.example.com")
@@ -174,7 +174,7 @@ def test_a_chain_that_is_unknown_stays_unknown(status: DnsStatus) -> None:
 
 
 def test_no_more_is_asked_than_can_matter() -> None:
-    """A chain is looked at link by link where a record may stand on the way, and only then."""
+    """A chain is followed link by link only if a proposed record may be in it."""
     end = Chained(("four.other.example", "TXT", "proposed"))
     end.ask("one.example.com")
     assert end.zone.asked_pairs == [("one.example.com", "TXT")]
@@ -188,8 +188,8 @@ def test_no_more_is_asked_than_can_matter() -> None:
     ]
 
 
-def test_a_mail_made_of_chains_has_few_of_them_looked_at() -> None:
-    """However many chains a mail names, each link that is looked at is one of its questions."""
+def test_lookups_of_chains_are_limited() -> None:
+    """Each link of a chain that is followed counts as a question of the mail."""
     chained = Chained(("elsewhere.example.com", "TXT", "x"))
     names = [f"n{number}.wild.example.com" for number in range(MAX_QUESTIONS)]
 
@@ -202,7 +202,7 @@ def test_a_mail_made_of_chains_has_few_of_them_looked_at() -> None:
 
 
 def test_a_loop_of_proposed_cnames_ends() -> None:
-    """A loop is an answer that makes no sense, as in real DNS."""
+    """A loop gives an invalid answer, as in real DNS."""
     loop = [
         ("a.example.com", "CNAME", "b.example.com"),
         ("b.example.com", "CNAME", "a.example.com"),
@@ -211,7 +211,7 @@ def test_a_loop_of_proposed_cnames_ends() -> None:
 
 
 def test_what_is_unknown_stays_unknown() -> None:
-    """Proposed records make no answer of a time-out."""
+    """A timeout stays a timeout, whatever records are proposed."""
     proposed = ("other.example.com", "TXT", "here")
     assert ask("dead.example.com", "A", proposed).status is DnsStatus.TIMEOUT
 
@@ -229,7 +229,7 @@ def test_what_is_unknown_stays_unknown() -> None:
     ],
 )
 def test_txt_with_and_without_quotes(value: str, text: str) -> None:
-    """TXT is read as a zone file has it or as it is meant, however long."""
+    """TXT is parsed in zone file syntax or as plain text, in any length."""
     record = parse_record("example.com", "txt", value, parameter="records[0]")
     assert txt_values(ask("example.com", "TXT", (record.name, record.rdtype, record.value))) == (
         text,
@@ -238,7 +238,7 @@ def test_txt_with_and_without_quotes(value: str, text: str) -> None:
 
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=700))
 def test_any_text_can_be_proposed(text: str) -> None:
-    """Text that does not begin with a quote comes back as it was typed, blanks around it aside."""
+    """Text that does not begin with a quote is unchanged, except for surrounding spaces."""
     text = text.strip().lstrip('"') or "x"
     zone = build_zone([RecordToPublish("example.com", "TXT", text)])
     strings = zone["example.com"]["TXT"][0].strings  # type: ignore[attr-defined]
@@ -260,13 +260,13 @@ def test_any_text_can_be_proposed(text: str) -> None:
     ],
 )
 def test_bad_records_are_named(name: str, rdtype: str, value: str, problem: str) -> None:
-    """An error names the record, the part and the problem."""
+    """An error names the record, its field and the problem."""
     with pytest.raises(InvalidParameter, match=problem):
         parse_record(name, rdtype, value, parameter="records[3]")
 
 
 def test_names_of_mail_are_accepted() -> None:
-    """Underscores, reverse names, upper case and other scripts are names for records."""
+    """Records may have names with underscores, reverse names, upper case and other scripts."""
     for name, shown in (
         ("_dmarc.Example.COM.", "_dmarc.example.com"),
         ("1.4.8.8.in-addr.arpa", "1.4.8.8.in-addr.arpa"),
@@ -275,8 +275,8 @@ def test_names_of_mail_are_accepted() -> None:
         assert parse_record(name, "TXT", "x", parameter="r").name == shown
 
 
-def test_what_can_not_stand_together() -> None:
-    """Nothing stands beside a CNAME; an empty list and too many records are refused."""
+def test_invalid_combinations() -> None:
+    """Records beside a CNAME, an empty list and too many records are rejected."""
     cname = RecordToPublish("example.com", "CNAME", "a.example.com.")
     text = RecordToPublish("example.com", "TXT", "x")
     check_records([text], parameter="records")

@@ -1,4 +1,4 @@
-"""Texts of reports: correct, not repeated, and with advice that works."""
+"""Texts of reports: correct, without repetition, and with advice that works."""
 
 import re
 from dataclasses import replace
@@ -43,7 +43,7 @@ CRON = (
 
 
 def spf(*texts: str) -> Records:
-    """Publish other SPF records."""
+    """Return other SPF records."""
     return {"sender.example": {**PERFECT["sender.example"], "TXT": list(texts)}}
 
 
@@ -101,8 +101,8 @@ REPORTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", list(REPORTS))
-def test_what_a_report_says_fits_together(name: str) -> None:
-    """No finding stands twice, sentences are whole, and each status is that of its deduction."""
+def test_the_texts_of_a_report_are_consistent(name: str) -> None:
+    """No finding appears twice, sentences are complete, and each status fits its deduction."""
     report = REPORTS[name]()
     said = [(one.area, one.finding.id, one.finding.meaning) for one in report.score.charged]
     assert len(set(said)) == len(said)
@@ -142,7 +142,7 @@ SPF_FAULTS = [
 
 @pytest.mark.parametrize("texts", SPF_FAULTS)
 def test_the_proposed_spf_record_works(texts: tuple[str, ...]) -> None:
-    """With the record published that the report proposes, the same mail passes SPF."""
+    """The same mail passes SPF once the proposed record is published."""
     zone = zone_with({**spf(*texts), **PROVIDER})
     report = score(zone)
     (fault,) = [one.finding for one in report.score.deductions if one.area is Area.SPF]
@@ -182,15 +182,15 @@ def test_nothing_is_proposed_for_names_of_a_private_network(name: str) -> None:
 
 
 @pytest.mark.parametrize("helo_name", ["[8.8.4.10]", "localhost", "\x1b[2J.example", ""])
-def test_what_is_no_host_name_is_not_proposed_for_the_address(helo_name: str) -> None:
-    """The name for reverse DNS is that of HELO only where it can be one."""
+def test_an_invalid_helo_name_is_not_proposed(helo_name: str) -> None:
+    """The HELO name is proposed for reverse DNS only if it is a valid host name."""
     zone = zone_with(without=["10.4.8.8.in-addr.arpa"])
     assert finding(score(zone, received(helo_name=helo_name)), "rdns.absent").proposed is None
     assert finding(score(zone), "rdns.absent").proposed is not None
 
 
-def test_the_signature_to_mend_is_the_authors() -> None:
-    """Where none is valid the report is about the author's own, wherever it stands."""
+def test_the_signature_to_fix_is_the_authors() -> None:
+    """If no signature is valid, the report is about the author's own, in any position."""
     raw = OTHER.sign(RSA.sign(MAIL)) + b"footer\r\n"
     report = score(mail=received(raw))
     fault = finding(report, "dkim.invalid")
@@ -202,7 +202,7 @@ def test_the_signature_to_mend_is_the_authors() -> None:
 
 
 def test_only_signatures_that_count_are_named_as_the_authors() -> None:
-    """A provider's signature beside that of the author is not said to belong to the author."""
+    """A provider's signature beside that of the author is not attributed to the author."""
     report = score(zone_with(OTHER_KEY), received(OTHER.sign(RSA.sign(MAIL))))
     detail = check(report, Area.DMARC).detail
     assert "the mail has a valid signature of sender.example, the domain in From." in detail
@@ -222,7 +222,7 @@ def test_a_mail_that_fails_brings_no_advice_for_a_stricter_policy() -> None:
 
 @pytest.mark.parametrize("sender", ["me@laptop", "me@other.example", "ann@sender.example", ""])
 def test_dmarc_of_an_unsigned_mail_from_a_laptop_is_open(sender: str) -> None:
-    """From a private address DMARC is undetermined, whatever the envelope says."""
+    """DMARC of mail from a private address is undetermined, for any envelope sender."""
     report = score(mail=received(MAIL, client_ip="127.0.0.1", envelope_sender=sender))
     assert faults(report) == [("dkim.unsigned", 10)]
     open_check = finding(report, "dmarc.undetermined")
@@ -232,14 +232,14 @@ def test_dmarc_of_an_unsigned_mail_from_a_laptop_is_open(sender: str) -> None:
     assert "through the server that sends your real mail" in report.notes[1]
 
 
-def test_silent_dns_is_asked_again() -> None:
-    """Where DNS is to blame for an open DMARC, the fix is to check again."""
+def test_the_advice_for_silent_dns() -> None:
+    """If DNS failed, the advice for an undetermined DMARC result is to check again."""
     zone = zone_with(failing={DMARC: DnsStatus.SERVFAIL})
     assert finding(score(zone), "dmarc.undetermined").fix.startswith("Check the test again")
 
 
-def test_the_spf_check_says_what_else_it_judges() -> None:
-    """SPF that passes beside an address without a name is not a fail without a reason."""
+def test_the_spf_check_covers_reverse_dns() -> None:
+    """If SPF passes but the address has no name, the check gives that reason."""
     summary = check(score(zone_with(without=["10.4.8.8.in-addr.arpa"])), Area.SPF)
     assert (summary.status, summary.result) == (CheckStatus.FAIL, "pass")
     assert summary.detail == (
@@ -248,15 +248,15 @@ def test_the_spf_check_says_what_else_it_judges() -> None:
     )
 
 
-def test_a_filter_is_followed_as_far_as_it_counts() -> None:
-    """Spam rules that repeat our own checks do not make the content fail."""
+def test_only_counted_points_fail_the_content() -> None:
+    """Spam rules that repeat other checks do not make the content fail."""
     summary = check(REPORTS["filtered"](), Area.SPAMASSASSIN)
     assert (summary.status, summary.result, summary.tenths) == (CheckStatus.PASS, "pass", 0)
     assert summary.detail == "SpamAssassin: 6.0 points, of which 0.0 count here; spam from 5.0."
 
 
-def test_rules_of_the_filter_say_what_they_look_for() -> None:
-    """The fix repeats what the heaviest rules say of themselves."""
+def test_rules_of_the_filter_are_described() -> None:
+    """The fix contains the descriptions of the heaviest rules."""
     rules = (
         FilterRule("SUBJ_ALL_CAPS", 0.5, "Subject is all capitals"),
         FilterRule("HTML_IMAGE_ONLY_04", 1.2, "BODY: HTML: images with 0-400 bytes of words"),
@@ -270,8 +270,8 @@ def test_rules_of_the_filter_say_what_they_look_for() -> None:
     )
 
 
-def test_a_zone_that_is_not_asked_for_what_can_not_be_there() -> None:
-    """No SPF record is looked for below a name of a private network."""
+def test_private_names_are_not_looked_up() -> None:
+    """No SPF record is looked up below a name of a private network."""
     zone: MemoryZone = zone_with()
     score(zone, received(envelope_sender="ann@box.local"))
     assert "spf.box.local" not in [question.name for question in zone.asked]

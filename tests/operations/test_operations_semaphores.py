@@ -25,7 +25,7 @@ class Room:
         self.turned_away: list[str] = []
 
     def come(self, owner: str, patience: float = 1.0) -> Deferred[None]:
-        """Ask for a place."""
+        """Request a permit."""
         taking = Deferred.fromCoroutine(self.semaphore.acquire(owner, patience))
         return taking.addCallbacks(
             lambda _: self.inside.append(owner), self._turn_away, errbackArgs=(owner,)
@@ -41,7 +41,7 @@ class Room:
         self.turned_away.append(owner)
 
 
-def test_the_first_who_waits_is_the_next() -> None:
+def test_the_longest_waiting_task_is_next() -> None:
     """A released permit goes to the task that has waited longest."""
     room = Room()
     for owner in "abcd":
@@ -56,7 +56,7 @@ def test_the_first_who_waits_is_the_next() -> None:
     assert not room.clock.getDelayedCalls()
 
 
-def test_who_has_his_share_is_passed_by() -> None:
+def test_an_owner_at_its_limit_is_passed_by() -> None:
     """An owner at its limit waits, without blocking the owners behind it."""
     room = Room(limit=3, per_owner=2)
     for owner in "aaab":
@@ -69,7 +69,7 @@ def test_who_has_his_share_is_passed_by() -> None:
     assert room.inside == ["a", "c", "a"]
 
 
-def test_patience_ends() -> None:
+def test_a_timeout() -> None:
     """A task that waits longer than its timeout gets no permit, then or later."""
     room = Room(limit=1)
     room.come("a")
@@ -90,7 +90,7 @@ def test_without_patience(patience: float) -> None:
     assert (room.inside, room.turned_away) == (["a"], ["b"])
 
 
-def test_few_wait() -> None:
+def test_the_queue_is_bounded() -> None:
     """When the queue is full, a task is rejected at once."""
     room = Room(limit=1, max_waiting=1)
     for owner in "abc":
@@ -99,7 +99,7 @@ def test_few_wait() -> None:
 
 
 def test_owners_take_turns() -> None:
-    """Owners take turns, so an owner with fifty requests does not delay others."""
+    """Owners take turns, so an owner with fifty requests does not delay the others."""
     room = Room(limit=1, per_owner=1, max_waiting=100)
     for owner in ["a"] * 50 + ["b"] * 3 + ["c"]:
         room.come(owner)
@@ -111,7 +111,7 @@ def test_owners_take_turns() -> None:
     assert len(served) == 54
 
 
-def test_who_waits_for_most_makes_room() -> None:
+def test_the_owner_with_most_waiting_tasks_makes_room() -> None:
     """In a full queue, the owner with the most waiting tasks loses its newest one to others."""
     room = Room(limit=1, max_waiting=4)
     for owner in "aaaaa":
@@ -126,7 +126,7 @@ def test_who_waits_for_most_makes_room() -> None:
     assert "".join(served) == "aabab"
 
 
-def test_who_goes_while_he_waits() -> None:
+def test_a_cancelled_wait() -> None:
     """A wait that is cancelled leaves the queue."""
     room = Room(limit=1)
     room.come("a")
@@ -136,7 +136,7 @@ def test_who_goes_while_he_waits() -> None:
     assert (room.inside, room.turned_away) == (["c"], ["b"])
 
 
-def test_a_long_queue_of_those_who_are_done_at_once() -> None:
+def test_a_long_queue_of_short_tasks() -> None:
     """Hundreds of tasks that end at once are served in order."""
     room = Room(limit=1, max_waiting=500)
     room.come("first")
@@ -156,8 +156,8 @@ def test_a_long_queue_of_those_who_are_done_at_once() -> None:
     assert not room.clock.getDelayedCalls()
 
 
-def test_who_is_told_why() -> None:
-    """The error tells whether the owner's limit was reached, and a block holds one permit."""
+def test_the_error_and_the_context_manager() -> None:
+    """The error says whether the owner's limit was reached. A block holds one permit."""
     places: FairSemaphore[str] = FairSemaphore(Clock(), limit=2, per_owner=1)
 
     async def have() -> list[bool]:
@@ -175,7 +175,7 @@ def test_who_is_told_why() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))
-def test_bounds_hold_and_no_place_is_lost(steps: list[tuple[str, bool]]) -> None:
+def test_limits_hold_and_no_permit_is_lost(steps: list[tuple[str, bool]]) -> None:
     """In any order of calls, no limit is exceeded and no free permit is left unused."""
     room = Room(limit=3, per_owner=2, max_waiting=5)
     waiting: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Alerts in the inbox: one mail for several, a pause between two, none when it is quiet."""
+"""Alerts in the inbox: grouped in one mail, with a pause between two, and quiet hours."""
 
 from collections.abc import Iterator
 from email import message_from_bytes
@@ -38,7 +38,7 @@ def mails(watching: Watching) -> list[Any]:
     return list(reversed(listed))
 
 
-def test_what_comes_up_is_told_with_its_end(watching: Watching) -> None:
+def test_a_problem_and_its_end_are_sent(watching: Watching) -> None:
     """The first run sends no alert; a problem is one mail, and its end another."""
     zone = watching.zone
     one = watching.watch()
@@ -60,7 +60,7 @@ def test_what_comes_up_is_told_with_its_end(watching: Watching) -> None:
 
 
 def test_a_webhook_is_told_of_alerts(watching: Watching) -> None:
-    """A webhook for the tag of alerts gets each of them as signed mail, and nothing else."""
+    """A webhook for the tag of alerts gets each alert as signed mail, and nothing else."""
     house, receivers = watching.house, watching.house.receivers
     run(house.assembly.webhooks.deliver.start())
     hook = {"url": "https://ops.example.com/alerts", "tag": ALERT_TAG}
@@ -78,7 +78,7 @@ def test_a_webhook_is_told_of_alerts(watching: Watching) -> None:
 
 @pytest.fixture
 def receivers(watching: Watching) -> Iterator[ScriptedReceivers]:
-    """Receivers of alerts, with the task that delivers to them."""
+    """Receivers of alerts, and the task that delivers to them."""
     webhooks = watching.house.assembly.webhooks
     run(webhooks.deliver.start())
     yield watching.house.receivers
@@ -86,7 +86,7 @@ def receivers(watching: Watching) -> Iterator[ScriptedReceivers]:
 
 
 def break_and_tell(watching: Watching, *paths: str) -> None:
-    """Let each watch of an address find that its reverse DNS has gone, and tell that."""
+    """Let the watch of each address find that its reverse DNS is gone, and send the alert."""
     for number, path in enumerate(paths):
         watching.ask("POST", f"{path}/run")
         watching.zone.publish(f"{10 + number}.4.8.8.in-addr.arpa", "PTR")
@@ -95,7 +95,7 @@ def break_and_tell(watching: Watching, *paths: str) -> None:
 
 
 def test_a_watch_has_webhooks_of_its_own(watching: Watching, receivers: ScriptedReceivers) -> None:
-    """They get its alerts and no others, signed by the secret that was shown when it was made."""
+    """They get only its alerts, signed with the secret that was shown when it was created."""
     ask, urls = watching.ask, [f"https://{name}.example.com/alerts" for name in ("ops", "night")]
     new = {"target": "8.8.4.10", "alertTo": [*urls, urls[0]]}
     one = ask("POST", "/watches", new)
@@ -122,8 +122,9 @@ def test_a_watch_has_webhooks_of_its_own(watching: Watching, receivers: Scripted
 
 
 def test_alerts_by_mail(watching: Watching, receivers: ScriptedReceivers) -> None:
-    """It is plain text of its own with a date, an id and how to stop it; what is refused for good
-    is shown with the watch, and tried no more until its owner says so.
+    """An alert is plain text with a date, an id and a way to stop it.
+
+    A permanent rejection is shown with the watch. Delivery stops until the owner resumes it.
     """
     path = watching.watch("8.8.4.10", alertTo=["Ops@Example.COM"])
     receivers.answers = [Attempt(550, "the relay answered 550 no such user", is_permanent=True)]
@@ -149,8 +150,8 @@ def test_alerts_by_mail(watching: Watching, receivers: ScriptedReceivers) -> Non
     assert watching.ask("GET", path)["receivers"][0]["problem"] == ""
 
 
-def test_alerts_are_from_nobody_else(watching: Watching) -> None:
-    """Mail from outside to their tag is refused, also from one who has signed in."""
+def test_alerts_cannot_be_forged(watching: Watching) -> None:
+    """Mail from other sources to the tag of alerts is rejected, even from signed-in accounts."""
     house = watching.house
     for tag in (ALERT_TAG, ALERT_TAG.upper()):
         with pytest.raises(RecipientUnknown, match="mail from this service"):
@@ -169,7 +170,7 @@ def test_alerts_are_from_nobody_else(watching: Watching) -> None:
         ('"a b"@example.com', "is not a mail address"),
     ],
 )
-def test_who_can_not_be_told(watching: Watching, named: str, wrong: str) -> None:
+def test_invalid_receivers(watching: Watching, named: str, wrong: str) -> None:
     """Invalid and forbidden receivers are rejected, and no watch is created."""
     new = {"target": "good.example", "alertTo": ["https://ops.example.com/", named]}
     assert wrong in watching.ask("POST", "/watches", new, 400)["error"]
@@ -177,8 +178,8 @@ def test_who_can_not_be_told(watching: Watching, named: str, wrong: str) -> None
     assert watching.ask("GET", "/inbox/webhooks")["webhooks"] == []
 
 
-def test_so_many_are_told(watching: Watching) -> None:
-    """Five by one watch, and ten of an account: a watch that would go beyond is not made."""
+def test_the_number_of_receivers_is_limited(watching: Watching) -> None:
+    """A watch has at most 5 receivers and an account 10. A watch beyond that is not created."""
 
     def urls(*numbers: int) -> dict[str, Any]:
         named = [f"https://ops.example.com/{number}" for number in numbers]
@@ -192,8 +193,8 @@ def test_so_many_are_told(watching: Watching) -> None:
     watching.ask("POST", "/watches", urls(3, 9))
 
 
-def test_many_at_a_time_are_one_mail(watching: Watching) -> None:
-    """Alerts that follow a mail soon are sent together in the next one."""
+def test_many_alerts_are_one_mail(watching: Watching) -> None:
+    """Alerts soon after a mail are sent together in the next one."""
     house, zone = watching.house, watching.zone
     paths = [watching.watch(target) for target in ("8.8.4.10", "8.8.4.11", "good.example")]
     for path in paths:
@@ -212,8 +213,8 @@ def test_many_at_a_time_are_one_mail(watching: Watching) -> None:
     assert mails(watching)[-1] == digest
 
 
-def test_in_quiet_times_nothing_is_told(watching: Watching) -> None:
-    """It is told when they are over; what came and went meanwhile is told as over."""
+def test_no_alert_is_sent_in_quiet_hours(watching: Watching) -> None:
+    """Alerts are sent after the quiet hours. Problems that ended meanwhile are sent as resolved."""
     one = watching.watch("8.8.4.10", quiet="11:00-15:00")
     watching.ask("POST", f"{one}/run")
     names = watching.zone.published("10.4.8.8.in-addr.arpa", "PTR")
@@ -228,7 +229,7 @@ def test_in_quiet_times_nothing_is_told(watching: Watching) -> None:
     assert told["subject"].startswith("8.8.4.10: Resolved: ")
 
 
-def test_an_acknowledged_alert_is_told_when_it_is_over(watching: Watching) -> None:
+def test_the_end_of_an_acknowledged_alert_is_sent(watching: Watching) -> None:
     """The end of an acknowledged alert is sent, and only that."""
     one = watching.watch("8.8.4.10")
     watching.ask("POST", f"{one}/run")
@@ -244,7 +245,7 @@ def test_an_acknowledged_alert_is_told_when_it_is_over(watching: Watching) -> No
 
 
 def test_a_full_inbox_loses_no_alert(watching: Watching) -> None:
-    """It is told when there is room again."""
+    """The alert is sent when the inbox has room again."""
     house = watching.house
     one = watching.watch("8.8.4.10")
     watching.ask("POST", f"{one}/run")
@@ -258,12 +259,12 @@ def test_a_full_inbox_loses_no_alert(watching: Watching) -> None:
 
 
 def alert(target: str, sentence: str, **facts: Any) -> Alert:
-    """Make an alert."""
+    """Create an alert."""
     return Alert(AlertId("a"), WatchId("w"), target, "key", "error", sentence, NOON, **facts)
 
 
-def test_what_others_publish_stays_on_its_line() -> None:
-    """A record with line breaks adds neither a header field nor a line of its own."""
+def test_published_text_stays_on_its_line() -> None:
+    """A record with line breaks adds neither a header field nor a line to the mail."""
     evil = alert("a.example", "The record is x\r\nBcc: all@example.com\r\n\r\n* b.example: fine")
     written = write_alert_mail([evil], MailHead(NOBODY, NOBODY, "1", NOON)).decode()
     head, _, text = written.partition("\r\n\r\n")
@@ -271,8 +272,8 @@ def test_what_others_publish_stays_on_its_line() -> None:
     assert "\r\n* b.example" not in text
 
 
-def test_quiet_times_over_midnight() -> None:
-    """They hold on both sides of it, and end on the minute."""
+def test_quiet_hours_over_midnight() -> None:
+    """They apply before and after midnight, and end on the minute."""
     quiet = parse_quiet_time("22:00-06:30")
     hours = [Instant(int(hour * HOUR)) for hour in (21.99, 22, 0, 6.49, 6.5)]
     assert [quiet.holds(one) for one in hours] == [False, True, True, True, False]

@@ -1,4 +1,4 @@
-"""Callers who ask for the same at the same time share one answer."""
+"""Concurrent callers with the same key share one result."""
 
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
@@ -19,7 +19,7 @@ class Calls:
         self.shared: SingleFlight[str, int] = SingleFlight(self.call)
 
     async def call(self, key: str) -> int:
-        """Take a call."""
+        """Record a call, and wait for its result."""
         self.asked.append(key)
         answer: Deferred[int] = Deferred()
         self.answers.append(answer)
@@ -27,7 +27,7 @@ class Calls:
 
 
 def test_one_call_for_all() -> None:
-    """Concurrent callers with the same key share a result; other keys have their own."""
+    """Concurrent callers with the same key share a result. Other keys have their own."""
     calls = Calls()
     asked = [calls.shared.call(key) for key in ("a", "a", "b", "a")]
     assert calls.asked == ["a", "b"]
@@ -37,7 +37,7 @@ def test_one_call_for_all() -> None:
 
 
 def test_the_next_one_calls_again() -> None:
-    """An answer is shared, not kept: who asks after it makes a call of its own."""
+    """A result is shared but not cached: a later caller starts a new call."""
     calls = Calls()
     first = calls.shared.call("a")
     calls.answers[0].callback(1)
@@ -47,7 +47,7 @@ def test_the_next_one_calls_again() -> None:
 
 
 def test_a_failure_is_shared() -> None:
-    """When the call fails, all who share it hear so, and the next one tries again."""
+    """If the call fails, all callers that share it fail. The next caller tries again."""
     calls = Calls()
     asked = [calls.shared.call("a") for _ in range(3)]
     calls.answers[0].errback(ZeroDivisionError("no"))
@@ -96,7 +96,7 @@ def test_what_is_expected_is_no_fault(failure: Exception, logged_failures: list[
 
 
 def test_a_call_that_nobody_wants() -> None:
-    """Where calls end unwanted, the last one who leaves ends the call, and no one before."""
+    """If calls may be cancelled, the call is cancelled when its last caller leaves."""
     calls = Calls()
     shared = SingleFlight(calls.call, cancels_unwanted=True)
     asked = [shared.call("a") for _ in range(2)]
@@ -142,8 +142,8 @@ def test_one_who_asks_again_from_within() -> None:
     assert result_of(again[0]) == 2
 
 
-def test_an_answer_at_once() -> None:
-    """A function that answers at once is fine."""
+def test_a_synchronous_result() -> None:
+    """A function that returns a result at once is supported."""
 
     async def double(number: int) -> int:
         return 2 * number

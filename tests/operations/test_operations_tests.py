@@ -1,4 +1,4 @@
-"""Operations of an account on tests: create, find, wait, recheck, share and score."""
+"""Operations on the tests of an account: create, find, wait, recheck, share and score."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -43,7 +43,7 @@ UNKNOWN = ["aaaaaaaaaaaaa", "", "x", "a" * 13 + "\n", "AAAAAAAAAAAAA", "\udcff" 
 
 
 class Owner:
-    """An account of a house that runs analyses, ended by hand."""
+    """An account of a house whose analyses the test completes."""
 
     def __init__(self, house: HouseWithAnalyst) -> None:
         self.house = house
@@ -54,7 +54,7 @@ class Owner:
         self.stranger = house.add_account("stranger").id
 
     def generate(self) -> DeliverabilityTest:
-        """Make a test."""
+        """Create a test."""
         test: DeliverabilityTest = run(self.operations.manage.create(self.me))
         return test
 
@@ -63,7 +63,7 @@ class Owner:
         self.house.receive(f"{local_part_of(test.id)}@mailcheck.example", **facts)
 
     def completed(self) -> DeliverabilityTest:
-        """Make a test and bring it to its report."""
+        """Create a test and complete it with a report."""
         test = self.generate()
         self.receive(test)
         self.analyst.report()
@@ -81,13 +81,13 @@ class Owner:
         return Deferred.fromCoroutine(self.operations.wait.wait(caller, test.id, timeout))
 
     def parked(self) -> int:
-        """Say how many waits are parked."""
+        """Return the number of parked waits."""
         return self.house.assembly.tests.feeds.count()
 
 
 @pytest.fixture
 def owner() -> Iterator[Owner]:
-    """An account that tests."""
+    """An account that creates tests."""
     house = HouseWithAnalyst(config_in_memory())
     owner = Owner(house)
     yield owner
@@ -95,7 +95,7 @@ def owner() -> Iterator[Owner]:
 
 
 def test_a_new_test(owner: Owner) -> None:
-    """A new test is pending for an hour; its id is 13 characters that survive case folding."""
+    """A new test is pending for an hour. Its id has 13 characters and survives case folding."""
     test = owner.generate()
     assert test.state is State.PENDING
     assert test.expires_at - test.created_at == HOUR
@@ -119,7 +119,7 @@ def test_too_many_tests(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("test_id", UNKNOWN)
-def test_a_test_that_is_not_there(owner: Owner, test_id: Any) -> None:
+def test_a_test_that_does_not_exist(owner: Owner, test_id: Any) -> None:
     """No operation finds a test that does not exist."""
     operations, me = owner.operations, owner.me
     caller = Caller(me, KeyId("key"), RequestLimits(1, 1))
@@ -167,7 +167,7 @@ def test_listing(owner: Owner) -> None:
 
 
 def test_the_mail_of_a_test(owner: Owner) -> None:
-    """The mail of a test comes back byte for byte; a test without one says so."""
+    """The mail of a test is returned byte for byte. A test without one says so."""
     test = owner.generate()
     with pytest.raises(NoMailYet):
         run(owner.operations.manage.mail(owner.me, test.id))
@@ -178,7 +178,7 @@ def test_the_mail_of_a_test(owner: Owner) -> None:
 
 
 def test_recheck(owner: Owner) -> None:
-    """A recheck analyses the same mail again, once at a time and without a report meanwhile."""
+    """A recheck analyses the same mail again, once at a time. Meanwhile there is no report."""
     test = owner.completed()
     moved: list[str] = []
     owner.house.assembly.tests.notifications.listen(moved.append)
@@ -241,7 +241,7 @@ def test_share_links_that_lead_nowhere(owner: Owner) -> None:
 
 
 def message_of(owner: Owner) -> MessageId:
-    """Receive a mail in the inbox; gives its id."""
+    """Receive a mail in the inbox, and return its id."""
     owner.house.receive()
     store = owner.house.assembly.mail.store
     (message,), _ = result_of(
@@ -251,7 +251,7 @@ def message_of(owner: Owner) -> MessageId:
 
 
 def test_scoring_a_message(owner: Owner) -> None:
-    """A message of the inbox is scored as it came in, and the test outlives it."""
+    """A message of the inbox is scored as it was received, and the test outlives it."""
     message_id = message_of(owner)
     owner.house.clock.advance(5)
     test = run(owner.operations.manage.score_message(owner.me, message_id))
@@ -276,7 +276,7 @@ def test_scoring_a_message_of_another_account(owner: Owner) -> None:
 
 
 def test_waiting(owner: Owner) -> None:
-    """A wait goes on from pending over processing to the end, and all who wait hear of it."""
+    """A wait lasts from pending over processing to the end, and all waits are notified."""
     test = owner.generate()
     waiting = [owner.wait(test) for _ in range(3)]
     assert owner.parked() == 3
@@ -288,13 +288,13 @@ def test_waiting(owner: Owner) -> None:
     assert owner.parked() == 0
 
 
-def test_waiting_for_what_has_ended(owner: Owner) -> None:
-    """A wait for a test that has ended is answered at once."""
+def test_waiting_for_a_finished_test(owner: Owner) -> None:
+    """A wait for a finished test is answered at once."""
     test = owner.completed()
     assert result_of(owner.wait(test)).report == REPORT
 
 
-def test_waiting_in_vain(owner: Owner) -> None:
+def test_a_wait_that_times_out(owner: Owner) -> None:
     """At its timeout, a wait returns the current test and leaves nothing behind."""
     test = owner.generate()
     waiting = owner.wait(test, 30)
@@ -311,7 +311,7 @@ def test_waiting_in_vain(owner: Owner) -> None:
 
 @pytest.mark.parametrize("age", [0, 0.0005, 3_590, 3_599.9995])
 def test_waiting_for_an_expiry(owner: Owner, age: float) -> None:
-    """A wait ends when the address expires, without a hint."""
+    """A wait ends when the address expires, without a notification."""
     owner.house.clock.advance(0.0003)
     test = owner.generate()
     owner.house.clock.advance(age)
@@ -323,7 +323,7 @@ def test_waiting_for_an_expiry(owner: Owner, age: float) -> None:
 
 
 def test_a_wait_that_is_cancelled(owner: Owner) -> None:
-    """A client that goes away leaves no wait and no slot behind."""
+    """A client that disconnects leaves no wait and no slot behind."""
     test = owner.generate()
     for _ in range(200):
         waiting = owner.wait(test)
@@ -362,8 +362,8 @@ def test_waits_when_the_daemon_stops(owner: Owner) -> None:
         assert isinstance(caught.value.__cause__, ShuttingDown)
 
 
-def test_a_move_between_look_and_wait() -> None:
-    """A test that ends between a wait's look and its answer is not waited for in vain."""
+def test_a_change_between_read_and_wait() -> None:
+    """A wait notices that a test ended after it was read and before the wait was registered."""
     reader = BlockedWorker()
     workers = Workers(DirectWorker(), reader, DirectWorker())
     house = HouseWithAnalyst(config_in_memory(), workers)

@@ -17,7 +17,7 @@ STRANGER = Session("192.0.2.7", "mx.example.com", True)
 
 
 def accept(house: House, tag: str, sender: str = "shop@example.com") -> Recipient:
-    """Ask for a recipient; fails as the SMTP side would see it."""
+    """Send RCPT for an address, and raise the error that the SMTP server would see."""
     mailbox = parse_mailbox(house.address(tag))
     accepted: Recipient = result_of(
         maybeDeferred(house.assembly.receiver.accept_recipient, STRANGER, sender, mailbox)
@@ -26,7 +26,7 @@ def accept(house: House, tag: str, sender: str = "shop@example.com") -> Recipien
 
 
 def refused(house: House, tag: str, sender: str = "shop@example.com") -> tuple[int, str]:
-    """Ask for a recipient that is refused; gives the code and the reason."""
+    """Send RCPT for an address that is rejected, and return the code and the reason."""
     with pytest.raises(FaultMet) as caught:
         accept(house, tag, sender)
     return caught.value.reply[0], str(caught.value)
@@ -52,14 +52,14 @@ def test_a_refused_recipient(house: House, tag: str, code: int) -> None:
     assert rejected["reason"].startswith(f"{tag}: ")
 
 
-def test_an_ordinary_tag_meets_nothing(house: House) -> None:
+def test_an_ordinary_tag_has_no_fault(house: House) -> None:
     """A tag that only begins like a fault is accepted."""
     house.receive(house.address("fault.rcpt-452"))
     assert house.get("/inbox").json["total"] == 1
 
 
 def test_greylisting(house: House) -> None:
-    """Each sender and recipient is refused until so long after the first try, then never more."""
+    """Each pair of sender and recipient is rejected until its delay is over, then accepted."""
     code, reason = refused(house, "fault.greylist-30")
     assert (code, reason) == (451, "fault.greylist-30: greylisted; try again in 30 s")
     house.pass_time(29.5)
@@ -88,7 +88,7 @@ def test_greylisting_survives_a_restart(house: House) -> None:
     assert result_of(fresh.meet(recipient, fault, "shop@example.com")) == recipient
 
 
-def test_pairs_that_are_remembered_are_bounded(house: House) -> None:
+def test_the_number_of_stored_pairs_is_limited(house: House) -> None:
     """An inbox greylists at most a thousand pairs per day; further ones are rejected unstored."""
     for number in range(receive_mail.GREYLISTED_PAIRS):
         refused(house, "fault.greylist-1", f"s{number}@example.com")
@@ -101,8 +101,8 @@ def test_pairs_that_are_remembered_are_bounded(house: House) -> None:
     accept(house, "fault.greylist-1", "s7@example.com")
 
 
-def test_of_several_the_first_decides(house: House) -> None:
-    """A whole mail meets the fault of its first recipient that has one; tests have none."""
+def test_the_first_fault_of_a_mail_decides(house: House) -> None:
+    """A mail gets the fault of its first recipient that has one. Tests have none."""
     receiver = house.assembly.receiver
     recipients = tuple(accept(house, tag) for tag in ("a", "fault.drop-data", "fault.data-554"))
     found = receiver.find_fault(None, recipients)
@@ -112,7 +112,7 @@ def test_of_several_the_first_decides(house: House) -> None:
 
 
 def test_every_third_mail_of_a_key(house: House) -> None:
-    """Every third mail of the key is rejected, other keys are unaffected, and a tag comes first."""
+    """Every third mail of the key is rejected. Other keys are unaffected. A tag has priority."""
     other = house.issue_key(house.account)
     assert house.ask("PUT", "/inbox/faults", data=b'{"every": 3}').answer().json["every"] == 3
     met = [fault_of(house, house.key) for _ in range(6)]
@@ -149,15 +149,15 @@ def test_the_list_and_the_setting(house: House) -> None:
         b"\xff",
     ],
 )
-def test_a_setting_that_is_none(house: House, body: bytes) -> None:
-    """Anything but null or a number in range is answered with 400, and the setting stays."""
+def test_an_invalid_setting(house: House, body: bytes) -> None:
+    """Anything but null or a number in range is answered with 400, and the setting is kept."""
     answer = house.ask("PUT", "/inbox/faults", data=body).answer()
     assert answer.status == 400
     assert answer.json["error"]
     assert house.get("/inbox/faults").json["every"] is None
 
 
-def test_keys_that_can_not_be_set(house: House) -> None:
+def test_invalid_keys_and_numbers(house: House) -> None:
     """Only a valid key has a setting, and only a number in its range."""
     (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     with pytest.raises(InvalidParameter):
@@ -168,7 +168,7 @@ def test_keys_that_can_not_be_set(house: House) -> None:
 
 
 def test_switched_off() -> None:
-    """With ``[inbox] faults = false`` every tag is an ordinary one, and no key's mail fails."""
+    """With ``[inbox] faults = false``, every tag is ordinary and the setting of keys is ignored."""
     house = House(config_in_memory(inbox=InboxOptions(faults=False)))
     accept(house, "fault.rcpt-550")
     accept(house, "fault.greylist-30")

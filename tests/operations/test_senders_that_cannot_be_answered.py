@@ -1,4 +1,4 @@
-"""A sender that cannot be answered costs points; no record is proposed for a missing zone."""
+"""A sender that cannot get replies costs points. No record is proposed for a missing zone."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ OTHER = {"other.example": {"TXT": ["v=spf1 ip4:8.8.4.10 -all"], "A": ["8.8.4.77"
 
 
 def charged(zone: Any, **changes: Any) -> dict[str, int]:
-    """Return what is taken off for the sender."""
+    """Return the deductions for the sender."""
     found = dict(faults(score(zone, received(**changes))))
     return {name: tenths for name, tenths in found.items() if name.startswith("sender.")}
 
@@ -29,7 +29,7 @@ def charged(zone: Any, **changes: Any) -> dict[str, int]:
 def test_one_domain_that_takes_no_mail_is_charged_once(
     node: dict[str, list[str]], words: str
 ) -> None:
-    """The words say why, and both addresses are at the same domain."""
+    """One domain without mail costs points once, and the text gives the reason."""
     zone = zone_with(
         {"sender.example": node}, without=[] if node else ["_dmarc.sender.example", HELO]
     )
@@ -42,7 +42,7 @@ def test_one_domain_that_takes_no_mail_is_charged_once(
 
 
 def test_each_of_two_domains_is_charged() -> None:
-    """Bounces go to the envelope sender, answers to the author."""
+    """Bounces go to the envelope sender and replies to the author, so each is charged."""
     nullmx = {"sender.example": {"TXT": TXT, "MX": ["0 ."]}}
     assert charged(zone_with(OTHER | nullmx), envelope_sender="b@other.example") == {REPLIES: 10}
     assert charged(zone_with(nullmx), envelope_sender="b@gone.example") == {
@@ -63,15 +63,13 @@ def test_each_of_two_domains_is_charged() -> None:
         (zone_with({"sender.example": {"TXT": TXT, "MX": ["0 ."]}}), {"client_ip": "10.0.0.5"}),
     ],
 )
-def test_who_can_be_answered_or_is_not_known_costs_nothing(
-    zone: Any, changes: dict[str, Any]
-) -> None:
-    """Neither an address without MX, nor silence, nor a mail from a private network."""
+def test_other_senders_cost_nothing(zone: Any, changes: dict[str, Any]) -> None:
+    """An address without MX, a silent server and mail from a private network cost no points."""
     assert charged(zone, **changes) == {}
 
 
 def test_nothing_is_proposed_for_a_zone_that_does_not_exist() -> None:
-    """No record and no advice to publish one: the words ask for a domain that exists."""
+    """No record is proposed for a missing zone. The text asks for a domain that exists."""
     zone = zone_with()
     unknown = MAIL.replace(b"ann@sender.example", b"ann@gone.example")
     report = score(zone, received(unknown, envelope_sender="ann@gone.example"))

@@ -1,4 +1,4 @@
-"""Advice is proven: no record is shown that our own evaluation has not judged."""
+"""Advice is verified: no record is shown that the evaluation has not confirmed."""
 
 import pytest
 from msgspec.structs import replace
@@ -61,7 +61,7 @@ CHANGE = Change(RecordToPublish("d.example", "TXT", "v=spf1 -all"))
     ],
 )
 def test_a_fix_can_not_be_made_without_its_proof(after: Outcome, objection: str) -> None:
-    """A fix must resolve its finding, add no error or doubt, and lower neither score nor policy."""
+    """A fix resolves its finding, adds no error or doubt, and lowers neither score nor policy."""
     before = Outcome((FINDING,), 5, {"DMARC": 2})
     with pytest.raises(NotProven, match=objection):
         ProvenFix(FINDING, CHANGE, (), before, after)
@@ -85,7 +85,7 @@ def test_a_fix_can_not_be_made_without_its_proof(after: Outcome, objection: str)
 def test_records_that_are_shown_are_those_that_work(
     texts: list[str], finding_id: str, value: str | None
 ) -> None:
-    """The setup after following the advice is good, even if a record of others was wrong."""
+    """The setup is good after following the advice, even if a record of others was wrong."""
     found = check(zone_with(*texts))
     (record,) = {fix.record for key, fix in found.proofs.items() if key[0] == finding_id}
     assert value is None or record.value == value
@@ -93,31 +93,31 @@ def test_records_that_are_shown_are_those_that_work(
     assert [one.id for one in after.findings if one.severity is Severity.ERROR] == []
 
 
-def test_what_a_record_takes_the_place_of_is_named() -> None:
-    """Unrelated TXT records stay; replaced ones are named one by one."""
+def test_replaced_records_are_named() -> None:
+    """Unrelated TXT records are kept. Each replaced record is named."""
     zone = zone_with("hello", "v=spf1 mx -all", "v=spf1 mx ~all")
     (fix,) = [f for key, f in check(zone).proofs.items() if key[0] == "spf.several"]
     assert set(fix.removed) == {"v=spf1 mx -all", "v=spf1 mx ~all"}
 
 
 def test_the_order_of_two_records_changes_nothing() -> None:
-    """Whichever SPF record DNS gives first, the verdict and the advice are the same."""
+    """The order of two SPF records in DNS changes neither the verdict nor the advice."""
     texts = ["v=spf1 +all", "v=spf1 include:ok.example -all"]
     one, other = check(zone_with(*texts)), check(zone_with(*reversed(texts)))
     assert (one.findings, one.outcome.score) == (other.findings, other.outcome.score)
     assert proposals(one) == proposals(other)
 
 
-def test_nothing_that_was_answered_is_asked_again() -> None:
-    """The proofs run over the answers that are known."""
+def test_no_question_is_sent_twice() -> None:
+    """Fixes are verified with the known answers."""
     zone = zone_with("v=spf1 mx ?all", "v=spf1 a", dmarc="v=DMARC1; p=none")
     found = check(zone)
     assert found.proofs
     assert len(zone.asked) == len(set(zone.asked))
 
 
-def test_what_could_not_be_asked_is_told_in_words() -> None:
-    """A record whose effect hangs on a silent name is not shown."""
+def test_an_unknown_effect_is_told_in_words() -> None:
+    """A record whose effect depends on a silent name is not shown."""
     zone = MemoryZone(HOSTS, failing={"lost.example": DnsStatus.TIMEOUT})
     zone.publish("d.example", "MX", "10 mx.d.example.")
     zone.publish("d.example", "TXT", "v=spf1 include:lost.example mx")
@@ -125,7 +125,7 @@ def test_what_could_not_be_asked_is_told_in_words() -> None:
     assert "spf.no-end" not in proposals(found)
 
 
-def test_the_same_place_is_never_undone() -> None:
+def test_no_fix_undoes_an_earlier_one() -> None:
     """Several records for one name, published from top to bottom, undo no earlier fix.
 
     If reports are not received here, the advice has no record.
@@ -142,7 +142,7 @@ def test_the_same_place_is_never_undone() -> None:
 @pytest.mark.parametrize("spf", ["", "v=spf1 include:gone.example -all", "v=spf1 nonsense -all"])
 @pytest.mark.parametrize("dmarc", ["v=DMARC1; p=none", "v=DMARC1; p=reject; sp=none; t=y"])
 def test_no_stricter_policy_before_mail_can_pass(spf: str, dmarc: str) -> None:
-    """Without SPF or a key no stricter DMARC policy is proposed, only the first step."""
+    """Without SPF or a key, no stricter DMARC policy is proposed, only the first step."""
     found = check(zone_with(*filter(None, [spf]), dmarc=f"{dmarc}; rua=mailto:d@d.example"))
     stricter = [one for one in found.findings if one.id in STRICTER_POLICY_FINDINGS]
     assert stricter
@@ -151,7 +151,7 @@ def test_no_stricter_policy_before_mail_can_pass(spf: str, dmarc: str) -> None:
 
 
 def test_a_stricter_policy_is_advised_once_mail_can_pass() -> None:
-    """With a valid SPF record the record with p=quarantine is shown."""
+    """With a valid SPF record, the record with p=quarantine is shown."""
     found = check(zone_with("v=spf1 mx -all", dmarc="v=DMARC1; p=none; rua=mailto:d@d.example"))
     assert "p=quarantine" in proposals(found)["dmarc.policy-none"]
 
