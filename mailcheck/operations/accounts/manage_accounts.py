@@ -106,7 +106,7 @@ class ManageAccounts:
         """
         account = await self._store.find_account(name)
         if account is None:
-            raise AccountNotFound(f"there is no account named {name!r}")
+            raise AccountNotFound(f"no account named {name!r} exists")
         return account
 
     async def accounts(self) -> list[Account]:

@@ -327,7 +327,7 @@ class ScoreMail:
         notes = [note, _BY_YOUR_SERVER] if note else []
         if score.undetermined:
             names = ", ".join(topic_of(one.area.value).title for one in score.undetermined)
-            notes.append(f"could not be determined, so nothing was deducted for it: {names}")
+            notes.append(f"could not be determined, so no points were deducted for it: {names}")
         if self._settings.host_name.lower() in reading.claimed_by:
             notes.append(
                 f"the mail arrived with an Authentication-Results field in the name of"

@@ -163,7 +163,7 @@ def test_what_could_not_be_determined(scored: ScoredHouse, browser: Browser) -> 
     assert 'aria-label="Score 10.0 of 10"' in body
     check = body[body.index('id="check-dmarc"') : body.index('id="check-blacklist"')]
     assert '<span class="badge unknown">unknown</span>' in check
-    assert "Could not be determined, so nothing was deducted for it: DMARC." in words(browser)
+    assert "Could not be determined, so no points were deducted for it: DMARC." in words(browser)
 
 
 def test_deductions_over_ten_points() -> None:
