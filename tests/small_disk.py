@@ -32,7 +32,7 @@ class SmallDisk:
 
 @contextmanager
 def mounted(folder: Path, octets: int) -> Iterator[SmallDisk | None]:
-    """Mount a filesystem of a size on a new folder; nothing where nobody may."""
+    """Mount a filesystem of a size on a new folder, or yield `None` without permission."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={octets}", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:

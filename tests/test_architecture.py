@@ -187,9 +187,9 @@ def nothing_is_left_undone(source: Source) -> Iterator[str]:
     """The code has no to-do comments, and each suppressed warning is named."""
     for number, line in enumerate(source.text.splitlines(), 1):
         if re.search(r"#\s*(TODO|FIXME)\b", line):
-            yield f"line {number}: is to be done"
+            yield f"line {number}: has a to-do comment"
         if re.search(r"#\s*(type:\s*ignore(?!\[)|noqa(?!:))", line):
-            yield f"line {number}: silences everything"
+            yield f"line {number}: suppresses all warnings"
 
 
 def nothing_is_patched(source: Source) -> Iterator[str]:

@@ -32,7 +32,7 @@ MAY_USE = {
     "mailcheck.daemon.short_turns": {"_doReadOrWrite", "_poller", "_selectables"},
     "mailcheck.web.site.twisted_private": {"_respondToBadRequestAndDisconnect"},
 }
-"""The private names of Twisted that each module may use; a name that is not used is an error."""
+"""The private names of Twisted that each module may use. An unused entry is an error."""
 
 SUSPICIOUS = re.compile(
     r"(?<!\bself)(?<!\bcls)\._[a-zA-Z]|attr\(|^\s*(from|import)\b.*[\s.]_[a-zA-Z]|^\s+_\w+,$", re.M
@@ -55,7 +55,7 @@ def is_own_object(node: ast.expr) -> bool:
 
 
 def names_of_class(tree: ast.AST) -> set[str]:
-    """Return the private names that a class defines, or uses of itself."""
+    """Return the private names that a class defines, or uses on itself."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_own_object(node.value):
@@ -68,9 +68,9 @@ def names_of_class(tree: ast.AST) -> set[str]:
 
 
 def uses_of_others(text: str) -> Iterator[str]:
-    """List the uses of private names of any object that the module does not define itself.
+    """List the uses of private names of objects that the module does not define itself.
 
-    Private names of ``self`` are those of a library only if a base class is one of it: see
+    Private names of ``self`` belong to a library only if a base class does: see
     `names_of_base_classes`.
     """
     tree = ast.parse(text)
@@ -182,7 +182,7 @@ def test_uses_of_private_names_are_noticed(text: str) -> None:
     ],
 )
 def test_what_is_no_private_name_of_another_object(text: str) -> None:
-    """What a module defines itself, named tuples and names of the language are allowed."""
+    """Names that a module defines, methods of named tuples and special names are allowed."""
     assert list(uses_of_others(text)) == []
 
 
@@ -194,7 +194,7 @@ def test_private_names_of_base_classes_are_noticed() -> None:
 
 
 def test_the_version_of_twisted_is_bounded() -> None:
-    """No release of Twisted is installed that may have changed the names."""
+    """The requirements exclude releases of Twisted that may have changed the names."""
     setup = configparser.ConfigParser()
     setup.read(Path(__file__).parent.parent / "setup.cfg")
     wanted = setup["options"]["install_requires"] + setup["options.extras_require"]["manhole"]
@@ -205,7 +205,7 @@ def test_the_version_of_twisted_is_bounded() -> None:
 
 
 class Channel(OpenHttpChannel):
-    """A connection that counts what Twisted cannot parse."""
+    """A connection that counts malformed requests."""
 
     refused = 0
 
@@ -243,7 +243,7 @@ def test_the_reactor_has_the_names_that_short_turns_use() -> None:
             self.reads = 0
 
         def doRead(self) -> None:
-            """Count."""
+            """Count the read."""
             self.reads += 1
 
     reactor = EPollReactor()

@@ -1,4 +1,4 @@
-"""The plugin of twistd: what it costs to ask it, and what it leaves behind."""
+"""The twistd plugin: the cost of its options, failed starts, and loaded modules."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ _MODULES = "import sys, mailcheck.tap; print('\\n'.join(sys.modules))"
 
 
 def test_options_cost_nothing() -> None:
-    """Whoever asks ``twistd mailcheck --help`` does not wait for the daemon to be imported."""
+    """``twistd mailcheck --help`` does not import the daemon."""
     done = subprocess.run(
         [sys.executable, "-c", _MODULES], capture_output=True, text=True, check=True, timeout=60
     )
@@ -30,7 +30,7 @@ except SystemExit as error:
 
 
 def test_a_start_that_fails(tmp_path: Path) -> None:
-    """A missing configuration is named, garbage is collected on, and SIGHUP ends nothing."""
+    """A missing configuration is named, the garbage collector is on, and SIGHUP is ignored."""
     done = subprocess.run(
         [sys.executable, "-c", _STARTED_WRONGLY],
         capture_output=True,

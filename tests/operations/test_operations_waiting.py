@@ -1,4 +1,4 @@
-"""Waiting for mail: no order of events loses a message, and waits leave nothing behind."""
+"""Waiting for mail: no order of events loses a message, and waits leave no data behind."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,9 +49,9 @@ Steps = list[tuple[str, str, int]]
 
 
 class WaitingRoom(House):
-    """A house whose reads can be held up, and whose waits are asked for directly.
+    """A house whose reads can be held, and whose waits are called directly.
 
-    Its mail comes in as at another daemon, of which hints are heard alone, if it is not ``ours``.
+    Unless ``ours`` is true, another daemon receives the mail, and only its hints arrive here.
     """
 
     def __init__(self, *, ours: bool = False) -> None:
@@ -59,7 +59,7 @@ class WaitingRoom(House):
         super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, self.content))
         if not ours:
             self.receiver = self.receiver_elsewhere()
-        self.receive()  # from here on the receiver has cached the inbox
+        self.receive()  # now the receiver has cached the inbox
         run(self.assembly.inbox.delete.matching(self.account.id, ANY))
 
     def caller(self, key: str = "key") -> Caller:
@@ -70,21 +70,21 @@ class WaitingRoom(House):
     def wait(
         self, wanted: MessageFilter = ANY, timeout: float = 30, key: str = "key"
     ) -> "Deferred[StoredMessage | TimedOut]":
-        """Begin a wait, which is asked for right now."""
+        """Start a wait whose request arrives now."""
         return Deferred.fromCoroutine(
             self.assembly.inbox.wait.wait(self.caller(key), wanted, timeout)
         )
 
     def send_large(self, subject: str = "Welcome") -> None:
-        """Have a mail come in that is not read along with its message."""
+        """Receive a mail that is too large to be read along with its message."""
         self.send(subject=subject, body="x\r\n" * (LARGE // 3))
 
     def send(self, tag: str = "", subject: str = "Welcome", body: str = "Hello") -> None:
-        """Have a mail come in, while reads may be held."""
+        """Receive a mail. Reads may be held meanwhile."""
         self.receive(self.address(tag), raw=mail(subject, body))
 
     def delete_unread(self) -> None:
-        """Delete all mail without a read, while reads may be held."""
+        """Delete all mail without a read. Reads may be held meanwhile."""
         everything = (self.account.id, ANY, self.assembly.runtime.now(), 9)
         result_of(self.assembly.mail.store.delete_matches(*everything))
 
@@ -100,7 +100,7 @@ class WaitingRoom(House):
 
 @for_each
 def _newest_position(transaction: Transaction, account_id: AccountId) -> Position:
-    """Read it past the readers, which may be held."""
+    """Read the position without the readers, which may be held."""
     row = transaction.row("SELECT last_position FROM inbox WHERE account_id = ?", (account_id,))
     assert row is not None
     return Position(row[0])
@@ -150,7 +150,7 @@ def failure_of(waiting: "Deferred[Any]", kind: type[ExpectedFailure]) -> Any:
 
 
 def delivery_to(room: WaitingRoom) -> Delivery:
-    """Make a mail to the inbox, as it is given to the store."""
+    """Return a mail to the inbox in the form that the store expects."""
     return Delivery(
         id=DeliveryId("delivery"),
         session=Session("192.0.2.7", "mx.example.com", True),
@@ -166,9 +166,9 @@ def delivery_to(room: WaitingRoom) -> Delivery:
 def play(
     room: WaitingRoom, steps: Steps, begin: Callable[[str, Position], "Deferred[Any]"]
 ) -> tuple[list[tuple[str, Position, "Deferred[Any]"]], list[str]]:
-    """Take the steps, and let all go; gives the waits as they began, and the tags of the mails.
+    """Run the steps, then release all held reads; return the waits and the tags of the mails.
 
-    :param begin: begins a wait for a tag, after a position.
+    :param begin: starts a wait for a tag, after a position.
     """
     waits, sent = [], list[str]()
     for step, tag, number in steps:
@@ -189,25 +189,25 @@ def play(
 
 
 class TestNothingIsMissed:
-    """A mail that comes in at any moment reaches everyone who waits for it."""
+    """A mail that arrives at any moment reaches every wait for it."""
 
-    def test_before_the_look(self, room: WaitingRoom) -> None:
-        """A mail that lands after the wait registered and before it looked is found by the look."""
+    def test_before_the_read(self, room: WaitingRoom) -> None:
+        """The first read finds a mail that arrives after the wait was registered."""
         room.reader.hold_calls()
         waiting = room.wait()
         room.send(subject="early")
         room.reader.let_go()
         assert found(waiting).summary.header.subject == "early"
 
-    def test_between_look_and_wait(self, room: WaitingRoom) -> None:
-        """A mail that lands after the look and before its answer is offered by the feed."""
+    def test_between_read_and_wait(self, room: WaitingRoom) -> None:
+        """The feed offers a mail that arrives after the read and before its result."""
         room.reader.hold_answers()
         waiting = room.wait()
         room.send(subject="between")
         room.reader.let_go()
         assert found(waiting).summary.header.subject == "between"
 
-    def test_between_two_looks(self, room: WaitingRoom) -> None:
+    def test_between_two_reads(self, room: WaitingRoom) -> None:
         """A wait whose read is overtaken by that of another wait misses no message."""
         room.reader.hold_answers()
         overtaken = room.wait(MessageFilter(tag="a"))
@@ -220,8 +220,8 @@ class TestNothingIsMissed:
         room.send("b")
         assert found(overtaking).summary.tag == "b"
 
-    def test_while_the_feed_looks(self, room: WaitingRoom) -> None:
-        """Mails that land while the feed is looking are found by its next look."""
+    def test_while_the_feed_reads(self, room: WaitingRoom) -> None:
+        """Mails that arrive while the feed reads are found by its next read."""
         waits = [room.wait(MessageFilter(tag=tag)) for tag in "abc"]
         room.reader.hold_answers()
         for tag in "abc":
@@ -230,7 +230,7 @@ class TestNothingIsMissed:
         room.reader.let_go()
         assert [found(one).summary.tag for one in waits] == ["a", "b", "c"]
 
-    def test_more_than_one_look_reads(self, room: WaitingRoom) -> None:
+    def test_more_than_one_read_returns(self, room: WaitingRoom) -> None:
         """If a mail has more recipients than one read returns, all messages are found."""
         for size in (LOOK_SIZE - 1, LOOK_SIZE, LOOK_SIZE + 1, 2 * LOOK_SIZE):
             waits = [room.wait(MessageFilter(tag=f"t{number}")) for number in (0, size - 1)]
@@ -239,7 +239,7 @@ class TestNothingIsMissed:
             run(room.assembly.inbox.delete.matching(room.account.id, ANY))
 
     def test_a_lost_hint(self, room: WaitingRoom) -> None:
-        """A mail whose hint was lost is found when all inboxes are looked into again."""
+        """A mail whose hint was lost is found when the feed next reads all inboxes."""
         waiting = room.wait()
         lose_hints(room)
         room.send(subject="unheard")
@@ -248,7 +248,7 @@ class TestNothingIsMissed:
         assert found(waiting).summary.header.subject == "unheard"
 
     def test_a_lost_hint_at_the_end(self, room: WaitingRoom) -> None:
-        """A wait looks once more at its end: even without any hint it gives what is there."""
+        """A wait reads once more at its end, so that it returns stored mail without a hint."""
         waiting = room.wait(timeout=5)
         lose_hints(room)
         room.send(subject="unheard")
@@ -284,7 +284,7 @@ class TestNothingIsMissed:
 
 @pytest.fixture
 def lobby() -> Iterator[WaitingRoom]:
-    """An empty inbox whose mail comes in at the daemon that is waited at."""
+    """An empty inbox whose mail arrives at the same daemon as its waits."""
     lobby = WaitingRoom(ours=True)
     yield lobby
     lobby.reader.let_go()
@@ -297,7 +297,7 @@ class TestOwnMail:
     """Mail stored by this daemon is passed directly to its waits."""
 
     def test_it_is_not_read_again(self, lobby: WaitingRoom) -> None:
-        """It is given without a read, as the store has it, and its content is kept soon after."""
+        """A new message is passed on without a read. Its content is saved soon afterwards."""
         waits = [lobby.wait(key=f"key {number}") for number in range(3)]
         lobby.reader.hold_calls()
         lobby.send("A", subject="Gr\u00fc\u00dfe")
@@ -317,12 +317,12 @@ class TestOwnMail:
         """Mail without a wait is derived later, not while it is being written."""
         waiting = lobby.wait(MessageFilter(tag="a"))
         lobby.send("b")
-        assert not lobby.clock.getDelayedCalls()[1:]  # but the end of the wait
+        assert not lobby.clock.getDelayedCalls()[1:]  # except for the end of the wait
         lobby.send("A")
         assert found(waiting).summary.tag == "A"
 
     def test_it_goes_to_the_disk_first(self, lobby: WaitingRoom) -> None:
-        """A mail is parsed once it is on its way to the disk, so that writing is not delayed."""
+        """A mail is parsed after its write has started, so that the write is not delayed."""
         later: list[Callable[[], object]] = []
         assembly = lobby.assembly
         contents, want = assembly.mail.contents, assembly.mail.derivation.want
@@ -341,7 +341,7 @@ class TestOwnMail:
     def test_mail_from_elsewhere_before_it(self, lobby: WaitingRoom) -> None:
         """A wait does not get a message before an older match that must be read."""
         ours, lobby.receiver = lobby.receiver, lobby.receiver_elsewhere()
-        lobby.send(subject="before")  # from here on it knows the inbox, too
+        lobby.send(subject="before")  # now this daemon knows the inbox, too
         waiting = lobby.wait()
         lobby.reader.hold_calls()
         lose_hints(lobby)
@@ -365,10 +365,10 @@ class TestOwnMail:
 
 
 class TestManyWaits:
-    """A mail costs little, however many wait."""
+    """The cost of a mail does not depend on the number of waits."""
 
-    def test_a_broadcast_is_one_look(self, room: WaitingRoom) -> None:
-        """However many wait, a mail is looked for once, and loaded once for all."""
+    def test_a_broadcast_is_one_read(self, room: WaitingRoom) -> None:
+        """For any number of waits, a mail is found by one read and loaded once."""
         waits = [room.wait(key=f"key {number}") for number in range(1_000)]
         calls = room.reader.calls
         room.reader.hold_calls()
@@ -376,12 +376,12 @@ class TestManyWaits:
         assert room.reader.calls == calls + 1
         room.reader.held.pop(0)()
         room.reader.let_go()
-        # the look, which brings the bytes that its content is derived of
+        # The read also returns the bytes from which the content is derived.
         assert room.reader.calls == calls + 1
         assert len({id(found(one)) for one in waits}) == 1
 
     def test_what_is_stored_already_is_one_read(self, room: WaitingRoom) -> None:
-        """Its row and its content, or the bytes to derive it of, come by one call of the store."""
+        """One call of the store returns the message with its content, or with the raw bytes."""
         room.send("a", subject="new")
         room.send("a", subject="known")
         run(room.assembly.inbox.read.page(room.account.id, ANY, 1, 1))
@@ -392,7 +392,7 @@ class TestManyWaits:
             assert room.reader.calls == calls + 1, content
 
     def test_waits_for_other_tags_are_not_touched(self, room: WaitingRoom) -> None:
-        """A mail is passed to waits for its tag, in upper and lower case, and for any tag."""
+        """A mail is passed to waits for its tag, in any case, and to waits without a tag."""
         order: list[str] = []
 
         def note(outcome: object, name: str) -> None:
@@ -438,10 +438,10 @@ class TestManyWaits:
 
 
 class TestTheEnd:
-    """However a wait ends, it has a cursor to continue from, and leaves nothing behind."""
+    """However a wait ends, it returns a cursor to continue from, and leaves no data behind."""
 
     def test_time_out(self, room: WaitingRoom) -> None:
-        """A wait in vain ends on time with the newest cursor and how long it took."""
+        """A wait without a match ends on time with the newest cursor and its duration."""
         waiting = room.wait(MessageFilter(tag="x"), timeout=7.5)
         room.send("y")
         room.clock.advance(7.4)
@@ -458,7 +458,7 @@ class TestTheEnd:
         room.reader.hold_answers()
         room.clock.advance(1)
         room.reader.hold_calls()
-        room.reader.held.pop(0)()  # the last look
+        room.reader.held.pop(0)()  # the last read
         room.send("x")
         room.reader.let_go()
         outcome = in_vain(waiting)
@@ -504,7 +504,7 @@ class TestTheEnd:
         waiting = room.wait(MessageFilter(tag="x", after=position), timeout=1)
         room.clock.advance(1)
         outcome = in_vain(waiting)
-        assert room.reader.calls == reads + 2  # the first look and the last
+        assert room.reader.calls == reads + 2  # the first read and the last
         assert (outcome.seen, outcome.rejected, outcome.missed) == ((), (), None)
         waiting = room.wait(MessageFilter(tag="x", after=position), timeout=1)
         room.refuse("other")
@@ -519,7 +519,7 @@ class TestTheEnd:
         assert not in_vain(waiting).is_refused
 
     def test_missed(self, room: WaitingRoom) -> None:
-        """A match that came before the request is named, with how long before."""
+        """A match that arrived before the request is reported, with its age."""
         room.send("x")
         room.clock.advance(4)
         since = instant_of(room.clock.seconds())
@@ -529,8 +529,8 @@ class TestTheEnd:
         assert outcome.missed is not None
         assert (outcome.missed.position, outcome.missed_by) == (2, 4_000)
 
-    def test_from_then_on(self, room: WaitingRoom) -> None:
-        """Without since and after only mail from the moment of asking on counts."""
+    def test_the_default_start(self, room: WaitingRoom) -> None:
+        """Without ``since`` and ``after``, only mail that arrives after the request counts."""
         room.send(subject="before")
         room.clock.advance(0.001)
         waiting = room.wait(timeout=1)
@@ -542,7 +542,7 @@ class TestTheEnd:
         assert found(waiting).summary.header.subject == "after"
 
     def test_no_clock_decides(self, room: WaitingRoom) -> None:
-        """Mail that another daemon has taken in counts, however wrong that one's clock is."""
+        """Mail that another daemon received counts, even if the clock of that daemon is wrong."""
         for seconds in (-2, 4):
             waiting = room.wait()
             room.clock.rightNow += seconds
@@ -550,14 +550,14 @@ class TestTheEnd:
             assert found(waiting).summary.header.subject == f"{seconds} s"
 
     def test_from_the_start(self, room: WaitingRoom) -> None:
-        """The cursor before all mail is a cursor: what had come before the wait counts."""
+        """The cursor before all mail is valid: earlier messages count."""
         room.send(subject="before")
         room.clock.advance(1)
         outcome = found(room.wait(MessageFilter(after=START)))
         assert outcome.summary.header.subject == "before"
 
-    def test_who_chose_since(self, room: WaitingRoom) -> None:
-        """A wait in vain tells whether the caller chose since; the default is not his choice."""
+    def test_whether_since_was_given(self, room: WaitingRoom) -> None:
+        """A timed-out wait reports whether the caller gave ``since``, or it is the default."""
         now = instant_of(room.clock.seconds())
         filters = (ANY, MessageFilter(after=Position(1)), MessageFilter(since=now))
         waits = [room.wait(wanted, timeout=1) for wanted in filters]
@@ -565,14 +565,14 @@ class TestTheEnd:
         assert [in_vain(one).gave_since for one in waits] == [False, False, True]
 
     def test_cancelled_while_parked(self, room: WaitingRoom) -> None:
-        """A client that goes away while it waits leaves no wait and no call behind."""
+        """A client that disconnects while it waits leaves no wait and no call behind."""
         waiting = room.wait()
         assert room.assembly.mail.feeds.count() == 1
         self.cancel(waiting)
         assert room.is_idle()
         room.send()
 
-    def test_cancelled_while_looking(self, room: WaitingRoom) -> None:
+    def test_cancelled_while_reading(self, room: WaitingRoom) -> None:
         """A client that disconnects during a read leaves nothing behind."""
         room.reader.hold_answers()
         waiting = room.wait()
@@ -581,7 +581,7 @@ class TestTheEnd:
         room.send()
 
     def test_cancelled_while_loading(self, room: WaitingRoom) -> None:
-        """A client that goes away while its message is loaded leaves the others alone."""
+        """A client that disconnects while its message is loaded does not affect other waits."""
         waits = [room.wait() for _ in range(3)]
         room.reader.hold_calls()
         room.send_large()
@@ -600,14 +600,14 @@ class TestTheEnd:
 
     @staticmethod
     def cancel(waiting: "Deferred[Any]") -> None:
-        """Go away."""
+        """Cancel a wait, as a disconnect does."""
         failures: list[Failure] = []
         waiting.addErrback(failures.append)
         waiting.cancel()
         assert [failure.type for failure in failures] == [CancelledError]
 
     def test_shutdown(self, room: WaitingRoom) -> None:
-        """At shutdown a wait ends with the cursor at which it began, and no more are taken."""
+        """At shutdown a wait ends with its first cursor, and new waits are rejected."""
         room.send()
         waiting = room.wait(MessageFilter(tag="x"))
         with_cursor = room.wait(MessageFilter(tag="x", after=Position(1)))
@@ -619,7 +619,7 @@ class TestTheEnd:
         assert late.cursor == "c1"
         assert failure_of(room.wait(), WaitInterrupted).cursor == "c3"
 
-    def test_shutdown_while_looking(self, room: WaitingRoom) -> None:
+    def test_shutdown_while_reading(self, room: WaitingRoom) -> None:
         """A wait that finds its message during shutdown returns it, and nothing is logged."""
         room.send()
         room.reader.hold_answers()
@@ -631,14 +631,14 @@ class TestTheEnd:
         assert failure_of(finds_nothing, WaitInterrupted).cursor == "c2"
 
     def test_store_failure(self, room: WaitingRoom) -> None:
-        """When the store fails under it a wait is interrupted, with the cursor to go on from."""
+        """If the store fails, a wait is interrupted, with the cursor to continue from."""
         waiting = room.wait()
         result_of(room.assembly.runtime.engine.write(_break_store, None))
         room.assembly.mail.feeds.on_hint(room.account.id)
         assert failure_of(waiting, WaitInterrupted).cursor == "c1"
 
     def test_store_failure_at_first(self, room: WaitingRoom) -> None:
-        """When the inbox can't be read at all, it is the cursor that was given or read before."""
+        """If the inbox cannot be read at all, the cursor is the one given or cached before."""
         caller = room.caller()
         result_of(room.assembly.runtime.engine.write(_break_store, None))
         wait = room.assembly.inbox.wait.wait
@@ -651,7 +651,7 @@ class TestTheEnd:
             assert failure_of(waiting, WaitInterrupted).cursor == cursor
 
     def test_a_message_that_is_deleted_in_between(self, room: WaitingRoom) -> None:
-        """A wait whose message was deleted before it was loaded waits on, for the next one."""
+        """A wait whose message was deleted before it was loaded waits for the next one."""
         waiting = room.wait()
         room.reader.hold_calls()
         room.send_large("deleted")
@@ -663,7 +663,7 @@ class TestTheEnd:
         assert found(waiting).summary.header.subject == "kept"
 
     def test_a_message_that_is_deleted_while_the_next_one_comes(self, room: WaitingRoom) -> None:
-        """The next match may come before the first one is known to be gone."""
+        """The next match may arrive before the read shows that the first one is deleted."""
         waiting = room.wait()
         room.reader.hold_calls()
         room.send_large("deleted")
@@ -674,13 +674,13 @@ class TestTheEnd:
         assert found(waiting).summary.header.subject == "kept"
 
     def test_a_foreign_cursor(self, room: WaitingRoom) -> None:
-        """A cursor that the inbox has not reached is refused."""
+        """A cursor that the inbox has not reached is rejected."""
         assert failure_of(room.wait(MessageFilter(after=Position(9))), InvalidParameter).name == (
             "after"
         )
 
     def test_a_wait_without_time(self, room: WaitingRoom) -> None:
-        """A store slower than the time-out does not make the wait hang."""
+        """A wait ends at its timeout even if the store is slower."""
         room.reader.hold_calls()
         waiting = room.wait(timeout=1)
         room.clock.advance(5)
@@ -691,13 +691,13 @@ class TestTheEnd:
 
 
 class TestSeveral:
-    """A wait for several messages ends with exactly those, oldest first, or says how many came."""
+    """A wait for several messages returns exactly those, oldest first, or how many arrived."""
 
     @staticmethod
     def begin(
         room: WaitingRoom, count: int, wanted: MessageFilter = ANY, timeout: float = 30
     ) -> "Deferred[Any]":
-        """Begin a wait for several messages."""
+        """Start a wait for several messages."""
         many = room.assembly.inbox.wait.wait_for_many(room.caller(), wanted, timeout, count)
         return Deferred.fromCoroutine(many)
 
@@ -711,7 +711,7 @@ class TestSeveral:
         return positions
 
     def test_stored_and_new_ones(self, room: WaitingRoom) -> None:
-        """Stored and new messages count together; further ones stay for the next wait."""
+        """Stored and new messages count together. Further ones are left for the next wait."""
         for tag in ("a", "b", "a"):
             room.send(tag)
         waiting = self.begin(room, 3, MessageFilter(tag="a", after=Position(1)))
@@ -723,7 +723,7 @@ class TestSeveral:
         assert self.positions(self.begin(room, 2, MessageFilter(after=Position(2)))) == [3, 4]
 
     def test_in_vain(self, room: WaitingRoom) -> None:
-        """Where too few come it says how many, and the cursor is the one it began with."""
+        """If too few arrive, the wait returns their number and the cursor of its start."""
         waiting = self.begin(room, 3, timeout=2)
         room.send("a")
         room.send("a")
@@ -736,7 +736,7 @@ class TestSeveral:
         assert self.positions(again) == [2, 3, 4]
 
     def test_one_that_is_deleted(self, room: WaitingRoom) -> None:
-        """A message that is gone before it could be read is not counted."""
+        """A message that is deleted before it is read is not counted."""
         waiting = self.begin(room, 2)
         room.reader.hold_calls()
         room.send_large("deleted")
@@ -772,18 +772,18 @@ class TestSeveral:
 
 
 class TestNone:
-    """That none came is said only when it is so."""
+    """A wait for no message succeeds only if there was none."""
 
     @staticmethod
     def begin(
         room: WaitingRoom, wanted: MessageFilter = ANY, seconds: float = 5
     ) -> "Deferred[Any]":
-        """Begin to expect none."""
+        """Start a wait for no message."""
         none = room.assembly.inbox.wait.wait_for_none(room.caller(), wanted, seconds)
         return Deferred.fromCoroutine(none)
 
     def test_quiet(self, room: WaitingRoom) -> None:
-        """After the time none came, with the cursor up to which that is so."""
+        """After its duration, the wait returns the cursor up to which no message arrived."""
         waiting = self.begin(room, MessageFilter(tag="x"))
         room.send("y")
         room.refuse("y")
@@ -793,7 +793,7 @@ class TestNone:
         assert result_of(waiting) == NoMessage(Position(3), 5.0)
 
     def test_a_message(self, room: WaitingRoom) -> None:
-        """A message after the cursor ends the wait at once; an earlier one does not."""
+        """A message after the cursor ends the wait at once. An earlier one does not."""
         room.send("x")
         waiting = self.begin(room, MessageFilter(tag="x", after=Position(2)))
         room.clock.advance(1)
@@ -830,14 +830,14 @@ class TestNone:
         assert outcome.cursor == (4 if when == "before" else 5)
 
     def test_at_the_last_moment(self, room: WaitingRoom) -> None:
-        """It looks once more at its end: a mail of which no hint came is found."""
+        """The wait reads once more at its end, and finds a mail without a hint."""
         waiting = self.begin(room)
         lose_hints(room)
         room.send()
         room.clock.advance(5)
         assert result_of(waiting).message is not None
 
-    def test_cut_short(self, room: WaitingRoom) -> None:
+    def test_interrupted(self, room: WaitingRoom) -> None:
         """An interrupted wait has no result, and can be repeated from its start."""
         waiting = self.begin(room)
         broken = self.begin(room, MessageFilter(after=START, tag="x"))
@@ -847,11 +847,11 @@ class TestNone:
 
 
 class TestContent:
-    """Content filters decide when the content is known, and skip no message before."""
+    """Content filters are applied once the content is known, and skip no message before."""
 
     TEXT = MessageFilter(text="YOUR code", headers=(("subject", "Wel"),), has_attachment=False)
 
-    def test_each_is_taken_apart_in_its_order(self, room: WaitingRoom) -> None:
+    def test_messages_are_parsed_in_order(self, room: WaitingRoom) -> None:
         """Of stored and new messages, the oldest match is returned."""
         room.send(body="nothing", subject="Welcome")
         room.send(body="Your code", subject="News")
@@ -870,8 +870,8 @@ class TestContent:
         room.content.hold_calls()
         assert found(room.wait(replace(self.TEXT, after=Position(5)))).summary.position == 6
 
-    def test_what_came_close_says_why(self, room: WaitingRoom) -> None:
-        """A wait in vain names what in a mail was not as wanted."""
+    def test_near_misses_have_reasons(self, room: WaitingRoom) -> None:
+        """A timed-out wait names the filters that a mail did not match."""
         room.clock.advance(1)
         waiting = room.wait(replace(self.TEXT, has_attachment=True), timeout=1)
         room.send(body="Your number")
@@ -894,7 +894,7 @@ class TestContent:
         assert outcome.missed.position == 3
 
     @pytest.mark.parametrize("body", ["Your code", "nothing", "too late"])
-    def test_none_is_said_when_all_is_known(self, room: WaitingRoom, body: str) -> None:
+    def test_no_message_needs_all_contents(self, room: WaitingRoom, body: str) -> None:
         """A wait for none ends when the content of a possible match is known.
 
         If that takes too long, the wait is interrupted.
@@ -914,8 +914,8 @@ class TestContent:
         elif body == "Your code":
             assert result_of(waiting).message.summary.position == 2
 
-    def test_a_wait_does_not_pass_over_what_is_not_known(self, room: WaitingRoom) -> None:
-        """A wait that ends before a mail was taken apart has the cursor before it."""
+    def test_a_cursor_does_not_skip_unknown_contents(self, room: WaitingRoom) -> None:
+        """A wait that ends before a mail was parsed returns the cursor before that mail."""
         waiting = room.wait(self.TEXT, timeout=1)
         room.content.hold_calls()
         room.send(body="Your code")

@@ -1,4 +1,4 @@
-"""Webhooks: told in order and at least once, tried again, paused, ended, and started anew."""
+"""Webhooks: deliveries in order and at least once, retries, pauses, ends and restarts."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ URL = "https://ci.example.com/mail"
 
 
 class Told:
-    """A house whose webhooks are delivered to receivers that answer as a test says."""
+    """A house with webhooks, and receivers whose answers the test controls."""
 
     def __init__(self, config: Config) -> None:
         self.writer, self.reader = FaultyWorker(), FaultyWorker()
@@ -48,7 +48,7 @@ class Told:
         run(self.deliver.start())
 
     def create(self, path: str = "", **wanted: Any) -> Webhook:
-        """Make a webhook of the first account."""
+        """Create a webhook of the first account."""
         made: Webhook = run(
             self.keep.create(self.house.account.id, URL + path, MessageFilter(**wanted))
         )
@@ -60,12 +60,12 @@ class Told:
         return found
 
     def receive(self, *subjects: str, tag: str = "") -> None:
-        """Take mails in."""
+        """Receive mails."""
         for subject in subjects:
             self.house.receive(self.house.address(tag), raw=mail(subject))
 
     def pass_time(self, seconds: float, step: float = RENEWAL) -> None:
-        """Let time pass, with the looks that come round in it."""
+        """Advance the clock in steps, and renew the lease after each."""
         while seconds > 0:
             self.house.pass_time(min(step, seconds))
             seconds -= step
@@ -74,12 +74,12 @@ class Told:
 
 @pytest.fixture
 def told() -> Told:
-    """A house with receivers, and no webhook yet."""
+    """A house with receivers, and without a webhook."""
     return Told(config_in_memory())
 
 
-def test_mail_is_told_in_order(told: Told) -> None:
-    """Each message is posted as a list has it, in the order in which it came."""
+def test_messages_are_sent_in_order(told: Told) -> None:
+    """Messages are posted in the order in which they arrived, in the same form as in a list."""
     told.receive("before")
     webhook = told.create()
     told.receive("one", "two")
@@ -91,7 +91,7 @@ def test_mail_is_told_in_order(told: Told) -> None:
     assert told.shown(webhook).position == 4
 
 
-def test_what_is_not_asked_for_is_not_told(told: Told) -> None:
+def test_other_messages_are_not_sent(told: Told) -> None:
     """A webhook has the filters of a wait, including those for contents."""
     told.create("/tag", tag="signup")
     told.create("/text", text="482913")
@@ -104,15 +104,15 @@ def test_what_is_not_asked_for_is_not_told(told: Told) -> None:
     assert sorted(told_to) == [("/tag", "sign-up"), ("/text", "other"), ("/text", "sign-up")]
 
 
-def test_it_may_begin_before_it_was_made(told: Told) -> None:
-    """With a cursor it is told all that has come after that."""
+def test_it_may_begin_before_its_creation(told: Told) -> None:
+    """A webhook with a cursor gets all messages after that cursor."""
     told.receive("one", "two")
     told.create(after=START)
     assert told.receivers.subjects == ["one", "two"]
 
 
-def test_who_fails_is_tried_again_with_the_same_id(told: Told) -> None:
-    """Nothing behind a message is told before it; each try has its id."""
+def test_retries_have_the_same_id(told: Told) -> None:
+    """No later message is sent before a failed one, and each retry has the same id."""
     webhook = told.create()
     told.receivers.answers = [BROKEN, Attempt(None, "its host refuses connections")]
     told.receive("one", "two")
@@ -132,7 +132,7 @@ def test_who_fails_is_tried_again_with_the_same_id(told: Told) -> None:
 
 
 def test_others_are_not_held_up(told: Told) -> None:
-    """A receiver that hangs, or fails, keeps no other webhook from its mail."""
+    """A receiver that hangs or fails does not delay other webhooks."""
     told.create("/hangs")
     told.receivers.hangs = True
     told.receive("one")
@@ -148,8 +148,8 @@ def test_others_are_not_held_up(told: Told) -> None:
     assert told.receivers.subjects[3:] == ["two", "three"]
 
 
-def test_failures_pause_and_then_end_the_tries() -> None:
-    """After an hour it is paused and tried less often; after a day no more, until it is resumed."""
+def test_failures_pause_and_then_stop_a_webhook() -> None:
+    """After an hour, retries become rare. After a day, they stop until the webhook is resumed."""
     told = Told(config_in_memory(inbox=InboxOptions(retention_hours=72)))
     webhook = told.create()
     told.receivers.answers = [BROKEN] * 1_000
@@ -175,7 +175,7 @@ def test_failures_pause_and_then_end_the_tries() -> None:
     assert told.shown(webhook).state.value == "active"
 
 
-def test_what_has_expired_holds_nothing_up(told: Told) -> None:
+def test_an_expired_message_delays_nothing(told: Told) -> None:
     """A failing message that expires is skipped, and the next one is sent."""
     told.create()
     told.receivers.answers = [BROKEN] * 1_000
@@ -188,7 +188,7 @@ def test_what_has_expired_holds_nothing_up(told: Told) -> None:
     assert told.receivers.subjects[tries:] == ["two"]
 
 
-def test_a_paused_webhook_that_is_taken_again_goes_on(told: Told) -> None:
+def test_a_success_ends_the_pause(told: Told) -> None:
     """The first success ends the pause."""
     webhook = told.create()
     told.receivers.answers = [BROKEN] * 1_000
@@ -214,8 +214,8 @@ def test_gone_ends_it(told: Told) -> None:
     assert refused.status == 409
 
 
-def test_what_was_deleted_is_never_told(told: Told) -> None:
-    """A message that is deleted while it waits for its next try is not tried again."""
+def test_a_deleted_message_is_not_sent(told: Told) -> None:
+    """A message that is deleted while it waits for a retry is not sent again."""
     told.create()
     told.receivers.answers = [BROKEN]
     told.receive("one", "two")
@@ -225,8 +225,8 @@ def test_what_was_deleted_is_never_told(told: Told) -> None:
     assert told.receivers.subjects == ["one", "two"]
 
 
-def test_what_was_deleted_while_it_was_taken_apart_is_not_told(told: Told) -> None:
-    """Contents that are not there yet take a while: it is looked once more before it is sent."""
+def test_a_message_deleted_while_it_is_parsed_is_not_sent(told: Told) -> None:
+    """After its content was derived, a message is read once more before it is sent."""
     told.create(text="code")
     told.receivers.answers = [BROKEN]
     told.receive("one")
@@ -239,7 +239,7 @@ def test_what_was_deleted_while_it_was_taken_apart_is_not_told(told: Told) -> No
 
 
 def test_two_secrets_sign_for_a_day(told: Told) -> None:
-    """After a rotation both sign what is posted; a day later the new one alone."""
+    """After a rotation, both secrets sign deliveries. A day later, only the new one does."""
     webhook = told.create()
     rotated = run(told.keep.rotate(webhook.account_id, webhook.id))
     assert rotated.secret != webhook.secret
@@ -252,8 +252,8 @@ def test_two_secrets_sign_for_a_day(told: Told) -> None:
     ]
 
 
-def test_a_replay_tells_what_is_still_there(told: Told) -> None:
-    """From a cursor on all is posted again, with the same ids; a later cursor skips."""
+def test_a_replay_sends_stored_messages(told: Told) -> None:
+    """All messages after the cursor are sent again with the same ids. A later cursor skips."""
     webhook = told.create()
     told.receive("one", "two", "three")
     told.receivers.posts.clear()
@@ -266,7 +266,7 @@ def test_a_replay_tells_what_is_still_there(told: Told) -> None:
     assert told.receivers.subjects == ["two", "three", "four", "five"]
 
 
-def test_a_replay_while_a_post_hangs_holds(told: Told) -> None:
+def test_a_replay_during_a_delivery_counts(told: Told) -> None:
     """A change by the owner wins over the result of a running delivery."""
     webhook = told.create()
     told.receive("one")
@@ -278,8 +278,8 @@ def test_a_replay_while_a_post_hangs_holds(told: Told) -> None:
     assert told.receivers.subjects == ["one", "two", "one", "two"]
 
 
-def test_a_deleted_webhook_is_told_nothing_more(told: Told) -> None:
-    """A post under way is given up, and none comes after it."""
+def test_a_deleted_webhook_gets_nothing_more(told: Told) -> None:
+    """Its running delivery is cancelled, and no other follows."""
     webhook = told.create()
     told.receivers.hangs = True
     told.receive("one")
@@ -290,7 +290,7 @@ def test_a_deleted_webhook_is_told_nothing_more(told: Told) -> None:
 
 
 def test_a_test_changes_nothing(told: Told) -> None:
-    """A made-up message in the shape of a list's; how it went is kept, the state stays."""
+    """A test sends a sample message and records the result. The webhook's state is unchanged."""
     webhook = told.create(tag="signup")
     told.receivers.answers = [BROKEN, TAKEN]
     path = f"/inbox/webhooks/{webhook.id}/test"
@@ -303,14 +303,14 @@ def test_a_test_changes_nothing(told: Told) -> None:
 
 
 def test_the_last_deliveries_are_kept(told: Told) -> None:
-    """As many as there is room for, newest first."""
+    """The newest deliveries are kept, up to a maximum number, newest first."""
     webhook = told.create()
     told.receive(*map(str, range(DELIVERIES_KEPT + 3)))
     shown = run(told.keep.show(webhook.account_id, webhook.id))
     assert [one.event_id for one in shown.deliveries] == told.receivers.ids[:2:-1]
 
 
-def test_a_target_that_has_had_enough_waits(told: Told) -> None:
+def test_a_rate_limited_target_waits(told: Told) -> None:
     """An address over its rate limit delays the webhook without counting a failure."""
     webhook = told.create()
     told.receivers.answers = [Attempt(problem="too much", wait=MINUTE)]
@@ -323,8 +323,8 @@ def test_a_target_that_has_had_enough_waits(told: Told) -> None:
     assert told.shown(webhook).position == 1
 
 
-def test_what_could_not_be_recorded_is_recorded_later(told: Told) -> None:
-    """A store that fails after a post does not let it be posted once more."""
+def test_a_result_is_recorded_later(told: Told) -> None:
+    """If the store fails after a delivery, the result is recorded later without a new delivery."""
     webhook = told.create()
     told.receivers.hangs = True
     told.receive("one")
@@ -340,7 +340,7 @@ def test_what_could_not_be_recorded_is_recorded_later(told: Told) -> None:
 
 
 def test_another_daemon_takes_over(told: Told) -> None:
-    """Without the lease a daemon sends nothing; the next holder continues after it."""
+    """Without the lease, a daemon sends nothing. The next holder continues."""
     webhook = told.create()
     told.receive("one")
     store = told.deliver.store
@@ -357,7 +357,7 @@ def test_another_daemon_takes_over(told: Told) -> None:
     assert told.shown(webhook).position == 3
 
 
-def test_a_record_of_one_without_the_lease_is_refused(told: Told) -> None:
+def test_a_record_without_the_lease_is_rejected(told: Told) -> None:
     """A daemon that has lost its lease cannot record its deliveries."""
     webhook = told.create()
     told.receivers.hangs = True
@@ -368,8 +368,8 @@ def test_a_record_of_one_without_the_lease_is_refused(told: Told) -> None:
     assert told.shown(webhook).position == 0
 
 
-def test_a_daemon_that_stops_lets_go(told: Told) -> None:
-    """The next one goes on at once; what was under way is told once more."""
+def test_a_stopping_daemon_releases_its_lease(told: Told) -> None:
+    """The next daemon continues at once. A delivery that was running is sent once more."""
     told.create()
     told.receivers.hangs = True
     told.receive("one")
@@ -380,7 +380,7 @@ def test_a_daemon_that_stops_lets_go(told: Told) -> None:
     assert result_of(told.deliver.store.claim("another", now, LEASE))
 
 
-def test_hints_that_are_lost_cost_a_moment(told: Told) -> None:
+def test_lost_hints_delay_briefly(told: Told) -> None:
     """Messages whose hints were lost are found at the next poll."""
     told.create()
     elsewhere = Recipient(told.house.address(), told.house.account.id, "")
@@ -392,15 +392,15 @@ def test_hints_that_are_lost_cost_a_moment(told: Told) -> None:
 
 
 def reads_of_a_mail(told: Told) -> int:
-    """Count how often the store is read when one mail comes."""
+    """Return the number of reads of the store for one mail."""
     before = told.reader.calls
     told.receive("one", tag="a")
     return told.reader.calls - before
 
 
-def test_mail_that_no_webhook_wants_is_read_by_none(told: Told) -> None:
+def test_mail_that_matches_no_webhook_is_not_read(told: Told) -> None:
     """Mail that matches no webhook is not read."""
-    told.receive("the first one")  # from here on the receiver knows the inbox
+    told.receive("the first one")  # now the receiver has cached the inbox
     without_webhooks = reads_of_a_mail(told)
     for number in range(9):
         told.create(tag=f"other{number}")
@@ -412,14 +412,14 @@ def test_mail_that_no_webhook_wants_is_read_by_none(told: Told) -> None:
     assert reads_of_a_mail(told) > without_webhooks
 
 
-def test_webhooks_are_no_parked_waits(told: Told) -> None:
-    """They hear of mail as waits do, and are not counted as such."""
+def test_webhooks_are_not_parked_waits(told: Told) -> None:
+    """Webhooks are notified of mail as waits are, but do not count as waits."""
     told.create()
     assert told.house.assembly.mail.feeds.count() == 0
 
 
-def test_what_is_deleted_after_it_was_read_is_never_told(told: Told) -> None:
-    """Messages are read some at a time: who deletes one of them reaches it there."""
+def test_a_message_deleted_after_its_read_is_not_sent(told: Told) -> None:
+    """Messages are read in batches. One that is deleted after the read is not sent."""
     webhook = told.create()
     told.receivers.answers = [BROKEN]
     told.receive("one", "two", "three")
@@ -433,8 +433,8 @@ def test_what_is_deleted_after_it_was_read_is_never_told(told: Told) -> None:
     assert told.shown(webhook).position == 3
 
 
-def test_what_expires_after_it_was_read_is_never_told(told: Told) -> None:
-    """A message whose time is over is left out, however long those before it took."""
+def test_a_message_that_expires_after_its_read_is_not_sent(told: Told) -> None:
+    """An expired message is skipped, however long the deliveries before it took."""
     told.create()
     told.receivers.answers = [BROKEN]
     told.receive("one", "two")
@@ -448,8 +448,8 @@ def test_what_expires_after_it_was_read_is_never_told(told: Told) -> None:
     assert told.receivers.subjects == ["one", "one", "three"]
 
 
-def test_a_long_queue_is_told_in_order(told: Told) -> None:
-    """Read some at a time and more and more, each message comes once."""
+def test_a_long_queue_is_sent_in_order(told: Told) -> None:
+    """Messages are read in growing batches, and each is sent once."""
     webhook = told.create()
     told.receivers.answers = [BROKEN]
     subjects = [str(number) for number in range(3 * MOST_AHEAD)]
@@ -459,14 +459,14 @@ def test_a_long_queue_is_told_in_order(told: Told) -> None:
     assert told.shown(webhook).position == 3 * MOST_AHEAD
 
 
-def test_nothing_is_written_where_there_is_no_webhook(told: Told) -> None:
+def test_without_messages_no_lease_is_taken(told: Told) -> None:
     """The lease is only taken when there are messages to deliver."""
     told.pass_time(60)
     assert told.house.sqlite.connection.execute("SELECT * FROM lease").fetchall() == []
 
 
-def test_receivers_that_hang_have_a_bound(told: Told) -> None:
-    """So many posts are under way at a time, and the rest take their turns."""
+def test_concurrent_deliveries_are_limited(told: Told) -> None:
+    """The number of concurrent deliveries is limited, and the others follow in turn."""
     house = told.house
     told.receivers.hangs = True
     accounts = [house.add_account(f"a{number}") for number in range(AT_ONCE // 10 + 1)]
@@ -479,8 +479,8 @@ def test_receivers_that_hang_have_a_bound(told: Told) -> None:
     assert len(told.receivers.posts) == AT_ONCE + 1
 
 
-def test_a_store_that_is_away_is_asked_again(told: Told) -> None:
-    """While the store is unavailable no message is sent; all are sent afterwards."""
+def test_deliveries_continue_after_a_failure_of_the_store(told: Told) -> None:
+    """While the store is unavailable, no message is sent. All are sent afterwards."""
     told.create()
     told.reader.fault = StoreUnavailable("away")
     run(told.deliver.renew())
