@@ -493,7 +493,7 @@ def test_every_rule_is_shown_what_breaks_it() -> None:
         ("mailcheck/web/a.py", "x = 1\n" * 3000),
     ],
 )
-def test_what_is_allowed(path: str, text: str) -> None:
+def test_valid_code_is_accepted(path: str, text: str) -> None:
     """Allowed code breaks no rule."""
     source = Source(PurePosixPath(path), text)
     assert [problem for rule in RULES_OF_THE_HOUSE for problem in rule(source)] == []

@@ -71,7 +71,7 @@ class TestTheFile:
         """Without a file and variables every option has its default."""
         assert load_config(None, {}) == Config()
 
-    def test_strangers_do_not_sign_up(self) -> None:
+    def test_sign_up_needs_an_invitation(self) -> None:
         """Without a file and variables an account needs an invitation."""
         assert load_config(None, {}).accounts.registration == "invite"
 
@@ -144,12 +144,12 @@ class TestTheFile:
             load(file, text)
         assert str(caught.value).startswith(f"{file}, line {line}: ")
 
-    def test_what_is_no_toml(self, file: Path) -> None:
+    def test_invalid_toml(self, file: Path) -> None:
         """The error for invalid TOML contains the line that the parser reports."""
         with pytest.raises(ConfigError, match=r"mailcheck\.toml: .*line 2"):
             load(file, "[inbox]\ndomain = x\n")
 
-    def test_what_can_not_be_read(self, tmp_path: Path) -> None:
+    def test_unreadable_files(self, tmp_path: Path) -> None:
         """The error for a missing file, a folder or a binary file names the path."""
         binary = tmp_path / "binary"
         binary.write_bytes(b"\xff\xfe")
@@ -254,7 +254,7 @@ class TestContradictions:
             "[alerts]\nsmtp_relay = '[::1]:25'\ntls = 'never'\n",
         ],
     )
-    def test_what_may_be(self, file: Path, text: str) -> None:
+    def test_unusual_values(self, file: Path, text: str) -> None:
         """Unusual but valid settings are accepted."""
         assert load(file, text) != Config()
 
@@ -397,7 +397,7 @@ class TestSecrets:
         assert "not both" in str(caught.value)
 
     @pytest.mark.parametrize("value", ["'/nowhere/at/all'", "''", "5", '"\\u0000"'])
-    def test_a_file_that_can_not_be_read(self, file: Path, value: str) -> None:
+    def test_an_unreadable_secret(self, file: Path, value: str) -> None:
         """The error for an unreadable file names the line and the file."""
         with pytest.raises(ConfigError, match=r"line 2: the file .* cannot be read"):
             load(file, f"[accounts]\nbootstrap_key_file = {value}\n")

@@ -181,7 +181,7 @@ def test_uses_of_private_names_are_noticed(text: str) -> None:
         "x = type(a).__name__",
     ],
 )
-def test_what_is_no_private_name_of_another_object(text: str) -> None:
+def test_allowed_names(text: str) -> None:
     """Names that a module defines, methods of named tuples and special names are allowed."""
     assert list(uses_of_others(text)) == []
 

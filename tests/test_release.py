@@ -45,7 +45,7 @@ def _is_text(path: Path) -> bool:
     return path.is_file() and not path.name.startswith(".coverage")
 
 
-def test_the_version_is_said_once() -> None:
+def test_the_version_is_written_once() -> None:
     """Only ``setup.cfg`` contains the version; code, units and container files read it."""
     version = re.compile(rf"(?<![\w.]){re.escape(setup_version())}(?![\w.])")
     files = [*ROOT.glob("*.*"), ROOT / "Dockerfile", *(ROOT / "mailcheck").rglob("*.py")]

@@ -102,6 +102,6 @@ def test_each_number_is_that_of_its_limit(said: str) -> None:
 
 
 @pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2), (64, 2)])
-def test_who_guesses_passwords_gets_half_of_the_processors(processors: int, threads: int) -> None:
+def test_half_of_the_processors_hash_passwords(processors: int, threads: int) -> None:
     """The number of threads that hash passwords is the documented one, and at least one."""
     assert password_threads(processors) == threads

@@ -47,7 +47,7 @@ def test_addresses(text: str, address: RedisAddress) -> None:
     "text",
     ["localhost", "http://a", "redis://", "redis://:secret@a:99999", "redis://a/x", "unix:run", "redis://u@a"],
 )  # fmt: skip
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_addresses(text: str) -> None:
     """Any other text is rejected without repeating it, since it may contain a password."""
     with pytest.raises(
         ValueError, match=r"is not of|invalid port|does not name|without a password"
@@ -80,7 +80,7 @@ def said(*words: str) -> bytes:
 
 
 @given(st.lists(st.text(max_size=9)), st.lists(st.integers(0, 999)))
-def test_messages_are_heard_at_once(texts: list[str], cuts: list[int]) -> None:
+def test_messages_are_processed_at_once(texts: list[str], cuts: list[int]) -> None:
     """Each message is processed in the iteration in which it is complete, however it is split."""
     wires, clock = Wires(), Clock()
     redis = Redis(RedisAddress("a"), cast(Any, wires), clock, ignore, RedisFigures())
@@ -212,7 +212,7 @@ class Pulse:
 
 
 @ensureDeferred
-async def test_a_daemon_that_nobody_hears_any_more(redis_server: RedisServer) -> None:
+async def test_a_silent_daemon(redis_server: RedisServer) -> None:
     """While a daemon is silent, the others check every second, and once after its return."""
     from twisted.internet import reactor
 

@@ -77,7 +77,7 @@ def test_names_without_a_domain(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a@b", '"a"', "a<b", "a\r\nb", "a\0", "a" * 65])
-def test_what_is_no_name(text: str) -> None:
+def test_invalid_names(text: str) -> None:
     """Empty and overlong texts, separators and control characters are not local names."""
     assert parse_local_name(text) is None
 
@@ -135,7 +135,7 @@ def test_local_parts_of_this_server(local_part: str, problem: str | None) -> Non
         ("a@" + "b" * 256, "domain"),
     ],
 )
-def test_what_is_no_address(text: str, problem: str) -> None:
+def test_invalid_addresses(text: str, problem: str) -> None:
     """An invalid address is rejected with the reason."""
     with pytest.raises(ValueError, match=problem):
         parse_mailbox(text)
@@ -192,7 +192,7 @@ def test_address_literals(text: str, address: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["192.0.2.1", "[192.0.2.1", "[ 192.0.2.1]", "[1]", "[IPv6:1]"])
-def test_what_is_no_address_literal(text: str) -> None:
+def test_invalid_address_literals(text: str) -> None:
     """Invalid address literals are rejected."""
     with pytest.raises(ValueError):  # noqa: PT011 - the words are those of the standard library
         parse_address_literal(text)

@@ -45,7 +45,7 @@ def test_one_spelling_for_each_position(text: str) -> None:
         "c" + "f" * 16,
     ],
 )
-def test_what_is_no_cursor(text: str) -> None:
+def test_invalid_cursors(text: str) -> None:
     """A text in another form is rejected."""
     with pytest.raises(ValueError, match="cursor"):
         parse_cursor(text)

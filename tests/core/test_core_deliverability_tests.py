@@ -86,7 +86,7 @@ def test_any_local_part(text: str) -> None:
         "test-\u212abcdefghijklm",
     ],
 )
-def test_what_is_no_address(local_part: str) -> None:
+def test_invalid_addresses(local_part: str) -> None:
     """Tags, other lengths, other prefixes and look-alike letters are not addresses of tests."""
     assert parse_local_part(local_part) is None
 

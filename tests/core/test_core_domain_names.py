@@ -175,7 +175,7 @@ def test_selectors_are_labels(text: str) -> None:
         ("x" * 64, "is not a selector"),
     ],
 )
-def test_what_is_no_selector_is_refused(text: str, advice: str) -> None:
+def test_invalid_selectors_are_rejected(text: str, advice: str) -> None:
     """The error says what to send."""
     with pytest.raises(InvalidParameter, match=advice):
         parse_selector(text)

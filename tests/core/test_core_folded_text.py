@@ -27,7 +27,7 @@ from mailcheck.core.content import (
         ("ไม่", "ไม่"),
     ],
 )
-def test_what_is_folded(text: str, folded: str) -> None:
+def test_folding(text: str, folded: str) -> None:
     """Differences of case, accents, widths, invisible characters and blanks are removed."""
     assert fold_text(text) == folded
 

@@ -93,7 +93,7 @@ def test_a_token_comes_apart_again(message: uuid.UUID, secret: str) -> None:
 @pytest.mark.parametrize(
     "token", ["", "a", "a" * 25, "1" * 52, "ß" * 26, "é" * 26, "a b" * 20, "=" * 26, "../" * 10]
 )
-def test_what_is_no_token(token: str) -> None:
+def test_invalid_tokens(token: str) -> None:
     """A text of another form is rejected."""
     with pytest.raises(ValueError, match="share token"):
         parse_share_token(token)

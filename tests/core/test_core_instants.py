@@ -78,7 +78,7 @@ def test_a_plus_that_was_not_encoded(text: str, hours: float) -> None:
         "٢٠٢٦-11-21T12:00:00Z",
     ],
 )
-def test_what_is_no_moment(text: str) -> None:
+def test_invalid_moments(text: str) -> None:
     """Anything but a date with a time of day is rejected."""
     with pytest.raises(ValueError):  # noqa: PT011 - some of the words are the standard library's
         parse_instant(text)

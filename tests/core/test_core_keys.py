@@ -23,7 +23,7 @@ def test_no_other_parts_have_the_same_key(one: list[str], other: list[str]) -> N
 
 
 @given(PARTS, TRICKY, TRICKY)
-def test_what_moves_between_parts_changes_the_key(
+def test_moving_text_between_parts_changes_the_key(
     parts: list[str], first: str, second: str
 ) -> None:
     """Splitting or joining parts changes the key."""

@@ -41,7 +41,7 @@ def test_endpoints(text: str) -> None:
     "text",
     ["", "25", ":25", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "::1:25", "[::1]", "a:b"],
 )
-def test_what_is_nowhere(text: str) -> None:
+def test_invalid_addresses(text: str) -> None:
     """Anything else is rejected with both forms in the message."""
     with pytest.raises(ValueError, match="host:port"):
         parse_listen_address(text)

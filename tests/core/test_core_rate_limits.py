@@ -51,7 +51,7 @@ def test_a_request_within_both_limits(minute: int, day: int, limits: RequestLimi
 
 
 @given(LIMITS, st.integers(0, 60), st.integers(0, 60))
-def test_what_is_left_is_true(limits: RequestLimits, minute: int, day: int) -> None:
+def test_remaining_requests(limits: RequestLimits, minute: int, day: int) -> None:
     """The number of remaining requests is exact."""
     minute, day = min(minute, limits.per_minute), min(day, limits.per_day)
     usage = judge_usage(minute + 1, day + 1, limits)

@@ -67,7 +67,7 @@ def terms(text: str) -> list[tuple[Field, str | int]]:
         ('older:"2026-11-21 12:00"', [(Field.OLDER, NOON)]),
     ],
 )
-def test_what_is_read(text: str, expected: list[tuple[Field, str | int]]) -> None:
+def test_parsing(text: str, expected: list[tuple[Field, str | int]]) -> None:
     """Words, phrases and terms with known prefixes are parsed. Other prefixes are text."""
     assert terms(text) == expected
 
@@ -95,7 +95,7 @@ def test_what_is_read(text: str, expected: list[tuple[Field, str | int]]) -> Non
         (" ".join(map(str, range(MAX_TERMS + 1))), f"at most {MAX_TERMS} terms"),
     ],
 )
-def test_what_is_refused(text: str, words: str) -> None:
+def test_invalid_values(text: str, words: str) -> None:
     """An invalid value of a prefix is reported with the valid ones."""
     with pytest.raises(InvalidParameter) as refused:
         parse_search(text, NOON)

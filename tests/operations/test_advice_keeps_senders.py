@@ -229,7 +229,7 @@ UNCLEAR += ["- ip4:8.8.6.7", "include:p.example,q.example", "ip4:010.8.8.8", "in
 
 
 @pytest.mark.parametrize("word", UNCLEAR)
-def test_what_could_be_meant_otherwise_is_told_in_words(word: str) -> None:
+def test_an_ambiguous_term_gives_no_record(word: str) -> None:
     """If a fixed record could lack a sender, no record is offered. The advice names the term."""
     found = check(zone_with((f"v=spf1 mx {word} -all",)))
     assert not [one for one in found.proofs.values() if one.record.name == DOMAIN]

@@ -27,7 +27,7 @@ def test_the_name_of_the_address_becomes_that_of_the_server() -> None:
     assert "the provider of the address" in fix.finding.fix
 
 
-def test_a_forged_mail_brings_nobody_into_the_record() -> None:
+def test_a_forged_mail_authorises_no_host() -> None:
     """A stranger with a HELO name of the domain gets advice in words, and no record."""
     zone = zone_with({"10.9.9.9.in-addr.arpa": {"PTR": [f"{HELO}."]}})
     for helo_name in ("mx.stranger.example", HELO, "new.sender.example"):

@@ -235,7 +235,7 @@ def test_one_daemon_tests_for_all() -> None:
     ("servers", "query_zones"),
     [(("192.0.2.2 53",), {}), (("192.0.2.1 53",), {TargetKind.IPV4: f"key.{PSBL}"})],
 )
-def test_what_was_found_with_other_servers_or_keys_does_not_count(
+def test_results_with_other_servers_or_keys_do_not_count(
     servers: Sequence[str], query_zones: Mapping[TargetKind, str]
 ) -> None:
     """A daemon with other DNS servers, or another key for a list, runs the self-test at once."""

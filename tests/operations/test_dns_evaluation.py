@@ -47,7 +47,7 @@ def test_rounds_are_as_many_as_the_longest_chain() -> None:
     assert rounds == [0, 1, 3, 5]
 
 
-def test_what_is_over_the_budget_is_excessive() -> None:
+def test_questions_over_the_budget_are_not_sent() -> None:
     """Questions beyond the budget are not sent, and the result says that they are missing."""
     zone = MemoryZone(ZONE)
     verdict = settle(zone, follow, budget=QuestionBudget(ends_at=10, questions_left=2))

@@ -364,7 +364,7 @@ ELSEWHERE = {
         ("mx.no-null", "dmarc.not-reject", "dkim.no-wildcard"),
         "tests/operations/test_domains_that_send_nothing.py",
     ),
-    "spf.too-many-mx": "it is about a record of somebody else, which no case here can mend",
+    "spf.too-many-mx": "it is about a record of another domain, which no case here can fix",
     "helo.other-address": "tests/checks/test_helo.py",
     "helo.unresolvable": "tests/checks/test_helo.py",
     **{

@@ -258,7 +258,7 @@ class Room(House):
 
 @settings(max_examples=100)
 @given(steps=st.lists(STEPS, max_size=25), ours=st.booleans())
-def test_whatever_overtakes_what(steps: list[tuple[str, str]], ours: bool) -> None:
+def test_any_order(steps: list[tuple[str, str]], ours: bool) -> None:
     """In any order of reads, mails and connections, each message is sent exactly once."""
     house = Room(ours=ours)
     wanted = MessageFilter(tag="a", after=START)

@@ -141,7 +141,7 @@ def test_uses_of_keys_are_saved_periodically(house: House) -> None:
     assert last_use(house) == last
 
 
-def test_use_of_keys_that_can_not_be_written(house: House) -> None:
+def test_uses_of_keys_that_cannot_be_saved(house: House) -> None:
     """Uses that could not be saved are saved the next time, unless a later use replaces them."""
     authenticator = house.assembly.accounts.authenticator
     run(authenticator.identify(house.key))

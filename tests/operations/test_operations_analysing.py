@@ -183,7 +183,7 @@ def test_bound(work: Work) -> None:
     assert len(work.analyst.mails) == AT_ONCE + 3
 
 
-def test_what_was_left(idle: Work) -> None:
+def test_tests_that_were_waiting(idle: Work) -> None:
     """All tests that were waiting before the start are analysed, oldest first."""
     tests = [idle.received(f"{number}") for number in range(AT_ONCE + 2)]
     assert idle.analyst.mails == []
@@ -227,7 +227,7 @@ def test_nothing_is_begun_after_the_stop(work: Work) -> None:
     assert work.state(test) is State.PROCESSING
 
 
-def test_an_analysis_that_can_not_be_stopped(idle: Work) -> None:
+def test_an_analysis_that_cannot_be_stopped(idle: Work) -> None:
     """An analysis that ignores its cancellation delays the stop by seconds, and is not stored."""
     ends: list[Deferred[StoredReport]] = [Deferred(lambda _: None), Deferred()]
 

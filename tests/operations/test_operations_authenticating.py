@@ -208,7 +208,7 @@ def test_concurrent_reads_leave_no_message_behind() -> None:
     assert not kept
 
 
-def test_what_does_not_answer_is_not_known_and_kept_briefly() -> None:
+def test_silent_names_are_undetermined_and_cached_briefly() -> None:
     """After two seconds, missing results are temperror, and are cached briefly."""
     desk = Desk(zone_with(silent=["sender.example", RSA.key_name]))
     message = desk.message()
@@ -230,7 +230,7 @@ def test_what_does_not_answer_is_not_known_and_kept_briefly() -> None:
     assert not desk.clock.getDelayedCalls()
 
 
-def test_nobody_waits_for_a_name_that_does_not_matter() -> None:
+def test_an_irrelevant_name_does_not_delay_the_results() -> None:
     """A name that would only matter if its SPF passed does not delay the results."""
     desk = Desk(zone_with(silent=["_dmarc.bounce.sender.example"]))
     results: list[Any] = []

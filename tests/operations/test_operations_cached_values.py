@@ -64,7 +64,7 @@ def test_reputations() -> None:
     "text",
     ["", "{", "Ã", "AA", "gA==", *map(written, ([], None, "a", {"exchange": "a"}, {1: 2}))],
 )
-def test_what_cannot_be_read_is_not_known(text: str) -> None:
+def test_invalid_text_counts_as_missing(text: str) -> None:
     """Text from another version, or invalid text, counts as missing."""
     memory = LocalMemory(Clock())
     memory.keep(key_of("kind", "", "a"), text, LONG)

@@ -119,7 +119,7 @@ def test_random_passwords() -> None:
 
 
 @pytest.mark.parametrize("written", ["", "secret", "$scrypt$ln=4,r=1,p=1$AA==", "$argon2$x$y$z"])
-def test_what_is_no_hash(written: str) -> None:
+def test_invalid_hashes(written: str) -> None:
     """Text that is not a hash is rejected."""
     with pytest.raises(ValueError, match="not a password hash"):
         is_password("secret", written)

@@ -238,7 +238,7 @@ class TestContents:
         assert [result_of(one).content.codes[0] for one in again] == codes
         assert (room.large.calls, room.content.calls) == (6 * OF_ACCOUNT, 1)
 
-    def test_what_can_not_be_saved(self, room: ReadingRoom) -> None:
+    def test_content_that_cannot_be_saved(self, room: ReadingRoom) -> None:
         """Content that cannot be saved is still returned, since it can be derived again."""
         delivery_id = room.receive()
         room.writer.hold_calls()
@@ -342,7 +342,7 @@ class TestLists:
             room.receive()
         assert room.page(limit=2).next_page is None
 
-    def test_what_was_extracted(self, room: ReadingRoom) -> None:
+    def test_links_and_codes(self, room: ReadingRoom) -> None:
         """Each listed message has its links and codes, which are derived now if necessary."""
         room.receive(raw=mail(body="Your code is 111222"))
         room.receive(raw=mail(body="Your code is 333444"))
@@ -398,7 +398,7 @@ class TestDeleting:
         assert room.writer.calls - writes == count // BATCH + 1
         assert [message.summary.tag for message in room.page().messages] == ["kept"]
 
-    def test_what_comes_in_meanwhile_stays(self, room: ReadingRoom) -> None:
+    def test_mail_that_arrives_meanwhile_is_kept(self, room: ReadingRoom) -> None:
         """Mail that arrives while a large inbox is emptied is kept."""
         room.receive(*[room.address(f"t{number}") for number in range(BATCH)])
         room.writer.hold_answers()

@@ -81,7 +81,7 @@ def test_the_address(house: House, domain: str, is_upper: bool) -> None:
     assert state(house, test_id) is State.PROCESSING
 
 
-def test_what_is_not_the_address(house: House) -> None:
+def test_similar_addresses(house: House) -> None:
     """Addresses with a tag, another domain or another local part are not test addresses."""
     test_id = generate(house)
     for address in (

@@ -245,7 +245,7 @@ def test_tls_reports_by_mail_and_by_post() -> None:
     assert host["meaning"].startswith("certificate-expired: ")
 
 
-def test_what_is_posted_wrongly(house: House) -> None:
+def test_invalid_posts(house: House) -> None:
     """Unknown addresses, empty bodies and oversized bodies are rejected at once."""
     path = post_path(house)
     assert house.open(path, "POST", data=b"").answer().status == 400

@@ -210,7 +210,7 @@ def test_a_loop_of_proposed_cnames_ends() -> None:
     assert ask("a.example.com", "A", *loop).status is DnsStatus.SERVFAIL
 
 
-def test_what_is_unknown_stays_unknown() -> None:
+def test_a_timeout_stays_a_timeout() -> None:
     """A timeout stays a timeout, whatever records are proposed."""
     proposed = ("other.example.com", "TXT", "here")
     assert ask("dead.example.com", "A", proposed).status is DnsStatus.TIMEOUT

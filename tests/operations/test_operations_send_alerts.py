@@ -59,7 +59,7 @@ def test_a_problem_and_its_end_are_sent(watching: Watching) -> None:
     assert "for 1 hour)" in text
 
 
-def test_a_webhook_is_told_of_alerts(watching: Watching) -> None:
+def test_a_webhook_gets_alerts(watching: Watching) -> None:
     """A webhook for the tag of alerts gets each alert as signed mail, and nothing else."""
     house, receivers = watching.house, watching.house.receivers
     run(house.assembly.webhooks.deliver.start())

@@ -85,7 +85,9 @@ def test_all_leave(logged_failures: list[LogEvent]) -> None:
 
 
 @pytest.mark.parametrize("failure", [MessageNotFound(), CancelledError()])
-def test_what_is_expected_is_no_fault(failure: Exception, logged_failures: list[LogEvent]) -> None:
+def test_an_expected_failure_is_not_logged(
+    failure: Exception, logged_failures: list[LogEvent]
+) -> None:
     """An expected failure is not logged when no caller waits."""
     calls = Calls()
     asked = calls.shared.call("a")
@@ -95,7 +97,7 @@ def test_what_is_expected_is_no_fault(failure: Exception, logged_failures: list[
     assert not logged_failures
 
 
-def test_a_call_that_nobody_wants() -> None:
+def test_a_call_without_callers_is_cancelled() -> None:
     """If calls may be cancelled, the call is cancelled when its last caller leaves."""
     calls = Calls()
     shared = SingleFlight(calls.call, cancels_unwanted=True)

@@ -313,7 +313,7 @@ class TestOwnMail:
         lobby.clock.advance(SAVE_DELAY)
         assert result_of(content(message.summary.delivery_id)) == message.content
 
-    def test_mail_that_nobody_waits_for_is_left_alone(self, lobby: WaitingRoom) -> None:
+    def test_mail_without_waits_is_not_parsed(self, lobby: WaitingRoom) -> None:
         """Mail without a wait is derived later, not while it is being written."""
         waiting = lobby.wait(MessageFilter(tag="a"))
         lobby.send("b")
@@ -338,7 +338,7 @@ class TestOwnMail:
         with pytest.raises(CancelledError):
             result_of(waiting)
 
-    def test_mail_from_elsewhere_before_it(self, lobby: WaitingRoom) -> None:
+    def test_earlier_mail_of_another_daemon(self, lobby: WaitingRoom) -> None:
         """A wait does not get a message before an older match that must be read."""
         ours, lobby.receiver = lobby.receiver, lobby.receiver_elsewhere()
         lobby.send(subject="before")  # now this daemon knows the inbox, too
@@ -380,7 +380,7 @@ class TestManyWaits:
         assert room.reader.calls == calls + 1
         assert len({id(found(one)) for one in waits}) == 1
 
-    def test_what_is_stored_already_is_one_read(self, room: WaitingRoom) -> None:
+    def test_a_stored_message_is_one_read(self, room: WaitingRoom) -> None:
         """One call of the store returns the message with its content, or with the raw bytes."""
         room.send("a", subject="new")
         room.send("a", subject="known")
@@ -722,7 +722,7 @@ class TestSeveral:
         assert self.positions(waiting) == [2, 4, 6]
         assert self.positions(self.begin(room, 2, MessageFilter(after=Position(2)))) == [3, 4]
 
-    def test_in_vain(self, room: WaitingRoom) -> None:
+    def test_too_few_messages(self, room: WaitingRoom) -> None:
         """If too few arrive, the wait returns their number and the cursor of its start."""
         waiting = self.begin(room, 3, timeout=2)
         room.send("a")
@@ -852,7 +852,7 @@ class TestContent:
     TEXT = MessageFilter(text="YOUR code", headers=(("subject", "Wel"),), has_attachment=False)
 
     def test_messages_are_parsed_in_order(self, room: WaitingRoom) -> None:
-        """Of stored and new messages, the oldest match is returned."""
+        """The oldest match among stored and new messages is returned."""
         room.send(body="nothing", subject="Welcome")
         room.send(body="Your code", subject="News")
         first = room.wait(replace(self.TEXT, after=START))

@@ -60,7 +60,7 @@ CHANGE = Change(RecordToPublish("d.example", "TXT", "v=spf1 -all"))
         (Outcome((), 9, {"DMARC": 1}), "DMARC would be weaker"),
     ],
 )
-def test_a_fix_can_not_be_made_without_its_proof(after: Outcome, objection: str) -> None:
+def test_an_unverified_fix_is_rejected(after: Outcome, objection: str) -> None:
     """A fix resolves its finding, adds no error or doubt, and lowers neither score nor policy."""
     before = Outcome((FINDING,), 5, {"DMARC": 2})
     with pytest.raises(NotProven, match=objection):
@@ -116,7 +116,7 @@ def test_no_question_is_sent_twice() -> None:
     assert len(zone.asked) == len(set(zone.asked))
 
 
-def test_an_unknown_effect_is_told_in_words() -> None:
+def test_an_unknown_effect_gives_no_record() -> None:
     """A record whose effect depends on a silent name is not shown."""
     zone = MemoryZone(HOSTS, failing={"lost.example": DnsStatus.TIMEOUT})
     zone.publish("d.example", "MX", "10 mx.d.example.")
@@ -156,8 +156,8 @@ def test_a_stricter_policy_is_advised_once_mail_can_pass() -> None:
     assert "p=quarantine" in proposals(found)["dmarc.policy-none"]
 
 
-def test_what_was_ignored_does_not_become_a_policy_against_own_mail() -> None:
-    """Of two DMARC records, the stricter one is kept only if mail can pass it."""
+def test_an_ignored_policy_does_not_reject_own_mail() -> None:
+    """The stricter of two DMARC records is kept only if mail can pass it."""
     zone = zone_with("v=spf1 ipv4:192.0.2.1 -all", dmarc="")
     reports = "rua=mailto:d@d.example"
     zone.publish(

@@ -327,7 +327,7 @@ async def test_a_blocked_daemon_reads_results_first() -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_child_that_can_not_be_killed(logged_failures: list[LogEvent]) -> None:
+async def test_a_child_that_cannot_be_killed(logged_failures: list[LogEvent]) -> None:
     """Its calls fail with an unknown outcome, and the next call is answered."""
     clock = SteppedReactor()
     worker = ProcessWorker(clock, "test", longest=6)

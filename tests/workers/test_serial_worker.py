@@ -118,7 +118,7 @@ async def test_owners_take_turns(worker: SerialWorker) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_the_call_raises(worker: SerialWorker) -> None:
+async def test_exceptions_of_a_call(worker: SerialWorker) -> None:
     """An exception in a call, or while its result is passed on, fails only that call."""
     with pytest.raises(ValueError, match="invalid literal"):
         await worker.run(partial(int, "seven"))
