@@ -418,7 +418,7 @@ class _Group:
             if counters is None:
                 return RecipientUnknown("the inbox has been deleted")
             if not counters.has_room_for(count, size):
-                return InboxFull("the inbox is full; it has room again when older mail expires")
+                return InboxFull("the inbox is full; delete mail, or wait until old mail expires")
         return None
 
     def _add_message(self, delivery: Delivery, number: int, header: HeaderSummary) -> Position:

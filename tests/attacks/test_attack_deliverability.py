@@ -156,7 +156,7 @@ def test_preflights_of_one_account(scored: ScoredHouse) -> None:
     scored.content_filter.holds = True
     pending = [begin(scored, test_id) for _ in range(MAX_OF_ACCOUNT)]
     refused = begin(scored, test_id).answer()
-    assert (refused.status, "under way" in refused.json["error"]) == (429, True)
+    assert (refused.status, "are running" in refused.json["error"]) == (429, True)
     assert not any(one.is_answered for one in pending)
     scored.content_filter.answer()
     assert {one.answer().status for one in pending} == {200}

@@ -297,7 +297,7 @@ def test_domains_of_a_wildcard_zone_are_one_row() -> None:
     (refused,) = listed["refused"]
     assert (refused["outcome"], refused["reports"]) == ("foreign", 20)
     assert refused["domain"] == "x19.wild.example"
-    assert "neither watch nor own" in refused["meaning"]
+    assert "neither watches nor owns" in refused["meaning"]
     assert listed["domains"] == []
     watch = json.dumps({"target": "x3.wild.example"}).encode()
     assert house.ask("POST", "/watches", data=watch).answer().status == 200

@@ -131,7 +131,7 @@ def test_rejections_are_sent_in_order(house: House) -> None:
     other = Listener(house, MessageFilter(tag="b", after=START))
     house.refuse("b", "too late")
     kinds = [type(one).__name__ for one in everybody.heard if not isinstance(one, CursorReached)]
-    assert kinds == ["Arrived", "Refused", "Arrived", "Refused"]
+    assert kinds == ["MessageArrived", "MailRefused", "MessageArrived", "MailRefused"]
     reasons = [one.refusal.reason for one in other.heard if isinstance(one, MailRefused)]
     assert reasons == ["too late"]
     for listener in (everybody, other):

@@ -144,7 +144,7 @@ def test_a_test_without_a_mail(scored: ScoredHouse, route: str) -> None:
     for _ in range(2):
         answer = scored.house.ask(method, f"/test/{test_id}{route}", **options).answer()
         assert answer.status == 400
-        assert "no mail has come in" in answer.json["error"]
+        assert "no mail has arrived" in answer.json["error"]
         scored.house.pass_time(3600)
 
 

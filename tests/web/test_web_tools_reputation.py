@@ -337,7 +337,7 @@ def test_advice_contains_the_addresses_of_the_caller() -> None:
         assert fix["record"]["value"] == f"v=DMARC1; p=reject; rua=mailto:{own['dmarc']}"
         (consent,) = fix["beside"]
         assert consent["name"] == "good.example._report._dmarc.in.other.example"
-        assert "whoever runs in.other.example" in fix["fix"]
+        assert "the operator of in.other.example" in fix["fix"]
     assert of_score["gain"] > 0
     (tls,) = report["tlsRpt"]["findings"]
     assert tls["record"]["value"] == f"v=TLSRPTv1; rua=mailto:{own['tls']}"

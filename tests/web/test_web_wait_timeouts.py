@@ -204,7 +204,7 @@ def test_rejected_mail_is_listed(house: House) -> None:
         "to": house.address("b", account),
         "from": "",
         "client": "192.0.2.7",
-        "reason": "the inbox is full; it has room again when older mail expires",
+        "reason": "the inbox is full; delete mail, or wait until old mail expires",
         "refusedAt": "2026-11-21T12:00:02.000Z",
     }
 

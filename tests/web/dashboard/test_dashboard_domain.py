@@ -141,7 +141,7 @@ def test_too_few_results_for_a_grade() -> None:
     [
         ("domain=https://8.8.8.8/", "is an IP address; send a domain name"),
         (f"domain={MARKUP.replace('&', '%26')}", "Domain"),
-        ("domain=good.example&selectors=a._domainkey.x", "is a record&#39;s name"),
+        ("domain=good.example&selectors=a._domainkey.x", "is the name of a DNS record"),
         ("domain=good.example&ips=10.0.0.1", "is private: blocklists know public addresses"),
         (
             "domain=good.example&ips=8.8.8.1,8.8.8.2,8.8.8.3,8.8.8.4,8.8.8.5",

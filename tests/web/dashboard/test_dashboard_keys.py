@@ -157,7 +157,7 @@ def test_invalid_names(owner: Browser, name: str) -> None:
     """A key needs a printable name; the problem is shown beside the form."""
     owner.open("/keys")
     assert owner.submit("/keys", name=name).status == 400
-    assert "1 to 60 characters" in owner.page.text
+    assert "1 to 60 printable characters" in owner.page.text
     assert key_ids(owner) == []
 
 

@@ -54,7 +54,7 @@ def test_closed(build: Build) -> None:
     browser = Browser(house)
     for path in ("/sign-up", f"/sign-up?invitation={code}"):
         assert browser.open(path).status == 403
-        assert "made by the operator" in browser.page.text
+        assert "Only the operator of this service can create accounts" in browser.page.text
     browser.open("/sign-in")
     assert "/sign-up" not in browser.page.addresses
     form = {"name": "ann", "password": "correct horse", "invitation": code}
@@ -79,7 +79,7 @@ def test_by_invitation(build: Build) -> None:
     assert other.open(f"/sign-up?invitation={code}").status == 403
     other.open("/sign-in")
     assert other.submit("/sign-up", name="bob", **form).status == 403
-    assert "used before" in other.page.text
+    assert "has been used" in other.page.text
     assert count_accounts(house) == 2
 
 

@@ -130,5 +130,5 @@ def test_rejected_reports_are_counted(owner: Browser, zone: MemoryZone) -> None:
     owner.house.pass_time(1)
     page = words(owner, "/reports")
     assert "1 report were about domains" not in page
-    assert "neither watch nor own, the last about x.wild.example. Watch a domain" in page
+    assert "neither watches nor owns, the last about x.wild.example. Watch a domain" in page
     assert "Received reports (0)" in page

@@ -81,7 +81,7 @@ def test_the_life_of_a_watch(owner: Browser, zone: MemoryZone) -> None:
         ({"target": "no domain"}, "no domain"),
         ({"target": ""}, "Enter the domain or the IP address to watch"),
         ({"every": "5"}, "every must be an integer from 15 to 1440"),
-        ({"quiet": "late"}, "Quiet is two times of the day"),
+        ({"quiet": "late"}, "quiet must be two times of day"),
     ],
 )
 def test_an_invalid_form(owner: Browser, form: dict[str, str], problem: str) -> None:
