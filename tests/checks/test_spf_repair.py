@@ -189,6 +189,30 @@ def test_strings_of_a_record_may_lack_a_space(strings: tuple[str, ...], meant: s
     assert mend(*strings, useless=("include:p.examplemx",)) == f"v=spf1 {meant}"
 
 
+@pytest.mark.parametrize("glue", ["", "\u200b", None])
+@pytest.mark.parametrize("first", ["a", "mx", "ptr", "?a", "-mx"])
+@pytest.mark.parametrize(
+    "second",
+    [
+        "include:_spf.p.example",
+        "include:%{d}.p.example",
+        "exists:%{i}.q.example",
+        "redirect=p.example",
+        "exp=why.example",
+        "ip4:192.0.2.7",
+        "ip6:2001:db8::/32",
+    ],
+)
+def test_a_short_term_glued_to_a_long_one_is_kept(
+    first: str, second: str, glue: str | None
+) -> None:
+    """``aexists:`` is ``a`` and ``exists:`` without a space, not a misspelt ``exists:``."""
+    end = "" if second.startswith("redirect") else " -all"
+    before, after = f"v=spf1 {first}", f"{second}{end}"
+    strings = (before, after) if glue is None else (before + glue + after,)
+    assert mend(*strings) == f"v=spf1 {first} {second}{end}"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -224,6 +224,16 @@ def test_several_records_of_which_one_is_broken_cost_no_sender(
     assert "google-site-verification=1" in zone.published(DOMAIN, "TXT")
 
 
+@pytest.mark.parametrize("first", ["a", "mx"])
+@pytest.mark.parametrize("second", ["include:_spf.p.example", "exists:%{i}.q.example"])
+def test_strings_joined_to_a_similar_name_cost_no_sender(first: str, second: str) -> None:
+    """Two strings whose joined text looks like a misspelt name are read as two terms."""
+    zone = zone_with((f"v=spf1 {first}", f"{second} -all"), ("v=spf1 ip4:8.8.6.7 -all",))
+    follow(zone)
+    for term in (first, second, "ip4:8.8.6.7"):
+        assert result_for(zone, SENDERS[term]) is AuthResult.PASS, term
+
+
 UNCLEAR = ["hello", "mx01", "h.d.example", "ip4:8.8.6.7/33", "ip4:8.8.6", "server:h.d.example"]
 UNCLEAR += ["- ip4:8.8.6.7", "include:p.example,q.example", "ip4:010.8.8.8", "include:j@p.example"]
 

@@ -149,6 +149,8 @@ _MISSPELT = {
 
 _LONG_NAMES = ("include", "exists", "redirect")
 _CLOSE = 0.75
+_GLUED_NAMES = re.compile(r"(?:a|mx|ptr|all)(?P<second>include|exists|redirect|exp|ip[46])")
+"""Two terms without a space between them, such as ``aexists``, which is not a misspelt name."""
 
 
 @lru_cache(maxsize=256)
@@ -161,7 +163,7 @@ def guess_name(name: str) -> str | None:
         return name
     if name in _MISSPELT:
         return _MISSPELT[name]
-    if len(name) > _MAX_TERM_NAME:
+    if len(name) > _MAX_TERM_NAME or _GLUED_NAMES.fullmatch(name) is not None:
         return None
     if name.startswith(("ip", "pi")) and len(name) <= len("ipv4"):
         return "ip6" if "6" in name else "ip4"  # the address decides
@@ -189,6 +191,10 @@ def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
             reason = 'is ignored by receivers: write ":" instead of "="'
             if guess_name(name) == "redirect":
                 reason = 'is ignored by receivers: "redirect" is misspelt'
+            return TermProblem(term[:MAX_SHOWN], reason, is_error=False)
+        glued = _GLUED_NAMES.fullmatch(name)
+        if glued is not None:
+            reason = f'is ignored by receivers: a space is missing before "{glued["second"]}"'
             return TermProblem(term[:MAX_SHOWN], reason, is_error=False)
         if name == "v":
             return TermProblem(
