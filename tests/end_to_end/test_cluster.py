@@ -180,7 +180,7 @@ def test_a_wait_for_none_hears_of_what_comes_to_another_daemon(daemons: list[Dae
     refused = pending.answer()
     assert refused.status == 409
     assert refused.json["message"] is None
-    assert "refused" in refused.json["error"]
+    assert "rejected" in refused.json["error"]
 
     pending = none("none", 1, refused.json["cursor"])
     send(there.smtp_port, here.address("other"), "not asked for")
@@ -265,7 +265,7 @@ def test_a_second_daemon_without_redis(tmp_path: Path, postgresql_database: str)
     options = options_of(postgresql_database, None)
     with (
         running_daemon(tmp_path / "one", **options),
-        pytest.raises(DaemonFailed, match=r"without \[cluster\] redis one serves it"),
+        pytest.raises(DaemonFailed, match=r"without \[cluster\] redis only one daemon can use it"),
     ):
         Daemon(tmp_path / "two", environment=accelerated(), **options).start()
 

@@ -191,7 +191,7 @@ def test_two_daemons_on_one_file(daemon: Daemon) -> None:
     second.launch()
     try:
         assert second.when_ended() == 1
-        why = f"mailcheck: another daemon (process {daemon.process.pid}) works on var/mailcheck.db:"
+        why = f"mailcheck: another daemon (process {daemon.process.pid}) uses var/mailcheck.db:"
         assert why in second.output()
         assert daemon.total() == 0
         daemon.kill()
