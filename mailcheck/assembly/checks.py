@@ -88,7 +88,7 @@ class Resolvers(Struct, frozen=True):
         ]
 
     def close(self) -> Deferred[Any]:
-        """Let all queries time out. Fires when all sockets are closed."""
+        """End all queries with a timeout. Fires when all sockets are closed."""
         return DeferredList([stub.close() for stub in self.stubs])
 
 
@@ -147,7 +147,7 @@ class CheckRuntime(Struct, frozen=True):
     """Dependencies of domain checks, in a daemon or in a command without one.
 
     :param probes: examines hosts, registries, policy files and links.
-    :param persistent_state: has the state that must survive restarts, if the cluster has not.
+    :param persistent_state: keeps the state that must survive restarts, if the cluster does not.
     """
 
     config: Config

@@ -42,7 +42,7 @@ class Daemon(Struct, frozen=True):
 def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     """Build the parts of a daemon.
 
-    :param analyse: replaces the analysis of mails of tests.
+    :param analyse: used instead of the normal analysis of mails sent to deliverability tests.
     """
     workers, per_key = runtime.workers, runtime.config.limits.waits_per_key
     checks = build_checks(runtime)

@@ -27,9 +27,9 @@ def make_invitation(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account invite``: print only the link to standard output."""
     invitation = with_accounts(console.config, lambda accounts: accounts.invitations.invite())
     console.print_line(PublicUrls(local_url(console.config)).invitation_url(invitation))
-    console.print_note(f"it works once, for {INVITATION_DAYS} days")
+    console.print_note(f"it can be used once, within {INVITATION_DAYS} days")
     if console.config.accounts.registration == Registration.CLOSED:
-        console.print_note("it does not work now: [accounts] registration is closed")
+        console.print_note("it cannot be used now: [accounts] registration is closed")
     return EXIT_FINE
 
 
@@ -49,7 +49,7 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
     with_accounts(console.config, change)
     if options.generate:
         console.print_line(password)
-    console.print_note("set; all sessions of the account have ended")
+    console.print_note("password set; all sessions of the account have ended")
     return EXIT_FINE
 
 

@@ -42,11 +42,12 @@ LOCK_TIMEOUT = 5.0
 """Seconds to wait for another daemon's write before replying with 451."""
 
 WRITERS_LOCK_TIMEOUT = 2.0
-"""Seconds for which the writer waits for a row lock, and all mail with it. A group of another
-daemon holds its locks for a few milliseconds."""
+"""Seconds that the writer waits for a row lock. All mail waits with it. A group of another daemon
+holds its locks for a few milliseconds."""
 
 STATEMENT_TIMEOUT = 8.0
-"""Seconds for a statement, so that the server itself gives up first."""
+"""Seconds after which the server cancels a statement. It is less than `LONGEST_CALL`, so that the
+server gives up before the connection is aborted."""
 
 LONGEST_CALL = 10.0
 """Maximum seconds for an answer. Then the connection is aborted, and the server releases its
@@ -176,7 +177,7 @@ class Connection:
         :param is_retryable: called if the connection was lost during the call.
         :raises RetryableError: a retry may succeed at once. Never raised for a connection that was
             lost in a call that is not retryable.
-        :raises StoreUnavailable: the server cannot do it now, or did not answer in time.
+        :raises StoreUnavailable: the server cannot handle the call now, or did not answer in time.
         :raises StoreFull: its disk is full.
         """
         self._deadline = time.monotonic() + self._longest_call
@@ -342,8 +343,8 @@ def require_sessions(url: str) -> None:
 def _share_sessions(one: Any, other: Any) -> bool:
     """Return whether two connections share sessions of the server.
 
-    A pooler assigns a free session, the last used one or the next. Sharing is detected at
-    once, or while a transaction holds one of the sessions.
+    A pooler assigns any free session. Two connections may get the same one at once, or a connection
+    gets another one while a transaction holds its former session.
     """
     session = _session_of(one)
     if _session_of(other) == session or _session_of(one) != session:

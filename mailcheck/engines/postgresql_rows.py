@@ -1,4 +1,4 @@
-"""Statements over rows for PostgreSQL, which passes an array for each column.
+"""Statements over rows for PostgreSQL. Each column is passed as one array.
 
 The statement is the same for one row and for many, so it is parsed and planned once. Binary values
 are not supported; they are inserted by COPY.
@@ -15,7 +15,7 @@ _AMONG_ROWS = "IN ({rows})"
 
 
 def replace_nul(text: str) -> str:
-    """Replace NUL in a text, which PostgreSQL cannot store."""
+    """Replace NUL characters, since PostgreSQL cannot store them in a text."""
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 

@@ -1,8 +1,8 @@
 """Communication with a supervisor: notifications to systemd, and SIGHUP.
 
-The protocol is that of sd_notify(3): datagrams to the socket that the environment names. Without
-this variable no notification is sent. The parent of several daemon processes is notified through a
-pipe when each of them is ready.
+The protocol is that of sd_notify(3): datagrams to the socket in the environment variable
+`NOTIFY_SOCKET`. Without it, no notification is sent. The parent of several daemon processes is
+notified through a pipe when each of them is ready.
 """
 
 import os
@@ -22,7 +22,7 @@ SOCKET = "NOTIFY_SOCKET"
 WATCHDOG_MICROSECONDS = "WATCHDOG_USEC"
 WATCHDOG_PID = "WATCHDOG_PID"
 READY_FD = "READY_FD"
-"""The file descriptor of the parent's pipe."""
+"""Environment variable with the file descriptor of the parent's pipe."""
 
 PATIENCE = 60.0
 """Seconds that a supervisor is asked to wait for the next notification of a starting daemon."""
@@ -52,7 +52,7 @@ class Supervisor:
         time.sleep(seconds)
 
     def tell(self, *words: str) -> None:
-        """Send a notification; a supervisor that is gone does not get it."""
+        """Send a notification. Log a warning if the supervisor does not listen."""
         if READY in words and self._pipe is not None:
             with suppress(OSError):
                 os.write(self._pipe, READY.encode())
@@ -94,7 +94,7 @@ class SupervisedService(Service):
         """Store the parts.
 
         :param reload: reads changeable settings again.
-        :param status: returns a line for people.
+        :param status: returns the status line that ``systemctl status`` shows.
         :param when_ready: fires when the daemon has created all parts that it needs.
         """
         self._supervisor = supervisor

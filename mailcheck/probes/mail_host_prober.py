@@ -59,7 +59,7 @@ REFERENCE_HOSTS = (
     "mx01.mail.icloud.com",
     "mta5.am0.yahoodns.net",
 )
-"""Mail hosts of three operators that are hardly ever down together. They get empty connections."""
+"""Mail hosts of three operators that are hardly ever down together. They receive only QUIT."""
 
 SMTP_PORT = 25
 FRESHNESS = 10 * MINUTE
@@ -359,7 +359,7 @@ class StarttlsConversation(Protocol):
 WINDOW = Window("probes", FRESHNESS)
 
 MAX_PER_ADDRESS = 30
-"""Maximum number of connections to one address (IPv6: /64) in that time. An attacker can
+"""Maximum number of connections to one address (IPv6: /64) in `WINDOW`. An attacker can
 publish a thousand names for a foreign mail host, while customers of a provider share one."""
 
 
@@ -404,7 +404,7 @@ class MailHostProber:
             self._probe,
             freshness=FRESHNESS,
             is_kept=lambda probe: probe.outcome is not ProbeOutcome.NOT_PROBED,
-            # It may be reachable from another network.
+            # An unreachable host may be reachable for a daemon in another network.
             is_for_all=lambda probe: probe.outcome is not ProbeOutcome.UNREACHABLE,
             when_busy=lambda exchange: StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED),
         )

@@ -396,7 +396,7 @@ def rcpt(connection: MailProtocol, argument: bytes) -> None:
 
 
 def _refuse(connection: MailProtocol, failure: Failure) -> Deferred[None] | None:
-    """Reply to a rejected recipient."""
+    """Reject a recipient, possibly after a delay."""
     line = connection.failure_reply(failure)
     return connection.reject_slowly(line, is_guess=isinstance(failure.value, RecipientUnknown))
 

@@ -1,4 +1,4 @@
-"""Forged DNS replies: only the queried server can answer, and only the question of the query."""
+"""Forged DNS replies: only replies of the queried server to the question sent are accepted."""
 
 import os
 from typing import Any, cast
@@ -68,7 +68,7 @@ def test_forged_sender(network: ScriptedNetwork, stub: StubResolver, sender: Ser
 
 
 def test_forged_ids(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """Replies with all wrong ids are dropped, and the honest reply is still accepted."""
+    """A reply is dropped for each possible wrong id, and the honest reply is still accepted."""
     answers = collect(stub.lookup(QUESTION))
     (query,) = network.queries
     forged = forged_reply(query)
@@ -111,7 +111,7 @@ def test_forged_port(network: ScriptedNetwork, stub: StubResolver) -> None:
 
 
 def test_forged_denial_without_question(network: ScriptedNetwork, stub: StubResolver) -> None:
-    """A bare header, which needs no knowledge of the question, cannot deny a name."""
+    """A reply without a question is dropped, since a forger need not know the question."""
     answers = collect(stub.lookup(QUESTION))
     (query,) = network.queries
     query.send(query.wire[:2] + b"\x81\x83" + bytes(8))

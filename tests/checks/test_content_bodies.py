@@ -42,7 +42,7 @@ ATTACHED_MULTIPART = multipart("alternative", TEXT.replace("the text", "old word
     [("; filename=old.mht", "old.mht"), ("; filename=Minutes", "Minutes.eml"), ("", "message.eml")],
 )
 def test_an_attached_multipart_is_one_attachment(named: str, filename: str) -> None:
-    """Its parts are neither the body nor attachments; the download is a valid mail."""
+    """The parts of an attached multipart are not listed; its download is a valid mail."""
     mail = raw(multipart("mixed", TEXT, ATTACHED_MULTIPART.format(named)))
     content = derive_content(mail)
     assert content.text == "the text"
@@ -110,7 +110,7 @@ def test_an_invitation_of_exchange_is_attached() -> None:
 
 @pytest.mark.parametrize("encoding", ["7bit", "base64"])
 def test_an_attached_mail_can_be_opened(encoding: str) -> None:
-    """Its fields, text (or the words of its HTML) and attachment names are readable."""
+    """Fields, text (or the words of the HTML) and attachment names are readable."""
     inner = multipart("related", HTML, "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR")
     nested = f"From: b@example.com\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n{inner}"
     if encoding == "base64":

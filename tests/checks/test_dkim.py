@@ -246,14 +246,14 @@ def test_a_wildcard_is_one_key_not_forty() -> None:
 
 
 def test_an_alias_to_nowhere_is_named() -> None:
-    """A CNAME to a provider without a key there is the most common incomplete setup."""
+    """A CNAME whose target has no key is reported. This incomplete setup is common."""
     verdict = judge({}, aliases={"selector1": "selector1-d-example._domainkey.t.example."})
     assert verdict.dangling == (("selector1", "selector1-d-example._domainkey.t.example"),)
     assert ids(verdict) == ["dkim.dangling"]
 
 
 def test_all_guesses_leave_at_once() -> None:
-    """All selectors, the node and the wildcard are queried in one round."""
+    """All selectors, ``_domainkey`` itself and the wildcard are queried in one round."""
     zone = MemoryZone({"d.example": {"A": ["8.8.8.8"]}})
     runs: list[int] = []
 

@@ -107,7 +107,7 @@ def test_the_record_to_publish_is_the_clients_address() -> None:
 
 
 def test_a_name_of_another_host_is_only_noted() -> None:
-    """A name of another host is resolvable and only noted."""
+    """A name that resolves to another host gets a note, not a warning."""
     verdict = judge("other.d.example")
     assert verdict.is_resolvable is True
     assert verdict.resolves_to_client is False

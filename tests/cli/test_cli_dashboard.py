@@ -51,7 +51,7 @@ def test_an_invitation(mailcheck: Mailcheck, ask: Ask) -> None:
     assert invited.status == 0
     found = LINK.fullmatch(invited.output)
     assert found is not None
-    assert "once, for 7 days" in invited.errors
+    assert "it can be used once, within 7 days" in invited.errors
 
     async def require(accounts: AccountParts) -> None:
         assert found is not None

@@ -14,7 +14,7 @@ ANN = AccountId("ann")
 
 
 async def test_an_account_without_a_password(stores: Stores) -> None:
-    """An account without a password is found as such; an unknown name is not found."""
+    """An account is found even if it has no password; an unknown name is not found."""
     ann = account("ann", is_operator=True, max_messages=5)
     await stores.accounts.add_account(ann)
     assert await stores.passwords.find_password("ann") == StoredPassword(ann, None)
@@ -45,7 +45,7 @@ async def test_a_new_password_ends_sessions(stores: Stores) -> None:
 
 
 async def test_a_hash_is_renewed(stores: Stores) -> None:
-    """A hash is renewed if it is unchanged; sessions continue."""
+    """A hash is replaced only if the stored hash is the expected one; sessions continue."""
     await stores.accounts.add_account(account("ann"))
     await stores.passwords.set_password(ANN, "$old", NOON)
     await stores.sessions.open_session(b"1" * 32, ANN, NOON, at(100))

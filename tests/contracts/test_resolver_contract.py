@@ -1,4 +1,4 @@
-"""The contract of `Resolver`: the double of the tests, and ours with a real server."""
+"""The contract of `Resolver`, for the test double and for the resolvers with a real server."""
 
 import os
 from collections.abc import Iterator
@@ -95,7 +95,7 @@ async def test_resolver_found(resolver: Resolver) -> None:
 
 
 async def test_resolver_text(resolver: Resolver) -> None:
-    """A text over 255 octets is returned whole, as its strings."""
+    """A text of more than 255 octets is returned completely, as several strings."""
     answer = await ask(resolver, "example.com", "TXT")
     texts = {b"".join(record.strings) for record in answer.records if isinstance(record, TXT)}
     assert texts == {b"v=spf1 mx -all", LONG_TEXT.encode()}
@@ -137,7 +137,7 @@ async def test_resolver_negative(
 async def test_resolver_names(
     resolver: Resolver, name: str, canonical_name: str, address: str
 ) -> None:
-    """CNAMEs, within a zone and out of it, and wildcards lead to the records."""
+    """CNAMEs to the same zone or to another zone are followed, and wildcards are expanded."""
     answer = await ask(resolver, name, "A")
     assert answer.status is DnsStatus.FOUND
     assert [record.address for record in answer.records if isinstance(record, A)] == [address]
@@ -153,7 +153,7 @@ async def test_resolver_cname_itself(resolver: Resolver) -> None:
 
 @pytest.mark.parametrize("name", ["one.loop.example.com", "away.example.com"])
 async def test_resolver_loops(resolver: Resolver, name: str) -> None:
-    """A loop of CNAMEs ends, and is a failure."""
+    """The lookup of a CNAME loop ends with SERVFAIL."""
     answer = await ask(resolver, name, "A")
     assert answer.status is DnsStatus.SERVFAIL
     assert not answer.status.is_determined

@@ -1,4 +1,4 @@
-"""The reports of the corpus, packed and mailed as their reporters do."""
+"""Reads the reports of the corpus, and packs and mails them as reporters do."""
 
 import gzip
 import io
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parent / "reports"
 
 
 def document(name: str) -> bytes:
-    """Return a report as it is written."""
+    """Return the content of a report file, not compressed."""
     return (FOLDER / name).read_bytes()
 
 

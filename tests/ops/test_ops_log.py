@@ -200,7 +200,7 @@ def test_a_format_that_does_not_fit() -> None:
 
 @pytest.mark.parametrize("options", [{"logger": "x.y"}, {"syslog": True}])
 def test_the_choice_of_twistds_user(options: dict[str, Any]) -> None:
-    """Another log that is requested from twistd is used."""
+    """A logger or syslog requested by an option of twistd is used instead of our log."""
     assert twistd_output({"nodaemon": True, **options}) is None
 
 
@@ -217,7 +217,7 @@ SESSION = Session("192.0.2.9", "mx.example", True, TlsFacts("TLSv1.3", "X"), Non
 
 
 def journal_of(written: Written, pace: Pace) -> MailJournal:
-    """Return a journal of mail whose lines are kept."""
+    """Return a mail journal that writes to this log."""
     return MailJournal("mail", pace, written.logger("mailcheck.ops.journal"))
 
 
@@ -254,7 +254,7 @@ def test_refusals_of_one_client() -> None:
 
 
 def test_many_clients() -> None:
-    """A million clients fill neither the disk nor the memory."""
+    """The number of lines is limited, however many clients are rejected."""
     pace = Pace()
     allowed = sum(pace.allows(f"192.{a}.{b}.1") for a in range(20) for b in range(256))
     assert allowed == MAX_CLIENTS + LINES_PER_MINUTE

@@ -29,7 +29,7 @@ def test_a_file_with_authorities_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_use_is_an_error(tmp_path: Path, content: str | None) -> None:
-    """An unusable file is an error that names it, and is not replaced by another."""
+    """An unusable file raises an error with its name; no other file is used instead."""
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_text(content)

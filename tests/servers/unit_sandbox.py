@@ -2,7 +2,7 @@
 
     python3 tests/servers/unit_sandbox.py systemd/mailcheck.service COMMAND...
 
-It reads the unit, applies its restrictions by libseccomp and prctl(2) as systemd does, and then
+It reads the unit, applies its restrictions with libseccomp and prctl(2) as systemd does, and then
 executes the command. It supports SystemCallFilter with its error number, its architectures and its
 sets (as ``systemd-analyze syscall-filter`` lists them), RestrictAddressFamilies,
 RestrictNamespaces, RestrictRealtime, RestrictSUIDSGID, LockPersonality, MemoryDenyWriteExecute,
@@ -75,7 +75,7 @@ class Filter:
 
 
 def sandbox(unit: dict[str, list[str]]) -> None:
-    """Apply a unit to this process; system calls come last, since they forbid the rest."""
+    """Apply a unit to this process. The system call filter is last, since it forbids the others."""
     if limit := _last(unit, "LimitNOFILE"):
         highest = min(int(limit), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, highest), highest))
@@ -155,13 +155,13 @@ RULES: dict[str, list[Rule]] = {
 
 
 def _filter_of_calls(unit: dict[str, list[str]]) -> Filter:
-    """Build the filter of SystemCallFilter, which names first what is allowed, as ours do."""
+    """Build the filter of SystemCallFilter. Its first line must list the allowed calls."""
     if (architectures := unit.get("SystemCallArchitectures", ["native"])) != ["native"]:
-        raise ValueError(f"SystemCallArchitectures={architectures} is not known here")
+        raise ValueError(f"SystemCallArchitectures={architectures} is not supported")
     sets = _sets()
     allowed = set(sets["@default"])
     if unit["SystemCallFilter"][0].startswith("~"):
-        raise ValueError("the first SystemCallFilter has to name what is allowed")
+        raise ValueError("the first SystemCallFilter must list the allowed calls")
     for line in unit["SystemCallFilter"]:
         named = {call for name in line.lstrip("~").split() for call in sets.get(name, {name})}
         allowed = allowed - named if line.startswith("~") else allowed | named

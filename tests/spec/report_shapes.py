@@ -42,7 +42,7 @@ AREAS = (
 
 DNS_RECORD = record({"name": WORD, "type": WORD, "value": WORD})
 
-# issue 16: what is proven to mend a finding, and what it brings
+# The records that were verified to fix a finding, and the points that the fix gains.
 _FIX = {
     "record": DNS_RECORD,
     "replaces": array(WORD),
@@ -55,7 +55,7 @@ _FIX = {
 # Former ids of a finding; only if it has any.
 ALIASES = {"aliases": array(WORD)}
 
-# issue: "Each finding with status, one-sentence meaning, fix, deduction"
+# Each finding has a severity, a meaning in one sentence, a fix and a deduction.
 FINDING = record(
     {
         "area": one_of(*AREAS),
@@ -77,7 +77,7 @@ FINDINGS = array(FINDING)
 
 
 def _check(result: Schema, fields: dict[str, Schema], more: dict[str, Schema]) -> Schema:
-    """The fields of each of the five checks, and those of one check."""
+    """Return the schema of a check: the fields that all five checks have, and its own fields."""
     return record(
         {
             "status": JUDGEMENT,

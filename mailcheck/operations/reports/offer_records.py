@@ -104,7 +104,7 @@ class OfferRecords:
 
 
 def _is_sent(verdict: DmarcVerdict, uri: str) -> bool:
-    """Return whether receivers send reports to an address, as far as is certain."""
+    """Return whether it is certain that receivers send reports to an address."""
     unknown = {
         one.uri.text for one in verdict.authorizations if one.presence is Presence.UNDETERMINED
     }

@@ -44,10 +44,10 @@ WEBHOOK_CREATE = Operation(
     "createWebhook",
     _TAG,
     "Create a webhook",
-    "Each matching message is posted to the URL in the form of a list entry: in order, at least "
-    "once, and signed according to Standard Webhooks. Redirects are not followed. Private "
-    "addresses are allowed only if the operator permits them. A delivery without a 2xx response is "
-    "retried for a day and delays later messages.",
+    "Each matching message is sent to the URL as the same JSON object as in the list of messages. "
+    "Messages are sent in order, at least once, and signed according to Standard Webhooks. "
+    "Redirects are not followed. Private addresses are allowed only if the operator permits them. "
+    "A delivery without a 2xx response is retried for a day and delays later messages.",
     {
         200: Response(
             "The webhook, with its secret.",
@@ -115,7 +115,7 @@ WEBHOOK_TEST = Operation(
     "testWebhook",
     _TAG,
     "Send a test message",
-    "Posts a signed sample message at once, in any state of the webhook, which stays the same.",
+    "Sends a signed sample message at once, in any state of the webhook, without changing it.",
     {
         200: Response("The result.", [json_body("webhook test", WebhookAttempt)]),
         404: _MISSING,
