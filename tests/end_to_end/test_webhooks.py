@@ -240,7 +240,9 @@ def test_a_foreign_certificate_and_a_name_that_is_bound_anew(tmp_path: Path) -> 
         posted = create(daemon, foreign, "/mail", tag="secret")
         send(daemon, "one", tag="secret")
         daemon.wait_until(lambda: shown(daemon, posted)["failures"] > 0)
-        assert shown(daemon, posted)["problem"].startswith("its certificate is not for its host name")
+        assert shown(daemon, posted)["problem"].startswith(
+            "its certificate is not for its host name"
+        )
         assert foreign.got == []
         moved = create(daemon, receiver, "/mail", tag="moved")
         send(daemon, "one", tag="moved")
