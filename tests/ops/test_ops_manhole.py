@@ -165,10 +165,10 @@ async def test_a_key_that_is_taken_away(door: int, folder: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("address", "keys", "problem"),
     [
-        ("0.0.0.0:2222", "x", "it must be 127.0.0.1:port"),
-        ("192.0.2.1:2222", "x", "it must be 127.0.0.1:port"),
-        ("systemd:domain=INET:name=x", "x", "it must be 127.0.0.1:port"),
-        ("127.0.0.1:2222", "", "needs manhole_keys beside it"),
+        ("0.0.0.0:2222", "x", "must be 127.0.0.1:port"),
+        ("192.0.2.1:2222", "x", "must be 127.0.0.1:port"),
+        ("systemd:domain=INET:name=x", "x", "must be 127.0.0.1:port"),
+        ("127.0.0.1:2222", "", "manhole requires manhole_keys; set both"),
     ],
 )
 def test_what_is_not_allowed(address: str, keys: str, problem: str) -> None:
