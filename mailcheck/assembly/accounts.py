@@ -72,7 +72,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         meter,
         CheckBudget(meter, default),
         Authenticator(store, default, now),
-        RevokedKeys(store),
+        RevokedKeys(store, now),
         sessions,
         invitations,
         sign_in,

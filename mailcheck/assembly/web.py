@@ -171,7 +171,7 @@ def _domain_tools(daemon: Daemon) -> DomainTools:
 def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     accounts, config = daemon.accounts, daemon.runtime.config
     read, webhooks, options = daemon.inbox.read, daemon.inbox.webhooks, config.inbox
-    keys = OwnKeys(accounts.keep, accounts.authenticator, accounts.meter)
+    keys = OwnKeys(accounts.keep, accounts.authenticator, accounts.meter, daemon.runtime.now)
     budget, submission = accounts.checks, submission_server(config)
     servers = ServerNames(options.domain, mail_server(config), submission)
     sign_in, register = accounts.sign_in, accounts.register

@@ -4,8 +4,10 @@ import argparse
 import getpass
 import json
 import os
+import re
 import shlex
 import sys
+import time
 from functools import partial
 
 from mailcheck.api.urls import PublicUrls
@@ -18,7 +20,8 @@ from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import new_password
-from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.instants import DAY, HOUR, Instant, format_instant, instant_of
+from mailcheck.core.rights import Scope, make_rights
 from mailcheck.operations.accounts.manage_accounts import IssuedKey
 from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
 
@@ -93,6 +96,25 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     limit = partial(_whole_number, highest=MAX_REQUESTS)
     issue.add_argument("--per-minute", type=limit, help="requests per minute, if not the default")
     issue.add_argument("--per-day", type=limit, help="requests per day, if not the default")
+    issue.add_argument(
+        "--scope",
+        action="append",
+        default=[],
+        dest="scopes",
+        choices=[str(scope) for scope in Scope],
+        help="allow only this area (repeat it for more); without it, the key has all rights",
+    )
+    issue.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        dest="tags",
+        help="allow only messages with this tag (repeat it for more)",
+    )
+    issue.add_argument("--tag-prefix", help="allow only messages whose tag begins with this text")
+    issue.add_argument(
+        "--expires", type=_lifetime, help="time until the key expires, such as 12h, 30d or 8w"
+    )
     issue.set_defaults(command=issue_key)
     listing = commands.add_parser("list", help="list keys, without their secrets")
     listing.add_argument("account", nargs="?", help="only the keys of this account")
@@ -148,6 +170,9 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
 
 def issue_key(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key issue ACCOUNT``: print only the key to standard output."""
+    lifetime = options.expires
+    expires_at = None if lifetime is None else Instant(instant_of(time.time()) + lifetime)
+    rights = make_rights(options.scopes, options.tags, options.tag_prefix)
 
     async def issue(accounts: AccountParts) -> IssuedKey:
         return await accounts.keep.issue_key(
@@ -155,10 +180,16 @@ def issue_key(options: argparse.Namespace, console: Console) -> int:
             options.name,
             per_minute=options.per_minute,
             per_day=options.per_day,
+            rights=rights,
+            expires_at=expires_at,
         )
 
     console.print_line(with_accounts(console.config, issue).secret)
     console.print_note("save it: it is shown only once")
+    if rights.is_limited:
+        console.print_note(f"it is limited to {rights}")
+    if expires_at is not None:
+        console.print_note(f"it expires at {format_instant(expires_at)}")
     if options.per_minute and not options.per_day:
         per_day = console.config.limits.requests_per_day
         console.print_note(f"it has {per_day} requests per day; --per-day sets another limit")
@@ -185,6 +216,10 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
             "perMinute": key.per_minute or defaults.requests_per_minute,
             "perDay": key.per_day or defaults.requests_per_day,
             "failsEvery": key.fails_every,
+            "scopes": None if key.scopes is None else key.scopes.split(),
+            "tags": None if key.tags is None else key.tags.split(),
+            "tagPrefix": key.tag_prefix,
+            "expiresAt": _moment(key.expires_at),
             "createdAt": format_instant(key.created_at),
             "revokedAt": _moment(key.revoked_at),
             "lastUsedAt": _moment(key.last_used_at),
@@ -192,10 +227,11 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
         if options.json:
             console.print_text(json.dumps(shown))
             continue
-        state = f"revoked {shown['revokedAt']}" if key.revoked_at else "valid"
+        state = _state_of(key)
         rates = f"{shown['perMinute']}/min {shown['perDay']}/day"
         used = f"last used {shown['lastUsedAt'] or 'never'}"
-        words = (key.id, account.name, f"{key.hint}...", rates, state, used, key.name)
+        rights = str(key.rights)
+        words = (key.id, account.name, f"{key.hint}...", rights, rates, state, used, key.name)
         console.print_line("  ".join(words).rstrip())
     return EXIT_FINE
 
@@ -216,6 +252,29 @@ def revoke_key(options: argparse.Namespace, console: Console) -> int:
     with_accounts(console.config, lambda accounts: accounts.keep.revoke_key(options.id))
     console.print_note("revoked")
     return EXIT_FINE
+
+
+def _state_of(key: ApiKey) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {format_instant(key.revoked_at)}"
+    if key.expires_at is None:
+        return "valid"
+    is_expired = key.is_expired(instant_of(time.time()))
+    return f"{'expired' if is_expired else 'valid until'} {format_instant(key.expires_at)}"
+
+
+_LIFETIME = re.compile("([1-9][0-9]{0,3})([hdw])", re.ASCII)
+_UNITS = {"h": HOUR, "d": DAY, "w": 7 * DAY}
+
+
+def _lifetime(text: str) -> int:
+    """Return a time such as 12h, 30d or 8w in milliseconds."""
+    match = _LIFETIME.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of hours, days or weeks, such as 12h, 30d or 8w"
+        )
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def _moment(instant: Instant | None) -> str | None:

@@ -1,10 +1,13 @@
 """Accounts, their API keys and their inboxes."""
 
+from typing import TypedDict
+
 from msgspec import Struct
 
 from mailcheck.core.cursors import Position
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
+from mailcheck.core.rights import ALL_RIGHTS, Rights, Scope, TagLimit
 
 EVERY_ACCOUNT = "*"
 """Name that stands for all accounts in the configuration."""
@@ -40,6 +43,7 @@ class ApiKey(Struct, frozen=True):
     """The stored facts of an API key. The key itself is not stored; ``hint`` is its beginning.
 
     ``fails_every``: every ``fails_every``-th mail sent with it over the submission port gets 451.
+    ``scopes`` and ``tags`` are separated by spaces; `None` is no limit.
     """
 
     id: KeyId
@@ -52,10 +56,44 @@ class ApiKey(Struct, frozen=True):
     per_minute: int | None
     per_day: int | None
     fails_every: int | None = None
+    scopes: str | None = None
+    tags: str | None = None
+    tag_prefix: str | None = None
+    expires_at: Instant | None = None
+
+    @property
+    def rights(self) -> Rights:
+        """What the key may do."""
+        scopes = None if self.scopes is None else frozenset(map(Scope, self.scopes.split()))
+        if self.tags is None and self.tag_prefix is None:
+            return Rights(scopes)
+        return Rights(scopes, TagLimit(tuple((self.tags or "").split()), self.tag_prefix))
+
+    def is_expired(self, now: Instant) -> bool:
+        """Return whether the key has expired."""
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class RightsColumns(TypedDict):
+    """The fields of an `ApiKey` about its rights."""
+
+    scopes: str | None
+    tags: str | None
+    tag_prefix: str | None
+
+
+def columns_of_rights(rights: Rights) -> RightsColumns:
+    """Return the fields of an `ApiKey` with these rights; the reverse of `ApiKey.rights`."""
+    limit = rights.tags
+    return {
+        "scopes": None if rights.scopes is None else " ".join(sorted(rights.scopes)),
+        "tags": None if limit is None or not limit.tags else " ".join(limit.tags),
+        "tag_prefix": None if limit is None else limit.prefix,
+    }
 
 
 class Caller(Struct, frozen=True):
-    """The account behind a valid API key, with the limits of that key.
+    """The account behind a valid API key, with the limits and rights of that key.
 
     ``position`` is the newest position of the account's inbox, read together with the key before
     the rest of the request. It is `None` if no key was read.
@@ -66,6 +104,7 @@ class Caller(Struct, frozen=True):
     limits: RequestLimits
     position: Position | None = None
     fails_every: int | None = None
+    rights: Rights = ALL_RIGHTS
 
 
 class InboxState(Struct, frozen=True):

@@ -46,6 +46,10 @@ class InvalidCredentials(ExpectedFailure):
     """The API key is missing, unknown or revoked, or two keys contradict each other."""
 
 
+class NotPermitted(ExpectedFailure):
+    """The API key is valid, but its scopes or its tags do not include the request."""
+
+
 class MessageNotFound(ExpectedFailure):
     """The account has no such message: it never existed, was deleted, or has expired."""
 

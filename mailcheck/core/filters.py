@@ -19,6 +19,7 @@ from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
 from mailcheck.core.messages import MessageSummary
+from mailcheck.core.rights import TagLimit
 
 PARAMETER = "q"
 """Name of the parameter, which errors repeat."""
@@ -214,6 +215,7 @@ class MessageFilter(Struct, frozen=True):
     Three conditions need the parsed content: ``headers`` (pairs of a field name and a part of its
     value, which must all be present), ``text`` (contained in the searched text) and
     ``has_attachment``.
+    ``allowed`` are the tags of the caller; other messages do not exist for it.
     ``since`` and ``up_to`` are inclusive, ``after`` is exclusive. For a wait, an ``after`` at the
     start of the inbox is different from `None`.
     """
@@ -227,6 +229,7 @@ class MessageFilter(Struct, frozen=True):
     text: str | None = None
     has_attachment: bool | None = None
     search: Search | None = None
+    allowed: TagLimit | None = None
     since: Instant | None = None
     after: Position | None = None
     up_to: Position | None = None
@@ -251,7 +254,12 @@ class MessageFilter(Struct, frozen=True):
     @property
     def address(self) -> "MessageFilter":
         """The conditions about the recipient. Only these apply to rejected mail."""
-        return MessageFilter(tag=self.tag, tag_prefix=self.tag_prefix, recipient=self.recipient)
+        return MessageFilter(
+            tag=self.tag,
+            tag_prefix=self.tag_prefix,
+            recipient=self.recipient,
+            allowed=self.allowed,
+        )
 
     def is_addressed(self, tag: str, recipient: str) -> bool:
         """Return whether the tag and recipient match; other conditions are not checked."""
@@ -259,6 +267,8 @@ class MessageFilter(Struct, frozen=True):
 
     def _address_mismatches(self, tag: str, recipient: str) -> list[str]:
         reasons = []
+        if self.allowed is not None and not self.allowed.allows(tag):
+            reasons.append("the API key is limited to other tags")
         if self.tag is not None and fold_tag(tag) != fold_tag(self.tag):
             reasons.append(f"its tag is {tag!r}, not {self.tag!r}")
         if self.tag_prefix is not None and not fold_tag(tag).startswith(fold_tag(self.tag_prefix)):

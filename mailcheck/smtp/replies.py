@@ -12,6 +12,7 @@ from mailcheck.core.errors import (
     FaultMet,
     InboxFull,
     InvalidCredentials,
+    NotPermitted,
     OperatorMissing,
     OutOfSpace,
     RecipientUnknown,
@@ -38,6 +39,7 @@ FAILURES: FailureTable = {
 
 AUTH_FAILURES: FailureTable = {
     InvalidCredentials: (535, "5.7.8"),
+    NotPermitted: (535, "5.7.8"),
     StoreUnavailable: (454, "4.7.0"),
     ShuttingDown: (454, "4.3.2"),
 }

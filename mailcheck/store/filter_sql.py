@@ -23,6 +23,7 @@ from mailcheck.core.filters import (
 )
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
+from mailcheck.core.rights import TagLimit
 from mailcheck.ports.engine import Condition, Transaction, Value
 from mailcheck.store.transactions import escape_like
 
@@ -79,6 +80,7 @@ def filter_sql(
         ("message.account_id = ?", (account_id,)),
         ("+message.expires_at > ?", (now,)),
     ]
+    parts += allowed_parts(wanted.allowed, "message")
     parts += address_parts(wanted, "message")
     if wanted.start > START:
         parts.append(("message.position > ?", (wanted.start,)))
@@ -112,11 +114,20 @@ def address_parts(wanted: MessageFilter, table: str) -> list[Condition]:
     if wanted.tag is not None:
         parts.append(_tagged(wanted.tag, table))
     if wanted.tag_prefix is not None:
-        key = fold_tag(wanted.tag_prefix)
-        parts.append((f"substr({table}.tag_key, 1, {len(key)}) = ?", (key,)))
+        parts.append(_tagged_from(wanted.tag_prefix, table))
     if wanted.recipient is not None:
         parts.append((f"{table}.recipient_key = ?", (wanted.recipient.casefold(),)))
     return parts
+
+
+def allowed_parts(allowed: TagLimit | None, table: str) -> list[Condition]:
+    """Return the condition that a row has one of the tags of the caller, or none."""
+    if allowed is None:
+        return []
+    some = [_tagged(tag, table) for tag in allowed.tags]
+    if allowed.prefix is not None:
+        some.append(_tagged_from(allowed.prefix, table))
+    return [_joined(" OR ", some)]
 
 
 def is_counted_by_tag(wanted: MessageFilter) -> bool:
@@ -273,6 +284,11 @@ def _joined(by: str, parts: Sequence[Condition]) -> Condition:
 
 def _tagged(tag: str, table: str = "message") -> Condition:
     return f"{table}.tag_key = ?", (fold_tag(tag),)
+
+
+def _tagged_from(prefix: str, table: str) -> Condition:
+    key = fold_tag(prefix)
+    return f"substr({table}.tag_key, 1, {len(key)}) = ?", (key,)
 
 
 def _since(account_id: AccountId, moment: Instant) -> Condition:

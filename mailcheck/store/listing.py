@@ -23,10 +23,12 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, Instant
 from mailcheck.core.messages import TagCount
 from mailcheck.core.recent import LruCache
+from mailcheck.core.rights import TagLimit
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.content_store import load_list
 from mailcheck.store.filter_sql import (
     UNDERIVED,
+    allowed_parts,
     derived_sql,
     filter_sql,
     is_counted_by_recipient,
@@ -172,6 +174,32 @@ def read_overview(
     if len(rows) == tags:  # there may be more tags
         total = _count_tags(transaction, account_id, expired)
     return InboxOverview(state, tuple(counts), total)
+
+
+def read_limited_overview(
+    transaction: Transaction,
+    account_id: AccountId,
+    now: Instant,
+    tags: int,
+    allowed: TagLimit,
+    quota: Quota,
+) -> InboxOverview:
+    """Return the overview of an inbox as a caller sees it that is limited to some tags."""
+    state = read_inboxes(transaction, [account_id], quota)[account_id]
+    expired = _expired_by_tag(transaction, account_id, now)
+    ((condition, values),) = allowed_parts(allowed, "inbox_tag")
+    rows = transaction.rows(
+        "SELECT tag_key, tag, message_count, latest_at FROM inbox_tag "
+        f"WHERE account_id = ? AND {condition} ORDER BY latest_at DESC, tag_key DESC",
+        (account_id, *values),
+    )
+    counts = [
+        TagCount(row.tag, row.message_count - expired.get(row.tag_key, 0), row.latest_at)
+        for row in rows
+        if row.message_count > expired.get(row.tag_key, 0)
+    ]
+    state = replace(state, message_count=sum(one.message_count for one in counts))
+    return InboxOverview(state, tuple(counts[:tags]), len(counts))
 
 
 def _extracted(row: Row) -> Extracted | None:

@@ -14,13 +14,15 @@ from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.messages import Delivery, Refusal
+from mailcheck.core.rights import TagLimit
 from mailcheck.ports.engine import Engine, Row, Transaction, Value
 from mailcheck.store.content_store import read_content
-from mailcheck.store.filter_sql import address_parts, filter_sql
+from mailcheck.store.filter_sql import address_parts, allowed_parts, filter_sql
 from mailcheck.store.listing import (
     MIN_CACHED_MESSAGES,
     HeaderCache,
     count_unread,
+    read_limited_overview,
     read_newest,
     read_overview,
     read_page,
@@ -209,9 +211,19 @@ class MailStore(Store):
 
     @read
     def overview(
-        self, transaction: Transaction, account_id: AccountId, now: Instant, tags: int
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        now: Instant,
+        tags: int,
+        allowed: TagLimit | None = None,
     ) -> InboxOverview:
-        """Return the overview of an inbox, with at most ``tags`` of its tags, newest first."""
+        """Return the overview of an inbox, with at most ``tags`` of its tags, newest first.
+
+        :param allowed: the tags to which the overview is limited.
+        """
+        if allowed is not None:
+            return read_limited_overview(transaction, account_id, now, tags, allowed, self._quota)
         return read_overview(transaction, account_id, now, tags, self._quota)
 
     @read
@@ -347,6 +359,9 @@ class MailStore(Store):
         if wanted.up_to is not None:
             condition += " AND position <= ?"
             values.append(wanted.up_to)
+        for part, some in allowed_parts(wanted.allowed, "refusal"):
+            condition += f" AND {part}"
+            values += some
         parts = address_parts(wanted, "refusal")
         is_other = f"CASE WHEN {' AND '.join(part for part, _ in parts)} THEN 0 ELSE 1 END, "
         order = (is_other if parts else "") + "position DESC"

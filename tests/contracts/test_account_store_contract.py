@@ -94,7 +94,7 @@ async def test_which_keys_are_revoked(stores: Stores) -> None:
     for name in ("k1", "k3"):
         await stores.accounts.revoke_key(KeyId(name), at(5))
     asked = [KeyId("k1"), KeyId("k2"), KeyId("none"), KeyId("pages of ann")]
-    assert await stores.accounts.revoked_of(asked) == ["k1"]
+    assert await stores.accounts.invalid_of(asked, NOON) == ["k1"]
 
 
 async def test_key_use(stores: Stores) -> None:

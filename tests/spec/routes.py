@@ -82,6 +82,7 @@ REFUSALS: Mapping[int, Bodies] = {
     # Errors that any API request may receive instead of its response.
     400: ERROR,
     401: ERROR,
+    403: ERROR,
     413: ERROR,
     429: ERROR,
     500: CRASH,

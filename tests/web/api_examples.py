@@ -18,6 +18,7 @@ from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVer
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, WebOptions
 from mailcheck.core.instants import Instant
+from mailcheck.core.rights import make_rights
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
 from mailcheck.ports.workers import Lease
 from tests.corpus.report_files import document, gzipped
@@ -313,9 +314,11 @@ def _refusals(world: ExampleHouse) -> dict[str, Any]:
     house = world.house
     key = house.issue_key(house.account, per_minute=1)
     house.get("/inbox", key=key)
+    limited = house.issue_key(house.account, rights=make_rights(["inbox:read"]))
     return {
         "badParameter": world.get("/inbox/wait?timeout=30000", 400),
         "unauthorized": world.get("/inbox", 401, key=None),
+        "forbidden": world.ask("DELETE", "/inbox/messages", 403, key=limited),
         "tooLarge": world.ask("POST", "/test/generate", 413, data=b"x" * 70_000),
         "tooMany": world.get("/inbox", 429, key=key),
         "nowhere": world.get("/inboxes", 404),

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document, generated from the operations of the routes."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -26,6 +26,7 @@ from mailcheck.api.shapes import (
     component_schemas,
     reference_to,
 )
+from mailcheck.core.rights import Scope
 
 OPENAPI_VERSION = "3.1.1"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -135,7 +136,7 @@ class DocumentWriter:
             "operationId": operation.id,
             "tags": [operation.tag],
             "summary": operation.summary,
-            "description": operation.description,
+            "description": operation.description + _needed_scopes(operation.scopes),
         }
         if described.parameters:
             shown["parameters"] = [_parameter(one) for one in described.parameters]
@@ -179,6 +180,13 @@ class DocumentWriter:
         if body.example in self._frame.examples:
             shown["example"] = self._frame.examples[body.example]
         return shown
+
+
+def _needed_scopes(scopes: Sequence[Scope]) -> str:
+    if not scopes:
+        return ""
+    named = " and ".join(f"`{scope}`" for scope in scopes)
+    return f" A limited key needs the scope {named}."
 
 
 def _shapes_of(
@@ -237,6 +245,7 @@ def _link(link: Link) -> JsonObject:
 _RESPONSE_NAMES = {
     400: "BadRequest",
     401: "Unauthorized",
+    403: "Forbidden",
     404: "NotFound",
     405: "MethodNotAllowed",
     413: "ContentTooLarge",

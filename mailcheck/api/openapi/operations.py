@@ -16,6 +16,7 @@ from mailcheck.api.requests.parsing import (
     request_fields,
 )
 from mailcheck.api.shapes import JsonValue, Schema, Shape
+from mailcheck.core.rights import Scope
 
 R = TypeVar("R", bound=Request)
 
@@ -73,12 +74,13 @@ class Response(Struct, frozen=True):
 class Operation(Struct, Generic[R], frozen=True):
     """One method on one path, with its ``responses`` in addition to the common errors.
 
-    ``id`` names the call in generated clients; ``tag`` is its group. ``request`` is parsed from
-    the query, or from the body if ``reads_body`` is true. ``body`` describes a body that the
-    handler parses itself, ``headers`` the header fields that it reads.
+    ``id`` names the call in generated clients; ``tag`` is its group. A key needs all ``scopes``.
+    ``request`` is parsed from the query, or from the body if ``reads_body`` is true. ``body``
+    describes a body that the handler parses itself, ``headers`` the header fields that it reads.
     """
 
     id: str
+    scopes: Sequence[Scope]
     tag: str
     summary: str
     description: str

@@ -33,7 +33,7 @@ class Authenticator:
     async def identify(self, secret: str) -> Caller:
         """Return the caller that an API key belongs to.
 
-        :raises InvalidCredentials: the key is unknown or revoked.
+        :raises InvalidCredentials: the key is unknown, revoked or expired.
         :raises StoreUnavailable: the store cannot be read now.
         """
         found = await self._store.find_caller(digest_secret(secret))
@@ -42,8 +42,13 @@ class Authenticator:
         key, position = found
         if key.revoked_at is not None:
             raise InvalidCredentials("the API key has been revoked")
-        self._uses[key.id] = self._now()
-        return Caller(key.account_id, key.id, self.limits_of(key), position, key.fails_every)
+        now = self._now()
+        if key.expires_at is not None and key.is_expired(now):
+            expired_at = format_instant(key.expires_at)
+            raise InvalidCredentials(f"the API key expired at {expired_at}: use another one")
+        self._uses[key.id] = now
+        limits = self.limits_of(key)
+        return Caller(key.account_id, key.id, limits, position, key.fails_every, key.rights)
 
     def limits_of(self, key: ApiKey) -> RequestLimits:
         """Return the limits of a key: its own where set, otherwise the configured ones."""
@@ -185,21 +190,22 @@ def _subject(account_id: AccountId) -> Key:
 
 
 REVOKED_KEYS_INTERVAL = 5.0
-"""Seconds between two checks for revoked keys. One query covers all keys that are in use."""
+"""Seconds between two checks for revoked and expired keys. One query covers all keys in use."""
 
 End = Callable[[ExpectedFailure], None]
 
 
 class RevokedKeys:
-    """Ends the requests and connections of API keys that are revoked while they run."""
+    """Ends the requests and connections of API keys that are revoked or expire while they run."""
 
-    def __init__(self, store: AccountStore) -> None:
+    def __init__(self, store: AccountStore, now: Now) -> None:
         self._store = store
+        self._now = now
         self._watched: dict[KeyId, dict[object, End]] = {}
 
     @contextmanager
     def watched(self, key_id: KeyId, end: End) -> Iterator[None]:
-        """Call ``end`` once if the key is revoked while the block runs."""
+        """Call ``end`` once if the key is revoked or expires while the block runs."""
         watch = object()
         self._watched.setdefault(key_id, {})[watch] = end
         try:
@@ -211,12 +217,12 @@ class RevokedKeys:
                 self._watched.pop(key_id, None)
 
     async def check(self) -> None:
-        """End everything that runs with a revoked key.
+        """End everything that runs with a revoked or expired key.
 
         :raises StoreUnavailable: the store cannot be read now.
         """
         if not self._watched:
             return
-        for key_id in await self._store.revoked_of(tuple(self._watched)):
+        for key_id in await self._store.invalid_of(tuple(self._watched), self._now()):
             for end in tuple(self._watched.pop(key_id, {}).values()):
-                end(InvalidCredentials("the API key has been revoked"))
+                end(InvalidCredentials("the API key has been revoked or has expired"))

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.accounts import Account, ApiKey, columns_of_rights
 from mailcheck.core.addresses import new_mailbox_name
 from mailcheck.core.errors import (
     AccountNameTaken,
@@ -23,13 +23,14 @@ from mailcheck.core.identifiers import (
     new_short_id,
 )
 from mailcheck.core.instants import Instant
+from mailcheck.core.rights import ALL_RIGHTS, Rights
 from mailcheck.operations.accounts.authenticate import (
     Authenticator,
     LimitUse,
     RequestMeter,
     key_subject,
 )
-from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.store.accounts.account_store import AccountStore
 
 HINT_LENGTH = len(API_KEY_PREFIX) + 4
@@ -121,8 +122,12 @@ class ManageAccounts:
         per_minute: int | None = None,
         per_day: int | None = None,
         preset: str | None = None,
+        rights: Rights = ALL_RIGHTS,
+        expires_at: Instant | None = None,
     ) -> IssuedKey:
         """Issue an API key. ``preset`` is a secret that the operator has chosen.
+
+        ``rights`` limits what the key may do, and ``expires_at`` until when.
 
         :raises InvalidParameter: the preset secret is too short.
         """
@@ -142,6 +147,8 @@ class ManageAccounts:
             revoked_at=None,
             per_minute=per_minute,
             per_day=per_day,
+            expires_at=expires_at,
+            **columns_of_rights(rights),
         )
         await self._store.add_key(key, digest_secret(secret))
         return IssuedKey(key, secret)
@@ -194,9 +201,14 @@ class OwnKeys:
     """The operations of an account on its own keys."""
 
     def __init__(
-        self, accounts: ManageAccounts, authenticator: Authenticator, meter: RequestMeter
+        self,
+        accounts: ManageAccounts,
+        authenticator: Authenticator,
+        meter: RequestMeter,
+        now: Now,
     ) -> None:
         self._accounts = accounts
+        self._now = now
         self._authenticator = authenticator
         self._meter = meter
 
@@ -204,8 +216,14 @@ class OwnKeys:
         """List the valid keys with their usage, newest first. No request is counted."""
         return [await self._use_of(key) for key in reversed(await self._keys(account))]
 
-    async def create(self, account: Account, name: str) -> IssuedKey:
-        """Create a key.
+    async def create(
+        self,
+        account: Account,
+        name: str,
+        rights: Rights = ALL_RIGHTS,
+        lifetime: int | None = None,
+    ) -> IssuedKey:
+        """Create a key that expires after ``lifetime`` milliseconds, or never.
 
         :raises InvalidParameter: the name is empty, too long or not printable.
         :raises TooManyKeys: the account has the maximum number of keys.
@@ -216,7 +234,8 @@ class OwnKeys:
             raise InvalidParameter("name", problem)
         if len(await self._keys(account)) >= MAX_KEYS:
             raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
-        return await self._accounts.issue_key(account, name)
+        expires_at = None if lifetime is None else Instant(self._now() + lifetime)
+        return await self._accounts.issue_key(account, name, rights=rights, expires_at=expires_at)
 
     async def set_fault(self, account: Account, key_id: str, every: int | None) -> None:
         """Reject every Nth mail that a key submits with 451, or none (``None``).
@@ -240,7 +259,12 @@ class OwnKeys:
             raise KeyNotFound("you have no valid key with this id")
 
     async def _keys(self, account: Account) -> list[ApiKey]:
-        return [key for key in await self._accounts.list_keys(account) if key.revoked_at is None]
+        now = self._now()
+        return [
+            key
+            for key in await self._accounts.list_keys(account)
+            if key.revoked_at is None and not key.is_expired(now)
+        ]
 
     async def _use_of(self, key: ApiKey) -> KeyUse:
         limits = self._authenticator.limits_of(key)

@@ -143,7 +143,7 @@ class ExplainWait:
         """
         wanted, began = asked.wanted, asked.asked_at
         since = Instant(began - LOOK_BACK) if wanted.after is None else None
-        time = MessageFilter(since=since, after=wanted.after, up_to=up_to)
+        time = MessageFilter(allowed=wanted.allowed, since=since, after=wanted.after, up_to=up_to)
         rejected, came = [], _Came((), 0, None, has_near_miss=False)
         if wanted.start < up_to or wanted.after is None:
             scope = replace(wanted.address, after=time.after, up_to=up_to)

@@ -110,6 +110,7 @@ class FollowInbox:
         :raises InvalidCredentials: the key was revoked meanwhile.
         :raises WaitInterrupted: the daemon is stopping, or the store cannot be read.
         """
+        wanted = replace(wanted, allowed=caller.rights.tags)
         if wanted.after is None and wanted.since is None:
             wanted = replace(wanted, after=await position_of(caller, self._store))
         async with self._slots.held_by(caller):

@@ -10,7 +10,7 @@ from twisted.logger import Logger
 from mailcheck.checks.content.bodies import Attachment, find_inline_images
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.safe_html import SafeHtml, sanitise_html
-from mailcheck.core.accounts import InboxState
+from mailcheck.core.accounts import Caller, InboxState
 from mailcheck.core.cursors import START, Position, require_reached
 from mailcheck.core.errors import MessageNotFound, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
@@ -23,6 +23,7 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
 from mailcheck.core.recent import LruCache
+from mailcheck.core.rights import TagLimit
 from mailcheck.operations.concurrency import SingleFlight, delete_in_batches
 from mailcheck.operations.inbox.contents import MailBytes, MessageContents, MessageLoader
 from mailcheck.operations.shared_links import find_shared, share_not_found
@@ -81,9 +82,24 @@ class ReadInbox:
             raise MessageNotFound("the account has been deleted")
         return inbox
 
-    async def overview(self, account_id: AccountId) -> InboxOverview:
-        """Return a summary of the inbox."""
-        return await self._store.overview(account_id, self._now(), OVERVIEW_TAGS)
+    async def overview(
+        self, account_id: AccountId, allowed: TagLimit | None = None
+    ) -> InboxOverview:
+        """Return a summary of the inbox, or of the messages with the ``allowed`` tags."""
+        return await self._store.overview(account_id, self._now(), OVERVIEW_TAGS, allowed)
+
+    async def require_allowed(self, caller: Caller, message_id: MessageId) -> None:
+        """Check that a caller that is limited to some tags may use a message.
+
+        A message with another tag is not found, so that its existence is not revealed.
+
+        :raises MessageNotFound: the account has no such message, or it has another tag.
+        """
+        allowed = caller.rights.tags
+        if allowed is None:
+            return
+        if not allowed.allows((await self._summary(caller.account_id, message_id)).tag):
+            raise MessageNotFound
 
     async def page(
         self, account_id: AccountId, wanted: MessageFilter, limit: int, page: int

@@ -41,6 +41,7 @@ from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
 from mailcheck.core.recent import Recent
+from mailcheck.core.rights import Scope
 from mailcheck.core.watches import ALERT_TAG
 from mailcheck.operations.accounts.authenticate import Authenticator
 from mailcheck.operations.concurrency import MailTraffic
@@ -289,8 +290,16 @@ class ReceiveMail:
             noted.addErrback(self._log_lost_refusal)
 
     def authenticate(self, secret: str) -> Deferred[Caller]:
-        """Return the caller of an API key that was given as an SMTP AUTH password."""
-        return Deferred.fromCoroutine(self._authenticator.identify(secret))
+        """Return the caller of an API key that was given as an SMTP AUTH password.
+
+        It fails with `NotPermitted` if the key lacks the scope `Scope.INBOX_WRITE`.
+        """
+        return Deferred.fromCoroutine(self._identify(secret))
+
+    async def _identify(self, secret: str) -> Caller:
+        caller = await self._authenticator.identify(secret)
+        caller.rights.require((Scope.INBOX_WRITE,))
+        return caller
 
     def _find_inbox(self, session: Session, mailbox: Mailbox, mailbox_name: str) -> _Found:
         if session.account_id is not None:

@@ -207,6 +207,7 @@ class WaitForMessage:
             raise InvalidParameter(
                 "q", "q only searches stored mail; to wait, send from, subject, tag or to"
             )
+        wanted = replace(wanted, allowed=caller.rights.tags)
         asked = WaitRequest(wanted, self._now(), self._clock.seconds(), timeout, count)
         if asked.is_open:
             try:

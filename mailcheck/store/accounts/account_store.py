@@ -230,10 +230,16 @@ class AccountStore(Store):
         )
 
     @read
-    def revoked_of(self, transaction: Transaction, key_ids: Sequence[KeyId]) -> list[KeyId]:
-        """Return the revoked ones among these keys."""
-        query = "SELECT id FROM api_key WHERE revoked_at IS NOT NULL AND id IN ({rows})"
-        return [row.id for row in transaction.rows_over(query, [(one,) for one in key_ids])]
+    def invalid_of(
+        self, transaction: Transaction, key_ids: Sequence[KeyId], now: Instant
+    ) -> list[KeyId]:
+        """Return the revoked and expired ones among these keys."""
+        query = "SELECT id, revoked_at, expires_at FROM api_key WHERE id IN ({rows})"
+        return [
+            row.id
+            for row in transaction.rows_over(query, [(one,) for one in key_ids])
+            if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
+        ]
 
     @write
     def set_key_fault(self, transaction: Transaction, key_id: KeyId, every: int | None) -> bool:

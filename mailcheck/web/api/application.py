@@ -59,6 +59,7 @@ class Api:
 
         async def handle(caller: Caller) -> Reply | Stream:
             route = self._routes[path]
+            caller.rights.require(route.operation.scopes)
             accept = ", ".join(header_values(request, b"Accept"))
             urls = self._urls.of(request)
             body = b"" if request.content is None else request.content.read()

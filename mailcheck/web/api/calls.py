@@ -71,6 +71,11 @@ COMMON_ERRORS: Mapping[int, Response] = {
         [json_body("unauthorized", Error)],
         _BEARER,
     ),
+    403: Response(
+        "The API key is limited: `error` names the scope that it lacks, or the tags that it is "
+        "limited to.",
+        [json_body("forbidden", Error)],
+    ),
     413: Response(
         f"The request body has more than {MAX_BODY:,} bytes.",
         [json_body("tooLarge", Error)],

@@ -29,6 +29,7 @@ from mailcheck.api.openapi.operations import Body, Link, Operation, Response, js
 from mailcheck.api.requests.checks import ListPage, WaitForTest
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.deliverability_tests import DeliverabilityResult
+from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
@@ -50,6 +51,7 @@ _TEST_LINKS = {
 
 GENERATE = Operation(
     "generateTest",
+    (Scope.TESTS,),
     _TAG,
     "Create a test",
     "Creates a test address, which accepts one mail within an hour.",
@@ -59,6 +61,7 @@ GENERATE = Operation(
 
 TESTS_LIST = Operation(
     "listTests",
+    (Scope.TESTS,),
     _TAG,
     "List tests",
     "Newest first; results are kept for 7 days.",
@@ -80,6 +83,7 @@ TESTS_LIST = Operation(
 
 TEST = Operation(
     "getTest",
+    (Scope.TESTS,),
     _TAG,
     "Get a test",
     "Returns the status, and the report if the status is `completed`. Poll it until the status "
@@ -90,6 +94,7 @@ TEST = Operation(
 
 TEST_DELETE = Operation(
     "deleteTest",
+    (Scope.TESTS,),
     _TAG,
     "Delete a test",
     "Deletes the address, the report and the share link. The mail is deleted too, unless an "
@@ -103,6 +108,7 @@ TEST_DELETE = Operation(
 
 TEST_WAIT = Operation(
     "waitForTest",
+    (Scope.TESTS,),
     _TAG,
     "Wait for a test",
     "Responds when the status is `completed`, `expired` or `error`, or at the timeout.",
@@ -118,6 +124,7 @@ TEST_WAIT = Operation(
 
 TEST_RAW = Operation(
     "getRawTestMail",
+    (Scope.TESTS,),
     _TAG,
     "Get the mail of a test",
     "JSON with the mail as text, or in Base64 if it is not valid UTF-8. With "
@@ -134,6 +141,7 @@ TEST_RAW = Operation(
 
 TEST_RECHECK = Operation(
     "recheckTest",
+    (Scope.TESTS,),
     _TAG,
     "Run all checks again",
     "Repeats all checks of the mail. 400 before the mail has arrived. Checks that are already "
@@ -147,6 +155,7 @@ TEST_RECHECK = Operation(
 
 TEST_PREFLIGHT = Operation(
     "preflightTest",
+    (Scope.TESTS,),
     _TAG,
     "Evaluate a mail with records that are not published yet",
     "Returns the report that the mail of a test would get if these DNS records were published. "
@@ -161,6 +170,7 @@ TEST_PREFLIGHT = Operation(
 
 TEST_SHARE_RENEW = Operation(
     "renewTestShare",
+    (Scope.TESTS,),
     _TAG,
     "Create a new share link of a report",
     "The old link stops working immediately.",
@@ -173,6 +183,7 @@ TEST_SHARE_RENEW = Operation(
 
 MESSAGE_SCORE = Operation(
     "scoreMessage",
+    (Scope.TESTS, Scope.INBOX_READ),
     _TAG,
     "Test an inbox message",
     "Creates a deliverability test of a message in the inbox.",

@@ -53,6 +53,7 @@ _ETAG: dict[str, Schema] = {
 
 DESCRIPTION = Operation(
     "getDescription",
+    (),
     "Description",
     "Get the OpenAPI document",
     "OpenAPI 3.1 as JSON. The request needs no key and is not counted. The headers contain the "

@@ -17,6 +17,7 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.core.cursors import CURSOR_PATTERN, format_cursor
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import ListedMessage, StoredMessage
+from mailcheck.core.rights import Scope
 from mailcheck.operations.inbox.follow_inbox import (
     HEARTBEAT,
     Event,
@@ -37,6 +38,7 @@ _LAST_EVENT_ID = Parameter(
 
 EVENTS = Operation(
     "followInbox",
+    (Scope.INBOX_READ,),
     "Inbox",
     "Follow the inbox",
     "Server-sent events. A `message` event contains a message as in a list, each once and in "

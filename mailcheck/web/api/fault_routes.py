@@ -7,6 +7,7 @@ from mailcheck.api.openapi.operations import Operation, Response, json_body
 from mailcheck.api.requests.inbox import KeyFault
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.errors import InvalidCredentials, KeyNotFound
+from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.replies import Reply, json_reply
@@ -15,6 +16,7 @@ _TAG = "Inbox"
 
 FAULTS_SHOW = Operation(
     "getFaults",
+    (Scope.INBOX_READ,),
     _TAG,
     "List the faults",
     "Mail to an address with one of these tags is delayed or rejected as described, to test the "
@@ -25,6 +27,7 @@ FAULTS_SHOW = Operation(
 
 KEY_FAULT_SET = Operation(
     "setKeyFault",
+    (Scope.INBOX_WRITE,),
     _TAG,
     "Reject some mails of this key",
     "Rejects every Nth mail that programs submit with this key over the submission port, with 451 "

@@ -1,7 +1,10 @@
 """The routes of the developer inbox (docs/reference/contract.md)."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
 
 from mailcheck.api.errors import Interrupted
 from mailcheck.api.inbox.checks import (
@@ -54,6 +57,7 @@ from mailcheck.core.addresses import MAX_TAG, explain_bad_tag
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
+from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue, SingleFlight
 from mailcheck.operations.inbox import explain_wait
 from mailcheck.operations.inbox.all_operations import InboxOperations
@@ -85,6 +89,7 @@ _MESSAGE_LINKS = {
 
 INBOX_OVERVIEW = Operation(
     "getInbox",
+    (Scope.INBOX_READ,),
     _TAG,
     "Get the inbox",
     "Returns its address, the number of messages, and the tags in use, newest first.",
@@ -94,6 +99,7 @@ INBOX_OVERVIEW = Operation(
 
 ADDRESS = Operation(
     "getInboxAddress",
+    (Scope.INBOX_READ,),
     _TAG,
     "Get an inbox address",
     "Returns an address for the software under test, and the cursor to wait from. Every +tag "
@@ -116,6 +122,7 @@ ADDRESS = Operation(
 
 WAIT = Operation(
     "waitForMessage",
+    (Scope.INBOX_READ,),
     _TAG,
     "Wait for a message",
     "Returns the oldest matching message as soon as there is one. A message is not consumed: every "
@@ -135,6 +142,7 @@ WAIT = Operation(
 
 WAIT_MANY = Operation(
     "waitForMessages",
+    (Scope.INBOX_READ,),
     _TAG,
     "Wait for several messages",
     "Responds when `count` messages match, with all of them, oldest first. After a timeout, repeat "
@@ -161,6 +169,7 @@ WAIT_MANY = Operation(
 
 WAIT_NONE = Operation(
     "expectNoMessage",
+    (Scope.INBOX_READ,),
     _TAG,
     "Check that no message arrives",
     "Waits for the given seconds, and confirms that no message matches since `after` or `since`, "
@@ -178,6 +187,7 @@ WAIT_NONE = Operation(
 
 MESSAGES_LIST = Operation(
     "listMessages",
+    (Scope.INBOX_READ,),
     _TAG,
     "List messages",
     "Newest first, without text, HTML and headers.",
@@ -199,6 +209,7 @@ MESSAGES_LIST = Operation(
 
 MESSAGES_DELETE = Operation(
     "deleteMessages",
+    (Scope.INBOX_WRITE,),
     _TAG,
     "Delete messages",
     "Deletes all matching messages, or all messages of the inbox without parameters. This cannot "
@@ -209,6 +220,7 @@ MESSAGES_DELETE = Operation(
 
 MESSAGE_SHOW = Operation(
     "getMessage",
+    (Scope.INBOX_READ,),
     _TAG,
     "Get a message",
     "Returns the complete message with headers, attachments, all candidates for links and codes, "
@@ -233,6 +245,7 @@ MESSAGE_SHOW = Operation(
 
 MESSAGE_DELETE = Operation(
     "deleteMessage",
+    (Scope.INBOX_WRITE,),
     _TAG,
     "Delete a message",
     "Deletes the message and its share link.",
@@ -245,6 +258,7 @@ MESSAGE_DELETE = Operation(
 
 MESSAGE_RAW = Operation(
     "getRawMessage",
+    (Scope.INBOX_READ,),
     _TAG,
     "Get the raw mail",
     "JSON with the mail as text, or in Base64 if it is not valid UTF-8. With "
@@ -261,6 +275,7 @@ MESSAGE_RAW = Operation(
 
 MESSAGE_HTML = Operation(
     "getMessageHtml",
+    (Scope.INBOX_READ,),
     _TAG,
     "Download the HTML of a message",
     "The original, unsanitized HTML, as a download that browsers do not open.",
@@ -273,6 +288,7 @@ MESSAGE_HTML = Operation(
 
 ATTACHMENT = Operation(
     "getAttachment",
+    (Scope.INBOX_READ,),
     _TAG,
     "Download an attachment",
     "The decoded attachment, with the media type from the mail if that is valid.",
@@ -285,6 +301,7 @@ ATTACHMENT = Operation(
 
 MESSAGE_CHECKS = Operation(
     "getMessageChecks",
+    (Scope.INBOX_READ,),
     _TAG,
     "Check the HTML of a message",
     "Reports HTML and CSS features without support in some mail clients, with their lines, "
@@ -302,6 +319,7 @@ MESSAGE_CHECKS = Operation(
 
 LINK_CHECKS = Operation(
     "checkMessageLinks",
+    (Scope.INBOX_WRITE,),
     _TAG,
     "Check the links of a message",
     "Sends a request to each link, HEAD or GET, and follows its redirects. Without `urls`, it "
@@ -318,6 +336,7 @@ LINK_CHECKS = Operation(
 
 MESSAGE_SHARE = Operation(
     "renewMessageShare",
+    (Scope.INBOX_WRITE,),
     _TAG,
     "Create a new share link of a message",
     "The old link stops working immediately.",
@@ -328,6 +347,8 @@ MESSAGE_SHARE = Operation(
     NoParameters,
 )
 
+
+_Handler = Callable[[Call[Any]], Awaitable[Reply]]
 
 _RenderedFor = tuple[PublicUrls, Authentication | None]
 """The arguments of a rendered reply, other than the message."""
@@ -368,7 +389,7 @@ class InboxRoutes:
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
-        message = "/inbox/messages/<message_id>"
+        message, of_allowed = "/inbox/messages/<message_id>", self._of_allowed
         return [
             Route("GET", "/inbox", self.overview, INBOX_OVERVIEW),
             Route("GET", "/inbox/address", self.address, ADDRESS),
@@ -377,24 +398,34 @@ class InboxRoutes:
             Route("GET", "/inbox/wait/none", self.wait_for_none, WAIT_NONE),
             Route("GET", "/inbox/messages", self.messages, MESSAGES_LIST),
             Route("DELETE", "/inbox/messages", self.delete_messages, MESSAGES_DELETE),
-            Route("GET", message, self.message, MESSAGE_SHOW),
-            Route("DELETE", message, self.delete_message, MESSAGE_DELETE),
-            Route("GET", f"{message}/raw", self.raw_message, MESSAGE_RAW),
-            Route("GET", f"{message}/html", self.html_part, MESSAGE_HTML),
+            Route("GET", message, of_allowed(self.message), MESSAGE_SHOW),
+            Route("DELETE", message, of_allowed(self.delete_message), MESSAGE_DELETE),
+            Route("GET", f"{message}/raw", of_allowed(self.raw_message), MESSAGE_RAW),
+            Route("GET", f"{message}/html", of_allowed(self.html_part), MESSAGE_HTML),
             Route(
                 "GET",
                 f"{message}/attachments/<attachment_id>",
-                self.attachment,
+                of_allowed(self.attachment),
                 ATTACHMENT,
             ),
-            Route("GET", f"{message}/checks", self.checks, MESSAGE_CHECKS),
-            Route("POST", f"{message}/checks/links", self.check_links, LINK_CHECKS),
-            Route("POST", f"{message}/share", self.renew_share, MESSAGE_SHARE),
+            Route("GET", f"{message}/checks", of_allowed(self.checks), MESSAGE_CHECKS),
+            Route("POST", f"{message}/checks/links", of_allowed(self.check_links), LINK_CHECKS),
+            Route("POST", f"{message}/share", of_allowed(self.renew_share), MESSAGE_SHARE),
         ]
+
+    def _of_allowed(self, handle: _Handler) -> _Handler:
+        """Return a handler that finds no message with a tag that the key is not limited to."""
+
+        async def handle_allowed(call: Call[Any]) -> Reply:
+            await self._read.require_allowed(call.caller, call.message_id)
+            return await handle(call)
+
+        return handle_allowed
 
     async def overview(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox."""
-        overview = await self._read.overview(call.caller.account_id)
+        caller = call.caller
+        overview = await self._read.overview(caller.account_id, caller.rights.tags)
         return json_reply(
             render_overview(overview, self._domain, self._retention, self._mail_server)
         )
@@ -404,6 +435,7 @@ class InboxRoutes:
         tag = call.request.tag
         if call.request.unique:
             tag = self._make_unique(tag)
+        call.caller.rights.require_tag(tag)
         inbox = await self._read.state(call.caller.account_id)
         return json_reply(render_address(inbox, tag, self._domain))
 
@@ -437,10 +469,9 @@ class InboxRoutes:
 
     async def messages(self, call: Call[ListMessages]) -> Reply:
         """GET /inbox/messages."""
-        request = call.request
-        messages = await self._read.page(
-            call.caller.account_id, request.wanted_at(call.received_at), request.limit, request.page
-        )
+        request, caller = call.request, call.caller
+        wanted = replace(request.wanted_at(call.received_at), allowed=caller.rights.tags)
+        messages = await self._read.page(caller.account_id, wanted, request.limit, request.page)
         return json_reply(render_list(messages, call.urls))
 
     async def message(self, call: Call[NoParameters]) -> Reply:
@@ -490,7 +521,8 @@ class InboxRoutes:
 
     async def delete_messages(self, call: Call[DeleteMessages]) -> Reply:
         """DELETE /inbox/messages."""
-        deleted = await self._delete.matching(call.caller.account_id, call.request.wanted)
+        wanted = replace(call.request.wanted, allowed=call.caller.rights.tags)
+        deleted = await self._delete.matching(call.caller.account_id, wanted)
         return json_reply(DeletedMany(success=True, deleted=deleted))
 
     async def renew_share(self, call: Call[NoParameters]) -> Reply:

@@ -19,6 +19,7 @@ from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.receiver_reports import ReportId
+from mailcheck.core.rights import Scope
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.calls import Call, Route, not_found
@@ -28,6 +29,7 @@ _TAG = "Reports of receivers"
 
 REPORTS_LIST = Operation(
     "listReports",
+    (Scope.DOMAINS,),
     _TAG,
     "List the received reports",
     "DMARC aggregate reports and TLS reports about the account's domains, newest first. Reports "
@@ -39,6 +41,7 @@ REPORTS_LIST = Operation(
 
 REPORTS_DMARC = Operation(
     "getDmarcReports",
+    (Scope.DOMAINS,),
     _TAG,
     "Get the senders of a domain",
     "Summarizes the counted DMARC reports: who sends as the domain, from where, what fails and "
@@ -49,6 +52,7 @@ REPORTS_DMARC = Operation(
 
 REPORTS_TLS = Operation(
     "getTlsReports",
+    (Scope.DOMAINS,),
     _TAG,
     "Get the TLS results of a domain",
     "Summarizes the counted TLS reports: sessions to the domain that could not be encrypted, the "
@@ -60,6 +64,7 @@ REPORTS_TLS = Operation(
 
 REPORT_DELETE = Operation(
     "deleteReport",
+    (Scope.DOMAINS,),
     _TAG,
     "Delete a report",
     "Deletes the report, its counts and the mail that contained it.",
@@ -76,6 +81,7 @@ REPORT_DELETE = Operation(
 
 REPORTS_DELETE = Operation(
     "deleteReports",
+    (Scope.DOMAINS,),
     _TAG,
     "Delete the reports of a reporter or a day",
     "Deletes the reports and their counts. At least one of the two parameters is required; both "

@@ -38,6 +38,7 @@ from mailcheck.api.requests.parsing import NoParameters, Request
 from mailcheck.api.shapes import Shape
 from mailcheck.core.domain_names import parse_blocklist_query, parse_domain, parse_host_address
 from mailcheck.core.receiver_reports import Offer
+from mailcheck.core.rights import Scope
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
 from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
@@ -61,6 +62,7 @@ def _undetermined(shape: type[Shape], example: str, description: str) -> Respons
 
 MX_CHECK_OPERATION = Operation(
     "checkMx",
+    (Scope.DOMAINS,),
     _TAG,
     "Check MX, SPF and DMARC",
     "Returns the mail hosts of a domain, and its SPF and DMARC records.",
@@ -77,6 +79,7 @@ MX_CHECK_OPERATION = Operation(
 
 BLACKLIST_CHECK_OPERATION = Operation(
     "checkBlacklists",
+    (Scope.DOMAINS,),
     _TAG,
     "Check 32 blocklists",
     "Queries all lists at once. For a domain, 12 lists are queried for its name and 20 for the IP "
@@ -90,6 +93,7 @@ BLACKLIST_CHECK_OPERATION = Operation(
 
 BLACKLISTS_OPERATION = Operation(
     "listBlacklists",
+    (Scope.DOMAINS,),
     _TAG,
     "List the blocklists",
     "The catalogue with the health of each list. Lists are tested at startup and every 30 minutes.",
@@ -99,6 +103,7 @@ BLACKLISTS_OPERATION = Operation(
 
 REPUTATION_OPERATION = Operation(
     "getReputation",
+    (Scope.DOMAINS,),
     _TAG,
     "Score a domain",
     "A score from 0 to 100 with a grade, from eight factors. Each factor contains its points, the "
@@ -116,6 +121,7 @@ REPUTATION_OPERATION = Operation(
 
 DOMAIN_OPERATION = Operation(
     "describeDomain",
+    (Scope.DOMAINS,),
     _TAG,
     "Get the report of a domain",
     "The complete report about its mail set-up: the SPF tree with lookup counts, DKIM keys, DMARC, "

@@ -34,6 +34,7 @@ from mailcheck.api.requests.checks import (
     WatchToCreate,
 )
 from mailcheck.api.requests.parsing import NoParameters
+from mailcheck.core.rights import Scope
 from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
@@ -54,6 +55,7 @@ _THIS = {"watchId": "$response.body#/id"}
 
 WATCH_CREATE = Operation(
     "createWatch",
+    (Scope.WATCHES,),
     _TAG,
     "Watch a domain or an IP address",
     "Checks it regularly: a domain as `GET /tools/reputation` and `GET /tools/domain` do, an IP "
@@ -78,6 +80,7 @@ WATCH_CREATE = Operation(
 
 WATCHES_CREATE = Operation(
     "createWatches",
+    (Scope.WATCHES,),
     _TAG,
     "Create several watches",
     f"Creates up to {MOST_AT_ONCE} watches. Targets that cannot be watched are listed with the "
@@ -89,6 +92,7 @@ WATCHES_CREATE = Operation(
 
 WATCHES_LIST = Operation(
     "listWatches",
+    (Scope.WATCHES,),
     _TAG,
     "List the watches",
     "Sorted by target, with all open alerts.",
@@ -98,6 +102,7 @@ WATCHES_LIST = Operation(
 
 WATCH_SHOW = Operation(
     "getWatch",
+    (Scope.WATCHES,),
     _TAG,
     "Get a watch",
     "Returns the watch with the results of its last check and its alerts.",
@@ -107,6 +112,7 @@ WATCH_SHOW = Operation(
 
 WATCH_CHANGE = Operation(
     "changeWatch",
+    (Scope.WATCHES,),
     _TAG,
     "Change a watch",
     "Fields that are not sent keep their values.",
@@ -121,6 +127,7 @@ WATCH_CHANGE = Operation(
 
 WATCH_DELETE = Operation(
     "deleteWatch",
+    (Scope.WATCHES,),
     _TAG,
     "Delete a watch",
     "Deletes the watch with its history and alerts.",
@@ -133,6 +140,7 @@ WATCH_DELETE = Operation(
 
 WATCH_RUN = Operation(
     "runWatch",
+    (Scope.WATCHES,),
     _TAG,
     "Run a watch now",
     "Checks at once, for example after a change in the zone. The schedule stays the same.",
@@ -146,6 +154,7 @@ WATCH_RUN = Operation(
 
 WATCH_HISTORY = Operation(
     "getWatchHistory",
+    (Scope.WATCHES,),
     _TAG,
     "Get the history of a watch",
     f"Changes and scores, oldest first. At most the newest {MOST_CHANGES} changes are returned.",
@@ -155,6 +164,7 @@ WATCH_HISTORY = Operation(
 
 WATCH_TABLE = Operation(
     "getWatchHistoryTable",
+    (Scope.WATCHES,),
     _TAG,
     "Download the history of a watch",
     "The history as CSV: a row for each change, and for each factor of a score.",
@@ -167,6 +177,7 @@ WATCH_TABLE = Operation(
 
 ALERT_ACKNOWLEDGE = Operation(
     "acknowledgeAlert",
+    (Scope.WATCHES,),
     _TAG,
     "Acknowledge an alert",
     "No further alert is sent for the problem, except for its end.",

@@ -21,6 +21,7 @@ from mailcheck.api.inbox.webhooks import (
 from mailcheck.api.openapi.operations import Link, Operation, Response, json_body
 from mailcheck.api.requests.inbox import WebhookReplay, WebhookToCreate
 from mailcheck.api.requests.parsing import NoParameters
+from mailcheck.core.rights import Scope
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.web.api.calls import Call, Route, not_found
@@ -42,6 +43,7 @@ _LINKS = {
 
 WEBHOOK_CREATE = Operation(
     "createWebhook",
+    (Scope.WEBHOOKS, Scope.INBOX_READ),
     _TAG,
     "Create a webhook",
     "Each matching message is sent to the URL as the same JSON object as in the list of messages. "
@@ -65,6 +67,7 @@ WEBHOOK_CREATE = Operation(
 
 WEBHOOKS_LIST = Operation(
     "listWebhooks",
+    (Scope.WEBHOOKS,),
     _TAG,
     "List the webhooks",
     "The webhooks with their state.",
@@ -74,6 +77,7 @@ WEBHOOKS_LIST = Operation(
 
 WEBHOOK_SHOW = Operation(
     "getWebhook",
+    (Scope.WEBHOOKS,),
     _TAG,
     "Get a webhook",
     f"Returns the webhook with its last {DELIVERIES_KEPT} delivery attempts. Only the status "
@@ -87,6 +91,7 @@ WEBHOOK_SHOW = Operation(
 
 WEBHOOK_DELETE = Operation(
     "deleteWebhook",
+    (Scope.WEBHOOKS,),
     _TAG,
     "Delete a webhook",
     "Stops all deliveries to it.",
@@ -99,6 +104,7 @@ WEBHOOK_DELETE = Operation(
 
 WEBHOOK_ROTATE = Operation(
     "rotateWebhookSecret",
+    (Scope.WEBHOOKS,),
     _TAG,
     "Create a new secret for a webhook",
     "For a day, deliveries are signed with both secrets, so that the receiver can switch.",
@@ -113,6 +119,7 @@ WEBHOOK_ROTATE = Operation(
 
 WEBHOOK_TEST = Operation(
     "testWebhook",
+    (Scope.WEBHOOKS,),
     _TAG,
     "Send a test message",
     "Sends a signed sample message at once, in any state of the webhook, without changing it.",
@@ -125,6 +132,7 @@ WEBHOOK_TEST = Operation(
 
 WEBHOOK_REPLAY = Operation(
     "replayWebhook",
+    (Scope.WEBHOOKS,),
     _TAG,
     "Repeat deliveries",
     "Delivers all matching messages after a cursor again, with the same webhook-id. A cursor after "
@@ -140,6 +148,7 @@ WEBHOOK_REPLAY = Operation(
 
 WEBHOOK_RESUME = Operation(
     "resumeWebhook",
+    (Scope.WEBHOOKS,),
     _TAG,
     "Resume a webhook",
     "Retries a failing or paused webhook at once, from its current position.",

@@ -12,6 +12,7 @@ from mailcheck.api.mcp.deliverability import (
 )
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.instants import SECOND
+from mailcheck.core.rights import Scope
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.ports.clocks import Now
 from mailcheck.web.mcp.inbox_tools import ANSWERED_BY
@@ -44,6 +45,7 @@ class DeliverabilityTools:
         return [
             Tool(
                 "generate_test",
+                (Scope.TESTS,),
                 "New deliverability test",
                 GENERATE_TEST,
                 NoParameters,
@@ -53,6 +55,7 @@ class DeliverabilityTools:
             ),
             Tool(
                 "wait_for_test",
+                (Scope.TESTS,),
                 "Wait for a deliverability report",
                 WAIT_FOR_TEST,
                 WaitForTestArguments,

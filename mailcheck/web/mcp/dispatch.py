@@ -18,6 +18,7 @@ from mailcheck.core.errors import (
     InvalidParameter,
     LimitExceeded,
     MessageNotFound,
+    NotPermitted,
     ShuttingDown,
     StoreUnavailable,
     WaitInterrupted,
@@ -64,6 +65,7 @@ TOOL_FAILURES: dict[type[ExpectedFailure], Callable[[ExpectedFailure], str]] = {
     # The model reads these messages and can correct its next call.
     InvalidParameter: _message_of,
     MessageNotFound: _message_of,
+    NotPermitted: _message_of,
     DeliverabilityTestNotFound: _message_of,
     WatchNotFound: _message_of,
     WaitInterrupted: _with_retry_from_cursor,
@@ -222,6 +224,7 @@ class Dispatcher:
             problem = f"Unknown tool: {shorten(name)}. The tools are {known}"
             raise RpcError(INVALID_PARAMS, problem)
         try:
+            received.caller.rights.require(tool.scopes)
             call = ToolCall(
                 received.caller,
                 received.received_at,

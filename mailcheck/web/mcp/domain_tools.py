@@ -28,6 +28,7 @@ from mailcheck.core.domain_names import (
     parse_domain,
     parse_host_address,
 )
+from mailcheck.core.rights import Scope
 from mailcheck.operations.dns_evaluation import DEADLINE
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
@@ -98,6 +99,7 @@ class AgentDomainTools:
         return [
             Tool(
                 "check_domain",
+                (Scope.DOMAINS,),
                 "Check a domain's mail set-up",
                 CHECK_DOMAIN,
                 CheckDomainArguments,
@@ -107,6 +109,7 @@ class AgentDomainTools:
             ),
             Tool(
                 "check_mx",
+                (Scope.DOMAINS,),
                 "Check a domain's MX, SPF and DMARC",
                 CHECK_MX,
                 MxRequest,
@@ -116,6 +119,7 @@ class AgentDomainTools:
             ),
             Tool(
                 "check_blocklists",
+                (Scope.DOMAINS,),
                 "Check blocklists",
                 CHECK_BLOCKLISTS,
                 BlocklistRequest,
@@ -174,6 +178,7 @@ class ReportTools:
         return [
             Tool(
                 "get_reports",
+                (Scope.DOMAINS,),
                 "Reports",
                 GET_REPORTS,
                 GetReportsArguments,
@@ -210,6 +215,7 @@ class WatchTools:
         return [
             Tool(
                 "list_watches",
+                (Scope.WATCHES,),
                 "List watches",
                 LIST_WATCHES,
                 NoParameters,
@@ -218,6 +224,7 @@ class WatchTools:
             ),
             Tool(
                 "get_watch",
+                (Scope.WATCHES,),
                 "Get a watch",
                 GET_WATCH,
                 GetWatchArguments,

@@ -4,6 +4,8 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from msgspec.structs import replace
+
 from mailcheck.api.inbox.overview import InboxAddress, Share, render_address, render_share
 from mailcheck.api.mcp import inbox as shapes
 from mailcheck.api.mcp.inbox import (
@@ -31,10 +33,12 @@ from mailcheck.api.mcp.texts import (
 )
 from mailcheck.api.mcp.views import MessageView, trim_content, view_content
 from mailcheck.api.shapes import ABSENT, Absent
+from mailcheck.core.accounts import Caller
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import MessageId, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.core.messages import StoredMessage
+from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.check_message import AUTHENTICATION_DEADLINE
@@ -147,6 +151,7 @@ class InboxTools:
         return [
             Tool(
                 "new_address",
+                (Scope.INBOX_READ,),
                 "New mail address",
                 NEW_ADDRESS,
                 shapes.NewAddressArguments,
@@ -155,6 +160,7 @@ class InboxTools:
             ),
             Tool(
                 "wait_for_message",
+                (Scope.INBOX_READ,),
                 "Wait for a mail",
                 WAIT_FOR_MESSAGE,
                 shapes.WaitForMessageArguments,
@@ -164,6 +170,7 @@ class InboxTools:
             ),
             Tool(
                 "list_messages",
+                (Scope.INBOX_READ,),
                 "List received mail",
                 LIST_MESSAGES,
                 shapes.ListMessagesArguments,
@@ -177,6 +184,7 @@ class InboxTools:
         return [
             Tool(
                 "get_message",
+                (Scope.INBOX_READ,),
                 "Read a mail",
                 GET_MESSAGE,
                 shapes.GetMessageArguments,
@@ -186,6 +194,7 @@ class InboxTools:
             ),
             Tool(
                 "extract",
+                (Scope.INBOX_READ,),
                 "Extract codes and links",
                 EXTRACT,
                 shapes.MessageArguments,
@@ -195,6 +204,7 @@ class InboxTools:
             ),
             Tool(
                 "share_link",
+                (Scope.INBOX_READ,),
                 "Get a public link",
                 SHARE_LINK,
                 shapes.MessageArguments,
@@ -203,6 +213,7 @@ class InboxTools:
             ),
             Tool(
                 "delete_message",
+                (Scope.INBOX_WRITE,),
                 "Delete a mail",
                 DELETE_MESSAGE,
                 shapes.MessageArguments,
@@ -216,7 +227,8 @@ class InboxTools:
         """Return an inbox address, and the current cursor."""
         tag = call.request.tag
         if tag is None:
-            tag = new_short_id(self._random_bytes)
+            tag = call.caller.rights.unique_tag(new_short_id(self._random_bytes))
+        call.caller.rights.require_tag(tag)
         inbox = await self._read.state(call.caller.account_id)
         return as_json_text(render_address(inbox, tag, self._domain))
 
@@ -268,10 +280,9 @@ class InboxTools:
 
     async def list_messages(self, call: ToolCall[shapes.ListMessagesArguments]) -> ToolResult:
         """List messages."""
-        request = call.request
-        messages = await self._read.page(
-            call.caller.account_id, request.wanted_at(call.received_at), request.limit, request.page
-        )
+        request, caller = call.request, call.caller
+        wanted = replace(request.wanted_at(call.received_at), allowed=caller.rights.tags)
+        messages = await self._read.page(caller.account_id, wanted, request.limit, request.page)
         return ToolResult(
             render_message_list(messages, call.fence, call.urls),
             describe_list(messages, call.fence),
@@ -279,7 +290,7 @@ class InboxTools:
 
     async def get_message(self, call: ToolCall[shapes.GetMessageArguments]) -> ToolResult:
         """Return a message. A long one is shortened unless ``full`` is true."""
-        message = await self._read.message(call.caller.account_id, MessageId(call.request.id))
+        message = await self._message(call.caller, call.request.id)
         call.announce(AUTHENTICATION_DEADLINE, "evaluating SPF, DKIM and DMARC")
         view, authentication = await run_all(
             self._views.of(message), self._authenticate.of(message)
@@ -295,7 +306,7 @@ class InboxTools:
 
     async def extract(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
         """Return the codes and links of a message, with all candidates."""
-        message = await self._read.message(call.caller.account_id, MessageId(call.request.id))
+        message = await self._message(call.caller, call.request.id)
         view = await self._views.of(message)
         return ToolResult(
             render_extraction(message, view, call.fence),
@@ -304,14 +315,20 @@ class InboxTools:
 
     async def share_link(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
         """Return the existing share link of a message. Links shared earlier stay valid."""
-        message = await self._read.message(call.caller.account_id, MessageId(call.request.id))
+        message = await self._message(call.caller, call.request.id)
         return as_json_text(render_share(message, call.urls))
 
     async def delete_message(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
         """Delete a message."""
         message_id = MessageId(call.request.id)
+        await self._read.require_allowed(call.caller, message_id)
         await self._delete.one(call.caller.account_id, message_id)
         return as_json_text(shapes.DeleteResult(message_id, deleted=True))
+
+    async def _message(self, caller: Caller, given_id: str) -> StoredMessage:
+        message_id = MessageId(given_id)
+        await self._read.require_allowed(caller, message_id)
+        return await self._read.message(caller.account_id, message_id)
 
 
 def _timed_out(outcome: TimedOut, call: ToolCall[shapes.WaitForMessageArguments]) -> ToolResult:

@@ -11,6 +11,7 @@ from mailcheck.api.shapes import JsonObject, JsonValue, Shape, as_json, dump_jso
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import Instant
+from mailcheck.core.rights import Scope
 
 R = TypeVar("R", bound=Request)
 
@@ -52,9 +53,13 @@ class Annotations(Struct, frozen=True):
 
 
 class Tool(Struct, Generic[R], frozen=True):
-    """A tool, whose arguments are a request and whose structured content is a shape."""
+    """A tool, whose arguments are a request and whose structured content is a shape.
+
+    A key needs all ``scopes``.
+    """
 
     name: str
+    scopes: Sequence[Scope]
     title: str
     description: str
     request: type[R]

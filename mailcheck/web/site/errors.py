@@ -21,6 +21,7 @@ from mailcheck.core.errors import (
     MessageNotFound,
     NoMailYet,
     NotOperator,
+    NotPermitted,
     OutOfSpace,
     Overloaded,
     RegistrationClosed,
@@ -51,6 +52,7 @@ SERVICE_UNAVAILABLE = 503
 STATUSES: dict[type[ExpectedFailure], int] = {
     InvalidParameter: 400,
     InvalidCredentials: UNAUTHORIZED,
+    NotPermitted: 403,
     SignInFailed: 403,
     RegistrationClosed: 403,
     InvitationInvalid: 403,

@@ -3,8 +3,11 @@
 from msgspec import Struct
 
 from mailcheck.api.inbox.webhooks import describe_filter
+from mailcheck.api.requests.parsing import Query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
+from mailcheck.core.instants import DAY
+from mailcheck.core.rights import SCOPE_TEXTS, Scope, make_rights
 from mailcheck.core.webhooks import LONGEST_URL
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.accounts.manage_accounts import MAX_KEY_NAME, OwnKeys
@@ -15,6 +18,46 @@ from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
+
+LIFETIMES = {
+    0: "never",
+    1: "in 1 day",
+    7: "in 7 days",
+    30: "in 30 days",
+    90: "in 90 days",
+    365: "in 1 year",
+}
+"""Times until a key expires that the form offers, in days; 0 is no end."""
+
+
+class KeyForm(Struct, frozen=True):
+    """The form for a new key: its name, the rights that limit it, and days until it expires.
+
+    ``tags`` are separated by spaces.
+    """
+
+    name: str = ""
+    scopes: tuple[str, ...] = ()
+    tags: str = ""
+    tag_prefix: str = ""
+    days: int = 0
+
+
+def read_key_form(form: Query) -> KeyForm:
+    """Read the form for a new key.
+
+    :raises InvalidParameter: there are more scopes than exist, or the lifetime is not offered.
+    """
+    days = form.text("days") or "0"
+    if days not in map(str, LIFETIMES):
+        raise InvalidParameter("days", f"choose one of the offered times; got {days[:20]!r}")
+    return KeyForm(
+        name=form.text("name") or "",
+        scopes=form.texts("scope", len(Scope)),
+        tags=form.text("tags") or "",
+        tag_prefix=(form.text("tag_prefix") or "").strip(),
+        days=int(days),
+    )
 
 
 class KeyPages(Struct, frozen=True):
@@ -53,7 +96,7 @@ class KeyPages(Struct, frozen=True):
         visit: Visit,
         form: WebhookForm = EMPTY_FORM,
         *,
-        name: str = "",
+        given: "KeyForm | None" = None,
         failure: ExpectedFailure | None = None,
     ) -> Reply:
         """GET /keys. A failure of a form is shown on the same page."""
@@ -65,7 +108,9 @@ class KeyPages(Struct, frozen=True):
             status=200 if failed is None else status_of(failed),
             keys=await self._keys.valid(visit.account),
             checks=await self._checks.peek(visit.account.id),
-            name=name,
+            given=given or KeyForm(),
+            scope_texts=SCOPE_TEXTS,
+            lifetimes=LIFETIMES,
             longest=MAX_KEY_NAME,
             largest_every=LARGEST_EVERY,
             has_faults=self._has_faults,
@@ -78,12 +123,14 @@ class KeyPages(Struct, frozen=True):
         )
 
     async def create(self, visit: Visit) -> Reply:
-        """POST /keys: name. Only the response to it shows the key."""
-        name = visit.form.text("name") or ""
+        """POST /keys: a `KeyForm`. Only the response to it shows the key."""
+        given = read_key_form(visit.form)
         try:
-            issued = await self._keys.create(visit.account, name)
+            rights = make_rights(given.scopes, given.tags.split(), given.tag_prefix or None)
+            lifetime = given.days * DAY if given.days else None
+            issued = await self._keys.create(visit.account, given.name, rights, lifetime)
         except ExpectedFailure as failure:
-            return await self.show(visit, name=name, failure=failure)
+            return await self.show(visit, given=given, failure=failure)
         snippets = write_snippets(visit.urls, issued.secret, self._submission)
         return self._renderer.page(visit, "key_created.html", issued=issued, snippets=snippets)
 

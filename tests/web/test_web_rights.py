@@ -1,0 +1,156 @@
+"""Keys that are limited to scopes, to tags, or to a time."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from mailcheck.assembly.web import build_routes, build_tools
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.rights import Rights, Scope, make_rights
+from tests.house import House, mail, run
+from tests.web.mcp.agent import Agent
+
+PATHS = {
+    "message_id": "01a1fc41-0219-76dd-ac7e-95beebac7c40",
+    "attachment_id": "1",
+    "test_id": "aaaaaaaaaaaaa",
+    "webhook_id": "aaaaaaaaaaaaa",
+    "watch_id": "aaaaaaaaaaaaa",
+    "alert_id": "aaaaaaaaaaaaa",
+    "report_id": "aaaaaaaaaaaaa",
+}
+
+
+def limited_key(
+    house: House, scopes: Sequence[str] = (), tags: Sequence[str] = (), prefix: str | None = None
+) -> str:
+    """Return a key of the first account with only these rights."""
+    return house.issue_key(house.account, rights=make_rights(scopes, tags, prefix))
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_a_route_answers_only_keys_with_its_scopes(house: House, scope: Scope) -> None:
+    """A key with one scope gets 403 from exactly the routes that need another one."""
+    key = limited_key(house, [scope])
+    for route in build_routes(house.assembly):
+        path = route.path
+        for name, value in PATHS.items():
+            path = path.replace(f"<{name}>", value)
+        pending = house.ask(route.method, path, key=key)
+        is_running = not pending.is_answered or "event-stream" in pending.media_type
+        status = 200 if is_running else pending.answer().status
+        lacks = [one for one in route.operation.scopes if one is not scope]
+        assert (status == 403) is bool(lacks), (route.method, path, status)
+        if lacks:
+            assert lacks[0] in pending.answer().json["error"]
+        pending.hang_up()
+
+
+def test_every_route_declares_a_scope(house: House) -> None:
+    """No route is open to every limited key by mistake."""
+    assert all(route.operation.scopes for route in build_routes(house.assembly))
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_a_tool_answers_only_keys_with_its_scopes(house: House, scope: Scope) -> None:
+    """A key with one scope is told by exactly the other tools which scope it lacks."""
+    agent = Agent(house, key=limited_key(house, [scope]))
+    for tool in build_tools(house.assembly):
+        lacks = [one for one in tool.scopes if one is not scope]
+        assert tool.scopes
+        if lacks:
+            assert f"does not have the scope {lacks[0]}" in agent.fail(tool.name)
+
+
+def test_a_key_without_scopes_may_do_everything(house: House) -> None:
+    """A key that was issued without limits has all rights."""
+    assert house.get("/inbox/messages").status == 200
+    assert make_rights() == Rights(None, None)
+
+
+def test_a_key_of_some_tags_sees_no_other_mail(house: House) -> None:
+    """Lists, counts, waits, events and messages contain only mail to the tags of the key."""
+    key = limited_key(house, tags=["Sign"], prefix="run-")
+    for tag in ("sign", "run-1", "secret", "", "run"):
+        house.receive(house.address(tag), raw=mail(subject=f"for {tag}"))
+    everything = house.get("/inbox/messages").json["messages"]
+    seen = house.get("/inbox/messages", key=key).json
+    assert sorted(one["tag"] for one in seen["messages"]) == ["run-1", "sign"]
+    assert seen["total"] == 2
+    for query in ("tag=secret", "q=for", "subject=for", "tagPrefix=s", "is:read"):
+        listed = house.get(f"/inbox/messages?{query}", key=key)
+        if listed.status == 200:
+            assert {one["tag"] for one in listed.json["messages"]} <= {"run-1", "sign"}
+    overview = house.get("/inbox", key=key).json
+    assert overview["total"] == 2
+    assert sorted(one["tag"] for one in overview["tags"]) == ["run-1", "sign"]
+    for one in everything:
+        is_theirs = one["tag"] in ("sign", "run-1")
+        for suffix in ("", "/raw", "/html", "/checks"):
+            status = house.get(f"/inbox/messages/{one['id']}{suffix}", key=key).status
+            assert (status == 200) is is_theirs, (one["tag"], suffix, status)
+        for method, suffix in (("POST", "/share"), ("DELETE", "")):
+            path = f"/inbox/messages/{one['id']}{suffix}"
+            status = house.ask(method, path, key=key).answer().status
+            assert (status == 200) is is_theirs
+    house.receive(house.address("run-2"))
+    assert house.ask("DELETE", "/inbox/messages", key=key).answer().json["deleted"] == 1
+    left = house.get("/inbox/messages").json["messages"]
+    assert sorted(one["tag"] for one in left) == ["", "run", "secret"]
+
+
+def test_a_wait_with_a_key_of_some_tags(house: House) -> None:
+    """A wait is woken by mail to its tags only, and its 408 does not reveal other mail."""
+    key = limited_key(house, prefix="run-")
+    cursor = house.get("/inbox", key=key).json["cursor"]
+    pending = house.ask("GET", f"/inbox/wait?after={cursor}&timeout=5", key=key)
+    house.receive(house.address("secret"), raw=mail(subject="private plans"))
+    house.refuse("secret", "private reason")
+    assert not pending.is_answered
+    house.pass_time(6)
+    answer = pending.answer()
+    assert answer.status == 408
+    assert "private" not in answer.body.decode()
+    assert "secret" not in answer.body.decode()
+    pending = house.ask("GET", f"/inbox/wait?after={cursor}&timeout=5", key=key)
+    house.receive(house.address("run-7"))
+    assert pending.answer().json["tag"] == "run-7"
+
+
+def test_an_address_outside_of_the_tags_is_refused(house: House) -> None:
+    """An address that the key could not read is 403, and the error names the tags."""
+    key = limited_key(house, prefix="run-")
+    answer = house.get("/inbox/address?tag=other", key=key)
+    assert answer.status == 403
+    assert "tags that begin with 'run-'" in answer.json["error"]
+    assert house.get("/inbox/address?tag=run-a", key=key).status == 200
+    assert house.get("/inbox/address?tag=run-a&unique=true", key=key).status == 200
+    assert Agent(house, key=key).use("new_address")["tag"].startswith("run-")
+
+
+def test_an_agent_with_a_key_of_some_tags(house: House) -> None:
+    """The tools find no message with another tag."""
+    house.receive(house.address("secret"))
+    house.receive(house.address("run-1"))
+    ids = {one["tag"]: one["id"] for one in house.get("/inbox/messages").json["messages"]}
+    agent = Agent(house, key=limited_key(house, prefix="run-"))
+    listed = agent.use("list_messages")["messages"]
+    assert [one["tag"] for one in listed] == ["run-1"]
+    for tool in ("get_message", "extract", "share_link", "delete_message"):
+        assert "no such message" in agent.fail(tool, id=ids["secret"])
+        assert agent.use(tool, id=ids["run-1"])
+
+
+def test_an_expired_key_is_refused(house: House) -> None:
+    """A key answers until it expires, then it is 401; a running wait ends with 401 too."""
+    now = house.assembly.runtime.now()
+    key = house.issue_key(house.account, expires_at=Instant(now + DAY))
+    assert house.get("/inbox", key=key).status == 200
+    house.pass_time(DAY / 1000 - 20)
+    pending = house.ask("GET", "/inbox/events", key=key)
+    house.pass_time(30)
+    run(house.assembly.accounts.revoked_keys.check())
+    assert "expired" in pending.answer().body.decode()
+    answer = house.get("/inbox", key=key)
+    assert answer.status == 401
+    assert "expired at 20" in answer.json["error"]
