@@ -78,7 +78,9 @@ def haproxy(daemon: Daemon) -> Iterator[HaProxy]:
         ),
         "checked": (
             "option smtpchk EHLO haproxy.example\noption log-health-checks\n"
-            f"server daemon {mail} source {HAPROXY} send-proxy-v2 check inter 50ms"
+            # Without a time-out of its own, a check may take as long as the interval only.
+            "timeout check 20s\n"
+            f"server daemon {mail} source {HAPROXY} send-proxy-v2 check inter 1s"
         ),
         "unlisted": f"server daemon {mail} source {STRANGER} send-proxy",
         "outer": f"{behind_another}\nserver daemon {mail} source {HAPROXY} send-proxy-v2",
