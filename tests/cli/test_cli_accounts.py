@@ -203,3 +203,46 @@ def test_mails_of_a_key_can_be_made_to_fail(mailcheck: Mailcheck, alice: str) ->
     assert mailcheck("key", "fault", key_id).status == 2
     assert mailcheck("key", "fault", key_id, "--every", "1001").status == 2
     assert alice
+
+
+def test_a_key_is_limited(mailcheck: Mailcheck, alice: str) -> None:
+    """A key with limits shows them when it is issued and in both lists."""
+    limits = ["--scope", "inbox:read", "--tag", "sign", "--tag-prefix", "run-", "--expires", "30d"]
+    issued = mailcheck("key", "issue", "alice", *limits)
+    assert issued.status == 0
+    assert KEY.fullmatch(issued.output.removesuffix("\n"))
+    assert re.search(r"expires at \d{4}-\d\d-\d\dT", issued.errors)
+    line = mailcheck("key", "list").lines[0]
+    assert "inbox:read; the tag 'sign' or tags that begin with 'run-'" in line
+    assert "valid until 20" in line
+    shown = json.loads(mailcheck("key", "list", "--json").lines[0])
+    assert (shown["scopes"], shown["tags"], shown["tagPrefix"]) == (
+        ["inbox:read"],
+        ["sign"],
+        "run-",
+    )
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", shown["expiresAt"])
+    assert alice
+
+
+@pytest.mark.parametrize(
+    ("limits", "status", "problem"),
+    [
+        (["--scope", "inbox"], 2, "inbox:read"),
+        (["--tag", "bad tag"], 1, "'bad tag' is not a tag"),
+        (["--tag-prefix", ""], 1, "it is empty"),
+        (["--scope", "tests", "--tag", "sign"], 1, "can only have the scopes"),
+        (["--expires", "soon"], 2, "30d"),
+        (["--expires", "0d"], 2, "30d"),
+        (["--expires=-1d"], 2, "30d"),
+    ],
+)
+def test_wrong_limits_of_a_key(
+    mailcheck: Mailcheck, alice: str, limits: list[str], status: int, problem: str
+) -> None:
+    """A limit that makes no sense is an error that says what to send, and no key is made."""
+    issued = mailcheck("key", "issue", "alice", *limits)
+    assert issued.status == status
+    assert problem in issued.errors
+    assert mailcheck("key", "list").lines == []
+    assert alice

@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from mailcheck.core.accounts import ApiKey
+from mailcheck.core.accounts import ApiKey, columns_of_rights
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.rights import Rights, make_rights
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at
 
@@ -63,6 +64,25 @@ async def test_keys_come_back_whole(stores: Stores) -> None:
     assert await stores.accounts.find_key(b"") is None
 
 
+@pytest.mark.parametrize(
+    "rights",
+    [
+        make_rights(["watches", "inbox:read"]),
+        make_rights(["inbox:read"], ["sign", "re.set-2"], "run-"),
+        make_rights(tags=["one"]),
+        make_rights(tag_prefix="'%_"),
+    ],
+)
+async def test_the_rights_of_a_key_come_back_whole(stores: Stores, rights: Rights) -> None:
+    """Scopes, tags, prefix and expiry are read as they were stored, by each way to find a key."""
+    await stores.accounts.add_account(account("ann"))
+    limited = key("k1", **columns_of_rights(rights), expires_at=at(9))
+    await stores.accounts.add_key(limited, b"1" * 32)
+    assert await stores.accounts.find_key(b"1" * 32) == limited
+    assert await stores.accounts.find_caller(b"1" * 32) == (limited, 0)
+    assert await stores.accounts.list_keys(AccountId("ann")) == [limited]
+
+
 async def test_keys_are_listed_by_account(stores: Stores) -> None:
     """The keys of an account are listed oldest first, without those of other accounts."""
     for name in ("ann", "bob"):
@@ -95,6 +115,18 @@ async def test_which_keys_are_revoked(stores: Stores) -> None:
         await stores.accounts.revoke_key(KeyId(name), at(5))
     asked = [KeyId("k1"), KeyId("k2"), KeyId("none"), KeyId("pages of ann")]
     assert await stores.accounts.invalid_of(asked, NOON) == ["k1"]
+
+
+async def test_which_keys_are_expired(stores: Stores) -> None:
+    """An expired key is returned as an invalid one, from the moment of its expiry."""
+    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_key(key("k1", expires_at=at(5)), b"1" * 32)
+    await stores.accounts.add_key(key("k2", expires_at=at(6)), b"2" * 32)
+    await stores.accounts.add_key(key("k3"), b"3" * 32)
+    asked = [KeyId("k1"), KeyId("k2"), KeyId("k3")]
+    assert await stores.accounts.invalid_of(asked, at(4)) == []
+    assert await stores.accounts.invalid_of(asked, at(5)) == ["k1"]
+    assert sorted(await stores.accounts.invalid_of(asked, at(7))) == ["k1", "k2"]
 
 
 async def test_key_use(stores: Stores) -> None:

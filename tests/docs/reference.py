@@ -16,6 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from mailcheck.api.urls import PublicUrls
+from mailcheck.assembly.web import build_routes, build_tools
 from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.finding_row import Row
 from mailcheck.checks.findings_table import ROWS
@@ -25,6 +26,7 @@ from mailcheck.cli.main import COMMANDS, make_parser
 from mailcheck.config.options import Config
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
 from mailcheck.core.instruments import Kind
+from mailcheck.core.rights import SCOPE_TEXTS, Scope
 from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
@@ -276,6 +278,31 @@ def write_tools(house: House) -> str:
     return page("Tools for agents", "what the MCP server lists (`tools/list`)", *parts)
 
 
+def write_scopes(house: House) -> str:
+    """Return the page of scopes with the routes and tools that need them."""
+    routes, tools = build_routes(house.assembly), build_tools(house.assembly)
+    permitted = [
+        (
+            code(scope),
+            text,
+            ", ".join(
+                code(f"{route.method} {route.path}")
+                for route in routes
+                if scope in route.operation.scopes
+            ),
+            ", ".join(code(tool.name) for tool in tools if scope in tool.scopes),
+        )
+        for scope, text in SCOPE_TEXTS.items()
+    ]
+    words = (
+        "A key without limits has all scopes. A route or tool that is in several rows needs all of"
+        f" these scopes. The submission port needs `{Scope.INBOX_WRITE}`."
+        " [Limit an API key](../how-to/limit-an-api-key.md) says how to issue a limited key.\n"
+    )
+    rows = table(("Scope", "Permits to", "Routes", "Tools"), permitted)
+    return page("Scopes of API keys", "the routes and tools", words, rows)
+
+
 # Metrics, topics, findings and blocklists.
 
 
@@ -434,6 +461,7 @@ def write_pages() -> dict[str, str]:
         "commands.md": write_commands(),
         "routes.md": write_routes(document),
         "shapes.md": write_shapes(document),
+        "scopes.md": write_scopes(house),
         "tools.md": write_tools(house),
         "metrics.md": write_metrics(house),
         "topics.md": write_topics(),

@@ -1,13 +1,15 @@
 """Keys that are limited to scopes, to tags, or to a time."""
 
+import re
 from collections.abc import Sequence
 
 import pytest
 
 from mailcheck.assembly.web import build_routes, build_tools
+from mailcheck.core.errors import InvalidParameter, NotPermitted
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.rights import Rights, Scope, make_rights
-from tests.house import House, mail, run
+from tests.house import House, mail, result_of, run
 from tests.web.mcp.agent import Agent
 
 PATHS = {
@@ -125,6 +127,7 @@ def test_an_address_outside_of_the_tags_is_refused(house: House) -> None:
     assert "tags that begin with 'run-'" in answer.json["error"]
     assert house.get("/inbox/address?tag=run-a", key=key).status == 200
     assert house.get("/inbox/address?tag=run-a&unique=true", key=key).status == 200
+    assert house.get("/inbox/address?unique=true", key=key).json["tag"].startswith("run-")
     assert Agent(house, key=key).use("new_address")["tag"].startswith("run-")
 
 
@@ -154,3 +157,31 @@ def test_an_expired_key_is_refused(house: House) -> None:
     answer = house.get("/inbox", key=key)
     assert answer.status == 401
     assert "expired at 20" in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "tags", "prefix", "problem"),
+    [
+        (["inbox"], [], None, "'inbox' is not a scope; send one of domains, inbox:read"),
+        ([], ["a b"], None, "'a b' is not a tag"),
+        ([], [""], None, "it is empty"),
+        ([], ["a"] * 51, None, "at most 50 tags; you sent 51"),
+        ([], [], "", "it is empty"),
+        ([], [], ".run", "'.run' does not begin a tag"),
+        (["domains"], ["a"], None, "you sent domains"),
+    ],
+)
+def test_wrong_rights(
+    scopes: Sequence[str], tags: Sequence[str], prefix: str | None, problem: str
+) -> None:
+    """Rights that make no sense are rejected; the error says what to send."""
+    with pytest.raises(InvalidParameter, match=re.escape(problem)):
+        make_rights(scopes, tags, prefix)
+
+
+def test_a_key_without_the_scope_to_write_submits_no_mail(house: House) -> None:
+    """The submission port accepts only keys that may write to the inbox."""
+    receiver = house.receiver
+    with pytest.raises(NotPermitted, match="does not have the scope inbox:write"):
+        result_of(receiver.authenticate(limited_key(house, ["inbox:read"])))
+    result_of(receiver.authenticate(limited_key(house, ["inbox:write"])))

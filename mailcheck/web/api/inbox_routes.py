@@ -57,7 +57,7 @@ from mailcheck.core.addresses import MAX_TAG, explain_bad_tag
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
-from mailcheck.core.rights import Scope
+from mailcheck.core.rights import Rights, Scope
 from mailcheck.operations.concurrency import PacedQueue, SingleFlight
 from mailcheck.operations.inbox import explain_wait
 from mailcheck.operations.inbox.all_operations import InboxOperations
@@ -432,10 +432,10 @@ class InboxRoutes:
 
     async def address(self, call: Call[TakeAddress]) -> Reply:
         """GET /inbox/address."""
-        tag = call.request.tag
+        tag, rights = call.request.tag, call.caller.rights
         if call.request.unique:
-            tag = self._make_unique(tag)
-        call.caller.rights.require_tag(tag)
+            tag = self._make_unique(tag, rights)
+        rights.require_tag(tag)
         inbox = await self._read.state(call.caller.account_id)
         return json_reply(render_address(inbox, tag, self._domain))
 
@@ -530,9 +530,9 @@ class InboxRoutes:
         message = await self._share.renew(call.caller.account_id, call.message_id)
         return json_reply(render_share(message, call.urls))
 
-    def _make_unique(self, tag: str) -> str:
+    def _make_unique(self, tag: str, rights: Rights) -> str:
         ending = new_short_id(self._random_bytes)
-        unique = f"{tag}-{ending}" if tag else ending
+        unique = f"{tag}-{ending}" if tag else rights.unique_tag(ending)
         if explain_bad_tag(unique) is not None:
             longest = MAX_TAG - len(f"-{ending}")
             raise InvalidParameter(

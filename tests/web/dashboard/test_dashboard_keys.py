@@ -122,6 +122,46 @@ def test_a_key_with_its_own_limits(owner: Browser) -> None:
     assert "0 of 6,000 this minute" in owner.page.text
 
 
+def test_a_limited_key(owner: Browser) -> None:
+    """A key that was created with limits has them, and the page shows them."""
+    owner.open("/keys")
+    answer = owner.submit(
+        "/keys", name="CI", scope="inbox:read", tags="sign", tag_prefix="run-", days="7"
+    )
+    assert answer.status == 200
+    found = re.search(r'id="new-key">(mck_[a-z2-7]{32})<', answer.body.decode())
+    assert found is not None
+    house = owner.house
+    assert house.get("/inbox/address?tag=run-1", key=found[1]).status == 200
+    assert house.get("/inbox/address?tag=other", key=found[1]).status == 403
+    assert house.get("/inbox/webhooks", key=found[1]).status == 403
+    owner.open("/keys")
+    rights = "inbox:read; the tag 'sign' or tags that begin with 'run-'"
+    assert f"limited to {rights}" in owner.page.text
+    assert "expires 2026-11-28 12:00 UTC" in owner.page.text
+    house.pass_time(8 * 24 * 3600)
+    assert house.ask("GET", "/inbox", key=found[1]).answer().status == 401
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        ({"tags": "sign", "scope": "tests"}, "can only have the scopes"),
+        ({"tags": "no:tag"}, "is not a tag"),
+        ({"tag_prefix": ".run"}, "does not begin a tag"),
+        ({"scope": "everything"}, "is not a scope"),
+        ({"days": "31"}, "Choose one of the offered times"),
+    ],
+)
+def test_wrong_limits_of_a_key(owner: Browser, form: dict[str, str], problem: str) -> None:
+    """A limit that makes no sense creates no key, and the page says why."""
+    owner.open("/keys")
+    answer = owner.submit("/keys", name="CI", **form)
+    assert answer.status == 400
+    assert problem in unescape(answer.body.decode())
+    assert key_ids(owner) == []
+
+
 def test_revoking(owner: Browser) -> None:
     """A revoked key is not listed and rejected; other keys still work."""
     first = create(owner, "first")

@@ -20,12 +20,12 @@ from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 
 LIFETIMES = {
-    0: "never",
-    1: "in 1 day",
-    7: "in 7 days",
-    30: "in 30 days",
-    90: "in 90 days",
-    365: "in 1 year",
+    "0": "never",
+    "1": "in 1 day",
+    "7": "in 7 days",
+    "30": "in 30 days",
+    "90": "in 90 days",
+    "365": "in 1 year",
 }
 """Times until a key expires that the form offers, in days; 0 is no end."""
 
@@ -33,31 +33,38 @@ LIFETIMES = {
 class KeyForm(Struct, frozen=True):
     """The form for a new key: its name, the rights that limit it, and days until it expires.
 
-    ``tags`` are separated by spaces.
+    ``tags`` are separated by spaces. Nothing is checked yet.
     """
 
     name: str = ""
     scopes: tuple[str, ...] = ()
     tags: str = ""
     tag_prefix: str = ""
-    days: int = 0
+    days: str = "0"
 
 
 def read_key_form(form: Query) -> KeyForm:
     """Read the form for a new key.
 
-    :raises InvalidParameter: there are more scopes than exist, or the lifetime is not offered.
+    :raises InvalidParameter: there are more scopes than exist.
     """
-    days = form.text("days") or "0"
-    if days not in map(str, LIFETIMES):
-        raise InvalidParameter("days", f"choose one of the offered times; got {days[:20]!r}")
     return KeyForm(
         name=form.text("name") or "",
         scopes=form.texts("scope", len(Scope)),
         tags=form.text("tags") or "",
         tag_prefix=(form.text("tag_prefix") or "").strip(),
-        days=int(days),
+        days=form.text("days") or "0",
     )
+
+
+def read_lifetime(days: str) -> int | None:
+    """Return the milliseconds until a key expires, or `None` for never.
+
+    :raises InvalidParameter: the form does not offer this time.
+    """
+    if days not in LIFETIMES:
+        raise InvalidParameter("days", f"choose one of the offered times; got {days[:20]!r}")
+    return int(days) * DAY or None
 
 
 class KeyPages(Struct, frozen=True):
@@ -127,7 +134,7 @@ class KeyPages(Struct, frozen=True):
         given = read_key_form(visit.form)
         try:
             rights = make_rights(given.scopes, given.tags.split(), given.tag_prefix or None)
-            lifetime = given.days * DAY if given.days else None
+            lifetime = read_lifetime(given.days)
             issued = await self._keys.create(visit.account, given.name, rights, lifetime)
         except ExpectedFailure as failure:
             return await self.show(visit, given=given, failure=failure)
