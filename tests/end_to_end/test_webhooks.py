@@ -1,15 +1,19 @@
 """Webhooks of a real daemon: real connections, kills, and two daemons."""
 
+import contextlib
 import json
 import os
 import smtplib
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from standardwebhooks import Webhook
 
 from mailcheck.operations.inbox.deliver_webhooks import LEASE
 from tests.docs.blocks import ROOT, read_blocks
@@ -96,7 +100,7 @@ def test_mail_comes_signed_and_in_order(daemon: Daemon, receiver: Receiver) -> N
 
 
 def test_the_page_shows_a_receiver(daemon: Daemon, tmp_path: Path) -> None:
-    """The code of the documentation creates a webhook and verifies its deliveries."""
+    """The receiver of the documentation verifies deliveries on two connections that stay open."""
     blocks = {one.language: one.text for one in read_blocks(PAGE) if one.runner}
     (port,) = free_ports(1)
     shell = blocks["sh"].replace("9000", str(port)).replace("8080", str(daemon.http_port))
@@ -110,19 +114,44 @@ def test_the_page_shows_a_receiver(daemon: Daemon, tmp_path: Path) -> None:
     running = subprocess.Popen(
         [sys.executable, str(program)], env=environment, stdout=subprocess.PIPE, text=True
     )
-    try:
-        # It may not listen yet, and then the webhook retries after some seconds.
-        send(daemon, "Welcome", tag="signup")
-        assert running.stdout is not None
-        assert running.stdout.readline() == "Welcome []\n"
-        # The program prints before it responds.
-        told = daemon.cursor()
-        until_told(daemon, made["id"], told)
-        assert shown(daemon, made["id"])["deliveries"][0]["status"] == 204
-    finally:
-        running.kill()
-        running.communicate()
-        daemon.request("DELETE", f"/inbox/webhooks/{made['id']}")
+    with contextlib.closing(HTTPConnection(HOST, port, timeout=PATIENCE)) as held:
+        try:
+            daemon.wait_until(lambda: _is_connecting(held))
+            assert running.stdout is not None
+            assert deliver(held, made["secret"], "First") == 204
+            assert running.stdout.readline() == "First []\n"
+            send(daemon, "Welcome", tag="signup")
+            assert running.stdout.readline() == "Welcome []\n"
+            assert deliver(held, made["secret"], "Second") == 204
+            assert running.stdout.readline() == "Second []\n"
+            assert deliver(held, "whsec_d3Jvbmc=", "Forged") == 401
+            # The program prints before it responds.
+            until_told(daemon, made["id"], daemon.cursor())
+            assert shown(daemon, made["id"])["deliveries"][0]["status"] == 204
+        finally:
+            running.kill()
+            running.communicate()
+            daemon.request("DELETE", f"/inbox/webhooks/{made['id']}")
+
+
+def deliver(connection: HTTPConnection, secret: str, subject: str) -> int:
+    """Deliver a message on a connection that stays open, and return the status."""
+    body, now = json.dumps({"subject": subject, "codes": []}), datetime.now(UTC)
+    headers = {
+        "webhook-id": subject,
+        "webhook-timestamp": f"{now.timestamp():.0f}",
+        "webhook-signature": Webhook(secret).sign(subject, now, body),
+    }
+    connection.request("POST", "/mail", body, headers)
+    response = connection.getresponse()
+    response.read()
+    return response.status
+
+
+def _is_connecting(connection: HTTPConnection) -> bool:
+    with contextlib.suppress(ConnectionRefusedError):
+        connection.connect()
+    return connection.sock is not None
 
 
 def test_failures_of_a_receiver(daemon: Daemon, receiver: Receiver) -> None:
