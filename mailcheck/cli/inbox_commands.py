@@ -5,7 +5,7 @@ import json
 import smtplib
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from email.message import EmailMessage
 from typing import cast
 
@@ -13,7 +13,6 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import command_line, report_problem, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.clients.mailcheck_client import (
-    LARGEST_PAGE,
     Filters,
     Mail,
     Mailcheck,
@@ -27,9 +26,6 @@ from mailcheck.core.network_addresses import parse_listen_address
 SAMPLE_TAG = "sample"
 SAMPLE_CODE = "482913"
 SAMPLE_TIMEOUT = 10.0
-
-LOOK_BACK = 600
-"""Seconds. A wait without a cursor also finds mail that was sent just before."""
 
 LONGEST_WAIT = 86_400
 """Maximum timeout in seconds."""
@@ -220,21 +216,18 @@ def _wait(
 
     :raises MailcheckError: too few arrived, or the daemon reports an error.
     """
-    count = 1 if options.count is None else options.count
     timeout = DEFAULT_WAIT if options.timeout is None else options.timeout
-    if options.after is None and not options.new:
-        since = datetime.fromtimestamp(time.time() - LOOK_BACK, UTC)
-        filters = {**filters, "since": since.isoformat(timespec="milliseconds")}
-        found = inbox.messages(**filters, limit=max(1, min(count, LARGEST_PAGE)))
-        if len(found) == count:
-            received_at = datetime.fromisoformat(found[0]["receivedAt"]).timestamp()
-            seconds = max(0, round(time.time() - received_at))
-            age = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
-            console.print_note(f"it arrived {age} ago; --new waits for the next one")
-            return found[::-1]
-    if options.count is not None:
-        return inbox.wait_many(count, after=options.after, timeout=timeout, **filters)
-    return [inbox.wait(after=options.after, timeout=timeout, **filters)]
+    after, began = inbox.cursor() if options.new else options.after, time.time()
+    if options.count is None:
+        mails = [inbox.wait(after=after, timeout=timeout, **filters)]
+    else:
+        mails = inbox.wait_many(options.count, after=after, timeout=timeout, **filters)
+    received_at = datetime.fromisoformat(mails[-1]["receivedAt"]).timestamp()
+    if after is None and received_at < began:
+        seconds = round(began - received_at)
+        age = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+        console.print_note(f"it arrived {age} ago; --new waits for the next one")
+    return mails
 
 
 def _delete(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:

@@ -207,7 +207,7 @@ export declare class Mailcheck {
   address(tag?: string): Promise<Address>;
   /** Return the current cursor. Take it before you trigger the mail. */
   cursor(): Promise<string>;
-  /** Wait for the oldest matching mail; without `after` and `since`, from now on. */
+  /** Wait for the oldest matching mail; without `after` and `since`, the newest of the last ten minutes or the next. */
   wait(options?: WaitOptions): Promise<Mail>;
   /** Wait for `count` matching mails, 1 to 100. Returns complete mails, the oldest first. */
   waitMany(count: number, options?: WaitOptions): Promise<Mail[]>;

@@ -29,6 +29,7 @@ const ROUND_TRIP = 10; // seconds for a response in addition to the wait itself
 const SILENCE = 45; // seconds without an event until a stream is broken; one is sent every 15
 const PATIENCE = 120; // maximum seconds of all retry delays of a call
 const LONGEST_WAIT = 600; // seconds; larger numbers are probably meant as milliseconds
+const LOOK_BACK = 600; // seconds before a wait without a start in which its mail may have arrived
 const LARGEST_PAGE = 100;
 const LONGEST_LABEL = 24;
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
@@ -278,18 +279,24 @@ export class Mailcheck {
   }
 
   /**
-   * Wait for the oldest matching mail. Pass a cursor as `after`. Without it, and without `since`,
-   * only mail that arrives from now on matches.
+   * Wait for the oldest matching mail after the cursor `after`, or from `since` on. Without both,
+   * the newest matching mail of the last ten minutes is returned. If there is none, the next one
+   * is. To wait for a mail after another one, pass its `cursor` as `after`.
    */
   async wait(options = {}) {
-    check(options, WAIT_OPTIONS);
-    return new Mail(this, await this.#wait("/inbox/wait", options));
+    const { seconds, query, recent } = await this.#begin(options, 1);
+    if (recent.length) return this.message(recent[0].id);
+    return new Mail(this, await this.#wait("/inbox/wait", seconds, query));
   }
 
-  /** Wait for `count` matching mails, 1 to 100. Returns complete mails, the oldest first. */
+  /**
+   * Wait for `count` matching mails, 1 to 100. Returns complete mails, the oldest first. Without
+   * `after` and `since`, the newest ones of the last ten minutes count too.
+   */
   async waitMany(count, options = {}) {
-    check(options, WAIT_OPTIONS);
-    const body = await this.#wait("/inbox/wait/many", { ...options, count });
+    const { seconds, query, recent } = await this.#begin(options, count);
+    if (recent.length) return this.whole(recent);
+    const body = await this.#wait("/inbox/wait/many", seconds, { ...query, count });
     return this.whole(body.messages);
   }
 
@@ -415,9 +422,23 @@ export class Mailcheck {
     return mailbox;
   }
 
-  async #wait(path, { timeout, timeoutMs, ...query }) {
+  /**
+   * Check the options of a wait, and return its seconds and its query. A wait without a start gets
+   * one: ten minutes ago. `recent` has the newest `count` mails since then, the oldest first, or
+   * none if there are fewer.
+   */
+  async #begin(options, count) {
+    check(options, WAIT_OPTIONS);
+    const { timeout, timeoutMs, ...query } = options;
     const seconds = secondsOf({ timeout, timeoutMs }, 30);
-    if (query.after === undefined && query.since === undefined) query.after = await this.cursor();
+    if (query.after !== undefined || query.since !== undefined) return { seconds, query, recent: [] };
+    query.since = new Date(Date.now() - LOOK_BACK * 1000).toISOString();
+    const limit = Math.max(1, Math.min(count, LARGEST_PAGE));
+    const { messages } = await this.request("GET", "/inbox/messages", { ...query, limit });
+    return { seconds, query, recent: messages.length === count ? messages.reverse() : [] };
+  }
+
+  async #wait(path, seconds, query) {
     try {
       return await this.#poll(path, seconds, query);
     } catch (error) {

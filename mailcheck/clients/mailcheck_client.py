@@ -33,6 +33,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
 from difflib import get_close_matches
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
@@ -66,6 +67,10 @@ SILENCE = 45
 
 PATIENCE = 120
 """Maximum number of seconds of all retry delays of a call. Rate limits reset every minute."""
+
+LOOK_BACK = 600
+"""Seconds. A wait without a start also finds mail that arrived just before it, since people often
+send first. The service explains a wait that timed out with mail of the same time."""
 
 LARGEST_PAGE = 100
 LONGEST_LABEL = 24
@@ -436,14 +441,18 @@ class Mailcheck:
     def wait(
         self, *, after: str | None = None, timeout: float = 30, **filters: Unpack[Filters]
     ) -> Mail:
-        """Wait for the oldest matching mail.
+        """Wait for the oldest matching mail after the cursor ``after``, or from ``since`` on.
 
-        Pass a cursor as ``after``. Without it, and without ``since``, only mail that arrives from
-        now on matches. ``timeout`` is in seconds.
+        Without both, the newest matching mail of the last ten minutes is returned. If there is
+        none, the next one is. To wait for a mail after another one, pass its ``["cursor"]``.
+        ``timeout`` is in seconds.
 
         :raises NoMail: no mail arrived before the timeout.
         """
-        return Mail(self, self._wait("/inbox/wait", after, timeout, _query(filters)))
+        query, recent = self._look_back(_query(filters, after=after), 1)
+        if recent:
+            return recent[0].whole()
+        return Mail(self, self._wait("/inbox/wait", timeout, query))
 
     def wait_many(
         self,
@@ -455,10 +464,15 @@ class Mailcheck:
     ) -> list[Mail]:
         """Wait for ``count`` matching mails, 1 to 100. Return them, the oldest first.
 
+        They are the oldest ones after the cursor ``after``, or from ``since`` on. Without both,
+        the newest ones of the last ten minutes are returned if there are as many.
+
         :raises NoMail: fewer mails arrived before the timeout.
         """
-        query = _query(filters, count=count)
-        body = self._wait("/inbox/wait/many", after, timeout, query)
+        query, recent = self._look_back(_query(filters, after=after), count)
+        if recent:
+            return recent
+        body = self._wait("/inbox/wait/many", timeout, {**query, "count": count})
         return [Mail(self, message) for message in body["messages"]]
 
     def expect_none(
@@ -621,13 +635,25 @@ class Mailcheck:
                 self._mailboxes[self._api, self._key] = found
         return found
 
-    def _wait(
-        self, path: str, after: str | None, timeout: float, query: dict[str, Any]
-    ) -> dict[str, Any]:
-        if after is None and "since" not in query:
-            after = self.cursor()
+    def _look_back(
+        self, query: dict[str, Any], count: int
+    ) -> tuple[dict[str, Any], Sequence[Mail]]:
+        """Give the query of a wait without a start one: ten minutes ago.
+
+        Return it with the newest ``count`` mails since then, the oldest first, or with none if
+        there are fewer.
+        """
+        if "after" in query or "since" in query:
+            return query, ()
+        since = datetime.fromtimestamp(time.time() - LOOK_BACK, timezone.utc)  # noqa: UP017
+        query = {**query, "since": since.isoformat(timespec="milliseconds")}
+        limit = max(1, min(count, LARGEST_PAGE))
+        found = Mails(self, self.request("GET", "/inbox/messages", {**query, "limit": limit}))
+        return query, found[::-1] if len(found) == count else ()
+
+    def _wait(self, path: str, timeout: float, query: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self._poll(path, timeout, {**query, "after": after})
+            return self._poll(path, timeout, query)
         except MailcheckError as error:
             if error.status != 408:
                 raise

@@ -258,6 +258,58 @@ def test_a_list_says_what_it_does_not_show(
     assert found == [[100, 101, 2, 2], [1, 101, None, 0], [101, 101, None, 2]]
 
 
+SENT_FIRST = """
+const inbox = new Mailcheck();
+const to = process.env.RECIPIENT;
+const newest = await inbox.wait({ to });
+const both = await inbox.waitMany(2, { to });
+const more = await inbox.waitMany(3, { to, timeout: 1 }).catch((error) => error);
+const after = newest.cursor;
+const last = await inbox.wait({ to, after, timeout: 1 }).catch((error) => error);
+const other = await inbox.wait({ to, subject: "reset", timeout: 1 }).catch((error) => error);
+console.log(JSON.stringify([
+  newest.code, newest.text.length > 0, both.map((mail) => mail.code),
+  more.message, last instanceof NoMail, other.seen.length,
+]));
+"""
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_a_wait_after_the_mail_was_sent_finds_it(
+    language: str, library: ModuleType, daemon: Daemon, script: Callable[..., Any]
+) -> None:
+    """A wait without a cursor returns the newest mail of the last minutes, or explains its end."""
+    to = daemon.address(f"sent-first-{language}")
+    for code in ("135790", "246801"):
+        sign_up(daemon, to, code)
+    if language == "python":
+        client = library.Mailcheck(url_of(daemon), daemon.key)
+        newest = client.wait(to=to)
+        both = client.wait_many(2, to=to)
+        with pytest.raises(library.NoMail) as missing:
+            client.wait_many(3, to=to, timeout=1)
+        with pytest.raises(library.NoMail) as last:
+            client.wait(to=to, after=newest["cursor"], timeout=1)
+        with pytest.raises(library.NoMail) as other:
+            client.wait(to=to, subject="reset", timeout=1)
+        found = [
+            newest.code,
+            "text" in newest,
+            [mail.code for mail in both],
+            str(missing.value),
+            last.value.status == 408,
+            len(other.value.seen),
+        ]
+    else:
+        found = script(SENT_FIRST, RECIPIENT=to)
+    newest_code, is_complete, codes, problem, is_over, seen = found
+    assert (newest_code, is_complete) == ("246801", True)
+    assert codes == ["135790", "246801"]
+    assert problem.startswith("2 of 3 matching messages arrived")
+    assert is_over
+    assert seen == 2
+
+
 OVER_LIMIT = """
 const inbox = new Mailcheck();
 const { path } = await inbox.wait({ after: "c0", timeoutMs: 1200 });
