@@ -113,6 +113,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "webhooks: add, list, test, replay, resume, secret, remove",
         "webhook_commands:add_webhook_commands",
     ),
+    "mcp": (
+        "connect an agent that starts its MCP servers as programs (stdio)",
+        "mcp_commands:add_mcp",
+    ),
     "send-sample": (
         "send yourself a mail with a code and a link",
         "inbox_commands:add_send_sample",
@@ -158,7 +162,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "config": (
         "the configuration: check, example, blocklists",
-        "config_commands:add_config_commands",
+        "serving_commands:add_config_commands",
     ),
 }
 """The commands with their descriptions, and the functions that add their options."""

@@ -407,7 +407,8 @@ class Mailcheck:
         :raises MailcheckError: the key is missing or contains invalid characters.
         """
         url = (url or os.environ.get("MAILCHECK_URL") or DEFAULT_URL).strip().rstrip("/")
-        self._api = url.removesuffix(API_PATH) + API_PATH
+        self.url = url.removesuffix(API_PATH)
+        self._api = self.url + API_PATH
         self._key = (key or os.environ.get("MAILCHECK_API_KEY") or "").strip()
         if not self._key:
             raise MailcheckError("no API key: pass key=... or set MAILCHECK_API_KEY")
@@ -420,6 +421,11 @@ class Mailcheck:
 
     def __repr__(self) -> str:
         return f"<Mailcheck at {self._api}>"
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        """The header field with the key, which each request contains."""
+        return {"Authorization": f"Bearer {self._key}"}
 
     def new_address(self, label: str = "") -> Address:
         """Create a new, unique address for one test. Its tag begins with ``label``."""
@@ -635,21 +641,19 @@ class Mailcheck:
                 self._mailboxes[self._api, self._key] = found
         return found
 
-    def _look_back(
-        self, query: dict[str, Any], count: int
-    ) -> tuple[dict[str, Any], Sequence[Mail]]:
+    def _look_back(self, query: dict[str, Any], count: int) -> tuple[dict[str, Any], list[Mail]]:
         """Give the query of a wait without a start one: ten minutes ago.
 
         Return it with the newest ``count`` mails since then, the oldest first, or with none if
         there are fewer.
         """
         if "after" in query or "since" in query:
-            return query, ()
+            return query, []
         since = datetime.fromtimestamp(time.time() - LOOK_BACK, timezone.utc)  # noqa: UP017
         query = {**query, "since": since.isoformat(timespec="milliseconds")}
         limit = max(1, min(count, LARGEST_PAGE))
         found = Mails(self, self.request("GET", "/inbox/messages", {**query, "limit": limit}))
-        return query, found[::-1] if len(found) == count else ()
+        return query, found[::-1] if len(found) == count else []
 
     def _wait(self, path: str, timeout: float, query: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -717,7 +721,7 @@ class Mailcheck:
     def _open(self, request: _Request, budget: _RetryBudget) -> Any:
         query = {name: value for name, value in request.parameters.items() if value is not None}
         url = self._api + request.path + (f"?{urlencode(query, doseq=True)}" if query else "")
-        headers = {"Authorization": f"Bearer {self._key}", "Accept": request.accept}
+        headers = {**self.authorization, "Accept": request.accept}
         while True:
             try:
                 http_request = Request(url, request.body, headers, method=request.method)  # noqa: S310

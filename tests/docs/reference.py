@@ -264,8 +264,10 @@ def write_shapes(document: Mapping[str, Any]) -> str:
 
 def write_tools(house: House) -> str:
     """Return the page of MCP tools."""
-    parts = []
-    for name, tool in Agent(house).tools().items():
+    tools = Agent(house).tools()
+    listed = [(f"[{code(name)}](#{name})", tool["title"]) for name, tool in tools.items()]
+    parts = [table(("Tool", "Purpose"), listed)]
+    for name, tool in tools.items():
         takes = table(("Argument", "Type", "Meaning"), _field_rows(tool["inputSchema"]))
         gives = table(("Result", "Type", "Meaning"), _field_rows(tool["outputSchema"]))
         hints = [hint for hint, is_so in tool["annotations"].items() if is_so is True]

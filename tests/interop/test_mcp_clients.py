@@ -6,7 +6,8 @@ import re
 import shlex
 import smtplib
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -116,12 +117,24 @@ def converse(daemon: Daemon, command: list[str]) -> dict[str, Any]:
     return steps
 
 
+def bridge(daemon: Daemon) -> str:
+    """Return the command that clients without HTTP start."""
+    url = f"http://{HOST}:{daemon.http_port}"
+    return f"{Path(sys.executable).with_name('mailcheck')} mcp --url {url}"
+
+
+@pytest.mark.parametrize("server", [mcp_url, bridge])
 @pytest.mark.parametrize("name", CLIENTS)
-def test_an_official_client_gets_its_mail(daemon: Daemon, name: str) -> None:
-    """Each client lists tools, waits with progress, cancels a wait, and gets useful errors."""
+def test_an_official_client_gets_its_mail(
+    daemon: Daemon, name: str, server: Callable[[Daemon], str]
+) -> None:
+    """Each client lists tools, waits with progress, cancels a wait, and gets useful errors.
+
+    It uses HTTP, or `mailcheck mcp` over standard input and output.
+    """
     command, mode = CLIENTS[name]
     require(Path(command[0]))
-    told = converse(daemon, [*command, mcp_url(daemon), daemon.key, *mode])
+    told = converse(daemon, [*command, server(daemon), daemon.key, *mode])
     assert told["tools"]["names"] == TOOLS
     assert told["arrived"]["codes"] == ["482913"]
     assert told["arrived"]["link"] == "https://example.com/confirm?t=7f3a"

@@ -4,8 +4,10 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,11 +34,46 @@ def snippets(language: str) -> list[str]:
 
 
 def test_configurations_can_be_read() -> None:
-    """Each client's configuration is valid JSON or TOML and names the endpoint."""
+    """Each client's configuration is valid JSON or TOML and names the endpoint or the command."""
     configurations = [*map(json.loads, snippets("json")), *map(tomllib.loads, snippets("toml"))]
-    assert len(configurations) == 4
-    for configuration in configurations:
-        assert f"{SHOWN}/mcp" in json.dumps(configuration)
+    written = [json.dumps(one) for one in configurations if one not in started_programs()]
+    assert len(written) == 4
+    assert all(f"{SHOWN}/mcp" in one for one in written)
+
+
+def started_programs() -> list[Any]:
+    """Return the configurations of clients that start a program."""
+    return [one for text in snippets("json") if '"command"' in text for one in [json.loads(text)]]
+
+
+def test_the_configured_programs_work(tmp_path: Path) -> None:
+    """The programs in the configurations of clients without HTTP connect to the daemon."""
+    assert [list(one) for one in started_programs()] == [["mcpServers"], ["context_servers"]]
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    with running_daemon(tmp_path) as daemon:
+        here = {
+            SHOWN: f"http://{HOST}:{daemon.http_port}",
+            "/home/you/mailcheck/.venv/bin/mailcheck": mailcheck_program(),
+            "/home/you/mailcheck/var/api-key": str(daemon.folder / "var" / "api-key"),
+        }
+        for configuration in started_programs():
+            (servers,) = configuration.values()
+            program = servers["mailcheck"]
+            said = subprocess.run(
+                [here.get(word, word) for word in (program["command"], *program["args"])],
+                cwd="/",
+                input=f"{line}\n",
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert json.loads(said.stdout)["result"]["serverInfo"]["name"] == "mailcheck"
+
+
+def mailcheck_program() -> str:
+    """Return the path of the command."""
+    return str(Path(sys.executable).with_name("mailcheck"))
 
 
 def test_the_commands_work(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ CACHEABLE = frozenset(("tools/list", "server/discover"))
 CACHE_TTL_MS = 300_000
 """Milliseconds for which a client may cache the list of tools. It changes only with a release."""
 
+_BASE64, _BASE64_END = "=?base64?", "?="
+"""What encloses a header value in Base64."""
+
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The parameter that the header Mcp-Name repeats, by method."""
 
@@ -113,6 +116,15 @@ def check_envelope(request: Request, headers: RoutingHeaders) -> None:
         raise _unsupported(meta[VERSION_KEY])
 
 
+def write_routing_headers(request: Request) -> dict[str, str]:
+    """Return the headers of a stateless request that repeat its body, as a client sends them."""
+    headers = {"MCP-Protocol-Version": request.meta[VERSION_KEY], "Mcp-Method": request.method}
+    name = request.params.get(NAMED_BY.get(request.method, ""))
+    if name is not None:
+        headers["Mcp-Name"] = name
+    return {header: _encode(str(value)) for header, value in headers.items()}
+
+
 def http_status(error: RpcError, mode: ProtocolMode | None) -> int:
     """Return the HTTP status of an error. ``mode`` is `None` if no request could be read.
 
@@ -149,12 +161,22 @@ def _check_header(header: str, values: Sequence[str | None], expected: object) -
         )
 
 
+def _encode(value: str) -> str:
+    """Encode a header value in Base64 unless it is printable ASCII without outer spaces."""
+    is_plain = value.isascii() and value.isprintable() and value == value.strip()
+    if is_plain and not value.startswith(_BASE64):
+        return value
+    encoded = base64.b64encode(value.encode(errors="replace"))
+    return f"{_BASE64}{encoded.decode()}{_BASE64_END}"
+
+
 def _decode(value: str) -> str | None:
     """Decode a header value that may be in Base64. Return `None` if the encoding is broken."""
-    if not (value.startswith("=?base64?") and value.endswith("?=")):
+    if not (value.startswith(_BASE64) and value.endswith(_BASE64_END)):
         return value
+    encoded = value[len(_BASE64) : -len(_BASE64_END)]
     try:
-        return base64.b64decode(value[9:-2], validate=True).decode("utf-8")
+        return base64.b64decode(encoded, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         return None
 

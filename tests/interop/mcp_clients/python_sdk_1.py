@@ -7,10 +7,11 @@ import sys
 from datetime import timedelta
 
 from mcp import ClientSession, McpError
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 from mcp.types import CancelledNotification, CancelledNotificationParams, ClientNotification
 
-url, key = sys.argv[1:]
+server, key = sys.argv[1:]
 
 
 def tell(step, **facts):
@@ -59,13 +60,18 @@ async def converse(session):
         tell("refused", code=error.error.code)
 
 
+def connect():
+    """Return the transport to the URL or to the command."""
+    if server.startswith("http"):
+        return streamablehttp_client(server, headers={"Authorization": f"Bearer {key}"})
+    command, *args = server.split()
+    env = {"MAILCHECK_API_KEY": key}
+    return stdio_client(StdioServerParameters(command=command, args=args, env=env))
+
+
 async def main():
     """Connect with the key."""
-    headers = {"Authorization": f"Bearer {key}"}
-    async with (
-        streamablehttp_client(url, headers=headers) as (reading, writing, _),
-        ClientSession(reading, writing) as session,
-    ):
+    async with connect() as (reading, writing, *_), ClientSession(reading, writing) as session:
         await session.initialize()
         await converse(session)
 

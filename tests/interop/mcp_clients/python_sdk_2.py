@@ -1,5 +1,8 @@
 # mypy: ignore-errors
-"""A conversation through the official Python SDK 2.x; runs in a separate environment."""
+"""A conversation through the official Python SDK 2.x; runs in a separate environment.
+
+The first argument is the URL of the endpoint, or a command with MCP on its input and output.
+"""
 
 import asyncio
 import json
@@ -7,9 +10,10 @@ import sys
 
 import httpx2
 import mcp
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-url, key, mode = sys.argv[1:]
+server, key, mode = sys.argv[1:]
 
 
 def tell(step, **facts):
@@ -58,9 +62,13 @@ async def converse(client):
 
 async def main():
     """Connect with the key."""
-    headers = {"Authorization": f"Bearer {key}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=70) as http:
-        transport = streamable_http_client(url, http_client=http)
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=70) as http:
+        if server.startswith("http"):
+            transport = streamable_http_client(server, http_client=http)
+        else:
+            command, *args = server.split()
+            env = {"MAILCHECK_API_KEY": key}
+            transport = stdio_client(StdioServerParameters(command=command, args=args, env=env))
         async with mcp.Client(transport, mode=mode) as client:
             await converse(client)
 

@@ -1,16 +1,26 @@
 // The same conversation through the official TypeScript SDK, 1.x or 2.x (NODE_PATH says where).
-const [url, key, mode] = process.argv.slice(2);
+// The first argument is the URL of the endpoint, or a command with MCP on its input and output.
+const [server, key, mode] = process.argv.slice(2);
+const isHttp = server.startsWith("http");
 
 function load() {
   if (mode === "1.x") {
     const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
-    const transports = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    return [Client, transports.StreamableHTTPClientTransport, {}];
+    const http = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
+    const stdio = require("@modelcontextprotocol/sdk/client/stdio.js");
+    return [Client, { ...http, ...stdio }, {}];
   }
   const sdk = require("@modelcontextprotocol/client");
+  const stdio = require("@modelcontextprotocol/client/stdio");
   const negotiation = mode === "2026-07-28" ? { pin: mode } : mode;
-  const options = { versionNegotiation: { mode: negotiation } };
-  return [sdk.Client, sdk.StreamableHTTPClientTransport, options];
+  return [sdk.Client, { ...sdk, ...stdio }, { versionNegotiation: { mode: negotiation } }];
+}
+
+function connect({ StreamableHTTPClientTransport, StdioClientTransport }) {
+  const requestInit = { headers: { Authorization: `Bearer ${key}` } };
+  if (isHttp) return new StreamableHTTPClientTransport(new URL(server), { requestInit });
+  const [command, ...args] = server.split(" ");
+  return new StdioClientTransport({ command, args, env: { MAILCHECK_API_KEY: key } });
 }
 
 function tell(step, facts = {}) {
@@ -18,10 +28,9 @@ function tell(step, facts = {}) {
 }
 
 async function main() {
-  const [Client, Transport, options] = load();
+  const [Client, transports, options] = load();
   const client = new Client({ name: "test", version: "1" }, options);
-  const requestInit = { headers: { Authorization: `Bearer ${key}` } };
-  await client.connect(new Transport(new URL(url), { requestInit }));
+  await client.connect(connect(transports));
   const call = (name, args, more) =>
     mode === "1.x"
       ? client.callTool({ name, arguments: args }, undefined, more)
