@@ -1,4 +1,5 @@
-// Types of mailcheck.mjs. TypeScript finds them if both files are in the same folder.
+// Types of mailcheck.mjs and mailcheck.cjs, for which the daemon serves them as mailcheck.d.mts and
+// mailcheck.d.cts. TypeScript finds the types if both files are in the same folder.
 
 /** Filters for mail. All must match; case is ignored. */
 export interface Filters {

@@ -1,6 +1,7 @@
 // Test client for mailcheck. It waits for mail in tests. One file, no
-// dependencies, Node 18 or newer (API keys are secret: not for browsers).
-// The types for TypeScript are in mailcheck.d.mts, in the same folder.
+// dependencies, Node 18 or newer (API keys are secret: not for browsers). Jest
+// loads the same client as CommonJS, mailcheck.cjs. The types for TypeScript are
+// in mailcheck.d.mts and mailcheck.d.cts, in the same folder.
 //
 //   import { Mailcheck } from "./mailcheck.mjs";
 //

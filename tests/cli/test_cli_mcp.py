@@ -230,7 +230,7 @@ class Stranger(BaseHTTPRequestHandler):
 
 
 def test_another_server_and_none() -> None:
-    """Each request has a response, whatever answers at the URL."""
+    """Each request has a response, also if another server or no server is at the URL."""
     with serving(Stranger) as url, running_agent(url, "mck_key") as agent:
         found = {
             one: agent.ask(one, "ping")["error"] for one in ("proxy", "busy", "text", "stream")

@@ -82,6 +82,12 @@ def read_blocks(page: Path) -> Iterator[Block]:
         yield Block(page, line, found["language"].strip(), "\n".join(lines) + "\n", marker)
 
 
+def code_with(page: Path, part: str) -> str:
+    """Return the text of the only block of a page that contains a text."""
+    (found,) = (block.text for block in read_blocks(page) if part in block.text)
+    return found
+
+
 def with_snippets(page: Path, texts: Mapping[str, str]) -> str:
     """Return the text of a page with its snippets replaced by ``texts``, by their names."""
     text = page.read_text("utf-8")

@@ -20,6 +20,7 @@ from urllib.request import urlopen
 import pytest
 
 from mailcheck import clients
+from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.http_stub import Searching, serving, serving_answers
 from tests.servers.programs import find_program
@@ -48,7 +49,7 @@ def daemon(shared_daemon: Daemon) -> Daemon:
 def folder(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the libraries."""
     folder = tmp_path_factory.mktemp("clients")
-    for name in ("mailcheck_client.py", "mailcheck.mjs", "mailcheck.d.mts"):
+    for name in CLIENT_LIBRARIES:
         download(daemon, name, folder)
     return folder
 
@@ -553,6 +554,22 @@ def test_what_can_not_be_meant_throws(script: Callable[..., Any]) -> None:
     assert "mck_" not in "".join(answers)
 
 
+def test_the_commonjs_client_has_the_same_parts(script: Callable[..., Any]) -> None:
+    """``require`` loads all that the module exports, and the client works."""
+    found = script("""
+import { createRequire } from "node:module";
+const commonjs = createRequire(import.meta.url)("./mailcheck.cjs");
+const module = await import("./mailcheck.mjs");
+const address = await new commonjs.Mailcheck().newAddress("signup");
+const vain = await address.wait({ timeout: 1 }).catch((error) => error);
+const said = [Object.keys(commonjs).sort(), Object.keys(module).sort()];
+console.log(JSON.stringify([...said, vain instanceof commonjs.NoMail]));
+""")
+    exported, defined, is_no_mail = found
+    assert exported == defined
+    assert is_no_mail
+
+
 TYPED = """
 import { Mailcheck, type Mail, NoMail, PoorScore, UnexpectedMail } from "./mailcheck.mjs";
 
@@ -582,8 +599,10 @@ def test_the_types_are_those_of_the_library(folder: Path) -> None:
     if not compiler.exists():
         pytest.skip("typescript is not installed: run scripts/install-test-needs")
     (folder / "typed.mts").write_text(TYPED)
+    (folder / "typed.cts").write_text(TYPED.replace("mailcheck.mjs", "mailcheck.cjs"))
     options = ("--noEmit", "--strict", "--module", "nodenext", "--target", "es2022")
-    command = [find_program("node", package="nodejs"), str(compiler), *options, "typed.mts"]
+    node = find_program("node", package="nodejs")
+    command = [node, str(compiler), *options, "typed.mts", "typed.cts"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     method = re.compile(r"^  (?:async \*?)?(?!constructor)(\w+)\(.*(?: \{|;)$", re.M)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import ROOT, list_pages, read_blocks
+from tests.docs.blocks import ROOT, code_with, list_pages, read_blocks
 from tests.end_to_end.test_domain_checks import KEY
 from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
@@ -115,7 +115,7 @@ def test_a_page_works_as_it_is_written(page: Path, world: Daemon) -> None:
     assert '{"error"' not in done.stdout, done.stdout
 
 
-CONFTEST = 'pytest_plugins = ["mailcheck_client"]'
+PLUGIN = 'pytest_plugins = ["mailcheck_client"]'
 
 SHOP = """
 import os
@@ -144,13 +144,7 @@ const signUp = (email) => transport.sendMail(mailOf(email));
 """
 
 
-def snippets(language: str) -> list[str]:
-    """Return the code blocks of the page for testers that this file runs, beside its shell."""
-    return [
-        block.text
-        for block in read_blocks(ROOT / "docs" / "how-to" / "wait-for-mail.md")
-        if (block.language, block.runner) == (language, "tests/end_to_end/test_docs.py")
-    ]
+GUIDE = ROOT / "docs" / "how-to" / "wait-for-mail.md"
 
 
 def run_in(folder: Path, daemon: Daemon, *command: str) -> str:
@@ -178,12 +172,24 @@ def run_in(folder: Path, daemon: Daemon, *command: str) -> str:
 
 def test_the_test_of_the_page_passes(shared_daemon: Daemon, tmp_path: Path) -> None:
     """The page's test passes, with its conftest, for a shop that sends a code."""
-    *_, test = found = snippets("python")
-    assert any(CONFTEST in text for text in found)
-    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "conftest.py").write_text(code_with(GUIDE, f"# conftest.py\n{PLUGIN}"))
+    test = code_with(GUIDE, "def test_sign_up(mail_address)")
     (tmp_path / "test_shop.py").write_text(SHOP + test)
     pytest_here = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.")
     assert "1 passed" in run_in(tmp_path, shared_daemon, *pytest_here, "test_shop.py")
+
+
+def test_a_fixed_recipient_is_waited_for(shared_daemon: Daemon, tmp_path: Path) -> None:
+    """The page's wait finds a mail to any recipient that was sent before it."""
+    send = f"""
+import smtplib
+with smtplib.SMTP("{HOST}", {shared_daemon.submission_port}) as smtp:
+    smtp.login("shop", "{shared_daemon.key}")
+    smtp.sendmail("shop@example.com", ["ann@example.com"], "Subject: Hi\\n\\nYour code is 482913")
+"""
+    program = send + code_with(GUIDE, 'wait(to="ann@example.com"')
+    said = run_in(tmp_path, shared_daemon, sys.executable, "-c", program)
+    assert said.strip() == "482913"
 
 
 def test_the_javascript_of_the_page_gets_its_mail(shared_daemon: Daemon, tmp_path: Path) -> None:
@@ -192,7 +198,7 @@ def test_the_javascript_of_the_page_gets_its_mail(shared_daemon: Daemon, tmp_pat
     if not modules.exists():
         pytest.skip("nodemailer is not installed: run scripts/install-test-needs as root")
     (tmp_path / "node_modules").symlink_to(modules)
-    (program,) = snippets("js")
+    program = code_with(GUIDE, 'import { Mailcheck } from "./mailcheck.mjs";')
     (tmp_path / "shop.mjs").write_text(f"{SHOP_IN_JAVASCRIPT}\n{program}\nconsole.log(mail.code);")
     said = run_in(tmp_path, shared_daemon, find_program("node"), "shop.mjs")
     assert said.strip() == "482913"

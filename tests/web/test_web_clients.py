@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.web.site.public_pages import CLIENT_LIBRARIES
+from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES
 from tests.house import House
 
 

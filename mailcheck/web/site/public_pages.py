@@ -13,6 +13,7 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 
 from mailcheck.operations.reports.receive_reports import TLS_PATH, PostReport
+from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES
 from mailcheck.web.site.errors import CONTENT_TOO_LARGE, NOT_FOUND, NOT_READY
 from mailcheck.web.site.replies import Reply, error_reply, json_reply, respond
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, ClientAddresses
@@ -86,12 +87,6 @@ def redirect_to_first_page() -> Reply:
 
 State = tuple[bool, Mapping[str, str], Mapping[str, int]]
 """Whether the daemon is ready, its problems by name, and the bytes that each measure would free."""
-CLIENT_LIBRARIES = {
-    "mailcheck_client.py": "text/x-python; charset=utf-8",
-    "mailcheck.mjs": "text/javascript; charset=utf-8",
-    "mailcheck.d.mts": "text/x-typescript; charset=utf-8",
-}
-
 
 ACCEPTED = 202
 """The report is stored and is parsed later."""
@@ -149,12 +144,11 @@ class PublicPages:
 
     async def _client_library(self, _: Request, name: str) -> Reply:
         """GET /clients/<file>: the client libraries of this version."""
-        media_type = CLIENT_LIBRARIES.get(name)
-        if media_type is None:
+        library = CLIENT_LIBRARIES.get(name)
+        if library is None:
             known = ", ".join(CLIENT_LIBRARIES)
             return error_reply(NOT_FOUND, f"there is no such client library; there are {known}")
-        source = files("mailcheck.clients").joinpath(name).read_bytes()
-        return Reply(200, source, media_type)
+        return Reply(200, library.read(), library.media_type)
 
     async def _take_report(self, request: Request, token: str) -> Reply:
         """POST /tls-reports/<token>: a TLS report over HTTPS (RFC 8460 3)."""
