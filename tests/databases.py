@@ -77,7 +77,8 @@ def postgresql_url(_one_database: tuple[str, Any]) -> str:
         cursor.execute(
             "DELETE FROM message; DELETE FROM deliverability_test; DELETE FROM receiver_report; "
             "DELETE FROM delivery; "
-            "DELETE FROM invitation; DELETE FROM account; DELETE FROM request_count; "
+            "DELETE FROM invitation; DELETE FROM account; DELETE FROM audit_entry; "
+            "DELETE FROM request_count; "
             "DELETE FROM remembered; DELETE FROM known_selector; DELETE FROM lease"
         )
     return url

@@ -7,6 +7,8 @@ from mailcheck.assembly.deployment import reserved_names
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.retention import AUDIT_INTERVAL, AuditRetention, retention_service
+from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import (
     REVOKED_KEYS_INTERVAL,
     Authenticator,
@@ -23,7 +25,9 @@ from mailcheck.operations.accounts.register import (
     RegistrationRules,
 )
 from mailcheck.operations.accounts.sign_in import Attempts, DashboardSessions, SignIn
+from mailcheck.store.accounts.account_removal import AccountRemoval
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+from mailcheck.store.accounts.audit_store import AuditStore
 
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of the times at which keys were last used."""
@@ -41,6 +45,8 @@ class AccountParts(Struct, frozen=True):
     invitations: Invitations
     sign_in: SignIn
     register: Register
+    audit: Audit
+    audit_retention: AuditRetention
 
 
 def build_accounts(runtime: Runtime) -> AccountParts:
@@ -48,7 +54,9 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     clock_and_randomness, engine, now = runtime.clock_and_randomness, runtime.engine, runtime.now
     options, limits = runtime.config.accounts, runtime.config.limits
     store, passwords = AccountStore(engine), PasswordStore(engine)
-    keep = ManageAccounts(store, clock_and_randomness)
+    audit_store = AuditStore(engine)
+    audit = Audit(audit_store, clock_and_randomness)
+    keep = ManageAccounts(store, AccountRemoval(engine), audit, clock_and_randomness)
     meter = RequestMeter(runtime.cluster.counters, now)
     default = RequestLimits(limits.requests_per_minute, limits.requests_per_day)
     hasher = PasswordHasher(
@@ -58,9 +66,11 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         runtime.clock,
     )
     attempts = Attempts(meter, now)
-    sessions = DashboardSessions(SessionStore(engine), clock_and_randomness)
-    invitations = Invitations(passwords, clock_and_randomness)
-    sign_in = SignIn(passwords, hasher, sessions, attempts, runtime.clients, clock_and_randomness)
+    sessions = DashboardSessions(SessionStore(engine), audit, clock_and_randomness)
+    invitations = Invitations(passwords, audit, clock_and_randomness)
+    sign_in = SignIn(
+        passwords, hasher, sessions, audit, attempts, runtime.clients, clock_and_randomness
+    )
     rules = RegistrationRules(
         Registration(options.registration),
         options.per_address,
@@ -76,7 +86,9 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         sessions,
         invitations,
         sign_in,
-        Register(rules, keep, passwords, hasher, sign_in, invitations, attempts, now),
+        Register(rules, keep, passwords, hasher, sign_in, invitations, attempts, audit, now),
+        audit,
+        AuditRetention(audit_store, now),
     )
 
 
@@ -92,5 +104,11 @@ def account_services(runtime: Runtime, accounts: AccountParts) -> list[Service]:
         ),
         PeriodicService(
             "revoked keys", REVOKED_KEYS_INTERVAL, accounts.revoked_keys.check, runtime.clock
+        ),
+        retention_service(
+            "retention of the audit log",
+            AUDIT_INTERVAL,
+            accounts.audit_retention.sweep,
+            runtime.clock,
         ),
     ]

@@ -57,7 +57,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     )
     slots = WaitSlots(per_key, runtime.cluster.semaphore("waits", per_key))
     tests = build_tests(runtime, scoring, slots, analyse or scoring.analyse)
-    webhooks = build_webhooks(runtime, mail)
+    webhooks = build_webhooks(runtime, mail, accounts.audit)
     inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks.keep)
     reports = build_reports(runtime, mail.store, accounts.meter, checks)
     receiver = build_receiver(runtime, mail, accounts.authenticator, tests, reports)

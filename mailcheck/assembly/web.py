@@ -31,6 +31,7 @@ from mailcheck.web.dashboard.access_control import PageAccess
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames, SignInPages
+from mailcheck.web.dashboard.accounts.people_pages import PeoplePages
 from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
 from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
 from mailcheck.web.dashboard.application import Dashboard
@@ -179,8 +180,17 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     return [
         *SignInPages(sign_in, register, accounts.sessions, renderer).pages(),
         *AccountPages(
-            sign_in, register, accounts.invitations, keys, read, servers, renderer
+            sign_in,
+            accounts.sessions,
+            accounts.audit,
+            register,
+            accounts.invitations,
+            keys,
+            read,
+            servers,
+            renderer,
         ).pages(),
+        *PeoplePages(accounts.keep, accounts.audit, options.domain, renderer).pages(),
         *key_pages.pages(),
         *WebhookPages(webhooks, budget, renderer, key_pages.show).pages(),
     ]

@@ -16,6 +16,7 @@ from mailcheck.core.watches import receiver_key
 from mailcheck.core.webhooks import Webhook
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.services import LeasedWorkService
+from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
 from mailcheck.operations.domains.watches.send_alerts import MailHead, write_external_mail
 from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
@@ -49,7 +50,7 @@ class WebhookParts(Struct, frozen=True):
     deliver: DeliverWebhooks
 
 
-def build_webhooks(runtime: Runtime, mail: MailParts) -> WebhookParts:
+def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookParts:
     """Build the operations on webhooks, and their deliveries."""
     clock_and_randomness, dialer, cluster = (
         runtime.clock_and_randomness,
@@ -73,7 +74,7 @@ def build_webhooks(runtime: Runtime, mail: MailParts) -> WebhookParts:
     cluster.when_hints_are_lost(deliver.wake)
     return WebhookParts(
         AlertReceivers(store, dialer, changes, clock_and_randomness),
-        ManageWebhooks(store, dialer, changes, write, clock_and_randomness),
+        ManageWebhooks(store, dialer, changes, write, audit, clock_and_randomness),
         deliver,
     )
 

@@ -1,4 +1,4 @@
-"""``mailcheck account`` and ``key``: accounts, invitations, passwords and API keys."""
+"""``mailcheck account``, ``key`` and ``audit``: accounts, passwords, API keys, the audit log."""
 
 import argparse
 import getpass
@@ -14,16 +14,25 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import local_url
-from mailcheck.cli.exit_statuses import EXIT_FINE
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.cli.store_access import with_accounts
-from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.accounts import Account, AccountLimits, ApiKey
 from mailcheck.core.addresses import join_subaddress
+from mailcheck.core.audit import COMMAND_LINE, AuditEntry
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import new_password
 from mailcheck.core.instants import DAY, HOUR, Instant, format_instant, instant_of
 from mailcheck.core.rights import Scope, make_rights
-from mailcheck.operations.accounts.manage_accounts import IssuedKey
+from mailcheck.operations.accounts.manage_accounts import (
+    LONGEST_RETENTION,
+    MAX_QUOTA,
+    SHORTEST_RETENTION,
+    IssuedKey,
+)
 from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
+from mailcheck.store.accounts.account_removal import Holdings
+from mailcheck.store.accounts.account_store import ListedSession
 
 
 def make_invitation(options: argparse.Namespace, console: Console) -> int:
@@ -56,8 +65,8 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
     return EXIT_FINE
 
 
-MAX_REQUESTS, MAX_QUOTA = 2**31 - 1, 2**63 - 1
-"""The largest numbers that the columns of all databases can store."""
+MAX_REQUESTS = 2**31 - 1
+"""The largest number that the columns of all databases can store."""
 
 
 def add_account_commands(parser: argparse.ArgumentParser) -> None:
@@ -72,9 +81,26 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--max-messages", type=quota, help="maximum number of messages in its inbox")
     add.add_argument("--max-bytes", type=quota, help="maximum bytes of mail in its inbox")
     add.set_defaults(command=add_account)
-    listing = commands.add_parser("list", help="list all accounts")
+    listing = commands.add_parser("list", help="list all accounts with what they use")
     listing.add_argument("--json", action="store_true", help="print one JSON object per line")
     listing.set_defaults(command=list_accounts)
+    _add_change(commands.add_parser("change", help="rename an account, or change its limits"))
+    for name, command, text in (
+        ("disable", disable_account, "refuse the sign-ins, keys and mail of an account"),
+        ("enable", enable_account, "enable a disabled account"),
+    ):
+        one = commands.add_parser(name, help=text)
+        one.add_argument("name", help="name of the account")
+        one.set_defaults(command=command)
+    delete = commands.add_parser("delete", help="delete an account with all of its data")
+    delete.add_argument("name", help="name of the account")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    delete.set_defaults(command=delete_account)
+    sessions = commands.add_parser("sessions", help="list or end the sessions of an account")
+    sessions.add_argument("name", help="name of the account")
+    sessions.add_argument("--end", metavar="ID", help="end the session with this id, or `all`")
+    sessions.add_argument("--json", action="store_true", help="print one JSON object per line")
+    sessions.set_defaults(command=show_sessions)
     invite = commands.add_parser("invite", help="create a link with which one person can sign up")
     invite.set_defaults(command=make_invitation)
     password = commands.add_parser(
@@ -85,6 +111,38 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
         "--generate", action="store_true", help="generate a password and print it"
     )
     password.set_defaults(command=set_password)
+
+
+def _add_change(change: argparse.ArgumentParser) -> None:
+    change.add_argument("name", help="name of the account")
+    change.add_argument("--name", dest="new_name", help="new name; addresses and keys stay")
+    change.add_argument(
+        "--operator", action="store_true", help="let it receive mail to postmaster and abuse"
+    )
+    quota = partial(_limit, lowest=1, highest=MAX_QUOTA)
+    hours = partial(_limit, lowest=SHORTEST_RETENTION, highest=LONGEST_RETENTION)
+    of_default = "; `default` is the configured number"
+    change.add_argument(
+        "--max-messages", type=quota, help=f"maximum number of messages in its inbox{of_default}"
+    )
+    change.add_argument(
+        "--max-bytes", type=quota, help=f"maximum bytes of mail in its inbox{of_default}"
+    )
+    change.add_argument(
+        "--retention-hours",
+        type=hours,
+        help=f"hours until new mail expires, at least {SHORTEST_RETENTION}{of_default}",
+    )
+    change.set_defaults(command=change_account)
+
+
+def add_audit(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck audit``."""
+    parser.add_argument("--account", help="only entries about this account")
+    limit = partial(_whole_number, highest=1_000_000)
+    parser.add_argument("--limit", type=limit, default=100, help="number of entries (100)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    parser.set_defaults(command=show_audit)
 
 
 def add_key_commands(parser: argparse.ArgumentParser) -> None:
@@ -151,8 +209,9 @@ def add_account(options: argparse.Namespace, console: Console) -> int:
 
 
 def list_accounts(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck account list``: print name, address and creation time of each account."""
-    for account in with_accounts(console.config, lambda accounts: accounts.keep.accounts()):
+    """``mailcheck account list``: print name, address, creation time and use of each account."""
+    for use in with_accounts(console.config, lambda accounts: accounts.keep.uses()):
+        account = use.account
         address = join_subaddress(account.mailbox_name, "", console.config.inbox.domain)
         if options.json:
             shown = {
@@ -160,11 +219,166 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
                 "address": address,
                 "createdAt": format_instant(account.created_at),
                 "isOperator": account.is_operator,
+                "messages": use.message_count,
+                "bytes": use.byte_count,
+                "lastActiveAt": _moment(use.last_active_at),
+                "disabledAt": _moment(account.disabled_at),
+                "maxMessages": account.max_messages,
+                "maxBytes": account.max_bytes,
+                "retentionHours": account.retention_hours,
             }
             console.print_text(json.dumps(shown))
             continue
-        role = "  operator" if account.is_operator else ""
-        console.print_line(f"{account.name}  {address}  {format_instant(account.created_at)}{role}")
+        words = [
+            account.name,
+            address,
+            format_instant(account.created_at),
+            f"{use.message_count} messages",
+            f"last active {_moment(use.last_active_at) or 'never'}",
+        ]
+        if account.disabled_at is not None:
+            words.append(f"disabled {format_instant(account.disabled_at)}")
+        if account.is_operator:
+            words.append("operator")
+        console.print_line("  ".join(words))
+    return EXIT_FINE
+
+
+def change_account(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account change NAME``: only the options that are there change something."""
+    wanted = {
+        name: getattr(options, name)
+        for name in AccountLimits.__struct_fields__
+        if getattr(options, name) is not None
+    }
+    if not (wanted or options.new_name is not None or options.operator):
+        raise InvalidParameter("name", "nothing to change: add an option, such as --name")
+
+    async def change(accounts: AccountParts) -> None:
+        keep = accounts.keep
+        account = await keep.find(options.name)
+        if wanted:
+            given = {name: value if value else None for name, value in wanted.items()}
+            kept = {name: getattr(account, name) for name in AccountLimits.__struct_fields__}
+            await keep.set_limits(account, AccountLimits(**{**kept, **given}))
+        if options.operator:
+            await keep.make_operator(account)
+        if options.new_name is not None:
+            await keep.rename(account, options.new_name)
+
+    with_accounts(console.config, change)
+    console.print_note("changed")
+    return EXIT_FINE
+
+
+def disable_account(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account disable NAME``: nothing is deleted."""
+
+    async def disable(accounts: AccountParts) -> None:
+        await accounts.keep.disable(await accounts.keep.find(options.name))
+
+    with_accounts(console.config, disable)
+    console.print_note("disabled: it cannot sign in, its keys get 401, and its inbox refuses mail")
+    return EXIT_FINE
+
+
+def enable_account(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account enable NAME``."""
+
+    async def enable(accounts: AccountParts) -> None:
+        await accounts.keep.enable(await accounts.keep.find(options.name))
+
+    with_accounts(console.config, enable)
+    console.print_note("enabled")
+    return EXIT_FINE
+
+
+def delete_account(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account delete NAME``: show what is deleted, and ask."""
+
+    async def count(accounts: AccountParts) -> Holdings:
+        return await accounts.keep.holdings(await accounts.keep.find(options.name))
+
+    holdings = with_accounts(console.config, count)
+    counts = ", ".join(f"{number} {name}" for name, number in holdings)
+    console.print_note(f"{options.name}: {counts}")
+    if not options.yes:
+        if not sys.stdin.isatty():
+            raise InvalidParameter("yes", "add --yes to delete the account without a question")
+        if input(f"Enter {options.name} to delete all of this permanently: ") != options.name:
+            console.print_note("nothing was deleted")
+            return EXIT_PROBLEM
+
+    async def delete(accounts: AccountParts) -> None:
+        await accounts.keep.delete(await accounts.keep.find(options.name))
+
+    with_accounts(console.config, delete)
+    console.print_note("deleted")
+    return EXIT_FINE
+
+
+def show_sessions(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account sessions NAME``: a line for each session, or end one or all."""
+
+    async def read(accounts: AccountParts) -> list[ListedSession]:
+        account = await accounts.keep.find(options.name)
+        return await accounts.sessions.of_account(account.id)
+
+    listed = with_accounts(console.config, read)
+    if options.end is not None:
+        ended = [one.id for one in listed if options.end in ("all", one.id)]
+        if not ended and options.end != "all":
+            raise InvalidParameter(
+                "end", f"{options.name} has no session with the id {options.end!r}"
+            )
+
+        async def end(accounts: AccountParts) -> None:
+            account = await accounts.keep.find(options.name)
+            for session_id in ended:
+                await accounts.sessions.end_listed(account.id, session_id, COMMAND_LINE)
+
+        with_accounts(console.config, end)
+        console.print_note(f"sessions ended: {len(ended)}")
+        return EXIT_FINE
+    for one in listed:
+        shown = {
+            "id": one.id,
+            "client": one.client or None,
+            "createdAt": format_instant(one.created_at),
+            "seenAt": format_instant(one.seen_at),
+        }
+        if options.json:
+            console.print_text(json.dumps(shown))
+            continue
+        where = one.client or "unknown address"
+        begun, seen = shown["createdAt"], shown["seenAt"]
+        console.print_line(f"{one.id}  {where}  signed in {begun}  last used {seen}")
+    return EXIT_FINE
+
+
+def show_audit(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck audit``: print the entries of the audit log, newest first."""
+
+    async def read(accounts: AccountParts) -> list[AuditEntry]:
+        account = None if options.account is None else await accounts.keep.find(options.account)
+        account_id = None if account is None else account.id
+        return await accounts.audit.newest(account_id, limit=options.limit)
+
+    for one in with_accounts(console.config, read):
+        shown = {
+            "at": format_instant(one.happened_at),
+            "account": one.account_name or None,
+            "action": one.action,
+            "actor": one.actor,
+            "client": one.client or None,
+            "detail": one.detail or None,
+        }
+        if options.json:
+            console.print_text(json.dumps(shown))
+            continue
+        by = f"by {one.actor}" + (f" from {one.client}" if one.client else "")
+        words = (shown["at"], one.account_name or "-", one.action, by, one.detail)
+        console.print_line("  ".join(filter(None, map(str, words))))
     return EXIT_FINE
 
 
@@ -279,6 +493,18 @@ def _lifetime(text: str) -> int:
 
 def _moment(instant: Instant | None) -> str | None:
     return None if instant is None else format_instant(instant)
+
+
+def _limit(text: str, lowest: int, highest: int) -> int:
+    """Return a number within bounds, or 0 for ``default``."""
+    if text == "default":
+        return 0
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    if not lowest <= number <= highest:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither `default` nor an integer from {lowest} to {highest}"
+        )
+    return number
 
 
 def _whole_number(text: str, highest: int) -> int:

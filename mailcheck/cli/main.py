@@ -102,9 +102,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": ("run the daemon in the foreground", "serving_commands:add_serve"),
     "init": ("create a configuration file and the first account", "serving_commands:add_init"),
     "account": (
-        "accounts: add, list, invite, set-password",
+        "accounts: add, list, change, disable, enable, delete, sessions, invite, set-password",
         "account_commands:add_account_commands",
     ),
+    "audit": ("who did what with accounts and keys", "account_commands:add_audit"),
     "key": ("API keys: issue, list, fault, revoke", "account_commands:add_key_commands"),
     "new": ("get an inbox address and its cursor", "inbox_commands:add_new"),
     "wait": ("wait for a mail and print its code, its link or all", "inbox_commands:add_wait"),

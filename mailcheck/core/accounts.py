@@ -4,9 +4,11 @@ from typing import TypedDict
 
 from msgspec import Struct
 
+from mailcheck.core.audit import Actor
 from mailcheck.core.cursors import Position
+from mailcheck.core.errors import NotOperator
 from mailcheck.core.identifiers import AccountId, KeyId
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.rights import ALL_RIGHTS, Rights, Scope, TagLimit
 
 EVERY_ACCOUNT = "*"
@@ -28,7 +30,10 @@ class Quota(Struct, frozen=True):
 
 
 class Account(Struct, frozen=True):
-    """One user of the service; the operator's account also gets postmaster's and abuse's mail."""
+    """One user of the service; the operator's account also gets postmaster's and abuse's mail.
+
+    A disabled account cannot sign in, its keys are refused, and its inbox accepts no mail.
+    """
 
     id: AccountId
     name: str
@@ -37,6 +42,45 @@ class Account(Struct, frozen=True):
     created_at: Instant
     max_messages: int | None
     max_bytes: int | None
+    retention_hours: int | None = None
+    disabled_at: Instant | None = None
+
+    def retention(self, default: int) -> int:
+        """Return the retention of mail in milliseconds."""
+        return default if self.retention_hours is None else self.retention_hours * HOUR
+
+    def require_operator(self, wish: str) -> None:
+        """Check that this is the operator's account.
+
+        :param wish: what the account wants to do, such as ``"invite people"``.
+        :raises NotOperator: it is another account.
+        """
+        if not self.is_operator:
+            raise NotOperator(f"only the operator of this service can {wish}")
+
+
+class AccountLimits(Struct, frozen=True):
+    """The limits of one account; `None` is the configured limit.
+
+    ``max_messages`` and ``max_bytes`` are the quota of its inbox, and ``retention_hours`` the time
+    for which its mail is kept.
+    """
+
+    max_messages: int | None = None
+    max_bytes: int | None = None
+    retention_hours: int | None = None
+
+
+class AccountUse(Struct, frozen=True):
+    """An account, the size of its inbox, and when it was last active.
+
+    ``last_active_at`` is the last use of a key or of a page, as far as it is stored.
+    """
+
+    account: Account
+    message_count: int
+    byte_count: int
+    last_active_at: Instant | None
 
 
 class ApiKey(Struct, frozen=True):
@@ -96,7 +140,8 @@ class Caller(Struct, frozen=True):
     """The account behind a valid API key, with the limits and rights of that key.
 
     ``position`` is the newest position of the account's inbox, read together with the key before
-    the rest of the request. It is `None` if no key was read.
+    the rest of the request. It is `None` if no key was read. ``client`` is the address that rate
+    limits are counted for, if the request came from one.
     """
 
     account_id: AccountId
@@ -105,10 +150,20 @@ class Caller(Struct, frozen=True):
     position: Position | None = None
     fails_every: int | None = None
     rights: Rights = ALL_RIGHTS
+    client: str = ""
+
+    @property
+    def actor(self) -> Actor:
+        """The caller in the audit log."""
+        return Actor(f"API key {self.key_id}", self.client)
 
 
 class InboxState(Struct, frozen=True):
-    """The size and quota of an inbox. ``last_position`` is the position of its newest message."""
+    """The size and quota of an inbox. ``last_position`` is the position of its newest message.
+
+    ``retention_hours`` is `None` for the configured retention. An inbox with ``is_disabled``
+    accepts no mail.
+    """
 
     account_id: AccountId
     mailbox_name: str
@@ -116,6 +171,12 @@ class InboxState(Struct, frozen=True):
     message_count: int
     byte_count: int
     quota: Quota
+    retention_hours: int | None = None
+    is_disabled: bool = False
+
+    def retention(self, default: int) -> int:
+        """Return the retention of mail in milliseconds."""
+        return default if self.retention_hours is None else self.retention_hours * HOUR
 
     @property
     def has_room(self) -> bool:

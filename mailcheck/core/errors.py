@@ -50,6 +50,18 @@ class NotPermitted(ExpectedFailure):
     """The API key is valid, but its scopes or its tags do not include the request."""
 
 
+class AccountDisabled(ExpectedFailure):
+    """The account is disabled: it cannot sign in or become the operator's."""
+
+
+class AccountIsOperator(ExpectedFailure):
+    """The account has the operator's role, so it can be neither disabled nor deleted."""
+
+
+class InboxDisabled(ExpectedFailure):
+    """The account of an inbox is disabled, so the inbox accepts no mail."""
+
+
 class MessageNotFound(ExpectedFailure):
     """The account has no such message: it never existed, was deleted, or has expired."""
 

@@ -17,7 +17,7 @@ from mailcheck.core.identifiers import (
     DeliveryId,
     MessageId,
 )
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.receiver_reports import ReportKind
 
 NULL_REVERSE_PATH = ""
@@ -48,7 +48,8 @@ class Recipient(Struct, frozen=True, array_like=True, gc=False):
     """An accepted RCPT TO: the address as it was written, and the account that it belongs to.
 
     With a ``test_id`` it is the address of that deliverability test, with a ``report_kind`` the
-    address for such reports, and otherwise an inbox address.
+    address for such reports, and otherwise an inbox address. ``retention_hours`` is that of the
+    inbox, if it is not the configured one.
     """
 
     address: str
@@ -56,6 +57,7 @@ class Recipient(Struct, frozen=True, array_like=True, gc=False):
     tag: str
     test_id: DeliverabilityTestId | None = None
     report_kind: ReportKind | None = None
+    retention_hours: int | None = None
 
     @property
     def is_inbox(self) -> bool:
@@ -93,6 +95,9 @@ class Delivery(Struct, frozen=True, array_like=True, gc=False):
     def message(self, number: int, position: Position, header: HeaderSummary) -> "MessageSummary":
         """Return the message for the recipient with this index, stored at a position."""
         recipient = self.envelope.recipients[number]
+        expires_at = self.expires_at
+        if recipient.retention_hours is not None:
+            expires_at = Instant(self.received_at + recipient.retention_hours * HOUR)
         return MessageSummary(
             id=self.message_ids[number],
             account_id=recipient.account_id,
@@ -103,7 +108,7 @@ class Delivery(Struct, frozen=True, array_like=True, gc=False):
             header=header,
             size=len(self.raw_message),
             received_at=self.received_at,
-            expires_at=self.expires_at,
+            expires_at=expires_at,
             share_token=self.share_tokens[number],
         )
 

@@ -19,6 +19,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress
+from mailcheck.core.audit import DAEMON
 from mailcheck.core.errors import AccountNameTaken, ExpectedFailure
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes, new_password
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
@@ -124,7 +125,7 @@ class FirstStart(Service):
         accounts = await self._accounts.accounts()
         if not accounts:
             try:
-                return await self._accounts.add(ACCOUNT_NAME)
+                return await self._accounts.add(ACCOUNT_NAME, by=DAEMON)
             except AccountNameTaken:
                 # Another daemon has created it at the same time.
                 accounts = await self._accounts.accounts()
@@ -135,13 +136,17 @@ class FirstStart(Service):
         key_path = self._key_path
         if self._preset_key:
             if not await self._accounts.has_key(self._preset_key):
-                await self._accounts.issue_key(account, "preset", preset=self._preset_key)
+                await self._accounts.issue_key(
+                    account, "preset", preset=self._preset_key, by=DAEMON
+                )
             write_secret(key_path, self._preset_key)
             return None
         if key_path.exists() and await self._accounts.has_key(key_path.read_text().strip()):
             return None
         if self._issued is None:
-            self._issued = (await self._accounts.issue_key(account, "first start")).secret
+            self._issued = (
+                await self._accounts.issue_key(account, "first start", by=DAEMON)
+            ).secret
         write_secret(key_path, self._issued)
         return self._issued
 

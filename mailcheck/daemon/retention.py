@@ -1,4 +1,4 @@
-"""Deletes expired mail, old records of rejected mail, tests, histories and reports."""
+"""Deletes expired mail, old records of rejected mail, tests, histories, logs and reports."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -6,11 +6,13 @@ from typing import Any
 
 from twisted.internet.interfaces import IReactorTime
 
+from mailcheck.core.audit import AUDIT_KEPT
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.concurrency import delete_in_batches
 from mailcheck.ports.clocks import Now
+from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.watch_store import WatchStore
@@ -21,6 +23,9 @@ INTERVAL = 10.0
 
 BEGINS_AFTER = 2.0
 """Seconds between startup and the first round, to leave the disk to the startup."""
+
+AUDIT_INTERVAL = 3600.0
+"""Seconds between rounds for the audit log."""
 
 WATCHES_INTERVAL = 600.0
 """Seconds between rounds for data that is stored for more than a year."""
@@ -81,6 +86,19 @@ class WatchRetention:
         await delete_in_batches(
             partial(self._store.forget, Instant(self._now() - HISTORY_KEPT)), BATCH
         )
+
+
+class AuditRetention:
+    """Deletes old entries of the audit log."""
+
+    def __init__(self, store: AuditStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+
+    async def sweep(self) -> None:
+        """Delete entries older than `AUDIT_KEPT`."""
+        before = Instant(self._now() - AUDIT_KEPT)
+        await delete_in_batches(partial(self._store.forget, before), BATCH)
 
 
 class ReportRetention:

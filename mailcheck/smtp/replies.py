@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from mailcheck.core.errors import (
     AddressUsed,
     FaultMet,
+    InboxDisabled,
     InboxFull,
     InvalidCredentials,
     NotPermitted,
@@ -30,6 +31,7 @@ FailureTable = Mapping[type[BaseException], tuple[int, str]]
 FAILURES: FailureTable = {
     RecipientUnknown: (550, "5.1.1"),
     AddressUsed: (550, "5.2.1"),
+    InboxDisabled: (550, "5.2.1"),
     InboxFull: (452, "4.2.2"),
     OutOfSpace: (452, "4.3.1"),
     OperatorMissing: (451, "4.3.5"),

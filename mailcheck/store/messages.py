@@ -84,7 +84,8 @@ class Prefetch(Struct, frozen=True):
 
 _INBOX_COLUMNS = """
     inbox.account_id, inbox.mailbox_name, inbox.last_position, inbox.message_count,
-    inbox.byte_count, account.max_messages, account.max_bytes
+    inbox.byte_count, account.max_messages, account.max_bytes, account.retention_hours,
+    account.disabled_at
     FROM inbox JOIN account ON account.id = inbox.account_id
 """
 
@@ -166,7 +167,7 @@ def inbox_of(row: Row, default_quota: Quota) -> InboxState:
         default_quota.max_messages if row.max_messages is None else row.max_messages,
         default_quota.max_bytes if row.max_bytes is None else row.max_bytes,
     )
-    return value_of(InboxState, row, quota=quota)
+    return value_of(InboxState, row, quota=quota, is_disabled=row.disabled_at is not None)
 
 
 def find_locked_inboxes(

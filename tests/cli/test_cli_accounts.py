@@ -246,3 +246,65 @@ def test_wrong_limits_of_a_key(
     assert problem in issued.errors
     assert mailcheck("key", "list").lines == []
     assert alice
+
+
+def test_an_account_is_changed(mailcheck: Mailcheck, alice: str) -> None:
+    """Only the given options change something; ``default`` resets a limit."""
+    mailcheck("account", "add", "bob")
+    changed = mailcheck(
+        *("account", "change", "bob", "--name", "Robert", "--operator"),
+        *("--max-messages", "500", "--retention-hours", "48"),
+    )
+    assert (changed.status, changed.errors) == (0, "changed\n")
+    assert mailcheck("account", "change", "Robert", "--max-messages", "default").status == 0
+    shown = [json.loads(one) for one in mailcheck("account", "list", "--json").lines]
+    robert = {one["name"]: one for one in shown}["Robert"]
+    assert robert["isOperator"] is True
+    assert (robert["maxMessages"], robert["retentionHours"]) == (None, 48)
+    assert mailcheck("account", "change", "Robert").status == 1
+    assert mailcheck("account", "change", "Robert", "--retention-hours", "23").status == 2
+    assert alice
+
+
+def test_an_account_is_disabled_and_deleted(mailcheck: Mailcheck, alice: str) -> None:
+    """Deleting shows what is deleted, and needs --yes where nobody can answer."""
+    mailcheck("account", "add", "bob")
+    mailcheck("key", "issue", "bob")
+    assert mailcheck("account", "disable", "bob").status == 0
+    assert "disabled 20" in mailcheck("account", "list").output
+    assert mailcheck("account", "enable", "bob").status == 0
+    asked = mailcheck("account", "delete", "bob")
+    assert asked.status == 1
+    assert "bob: 0 messages, 0 bytes, 0 tests" in asked.errors
+    assert "--yes" in asked.errors
+    assert mailcheck("account", "delete", "bob", "--yes").errors.endswith("deleted\n")
+    assert "bob" not in mailcheck("account", "list").output
+    assert mailcheck("account", "delete", "alice", "--yes").status == 1
+    assert alice
+
+
+def test_sessions_are_listed_and_ended(mailcheck: Mailcheck, alice: str) -> None:
+    """An account without sessions has an empty list; an unknown session is an error."""
+    assert mailcheck("account", "sessions", "alice").lines == []
+    assert mailcheck("account", "sessions", "alice", "--end", "all").status == 0
+    unknown = mailcheck("account", "sessions", "alice", "--end", "abc")
+    assert unknown.status == 1
+    assert "'abc'" in unknown.errors
+    assert alice
+
+
+def test_the_audit_log(mailcheck: Mailcheck, alice: str) -> None:
+    """The log has a line for each change, newest first, and can be limited to an account."""
+    mailcheck("account", "add", "bob")
+    _, key_id = issue(mailcheck, "--name", "our CI")
+    lines = mailcheck("audit").lines
+    assert len(lines) == 3
+    assert re.fullmatch(
+        rf"\S+Z  alice  key issued  by command line  {key_id} 'our CI', all rights", lines[0]
+    )
+    assert len(mailcheck("audit", "--account", "bob").lines) == 1
+    assert mailcheck("audit", "--limit", "1").lines == lines[:1]
+    shown = json.loads(mailcheck("audit", "--json").lines[0])
+    assert (shown["account"], shown["action"], shown["client"]) == ("alice", "key issued", None)
+    assert mailcheck("audit", "--account", "nobody").status == 1
+    assert alice

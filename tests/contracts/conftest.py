@@ -21,7 +21,9 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.engines.sqlite_writer import writer_at
 from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
+from mailcheck.store.accounts.account_removal import AccountRemoval
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
@@ -50,6 +52,8 @@ class Stores:
     accounts: AccountStore
     passwords: PasswordStore
     sessions: SessionStore
+    audit: AuditStore
+    removal: AccountRemoval
     tests: DeliverabilityStore
     earlier_contents: ContentStore
     """Content derived by the rules of an earlier version."""
@@ -167,6 +171,8 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         accounts=AccountStore(engine),
         passwords=PasswordStore(engine),
         sessions=SessionStore(engine),
+        audit=AuditStore(engine),
+        removal=AccountRemoval(engine),
         tests=DeliverabilityStore(engine),
         counters=SqlRateCounters(engine),
         memory=SqlMemory(engine, lambda: instant_of(time.time())),

@@ -4,9 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import ApiKey, columns_of_rights
+from mailcheck.core.cursors import START
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.rights import Rights, make_rights
+from mailcheck.store.accounts.account_store import KnownKey
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at
 
@@ -79,7 +81,9 @@ async def test_the_rights_of_a_key_come_back_whole(stores: Stores, rights: Right
     limited = key("k1", **columns_of_rights(rights), expires_at=at(9))
     await stores.accounts.add_key(limited, b"1" * 32)
     assert await stores.accounts.find_key(b"1" * 32) == limited
-    assert await stores.accounts.find_caller(b"1" * 32) == (limited, 0)
+    assert await stores.accounts.find_caller(b"1" * 32) == KnownKey(
+        limited, START, is_disabled=False
+    )
     assert await stores.accounts.list_keys(AccountId("ann")) == [limited]
 
 
@@ -99,8 +103,8 @@ async def test_revoking(stores: Stores) -> None:
     await stores.accounts.add_account(account("ann"))
     await stores.accounts.add_key(key("k1"), b"1" * 32)
     await stores.accounts.add_key(key("k2"), b"2" * 32)
-    assert await stores.accounts.revoke_key(KeyId("k1"), at(5))
-    assert not await stores.accounts.revoke_key(KeyId("k1"), at(6))
+    assert await stores.accounts.revoke_key(KeyId("k1"), at(5)) == key("k1", revoked_at=at(5))
+    assert await stores.accounts.revoke_key(KeyId("k1"), at(6)) is None
     assert not await stores.accounts.revoke_key(KeyId("none"), at(6))
     assert await stores.accounts.find_key(b"1" * 32) == key("k1", revoked_at=at(5))
     assert await stores.accounts.find_key(b"2" * 32) == key("k2")
@@ -149,7 +153,7 @@ async def test_faults_of_keys(stores: Stores) -> None:
     assert await stores.accounts.find_key(b"\1" * 32) == key("k1", fails_every=7)
     assert await stores.accounts.find_key(b"\2" * 32) == key("k2")
     caller = await stores.accounts.find_caller(b"\1" * 32)
-    assert caller == (key("k1", fails_every=7), 0)
+    assert caller == KnownKey(key("k1", fails_every=7), START, is_disabled=False)
     assert await stores.accounts.set_key_fault(KeyId("k1"), None)
     assert await stores.accounts.find_key(b"\1" * 32) == key("k1")
     assert not await stores.accounts.set_key_fault(KeyId("none"), 1)

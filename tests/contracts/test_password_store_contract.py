@@ -38,7 +38,7 @@ async def test_a_new_password_ends_sessions(stores: Stores) -> None:
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
     for digest, owner in ((b"1" * 32, "ann"), (b"2" * 32, "ann"), (b"3" * 32, "bob")):
-        await stores.sessions.open_session(digest, AccountId(owner), NOON, at(100))
+        await stores.sessions.open_session(digest, AccountId(owner), "192.0.2.7", NOON, at(100))
     await stores.passwords.set_password(ANN, "$new", at(1))
     found = [await stores.sessions.find_session(bytes([one]) * 32, at(1)) for one in b"123"]
     assert [session is not None for session in found] == [False, False, True]
@@ -48,7 +48,7 @@ async def test_a_hash_is_renewed(stores: Stores) -> None:
     """A hash is replaced only if the stored hash is the expected one; sessions continue."""
     await stores.accounts.add_account(account("ann"))
     await stores.passwords.set_password(ANN, "$old", NOON)
-    await stores.sessions.open_session(b"1" * 32, ANN, NOON, at(100))
+    await stores.sessions.open_session(b"1" * 32, ANN, "192.0.2.7", NOON, at(100))
     await stores.passwords.renew_hash(ANN, "$other", "$lost")
     assert (await stores.passwords.find_password("ann")) == StoredPassword(account("ann"), "$old")
     await stores.passwords.renew_hash(ANN, "$old", "$new")

@@ -7,6 +7,7 @@ import psycopg2
 import pytest
 
 from mailcheck.core.accounts import ApiKey, Quota
+from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
@@ -27,6 +28,7 @@ from mailcheck.engines.store_copy import (
 )
 from mailcheck.ports.cluster import Hit
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
@@ -56,6 +58,7 @@ from tests.house import result_of
 
 ANN = AccountId("ann")
 KEY = ApiKey(KeyId("k"), ANN, "CI", "mc_abc", NOON, at(5), None, 6_000, None)
+ENTRY = AuditEntry("e1", NOON, ANN, "", "ann", "192.0.2.7", Action.KEY_ISSUED, "k 'CI'")
 QUOTA = Quota(10_000, 2**40)
 RAW = mail("Grüße", "x\x00\r\n.\r\n" * 9) + bytes(range(256))
 
@@ -78,7 +81,8 @@ def fill(path: str) -> None:
     result_of(accounts.add_key(KEY, b"\x00digest\xff"))
     result_of(passwords.set_password(ANN, "$scrypt$hash", NOON))
     result_of(passwords.add_invitation(b"invitation", NOON, at(60)))
-    result_of(SessionStore(engine).open_session(b"session", ANN, NOON, at(60)))
+    result_of(SessionStore(engine).open_session(b"session", ANN, "192.0.2.7", NOON, at(60)))
+    result_of(AuditStore(engine).add(ENTRY))
     test = deliverability_test("report")
     result_of(DeliverabilityStore(engine).add(test, at(9_999)))
     many = [recipient("ann", f"t{number}") for number in range(1_200)]

@@ -203,7 +203,9 @@ def test_another_process_holds_the_database(engine: SqliteEngine, tmp_path: Path
     with pytest.raises(StoreUnavailable, match="locked"):
         result_of(engine.write(add_account, "bob"))
     assert result_of(engine.read(names)) == ["ann"]
-    other.execute("INSERT INTO account VALUES ('eve', 'eve', 0, 0, NULL, NULL)")
+    other.execute(
+        "INSERT INTO account (id, name, is_operator, created_at) VALUES ('eve', 'eve', 0, 0)"
+    )
     other.execute("COMMIT")
     result_of(engine.write(add_account, "bob"))
     assert result_of(engine.read(names)) == ["ann", "bob", "eve"]

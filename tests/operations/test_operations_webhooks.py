@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, InboxOptions
+from mailcheck.core.audit import COMMAND_LINE
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.filters import ANY, MessageFilter
@@ -50,7 +51,9 @@ class Told:
     def create(self, path: str = "", **wanted: Any) -> Webhook:
         """Create a webhook of the first account."""
         made: Webhook = run(
-            self.keep.create(self.house.account.id, URL + path, MessageFilter(**wanted))
+            self.keep.create(
+                self.house.account.id, URL + path, MessageFilter(**wanted), COMMAND_LINE
+            )
         )
         return made
 
@@ -241,7 +244,7 @@ def test_a_message_deleted_while_it_is_parsed_is_not_sent(told: Told) -> None:
 def test_two_secrets_sign_for_a_day(told: Told) -> None:
     """After a rotation, both secrets sign deliveries. A day later, only the new one does."""
     webhook = told.create()
-    rotated = run(told.keep.rotate(webhook.account_id, webhook.id))
+    rotated = run(told.keep.rotate(webhook.account_id, webhook.id, COMMAND_LINE))
     assert rotated.secret != webhook.secret
     told.receive("one")
     told.pass_time(DAY / SECOND + 1, step=HOUR / SECOND)
@@ -283,7 +286,7 @@ def test_a_deleted_webhook_gets_nothing_more(told: Told) -> None:
     webhook = told.create()
     told.receivers.hangs = True
     told.receive("one")
-    run(told.keep.delete(webhook.account_id, webhook.id))
+    run(told.keep.delete(webhook.account_id, webhook.id, COMMAND_LINE))
     assert told.receivers.hung_up == 1
     told.receive("two")
     assert told.receivers.subjects == ["one"]
@@ -472,7 +475,7 @@ def test_concurrent_deliveries_are_limited(told: Told) -> None:
     accounts = [house.add_account(f"a{number}") for number in range(AT_ONCE // 10 + 1)]
     for account in accounts:
         for _ in range(10):
-            run(told.keep.create(account.id, URL, ANY))
+            run(told.keep.create(account.id, URL, ANY, COMMAND_LINE))
         house.receive(house.address(account=account))
     assert len(told.receivers.posts) == AT_ONCE
     told.receivers.answer()

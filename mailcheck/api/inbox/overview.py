@@ -114,7 +114,8 @@ class Share(Shape):
 def render_overview(
     overview: InboxOverview, domain: str, retention: int, mail_server: str
 ) -> Inbox:
-    """Render an inbox with its newest tags."""
+    """Render an inbox with its newest tags. ``retention`` is the configured one, in ms."""
+    retention = overview.state.retention(retention)
     return Inbox(
         **_address(overview.state, "", domain),
         retention_hours=retention / HOUR if retention % HOUR else retention // HOUR,

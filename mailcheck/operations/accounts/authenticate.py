@@ -30,25 +30,36 @@ class Authenticator:
         self._now = now
         self._uses: dict[KeyId, Instant] = {}
 
-    async def identify(self, secret: str) -> Caller:
-        """Return the caller that an API key belongs to.
+    async def identify(self, secret: str, client: str = "") -> Caller:
+        """Return the caller that an API key belongs to, at the address ``client``.
 
-        :raises InvalidCredentials: the key is unknown, revoked or expired.
+        :raises InvalidCredentials: the key is unknown, revoked or expired, or its account is
+            disabled.
         :raises StoreUnavailable: the store cannot be read now.
         """
         found = await self._store.find_caller(digest_secret(secret))
         if found is None:
             raise InvalidCredentials("the API key is unknown")
-        key, position = found
+        key = found.key
         if key.revoked_at is not None:
             raise InvalidCredentials("the API key has been revoked")
         now = self._now()
         if key.expires_at is not None and key.is_expired(now):
             expired_at = format_instant(key.expires_at)
             raise InvalidCredentials(f"the API key expired at {expired_at}: use another one")
+        if found.is_disabled:
+            raise InvalidCredentials("the account of the API key is disabled")
         self._uses[key.id] = now
         limits = self.limits_of(key)
-        return Caller(key.account_id, key.id, limits, position, key.fails_every, key.rights)
+        return Caller(
+            key.account_id,
+            key.id,
+            limits,
+            found.position,
+            key.fails_every,
+            key.rights,
+            client,
+        )
 
     def limits_of(self, key: ApiKey) -> RequestLimits:
         """Return the limits of a key: its own where set, otherwise the configured ones."""

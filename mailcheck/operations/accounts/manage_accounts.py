@@ -1,10 +1,22 @@
-"""Operations on accounts and API keys: create, list and revoke."""
+"""Operations on accounts and API keys: create, change, list, disable and delete."""
+
+from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from mailcheck.core.accounts import Account, ApiKey, columns_of_rights
+from mailcheck.core.accounts import (
+    Account,
+    AccountLimits,
+    AccountUse,
+    ApiKey,
+    columns_of_rights,
+)
 from mailcheck.core.addresses import new_mailbox_name
+from mailcheck.core.audit import COMMAND_LINE, Action, Actor
 from mailcheck.core.errors import (
+    AccountDisabled,
+    AccountIsOperator,
     AccountNameTaken,
     AccountNotFound,
     InvalidParameter,
@@ -22,20 +34,33 @@ from mailcheck.core.identifiers import (
     new_api_key,
     new_short_id,
 )
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.rights import ALL_RIGHTS, Rights
+from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import (
     Authenticator,
     LimitUse,
     RequestMeter,
     key_subject,
 )
+from mailcheck.operations.concurrency import delete_in_batches
 from mailcheck.ports.clocks import ClockAndRandomness, Now
+from mailcheck.store.accounts.account_removal import AccountRemoval, Holdings
 from mailcheck.store.accounts.account_store import AccountStore
 
 HINT_LENGTH = len(API_KEY_PREFIX) + 4
 """Length of the key prefix shown in lists: long enough to tell keys apart, too short to help
 guess one."""
+
+
+SHORTEST_RETENTION, LONGEST_RETENTION = 24, 24 * 365
+"""Hours for which the mail of one account can be kept."""
+
+MAX_QUOTA = 2**63 - 1
+"""The largest number that the columns of all databases can store."""
+
+BATCH = 200
+"""Maximum number of messages deleted in one transaction, so that incoming mail waits briefly."""
 
 
 class IssuedKey(Struct, frozen=True):
@@ -46,10 +71,21 @@ class IssuedKey(Struct, frozen=True):
 
 
 class ManageAccounts:
-    """The operator's operations on accounts and keys."""
+    """The operator's operations on accounts and keys.
 
-    def __init__(self, store: AccountStore, clock_and_randomness: ClockAndRandomness) -> None:
+    ``by`` is the person who changes something, for the audit log.
+    """
+
+    def __init__(
+        self,
+        store: AccountStore,
+        removal: AccountRemoval,
+        audit: Audit,
+        clock_and_randomness: ClockAndRandomness,
+    ) -> None:
         self._store = store
+        self._removal = removal
+        self._audit = audit
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
 
@@ -60,6 +96,7 @@ class ManageAccounts:
         is_operator: bool = False,
         max_messages: int | None = None,
         max_bytes: int | None = None,
+        by: Actor = COMMAND_LINE,
     ) -> Account:
         """Create an account with an inbox. The very first account becomes the operator's.
 
@@ -70,6 +107,7 @@ class ManageAccounts:
             name, is_operator=is_operator, max_messages=max_messages, max_bytes=max_bytes
         )
         await self._store.add_account(account)
+        await self._audit.note(Action.ACCOUNT_CREATED, account.id, by)
         return account
 
     async def draft(
@@ -85,9 +123,7 @@ class ManageAccounts:
         :raises InvalidParameter: the name is empty.
         :raises AccountNameTaken: an account with this name exists.
         """
-        name = name.strip()
-        if not name:
-            raise InvalidParameter("name", "the account name is empty; enter a name")
+        name = require_name(name)
         if await self._store.find_account(name) is not None:
             raise AccountNameTaken(f"an account named {name!r} already exists")
         return Account(
@@ -114,6 +150,101 @@ class ManageAccounts:
         """List all accounts, oldest first."""
         return await self._store.list_accounts()
 
+    async def uses(self) -> list[AccountUse]:
+        """List all accounts with what they use, oldest first."""
+        return await self._store.list_uses()
+
+    async def get(self, account_id: str) -> Account:
+        """Return the account with an id.
+
+        :raises AccountNotFound: no account has this id.
+        """
+        for account in await self._store.list_accounts():
+            if account.id == account_id:
+                return account
+        raise AccountNotFound("this account does not exist, or was deleted")
+
+    async def rename(self, account: Account, name: str, by: Actor = COMMAND_LINE) -> None:
+        """Rename an account. Its addresses, keys and password stay.
+
+        :raises InvalidParameter: the name is empty.
+        :raises AccountNameTaken: another account has the name, or a similar one.
+        """
+        name = require_name(name)
+        await self._store.rename(account.id, name)
+        await self._audit.note(Action.ACCOUNT_RENAMED, account.id, by, f"was {account.name}")
+
+    async def set_limits(
+        self, account: Account, limits: AccountLimits, by: Actor = COMMAND_LINE
+    ) -> None:
+        """Set the quota and the retention of an account.
+
+        The retention applies to mail that arrives from now on.
+
+        :raises InvalidParameter: a number is out of range.
+        """
+        _require_limits(limits)
+        await self._store.set_limits(account.id, limits)
+        changed = ", ".join(
+            f"{name} {'default' if value is None else value}"
+            for name, value in asdict(limits).items()
+        )
+        await self._audit.note(Action.LIMITS_CHANGED, account.id, by, changed)
+
+    async def make_operator(self, account: Account, by: Actor = COMMAND_LINE) -> None:
+        """Transfer the operator's role to an account.
+
+        :raises AccountDisabled: the account is disabled.
+        """
+        if account.disabled_at is not None:
+            raise AccountDisabled(f"the account {account.name!r} is disabled: enable it first")
+        await self._store.make_operator(account.id)
+        await self._audit.note(Action.OPERATOR_CHANGED, account.id, by)
+
+    async def disable(self, account: Account, by: Actor = COMMAND_LINE) -> None:
+        """Disable an account: end its sessions, and refuse its keys and its mail.
+
+        Nothing is deleted.
+
+        :raises AccountIsOperator: the account has the operator's role.
+        """
+        _require_other(account)
+        if await self._store.disable(account.id, self._now()):
+            await self._audit.note(Action.ACCOUNT_DISABLED, account.id, by)
+
+    async def enable(self, account: Account, by: Actor = COMMAND_LINE) -> None:
+        """Enable a disabled account."""
+        if await self._store.enable(account.id):
+            await self._audit.note(Action.ACCOUNT_ENABLED, account.id, by)
+
+    async def holdings(self, account: Account) -> Holdings:
+        """Count what is deleted together with an account.
+
+        :raises AccountNotFound: the account has been deleted.
+        """
+        found = await self._removal.holdings(account.id)
+        if found is None:
+            raise AccountNotFound(f"no account named {account.name!r} exists")
+        return found
+
+    async def delete(self, account: Account, by: Actor = COMMAND_LINE) -> Holdings:
+        """Delete an account with all of its data; return what was deleted.
+
+        The account is disabled first, so that an interrupted deletion can be repeated.
+
+        :raises AccountIsOperator: the account has the operator's role.
+        :raises AccountNotFound: the account has been deleted.
+        """
+        await self.disable(account, by)
+        holdings = await self.holdings(account)
+        await delete_in_batches(partial(self._removal.delete_messages, account.id), BATCH)
+        await self._removal.delete(account.id)
+        counts = ", ".join(f"{number} {name}" for name, number in holdings if number)
+        await self._audit.note(
+            Action.ACCOUNT_DELETED, None, by, f"{account.name}: {counts or 'empty'}"
+        )
+        return holdings
+
     async def issue_key(
         self,
         account: Account,
@@ -124,6 +255,7 @@ class ManageAccounts:
         preset: str | None = None,
         rights: Rights = ALL_RIGHTS,
         expires_at: Instant | None = None,
+        by: Actor = COMMAND_LINE,
     ) -> IssuedKey:
         """Issue an API key. ``preset`` is a secret that the operator has chosen.
 
@@ -151,6 +283,7 @@ class ManageAccounts:
             **columns_of_rights(rights),
         )
         await self._store.add_key(key, digest_secret(secret))
+        await self._audit.note(Action.KEY_ISSUED, account.id, by, _describe(key))
         return IssuedKey(key, secret)
 
     async def has_key(self, secret: str) -> bool:
@@ -173,13 +306,50 @@ class ManageAccounts:
         if not await self._store.set_key_fault(KeyId(key_id), every):
             raise KeyNotFound(f"no valid key has the id {key_id!r}")
 
-    async def revoke_key(self, key_id: str) -> None:
+    async def revoke_key(self, key_id: str, by: Actor = COMMAND_LINE) -> None:
         """Revoke a key permanently.
 
         :raises KeyNotFound: no key has this id, or it is already revoked.
         """
-        if not await self._store.revoke_key(KeyId(key_id), self._now()):
+        key = await self._store.revoke_key(KeyId(key_id), self._now())
+        if key is None:
             raise KeyNotFound(f"no key with the id {key_id!r} can be revoked")
+        await self._audit.note(Action.KEY_REVOKED, key.account_id, by, _describe(key))
+
+
+def require_name(name: str) -> str:
+    """Return the name of an account without surrounding spaces.
+
+    :raises InvalidParameter: the name is empty.
+    """
+    name = name.strip()
+    if not name:
+        raise InvalidParameter("name", "the account name is empty; enter a name")
+    return name
+
+
+def _require_limits(limits: AccountLimits) -> None:
+    for name, value in asdict(limits).items():
+        lowest = SHORTEST_RETENTION if name == "retention_hours" else 1
+        highest = LONGEST_RETENTION if name == "retention_hours" else MAX_QUOTA
+        if value is not None and not lowest <= value <= highest:
+            problem = f"{name} must be an integer from {lowest} to {highest}; got {value}"
+            raise InvalidParameter(name, problem)
+
+
+def _require_other(account: Account) -> None:
+    if account.is_operator:
+        raise AccountIsOperator(
+            f"{account.name!r} is the operator's account: give that role to another account first"
+        )
+
+
+def _describe(key: ApiKey) -> str:
+    """Return the id, the name and the rights of a key, for the audit log."""
+    words = [f"{key.id} {key.name!r}" if key.name else key.id, str(key.rights)]
+    if key.expires_at is not None:
+        words.append(f"until {format_instant(key.expires_at)}")
+    return ", ".join(words)
 
 
 MAX_KEYS = 20
@@ -220,6 +390,7 @@ class OwnKeys:
         self,
         account: Account,
         name: str,
+        by: Actor,
         rights: Rights = ALL_RIGHTS,
         lifetime: int | None = None,
     ) -> IssuedKey:
@@ -235,7 +406,9 @@ class OwnKeys:
         if len(await self._keys(account)) >= MAX_KEYS:
             raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
         expires_at = None if lifetime is None else Instant(self._now() + lifetime)
-        return await self._accounts.issue_key(account, name, rights=rights, expires_at=expires_at)
+        return await self._accounts.issue_key(
+            account, name, rights=rights, expires_at=expires_at, by=by
+        )
 
     async def set_fault(self, account: Account, key_id: str, every: int | None) -> None:
         """Reject every Nth mail that a key submits with 451, or none (``None``).
@@ -246,13 +419,13 @@ class OwnKeys:
         await self._require(account, key_id)
         await self._accounts.set_fault(key_id, every)
 
-    async def revoke(self, account: Account, key_id: str) -> None:
+    async def revoke(self, account: Account, key_id: str, by: Actor) -> None:
         """Revoke a key permanently.
 
         :raises KeyNotFound: the account has no valid key with this id.
         """
         await self._require(account, key_id)
-        await self._accounts.revoke_key(key_id)
+        await self._accounts.revoke_key(key_id, by)
 
     async def _require(self, account: Account, key_id: str) -> None:
         if key_id not in {key.id for key in await self._keys(account)}:

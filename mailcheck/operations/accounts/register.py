@@ -6,16 +6,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import Account, RequestLimits
+from mailcheck.core.audit import COMMAND_LINE, Action, Actor
 from mailcheck.core.errors import (
     AccountNameTaken,
     InvalidParameter,
     InvitationInvalid,
-    NotOperator,
     RegistrationClosed,
 )
 from mailcheck.core.identifiers import digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.keys import key_of
+from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong
 from mailcheck.operations.accounts.sign_in import MAX_NAME, Attempts, SignedIn, SignIn
@@ -29,26 +30,29 @@ INVITATION_DAYS = 7
 class Invitations:
     """Creates and verifies invitations. The store has only their digests."""
 
-    def __init__(self, store: PasswordStore, clock_and_randomness: ClockAndRandomness) -> None:
+    def __init__(
+        self, store: PasswordStore, audit: Audit, clock_and_randomness: ClockAndRandomness
+    ) -> None:
         self._store = store
+        self._audit = audit
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
 
-    async def invite(self) -> str:
+    async def invite(self, by: Actor = COMMAND_LINE) -> str:
         """Create an invitation and return the code for its link."""
         code, now = new_session_secret(self._random_bytes), self._now()
         expires_at = Instant(now + INVITATION_DAYS * DAY)
         await self._store.add_invitation(digest_secret(code), now, expires_at)
+        await self._audit.note(Action.PERSON_INVITED, None, by)
         return code
 
-    async def invite_as(self, account: Account) -> str:
+    async def invite_as(self, account: Account, by: Actor) -> str:
         """Create an invitation on behalf of an account.
 
         :raises NotOperator: the account is not an operator.
         """
-        if not account.is_operator:
-            raise NotOperator("only an operator of this service can invite people")
-        return await self.invite()
+        account.require_operator("invite people")
+        return await self.invite(by)
 
     async def require(self, code: str) -> None:
         """Verify that an invitation can be used.
@@ -96,6 +100,7 @@ class Register:
         sign_in: SignIn,
         invitations: Invitations,
         attempts: Attempts,
+        audit: Audit,
         now: Now,
     ) -> None:
         self.rules = rules
@@ -105,6 +110,7 @@ class Register:
         self._sign_in = sign_in
         self._invitations = invitations
         self._attempts = attempts
+        self._audit = audit
         self._now = now
 
     async def require_open(self, invitation: str) -> None:
@@ -155,4 +161,5 @@ class Register:
         is_invited = self.rules.mode is Registration.INVITE
         digest = digest_secret(invitation) if is_invited else None
         await self._store.register(account, hashed, digest, self._now())
-        return await self._sign_in.open(account)
+        await self._audit.note(Action.ACCOUNT_CREATED, account.id, Actor(name, client), "sign-up")
+        return await self._sign_in.open(account, client)

@@ -3,8 +3,9 @@
 from msgspec import Struct
 
 from mailcheck.core.accounts import Account, RequestLimits
+from mailcheck.core.audit import COMMAND_LINE, Action, Actor
 from mailcheck.core.client_limits import MINUTE_WINDOW
-from mailcheck.core.errors import LimitExceeded, SignInFailed
+from mailcheck.core.errors import AccountDisabled, LimitExceeded, SignInFailed
 from mailcheck.core.identifiers import (
     AccountId,
     digest_secret,
@@ -14,11 +15,17 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.keys import Key, key_of
+from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong
 from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.ports.journals import AccessJournal
-from mailcheck.store.accounts.account_store import PasswordStore, SessionStore
+from mailcheck.store.accounts.account_store import (
+    ListedSession,
+    PasswordStore,
+    SessionStore,
+    session_id,
+)
 
 
 class Attempts:
@@ -56,16 +63,32 @@ NOTING_INTERVAL = 5 * MINUTE
 class DashboardSessions:
     """The operations on dashboard sessions. The store has only digests of their secrets."""
 
-    def __init__(self, store: SessionStore, clock_and_randomness: ClockAndRandomness) -> None:
+    def __init__(
+        self, store: SessionStore, audit: Audit, clock_and_randomness: ClockAndRandomness
+    ) -> None:
         self._store = store
+        self._audit = audit
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
 
-    async def open(self, account_id: AccountId) -> str:
-        """Open a session and return its new secret."""
+    async def open(self, account_id: AccountId, by: Actor) -> str:
+        """Open a session for a person and return its new secret."""
         secret, now = new_session_secret(self._random_bytes), self._now()
-        await self._store.open_session(digest_secret(secret), account_id, now, _end(now, now))
+        digest = digest_secret(secret)
+        await self._store.open_session(digest, account_id, by.client, now, _end(now, now))
+        await self._audit.note(Action.SIGNED_IN, account_id, by)
         return secret
+
+    async def of_account(self, account_id: AccountId) -> list[ListedSession]:
+        """List the sessions of an account, the last used first."""
+        return await self._store.list_sessions(account_id, self._now())
+
+    async def end_listed(self, account_id: AccountId, listed_id: str, by: Actor) -> bool:
+        """End a session of an account by its id in the list; return whether there was one."""
+        is_ended = await self._store.end_listed(account_id, listed_id)
+        if is_ended:
+            await self._audit.note(Action.SESSION_ENDED, account_id, by, listed_id)
+        return is_ended
 
     async def find(self, secret: str) -> Account | None:
         """Return the account of a session, or `None` if the session is unknown or expired."""
@@ -77,9 +100,17 @@ class DashboardSessions:
             await self._store.note_session_use(digest, now, _end(session.created_at, now))
         return session.account
 
-    async def end(self, secret: str) -> None:
-        """End a session."""
+    async def end(self, secret: str, by: Actor) -> None:
+        """End a session, if it exists."""
+        account = await self.find(secret)
         await self._store.end_session(digest_secret(secret))
+        if account is not None:
+            await self._audit.note(Action.SIGNED_OUT, account.id, by)
+
+    @staticmethod
+    def id_of(secret: str) -> str:
+        """Return the id of a session in the list."""
+        return session_id(digest_secret(secret))
 
 
 def _end(created_at: Instant, used_at: Instant) -> Instant:
@@ -126,6 +157,7 @@ class SignIn:
         store: PasswordStore,
         hasher: PasswordHasher,
         sessions: DashboardSessions,
+        audit: Audit,
         attempts: Attempts,
         journal: AccessJournal,
         clock_and_randomness: ClockAndRandomness,
@@ -133,6 +165,7 @@ class SignIn:
         self._store = store
         self._hasher = hasher
         self._sessions = sessions
+        self._audit = audit
         self._attempts = attempts
         self._now = clock_and_randomness.now
         self._journal = journal
@@ -144,6 +177,7 @@ class SignIn:
         ``device`` is the token from an earlier sign-in with this browser, or empty.
 
         :raises SignInFailed: no account has this name and password.
+        :raises AccountDisabled: the password is right, but the account is disabled.
         :raises LimitExceeded: too many attempts by this browser, from this address or for this
             name.
         :raises Overloaded: too many people are signing in.
@@ -152,19 +186,23 @@ class SignIn:
         try:
             await self._count(name, client, device)
             account = await self._prove(name, password, client)
-        except (SignInFailed, LimitExceeded) as failure:
+            if account.disabled_at is not None:
+                raise AccountDisabled("this account is disabled: ask the operator of this service")
+        except (SignInFailed, LimitExceeded, AccountDisabled) as failure:
             self._journal.note_failed_access("sign-in", client, str(failure))
             raise
-        return await self.open(account)
+        return await self.open(account, client)
 
-    async def open(self, account: Account) -> SignedIn:
-        """Open a session for an authenticated account."""
+    async def open(self, account: Account, client: str) -> SignedIn:
+        """Open a session for an authenticated account. ``client`` is as in `sign_in`."""
         kept = await self._store.find_password(account.name)
         written = kept.password_hash if kept else None
         device = new_device_secret(written, self._random_bytes) if written else ""
-        return SignedIn(account, await self._sessions.open(account.id), device)
+        return SignedIn(
+            account, await self._sessions.open(account.id, Actor(account.name, client)), device
+        )
 
-    async def change_password(self, account: Account, old: str, new: str) -> SignedIn:
+    async def change_password(self, account: Account, old: str, new: str, client: str) -> SignedIn:
         """Change a password, end all sessions and open a new one.
 
         :raises SignInFailed: the current password is wrong.
@@ -177,10 +215,10 @@ class SignIn:
         written = kept.password_hash if kept else None
         if not await self._hasher.matches(old, written, account.id):
             raise SignInFailed("the current password is wrong")
-        await self.set_password(account, new)
-        return await self.open(account)
+        await self.set_password(account, new, Actor(account.name, client))
+        return await self.open(account, client)
 
-    async def set_password(self, account: Account, new: str) -> None:
+    async def set_password(self, account: Account, new: str, by: Actor = COMMAND_LINE) -> None:
         """Set a password without verifying the current one. For the operator.
 
         :raises InvalidParameter: the password is too easy to guess.
@@ -188,6 +226,7 @@ class SignIn:
         require_strong(new, account.name)
         written = await self._hasher.write(new, account.id)
         await self._store.set_password(account.id, written, self._now())
+        await self._audit.note(Action.PASSWORD_CHANGED, account.id, by)
 
     async def set_first_password(self, account: Account, new: str) -> bool:
         """Set a generated password (`new_password`). Return whether the account had none."""

@@ -1,11 +1,13 @@
 """Webhooks of an account: create, list, change, test and delete."""
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
+from mailcheck.core.audit import Action, Actor
 from mailcheck.core.content import Extracted, HeaderSummary
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import WebhookNotFound
@@ -28,6 +30,7 @@ from mailcheck.core.webhooks import (
     WebhookDelivery,
     parse_webhook_url,
 )
+from mailcheck.operations.accounts.audit import Audit
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.probes import Post, WebhookDialer, WebhookLine
@@ -57,9 +60,11 @@ class ManageWebhooks:
         dialer: WebhookDialer,
         changes: Notifications[str],
         write: WriteMessage,
+        audit: Audit,
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
+        self._audit = audit
         self._dialer = dialer
         self._changes = changes
         self._write = write
@@ -67,7 +72,9 @@ class ManageWebhooks:
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
 
-    async def create(self, account_id: AccountId, url: str, wanted: MessageFilter) -> Webhook:
+    async def create(
+        self, account_id: AccountId, url: str, wanted: MessageFilter, by: Actor
+    ) -> Webhook:
         """Create a webhook for mail from now on, or after the cursor of its filter.
 
         :raises InvalidParameter: the URL is invalid, or the cursor is of another inbox.
@@ -87,6 +94,7 @@ class ManageWebhooks:
         )
         added = await self._store.add(webhook, is_from_now=wanted.after is None)
         self._changes.publish(added.id)
+        await self._audit.note(Action.WEBHOOK_CREATED, account_id, by, _describe(added))
         return added
 
     async def of_account(self, account_id: AccountId) -> list[Webhook]:
@@ -108,7 +116,7 @@ class ManageWebhooks:
             for webhook in await self._store.of_account(account_id)
         ]
 
-    async def delete(self, account_id: AccountId, webhook_id: str) -> None:
+    async def delete(self, account_id: AccountId, webhook_id: str, by: Actor) -> None:
         """Delete a webhook and stop its deliveries.
 
         :raises WebhookNotFound: the account has no webhook with this id.
@@ -116,17 +124,21 @@ class ManageWebhooks:
         if not await self._store.delete(account_id, WebhookId(webhook_id)):
             raise _missing()
         self._changes.publish(webhook_id)
+        await self._audit.note(Action.WEBHOOK_DELETED, account_id, by, webhook_id)
 
-    async def rotate(self, account_id: AccountId, webhook_id: str) -> Webhook:
+    async def rotate(self, account_id: AccountId, webhook_id: str, by: Actor) -> Webhook:
         """Create a new secret. The old one stays valid for a day.
 
         :raises WebhookNotFound: the account has no webhook with this id.
         """
         until = Instant(self._now() + EARLIER_SECRET_KEPT)
         secret = new_webhook_secret(self._random_bytes)
-        rotated = await self._store.replace_secret(account_id, WebhookId(webhook_id), secret, until)
+        rotated = _found(
+            await self._store.replace_secret(account_id, WebhookId(webhook_id), secret, until)
+        )
         self._changes.publish(webhook_id)
-        return _found(rotated)
+        await self._audit.note(Action.SECRET_REPLACED, account_id, by, _describe(rotated))
+        return rotated
 
     async def restart(
         self, account_id: AccountId, webhook_id: str, after: Position | None = None
@@ -193,6 +205,11 @@ def _found(webhook: Webhook | None) -> Webhook:
     if webhook is None:
         raise _missing()
     return webhook
+
+
+def _describe(webhook: Webhook) -> str:
+    """Return the id and the host of a webhook: the path and the query may be secret."""
+    return f"{webhook.id}, host {urlsplit(webhook.url).hostname}"
 
 
 def _missing() -> WebhookNotFound:

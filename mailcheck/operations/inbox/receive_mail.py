@@ -24,6 +24,7 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AddressUsed,
     FaultMet,
+    InboxDisabled,
     InboxFull,
     OperatorMissing,
     OutOfSpace,
@@ -341,12 +342,16 @@ class ReceiveMail:
     ) -> Recipient:
         if inbox is None:
             raise RecipientUnknown(f"no inbox has the address {mailbox}")
-        recipient = Recipient(str(mailbox), inbox.account_id, tag)
+        recipient = Recipient(
+            str(mailbox), inbox.account_id, tag, retention_hours=inbox.retention_hours
+        )
         try:
+            if inbox.is_disabled:
+                raise InboxDisabled("the account of this inbox is disabled")
             if not inbox.has_room:
                 raise InboxFull("the inbox is full; delete mail, or wait until old mail expires")
             return self._require_space_for(recipient)
-        except (InboxFull, OutOfSpace) as failure:
+        except (InboxDisabled, InboxFull, OutOfSpace) as failure:
             self.record_refusal(session, envelope_sender, (recipient,), str(failure))
             raise
 

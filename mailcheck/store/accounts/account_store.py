@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.accounts import Account, AccountLimits, AccountUse, ApiKey
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId, KeyId
@@ -114,6 +114,27 @@ class SessionRow(Struct, frozen=True):
     seen_at: Instant
 
 
+class ListedSession(Struct, frozen=True):
+    """A session as its owner sees it. ``id`` is not secret; ``client`` is the address."""
+
+    id: str
+    client: str
+    created_at: Instant
+    seen_at: Instant
+
+
+SESSION_ID_LENGTH = 8
+"""Number of bytes of a session's digest in its id."""
+
+
+class KnownKey(Struct, frozen=True):
+    """A key, the newest position of its inbox, and whether its account is disabled."""
+
+    key: ApiKey
+    position: Position
+    is_disabled: bool
+
+
 _ACCOUNT_COLUMNS = f"{columns_of(Account, 'account', 'mailbox_name')}, inbox.mailbox_name"
 
 ACCOUNTS_LOCK = 0x6D61_6961
@@ -122,20 +143,34 @@ ACCOUNTS_LOCK = 0x6D61_6961
 _TABLES = "account JOIN inbox ON inbox.account_id = account.id"
 
 
+_WITHOUT_OPERATOR = "UPDATE account SET is_operator = 0 WHERE is_operator = 1"
+
+
+def _find_taken(
+    transaction: Transaction, wanted: str, except_for: AccountId | None = None
+) -> AccountNameTaken | None:
+    """Return an error if another account has this name, or one that looks like it."""
+    names = [
+        row.name for row in transaction.rows("SELECT id, name FROM account") if row.id != except_for
+    ]
+    if wanted in names:
+        return AccountNameTaken(f"there is an account named {wanted!r} already")
+    if any(look_alike(wanted, name) for name in names):
+        return AccountNameTaken(
+            f"the name {wanted!r} looks like that of another account: choose another one"
+        )
+    return None
+
+
 def _insert_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
     """Insert an account and its empty inbox, and transfer the operator's role if it has it."""
     # Names, the operator and invitations are checked before they are used.
     transaction.lock(ACCOUNTS_LOCK)
-    names = [row.name for row in transaction.rows("SELECT name FROM account")]
-    if account.name in names:
-        return AccountNameTaken(f"there is an account named {account.name!r} already")
-    if any(look_alike(account.name, name) for name in names):
-        problem = (
-            f"the name {account.name!r} looks like that of another account: choose another one"
-        )
-        return AccountNameTaken(problem)
+    taken = _find_taken(transaction, account.name)
+    if taken is not None:
+        return taken
     if account.is_operator:
-        transaction.execute("UPDATE account SET is_operator = 0 WHERE is_operator = 1")
+        transaction.execute(_WITHOUT_OPERATOR)
     row = asdict(account) | {"is_operator": int(account.is_operator)}
     mailbox_name = row.pop("mailbox_name")
     insert(transaction, "account", [row])
@@ -150,6 +185,17 @@ def _insert_account(transaction: Transaction, account: Account) -> AccountNameTa
 _ACCOUNT = f"SELECT {_ACCOUNT_COLUMNS} FROM {_TABLES}"
 
 _KEY_COLUMNS = columns_of(ApiKey, "api_key")
+
+_USES = f"""
+    SELECT {_ACCOUNT_COLUMNS}, inbox.message_count, inbox.byte_count, (
+        SELECT MAX(used_at) FROM (
+            SELECT last_used_at AS used_at FROM api_key WHERE api_key.account_id = account.id
+            UNION ALL SELECT seen_at FROM dashboard_session
+            WHERE dashboard_session.account_id = account.id
+        ) AS uses
+    ) AS last_active_at
+    FROM {_TABLES} ORDER BY account.created_at, account.id
+"""
 
 
 class AccountStore(Store):
@@ -177,6 +223,68 @@ class AccountStore(Store):
             for row in transaction.rows(f"{_ACCOUNT} ORDER BY account.created_at, account.id")
         ]
 
+    @read
+    def list_uses(self, transaction: Transaction) -> list[AccountUse]:
+        """Return all accounts with the size of their inboxes and their last activity."""
+        return [
+            AccountUse(
+                value_of(Account, row), row.message_count, row.byte_count, row.last_active_at
+            )
+            for row in transaction.rows(_USES)
+        ]
+
+    @write
+    def rename(
+        self, transaction: Transaction, account_id: AccountId, name: str
+    ) -> AccountNameTaken | None:
+        """Rename an account. Its addresses stay.
+
+        :raises AccountNameTaken: another account has the name, or a similar one.
+        """
+        transaction.lock(ACCOUNTS_LOCK)
+        taken = _find_taken(transaction, name, account_id)
+        if taken is None:
+            transaction.execute("UPDATE account SET name = ? WHERE id = ?", (name, account_id))
+        return taken
+
+    @write
+    def set_limits(
+        self, transaction: Transaction, account_id: AccountId, limits: AccountLimits
+    ) -> None:
+        """Set the quota and the retention of an account; `None` is the configured one."""
+        transaction.execute(
+            "UPDATE account SET max_messages = ?, max_bytes = ?, retention_hours = ? WHERE id = ?",
+            (limits.max_messages, limits.max_bytes, limits.retention_hours, account_id),
+        )
+
+    @write
+    def make_operator(self, transaction: Transaction, account_id: AccountId) -> None:
+        """Transfer the operator's role to an account."""
+        transaction.lock(ACCOUNTS_LOCK)
+        transaction.execute(_WITHOUT_OPERATOR)
+        transaction.execute("UPDATE account SET is_operator = 1 WHERE id = ?", (account_id,))
+
+    @write
+    def disable(self, transaction: Transaction, account_id: AccountId, now: Instant) -> bool:
+        """Disable an account and end its sessions; return false if it is disabled already."""
+        transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", (account_id,))
+        return bool(
+            transaction.execute(
+                "UPDATE account SET disabled_at = ? WHERE id = ? AND disabled_at IS NULL",
+                (now, account_id),
+            )
+        )
+
+    @write
+    def enable(self, transaction: Transaction, account_id: AccountId) -> bool:
+        """Enable a disabled account; return false if it is not disabled."""
+        return bool(
+            transaction.execute(
+                "UPDATE account SET disabled_at = NULL WHERE id = ? AND disabled_at IS NOT NULL",
+                (account_id,),
+            )
+        )
+
     @write
     def add_key(self, transaction: Transaction, key: ApiKey, digest: bytes) -> None:
         """Add an API key by its digest, unless the digest exists."""
@@ -197,16 +305,17 @@ class AccountStore(Store):
         return None if row is None else value_of(ApiKey, row)
 
     @read
-    def find_caller(
-        self, transaction: Transaction, digest: bytes
-    ) -> tuple[ApiKey, Position] | None:
-        """Return a key like `find_key`, and the newest position of its inbox."""
+    def find_caller(self, transaction: Transaction, digest: bytes) -> KnownKey | None:
+        """Return a key like `find_key`, with the state of its account."""
         row = transaction.row(
-            f"SELECT {_KEY_COLUMNS}, last_position FROM api_key "
-            "JOIN inbox USING (account_id) WHERE digest = ?",
+            f"SELECT {_KEY_COLUMNS}, last_position, disabled_at FROM api_key "
+            "JOIN inbox ON inbox.account_id = api_key.account_id "
+            "JOIN account ON account.id = api_key.account_id WHERE digest = ?",
             (digest,),
         )
-        return None if row is None else (value_of(ApiKey, row), row.last_position)
+        if row is None:
+            return None
+        return KnownKey(value_of(ApiKey, row), row.last_position, row.disabled_at is not None)
 
     @read
     def list_keys(self, transaction: Transaction, account_id: AccountId) -> list[ApiKey]:
@@ -220,25 +329,31 @@ class AccountStore(Store):
         ]
 
     @write
-    def revoke_key(self, transaction: Transaction, key_id: KeyId, now: Instant) -> bool:
-        """Revoke a key permanently; return false if the key is not valid."""
-        return bool(
-            transaction.execute(
-                "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
-                (now, key_id),
-            )
+    def revoke_key(self, transaction: Transaction, key_id: KeyId, now: Instant) -> ApiKey | None:
+        """Revoke a key permanently and return it; return `None` if the key is not valid."""
+        row = transaction.row(
+            "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL "
+            f"RETURNING {_KEY_COLUMNS}",
+            (now, key_id),
         )
+        return None if row is None else value_of(ApiKey, row)
 
     @read
     def invalid_of(
         self, transaction: Transaction, key_ids: Sequence[KeyId], now: Instant
     ) -> list[KeyId]:
-        """Return the revoked and expired ones among these keys."""
-        query = "SELECT id, revoked_at, expires_at FROM api_key WHERE id IN ({rows})"
+        """Return the revoked and expired ones among these keys, and those of disabled accounts."""
+        query = (
+            "SELECT api_key.id, revoked_at, expires_at, disabled_at "
+            "FROM api_key JOIN account ON account.id = api_key.account_id "
+            "WHERE api_key.id IN ({rows})"
+        )
         return [
             row.id
             for row in transaction.rows_over(query, [(one,) for one in key_ids])
-            if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
+            if row.revoked_at is not None
+            or row.disabled_at is not None
+            or (row.expires_at is not None and row.expires_at <= now)
         ]
 
     @write
@@ -371,16 +486,35 @@ class SessionStore(Store):
         transaction: Transaction,
         digest: bytes,
         account_id: AccountId,
+        client: str,
         now: Instant,
         ends_at: Instant,
     ) -> None:
         """Add a session, and delete ended ones."""
         transaction.execute("DELETE FROM dashboard_session WHERE ends_at <= ?", (now,))
-        transaction.execute(
-            "INSERT INTO dashboard_session (digest, account_id, created_at, seen_at, ends_at) "
-            "VALUES (?, ?, ?, ?, ?)",
-            (digest, account_id, now, now, ends_at),
-        )
+        row: dict[str, Value] = {
+            "digest": digest,
+            "account_id": account_id,
+            "client": client,
+            "created_at": now,
+            "seen_at": now,
+            "ends_at": ends_at,
+        }
+        insert(transaction, "dashboard_session", [row])
+
+    @read
+    def list_sessions(
+        self, transaction: Transaction, account_id: AccountId, now: Instant
+    ) -> list[ListedSession]:
+        """Return the sessions of an account that have not ended, the last used first."""
+        return [
+            ListedSession(session_id(row.digest), row.client, row.created_at, row.seen_at)
+            for row in transaction.rows(
+                "SELECT digest, client, created_at, seen_at FROM dashboard_session "
+                "WHERE account_id = ? AND ends_at > ? ORDER BY seen_at DESC, created_at DESC",
+                (account_id, now),
+            )
+        ]
 
     @read
     def find_session(
@@ -413,3 +547,23 @@ class SessionStore(Store):
     def end_session(self, transaction: Transaction, digest: bytes) -> None:
         """End a session, if it exists."""
         transaction.execute("DELETE FROM dashboard_session WHERE digest = ?", (digest,))
+
+    @frees_space
+    @write
+    def end_listed(self, transaction: Transaction, account_id: AccountId, listed_id: str) -> bool:
+        """End a session of an account by its id (`session_id`); return false if there is none."""
+        digests = [
+            row.digest
+            for row in transaction.rows(
+                "SELECT digest FROM dashboard_session WHERE account_id = ?", (account_id,)
+            )
+            if session_id(row.digest) == listed_id
+        ]
+        for digest in digests:
+            transaction.execute("DELETE FROM dashboard_session WHERE digest = ?", (digest,))
+        return bool(digests)
+
+
+def session_id(digest: bytes) -> str:
+    """Return the id of a session in lists: the beginning of its digest, which opens nothing."""
+    return bytes(digest)[:SESSION_ID_LENGTH].hex()

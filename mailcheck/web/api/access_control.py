@@ -66,7 +66,8 @@ class AccessControl:
     async def authenticate(self, request: Request) -> Caller | Denied:
         """Authenticate a request. A request without a valid key is counted by address."""
         try:
-            return await self._authenticator.identify(api_key_of(request))
+            client = counting_key(self._addresses.client_ip(request))
+            return await self._authenticator.identify(api_key_of(request), client)
         except (InvalidCredentials, StoreUnavailable) as failure:
             return await self._deny(request, failure)
 

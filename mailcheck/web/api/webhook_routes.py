@@ -184,7 +184,9 @@ class WebhookRoutes:
     async def create(self, call: Call[WebhookToCreate]) -> Reply:
         """POST /inbox/webhooks."""
         request = call.request
-        created = await self._webhooks.create(call.caller.account_id, request.url, request.wanted)
+        created = await self._webhooks.create(
+            call.caller.account_id, request.url, request.wanted, call.caller.actor
+        )
         return json_reply(render_created(created))
 
     async def all(self, call: Call[NoParameters]) -> Reply:
@@ -199,12 +201,14 @@ class WebhookRoutes:
 
     async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /inbox/webhooks/{webhookId}."""
-        await self._webhooks.delete(call.caller.account_id, call.webhook_id)
+        await self._webhooks.delete(call.caller.account_id, call.webhook_id, call.caller.actor)
         return json_reply(DeletedWebhook(success=True, id=call.webhook_id))
 
     async def rotate(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/secret."""
-        rotated = await self._webhooks.rotate(call.caller.account_id, call.webhook_id)
+        rotated = await self._webhooks.rotate(
+            call.caller.account_id, call.webhook_id, call.caller.actor
+        )
         return json_reply(render_rotated(rotated))
 
     async def test(self, call: Call[NoParameters]) -> Reply:

@@ -14,6 +14,7 @@ from twisted.web.server import Request
 from mailcheck.api.requests.parsing import Query
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Account
+from mailcheck.core.audit import Actor
 from mailcheck.core.identifiers import RandomBytes, new_session_secret
 from mailcheck.core.instants import Instant
 from mailcheck.web.site.event_streams import Stream
@@ -87,6 +88,11 @@ class Visit(Struct, frozen=True):
         if self.owner is None:
             raise RuntimeError("an open page asked for the account")
         return self.owner
+
+    @property
+    def actor(self) -> Actor:
+        """The visitor in the audit log. Use it only on pages that require an account."""
+        return Actor(self.account.name, self.client)
 
     @property
     def is_secure(self) -> bool:

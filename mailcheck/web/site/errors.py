@@ -5,13 +5,17 @@ protocol requires for JSON-RPC errors are in ``web/mcp/protocol_modes.py``.
 """
 
 from mailcheck.core.errors import (
+    AccountDisabled,
+    AccountIsOperator,
     AccountNameTaken,
+    AccountNotFound,
     AlertNotFound,
     AttachmentNotFound,
     DeliverabilityTestNotFound,
     ExpectedFailure,
     FaultMet,
     FormExpired,
+    InboxDisabled,
     InboxFull,
     InvalidCredentials,
     InvalidParameter,
@@ -68,6 +72,10 @@ STATUSES: dict[type[ExpectedFailure], int] = {
     WatchNotFound: 404,
     AlertNotFound: 404,
     AccountNameTaken: 409,
+    AccountNotFound: 404,
+    AccountDisabled: 403,
+    AccountIsOperator: 409,
+    InboxDisabled: 409,
     TooManyKeys: 409,
     TooManyWebhooks: 409,
     WebhookEnded: 409,

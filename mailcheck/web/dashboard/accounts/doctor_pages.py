@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from mailcheck.api.domains.doctor import render_diagnosis
 from mailcheck.api.shapes import as_json
-from mailcheck.core.errors import NotOperator
 from mailcheck.operations.doctor import Doctor
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
@@ -31,7 +30,6 @@ class DoctorPages(Struct, frozen=True):
 
         :raises NotOperator: the account is not the operator.
         """
-        if not visit.account.is_operator:
-            raise NotOperator("only the operator of this service can run these checks")
+        visit.account.require_operator("run these checks")
         found = render_diagnosis(await self._doctor().examine())
         return self._renderer.page(visit, "doctor.html", found=as_json(found))

@@ -135,7 +135,9 @@ class KeyPages(Struct, frozen=True):
         try:
             rights = make_rights(given.scopes, given.tags.split(), given.tag_prefix or None)
             lifetime = read_lifetime(given.days)
-            issued = await self._keys.create(visit.account, given.name, rights, lifetime)
+            issued = await self._keys.create(
+                visit.account, given.name, visit.actor, rights, lifetime
+            )
         except ExpectedFailure as failure:
             return await self.show(visit, given=given, failure=failure)
         snippets = write_snippets(visit.urls, issued.secret, self._submission)
@@ -160,5 +162,5 @@ class KeyPages(Struct, frozen=True):
 
     async def revoke(self, visit: Visit) -> Reply:
         """POST /keys/<key_id>/revoke."""
-        await self._keys.revoke(visit.account, visit.path["key_id"])
+        await self._keys.revoke(visit.account, visit.path["key_id"], visit.actor)
         return redirect(visit, "/keys", done="key-revoked")

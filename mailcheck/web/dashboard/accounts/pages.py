@@ -7,6 +7,7 @@ from msgspec import Struct
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
+from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.manage_accounts import OwnKeys
 from mailcheck.operations.accounts.register import (
     INVITATION_DAYS,
@@ -87,15 +88,15 @@ class SignInPages(Struct, frozen=True):
 
     async def sign_out(self, visit: Visit) -> Reply:
         """POST /sign-out: delete the session from the browser and from the store."""
-        if visit.session:
-            await self._sessions.end(visit.session)
+        if visit.owner is not None:
+            await self._sessions.end(visit.session, visit.actor)
         gone = write_cookie(SESSION, "", is_secure=visit.is_secure)
         return redirect(visit, "/sign-in", cookies=[gone], done="signed-out")
 
     async def _welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
         """Set the cookies of the new session, and end the previous session."""
-        if visit.session:
-            await self._sessions.end(visit.session)
+        if visit.owner is not None:
+            await self._sessions.end(visit.session, visit.actor)
         return redirect(visit, path, cookies=session_cookies(visit, signed_in), **query)
 
     def _sign_in_form(
@@ -155,6 +156,8 @@ class AccountPages(Struct, frozen=True):
     """The overview and the account settings."""
 
     _sign_in: SignIn
+    _sessions: DashboardSessions
+    _audit: Audit
     _register: Register
     _invitations: Invitations
     _keys: OwnKeys
@@ -169,6 +172,8 @@ class AccountPages(Struct, frozen=True):
             Page("GET", "/account", self.account),
             Page("POST", "/account/password", self.change_password),
             Page("POST", "/account/invitations", self.invite),
+            Page("POST", "/account/sessions/<session_id>/end", self.end_session),
+            Page("GET", "/account/activity", self.activity),
             Page("POST", "/theme", self.choose_theme, is_open=True),
         ]
 
@@ -220,6 +225,22 @@ class AccountPages(Struct, frozen=True):
             invitation=invitation,
             invitation_days=INVITATION_DAYS,
             mode=self._register.rules.mode,
+            sessions=await self._sessions.of_account(visit.account.id),
+            this_session=self._sessions.id_of(visit.session),
+        )
+
+    async def end_session(self, visit: Visit) -> Reply:
+        """POST /account/sessions/<session_id>/end. A session that has ended is no error."""
+        session_id = visit.path["session_id"]
+        await self._sessions.end_listed(visit.account.id, session_id, visit.actor)
+        return redirect(visit, "/account", done="session-ended")
+
+    async def activity(self, visit: Visit) -> Reply:
+        """GET /account/activity?before=<id>: the audit log of the account."""
+        before = visit.query.text("before") or ""
+        entries = await self._audit.newest(visit.account.id, before)
+        return self._renderer.page(
+            visit, "activity.html", entries=entries, page_size=PAGE, is_of_all=False, before=before
         )
 
     async def change_password(self, visit: Visit) -> Reply:
@@ -228,7 +249,7 @@ class AccountPages(Struct, frozen=True):
         try:
             if new != (visit.form.text("again") or ""):
                 raise InvalidParameter("again", "the two new passwords are different")
-            signed_in = await self._sign_in.change_password(visit.account, old, new)
+            signed_in = await self._sign_in.change_password(visit.account, old, new, visit.client)
         except ExpectedFailure as failure:
             return await self.account(visit, failure)
         cookies = session_cookies(visit, signed_in)
@@ -236,5 +257,5 @@ class AccountPages(Struct, frozen=True):
 
     async def invite(self, visit: Visit) -> Reply:
         """POST /account/invitations: operator only. The response shows the link once."""
-        code = await self._invitations.invite_as(visit.account)
+        code = await self._invitations.invite_as(visit.account, visit.actor)
         return await self.account(visit, invitation=visit.urls.invitation_url(code))

@@ -58,16 +58,16 @@ class WebhookPages(Struct, frozen=True):
         url, tag = (visit.form.text("url") or "").strip(), visit.form.text("tag") or ""
         try:
             wanted = MessageFilter(tag=TAG.parse("tag", tag) if tag else None)
-            made = await self._webhooks.create(visit.account.id, url, wanted)
+            made = await self._webhooks.create(visit.account.id, url, wanted, visit.actor)
         except ExpectedFailure as failure:
             return await self._show(visit, WebhookForm(url, tag, failure))
         return self._shown_once(visit, made)
 
     async def rotate(self, visit: Visit) -> Reply:
         """POST /webhooks/<webhook_id>/rotate. The response shows the new secret."""
-        return self._shown_once(
-            visit, await self._webhooks.rotate(visit.account.id, visit.path["webhook_id"])
-        )
+        webhook_id = visit.path["webhook_id"]
+        rotated = await self._webhooks.rotate(visit.account.id, webhook_id, visit.actor)
+        return self._shown_once(visit, rotated)
 
     async def test(self, visit: Visit) -> Reply:
         """POST /webhooks/<webhook_id>/test. It counts as a check."""
@@ -88,7 +88,7 @@ class WebhookPages(Struct, frozen=True):
 
     async def delete(self, visit: Visit) -> Reply:
         """POST /webhooks/<webhook_id>/delete."""
-        await self._webhooks.delete(visit.account.id, visit.path["webhook_id"])
+        await self._webhooks.delete(visit.account.id, visit.path["webhook_id"], visit.actor)
         return redirect(visit, LIST_PATH, done="webhook-deleted")
 
     def _shown_once(self, visit: Visit, webhook: Webhook) -> Reply:

@@ -113,7 +113,7 @@ class InboxList(Struct, frozen=True):
             "tag_problem": problem,
             "address": join_subaddress(mailbox, "" if problem else tag, domain),
             "mail_server": mail_server,
-            "retention_hours": f"{self._facts.retention / HOUR:g}",
+            "retention_hours": f"{visit.account.retention(self._facts.retention) / HOUR:g}",
         }
 
 

@@ -1,0 +1,69 @@
+"""The audit log: who did what with accounts, keys and settings. It has no mail and no secrets."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, Instant
+
+AUDIT_KEPT = 400 * DAY
+"""Time for which entries are kept: a year, and a month to look back on it."""
+
+
+class Actor(Struct, frozen=True):
+    """Who does something: the name of an account or a program, and the address of the client.
+
+    ``client`` is the address that rate limits are counted for. It is empty on the machine of the
+    daemon itself.
+    """
+
+    name: str
+    client: str = ""
+
+
+COMMAND_LINE = Actor("command line")
+"""A person on the machine of the daemon, who can read its database."""
+
+
+DAEMON = Actor("daemon")
+"""The daemon, which creates the first account and its key."""
+
+
+class Action(StrEnum):
+    """What was done. The values are stored and shown."""
+
+    ACCOUNT_CREATED = "account created"
+    ACCOUNT_RENAMED = "account renamed"
+    ACCOUNT_DISABLED = "account disabled"
+    ACCOUNT_ENABLED = "account enabled"
+    ACCOUNT_DELETED = "account deleted"
+    OPERATOR_CHANGED = "operator changed"
+    LIMITS_CHANGED = "limits changed"
+    PERSON_INVITED = "person invited"
+    SIGNED_IN = "signed in"
+    SIGNED_OUT = "signed out"
+    SESSION_ENDED = "session ended"
+    PASSWORD_CHANGED = "password changed"  # noqa: S105
+    KEY_ISSUED = "key issued"
+    KEY_REVOKED = "key revoked"
+    WEBHOOK_CREATED = "webhook created"
+    WEBHOOK_DELETED = "webhook deleted"
+    SECRET_REPLACED = "webhook secret replaced"  # noqa: S105
+
+
+class AuditEntry(Struct, frozen=True):
+    """An entry of the audit log.
+
+    ``id`` grows with time. ``account_id`` is the account that was changed: `None` for the service
+    as a whole, and after the account was deleted. Its name stays.
+    """
+
+    id: str
+    happened_at: Instant
+    account_id: AccountId | None
+    account_name: str
+    actor: str
+    client: str
+    action: str
+    detail: str

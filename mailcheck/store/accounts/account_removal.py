@@ -1,0 +1,82 @@
+"""What an account holds, and its deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from mailcheck.core.identifiers import AccountId
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.messages import delete_unreferenced, remove_messages
+from mailcheck.store.transactions import Store, frees_space, inbox_write, read, write
+
+
+class Holdings(Struct, frozen=True):
+    """What is deleted together with an account, in numbers."""
+
+    messages: int
+    bytes: int
+    tests: int
+    reports: int
+    watches: int
+    webhooks: int
+    keys: int
+    sessions: int
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """Iterate over names and numbers, for lists that people read."""
+        return ((field.name, getattr(self, field.name)) for field in fields(self))
+
+
+_COUNTS = """
+    SELECT (SELECT message_count FROM inbox WHERE account_id = account.id) AS messages,
+        (SELECT byte_count FROM inbox WHERE account_id = account.id) AS bytes,
+        (SELECT COUNT(*) FROM deliverability_test WHERE account_id = account.id) AS tests,
+        (SELECT COUNT(*) FROM receiver_report WHERE account_id = account.id) AS reports,
+        (SELECT COUNT(*) FROM watch WHERE account_id = account.id) AS watches,
+        (SELECT COUNT(*) FROM webhook WHERE account_id = account.id) AS webhooks,
+        (SELECT COUNT(*) FROM api_key WHERE account_id = account.id) AS keys,
+        (SELECT COUNT(*) FROM dashboard_session WHERE account_id = account.id) AS sessions
+    FROM account WHERE id = ?
+"""
+
+_DELIVERIES = """
+    SELECT delivery_id FROM message WHERE account_id = ?
+    UNION SELECT delivery_id FROM deliverability_test WHERE account_id = ?
+    UNION SELECT delivery_id FROM receiver_report WHERE account_id = ?
+"""
+
+
+class AccountRemoval(Store):
+    """Deletion of an account with everything that belongs to it."""
+
+    @read
+    def holdings(self, transaction: Transaction, account_id: AccountId) -> Holdings | None:
+        """Count what an account holds; return `None` if there is no such account."""
+        row = transaction.row(_COUNTS, (account_id,))
+        if row is None:
+            return None
+        return Holdings(**{field.name: getattr(row, field.name) for field in fields(Holdings)})
+
+    @frees_space
+    @inbox_write(lambda _, account_id, *others: (account_id,))
+    def delete_messages(self, transaction: Transaction, account_id: AccountId, limit: int) -> int:
+        """Delete at most ``limit`` messages of an account; return their number."""
+        found = transaction.rows(
+            "SELECT id, account_id FROM message WHERE account_id = ? ORDER BY position LIMIT ?",
+            (account_id, limit),
+        )
+        return remove_messages(transaction, found)
+
+    @frees_space
+    @write
+    def delete(self, transaction: Transaction, account_id: AccountId) -> bool:
+        """Delete an account and all that is left of it; return false if there is none."""
+        found = transaction.rows(_DELIVERIES, (account_id,) * 3)
+        if not transaction.execute("DELETE FROM account WHERE id = ?", (account_id,)):
+            return False
+        # Foreign keys delete the other rows. Mails may belong to other accounts, too.
+        delete_unreferenced(transaction, {row.delivery_id for row in found} - {None})
+        return True

@@ -1,0 +1,58 @@
+"""The store of the audit log."""
+
+from msgspec.structs import asdict
+
+from mailcheck.core.audit import AuditEntry
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.transactions import (
+    Store,
+    columns_of,
+    frees_space,
+    insert,
+    read,
+    value_of,
+    write,
+)
+
+_ENTRIES = f"SELECT {columns_of(AuditEntry, 'audit_entry')} FROM audit_entry"
+
+
+class AuditStore(Store):
+    """The entries of the audit log. No method changes one."""
+
+    @write
+    def add(self, transaction: Transaction, entry: AuditEntry) -> None:
+        """Add an entry with the current name of its account.
+
+        An account that has been deleted meanwhile is `None`.
+        """
+        known = transaction.row("SELECT id, name FROM account WHERE id = ?", (entry.account_id,))
+        account = {"account_id": None} if known is None else {"account_name": known.name}
+        insert(transaction, "audit_entry", [asdict(entry) | account])
+
+    @read
+    def newest(
+        self, transaction: Transaction, account_id: AccountId | None, before: str, limit: int
+    ) -> list[AuditEntry]:
+        """Return entries of an account, or of all (`None`), newest first.
+
+        :param before: only entries with a lower id; an empty text is no limit.
+        """
+        rows = transaction.rows(
+            f"{_ENTRIES} WHERE (? = '' OR id < ?) AND (? = '' OR account_id = ?) "
+            "ORDER BY id DESC LIMIT ?",
+            (before, before, account_id or "", account_id or "", limit),
+        )
+        return [value_of(AuditEntry, row) for row in rows]
+
+    @frees_space
+    @write
+    def forget(self, transaction: Transaction, before: Instant, limit: int) -> int:
+        """Delete at most ``limit`` entries from before a moment; return their number."""
+        return transaction.execute(
+            "DELETE FROM audit_entry WHERE id IN ("
+            "SELECT id FROM audit_entry WHERE happened_at < ? ORDER BY happened_at LIMIT ?)",
+            (before, limit),
+        )

@@ -1,0 +1,133 @@
+"""The operator's pages: all accounts with what they use, and the audit log."""
+
+from msgspec import Struct
+
+from mailcheck.core.accounts import Account, AccountLimits
+from mailcheck.core.addresses import join_subaddress
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.operations.accounts.audit import PAGE, Audit
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.errors import status_of
+from mailcheck.web.site.replies import Reply
+
+PATH = "/account/people"
+
+LONGEST_NUMBER = 18
+"""Maximum length of a number in a form, in digits. All databases can store it."""
+
+
+class PeoplePages(Struct, frozen=True):
+    """The pages about all accounts, for the operator only. ``domain`` is that of the inboxes."""
+
+    _accounts: ManageAccounts
+    _audit: Audit
+    _domain: str
+    _renderer: Renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        one = f"{PATH}/<account_id>"
+        return [
+            Page("GET", PATH, self.show),
+            Page("GET", f"{PATH}/activity", self.activity),
+            Page("GET", one, self.edit),
+            Page("POST", f"{one}/rename", self.rename),
+            Page("POST", f"{one}/limits", self.set_limits),
+            Page("POST", f"{one}/disable", self.disable),
+            Page("POST", f"{one}/enable", self.enable),
+            Page("POST", f"{one}/delete", self.delete),
+        ]
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /account/people.
+
+        :raises NotOperator: the account is not the operator's. It is so on all of these pages.
+        """
+        visit.account.require_operator("see all accounts")
+        return self._renderer.page(
+            visit, "people.html", uses=await self._accounts.uses(), domain=self._domain
+        )
+
+    async def activity(self, visit: Visit) -> Reply:
+        """GET /account/people/activity?before=<id>: the audit log of all accounts."""
+        visit.account.require_operator("see the activity of all accounts")
+        before = visit.query.text("before") or ""
+        entries = await self._audit.newest(None, before)
+        return self._renderer.page(
+            visit, "activity.html", entries=entries, page_size=PAGE, is_of_all=True, before=before
+        )
+
+    async def edit(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
+        """GET /account/people/<account_id>. A failure of a form is shown on the same page."""
+        account = await self._find(visit)
+        return self._renderer.page(
+            visit,
+            "person.html",
+            status=200 if failure is None else status_of(failure),
+            account=account,
+            address=join_subaddress(account.mailbox_name, "", self._domain),
+            holdings=await self._accounts.holdings(account),
+            problem=None if failure is None else str(failure),
+        )
+
+    async def rename(self, visit: Visit) -> Reply:
+        """POST /account/people/<account_id>/rename: name."""
+        account = await self._find(visit)
+        try:
+            await self._accounts.rename(account, visit.form.text("name") or "", visit.actor)
+        except ExpectedFailure as failure:
+            return await self.edit(visit, failure)
+        return self._back(visit, account)
+
+    async def set_limits(self, visit: Visit) -> Reply:
+        """POST /account/people/<account_id>/limits. An empty field is the configured limit."""
+        account = await self._find(visit)
+        names = AccountLimits.__struct_fields__
+        try:
+            limits = AccountLimits(**{name: _read_number(visit, name) for name in names})
+            await self._accounts.set_limits(account, limits, visit.actor)
+        except ExpectedFailure as failure:
+            return await self.edit(visit, failure)
+        return self._back(visit, account)
+
+    async def disable(self, visit: Visit) -> Reply:
+        """POST /account/people/<account_id>/disable."""
+        account = await self._find(visit)
+        await self._accounts.disable(account, visit.actor)
+        return self._back(visit, account)
+
+    async def enable(self, visit: Visit) -> Reply:
+        """POST /account/people/<account_id>/enable."""
+        account = await self._find(visit)
+        await self._accounts.enable(account, visit.actor)
+        return self._back(visit, account)
+
+    async def delete(self, visit: Visit) -> Reply:
+        """POST /account/people/<account_id>/delete: name, as a confirmation."""
+        account = await self._find(visit)
+        try:
+            if (visit.form.text("name") or "").strip() != account.name:
+                raise InvalidParameter("name", "enter the name of the account to confirm")
+            await self._accounts.delete(account, visit.actor)
+        except ExpectedFailure as failure:
+            return await self.edit(visit, failure)
+        return redirect(visit, PATH, done="account-deleted")
+
+    async def _find(self, visit: Visit) -> Account:
+        visit.account.require_operator("change accounts")
+        return await self._accounts.get(visit.path["account_id"])
+
+    def _back(self, visit: Visit, account: Account) -> Reply:
+        return redirect(visit, f"{PATH}/{account.id}", done="account-changed")
+
+
+def _read_number(visit: Visit, name: str) -> int | None:
+    text = (visit.form.text(name) or "").strip().replace(",", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
+        problem = f"enter a whole number, or leave the field empty; got {text[:20]!r}"
+        raise InvalidParameter(name, problem)
+    return int(text)

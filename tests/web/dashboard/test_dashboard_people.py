@@ -1,0 +1,148 @@
+"""The operator's pages about accounts, the audit log, and the list of sessions."""
+
+import re
+
+import pytest
+
+from tests.house import House, run
+from tests.web.dashboard.browser import Browser
+
+
+@pytest.fixture
+def operator(browser: Browser) -> Browser:
+    """Sign in as the operator, whose account is named first."""
+    run(
+        browser.house.assembly.accounts.sign_in.set_password(browser.house.account, "correct horse")
+    )
+    browser.sign_in("first")
+    return browser
+
+
+@pytest.fixture
+def bob(house: House) -> Browser:
+    """Sign up a second account."""
+    browser = Browser(house, "192.0.2.11")
+    browser.sign_up("bob")
+    return browser
+
+
+def page_of(house: House, name: str) -> str:
+    """Return the path of an account's page."""
+    return f"/account/people/{run(house.assembly.accounts.keep.find(name)).id}"
+
+
+def test_the_operator_sees_all_accounts(house: House, operator: Browser, bob: Browser) -> None:
+    """The list has the address, the use and the last activity of each account."""
+    house.receive(house.address(account=run(house.assembly.accounts.keep.find("bob"))))
+    assert 'href="/account/people"' in operator.open("/account").body.decode()
+    operator.open("/account/people")
+    for text in ("first", "operator", "bob", "2026-11-21 12:00 UTC"):
+        assert text in operator.page.text
+    shown = " ".join(operator.page.text.split())
+    assert re.search(r"dev-\w+@mailcheck\.example 1 \d+ B", shown)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_only_the_operator_sees_and_changes_accounts(
+    house: House, operator: Browser, bob: Browser, method: str
+) -> None:
+    """Every one of these pages is 403 for another account, and nothing is changed."""
+    assert "/account/people" not in bob.open("/account").body.decode()
+    mine = page_of(house, "bob")
+    bob.open("/account")
+    paths = {
+        "GET": ["/account/people", "/account/people/activity", mine],
+        "POST": [f"{mine}/{name}" for name in ("rename", "limits", "disable", "enable", "delete")],
+    }
+    for path in paths[method]:
+        send = bob.open if method == "GET" else bob.submit
+        answer = send(path) if method == "GET" else bob.submit(path, name="bob")
+        assert answer.status == 403, path
+    assert [one.name for one in run(house.assembly.accounts.keep.accounts())] == ["first", "bob"]
+
+
+def test_an_account_is_changed(house: House, operator: Browser, bob: Browser) -> None:
+    """The operator renames an account and sets its limits; wrong values are shown with the form."""
+    path = page_of(house, "bob")
+    operator.open(path)
+    assert operator.follow(operator.submit(f"{path}/rename", name="Robert")).status == 200
+    assert "The account has been changed" in operator.page.text
+    limits = {"max_messages": "1,000", "max_bytes": "", "retention_hours": "48"}
+    operator.follow(operator.submit(f"{path}/limits", **limits))
+    changed = run(house.assembly.accounts.keep.find("Robert"))
+    assert (changed.max_messages, changed.max_bytes, changed.retention_hours) == (1_000, None, 48)
+    for wrong in ({"retention_hours": "23"}, {"max_messages": "many"}, {"max_bytes": "0"}):
+        operator.open(path)
+        assert operator.submit(f"{path}/limits", **wrong).status == 400
+    operator.open(path)
+    assert operator.submit(f"{path}/rename", name="first").status == 409
+    assert run(house.assembly.accounts.keep.find("Robert")) == changed
+
+
+def test_an_account_is_disabled_and_enabled(house: House, operator: Browser, bob: Browser) -> None:
+    """A disabled account is signed out and told so; enabled, it signs in again."""
+    path = page_of(house, "bob")
+    operator.open(path)
+    operator.follow(operator.submit(f"{path}/disable"))
+    assert "Its keys work again" in operator.page.text
+    assert not bob.is_signed_in
+    assert bob.sign_in("bob").status == 403
+    assert "this account is disabled" in bob.page.text.lower()
+    operator.follow(operator.submit(f"{path}/enable"))
+    assert bob.sign_in("bob").status == 303
+
+
+def test_an_account_is_deleted(house: House, operator: Browser, bob: Browser) -> None:
+    """The page shows what is deleted, and asks for the name."""
+    house.receive(house.address(account=run(house.assembly.accounts.keep.find("bob"))))
+    path = page_of(house, "bob")
+    operator.open(path)
+    assert re.search(r"Messages\s*1\s", operator.page.text)
+    assert operator.submit(f"{path}/delete", name="bo").status == 400
+    operator.open(path)
+    assert operator.follow(operator.submit(f"{path}/delete", name="bob")).status == 200
+    assert "has been deleted" in operator.page.text
+    assert operator.open(path).status == 404
+    assert not bob.is_signed_in
+
+
+def test_the_operators_own_account_cannot_be_deleted(house: House, operator: Browser) -> None:
+    """The page offers it not, and the form is refused."""
+    path = page_of(house, "first")
+    assert "Delete the account" not in operator.open(path).body.decode()
+    assert operator.submit(f"{path}/delete", name="first").status == 409
+    assert operator.submit(f"{path}/disable").status == 409
+
+
+def test_the_activity_of_an_account(house: House, operator: Browser, bob: Browser) -> None:
+    """Each account sees its own entries, and the operator those of all accounts."""
+    bob.open("/keys")
+    bob.submit("/keys", name="our CI")
+    bob.open("/account/activity")
+    for text in ("Signed in", "Key issued", "'our CI', all rights", "192.0.2.11"):
+        assert text in bob.page.text
+    operator.open("/account/activity")
+    assert "our CI" not in operator.page.text
+    operator.open("/account/people/activity")
+    assert "our CI" in operator.page.text
+    bob.open("/account/activity?before=0")
+    assert "There are no older entries" in bob.page.text
+
+
+def test_sessions_are_listed_and_ended(house: House, bob: Browser) -> None:
+    """A session is ended from another browser; that of another account is not."""
+    second = Browser(house, "192.0.2.12")
+    second.sign_in("bob")
+    body = bob.open("/account").body.decode()
+    assert "192.0.2.12" in body
+    assert "this browser" in body
+    (other,) = re.findall(r"/account/sessions/(\w+)/end", body)
+    stranger = Browser(house, "192.0.2.13")
+    stranger.sign_up("eve")
+    stranger.open("/account")
+    stranger.submit(f"/account/sessions/{other}/end")
+    assert second.is_signed_in
+    bob.follow(bob.submit(f"/account/sessions/{other}/end"))
+    assert "The session has ended" in bob.page.text
+    assert not second.is_signed_in
+    assert bob.is_signed_in
