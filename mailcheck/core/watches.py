@@ -1,6 +1,7 @@
 """Watches: domains and addresses that are checked periodically, and their results."""
 
 import hashlib
+import re
 from enum import Enum
 from typing import NewType
 
@@ -67,6 +68,12 @@ class QuietTime(Struct, frozen=True):
         return f"{first}-{last}"
 
 
+CLOCK_PATTERN = "([01][0-9]|2[0-3]):[0-5][0-9]"
+"""Pattern of a time of day, such as ``22:00``."""
+
+_CLOCK = re.compile(CLOCK_PATTERN)
+
+
 def parse_quiet_time(text: str) -> QuietTime:
     """Parse a quiet time such as ``22:00-06:30``.
 
@@ -82,12 +89,11 @@ def parse_quiet_time(text: str) -> QuietTime:
 
 
 def _minute(text: str) -> int | None:
-    hour, colon, minute = text.strip().partition(":")
-    is_written = bool(colon) and len(hour) == len(minute) == 2 and (hour + minute).isascii()
-    if not is_written or not (hour + minute).isdigit():
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
         return None
-    is_time = int(hour) < 24 and int(minute) < 60
-    return int(hour) * 60 + int(minute) if is_time else None
+    hour, _, minute = match[0].partition(":")
+    return int(hour) * 60 + int(minute)
 
 
 class WatchSettings(Struct, frozen=True):

@@ -11,8 +11,12 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
-from mailcheck.api.deliverability.tests import EXAMPLE as PREFLIGHT_RECORDS
-from mailcheck.api.requests.checks import WatchChoice, WatchesToCreate, WatchToCreate
+from mailcheck.api.requests.checks import (
+    PreflightRecords,
+    WatchChoice,
+    WatchesToCreate,
+    WatchToCreate,
+)
 from mailcheck.api.requests.inbox import KeyFault, LinksToCheck, WebhookReplay, WebhookToCreate
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
@@ -298,9 +302,8 @@ def _tests(world: ExampleHouse) -> dict[str, Any]:
     world.scored.send(test_id, received(MAIL))
     found["test"] = world.get(f"/test/{test_id}")
     found["raw test mail"] = world.get(f"/test/{test_id}/raw")
-    found["preflight records"] = json.loads(PREFLIGHT_RECORDS)
     found["preflight"] = world.ask(
-        "POST", f"/test/{test_id}/preflight", data=PREFLIGHT_RECORDS.encode()
+        "POST", f"/test/{test_id}/preflight", data=PreflightRecords.example.encode()
     )
     found["tests"] = world.get("/test")
     found["test share"] = world.ask("POST", f"/test/{test_id}/share")

@@ -30,7 +30,7 @@ def problem(house: House, path: str) -> str:
         ("0", "0"),
         ("0.999", "0.999"),
         ("-5", "-5"),
-        ("", ""),
+        ("", "an empty text"),
         ("ten", "ten"),
         ("nan", "nan"),
         ("inf", "inf"),
@@ -128,7 +128,7 @@ def test_a_bad_since(house: House, since: str) -> None:
     for route in ("/inbox/wait", "/inbox/messages"):
         answer = house.ask("GET", route, params={"since": since}).answer()
         assert answer.status == 400
-        assert answer.json["error"] == INSTANT_ADVICE + since
+        assert answer.json["error"] == INSTANT_ADVICE + (since or "an empty text")
 
 
 def test_a_moment_at_the_ends_of_time(house: House) -> None:
@@ -150,7 +150,10 @@ def test_a_bad_cursor(house: House, after: str) -> None:
     """A text that is not a cursor of this service is 400."""
     for route in ("/inbox/wait", "/inbox/messages"):
         answer = house.ask("GET", route, params={"after": after}).answer()
-        assert (answer.status, answer.json["error"]) == (400, CURSOR_ADVICE + after)
+        assert (answer.status, answer.json["error"]) == (
+            400,
+            CURSOR_ADVICE + (after or "an empty text"),
+        )
 
 
 def test_a_cursor_of_another_inbox(house: House) -> None:
@@ -220,7 +223,7 @@ def test_a_bad_recipient(house: House, to: str) -> None:
 def test_a_bad_integer(house: House, name: str, value: str, allowed: str) -> None:
     """A limit or page outside its range is 400, and the error names the range."""
     answer = house.ask("GET", "/inbox/messages", params={name: value}).answer()
-    shown = value if len(value) <= 80 else value[:80] + "..."
+    shown = (value if len(value) <= 80 else value[:80] + "...") or "an empty text"
     assert answer.status == 400
     assert answer.json["error"] == f"{name} must be an integer from {allowed}; got {shown}"
 
@@ -329,6 +332,28 @@ def test_an_error_repeats_the_beginning_of_a_long_value(house: House) -> None:
     """An error repeats at most 80 characters of a value."""
     error = problem(house, f"/inbox/messages?since={'x' * 400}")
     assert error == INSTANT_ADVICE + "x" * 80 + "..."
+
+
+@pytest.mark.parametrize(
+    ("method", "route"),
+    [
+        ("GET", "/inbox/messages?"),
+        ("DELETE", "/inbox/messages?"),
+        ("GET", "/inbox/wait?timeout=1&"),
+        ("GET", "/inbox/wait/many?timeout=1&"),
+        ("GET", "/inbox/wait/none?seconds=1&"),
+        ("GET", "/inbox/events?seconds=1&"),
+    ],
+)
+def test_a_plus_that_was_not_encoded(house: House, method: str, route: str) -> None:
+    """A recipient whose plus arrived as a space gets the address to send, on every route."""
+    answer = house.ask(method, f"{route}to=dev+sign-up@mailcheck.example").answer()
+    assert answer.status == 400
+    assert answer.json["error"].endswith(
+        ". A + in a URL is a space: send dev%2Bsign-up@mailcheck.example"
+    )
+    other = house.ask(method, f"{route}to=dev+sign-up").answer()
+    assert "%2B" not in other.json["error"]
 
 
 def test_a_plus_is_a_space(house: House) -> None:

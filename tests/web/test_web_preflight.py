@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.api.deliverability.tests import parse_preflight
+from mailcheck.api.requests.checks import PreflightRecords
+from mailcheck.api.requests.parsing import read_body
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.deliverability.preflight import MAX_RECORDS
 from tests.operations.scored_mails import zone_with
@@ -40,7 +41,7 @@ def test_a_preflight_shows_what_a_record_would_do(scored: ScoredHouse) -> None:
 def test_a_record_that_harms(scored: ScoredHouse) -> None:
     """A proposed record replaces the published one, even if that is worse."""
     test_id, before = scored.scored()
-    spf = {"name": "Sender.Example.", "type": "txt", "value": "v=spf1 -all"}
+    spf = {"name": "Sender.Example.", "type": "TXT", "value": "v=spf1 -all"}
     found = scored.post(f"/test/{test_id}/preflight", json={"records": [spf]}).json
     assert found["checks"]["spf"]["result"] == "fail"
     assert found["score"] < before["score"]
@@ -68,19 +69,28 @@ BAD_BODIES: list[tuple[bytes, str]] = [
     (b"[" * 30_000, "the body is not JSON"),
     (b'{"records": 1' + b"0" * 5_000 + b"}", "the body is not JSON"),
     (b"[]", "the body is not a JSON object"),
-    (b"{}", "records must be a list"),
-    (b'{"records": {}}', "records must be a list"),
-    (body(), "records is empty"),
-    (body(*[DMARC] * (MAX_RECORDS + 1)), f"send at most {MAX_RECORDS}"),
+    (b"{}", "records is missing"),
+    (b'{"records": {}}', f"records must be a list of 1 to {MAX_RECORDS} objects"),
+    (body(), f"records must be a list of 1 to {MAX_RECORDS} objects"),
+    (body(*[DMARC] * (MAX_RECORDS + 1)), f"a list of 1 to {MAX_RECORDS} objects"),
     (body(DMARC, "a"), "records[1] must be an object"),
-    (body({"name": "a.example", "type": "TXT"}), "records[0].value is missing"),
-    (body({**DMARC, "value": 7}), "records[0].value must be a string"),
-    (body({**DMARC, "value": ["x"]}), "records[0].value must be a string"),
-    (body({**DMARC, "name": "\ud800.example"}), "records[0].name contains a NUL"),
-    (body({**DMARC, "value": "a\0b"}), "records[0].value contains a NUL"),
+    (body({"name": "a.example", "type": "TXT"}), "records[0]: value is missing"),
+    (body({**DMARC, "value": 7}), "records[0]: value must be a string"),
+    (body({**DMARC, "value": ["x"]}), "records[0]: value must be a string"),
+    (body({**DMARC, "name": "\ud800.example"}), "records[0]: name contains a NUL"),
+    (body({**DMARC, "value": "a\0b"}), "records[0]: value contains a NUL"),
     (body({**DMARC, "value": " "}), "records[0].value is missing"),
-    (body({**DMARC, "value": "x" * 8_001}), "records[0].value is longer than 8000"),
-    (body(DMARC, {**DMARC, "type": "SOA"}), "records[1].type must be one of TXT"),
+    (body({**DMARC, "value": "x" * 8_001}), "records[0]: value must have at most 8000 characters"),
+    (
+        body(DMARC, {**DMARC, "type": "SOA"}),
+        "records[1]: type must be TXT, A, AAAA, MX, CNAME, ",
+    ),
+    (body({**DMARC, "type": "txt"}), "records[0]: type must be TXT, "),
+    (body({**DMARC, "ttl": 60}), "records[0]: 'ttl' is not a field of the body"),
+    (
+        b'{"domain": "a.example", "records": []}',
+        "'domain' is not a field",
+    ),
     (body({**DMARC, "name": "a b.example"}), "records[0].name"),
     (body({"name": "a.example", "type": "A", "value": "1.2.3"}), "records[0].value"),
     (body(DMARC, {**DMARC, "type": "CNAME", "value": "b.example"}), "records"),
@@ -115,7 +125,7 @@ def test_a_body_that_is_too_large(scored: ScoredHouse) -> None:
 def test_any_body_is_read_or_explained(raw: bytes) -> None:
     """Any body results in records or in an expected failure."""
     try:
-        records = parse_preflight(raw)
+        records = read_body(PreflightRecords, raw).parsed
     except InvalidParameter:
         return
     assert len(records) <= MAX_RECORDS

@@ -1,7 +1,6 @@
-"""JSON shapes of deliverability tests, and the parser for the body of a preflight."""
+"""JSON shapes of deliverability tests."""
 
 import json
-from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -16,7 +15,6 @@ from mailcheck.api.deliverability.report import (
     render_report,
 )
 from mailcheck.api.inbox.overview import NextPage, encode_raw
-from mailcheck.api.requests.parsing import parse_object, text_in
 from mailcheck.api.shapes import (
     ABSENT,
     Absent,
@@ -28,22 +26,12 @@ from mailcheck.api.shapes import (
     as_json,
     combine_shapes,
     doc,
-    schema_keywords,
 )
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability.score import DeliverabilityReport
-from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core import deliverability_tests as tests
 from mailcheck.core.deliverability_tests import DeliverabilityResult, State, local_part_of
-from mailcheck.core.domain_names import MAX_INPUT
-from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import format_instant
-from mailcheck.operations.deliverability.preflight import (
-    MAX_RECORDS,
-    MAX_VALUE,
-    TYPES,
-    parse_record,
-)
 from mailcheck.store.deliverability_store import ListedTestPage
 
 TestIdField = Annotated[str, doc("id of the test", pattern="^[a-z2-7]{13}$")]
@@ -136,30 +124,6 @@ class RawTestMail(Shape):
     id: TestIdField
     raw: Annotated[str, doc("the mail")]
     encoding: Literal["utf-8", "base64"]
-
-
-class ProposedRecord(Shape):
-    """A DNS record that is not published yet."""
-
-    name: Annotated[str, doc("domain name", min_length=1, max_length=MAX_INPUT)]
-    type: Annotated[str, schema_keywords(enum=list(TYPES))]
-    value: Annotated[
-        str,
-        doc(
-            "as in a zone file; the text of a TXT record without quotes",
-            min_length=1,
-            max_length=MAX_VALUE,
-        ),
-    ]
-
-
-class PreflightRecords(Shape):
-    """DNS records to evaluate as if they were published."""
-
-    records: Annotated[
-        tuple[ProposedRecord, ...],
-        doc("evaluate the mail with these records", min_length=1, max_length=MAX_RECORDS),
-    ]
 
 
 class Preflight(PreflightReport):
@@ -262,34 +226,3 @@ def _state(test: tests.DeliverabilityTest, domain: str, urls: PublicUrls) -> dic
         "address": address_of(test, domain) if test.state is State.PENDING else ABSENT,
         "received_at": ABSENT if test.received_at is None else format_instant(test.received_at),
     }
-
-
-EXAMPLE = (
-    '{"records": [{"name": "_dmarc.example.com", "type": "TXT", "value": "v=DMARC1; p=reject"}]}'
-)
-
-
-def parse_preflight(body: bytes) -> tuple[RecordToPublish, ...]:
-    """Parse the records of a preflight.
-
-    :raises InvalidParameter: a record is invalid; the error names the record and the field.
-    """
-    given = parse_object(body, EXAMPLE).get("records")
-    if not isinstance(given, list):
-        raise InvalidParameter("records", f"records must be a list: send {EXAMPLE}")
-    if len(given) > MAX_RECORDS:
-        raise InvalidParameter(
-            "records", f"records has {len(given)} records; send at most {MAX_RECORDS}"
-        )
-    return tuple(_parse_one(one, f"records[{index}]") for index, one in enumerate(given))
-
-
-def _parse_one(given: object, parameter: str) -> RecordToPublish:
-    if not isinstance(given, dict):
-        raise InvalidParameter(parameter, f"{parameter} must be an object: send {EXAMPLE}")
-    texts: Sequence[str] = [
-        text_in(given.get(field), f"{parameter}.{field}", EXAMPLE)
-        for field in ("name", "type", "value")
-    ]
-    name, rdtype, value = texts
-    return parse_record(name, rdtype, value, parameter=parameter)

@@ -19,14 +19,18 @@ from mailcheck.api.requests.fields import (
     PageNumber,
     Since,
     Timeout,
+    one_of,
+    required_text,
 )
 from mailcheck.api.requests.parsing import Description, FieldType, Request
-from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_SELECTORS, parse_selector
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_INPUT, MAX_SELECTORS, parse_selector
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY as ONE_DAY
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE, ReportSelection
 from mailcheck.core.watches import (
+    CLOCK_PATTERN,
     HISTORY_KEPT,
     LONGEST_INTERVAL,
     MOST_AT_ONCE,
@@ -35,6 +39,12 @@ from mailcheck.core.watches import (
     QuietTime,
     WatchSettings,
     parse_quiet_time,
+)
+from mailcheck.operations.deliverability.preflight import (
+    MAX_RECORDS,
+    MAX_VALUE,
+    TYPES,
+    parse_record,
 )
 
 MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS = 400, 30
@@ -122,6 +132,54 @@ class WaitForTest(Request, frozen=True, kw_only=True):
     timeout: Timeout = DEFAULT_WAIT
 
 
+class ProposedRecord(Request, frozen=True, kw_only=True):
+    """A DNS record that is not published yet."""
+
+    example: ClassVar = (
+        '{"name": "_dmarc.example.com", "type": "TXT", "value": "v=DMARC1; p=reject"}'
+    )
+
+    name: Annotated[
+        str,
+        required_text(MAX_INPUT),
+        Description("domain name"),
+    ]
+    type: Annotated[str, one_of(TYPES), Description("type of the record")]
+    value: Annotated[
+        str,
+        required_text(MAX_VALUE),
+        Description("as in a zone file; the text of a TXT record without quotes"),
+    ]
+
+
+class PreflightRecords(Request, frozen=True, kw_only=True):
+    """DNS records to evaluate as if they were published."""
+
+    example: ClassVar = f'{{"records": [{ProposedRecord.example}]}}'
+
+    records: Annotated[
+        tuple[
+            Annotated[
+                ProposedRecord,
+                FieldType({"$ref": "#/components/schemas/ProposedRecord"}, nested=ProposedRecord),
+            ],
+            ...,
+        ],
+        Description("evaluate the mail with these records", at_most=MAX_RECORDS),
+    ]
+
+    @property
+    def parsed(self) -> tuple[RecordToPublish, ...]:
+        """The records.
+
+        :raises InvalidParameter: a record is invalid; the error names the record and the field.
+        """
+        return tuple(
+            parse_record(one.name, one.type, one.value, parameter=f"records[{index}]")
+            for index, one in enumerate(self.records)
+        )
+
+
 class GetReports(Request, frozen=True, kw_only=True):
     """The domain and period of a report summary."""
 
@@ -202,6 +260,12 @@ def _read_quiet_time(text: str) -> QuietTime | None:
     return parse_quiet_time(text) if text else None
 
 
+QUIET_TIME = FieldType(
+    {"type": "string", "pattern": rf"^(\s*{CLOCK_PATTERN}\s*-\s*{CLOCK_PATTERN}\s*)?$"},
+    _read_quiet_time,
+)
+
+
 class WatchChoice(Request, frozen=True, kw_only=True):
     """The settings of a watch that its owner can change."""
 
@@ -220,15 +284,14 @@ class WatchChoice(Request, frozen=True, kw_only=True):
         Description("IP addresses that the domain sends from", at_most=MAX_ADDRESSES),
     ] = UNSET
     quiet: Annotated[
-        Annotated[QuietTime | None, FieldType({"type": "string"}, _read_quiet_time)] | UnsetType,
+        Annotated[QuietTime | None, QUIET_TIME] | UnsetType,
         Description("time of day (UTC) without alerts, like 22:00-06:00; empty: none"),
     ] = UNSET
     is_paused: Annotated[Annotated[bool, FLAG] | UnsetType, Description()] = field(
         name="paused", default=UNSET
     )
     alert_to: Annotated[
-        tuple[Annotated[str, FieldType({"type": "string", "minLength": 1}, longest=None)], ...]
-        | UnsetType,
+        tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
         Description(
             "recipients of alerts beside your own inbox: webhook URLs and email addresses",
             at_most=MOST_RECEIVERS,

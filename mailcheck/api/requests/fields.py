@@ -2,7 +2,9 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Annotated
+from urllib.parse import quote
 
 from mailcheck.api.requests.parsing import MAX_TEXT, Description, FieldType
 from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG, explain_bad_tag, parse_mailbox
@@ -34,9 +36,10 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FIELD_NAME = re.compile(FIELD_NAME_PATTERN)
 _FLAGS = ("false", "0", "true", "1", "")
 
-_TEXT_SCHEMA = {"type": "string", "maxLength": MAX_TEXT, "pattern": r"^[^\x00]*$"}
+_PLAIN_SCHEMA = {"type": "string", "pattern": r"^[^\x00]*$"}
 """A text without NUL, which no parameter may contain."""
 
+_TEXT_SCHEMA = {**_PLAIN_SCHEMA, "maxLength": MAX_TEXT}
 NAME_SCHEMA = {**_TEXT_SCHEMA, "minLength": 1}
 
 
@@ -58,9 +61,23 @@ def _read_tag_prefix(text: str) -> str | None:
 
 
 def _read_recipient(text: str) -> str | None:
-    if text:
+    if not text:
+        return None
+    try:
         parse_mailbox(text)
-    return text or None
+    except ValueError as error:
+        raise ValueError(f"{error}{_explain_plus(text)}") from None
+    return text
+
+
+def _explain_plus(text: str) -> str:
+    """Return how to send a plus sign, if the address has a space where it may have had one."""
+    meant = text.replace(" ", "+")
+    try:
+        parse_mailbox(meant)
+    except ValueError:
+        return ""
+    return f". A + in a URL is a space: send {quote(meant, safe='@')}"
 
 
 def _read_header(text: str) -> tuple[str, str]:
@@ -99,6 +116,23 @@ def _read_flag(text: str) -> bool:
     return _FLAGS.index(text) >= _FLAGS.index("true")
 
 
+def one_of(values: Sequence[str]) -> FieldType:
+    """Return the type of a field that has one of the values."""
+
+    def read(text: str) -> str:
+        if text not in values:
+            raise ValueError(text)
+        return text
+
+    rule = f"{{name}} must be {' or '.join([', '.join(values[:-1]), values[-1]])}; got {{sent}}"
+    return FieldType({"type": "string", "enum": list(values)}, read, rule)
+
+
+def required_text(longest: int) -> FieldType:
+    """Return the type of a required text with a maximum number of characters."""
+    return FieldType({**NAME_SCHEMA, "maxLength": longest}, longest=longest)
+
+
 TEXT = FieldType(_TEXT_SCHEMA)
 NAME = FieldType(NAME_SCHEMA)
 SEARCH_TEXT = FieldType(_TEXT_SCHEMA, _read_search_text)
@@ -117,7 +151,9 @@ RECIPIENT = FieldType(
     _read_recipient,
     "{name} must be one complete email address; got {sent}: {error}",
 )
-LONG_TEXT = FieldType({"type": "string"}, longest=None)
+LONG_TEXT = FieldType({**_PLAIN_SCHEMA, "minLength": 1}, longest=None)
+"""A text of any length. The operation rejects an empty one."""
+
 HEADER = FieldType(
     {**_TEXT_SCHEMA, "pattern": rf"^{FIELD_NAME_PATTERN}:[^\x00]*$"},
     _read_header,

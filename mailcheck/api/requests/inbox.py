@@ -36,8 +36,10 @@ from mailcheck.api.requests.fields import (
     PageNumber,
     Since,
     Timeout,
+    one_of,
+    required_text,
 )
-from mailcheck.api.requests.parsing import Description, FieldType, Request
+from mailcheck.api.requests.parsing import Description, Request
 from mailcheck.core.addresses import MAX_TAG
 from mailcheck.core.content import LINK_METHODS, LINKS_AT_ONCE
 from mailcheck.core.cursors import Position
@@ -246,11 +248,10 @@ class WebhookToCreate(ContentFilters, frozen=True, kw_only=True):
     """A new webhook."""
 
     example: ClassVar = '{"url": "https://ci.example.com/mail", "tag": "signup"}'
-    may_be_single: ClassVar = ("header",)
 
     url: Annotated[
         str,
-        FieldType({"type": "string", "minLength": 1, "maxLength": LONGEST_URL}, longest=None),
+        required_text(LONGEST_URL),
         Description("http or https URL that receives messages by POST"),
     ]
     after: Annotated[
@@ -267,17 +268,10 @@ class WebhookReplay(Request, frozen=True, kw_only=True):
     after: Annotated[Position, CURSOR, Description("cursor; c0: all messages in the inbox")]
 
 
-def _read_method(text: str) -> str:
-    if text not in LINK_METHODS:
-        raise ValueError(text)
-    return text
-
-
 class LinksToCheck(Request, frozen=True, kw_only=True):
     """The links to request."""
 
     example: ClassVar = '{"urls": ["https://example.com/welcome"], "method": "HEAD"}'
-    may_be_null: ClassVar = ("urls",)
 
     urls: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | None,
@@ -288,11 +282,7 @@ class LinksToCheck(Request, frozen=True, kw_only=True):
     ] = None
     method: Annotated[
         str,
-        FieldType(
-            {"type": "string", "enum": list(LINK_METHODS)},
-            _read_method,
-            "{name} must be HEAD or GET; got {sent}",
-        ),
+        one_of(LINK_METHODS),
         Description("HEAD is the default; GET requests exactly one link"),
     ] = "HEAD"
 

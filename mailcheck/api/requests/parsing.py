@@ -37,13 +37,12 @@ class Request(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base class of all requests.
 
     ``example`` is a valid body for error messages. In a body, the fields in ``may_be_null`` may be
-    null, and those in ``may_be_single`` may be one string instead of a list. The list of tools
-    omits the descriptions of the fields in ``undescribed``, because another tool has them.
+    null. The list of tools omits the descriptions of the fields in ``undescribed``, because another
+    tool has them.
     """
 
     example: ClassVar[str] = ""
     may_be_null: ClassVar[Sequence[str]] = ()
-    may_be_single: ClassVar[Sequence[str]] = ()
     undescribed: ClassVar[Sequence[str]] = ()
 
 
@@ -90,7 +89,8 @@ class FieldType(Struct, frozen=True, eq=False):
                 hint = self.hint_above
         except ValueError as failure:
             error = str(failure)
-        problem = self.rule.format(name=name, sent=shorten(text), error=error, low=low, high=high)
+        sent = shorten(text) or "an empty text"
+        problem = self.rule.format(name=name, sent=sent, error=error, low=low, high=high)
         raise InvalidParameter(name, problem + hint)
 
 
@@ -236,7 +236,7 @@ def body_schemas(request: type[Request]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for name, one in request_fields(request).items():
         schema = one.schema
-        if one.is_required and name in request.may_be_null:
+        if name in request.may_be_null:
             schema["type"] = [schema["type"], "null"]
         if one.description:
             schema["description"] = one.description
@@ -424,10 +424,10 @@ def read_body(request: type[R], body: bytes) -> R:
 
     :raises InvalidParameter: a field is unknown, missing, of another type or invalid.
     """
-    return read_object(request, parse_object(body, request.example))
+    return read_object(request, _parse_object(body, request.example))
 
 
-def parse_object(body: bytes, example: str) -> Mapping[str, Any]:
+def _parse_object(body: bytes, example: str) -> Mapping[str, Any]:
     """Parse a JSON object in UTF-8. ``example`` is a valid body for the error message.
 
     :raises InvalidParameter: the body is not a JSON object in UTF-8.
@@ -461,8 +461,7 @@ def read_object(request: type[R], sent: Mapping[str, Any]) -> R:
         elif field.kind.nested is not None:
             values[field.attribute] = _read_objects(field, field.kind.nested, value, request)
         else:
-            is_single = name in request.may_be_single and isinstance(value, str)
-            texts[name] = _as_texts(field, [value] if is_single else value, BODY)
+            texts[name] = _as_texts(field, value, BODY)
     return request(**_parsed(request, texts, BODY, values))
 
 
@@ -474,26 +473,15 @@ def _read_objects(
         problem = f"{name} must be a list of 1 to {field.info.at_most} objects: send {example}"
         raise InvalidParameter(name, problem)
     found = []
-    for number, one in enumerate(value, 1):
+    for index, one in enumerate(value):
+        entry = f"{name}[{index}]"
         if not isinstance(one, dict):
-            raise InvalidParameter(name, f"entry {number} must be an object: send {example}")
+            raise InvalidParameter(name, f"{entry} must be an object: send {example}")
         try:
             found.append(read_object(nested, one))
         except InvalidParameter as problem:
-            raise InvalidParameter(name, f"entry {number}: {problem}") from None
+            raise InvalidParameter(name, f"{entry}: {problem}") from None
     return tuple(found)
-
-
-def text_in(value: object, parameter: str, example: str) -> str:
-    """Return a string field of a body.
-
-    :raises InvalidParameter: it is missing, of another type, or contains invalid characters.
-    """
-    if value is None:
-        raise InvalidParameter(parameter, f"{parameter} is missing: send {example}")
-    if not isinstance(value, str):
-        raise InvalidParameter(parameter, f"{parameter} must be a string, not {_name_type(value)}")
-    return _checked_text(parameter, value)
 
 
 _TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {

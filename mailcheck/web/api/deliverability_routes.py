@@ -7,12 +7,10 @@ from mailcheck.api.deliverability.tests import (
     DeletedTest,
     GeneratedTest,
     PageOfTests,
-    PreflightRecords,
     RawTestMail,
     Recheck,
     ReportShare,
     WaitOver,
-    parse_preflight,
     render_new_address,
     render_preflight,
     render_raw_mail,
@@ -26,7 +24,7 @@ from mailcheck.api.deliverability.tests import (
     Preflight as PreflightShape,
 )
 from mailcheck.api.openapi.operations import Body, Link, Operation, Response, json_body
-from mailcheck.api.requests.checks import ListPage, WaitForTest
+from mailcheck.api.requests.checks import ListPage, PreflightRecords, WaitForTest
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.rights import Scope
@@ -164,8 +162,8 @@ TEST_PREFLIGHT = Operation(
         200: Response("The hypothetical report.", [json_body("preflight", PreflightShape)]),
         404: not_found("test"),
     },
-    NoParameters,
-    json_body("preflight records", PreflightRecords),
+    PreflightRecords,
+    reads_body=True,
 )
 
 TEST_SHARE_RENEW = Operation(
@@ -275,9 +273,9 @@ class DeliverabilityRoutes:
         is_started = await self._operations.manage.recheck(call.caller.account_id, call.test_id)
         return json_reply(render_recheck(call.test_id, is_started=is_started))
 
-    async def preflight(self, call: Call[NoParameters]) -> Reply:
+    async def preflight(self, call: Call[PreflightRecords]) -> Reply:
         """POST /test/{testId}/preflight."""
-        records = parse_preflight(call.body)
+        records = call.request.parsed
         report = await self._preflight.run(call.caller.account_id, call.test_id, records)
         return json_reply(render_preflight(call.test_id, report))
 

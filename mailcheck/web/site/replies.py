@@ -117,7 +117,9 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
     if isinstance(request, PacedRequest) and not request.make_room_for(reply.body):
         reply = _buffers_full_reply()
     set_failure(request, reply)
-    request.setResponseCode(reply.status)
+    # Twisted does not know the phrases of all statuses, such as 429.
+    phrase = HTTPStatus(reply.status).phrase
+    request.setResponseCode(reply.status, phrase.encode("ascii"))
     set_header = request.responseHeaders.setRawHeaders
     for name, value in all_headers(reply, more_headers).items():
         set_header(name, [value])
