@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from mailcheck.api.domains.blocklists import explain_unqueried
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.dnsbl.listings import ListingStatus, count, describe_listings
 from mailcheck.checks.findings import Finding, Severity
@@ -56,6 +57,8 @@ def describe_blocklists(check: BlocklistCheck) -> list[Line]:
         lines.append(("  ", status, f" {listing.blocklist.name:<28} {listing.blocklist.zone}"))
     totals = (f"{count(check.listings, one)} {one.value}" for one in ListingStatus)
     lines.append("  " + ", ".join(total for total in totals if not total.startswith("0 ")))
+    if hint := explain_unqueried(check):
+        lines.append(f"  {hint}")
     return [*lines, *describe_findings(describe_listings(check.listings), NO_PROOFS)]
 
 

@@ -35,9 +35,9 @@ def mx(zone: MemoryZone, domain: str = "good.example") -> Any:
     return with_checks(zone, lambda checks: checks.mx.check(domain))
 
 
-def listings(zone: MemoryZone) -> Any:
+def listings(zone: MemoryZone, address_text: str = "8.8.4.10") -> Any:
     """Check an address on the blocklists."""
-    address = parse_ip_address("8.8.4.10")
+    address = parse_ip_address(address_text)
     return with_checks(zone, lambda checks: checks.blocklists.check(address))
 
 
@@ -96,6 +96,14 @@ def test_lists_that_refuse_are_explained() -> None:
     assert "refuse to answer the resolver" in text
     assert "[blocklists] resolvers" in text
     assert "unknown" in text
+
+
+def test_why_lists_were_not_queried() -> None:
+    """For an IPv6 address, a line says how many lists have no such addresses."""
+    lines = plain(describe_blocklists(listings(zone_with({}), "2001:4860::10")))
+    (line,) = [line for line in lines if "were queried" in line]
+    assert line.endswith(" lists contain no IPv6 addresses")
+    assert "were queried" not in "".join(plain(describe_blocklists(listings(zone_with({})))))
 
 
 def test_fixes_are_shown_with_their_record() -> None:

@@ -164,7 +164,7 @@ OVERVIEW = shape(
             "tags": array(record({"tag": STRING, "count": COUNT, "latestAt": TIMESTAMP})),
             "cursor": WORD,
         },
-        {"email": ADDRESS, "tag": STRING, "tagTotal": COUNT, "mailServer": WORD},
+        {"email": ADDRESS, "tag": STRING, "tagTotal": COUNT, "mailServer": WORD, "hint": WORD},
     ),
     the_address_is_mailbox_and_domain=lambda body: (
         body["address"] == f"{body['mailbox']}@{body['domain']}"

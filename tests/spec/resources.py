@@ -109,7 +109,10 @@ BLACKLIST_CHECK = shape(
                 maxItems=BLOCKLISTS,
             ),
         },
-        {"totalUnknown": COUNT, "addresses": array(STRING)},
+        {"totalUnknown": COUNT, "addresses": array(STRING), "hint": WORD},
+    ),
+    a_hint_comes_exactly_with_fewer_lists=lambda body: (
+        ("hint" in body) == (body["totalChecked"] < len(body["results"]))
     ),
     totalListed_counts_the_listed=lambda body: (
         body["totalListed"] == sum(one["listed"] for one in body["results"])

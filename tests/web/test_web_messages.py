@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from mailcheck.config.options import InboxOptions
+from mailcheck.operations.inbox.messages import OVERVIEW_TAGS
 from tests.house import House, config_in_memory, mail
 
 
@@ -41,6 +42,17 @@ def test_the_overview_counts_tags(house: House) -> None:
         {"tag": "", "count": 1, "latestAt": "2026-11-21T12:00:02.000Z"},
     ]
     assert (body["total"], body["tagTotal"], body["cursor"]) == (5, 3, "c5")
+
+
+def test_the_overview_says_which_tags_it_does_not_show(house: House) -> None:
+    """With more than 200 tags the overview has a hint; otherwise it has none."""
+    for number in range(OVERVIEW_TAGS):
+        house.receive(house.address(f"t{number}"))
+    assert "hint" not in house.get("/inbox").json
+    house.receive(house.address("one-more"))
+    body = house.get("/inbox").json
+    assert len(body["tags"]) == OVERVIEW_TAGS
+    assert body["hint"].startswith("tags has the newest 200 of 201 tags; ")
 
 
 @pytest.mark.parametrize(("hours", "shown"), [(24.0, 24), (1.5, 1.5), (0.25, 0.25), (720.0, 720)])

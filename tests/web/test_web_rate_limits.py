@@ -48,6 +48,19 @@ def test_the_61st_request_in_a_minute_is_refused(house: House, key: str) -> None
     assert answer.headers[REMAINING] == "0"
 
 
+def test_a_429_has_its_reason_phrase(house: House, key: str) -> None:
+    """The status line of a 429 has the phrase of RFC 6585, and of a 408 that of RFC 9110."""
+    head = f"Host: a\r\nX-API-Key: {key}\r\n\r\n"
+    waiting = RawHttp(house)
+    waiting.send(f"GET /api/v1/inbox/wait?timeout=1 HTTP/1.1\r\n{head}".encode())
+    house.pass_time(1)
+    assert waiting.received().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    spend(house, key, 60)
+    limited = RawHttp(house)
+    limited.send(f"GET /api/v1/inbox HTTP/1.1\r\n{head}".encode())
+    assert limited.received().startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+
+
 def test_a_429_shows_the_remaining_requests_of_the_day(house: House, key: str) -> None:
     """A 429 for the minute contains the remaining requests of the day, which stay the same."""
     spend(house, key, 60)

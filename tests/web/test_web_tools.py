@@ -211,13 +211,18 @@ def test_blacklist_check_of_a_domain() -> None:
 
 
 def test_blacklist_check_of_an_ipv6_address() -> None:
-    """Lists without IPv6 support have rows, too, and are counted separately."""
+    """Lists without IPv6 support have rows, too; the hint says how many were not queried."""
     with house_of(zone_with({})) as house:
         found = blacklist_check(house, "2001:4860::10")
     statuses = [row["status"] for row in found["results"]]
     assert len(statuses) == 32
     assert found["totalChecked"] == statuses.count("clean") == 32 - statuses.count("unsupported")
     assert 0 < found["totalChecked"] < 32
+    unsupported = statuses.count("unsupported")
+    assert found["hint"] == (
+        f"{found['totalChecked']} of 32 lists were queried: "
+        f"{unsupported} lists contain no IPv6 addresses"
+    )
 
 
 def test_a_list_that_is_switched_off() -> None:
@@ -227,6 +232,7 @@ def test_a_list_that_is_switched_off() -> None:
         found = blacklist_check(house, "8.8.4.10")
     assert found["results"][0]["status"] == "disabled"
     assert found["totalChecked"] == 31
+    assert found["hint"] == ("31 of 32 lists were queried: the operator has switched off 1 list")
     assert not any("zen.spamhaus.org" in name for name, _ in zone.asked_pairs)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
-from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.dnsbl import listings as verdicts
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue, TargetKind
 from mailcheck.checks.dnsbl.health import ZoneHealth
@@ -63,6 +63,9 @@ class BlacklistCheck(Shape):
     results: Annotated[
         tuple[Listing, ...], doc("one row per list", min_length=ROWS, max_length=ROWS)
     ]
+    hint: Annotated[
+        str | Absent, doc(f"why fewer than {ROWS} lists were queried; absent: all were")
+    ] = ABSENT
 
 
 class BlacklistsUnanswered(Shape):
@@ -117,6 +120,7 @@ def render_blocklist_check(check: BlocklistCheck) -> BlacklistCheck:
         total_unknown=count(listings, ListingStatus.UNKNOWN),
         addresses=tuple(check.addresses),
         results=tuple(map(render_listing, listings)),
+        hint=explain_unqueried(check) or ABSENT,
     )
 
 
@@ -126,6 +130,34 @@ def render_no_answer(check: BlocklistCheck) -> BlacklistsUnanswered:
         f"no blocklist answered about {check.query}: {explain_no_answer(check)}",
         render_blocklist_check(check),
     )
+
+
+def explain_unqueried(check: BlocklistCheck) -> str:
+    """Return why some lists were not queried, or an empty string if all were."""
+    unsupported = count(check.listings, ListingStatus.UNSUPPORTED)
+    disabled = count(check.listings, ListingStatus.DISABLED)
+    if check.is_address:
+        content = f"no {'IPv6' if ':' in check.query else 'IPv4'} addresses"
+    elif check.addresses:
+        content = "neither domain names nor addresses like those of its mail hosts"
+    else:
+        content = "only IP addresses, and the domain has no mail host with a public address"
+    reasons = [
+        *([f"{_lists(unsupported, 'contains')} {content}"] if unsupported else ()),
+        *([f"the operator has switched off {_lists(disabled)}"] if disabled else ()),
+    ]
+    if not reasons:
+        return ""
+    total = len(check.listings)
+    asked = total - unsupported - disabled
+    return f"{asked} of {total} lists were queried: {'; '.join(reasons)}"
+
+
+def _lists(number: int, verb: str = "") -> str:
+    """Return a number of lists, with a verb in the third person."""
+    if number == 1:
+        return f"1 list {verb}".strip()
+    return f"{number} lists {verb.removesuffix('s')}".strip()
 
 
 def explain_no_answer(check: BlocklistCheck) -> str:

@@ -55,6 +55,9 @@ class Inbox(InboxAddress):
     mail_server: Annotated[
         str, doc("host:port for local programs; the MX record of the domain is for other servers")
     ]
+    hint: Annotated[
+        str | Absent, doc("how to find mail to tags that are not shown; absent: all are shown")
+    ] = ABSENT
 
 
 NextPage = Annotated[Annotated[int, doc("page number", ge=2)] | None, doc("null on the last page")]
@@ -126,6 +129,18 @@ def render_overview(
         ),
         tag_total=overview.tag_total,
         mail_server=mail_server,
+        hint=explain_hidden_tags(overview) or ABSENT,
+    )
+
+
+def explain_hidden_tags(overview: InboxOverview) -> str:
+    """Return how to find mail to the tags that are not shown, or an empty string if all are."""
+    shown = len(overview.tags)
+    if overview.tag_total <= shown:
+        return ""
+    return (
+        f"tags has the newest {shown} of {overview.tag_total:,} tags; list the mail to another one"
+        " with GET /inbox/messages?tag=NAME, or to several with tagPrefix=BEGINNING"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from mailcheck.api.domains.blocklists import Weight, render_blocklist_check
+from mailcheck.api.domains.blocklists import Weight, explain_unqueried, render_blocklist_check
 from mailcheck.api.domains.findings import render_record
 from mailcheck.api.domains.mx import MailHost, render_mx_check, render_mx_undetermined
 from mailcheck.api.domains.reputation import (
@@ -149,7 +149,7 @@ def render_listings(check: BlocklistCheck) -> BlocklistsResult:
     """Render the results of the blocklists."""
     shape = render_blocklist_check(check)
     shown = (ListingStatus.LISTED, ListingStatus.UNKNOWN)
-    hint = None
+    hint = explain_unqueried(check) or None
     if check.has_no_answer:
         hint = "no list answered, so the result is unknown: call again in a minute"
     return defuse(

@@ -53,6 +53,15 @@ def test_the_page_has_a_row_for_each_list(zone: MemoryZone) -> None:
     assert f'<noscript><meta http-equiv="refresh" content="0;url={whole}"></noscript>' in body
 
 
+def test_lists_without_ipv6() -> None:
+    """For an IPv6 address the page says why fewer than 32 lists were queried."""
+    browser = visit_tools(zone_with({}))
+    browser.open("/blocklists?query=2001:4860::10&whole=true")
+    assert re.search(
+        r"\d+ of 32 lists were queried: \d+ lists contain no IPv6 addresses\.", browser.page.text
+    )
+
+
 def test_the_finished_table(zone: MemoryZone) -> None:
     """Lists with the domain come first, with weight, meaning, reason and the link for removal."""
     browser = visit_tools(zone)

@@ -8,6 +8,7 @@ import pytest
 
 from mailcheck.config.options import InboxOptions
 from mailcheck.core.filters import EXAMPLES
+from mailcheck.operations.inbox.messages import OVERVIEW_TAGS
 from tests.house import House, config_in_memory, mail
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
@@ -91,6 +92,17 @@ def test_many_tags_are_folded_away(browser: Browser) -> None:
     body = browser.open("/inbox").body.decode()
     assert "<details>\n    <summary>More tags" in body
     assert "<details open>" in browser.open("/inbox?tag=t0").body.decode()
+    assert "These are the newest" not in body
+
+
+def test_tags_that_are_not_listed(browser: Browser) -> None:
+    """With more than 200 tags the page says so, and how to find the others."""
+    account = sign_up(browser)
+    for number in range(OVERVIEW_TAGS + 1):
+        receive(browser.house, account, tag=f"t{number}")
+    browser.open("/inbox")
+    assert "These are the newest 200 of 201 tags." in browser.page.text
+    assert "search for tag:NAME" in browser.page.text
 
 
 def test_a_list_is_searched(browser: Browser) -> None:

@@ -95,6 +95,14 @@ def test_check_blocklists_shows_listings_and_what_is_unknown() -> None:
     assert found["hint"] is None
 
 
+def test_check_blocklists_says_why_lists_were_not_queried() -> None:
+    """For an IPv6 address the hint says how many lists have no such addresses."""
+    with agent_over(zone_with({})) as agent:
+        found = agent.use("check_blocklists", query="2001:4860::10")
+    assert found["hint"].startswith(f"{found['totalChecked']} of 32 lists were queried: ")
+    assert found["hint"].endswith(" lists contain no IPv6 addresses")
+
+
 def test_no_list_answers() -> None:
     """If no list answers, the result is unknown, and the hint says so."""
     with agent_over(DeadResolver({})) as agent:

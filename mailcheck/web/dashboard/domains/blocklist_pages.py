@@ -10,6 +10,7 @@ from twisted.web.server import Request
 
 from mailcheck.api.domains.blocklists import (
     explain_no_answer,
+    explain_unqueried,
     render_blocklist_check,
     render_listing,
 )
@@ -57,13 +58,15 @@ EXPLANATIONS = MappingProxyType(
 class Totals(Struct, frozen=True):
     """Totals of a check: the lists that were queried, and how many list the name or are unknown.
 
-    ``no_answer_reason`` explains why no list answered, and is empty if one did.
+    ``no_answer_reason`` explains why no list answered, and is empty if one did. ``hint`` explains
+    why some lists were not queried, and is empty if all were.
     """
 
     asked: int
     listed: int
     unknown: int
     no_answer_reason: str
+    hint: str
 
     @property
     def level(self) -> str:
@@ -88,7 +91,13 @@ def count_results(check: BlocklistCheck) -> Totals:
     """Return the totals of a finished check."""
     shown = render_blocklist_check(check)
     no_answer_reason = explain_no_answer(check) if check.has_no_answer else ""
-    return Totals(shown.total_checked, shown.total_listed, shown.total_unknown, no_answer_reason)
+    return Totals(
+        shown.total_checked,
+        shown.total_listed,
+        shown.total_unknown,
+        no_answer_reason,
+        explain_unqueried(check),
+    )
 
 
 class BlocklistPages(Struct, frozen=True):

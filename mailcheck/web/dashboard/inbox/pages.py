@@ -91,6 +91,8 @@ class InboxList(Struct, frozen=True):
             "cursor": format_cursor(messages.cursor),
             "tags": list_tags(overview, request.wanted),
             "shown_tags": SHOWN_TAGS,
+            "listed_tags": len(overview.tags),
+            "tag_total": overview.tag_total,
             "shortcuts": SHORTCUTS,
             **self._address(visit, request),
             "unread": unread,
