@@ -351,8 +351,8 @@ class MailStore(Store):
     ) -> list[Refusal]:
         """Return the newest refusals since a time, newest first.
 
-        Only refusals between the positions of the filter are returned. Those for the recipient or
-        tag of the filter come first.
+        Only refusals of mail to the recipient or tag of the filter are returned, and only those
+        between its positions.
         """
         condition = "account_id = ? AND refused_at >= ? AND position > ?"
         values: list[Value] = [account_id, since, wanted.start]
@@ -362,16 +362,15 @@ class MailStore(Store):
         for part, some in allowed_parts(wanted.allowed, "refusal"):
             condition += f" AND {part}"
             values += some
-        parts = address_parts(wanted, "refusal")
-        is_other = f"CASE WHEN {' AND '.join(part for part, _ in parts)} THEN 0 ELSE 1 END, "
-        order = (is_other if parts else "") + "position DESC"
-        values += [value for _, some in parts for value in some]
+        for part, some in address_parts(wanted, "refusal"):
+            condition += f" AND {part}"
+            values += some
         return [
             value_of(Refusal, row)
             for row in transaction.rows(
                 "SELECT account_id, recipient, envelope_sender, client_ip, reason, refused_at, "
                 "tag, position, amount AS count FROM refusal "
-                f"WHERE {condition} ORDER BY {order} LIMIT ?",
+                f"WHERE {condition} ORDER BY position DESC LIMIT ?",
                 [*values, limit],
             )
         ]

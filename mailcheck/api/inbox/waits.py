@@ -50,7 +50,7 @@ class TimedOutBase(Shape):
     ]
     rejected: Annotated[
         tuple[RefusedMail, ...],
-        doc("rejected mail for this inbox, the most likely matches first"),
+        doc("rejected mail that may have matched, newest first"),
     ]
 
 
@@ -158,7 +158,7 @@ def explain_timed_out(outcome: WaitInVain) -> str:
             f"{outcome.timeout:g} s: repeat with after={format_cursor(outcome.cursor)}"
         )
     came = [
-        *(["mail for this inbox was rejected, see rejected"] if outcome.is_refused else ()),
+        *(["mail for this inbox was rejected, see rejected"] if outcome.rejected else ()),
         *_explain_others(outcome),
     ]
     if outcome.missed is None:
@@ -171,7 +171,7 @@ def explain_timed_out(outcome: WaitInVain) -> str:
 def _explain_others(outcome: WaitInVain) -> list[str]:
     if outcome.has_near_miss:
         return ["other messages arrived, see seen"]
-    if not outcome.other_tags or outcome.is_refused:
+    if not outcome.other_tags or outcome.rejected:
         return []
     some = "1 message" if outcome.other_tags == 1 else f"{outcome.other_tags} messages"
     return [f"{some} to other tags arrived"]

@@ -85,7 +85,7 @@ class TimedOut(Struct, frozen=True):
     ``timeout`` and ``waited``: in seconds.
     ``has_near_miss``: whether a message differs in more than its time.
     ``other_tags``: number of messages to other tags, among the newest (`COUNTED`).
-    ``rejected``: rejected mail, closest first; ``is_refused``: whether it may have matched.
+    ``rejected``: rejected mail that may have matched, newest first.
     ``missed``: a message that would have matched had the wait begun ``missed_by`` milliseconds
     earlier; `None` if a cursor was given.
     ``gave_since``: whether the client chose ``since``, so that repeating it would miss again.
@@ -100,7 +100,6 @@ class TimedOut(Struct, frozen=True):
     has_near_miss: bool
     other_tags: int
     rejected: tuple[Refusal, ...]
-    is_refused: bool
     missed: MessageSummary | None
     missed_by: int
     gave_since: bool
@@ -161,7 +160,6 @@ class ExplainWait:
             has_near_miss=came.has_near_miss,
             other_tags=came.other_tags,
             rejected=tuple(rejected),
-            is_refused=any(wanted.is_addressed(one.tag, one.recipient) for one in rejected),
             missed=came.missed,
             missed_by=began - came.missed.received_at if came.missed else 0,
             gave_since=wanted.since is not None,
