@@ -12,6 +12,7 @@ from mailcheck.core.identifiers import (
 API_PATH = "/api/v1"
 MCP_PATH = "/mcp"
 API_PAGE_PATH = "/api"
+PROVIDERS_PATH = "/providers"
 
 
 class PublicUrls(Struct, frozen=True):

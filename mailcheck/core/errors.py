@@ -123,6 +123,25 @@ class FaultMet(ExpectedFailure):
         self.reply = reply
 
 
+class ConnectionDropped(ExpectedFailure):
+    """A mail triggered a simulated failure: the connection is closed instead of an answer."""
+
+
+class MailTooLarge(ExpectedFailure):
+    """The mail that a request describes has more bytes than the maximum."""
+
+
+class RequestRepeated(ExpectedFailure):
+    """An idempotency key was used before, for another request or one that is still running.
+
+    ``is_running``: the other request is not answered yet.
+    """
+
+    def __init__(self, problem: str, *, is_running: bool) -> None:
+        super().__init__(problem)
+        self.is_running = is_running
+
+
 class OutOfSpace(ExpectedFailure):
     """The disk has less free space than the configured minimum."""
 

@@ -45,6 +45,7 @@ class Field(Enum):
     OLDER = "older"
     LARGER = "larger"
     IS = "is"
+    VIA = "via"
 
 
 ATTACHMENT, CODE = "attachment", "code"
@@ -72,6 +73,7 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("older:3d", "it came more than 3 days ago; or before a date or moment"),
     ("larger:100k", "it has more than 100 KiB; k, M and G are powers of 1,024"),
     ("is:unread", "it was not opened on the dashboard yet; is:read is the opposite"),
+    ("via:resend", "it was posted to the API of this provider; via:smtp is mail that was not"),
 )
 """All forms of terms by example, for pages and documents."""
 
@@ -154,6 +156,8 @@ def _read_term(match: re.Match[str], now: Instant) -> Term:
         )
     if field in CHOICES:
         return Term(field, _read_choice(field, value))
+    if field is Field.VIA:
+        return Term(field, value.lower())
     if field is Field.LARGER:
         return Term(field, _read_size(value))
     if field in (Field.NEWER, Field.OLDER):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct, msgpack
 
-from mailcheck.core.addresses import UNTAGGED
+from mailcheck.core.addresses import UNTAGGED, Mailbox
 from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.identifiers import (
@@ -65,16 +65,62 @@ class Recipient(Struct, frozen=True, array_like=True, gc=False):
         return self.test_id is None and self.report_kind is None
 
 
-class Envelope(Struct, frozen=True, array_like=True, gc=False):
-    """An SMTP transaction up to DATA. Recipients are distinct.
+PROVIDER_TITLES = {
+    "resend": "Resend",
+    "postmark": "Postmark",
+    "sendgrid": "SendGrid",
+    "mailgun": "Mailgun",
+    "ses": "Amazon SES",
+    "brevo": "Brevo",
+    "mailtrap": "Mailtrap",
+}
+"""The providers whose APIs are offered, by the name that paths and searches have."""
 
-    ``transcript`` is the conversation, in lines that begin with ``C:`` or ``S:``. It is recorded
-    for deliverability tests only and empty for inbox mail.
+SMTP = "smtp"
+"""How most mail comes; other mail has the name of a provider whose API was called."""
+
+
+class Posted(Struct, frozen=True, array_like=True, gc=False):
+    """The request to a provider's API that a mail was made from.
+
+    ``request`` is its JSON without secrets, and with long texts cut.
+    """
+
+    provider: str
+    request: str
+
+
+class SubmittedMail(Struct, frozen=True):
+    """A mail that was made from a request. ``recipients`` are To, Cc and Bcc, distinct."""
+
+    envelope_sender: str
+    recipients: tuple[Mailbox, ...]
+    raw_message: bytes
+    posted: Posted
+
+
+class Envelope(Struct, frozen=True, array_like=True, gc=False):
+    """The sender and the distinct recipients of a mail, and how it came.
+
+    ``transcript`` is the SMTP conversation, in lines that begin with ``C:`` or ``S:``. It is
+    recorded for deliverability tests only and empty for inbox mail. ``posted`` is `None` for mail
+    that came over SMTP.
     """
 
     envelope_sender: str
     recipients: tuple[Recipient, ...]
     transcript: tuple[str, ...] = ()
+    posted: Posted | None = None
+
+    @property
+    def via(self) -> str:
+        """How the mail came: `SMTP`, or the name of a provider."""
+        return SMTP if self.posted is None else self.posted.provider
+
+    @property
+    def request(self) -> str:
+        """The request to a provider's API, or an empty text."""
+        return "" if self.posted is None else self.posted.request
 
 
 class Delivery(Struct, frozen=True, array_like=True, gc=False):
@@ -110,6 +156,7 @@ class Delivery(Struct, frozen=True, array_like=True, gc=False):
             received_at=self.received_at,
             expires_at=expires_at,
             share_token=self.share_tokens[number],
+            via=self.envelope.via,
         )
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
@@ -156,7 +203,7 @@ class TagCount(Struct, frozen=True):
 class MessageSummary(Struct, frozen=True):
     """The fields of a stored message that filters and lists need.
 
-    ``is_read``: the message was opened on the dashboard.
+    ``is_read``: the message was opened on the dashboard. ``via``: see `Envelope.via`.
     """
 
     id: MessageId
@@ -171,6 +218,7 @@ class MessageSummary(Struct, frozen=True):
     expires_at: Instant
     share_token: str
     is_read: bool = False
+    via: str = SMTP
 
 
 class ListedMessage(Struct, frozen=True):
@@ -184,10 +232,11 @@ class StoredMessage(Struct, frozen=True, eq=False, weakref=True):
     """A stored message: its summary, how it was received, and its content.
 
     Instances are compared by identity. All clients that one mail wakes get the same instance,
-    so it is rendered once.
+    so it is rendered once. ``request``: see `Envelope.request`.
     """
 
     summary: MessageSummary
     envelope_sender: str
     session: Session
     content: MessageContent
+    request: str = ""

@@ -246,6 +246,8 @@ def _term_sql(transaction: Transaction, account_id: AccountId, term: Term) -> Co
         return _CHOSEN[field][value], ()
     if field is Field.TAG:
         return _tagged(value)
+    if field is Field.VIA:
+        return "message.via = ?", (value,)
     return _contained_sql(transaction, term, _text_containing)
 
 

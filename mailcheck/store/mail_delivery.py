@@ -466,4 +466,5 @@ def _delivery_row(delivery: Delivery, header: HeaderSummary) -> dict[str, Value]
         "subject_key": header.subject_key,
         "size": len(delivery.raw_message),
         "raw_message": delivery.raw_message,
+        "request": delivery.envelope.request,
     }

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 MOST_IN_QUERY = 10_000
 """Parameters of one statement; SQLite accepts three times as many."""
 
-_ROW_COLUMNS = f"{SUMMARY_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS}"
+_ROW_COLUMNS = f"{SUMMARY_COLUMNS}, delivery.envelope_sender, delivery.request, {SESSION_COLUMNS}"
 
 
 def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
@@ -235,6 +235,17 @@ class MailStore(Store):
         return _read_message(transaction, condition, (message_id, account_id, now))
 
     @read
+    def find_delivered(
+        self, transaction: Transaction, account_id: AccountId, delivery_id: str, now: Instant
+    ) -> MessageRow | None:
+        """Return the account's first message of a delivery, or `None`."""
+        condition = (
+            "message.delivery_id = ? AND message.account_id = ? AND message.expires_at > ? "
+            "ORDER BY message.position LIMIT 1"
+        )
+        return _read_message(transaction, condition, (delivery_id, account_id, now))
+
+    @read
     def find_any_message(
         self, transaction: Transaction, message_id: MessageId, now: Instant
     ) -> MessageRow | None:
@@ -400,7 +411,7 @@ def _with_contents(
 
 
 def _message_of(row: Row) -> MessageRow:
-    return MessageRow(summary_of(row), row.envelope_sender, session_of(row))
+    return MessageRow(summary_of(row), row.envelope_sender, session_of(row), request=row.request)
 
 
 _COUNT_REFUSAL = """

@@ -67,6 +67,7 @@ class MessageRow:
     envelope_sender: str
     session: Session
     content: MessageContent | bytes | None = field(default=None, compare=False, repr=False)
+    request: str = ""
 
 
 class Prefetch(Struct, frozen=True):

@@ -135,7 +135,7 @@ MESSAGE = shape(
             "headerList": array(array(STRING, minItems=2, maxItems=2)),
             "extraction": array(_CANDIDATE),
         },
-        {"problems": array(STRING), "authentication": AUTHENTICATION},
+        {"problems": array(STRING), "request": STRING, "authentication": AUTHENTICATION},
     ),
     headers_and_headerList_say_the_same=lambda body: (
         body["headers"]

@@ -413,4 +413,5 @@ LISTED_MORE: dict[str, Schema] = {
     "size": COUNT,
     "deliveryId": UUID,
     "bestLink": or_null(STRING),
+    "via": WORD,
 }

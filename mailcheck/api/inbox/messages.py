@@ -56,6 +56,7 @@ class SummarizedMessage(Shape):
     size: Annotated[int, doc("bytes of the raw mail")]
     cursor: Cursor
     delivery_id: Annotated[str, doc("shared by all recipients of one mail")]
+    via: Annotated[str, doc("how it came: smtp, or the provider whose API was called")]
 
 
 class ListedMessage(SummarizedMessage):
@@ -121,6 +122,10 @@ class Message(SummarizedMessage):
     envelope: Envelope
     extraction: Annotated[tuple[Candidate, ...], doc("all possible codes and links, with reasons")]
     problems: Annotated[Texts, doc("syntax errors in the mail")]
+    request: Annotated[
+        str | Absent,
+        doc("JSON that was posted to the provider; long texts are cut. Absent for mail over SMTP"),
+    ] = ABSENT
     authentication: Authentication | Absent = ABSENT
 
 
@@ -171,6 +176,7 @@ def render_message(
         envelope=_envelope(message),
         extraction=tuple(map(render_candidate, found.candidates)),
         problems=tuple(found.problems),
+        request=message.request or ABSENT,
         authentication=ABSENT if authentication is None else render_authentication(authentication),
     )
 
@@ -262,6 +268,7 @@ def _summary(
         "size": message.size,
         "cursor": format_cursor(message.position),
         "delivery_id": message.delivery_id,
+        "via": message.via,
     }
 
 

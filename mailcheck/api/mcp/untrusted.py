@@ -72,6 +72,7 @@ EXACT_FIELDS = frozenset(
         "share_url",
         "cursor",
         "delivery_id",
+        "via",
     )
 )
 """Fields whose strings a program passes on or opens. They are never changed."""

@@ -367,7 +367,7 @@ class MessageLoader:
 
     async def _complete(self, row: MessageRow) -> StoredMessage:
         content = await self._contents.of_message(row.summary, row.content)
-        message = StoredMessage(row.summary, row.envelope_sender, row.session, content)
+        message = StoredMessage(row.summary, row.envelope_sender, row.session, content, row.request)
         self._last = row, message
         self._alive[row] = message
         return message

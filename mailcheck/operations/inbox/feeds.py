@@ -472,4 +472,5 @@ def _message_of(delivery: Delivery, number: int, position: Position) -> MessageR
     summary = delivery.message(number, position, summarize_header(delivery.raw_message))
     # The account that has sent a mail is not part of the stored session.
     session = replace(delivery.session, account_id=None)
-    return MessageRow(summary, delivery.envelope.envelope_sender, session)
+    envelope = delivery.envelope
+    return MessageRow(summary, envelope.envelope_sender, session, request=envelope.request)

@@ -16,7 +16,7 @@ from mailcheck.checks.content.safe_html import PAGE_CLASS, SafeHtml
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.content import AttachmentFacts
 from mailcheck.core.errors import AttachmentNotFound
-from mailcheck.core.messages import StoredMessage
+from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
 from mailcheck.operations.inbox.messages import ShowMessage
 from mailcheck.web.dashboard.inbox.view import ListRequest
 from mailcheck.web.dashboard.visits import Visit
@@ -238,6 +238,11 @@ class MessageView(Struct, frozen=True):
     source: str
     is_cut: bool
     beside: ListRequest | None
+
+    @property
+    def provider(self) -> str:
+        """The provider whose API was called, or an empty text for mail over SMTP."""
+        return PROVIDER_TITLES.get(self.message.summary.via, "")
 
     @property
     def people(self) -> list[tuple[str, list[str]]]:
