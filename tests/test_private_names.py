@@ -30,7 +30,7 @@ pytestmark = pytest.mark.untraced  # it reads the sources
 
 MAY_USE = {
     "mailcheck.daemon.short_turns": {"_doReadOrWrite", "_poller", "_selectables"},
-    "mailcheck.web.site.twisted_private": {"_respondToBadRequestAndDisconnect"},
+    "mailcheck.web.site.twisted_private": {"_path", "_respondToBadRequestAndDisconnect"},
 }
 """The private names of Twisted that each module may use. An unused entry is an error."""
 

@@ -20,7 +20,7 @@ from twisted.web.server import NOT_DONE_YET, Request
 
 from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.ops.journal import ClientJournal, Pace
-from mailcheck.web.site.requests import CHUNK, ClientAddresses, ResponseBuffers
+from mailcheck.web.site.requests import CHUNK, BodyLimits, ClientAddresses, ResponseBuffers
 from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_UNSENT, BoundedSite
 from tests.web.raw_http import request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader
@@ -51,7 +51,9 @@ class SmallHouse:
         self.clock = Clock()
         limits = ConnectionLimits(100, 100)
         journal = ClientJournal(Pace())
-        self.site = BoundedSite(self.page, limits, ClientAddresses([]), self.clock, journal)
+        self.site = BoundedSite(
+            self.page, limits, ClientAddresses([]), self.clock, journal, BodyLimits({})
+        )
 
 
 def chunked(data: bytes) -> bytes:

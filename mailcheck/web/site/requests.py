@@ -5,7 +5,7 @@ A response is written only as fast as the client reads it.
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
@@ -292,10 +292,56 @@ MAX_BODY = 65_536
 HOST_NAME = b"localhost"
 
 
+MAX_LARGE_BODIES = 268_435_456
+"""Maximum number of bytes of all bodies over `MAX_BODY` that are being received or handled."""
+
+MAX_LARGE_BODIES_OF_CLIENT = 134_217_728
+"""Maximum number of these bytes from one client."""
+
+
+class BodyLimits:
+    """The maximum size of bodies by path, and the room for all bodies over `MAX_BODY`.
+
+    :param larger: larger maxima, by the beginnings of paths.
+    """
+
+    def __init__(
+        self,
+        larger: Mapping[bytes, int],
+        in_all: int = MAX_LARGE_BODIES,
+        of_client: int = MAX_LARGE_BODIES_OF_CLIENT,
+    ) -> None:
+        self._larger = larger
+        self._in_all = in_all
+        self._of_client = of_client
+        self._used: Counter[str] = Counter()
+
+    def of(self, target: bytes) -> int:
+        """Return the maximum number of bytes of a body for a request target."""
+        found = (most for path, most in self._larger.items() if target.startswith(path))
+        return next(found, MAX_BODY)
+
+    def take(self, octets: int, client: str) -> bool:
+        """Reserve room for bytes of a client; return whether there is room."""
+        if self._used[client] + octets > self._of_client:
+            return False
+        if self._used.total() + octets > self._in_all:
+            return False
+        self._used[client] += octets
+        return True
+
+    def release(self, octets: int, client: str) -> None:
+        """Release the room for bytes of a client."""
+        self._used[client] -= octets
+        if not self._used[client]:
+            del self._used[client]
+
+
 class BoundedRequest(Request):
-    """A request with a body of at most `MAX_BODY` bytes. Its handler rejects a larger one."""
+    """A request with a body of at most ``max_body`` bytes. Its handler rejects a larger one."""
 
     is_too_large = False
+    max_body = MAX_BODY
     _received = 0
 
     def getRequestHostname(self) -> bytes:
@@ -304,7 +350,7 @@ class BoundedRequest(Request):
 
     def gotLength(self, length: int | None) -> None:
         """Ignore the body if its Content-Length exceeds the maximum."""
-        self.is_too_large = length is not None and length > MAX_BODY
+        self.is_too_large = length is not None and length > self.max_body
         if self.is_too_large:
             self.requestHeaders.removeHeader(b"Expect")  # the client must not send the body
         super().gotLength(0 if self.is_too_large else length)
@@ -312,7 +358,7 @@ class BoundedRequest(Request):
     def handleContentChunk(self, data: bytes) -> None:
         """Store a chunk of the body within the limit."""
         self._received += len(data)
-        if self._received > MAX_BODY:
+        if self._received > self.max_body:
             self.is_too_large = True
         else:
             super().handleContentChunk(data)
@@ -333,10 +379,33 @@ class PacedRequest(BoundedRequest):
     reference = ""
     """The message of an internal error, and the reference of its cause in the log."""
 
-    def __init__(self, buffers: ResponseBuffers, addresses: ClientAddresses, *args: Any) -> None:
+    def __init__(
+        self,
+        buffers: ResponseBuffers,
+        bodies: BodyLimits,
+        addresses: ClientAddresses,
+        *args: Any,
+    ) -> None:
         super().__init__(*args)
         self._buffers = buffers
+        self._bodies = bodies
         self._addresses = addresses
+        self._reserved: tuple[int, str] | None = None
+        self.has_no_room = False
+
+    def gotLength(self, length: int | None) -> None:
+        """Reserve room for a large body. Without room, the body is ignored."""
+        self.max_body = self._bodies.of(self.channel.target)
+        is_large = self.max_body > MAX_BODY and (length is None or length > MAX_BODY)
+        if is_large and (length is None or length <= self.max_body):
+            # A body of unknown length may become as large as allowed.
+            octets = self.max_body if length is None else length
+            client = self._client()
+            if self._bodies.take(octets, client):
+                self._reserved = octets, client
+            else:
+                self.has_no_room, self.max_body = True, 0
+        super().gotLength(length)
 
     def fault(self) -> WebFault:
         """Return the log entry for an internal error of this request."""
@@ -366,6 +435,7 @@ class PacedRequest(BoundedRequest):
 
     def finish(self) -> None:
         """End the response when all of it is written."""
+        self._release_body()
         if self._body is None:
             super().finish()
         else:
@@ -373,6 +443,7 @@ class PacedRequest(BoundedRequest):
 
     def connectionLost(self, reason: Failure) -> None:
         """Discard the remaining response."""
+        self._release_body()
         self._forget_body()
         super().connectionLost(reason)
 
@@ -408,6 +479,11 @@ class PacedRequest(BoundedRequest):
         if self._release is not None:
             self._release()
             self._release = None
+
+    def _release_body(self) -> None:
+        reserved, self._reserved = self._reserved, None
+        if reserved is not None:
+            self._bodies.release(*reserved)
 
     def _client(self) -> str:
         return counting_key(self._addresses.client_ip(self))

@@ -37,7 +37,7 @@ from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 from zope.interface import implementer
 
-from mailcheck.api.urls import API_PATH, MCP_PATH
+from mailcheck.api.urls import API_PATH, MCP_PATH, PROVIDERS_PATH
 from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.instruments import Tally
 from mailcheck.core.network_addresses import parse_ip_address
@@ -49,7 +49,13 @@ from mailcheck.web.site.errors import (
     TOO_MANY_CONNECTIONS,
 )
 from mailcheck.web.site.replies import error_reply, reply_as_bytes
-from mailcheck.web.site.requests import LOCAL_PEER, ClientAddresses, PacedRequest, ResponseBuffers
+from mailcheck.web.site.requests import (
+    LOCAL_PEER,
+    BodyLimits,
+    ClientAddresses,
+    PacedRequest,
+    ResponseBuffers,
+)
 from mailcheck.web.site.twisted_private import OpenHttpChannel
 
 SERVER = b"mailcheck"
@@ -406,18 +412,26 @@ def _too_many_connections() -> bytes:
 PUBLIC_SEGMENTS = (b"healthz", b"readyz", b"clients", b"docs", b"tls-reports")
 """First path segments of the pages that need no API key."""
 
+PROVIDERS_SEGMENT = PROVIDERS_PATH.strip("/").encode()
+
 WARNING_INTERVAL = 60
 """Minimum number of seconds between equal warnings in the log."""
 
 
 class Root(Resource):
-    """Passes requests to the API, the MCP endpoint, the public pages or the dashboard."""
+    """Passes requests to the API, the MCP endpoint, the providers, the pages or the dashboard."""
 
     def __init__(
-        self, api: IResource, mcp: IResource, pages: IResource, dashboard: IResource
+        self,
+        api: IResource,
+        mcp: IResource,
+        providers: IResource,
+        pages: IResource,
+        dashboard: IResource,
     ) -> None:
         super().__init__()
         self._api = api
+        self._providers = providers
         self._mcp = mcp
         self._pages = pages
         self._dashboard = dashboard
@@ -435,6 +449,8 @@ class Root(Resource):
         if segments in self._mcp_segments:
             return self._mcp
         request.prepath, request.postpath = [], segments
+        if segments[0] == PROVIDERS_SEGMENT:
+            return self._providers
         return self._pages if segments[0] in PUBLIC_SEGMENTS else self._dashboard
 
 
@@ -460,13 +476,14 @@ class BoundedSite(Site):
         addresses: ClientAddresses,
         clock: IReactorTime,
         journal: WebJournal,
+        bodies: BodyLimits,
     ) -> None:
         self._journal = journal
         self.response_buffers = ResponseBuffers()
         self.connections = Connections(limits, addresses.is_shared, clock)
         super().__init__(
             root,
-            requestFactory=partial(PacedRequest, self.response_buffers, addresses),
+            requestFactory=partial(PacedRequest, self.response_buffers, bodies, addresses),
             # Handlers parse forms. Twisted itself would respond to an invalid form.
             parsePOSTFormSubmission=False,
             timeout=IDLE_TIMEOUT,

@@ -12,6 +12,12 @@ from twisted.web.http import HTTPChannel
 class OpenHttpChannel(HTTPChannel):
     """Twisted's HTTP connection, with a public name for each private one."""
 
+    @property
+    def target(self) -> bytes:
+        """The target in the request line. Twisted gives it to the request after the body only."""
+        target: bytes = self._path
+        return target
+
     @abstractmethod
     def reject_malformed(self) -> None:
         """Respond to a request that Twisted cannot parse, and close the connection."""
