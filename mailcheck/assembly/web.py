@@ -5,6 +5,7 @@ from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
+from mailcheck.api.urls import PROVIDERS_PATH
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import connection_limits, mail_server, submission_server
 from mailcheck.cluster.local import LocalCluster
@@ -14,6 +15,7 @@ from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.doctor import Doctor
 from mailcheck.operations.inbox.messages import ShowMessage
 from mailcheck.operations.inbox.send_sample import SendSample
+from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.ops.watch import DISK
 from mailcheck.web.api.access_control import AccessControl
 from mailcheck.web.api.application import Api
@@ -60,8 +62,10 @@ from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools, WatchT
 from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.mcp.inbox_tools import InboxTools, MessageViews
 from mailcheck.web.mcp.tools import Tool
+from mailcheck.web.providers.application import Providers
+from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.site.public_pages import PublicPages
-from mailcheck.web.site.requests import ClientAddresses, RequestUrls
+from mailcheck.web.site.requests import BodyLimits, ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite, Root
 
 
@@ -96,6 +100,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
         Root(
             Api(access, routes, description, urls, runtime.now).resource(),
             McpEndpoint(access, dispatcher, urls, cancelled, clock_and_randomness),
+            build_providers(daemon, access, addresses).resource(),
             PublicPages(
                 lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses
             ).resource(),
@@ -105,6 +110,35 @@ def build_web(daemon: Daemon) -> BoundedSite:
         addresses,
         runtime.reactor,
         runtime.clients,
+        BodyLimits({f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size)}),
+    )
+
+
+def posted_size(mail_size: int) -> int:
+    """Return the maximum size of a request with a mail: its files are in Base64 (RFC 4648)."""
+    return mail_size * 3 // 2
+
+
+def build_providers(daemon: Daemon, access: AccessControl, addresses: ClientAddresses) -> Providers:
+    """Build the APIs of mail providers."""
+    runtime, config = daemon.runtime, daemon.runtime.config
+    submit = SubmitMail(
+        daemon.receiver,
+        daemon.journals["submission"],
+        runtime.reactor,
+        config.smtp.max_message_size,
+    )
+    return Providers(
+        PROVIDERS,
+        PROVIDERS_PATH,
+        access,
+        submit,
+        daemon.inbox.read,
+        daemon.mail.mail_bytes,
+        runtime.persistent_state.memory,
+        addresses,
+        config.inbox.domain,
+        runtime.clock_and_randomness,
     )
 
 

@@ -27,6 +27,7 @@ from tests.house import House, config_in_memory, result_of, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
+from tests.web.provider_requests import TEXT, headers_for, sample
 from tests.web.raw_http import RawHttp, request
 from tests.web.reporting import store_report
 
@@ -50,6 +51,9 @@ _ZONE: Mapping[str, Mapping[str, list[str]]] = {
     **{f"mx{n}.{DOMAIN}": {"A": [f"8.8.8.{n}"], "AAAA": [f"2001:4860::{n}"]} for n in _MANY},
     f"_dmarc.{DOMAIN}": {"TXT": ["v=DMARC1; p=reject; rua=mailto:a@other.example"]},
 }
+
+_ROOTS = (("_api", "/api/v1"), ("_providers", ""), ("_pages", ""), ("_dashboard", ""))
+"""The applications below the root, and the paths that they are mounted at."""
 
 _SIGNATURE = (
     b"DKIM-Signature: v=1; a=rsa-sha256; d=%d.hostile.example; s=s; h=from; bh=eA==; b=eA==\r\n"
@@ -151,7 +155,7 @@ class Target:
 
     def entries(self) -> Iterator[str]:
         """Yield the names of all entry points."""
-        for root, prefix in (("_api", "/api/v1"), ("_pages", ""), ("_dashboard", "")):
+        for root, prefix in _ROOTS:
             application = vars(self.house.site.resource)[root]._app
             for rule in application.url_map.iter_rules():
                 path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule.rule)
@@ -197,6 +201,8 @@ class Target:
             self._send(self._mailboxes()[name])
         elif kind == "port":
             return  # its commands are separate entries
+        elif name.startswith("/providers/"):
+            self._post_to_provider(kind, name)
         elif name.startswith("/api/v1"):
             self._ask(kind, name.removeprefix("/api/v1"))
         else:
@@ -251,6 +257,16 @@ class Target:
         if path in ("/sign-out", "/account/password"):
             self.browser = Browser(self.house)
             self.browser.sign_in("mallory")
+
+    def _post_to_provider(self, method: str, path: str) -> None:
+        posted = None
+        if method == "POST":
+            address = self.house.address(f"tag{self._calls}")
+            links = "".join(f"<a href='https://{n}.{DOMAIN}/?token={n}'>x</a>" for n in range(200))
+            mail = json.dumps(sample(path, address)).replace(TEXT, f"{TEXT} {links}")
+            posted = mail.encode()
+        headers = headers_for(path, self.house.key)
+        self.house.open(self._filled(path), method, data=posted, headers=headers).hang_up()
 
     def _post_report(self) -> None:
         path = "/" + self.addresses["tlsUrl"].split("/", 3)[3]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from html import unescape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from mailcheck.core.instruments import Kind
 from mailcheck.core.rights import SCOPE_TEXTS, Scope
 from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
+from mailcheck.web.providers.catalogue import PROVIDERS
+from mailcheck.web.providers.provider import Problem, Provider
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.house import House, config_in_memory
 from tests.ops.test_ops_monitoring import our_metrics
@@ -454,6 +457,37 @@ def write_snippets_into_pages() -> dict[Path, str]:
     return {page: with_snippets(page, texts) for page in pages}
 
 
+def write_providers() -> str:
+    """Return the page of the provider APIs."""
+    sections = [
+        section
+        for name, parts in groupby(PROVIDERS, lambda one: one.name)
+        for section in _write_provider(name, list(parts))
+    ]
+    words = (
+        "How each SDK is redirected, and which parts of the API are the same here, close to"
+        " those of the provider, or left out. [Catch mail sent over a provider's API]"
+        "(../how-to/catch-api-mail.md) is the guide.\n"
+    )
+    return page("Provider APIs", "`mailcheck/web/providers/`", words, *sections)
+
+
+def _write_provider(name: str, parts: Sequence[Provider]) -> Iterator[str]:
+    host = f"127.0.0.1:8080/providers/{name}"
+    yield f"## {parts[0].title}\n\nBase URL: `http://{host}`\n"
+    switches = [switch for one in parts for switch in one.switches]
+    rows = [(cell(sdk), text.format(base=f"http://{host}", host=host)) for sdk, text in switches]
+    yield table(("SDK", "How it is redirected"), rows)
+    support = [row for one in parts for row in one.support]
+    yield table(
+        ("Part", "Here", "Note"), [(row.what, row.like.value, cell(row.note)) for row in support]
+    )
+    for one in parts:
+        named = [(problem.value, *one.statuses[problem]) for problem in Problem]
+        errors = [(what, str(status), code(written)) for what, status, written in named]
+        yield table(("Error", "Status", "Code"), errors)
+
+
 def write_pages() -> dict[str, str]:
     """Return the generated pages by file name."""
     house = House(config_in_memory())
@@ -469,6 +503,7 @@ def write_pages() -> dict[str, str]:
         "topics.md": write_topics(),
         "findings.md": write_findings(),
         "blocklists.md": write_blocklists(),
+        "providers.md": write_providers(),
     }
     house.close()
     return pages

@@ -9,8 +9,11 @@ from urllib.parse import unquote
 
 from tests.spec.description import described_path, description_problems
 from tests.spec.inbox_shapes import ERROR
+from tests.spec.provider_shapes import PROVIDER_ERRORS
 from tests.spec.routes import API, REFUSALS, ROUTES, Bodies, Body, Route
 from tests.spec.shapes import Bytes
+
+PROVIDERS = "/providers/"
 
 _WHOLE_NUMBER = re.compile(r"0|[1-9]\d*")
 _POSITIVE = re.compile(r"[1-9]\d*")
@@ -85,6 +88,9 @@ def _pattern(path: str) -> re.Pattern[str]:
 def _bodies(method: str, path: str, is_metered: bool, answer: Judged) -> Bodies | None:
     """Return the allowed bodies for a status, or `None` if the status is not allowed."""
     route = find_route(method, path)
+    provider = path.removeprefix(PROVIDERS).partition("/")[0]
+    if path.startswith(PROVIDERS) and provider in PROVIDER_ERRORS and answer.status >= 400:
+        return PROVIDER_ERRORS[provider]
     if route is not None:
         return route.bodies.get(answer.status)
     elsewhere: Mapping[int, Bodies] = REFUSALS if is_metered else {}

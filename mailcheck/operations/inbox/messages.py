@@ -135,6 +135,17 @@ class ReadInbox:
         """
         return await self._loader.load(account_id, message_id)
 
+    async def delivered(self, caller: Caller, delivery_id: str) -> StoredMessage:
+        """Return the first message of a delivery.
+
+        :raises MessageNotFound: the caller has no such message, or may not use its tag.
+        """
+        row = await self._store.find_delivered(caller.account_id, delivery_id, self._now())
+        allowed = caller.rights.tags
+        if row is None or (allowed is not None and not allowed.allows(row.summary.tag)):
+            raise MessageNotFound
+        return await self._loader.complete(row)
+
     async def open_message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
         """Return a whole message for a person, and mark it as read.
 

@@ -1,5 +1,7 @@
 """Authentication and rate limits of API requests (docs/reference/contract.md)."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 from twisted.web.server import Request
 
@@ -58,16 +60,24 @@ class AccessControl:
         self._journal = journal
         self._anonymous = RequestLimits(ANONYMOUS_PER_MINUTE, anonymous_per_day)
 
-    async def check(self, request: Request) -> Allowed | Denied:
-        """Authenticate a request, and count it."""
-        caller = await self.authenticate(request)
+    async def check(
+        self, request: Request, read_key: Callable[[], str] | None = None
+    ) -> Allowed | Denied:
+        """Authenticate a request, and count it.
+
+        :param read_key: returns the key of the request, if it is not where this API expects it.
+        """
+        caller = await self.authenticate(request, read_key)
         return caller if isinstance(caller, Denied) else await self.count(caller)
 
-    async def authenticate(self, request: Request) -> Caller | Denied:
+    async def authenticate(
+        self, request: Request, read_key: Callable[[], str] | None = None
+    ) -> Caller | Denied:
         """Authenticate a request. A request without a valid key is counted by address."""
         try:
+            secret = api_key_of(request) if read_key is None else read_key()
             client = counting_key(self._addresses.client_ip(request))
-            return await self._authenticator.identify(api_key_of(request), client)
+            return await self._authenticator.identify(secret, client)
         except (InvalidCredentials, StoreUnavailable) as failure:
             return await self._deny(request, failure)
 

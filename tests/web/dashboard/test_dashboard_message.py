@@ -10,6 +10,7 @@ from mailcheck.web.dashboard.inbox.message_view import MAX_TEXT
 from tests.house import House, mail
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import fetch, html_mail, receive, share_path, sign_up
+from tests.web.provider_requests import post
 
 PNG = b"\x89PNG\r\n\x1a\nrest"
 
@@ -39,6 +40,17 @@ def test_a_message_shows_what_was_found(browser: Browser) -> None:
         *("Welcome", "482913", "https://example.com/confirm?t=7f3a", "Shop <shop@example.com>"),
         *("192.0.2.7", "mx.example.com", "+signup", "/share/", "Open the link"),
     ):
+        assert words in browser.page.text
+
+
+def test_a_message_shows_the_request_that_was_posted(browser: Browser) -> None:
+    """The page of a mail that came over a provider's API names it and shows the posted JSON."""
+    house = browser.house
+    key = house.issue_key(sign_up(browser))
+    post(house, "/providers/resend/emails", key=key)
+    (message,) = house.get("/inbox/messages", key=key).json["messages"]
+    browser.open(f"/inbox/messages/{message['id']}")
+    for words in ("Resend API", "posted to the Resend API", '"to": ['):
         assert words in browser.page.text
 
 

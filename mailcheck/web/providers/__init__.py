@@ -1,0 +1,14 @@
+"""The APIs of mail providers: mail that programs send over them is caught like any other.
+
+Add a provider in three steps:
+
+1. A module named after it: the request as a Struct, ``read`` functions that turn a body into
+   `OutgoingMail`, ``answer`` functions, and one `Provider` with its routes, errors and the rows of
+   the table in the documentation. Read functions are pure and run in a worker process.
+2. Its line in ``catalogue.py``, and its routes in ``assembly/reachable.toml``.
+3. Tests like those of the others.
+
+``application.py`` does the rest for all: keys, rate limits, body limits, faults, idempotency keys
+and storing. ``conversion.py`` turns requests into mails with ``bodies.py``, which parses them, and
+``mime.py``, which writes mails.
+"""

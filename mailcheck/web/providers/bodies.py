@@ -1,0 +1,212 @@
+"""Bodies of requests: JSON, forms and Base64, with errors that name what is wrong."""
+
+import binascii
+import io
+import re
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct
+from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.formparser import FormDataParser
+from werkzeug.http import parse_options_header
+
+from mailcheck.api.shapes import dump_json
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.web.providers.provider import BadBody, FieldMissing, Posting
+
+T = TypeVar("T")
+
+MAX_BATCH = 1_000
+"""Maximum number of mails of one request. SendGrid allows the most."""
+
+MAX_PEOPLE = 50
+"""Maximum number of addresses of one mail, as most providers have it."""
+
+MAX_PARTS = 2_000
+"""Maximum number of fields of a form."""
+
+_MISSING = re.compile(r"missing required field `([^`]+)`(?: - at `\$\.?([^`]*)`)?")
+_PLACE = re.compile(r" - at `\$\.?([^`]*)`")
+
+
+class Template(Struct, frozen=True):
+    """A template of the provider, which does not exist here, and the values for it."""
+
+    name: str
+    values: object = None
+
+    @property
+    def text(self) -> str:
+        """The text of a mail that shows them in place of the template."""
+        values = msgspec.json.format(dump_json(self.values), indent=2).decode()
+        return f"Template: {self.name}\n\n{values}\n"
+
+
+def read_json(posting: Posting) -> Any:
+    """Return the JSON value of a body.
+
+    :raises BadBody: the body is not JSON.
+    """
+    try:
+        return msgspec.json.decode(posting.body)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise BadBody(f"the body must be JSON: {problem}") from None
+
+
+def convert(value: object, kind: type[T]) -> T:
+    """Turn a JSON value into a request.
+
+    :raises FieldMissing: a required field is missing.
+    :raises InvalidParameter: a field has another type.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as problem:
+        text = str(problem)
+        missing = _MISSING.search(text)
+        if missing is not None:
+            raise FieldMissing(missing[1], f"`{missing[1]}` is missing") from None
+        place = _PLACE.search(text)
+        name = "" if place is None else place[1]
+        said = _PLACE.sub("", text)
+        said = said[:1].lower() + said[1:]
+        shown = f"`{name}` is invalid: {said}" if name else f"the body is invalid: {said}"
+        raise InvalidParameter(name or "body", shown) from None
+
+
+def convert_each(name: str, values: object, most: int = MAX_BATCH) -> list[Any]:
+    """Return the items of a batch.
+
+    :raises InvalidParameter: it is not a list, is empty, or has too many items.
+    """
+    if not isinstance(values, list) or not values:
+        raise InvalidParameter(name, f"`{name}` must be a list with at least one mail")
+    require_few(name, values, most, "mails")
+    return values
+
+
+class Upload(NamedTuple):
+    """A file of a form."""
+
+    name: str
+    filename: str
+    content_type: str
+    data: bytes
+
+
+class Form(NamedTuple):
+    """The fields and files of a form, in order."""
+
+    fields: Sequence[tuple[str, str]]
+    files: Sequence[Upload]
+
+    def all(self, name: str) -> list[str]:
+        """Return the values of a field."""
+        return [value for key, value in self.fields if key == name]
+
+    def get(self, name: str) -> str | None:
+        """Return the first value of a field, or `None`."""
+        return next(iter(self.all(name)), None)
+
+    def require(self, name: str) -> str:
+        """Return the first value of a field.
+
+        :raises FieldMissing: there is none.
+        """
+        found = self.get(name)
+        if found is None:
+            raise FieldMissing(name, f"`{name}` is missing")
+        return found
+
+    def beginning(self, prefix: str) -> list[tuple[str, str]]:
+        """Return the fields that begin with a prefix, without the prefix."""
+        return [(key[len(prefix) :], one) for key, one in self.fields if key.startswith(prefix)]
+
+    @property
+    def shown(self) -> dict[str, object]:
+        """The form as JSON: fields by name, and the names and sizes of files."""
+        found: dict[str, list[object]] = {}
+        for key, value in self.fields:
+            found.setdefault(key, []).append(value)
+        for file in self.files:
+            facts = {"filename": file.filename, "type": file.content_type, "size": len(file.data)}
+            found.setdefault(file.name, []).append(facts)
+        return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
+
+
+def read_form(posting: Posting) -> Form:
+    """Parse a form, as ``multipart/form-data`` or ``application/x-www-form-urlencoded``.
+
+    :raises BadBody: the body is not a form, or has too many fields.
+    """
+    media_type, options = parse_options_header(posting.content_type)
+    if media_type not in ("multipart/form-data", "application/x-www-form-urlencoded"):
+        raise BadBody("the body must be a form: multipart/form-data or x-www-form-urlencoded")
+    size = len(posting.body)
+    parser = FormDataParser(max_form_memory_size=size, max_form_parts=MAX_PARTS, silent=False)
+    try:
+        _, fields, files = parser.parse(io.BytesIO(posting.body), media_type, size, options)
+    except (ValueError, RequestEntityTooLarge) as problem:
+        raise BadBody(f"the form cannot be parsed: {problem}") from None
+    uploads = [
+        Upload(name, file.filename or "", file.content_type or "", file.read())
+        for name, file in files.items(multi=True)
+    ]
+    return Form(list(fields.items(multi=True)), uploads)
+
+
+def decode_base64(name: str, text: str) -> bytes:
+    """Decode a file. Line breaks are allowed.
+
+    :raises InvalidParameter: the text is not Base64.
+    """
+    try:
+        return b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidParameter(name, f"`{name}` must be Base64; got {text[:40]!r}") from None
+
+
+def require_few(
+    name: str, items: Sequence[object], most: int = MAX_PEOPLE, what: str = "addresses"
+) -> None:
+    """Check the number of items of a field.
+
+    :raises InvalidParameter: there are too many.
+    """
+    if len(items) > most:
+        raise InvalidParameter(name, f"`{name}` may have {most} {what}; got {len(items)}")
+
+
+def require_bodies(names: str, *bodies: str | None) -> None:
+    """Check that a request has a text or an HTML body.
+
+    :raises FieldMissing: it has neither.
+    """
+    if not any(bodies):
+        raise FieldMissing(names, f"`{names}` is missing: send text or HTML")
+
+
+def substitute(text: str | None, values: Mapping[str, object]) -> str | None:
+    """Replace each name by its value, the longest names first."""
+    if text is None or not values:
+        return text
+    names = sorted(values, key=len, reverse=True)
+    pattern = re.compile("|".join(re.escape(name) for name in names if name) or "(?!)")
+    return pattern.sub(lambda found: str(values[found[0]]), text)
+
+
+def pairs_of(prefix: str, values: Mapping[str, object] | None) -> Iterable[tuple[str, str]]:
+    """Yield a header field for each value; names are shortened to the characters of fields."""
+    for name, value in (values or {}).items():
+        yield f"{prefix}{_UNSAFE.sub('-', name)[:100]}", text_of(value)
+
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+def text_of(value: object) -> str:
+    """Return a text as it is, and any other value as JSON."""
+    return value if isinstance(value, str) else dump_json(value).decode()

@@ -1,0 +1,253 @@
+"""The API of Postmark."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.instants import Instant, format_instant
+from mailcheck.web.providers.bodies import (
+    Template,
+    convert,
+    convert_each,
+    decode_base64,
+    pairs_of,
+    read_json,
+    require_bodies,
+    require_few,
+    text_of,
+)
+from mailcheck.web.providers.mime import File, OutgoingMail, Person, make_headers, read_people
+from mailcheck.web.providers.provider import (
+    FieldMissing,
+    Like,
+    Outcome,
+    Posting,
+    Problem,
+    Provider,
+    Response,
+    Sending,
+    SendRoute,
+    Sent,
+    Support,
+    header_key,
+    json_response,
+    problem_of,
+)
+
+MAX_BATCH = 500
+
+
+class Header(Struct, rename="pascal"):
+    """A header field."""
+
+    name: str
+    value: str
+
+
+class Attachment(Struct, rename="pascal"):
+    """A file in Base64."""
+
+    name: str
+    content: str
+    content_type: str = ""
+    content_id: str | None = field(name="ContentID", default=None)
+
+
+class SendEmail(Struct, rename="pascal"):
+    """The body of ``POST /email`` and of ``POST /email/withTemplate``."""
+
+    from_: str | None = field(name="From", default=None)
+    to: str | None = None
+    cc: str | None = None
+    bcc: str | None = None
+    subject: str | None = None
+    tag: str | None = None
+    html_body: str | None = None
+    text_body: str | None = None
+    reply_to: str | None = None
+    headers: list[Header] | None = None
+    attachments: list[Attachment] | None = None
+    metadata: dict[str, Any] | None = None
+    message_stream: str | None = None
+    template_id: int | None = None
+    template_alias: str | None = None
+    template_model: Any | UnsetType = UNSET
+
+
+def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mail of ``POST /email``."""
+    return [_sending_of(read_json(posting))]
+
+
+def read_templated(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mail of ``POST /email/withTemplate``."""
+    return [_sending_of(read_json(posting), is_templated=True)]
+
+
+def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mails of ``POST /email/batch``. Each invalid one is rejected by itself."""
+    return _read_each(convert_each("body", read_json(posting), MAX_BATCH), is_templated=False)
+
+
+def read_templated_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mails of ``POST /email/batchWithTemplates``."""
+    value = read_json(posting)
+    messages = value.get("Messages") if isinstance(value, dict) else None
+    return _read_each(convert_each("Messages", messages, MAX_BATCH), is_templated=True)
+
+
+def _read_each(values: list[Any], *, is_templated: bool) -> list[Sending | InvalidParameter]:
+    found: list[Sending | InvalidParameter] = []
+    for value in values:
+        try:
+            found.append(_sending_of(value, is_templated=is_templated))
+        except InvalidParameter as problem:
+            found.append(problem)
+    return found
+
+
+def _sending_of(value: object, *, is_templated: bool = False) -> Sending:
+    request = convert(value, SendEmail)
+    if not request.from_:
+        raise FieldMissing("From", "Invalid 'From' address: ''.")
+    authors = read_people("From", request.from_)
+    if len(authors) != 1:
+        raise InvalidParameter("From", f"Invalid 'From' address: '{request.from_[:100]}'.")
+    to, cc, bcc = (
+        read_people(name, given)
+        for name, given in (("To", request.to), ("Cc", request.cc), ("Bcc", request.bcc))
+    )
+    require_few("To, Cc and Bcc", (*to, *cc, *bcc))
+    if not (to or cc or bcc):
+        raise FieldMissing("To", "Zero recipients specified")
+    text, headers = request.text_body, [(one.name, one.value) for one in request.headers or ()]
+    if is_templated:
+        name = request.template_alias or text_of(request.template_id or "")
+        if not name:
+            raise FieldMissing("TemplateId", "`TemplateId` or `TemplateAlias` is missing")
+        if request.template_model is UNSET:
+            raise FieldMissing("TemplateModel", "`TemplateModel` is missing")
+        text = Template(name, request.template_model).text
+        headers.append(("X-Template", name))
+    require_bodies("HtmlBody or TextBody", request.html_body, text)
+    if request.tag:
+        headers.append(("X-PM-Tag", request.tag))
+    headers.extend(pairs_of("X-PM-Metadata-", request.metadata))
+    if request.message_stream:
+        headers.append(("X-PM-Message-Stream", request.message_stream))
+    mail = OutgoingMail(
+        author=authors[0],
+        to=to,
+        cc=cc,
+        bcc=bcc,
+        reply_to=read_people("ReplyTo", request.reply_to),
+        subject=request.subject or "",
+        text=text,
+        html=request.html_body,
+        headers=make_headers("Headers", headers),
+        files=tuple(map(_file_of, request.attachments or ())),
+    )
+    shown = {"To": _joined(to), "Cc": _joined(cc), "Bcc": _joined(bcc)}
+    return Sending(mail, value, {name: given for name, given in shown.items() if given})
+
+
+def _joined(people: Sequence[Person]) -> str:
+    return ", ".join(one.shown for one in people)
+
+
+def _file_of(attachment: Attachment) -> File:
+    data = decode_base64("Attachments.Content", attachment.content)
+    content_id = (attachment.content_id or "").removeprefix("cid:")
+    return File(attachment.name, attachment.content_type, data, content_id)
+
+
+def answer_email(sent: Sent) -> Response:
+    """Return the facts of the mail."""
+    return json_response(_facts_of(sent.outcomes[0], sent.sent_at))
+
+
+def answer_batch(sent: Sent) -> Response:
+    """Return the facts or the error of each mail. The status is 200 even if all were rejected."""
+    return json_response([_facts_of(one, sent.sent_at) for one in sent.outcomes])
+
+
+def _facts_of(outcome: Outcome, sent_at: Instant) -> Mapping[str, object]:
+    if outcome.failure is not None:
+        return _error_of(outcome.failure)
+    addressed = {name: outcome.shown[name] for name in ("To", "Cc", "Bcc") if name in outcome.shown}
+    return {
+        **addressed,
+        "SubmittedAt": format_instant(sent_at),
+        "MessageID": outcome.id,
+        "ErrorCode": 0,
+        "Message": "OK",
+    }
+
+
+def _error_of(failure: ExpectedFailure) -> Mapping[str, object]:
+    _, code = STATUSES[problem_of(failure)]
+    return {"ErrorCode": int(code), "Message": str(failure)}
+
+
+def write_error(status: int, code: str, message: str) -> Response:
+    """Return an error of Postmark."""
+    return json_response({"ErrorCode": int(code), "Message": message}, status)
+
+
+STATUSES = {
+    Problem.NO_KEY: (401, "10"),
+    Problem.WRONG_KEY: (401, "10"),
+    Problem.WRONG_SIGNATURE: (401, "10"),
+    Problem.NOT_PERMITTED: (401, "10"),
+    Problem.NO_JSON: (422, "402"),
+    Problem.MISSING: (422, "300"),
+    Problem.INVALID: (422, "300"),
+    Problem.TOO_LARGE: (413, "300"),
+    Problem.NOT_FOUND: (404, "404"),
+    Problem.WRONG_METHOD: (405, "405"),
+    Problem.TOO_MANY: (429, "429"),
+    Problem.QUOTA: (422, "405"),
+    Problem.REJECTED: (422, "406"),
+    Problem.OTHER_REQUEST: (409, "409"),
+    Problem.STILL_RUNNING: (409, "409"),
+    Problem.UNAVAILABLE: (503, "100"),
+    Problem.INTERNAL: (500, "500"),
+}
+"""405 is "Not allowed to send" (no credits), 406 "Inactive recipient", 100 "Maintenance"."""
+
+
+POSTMARK = Provider(
+    name="postmark",
+    read_key=partial(header_key, "X-Postmark-Server-Token"),
+    routes=(
+        SendRoute("/email", read_email, answer_email),
+        SendRoute("/email/batch", read_batch, answer_batch, is_partial=True),
+        SendRoute("/email/withTemplate", read_templated, answer_email),
+        SendRoute("/email/withTemplate/", read_templated, answer_email),
+        SendRoute("/email/batchWithTemplates", read_templated_batch, answer_batch, is_partial=True),
+    ),
+    statuses=STATUSES,
+    write_error=write_error,
+    switches=(
+        (
+            "postmark (npm)",
+            "`new ServerClient(key, {{requestHost: '{host}', useHttps: false}})`",
+        ),
+        ("django-anymail", "`ANYMAIL = {{'POSTMARK_API_URL': '{base}/'}}`"),
+    ),
+    support=(
+        Support("`POST /email`, `POST /email/batch`", Like.SAME, "500 mails in a batch"),
+        Support("errors with `ErrorCode` and `Message`", Like.SAME),
+        Support("`Tag`, `Metadata`", Like.SAME, "as X-PM-Tag and X-PM-Metadata-... in the mail"),
+        Support(
+            "`POST /email/withTemplate`, `/email/batchWithTemplates`",
+            Like.CLOSE,
+            "the text contains the name and the model",
+        ),
+        Support("`TrackOpens`, `TrackLinks`", Like.LEFT_OUT, "accepted; links stay as they are"),
+        Support("servers, streams, statistics, suppressions, signed events", Like.LEFT_OUT),
+    ),
+)

@@ -1,0 +1,288 @@
+"""What a provider's module declares: routes, errors, and how requests become mails."""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+
+import msgspec
+from msgspec import Struct, field
+
+from mailcheck.api.shapes import dump_json
+from mailcheck.core.errors import (
+    AddressUsed,
+    ExpectedFailure,
+    FaultMet,
+    InboxFull,
+    InvalidCredentials,
+    InvalidParameter,
+    LimitExceeded,
+    MailTooLarge,
+    MessageNotFound,
+    NotPermitted,
+    RecipientUnknown,
+    RequestRepeated,
+)
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
+from mailcheck.web.providers.mime import OutgoingMail, RawMail
+from mailcheck.web.site.errors import RETRY_AFTER_SECONDS, UNAUTHORIZED
+
+
+class Problem(Enum):
+    """What can be wrong with a request. Each provider has a status and a code for each."""
+
+    NO_KEY = "the key is missing"
+    WRONG_KEY = "the key is unknown, revoked or expired"
+    WRONG_SIGNATURE = "the request is not signed with the key"
+    NOT_PERMITTED = "the key lacks a scope"
+    NO_JSON = "the body cannot be parsed"
+    MISSING = "a required field is missing"
+    INVALID = "a field has an invalid value"
+    TOO_LARGE = "the body or the mail is too large"
+    NOT_FOUND = "the path or the mail does not exist"
+    WRONG_METHOD = "the path does not support the method"
+    TOO_MANY = "a rate limit, or a temporary failure that asks to slow down"
+    QUOTA = "the inbox is full"
+    REJECTED = "a recipient is rejected for good"
+    OTHER_REQUEST = "the idempotency key was used for another request"
+    STILL_RUNNING = "the request with this idempotency key is not answered yet"
+    UNAVAILABLE = "the service cannot store the mail now"
+    INTERNAL = "an internal error"
+
+
+class KeyMissing(InvalidCredentials):
+    """The request has no API key where the provider expects it."""
+
+
+class WrongSignature(InvalidCredentials):
+    """The request is not signed with the API key."""
+
+
+class BadBody(InvalidParameter):
+    """The body is not JSON, or not of the type that the route needs."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("body", problem)
+
+
+class FieldMissing(InvalidParameter):
+    """A required field of the body is missing."""
+
+
+def problem_of(failure: ExpectedFailure) -> Problem:
+    """Return the problem that a failure is. A fault is temporary (4xx) or final (5xx)."""
+    if isinstance(failure, FaultMet):
+        code, enhanced = failure.reply
+        if code >= 500:
+            return Problem.REJECTED
+        # Greylisting and a full mailbox ask the sender to slow down; others are outages.
+        return Problem.TOO_MANY if code == 452 or enhanced == "4.7.1" else Problem.INTERNAL
+    if isinstance(failure, RequestRepeated):
+        return Problem.STILL_RUNNING if failure.is_running else Problem.OTHER_REQUEST
+    return next((one for kind, one in _PROBLEMS if isinstance(failure, kind)), Problem.UNAVAILABLE)
+
+
+_PROBLEMS: Sequence[tuple[type[ExpectedFailure], Problem]] = (
+    (KeyMissing, Problem.NO_KEY),
+    (WrongSignature, Problem.WRONG_SIGNATURE),
+    (InvalidCredentials, Problem.WRONG_KEY),
+    (NotPermitted, Problem.NOT_PERMITTED),
+    (BadBody, Problem.NO_JSON),
+    (FieldMissing, Problem.MISSING),
+    (InvalidParameter, Problem.INVALID),
+    (MailTooLarge, Problem.TOO_LARGE),
+    (MessageNotFound, Problem.NOT_FOUND),
+    (InboxFull, Problem.QUOTA),
+    (LimitExceeded, Problem.TOO_MANY),
+    (AddressUsed, Problem.REJECTED),
+    (RecipientUnknown, Problem.REJECTED),
+)
+
+
+class Posting(Struct, frozen=True):
+    """A request as the functions of a provider get it.
+
+    ``target`` is the path and the query of the request line. ``headers`` are by lower-case name.
+    ``path`` has the values of the path variables.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+    path: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def content_type(self) -> str:
+        """The value of Content-Type, or an empty text."""
+        return self.headers.get("content-type", "")
+
+
+class Sending(Struct, frozen=True):
+    """One mail of a request, with the part of the request that it was made from.
+
+    ``shown`` are values for the answer.
+    """
+
+    mail: OutgoingMail | RawMail
+    source: object
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+
+Read = Callable[[Posting], Sequence[Sending | InvalidParameter]]
+"""Turns a request into mails. An `InvalidParameter` in the result stands for one mail of a batch
+that the provider rejects separately; raised, it rejects the whole request."""
+
+
+class Outcome(Struct, frozen=True):
+    """The result of one mail of a request: its id and ``shown`` of its `Sending`, or a failure."""
+
+    result: DeliveryId | ExpectedFailure
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def failure(self) -> ExpectedFailure | None:
+        """The failure of a mail that was rejected."""
+        return self.result if isinstance(self.result, ExpectedFailure) else None
+
+    @property
+    def id(self) -> str:
+        """The id of a stored mail, or an empty text."""
+        return "" if isinstance(self.result, ExpectedFailure) else str(self.result)
+
+
+class Sent(Struct, frozen=True):
+    """The outcome of a request, in the order of its mails. ``domain`` is that of this server."""
+
+    outcomes: Sequence[Outcome]
+    posting: Posting
+    sent_at: Instant
+    domain: str
+
+
+JSON = "application/json; charset=utf-8"
+
+
+class Response(Struct, frozen=True):
+    """An answer of a provider."""
+
+    status: int
+    body: bytes
+    content_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def json_response(
+    value: object, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return an answer with a JSON value."""
+    return Response(status, dump_json(value), JSON, headers or {})
+
+
+class SendRoute(Struct, frozen=True):
+    """A route that sends mail.
+
+    ``is_partial``: a rejected mail of a batch does not reject the others.
+    ``idempotency``: the lower-case name of the header with the idempotency key, if there is one.
+    """
+
+    path: str
+    read: Read
+    answer: Callable[[Sent], Response]
+    is_partial: bool = False
+    idempotency: str = ""
+    method: str = "POST"
+
+
+class ShowRoute(Struct, frozen=True):
+    """A route that shows a sent mail; ``<id>`` in its path is the id that sending returned."""
+
+    path: str
+    show: Callable[[StoredMessage], Response]
+    method: str = "GET"
+
+
+class Like(Enum):
+    """How near a part of an API is to that of the provider."""
+
+    SAME = "same"
+    CLOSE = "close"
+    LEFT_OUT = "left out"
+
+
+class Support(Struct, frozen=True):
+    """A row of the table in the documentation."""
+
+    what: str
+    like: Like
+    note: str = ""
+
+
+WriteError = Callable[[int, str, str], Response]
+"""Returns the answer with a status, a code of the provider, and a message."""
+
+
+Verify = Callable[[Posting, str], None]
+"""Checks that a request is signed with the key, or raises `WrongSignature`."""
+
+
+class Provider(Struct, frozen=True):
+    """The API of one provider.
+
+    ``name`` is in paths, in ``via`` of messages and in searches. ``statuses`` are the status and
+    the code of each problem.
+    ``switches`` tell how each SDK is redirected: ``{base}`` in their text is the base URL, and
+    ``{host}`` the same without its scheme.
+    """
+
+    name: str
+    read_key: Callable[[Mapping[str, str]], str]
+    routes: Sequence[SendRoute | ShowRoute]
+    statuses: Mapping[Problem, tuple[int, str]]
+    write_error: WriteError
+    switches: Sequence[tuple[str, str]]
+    support: Sequence[Support]
+    verify: Verify | None = None
+
+    @property
+    def title(self) -> str:
+        """The name as the provider writes it."""
+        return PROVIDER_TITLES[self.name]
+
+    def respond(self, failure: ExpectedFailure) -> Response:
+        """Return the error of the provider for a failure."""
+        retry_after = failure.retry_after if isinstance(failure, LimitExceeded) else None
+        return self.refuse(problem_of(failure), str(failure), retry_after)
+
+    def refuse(self, problem: Problem, message: str, retry_after: int | None = None) -> Response:
+        """Return the error of the provider for a problem."""
+        status, code = self.statuses[problem]
+        response = self.write_error(status, code, message)
+        headers = dict(response.headers)
+        if status in (429, 503):
+            headers["Retry-After"] = str(retry_after or RETRY_AFTER_SECONDS)
+        if status == UNAUTHORIZED:
+            headers["WWW-Authenticate"] = "Bearer"
+        return msgspec.structs.replace(response, headers=headers)
+
+
+def bearer_key(headers: Mapping[str, str]) -> str:
+    """Return the key of ``Authorization: Bearer``.
+
+    :raises KeyMissing: there is none.
+    """
+    scheme, _, secret = headers.get("authorization", "").strip().partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise KeyMissing("send the API key of mailcheck as Authorization: Bearer <key>")
+    return secret.strip()
+
+
+def header_key(name: str, headers: Mapping[str, str]) -> str:
+    """Return the key from a header.
+
+    :raises KeyMissing: there is none.
+    """
+    secret = headers.get(name.lower(), "").strip()
+    if not secret:
+        raise KeyMissing(f"send the API key of mailcheck as {name}")
+    return secret

@@ -1,0 +1,272 @@
+"""The API of Resend."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.instants import format_instant
+from mailcheck.core.messages import StoredMessage
+from mailcheck.web.providers.bodies import (
+    Template,
+    convert,
+    convert_each,
+    decode_base64,
+    pairs_of,
+    read_json,
+    require_bodies,
+    require_few,
+)
+from mailcheck.web.providers.mime import File, OutgoingMail, make_headers, read_people
+from mailcheck.web.providers.provider import (
+    FieldMissing,
+    Like,
+    Posting,
+    Problem,
+    Provider,
+    Response,
+    Sending,
+    SendRoute,
+    Sent,
+    ShowRoute,
+    Support,
+    bearer_key,
+    json_response,
+)
+
+MAX_BATCH = 100
+
+People = str | list[str] | None
+
+
+class NodeBuffer(Struct):
+    """A Buffer of Node.js in JSON."""
+
+    data: list[int]
+
+
+class Attachment(Struct):
+    """A file: Base64, the numbers of its bytes, or a URL in ``path``."""
+
+    content: str | list[int] | NodeBuffer | None = None
+    filename: str | None = None
+    path: str | None = None
+    content_type: str | None = None
+    content_id: str | None = None
+    inline_content_id: str | None = None
+
+
+class Tag(Struct):
+    """A name and a value."""
+
+    name: str
+    value: str
+
+
+class NamedTemplate(Struct):
+    """A template of the account at Resend."""
+
+    id: str
+    variables: dict[str, Any] | None = None
+
+
+class SendEmail(Struct):
+    """The body of ``POST /emails``."""
+
+    from_: str | None = field(name="from", default=None)
+    to: People = None
+    subject: str | None = None
+    cc: People = None
+    bcc: People = None
+    reply_to: People = None
+    html: str | None = None
+    text: str | None = None
+    headers: dict[str, str] | None = None
+    scheduled_at: str | None = None
+    attachments: list[Attachment] | None = None
+    tags: list[Tag] | None = None
+    template: NamedTemplate | None = None
+
+
+def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mail of ``POST /emails``."""
+    value = read_json(posting)
+    return [Sending(_mail_of(convert(value, SendEmail)), value)]
+
+
+def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mails of ``POST /emails/batch``. One invalid mail rejects all, unless the header
+    ``x-batch-validation`` is ``permissive``.
+    """
+    is_permissive = posting.headers.get("x-batch-validation", "") == "permissive"
+    found: list[Sending | InvalidParameter] = []
+    for value in convert_each("emails", read_json(posting), MAX_BATCH):
+        try:
+            found.append(Sending(_mail_of(convert(value, SendEmail)), value))
+        except InvalidParameter as problem:
+            if not is_permissive:
+                raise
+            found.append(problem)
+    return found
+
+
+def _mail_of(request: SendEmail) -> OutgoingMail:
+    for name, given in (("from", request.from_), ("to", request.to), ("subject", request.subject)):
+        if given is None and not (name != "to" and request.template):
+            raise FieldMissing(name, f"Missing `{name}` field.")
+    to = read_people("to", request.to)
+    require_few("to", to)
+    if not to:
+        raise FieldMissing("to", "Missing `to` field.")
+    text, headers = request.text, [*(request.headers or {}).items()]
+    template = request.template
+    if template is not None:
+        text = Template(template.id, template.variables).text if text is None else text
+        headers.append(("X-Template", template.id))
+    require_bodies("html", request.html, text)
+    if request.scheduled_at is not None:
+        headers.append(("X-Scheduled-At", request.scheduled_at))
+    tags = {tag.name: tag.value for tag in request.tags or ()}
+    headers.extend(pairs_of("X-Resend-Tag-", tags))
+    return OutgoingMail(
+        author=_author(request.from_ or "Template <template@resend.example>"),
+        to=to,
+        cc=read_people("cc", request.cc),
+        bcc=read_people("bcc", request.bcc),
+        reply_to=read_people("reply_to", request.reply_to),
+        subject=request.subject or "",
+        text=text,
+        html=request.html,
+        headers=make_headers("headers", headers),
+        files=tuple(map(_file_of, request.attachments or ())),
+    )
+
+
+def _author(text: str) -> Any:
+    people = read_people("from", text)
+    if len(people) != 1:
+        raise InvalidParameter("from", f"`from` must be one address; got {text[:100]!r}")
+    return people[0]
+
+
+def _file_of(attachment: Attachment) -> File:
+    name = attachment.filename or "attachment"
+    content_id = attachment.content_id or attachment.inline_content_id or ""
+    content = attachment.content
+    if isinstance(content, str):
+        data = decode_base64("attachments.content", content)
+    elif content is not None:
+        numbers = content.data if isinstance(content, NodeBuffer) else content
+        try:
+            data = bytes(numbers)
+        except ValueError:
+            raise InvalidParameter(
+                "attachments.content", "`attachments.content` must be bytes from 0 to 255"
+            ) from None
+    elif attachment.path:
+        # Fetching a URL that a request names would let strangers reach other hosts.
+        return File(f"{name}.url.txt", "text/plain", f"{attachment.path}\n".encode(), content_id)
+    else:
+        raise FieldMissing(
+            "attachments.content", "Attachment must have either a `content` or `path`"
+        )
+    return File(name, attachment.content_type or "", data, content_id)
+
+
+def answer_email(sent: Sent) -> Response:
+    """Return the id of the mail."""
+    return json_response({"id": sent.outcomes[0].id})
+
+
+def answer_batch(sent: Sent) -> Response:
+    """Return the ids of the mails, and the errors of a permissive batch."""
+    value: dict[str, object] = {"data": [{"id": one.id} for one in sent.outcomes if one.id]}
+    errors = [
+        {"index": number, "message": str(one.failure)}
+        for number, one in enumerate(sent.outcomes)
+        if one.failure is not None
+    ]
+    if errors:
+        value["errors"] = errors
+    return json_response(value)
+
+
+def show_email(message: StoredMessage) -> Response:
+    """Return the mail of ``GET /emails/{id}``. It is delivered: the inbox has it."""
+    summary, content = message.summary, message.content
+
+    def people(name: str) -> list[str]:
+        return [one.address for one in content.people_in(name)]
+
+    return json_response(
+        {
+            "object": "email",
+            "id": str(summary.delivery_id),
+            "to": people("to"),
+            "from": summary.header.author_text,
+            "created_at": format_instant(summary.received_at),
+            "subject": summary.header.subject,
+            "html": content.html or None,
+            "text": content.text or None,
+            "bcc": [],
+            "cc": people("cc"),
+            "reply_to": people("reply-to"),
+            "last_event": "delivered",
+            "scheduled_at": None,
+        }
+    )
+
+
+def write_error(status: int, code: str, message: str) -> Response:
+    """Return an error of Resend."""
+    value = {"statusCode": status, "name": code, "message": message}
+    limits = {"ratelimit-limit": "2", "ratelimit-remaining": "0", "ratelimit-reset": "1"}
+    return json_response(value, status, limits if status == 429 else None)
+
+
+RESEND = Provider(
+    name="resend",
+    read_key=bearer_key,
+    routes=(
+        SendRoute("/emails", read_email, answer_email, idempotency="idempotency-key"),
+        SendRoute("/emails/batch", read_batch, answer_batch, idempotency="idempotency-key"),
+        ShowRoute("/emails/<id>", show_email),
+    ),
+    statuses={
+        Problem.NO_KEY: (401, "missing_api_key"),
+        Problem.WRONG_KEY: (403, "invalid_api_key"),
+        Problem.WRONG_SIGNATURE: (403, "invalid_api_key"),
+        Problem.NOT_PERMITTED: (401, "restricted_api_key"),
+        Problem.NO_JSON: (400, "validation_error"),
+        Problem.MISSING: (422, "missing_required_field"),
+        Problem.INVALID: (422, "validation_error"),
+        Problem.TOO_LARGE: (413, "validation_error"),
+        Problem.NOT_FOUND: (404, "not_found"),
+        Problem.WRONG_METHOD: (405, "method_not_allowed"),
+        Problem.TOO_MANY: (429, "rate_limit_exceeded"),
+        Problem.QUOTA: (429, "daily_quota_exceeded"),
+        Problem.REJECTED: (422, "validation_error"),
+        Problem.OTHER_REQUEST: (409, "invalid_idempotent_request"),
+        Problem.STILL_RUNNING: (409, "concurrent_idempotent_requests"),
+        Problem.UNAVAILABLE: (503, "application_error"),
+        Problem.INTERNAL: (500, "application_error"),
+    },
+    write_error=write_error,
+    switches=(
+        ("resend (npm)", "the environment variable `RESEND_BASE_URL={base}`"),
+        ("resend (PyPI)", "the environment variable `RESEND_API_URL={base}`"),
+        ("django-anymail", "`ANYMAIL = {{'RESEND_API_URL': '{base}/'}}`"),
+    ),
+    support=(
+        Support("`POST /emails`, `POST /emails/batch`", Like.SAME),
+        Support("`Idempotency-Key`", Like.SAME, "kept for 24 hours"),
+        Support("`x-batch-validation: permissive`", Like.SAME),
+        Support("errors with status, `name` and `message`", Like.SAME),
+        Support("`GET /emails/{id}`", Like.CLOSE, "`bcc` is empty, as the mail does not name it"),
+        Support("attachments with `path`", Like.CLOSE, "the file contains the URL"),
+        Support("`template`", Like.CLOSE, "the text contains the name and the variables"),
+        Support("`scheduled_at`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
+        Support("domains, contacts, broadcasts, received mail", Like.LEFT_OUT),
+    ),
+)

@@ -1,0 +1,199 @@
+"""What all provider APIs have in common: keys, scopes, limits, faults, and what a message shows."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from mailcheck.core.rights import make_rights
+from mailcheck.web.providers.catalogue import PROVIDERS
+from mailcheck.web.providers.provider import Problem, Provider, SendRoute
+from tests.house import House, config_in_memory
+from tests.web.provider_requests import headers_for, post, received, sample
+from tests.web.raw_http import RawHttp, request
+
+ROUTES = [
+    f"/providers/{provider.name}{route.path}"
+    for provider in PROVIDERS
+    for route in provider.routes
+    if isinstance(route, SendRoute)
+]
+FIRST = [next(one for one in ROUTES if one.startswith(f"/providers/{p.name}/")) for p in PROVIDERS]
+
+
+def provider_of(path: str) -> Provider:
+    """Return the provider of a path."""
+    return next(one for one in PROVIDERS if one.name == path.split("/")[2])
+
+
+def status(path: str, problem: Problem) -> int:
+    """Return the status of a problem."""
+    return provider_of(path).statuses[problem][0]
+
+
+def to_fault(path: str, tag: str) -> object:
+    """Return a request with a mail to an address with a tag of a fault."""
+    return sample(path, f"you+{tag}@customer.example")
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_a_posted_mail_is_in_the_inbox_of_the_key(house: House, path: str) -> None:
+    """A mail to any address is stored in the inbox of the key, with the request that was posted."""
+    assert post(house, path).status < 300
+    (message,) = received(house)
+    assert message["to"] == "you@customer.example"
+    assert message["from"]["address"] == "shop@example.com"
+    assert message["via"] == provider_of(path).name
+    assert "you@customer.example" in message["request"]
+    assert house.key not in json.dumps(message)
+
+
+@pytest.mark.parametrize("path", FIRST)
+def test_a_wait_gives_the_posted_mail(house: House, path: str) -> None:
+    """A wait that runs when a mail is posted is answered with it."""
+    waiting = house.ask("GET", "/inbox/wait?to=you@customer.example&timeout=30")
+    post(house, path)
+    assert waiting.answer().json["via"] == provider_of(path).name
+
+
+@pytest.mark.parametrize("path", FIRST)
+def test_a_search_finds_the_mail_of_a_provider(house: House, path: str) -> None:
+    """``via:`` with the name of the provider finds its mail and no other; case is ignored."""
+    name = provider_of(path).name
+    post(house, path)
+    house.receive()
+    found = house.get(f"/inbox/messages?q=via:{name.upper()}").json["messages"]
+    assert [one["via"] for one in found] == [name]
+    found = house.get("/inbox/messages?q=via:smtp").json["messages"]
+    assert [one["via"] for one in found] == ["smtp"]
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_a_request_without_a_key_is_rejected(house: House, path: str) -> None:
+    """Without a key, and with an unknown one, no mail is stored; the error is the provider's."""
+    assert post(house, path, key=None).status == status(path, Problem.NO_KEY)
+    assert post(house, path, key="unknown").status == status(path, Problem.WRONG_KEY)
+    assert received(house) == []
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_a_key_needs_the_scope_to_submit_mail(house: House, path: str) -> None:
+    """A key that may only read sends no mail, and the error names the scope."""
+    key = house.issue_key(house.account, rights=make_rights(["inbox:read"]))
+    answer = post(house, path, key=key)
+    assert answer.status == status(path, Problem.NOT_PERMITTED)
+    assert b"inbox:write" in answer.body
+    assert received(house) == []
+
+
+@pytest.mark.parametrize("path", FIRST)
+def test_a_request_over_the_rate_limit_gets_429(house: House, path: str) -> None:
+    """Requests count like those of the REST API, and the answer says when to retry."""
+    key = house.issue_key(house.account, per_minute=1)
+    post(house, path, key=key)
+    answer = post(house, path, key=key)
+    assert answer.status == status(path, Problem.TOO_MANY)
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+    assert len(received(house)) == 1
+
+
+@pytest.mark.parametrize("path", FIRST)
+@pytest.mark.parametrize(
+    ("tag", "problem"),
+    [
+        ("fault.data-451", Problem.INTERNAL),
+        ("fault.rcpt-451", Problem.INTERNAL),
+        ("fault.quota", Problem.TOO_MANY),
+        ("fault.greylist-9", Problem.TOO_MANY),
+        ("fault.data-554", Problem.REJECTED),
+        ("fault.rcpt-550", Problem.REJECTED),
+    ],
+)
+def test_a_fault_is_answered_as_the_provider_does(
+    house: House, path: str, tag: str, problem: Problem
+) -> None:
+    """A tag of a fault gets the status of the provider, and nothing is stored."""
+    assert post(house, path, to_fault(path, tag)).status == status(path, problem)
+    assert received(house) == []
+
+
+@pytest.mark.parametrize("path", FIRST)
+def test_every_second_mail_of_a_key_fails(house: House, path: str) -> None:
+    """A key whose every second mail fails gets the provider's 5xx for it."""
+    answer = house.ask("PUT", "/inbox/faults", data=b'{"every": 2}').answer()
+    assert answer.status == 200
+    statuses = [post(house, path).status for _ in range(4)]
+    assert [one < 300 for one in statuses] == [True, False, True, False]
+    assert statuses[1] == status(path, Problem.INTERNAL)
+
+
+@pytest.mark.parametrize("path", FIRST)
+def test_a_slow_answer_comes_when_the_fault_says(house: House, path: str) -> None:
+    """With ``fault.slow-N`` the mail is stored at once, and the answer comes N seconds later."""
+    data = json.dumps(to_fault(path, "fault.slow-5")).encode()
+    pending = house.open(path, "POST", data=data, headers=headers_for(path, house.key))
+    assert len(received(house)) == 1
+    assert not pending.is_answered
+    house.pass_time(5)
+    assert pending.answer().status < 300
+
+
+@pytest.mark.parametrize(("tag", "stored"), [("fault.drop-data", 0), ("fault.drop-after", 1)])
+@pytest.mark.parametrize("path", FIRST)
+def test_a_dropped_connection_has_no_answer(house: House, path: str, tag: str, stored: int) -> None:
+    """These faults close the connection without a byte; one of them stores the mail before."""
+    body = json.dumps(to_fault(path, tag)).encode()
+    lines = [f"{name}: {value}" for name, value in headers_for(path, house.key).items()]
+    visit = RawHttp(house)
+    visit.send(request(path, *lines, f"Content-Length: {len(body)}", method="POST") + body)
+    assert visit.received() == b""
+    assert visit.is_closed
+    assert len(received(house)) == stored
+
+
+@pytest.fixture
+def small_house() -> Iterator[House]:
+    """An application that accepts mails of 70,000 bytes."""
+    config = config_in_memory()
+    small = House(config_in_memory(smtp=type(config.smtp)(max_message_size=70_000)))
+    yield small
+    small.close()
+
+
+@pytest.mark.parametrize("path", FIRST)
+def test_a_mail_over_the_maximum_is_rejected(small_house: House, path: str) -> None:
+    """A mail that is too large for SMTP is too large here, and so is a body of one and a half."""
+    large = json.dumps(sample(path, "you@customer.example")).replace("482913", "x" * 71_000)
+    answer = post(small_house, path, large.encode())
+    assert answer.status == status(path, Problem.TOO_LARGE)
+    assert post(small_house, path, b" " * 105_001).status == status(path, Problem.TOO_LARGE)
+    assert received(small_house) == []
+
+
+@pytest.mark.parametrize("path", FIRST)
+def test_a_store_that_cannot_write_is_unavailable(house: House, path: str) -> None:
+    """A store that cannot write is a 503 with Retry-After, without a word about the store."""
+    house.sqlite.connection.execute("PRAGMA query_only = 1")
+    answer = post(house, path)
+    assert answer.status == status(path, Problem.UNAVAILABLE)
+    assert b"sqlite" not in answer.body.lower()
+
+
+@pytest.mark.parametrize("path", FIRST)
+def test_an_unknown_path_has_the_error_of_the_provider(house: House, path: str) -> None:
+    """A path or method that is not offered is named, in the format of the provider."""
+    base = path.rsplit("/", 1)[0]
+    answer = house.open(f"{base}/domains", headers=headers_for(path, house.key)).answer()
+    assert answer.status == status(path, Problem.NOT_FOUND)
+    assert b"/domains" in answer.body
+    answer = house.open(path, "PATCH", headers=headers_for(path, house.key)).answer()
+    assert answer.status == status(path, Problem.WRONG_METHOD)
+    assert "POST" in answer.headers["allow"]
+
+
+def test_an_unknown_provider_is_named(house: House) -> None:
+    """The error lists the providers that there are."""
+    answer = house.open("/providers/mailfrog/send", "POST").answer()
+    assert answer.status == 404
+    assert "resend" in answer.json["error"]
+    assert "mailfrog" in answer.json["error"]

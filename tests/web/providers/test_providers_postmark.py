@@ -1,0 +1,93 @@
+"""The API of Postmark."""
+
+from typing import Any
+
+import pytest
+
+from tests.house import House
+from tests.web.provider_requests import post, raw_mail, received, sample
+
+EMAIL, BATCH = "/providers/postmark/email", "/providers/postmark/email/batch"
+
+
+def with_fields(**fields: Any) -> dict[str, Any]:
+    """Return a request with some other fields. `None` leaves a field out."""
+    value = {**sample(EMAIL, "you@customer.example"), **fields}
+    return {name: one for name, one in value.items() if one is not None}
+
+
+def test_all_fields_are_in_the_mail(house: House) -> None:
+    """Names with commas, copies, tags, metadata, headers and files are in mail and envelope."""
+    value = with_fields(
+        To='"Doe, Jane" <jane@customer.example>, you@customer.example',
+        Cc="cc@customer.example",
+        Bcc="bcc@customer.example",
+        ReplyTo="help@example.com",
+        Tag="welcome",
+        Metadata={"user": "7", "plan": 3},
+        MessageStream="outbound",
+        Headers=[{"Name": "X-A", "Value": "1"}],
+        Attachments=[
+            {"Name": "a.txt", "Content": "b25l", "ContentType": "text/plain"},
+            {"Name": "l.png", "Content": "AA==", "ContentType": "image/png", "ContentID": "cid:l"},
+        ],
+    )
+    answer = post(house, EMAIL, value).json
+    assert answer["To"] == '"Doe, Jane" <jane@customer.example>, you@customer.example'
+    assert (answer["Cc"], answer["Bcc"]) == ("cc@customer.example", "bcc@customer.example")
+    messages = received(house)
+    assert {one["deliveryId"] for one in messages} == {answer["MessageID"]}
+    assert len(messages) == 4
+    mail = raw_mail(house, messages[0])
+    assert (mail["X-PM-Tag"], mail["X-PM-Metadata-user"]) == ("welcome", "7")
+    assert (mail["X-PM-Metadata-plan"], mail["X-A"], mail["Reply-To"]) == (
+        "3",
+        "1",
+        "help@example.com",
+    )
+    assert {one["contentId"] for one in messages[0]["attachments"]} == {None, "l"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "said"),
+    [
+        ({"From": None}, 300, "From"),
+        ({"To": None}, 300, "recipients"),
+        ({"TextBody": None, "HtmlBody": None}, 300, "HtmlBody or TextBody"),
+        ({"To": "nobody"}, 300, "nobody"),
+        ({"From": "a@b.de, c@d.de"}, 300, "From"),
+        ({"Subject": 7}, 300, "`Subject`"),
+        ({"Attachments": [{"Name": "x", "Content": "%"}]}, 300, "Base64"),
+        ({"Attachments": [{"Name": "x"}]}, 300, "Content"),
+        ({"To": "x+fault.rcpt-550@customer.example"}, 406, "fault.rcpt-550"),
+    ],
+)
+def test_an_invalid_field_is_named(
+    house: House, fields: dict[str, Any], code: int, said: str
+) -> None:
+    """The error is Postmark's 422 with its code, and says what is wrong."""
+    answer = post(house, EMAIL, with_fields(**fields))
+    assert (answer.status, answer.json["ErrorCode"]) == (422, code)
+    assert said in answer.json["Message"]
+    assert received(house) == []
+
+
+def test_each_mail_of_a_batch_has_its_outcome(house: House) -> None:
+    """Invalid mails and faults reject only their own mail, and the status is 200."""
+    fault = with_fields(To="x+fault.data-451@customer.example")
+    answer = post(house, BATCH, [with_fields(), with_fields(To="nobody"), fault, with_fields()])
+    assert [one["ErrorCode"] for one in answer.json] == [0, 300, 500, 0]
+    assert len(received(house)) == 2
+    assert post(house, BATCH, []).json["ErrorCode"] == 300
+    assert post(house, BATCH, {"a": 1}).json["ErrorCode"] == 300
+
+
+def test_a_template_is_shown_by_its_model(house: House) -> None:
+    """A template, which exists at Postmark only, gives a text with its alias and model."""
+    path = f"{EMAIL}/withTemplate"
+    assert post(house, path).status == 200
+    (message,) = received(house)
+    assert "welcome" in message["text"]
+    assert '"a": 1' in message["text"]
+    missing = {"From": "a@b.de", "To": "c@d.de", "TemplateId": 1}
+    assert "TemplateModel" in post(house, path, missing).json["Message"]
