@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, urlsplit
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE
+from mailcheck.cli.terminal import is_safe_terminal
 from mailcheck.clients.mailcheck_client import SILENCE, Mailcheck
 from mailcheck.web.mcp.json_rpc import (
     INTERNAL_ERROR,
@@ -220,12 +221,15 @@ class Bridge:
 
     def _write(self, message: bytes) -> None:
         """Write a message as one line, unless the agent reads no more."""
-        line = message.replace(b"\r", b"").replace(b"\n", b" ") + b"\n"
+        line = message.replace(b"\r", b"").replace(b"\n", b" ")
         with self._output:
             if self._is_closed:
                 return
             try:
-                self._console.write_bytes(line)
+                if is_safe_terminal(self._console.output):
+                    self._console.print_text(line.decode("utf-8", "replace"))
+                else:
+                    self._console.write_bytes(line + b"\n")
             except BrokenPipeError:
                 self._is_closed = True
 

@@ -1,5 +1,7 @@
 """``mailcheck mcp``, as an agent starts it: JSON-RPC over standard input and output."""
 
+import argparse
+import io
 import json
 import os
 import re
@@ -15,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from mailcheck.cli.mcp_commands import run_bridge
+from mailcheck.clients import mailcheck_client
 from mailcheck.web.mcp.json_rpc import Request, RpcError
 from mailcheck.web.mcp.protocol_modes import (
     CAPABILITIES_KEY,
@@ -23,6 +27,7 @@ from mailcheck.web.mcp.protocol_modes import (
     check_envelope,
     write_routing_headers,
 )
+from tests.cli.command_line import Screen
 from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.http_stub import serving
@@ -218,6 +223,7 @@ class Stranger(BaseHTTPRequestHandler):
             "proxy": (502, "text/html", b"<h1>Bad gateway</h1>"),
             "busy": (503, "application/json", b'{"error": "too many connections"}'),
             "text": (200, "application/json", b"[]"),
+            "steering": (200, "application/json", '{"id": 1, "result": "\u202e"}'.encode()),
             "stream": (200, "text/event-stream", b": ping\r\n\r\n"),
         }[body["id"]]
         self.send_response(status)
@@ -246,6 +252,17 @@ def test_another_server_and_none() -> None:
         assert error["code"] == -32603
         assert "http://127.0.0.1:1 cannot be reached: " in error["message"]
         agent.end()
+
+
+def test_a_terminal_shows_control_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal, characters that control it are escaped, which does not change the JSON."""
+    line = b'{"jsonrpc": "2.0", "id": "steering", "method": "ping"}\n'
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line)))
+    screen = Screen()
+    with serving(Stranger) as url:
+        client = mailcheck_client.Mailcheck(url, "mck_key")
+        assert run_bridge(client, argparse.Namespace(), screen.console()) == 0
+    assert screen.read() == '{"id": 1, "result": "\\u202e"}\n'
 
 
 @pytest.mark.parametrize("name", ["new_address", "a b", " a", "grün", "=?base64?x?=", "a\nb"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import read_blocks
-from tests.servers.daemon import HOST, Daemon
+from tests.servers.daemon import Daemon
 
 pytestmark = pytest.mark.end_to_end
 
@@ -45,17 +45,14 @@ def test_a_program_gets_its_mail(language: str, shared_daemon: Daemon, tmp_path:
     name, command, needed = PROGRAMS[language]
     if shutil.which(command[0]) is None or not all(map(os.path.exists, needed)):
         pytest.skip(f"{language} is not installed: run scripts/install-test-needs interop as root")
-    (tmp_path / name).write_text(CODE[language].replace("2525", str(shared_daemon.smtp_port)))
+    code = CODE[language].replace("2525", str(shared_daemon.smtp_port))
+    (tmp_path / name).write_text(code.replace("8080", str(shared_daemon.http_port)))
     if language == "php":  # as Composer installs it
         (tmp_path / "vendor").symlink_to(PHPMAILER)
     done = subprocess.run(
         command,
         cwd=tmp_path,
-        env={
-            **os.environ,
-            "MAILCHECK_URL": f"http://{HOST}:{shared_daemon.http_port}",
-            "MAILCHECK_API_KEY": shared_daemon.key,
-        },
+        env={**os.environ, "MAILCHECK_API_KEY": shared_daemon.key},
         capture_output=True,
         text=True,
         timeout=DEADLINE,
