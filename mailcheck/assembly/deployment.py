@@ -7,15 +7,17 @@ from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from mailcheck.config.access import daemon_url
 from mailcheck.config.options import GIBIBYTE, SELF_SIGNED, Config
-from mailcheck.config.reading import ConfigError
+from mailcheck.config.reading import ConfigError, variable_name
 from mailcheck.config.rules import parse_allowed, parse_recipients
 from mailcheck.core.accounts import EVERY_ACCOUNT
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.instants import Instant
-from mailcheck.core.network_addresses import parse_ip_address, parse_listen_address
+from mailcheck.core.network_addresses import ListenAddress, parse_ip_address, parse_listen_address
 from mailcheck.daemon.listening import half_of_files, real_address
 from mailcheck.engines.sqlite import IN_MEMORY
 from mailcheck.operations.domains.watches.send_alerts import SENDER
@@ -31,6 +33,14 @@ from mailcheck.smtp.settings import (
 )
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+def listen_addresses(config: Config, section: str, option: str) -> list[ListenAddress]:
+    """Return the addresses of an option. Each knows the option and its variable."""
+    value = getattr(getattr(config, section), option)
+    setting = f"[{section}] {option} or {variable_name(section, option)}"
+    texts = (value,) if isinstance(value, str) else value
+    return [replace(parse_listen_address(text), setting=setting) for text in texts]
 
 
 def public_url(config: Config) -> str:

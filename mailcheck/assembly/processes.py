@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mailcheck.assembly.deployment import listen_addresses
 from mailcheck.assembly.ops import Certificates
 from mailcheck.config.options import Config
 from mailcheck.config.reading import variable_name
@@ -26,9 +27,12 @@ WORDS = frozenset({SOCKET, WATCHDOG_MICROSECONDS, WATCHDOG_PID})
 
 def shared_addresses(config: Config) -> list[ListenAddress]:
     """Return the ports that all processes of a machine share."""
-    smtp = config.smtp
-    texts = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
-    return list(map(parse_listen_address, texts))
+    return [
+        *listen_addresses(config, "smtp", "listen"),
+        *listen_addresses(config, "smtp", "submission_listen"),
+        *listen_addresses(config, "smtp", "broken_tls_listen"),
+        *listen_addresses(config, "web", "listen"),
+    ]
 
 
 def inherited_ports(config: Config, descriptors: str) -> dict[str, int]:

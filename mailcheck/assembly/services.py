@@ -1,7 +1,7 @@
 """Orders the services of a daemon. They start in this order and stop in reverse."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
@@ -15,7 +15,12 @@ from mailcheck.assembly.accounts import account_services
 from mailcheck.assembly.checks import check_services
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deliverability import deliverability_services
-from mailcheck.assembly.deployment import named_accounts, receive_settings, smtp_settings
+from mailcheck.assembly.deployment import (
+    listen_addresses,
+    named_accounts,
+    receive_settings,
+    smtp_settings,
+)
 from mailcheck.assembly.metrics import list_metrics
 from mailcheck.assembly.ops import (
     Certificates,
@@ -33,7 +38,7 @@ from mailcheck.assembly.webhooks import webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
 from mailcheck.core.identifiers import ADDRESS_FILE
-from mailcheck.core.network_addresses import parse_listen_address
+from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 from mailcheck.daemon.first_start import FirstStart, Shown
 from mailcheck.daemon.first_steps import FirstSteps
 from mailcheck.daemon.listening import AddressFile, ListeningService
@@ -143,20 +148,19 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
     site = build_web(daemon)
     measured = list_metrics(daemon, mail, submission, site, certificates.expiry, environment.log)
     proxies = [ip_network(text) for text in config.web.proxy_protocol_from]
-    listening = partial(_listening, environment)
+    listening, at = partial(_listening, environment), partial(listen_addresses, config)
+    to_submission = at("smtp", "submission_listen")
     return Ports(
         listening(
             in_short_turns(reactor),
             "HTTP",
-            config.web.listen,
+            at("web", "listen"),
             ProxyProtocolFactory(site, proxies) if proxies else site,
         ),
-        listening(reactor, "mail", config.smtp.listen, mail, mail.drain),
-        listening(
-            reactor, "submission", config.smtp.submission_listen, submission, submission.drain
-        ),
-        listening(reactor, "broken TLS", config.smtp.broken_tls_listen, broken, broken.drain),
-        listening(reactor, "metrics", config.ops.listen, MetricsSite(measured), is_needed=False),
+        listening(reactor, "mail", at("smtp", "listen"), mail, mail.drain),
+        listening(reactor, "submission", to_submission, submission, submission.drain),
+        listening(reactor, "broken TLS", at("smtp", "broken_tls_listen"), broken, broken.drain),
+        listening(reactor, "metrics", at("ops", "listen"), MetricsSite(measured), is_needed=False),
     )
 
 
@@ -164,7 +168,7 @@ def _listening(
     environment: Environment,
     reactor: Any,
     purpose: str,
-    addresses: tuple[str, ...],
+    addresses: Sequence[ListenAddress],
     factory: Any,
     drain: Callable[[float], Any] | None = None,
     *,
@@ -173,7 +177,7 @@ def _listening(
     return ListeningService(
         reactor,
         purpose,
-        [parse_listen_address(address) for address in addresses],
+        addresses,
         factory,
         None if drain is None else lambda: drain(DRAIN_GRACE),
         inherited=environment.inherited,
@@ -214,7 +218,7 @@ def _manhole(daemon: Daemon, tree: DaemonServices, environment: Environment) -> 
         environment,
         daemon.runtime.reactor,
         "the manhole",
-        (config.ops.manhole,),
+        listen_addresses(config, "ops", "manhole"),
         manhole(config, inside),
         is_needed=False,
     )

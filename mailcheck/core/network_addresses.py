@@ -162,11 +162,15 @@ BACKLOG = 4_096
 
 
 class ListenAddress(Struct, frozen=True):
-    """A Twisted endpoint string. ``host`` and ``port`` are set for ``host:port`` only."""
+    """A Twisted endpoint string. ``host`` and ``port`` are set for ``host:port`` only.
+
+    ``setting`` names the option with the address, for errors.
+    """
 
     endpoint: str
     host: str | None
     port: int | None
+    setting: str = ""
 
     @property
     def url(self) -> str | None:

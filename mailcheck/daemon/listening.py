@@ -130,7 +130,8 @@ def cannot_listen(purpose: str, address: ListenAddress, error: object) -> Cannot
         error = error.socketError
     reason = getattr(error, "strerror", None) or str(error)
     where = address.endpoint if address.host is None else f"{address.host}:{address.port}"
-    return CannotStart(f"mailcheck: cannot listen for {purpose} on {where}: {reason}")
+    instead = f"; choose another address with {address.setting}" if address.setting else ""
+    return CannotStart(f"mailcheck: cannot listen for {purpose} on {where}: {reason}{instead}")
 
 
 def _adopted(reactor: Any, descriptor: int) -> IStreamServerEndpoint:

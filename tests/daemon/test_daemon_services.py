@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from twisted.application.service import MultiService, Service
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.protocol import Factory, Protocol
@@ -125,18 +126,19 @@ class TestListening:
         assert service.stopService().called
 
     async def test_a_busy_port_is_named(self) -> None:
-        """The error of a port in use has its purpose and the system's message."""
+        """The error of a port in use has its purpose, the system's message and the option."""
         from twisted.internet import reactor
 
         real: Any = reactor
         taken = real.listenTCP(0, Factory(), interface="127.0.0.1")
         number = taken.getHost().port
-        address = parse_listen_address(f"127.0.0.1:{number}")
+        address = replace(parse_listen_address(f"127.0.0.1:{number}"), setting="[smtp] listen")
         service = ListeningService(real, "mail", [address], Factory())
         with pytest.raises(CannotStart) as caught:
             service.privilegedStartService()
         assert str(caught.value) == (
-            f"mailcheck: cannot listen for mail on 127.0.0.1:{number}: Address already in use"
+            f"mailcheck: cannot listen for mail on 127.0.0.1:{number}: Address already in use; "
+            "choose another address with [smtp] listen"
         )
         await service.stopService()
         await taken.stopListening()

@@ -151,9 +151,16 @@ def test_preset_key(tmp_path: Path) -> None:
         assert daemon.get("/inbox").status == 200
 
 
-@pytest.mark.parametrize("port", ["smtp_port", "submission_port", "http_port"])
-def test_busy_port(shared_daemon: Daemon, tmp_path: Path, port: str) -> None:
-    """A port in use ends the start with an error that names it, without a traceback."""
+@pytest.mark.parametrize(
+    ("port", "setting"),
+    [
+        ("smtp_port", "[smtp] listen or MAILCHECK_SMTP_LISTEN"),
+        ("submission_port", "[smtp] submission_listen or MAILCHECK_SMTP_SUBMISSION_LISTEN"),
+        ("http_port", "[web] listen or MAILCHECK_WEB_LISTEN"),
+    ],
+)
+def test_busy_port(shared_daemon: Daemon, tmp_path: Path, port: str, setting: str) -> None:
+    """The error for a port in use names it and the option and variable that change it."""
     second = Daemon(tmp_path / "second")
     setattr(second, port, getattr(shared_daemon, port))
     try:
@@ -163,7 +170,7 @@ def test_busy_port(shared_daemon: Daemon, tmp_path: Path, port: str) -> None:
     finally:
         second.kill()
     assert f"{HOST}:{getattr(shared_daemon, port)}" in printed
-    assert "Address already in use" in printed
+    assert f"Address already in use; choose another address with {setting}" in printed
     assert "Traceback" not in printed
 
 
