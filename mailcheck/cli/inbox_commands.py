@@ -13,10 +13,12 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import command_line, report_problem, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.clients.mailcheck_client import (
+    LARGEST_PAGE,
     Filters,
     Mail,
     Mailcheck,
     MailcheckError,
+    Mails,
     NoMail,
     UnexpectedMail,
 )
@@ -26,6 +28,9 @@ from mailcheck.core.network_addresses import parse_listen_address
 SAMPLE_TAG = "sample"
 SAMPLE_CODE = "482913"
 SAMPLE_TIMEOUT = 10.0
+
+LISTED = 20
+"""Default number of listed mails."""
 
 LONGEST_WAIT = 86_400
 """Maximum timeout in seconds."""
@@ -87,8 +92,11 @@ def add_inbox(inbox: argparse.ArgumentParser) -> None:
         help="list only matching mail, such as 'from:shop \"your order\" newer:2h'; the page"
         ' "Search mail" of the documentation explains all terms',
     )
-    inbox.add_argument("--limit", type=int, default=20, help="maximum number of mails (20)")
-    inbox.add_argument("--all", action="store_true", help="delete the whole inbox")
+    inbox.add_argument("--limit", type=int, metavar="N", help=f"maximum number of mails ({LISTED})")
+    inbox.add_argument("--page", type=int, metavar="N", help="page of the list, from 1")
+    inbox.add_argument(
+        "--all", action="store_true", help="list (or delete) all mails of the inbox or the tag"
+    )
     _add_shape(inbox, code="print only the one-time code (default: of the newest mail)")
 
 
@@ -135,7 +143,7 @@ def wait_for_mail(inbox: Mailcheck, options: argparse.Namespace, console: Consol
             return EXIT_FINE
         mails = _wait(inbox, filters, options, console)
     except NoMail as error:
-        if options.json:
+        if options.json or options.jsonl:
             console.print_text(json.dumps(error.body))
         return report_problem(error, console)
     except UnexpectedMail as error:
@@ -143,7 +151,10 @@ def wait_for_mail(inbox: Mailcheck, options: argparse.Namespace, console: Consol
             console.print_note(_one_line(error.mail))
         return report_problem(error, console)
     if options.count is None:
-        return _print_mail(mails[0], options, console)
+        return _print_whole(mails, options, console)
+    if options.json:
+        console.print_json({"messages": mails, "cursor": mails[-1]["cursor"]})
+        return EXIT_FINE
     return _print_mails(mails, options, console)
 
 
@@ -151,21 +162,47 @@ def show_inbox(inbox: Mailcheck, options: argparse.Namespace, console: Console) 
     """``mailcheck inbox [ID ...]`` and ``mailcheck inbox delete``."""
     if options.ids[:1] == ["delete"]:
         return _delete(inbox, options, console)
-    if options.all:
-        raise ConfigError("--all is for `mailcheck inbox delete`; use --limit to list more")
+    if options.ids and options.all:
+        raise ConfigError("--all lists all mails; remove it, or the ids")
     if options.ids:
-        return max(_print_mail(inbox.message(one), options, console) for one in options.ids)
+        return _print_whole([inbox.message(one) for one in options.ids], options, console)
+    if options.all and (options.limit is not None or options.page is not None):
+        raise ConfigError("--all lists all pages; remove --limit and --page")
     is_of_newest = options.code or options.link or options.raw
-    limit = 1 if is_of_newest else options.limit
-    mails = inbox.messages(q=options.query, limit=limit, **_filters(options))
+    mails = _list(inbox, options, limit=1 if is_of_newest else options.limit)
     if mails.not_searched:
         console.print_note(
             f"{mails.not_searched} new mails have not been searched yet; run the command again"
         )
+    if options.json:
+        console.print_json({**mails.body, "messages": mails, "nextPage": mails.next_page})
+        return EXIT_FINE
     if not mails:
         console.print_note("mailcheck: no mail matches")
         return EXIT_PROBLEM if is_of_newest else EXIT_FINE
+    if mails.next_page is not None and not is_of_newest:
+        console.print_note(
+            f"{len(mails)} of {mails.total:,} mails; --all lists all of them, and"
+            f" --page {mails.next_page} the next ones"
+        )
     return _print_mails(mails, options, console)
+
+
+def _list(inbox: Mailcheck, options: argparse.Namespace, limit: int | None) -> Mails:
+    """Return the requested page, or all mails as one page."""
+    query, filters = options.query, _filters(options)
+    if not options.all:
+        limit = LISTED if limit is None else limit
+        return inbox.messages(q=query, limit=limit, page=options.page, **filters)
+    found = page = inbox.messages(q=query, limit=LARGEST_PAGE, **filters)
+    ids = {mail["id"] for mail in found}
+    while page.next_page is not None:
+        page = inbox.messages(q=query, limit=LARGEST_PAGE, page=page.next_page, **filters)
+        # Mail that arrives meanwhile moves others to the next page, where they are listed again.
+        found += [mail for mail in page if mail["id"] not in ids]
+        ids.update(mail["id"] for mail in page)
+    found.next_page = None
+    return found
 
 
 def send_sample(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
@@ -250,7 +287,10 @@ def _add_shape(parser: argparse.ArgumentParser, code: str = "print only the one-
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--code", action="store_true", help=code)
     shape.add_argument("--link", action="store_true", help=code.replace("one-time code", "link"))
-    shape.add_argument("--json", action="store_true", help="print JSON, as the API returns it")
+    shape.add_argument(
+        "--json", action="store_true", help="print one JSON document, as the API returns it"
+    )
+    shape.add_argument("--jsonl", action="store_true", help="print JSON, one line for each mail")
     shape.add_argument(
         "--raw", action="store_true", help="print the unchanged bytes of the mail, unescaped"
     )
@@ -258,36 +298,44 @@ def _add_shape(parser: argparse.ArgumentParser, code: str = "print only the one-
 
 def _print_mails(mails: Sequence[Mail], options: argparse.Namespace, console: Console) -> int:
     """Print a line for each mail."""
+    if options.code or options.link or options.raw:
+        return _print_whole(mails, options, console)
     for mail in mails:
-        if options.code or options.link or options.raw:
-            if status := _print_mail(mail, options, console):
-                return status
-        else:
-            console.print_text(json.dumps(mail) if options.json else _one_line(mail))
+        console.print_text(json.dumps(mail) if options.jsonl else _one_line(mail))
     return EXIT_FINE
 
 
-def _print_mail(mail: Mail, options: argparse.Namespace, console: Console) -> int:
+def _print_whole(mails: Sequence[Mail], options: argparse.Namespace, console: Console) -> int:
+    """Print mails, or what the options choose of them. Stop at the first that lacks it."""
     try:
-        if options.code:
-            console.print_line(mail.code)
-        elif options.link:
-            console.print_line(mail.link)
-        elif options.raw:
-            console.write_bytes(mail.eml())
-        elif options.json:
-            console.print_json(mail.whole())
-        else:
-            console.print_line(_one_line(mail))
-            for name, values in (("code", mail["codes"]), ("link", mail["links"])):
-                for value in values:
-                    best = "  <- best link" if value == mail["bestLink"] else ""
-                    console.print_line(f"{name}: {value}{best}")
-            console.print_line("")
-            console.print_text(mail.text or "(no text part; --json shows the HTML)")
+        if options.json:
+            whole = [mail.whole() for mail in mails]
+            console.print_json(whole[0] if len(whole) == 1 else {"messages": whole})
+            return EXIT_FINE
+        for mail in mails:
+            _print_mail(mail, options, console)
     except MailcheckError as error:
         return report_problem(error, console)
     return EXIT_FINE
+
+
+def _print_mail(mail: Mail, options: argparse.Namespace, console: Console) -> None:
+    if options.code:
+        console.print_line(mail.code)
+    elif options.link:
+        console.print_line(mail.link)
+    elif options.raw:
+        console.write_bytes(mail.eml())
+    elif options.jsonl:
+        console.print_text(json.dumps(mail.whole()))
+    else:
+        console.print_line(_one_line(mail))
+        for name, values in (("code", mail["codes"]), ("link", mail["links"])):
+            for value in values:
+                best = "  <- best link" if value == mail["bestLink"] else ""
+                console.print_line(f"{name}: {value}{best}")
+        console.print_line("")
+        console.print_text(mail.text or "(no text part; --json shows the HTML)")
 
 
 def _one_line(mail: Mail) -> str:

@@ -81,10 +81,11 @@ def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int
 
 def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook list``: print a line for each webhook."""
-    for one in inbox.request("GET", PATH)["webhooks"]:
-        if options.json:
-            console.print_text(json.dumps(one))
-            continue
+    found = inbox.request("GET", PATH)
+    if options.json:
+        console.print_text(json.dumps(found))
+        return EXIT_FINE
+    for one in found["webhooks"]:
         wanted = [f"{name}={value}" for name, value in one["filter"].items()]
         problem = [f"({one['failures']} failures: {one['problem']})"] if one["problem"] else []
         words = [one["id"], one["state"], one["cursor"], one["url"], *wanted, *problem]

@@ -263,11 +263,12 @@ class Mails(list[Mail]):
     ``total`` counts all matching mails on all pages. ``next_page`` is a number, or `None` on the
     last page. ``not_searched`` counts further mails that may match: they have just arrived, and
     their content is not parsed yet. It is 0 without a filter on content (``q``, ``text``,
-    ``header``, ``has_attachment``).
+    ``header``, ``has_attachment``). ``body`` is the whole response.
     """
 
     def __init__(self, client: Mailcheck, body: Mapping[str, Any]) -> None:
         super().__init__(Mail(client, message) for message in body["messages"])
+        self.body = body
         self.total: int = body["total"]
         self.next_page: int | None = body["nextPage"]
         self.not_searched: int = body.get("notSearched", 0)

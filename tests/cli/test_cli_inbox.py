@@ -105,8 +105,34 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     assert mailcheck("inbox", "--query", "is:read").output == ""
     message_id = lines[0].split()[1]
     assert mailcheck("inbox", message_id, "--code").output == "482913\n"
-    listed = [json.loads(line) for line in mailcheck("inbox", "--json").lines]
-    assert listed[0]["id"] == message_id
+    listed = json.loads(mailcheck("inbox", "--json").output)
+    assert listed == daemon.get("/inbox/messages", limit=20).json
+    assert listed["messages"][0]["id"] == message_id
+    written = mailcheck("inbox", "--jsonl").lines
+    assert [json.loads(line) for line in written] == listed["messages"]
+    ids = [one["id"] for one in listed["messages"]]
+    assert "text" in json.loads(mailcheck("inbox", ids[0], "--json").output)
+    both = json.loads(mailcheck("inbox", *ids, "--json").output)["messages"]
+    assert [one["id"] for one in both] == ids
+    assert "text" in json.loads(mailcheck("inbox", ids[0], "--jsonl").output)
+    assert json.loads(mailcheck("inbox", "--tag", "none", "--json").output)["messages"] == []
+
+
+def test_all_pages_are_listed(mailcheck: Mailcheck, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list says how many mails it leaves out; ``--all`` follows the pages to the end."""
+    monkeypatch.setenv("MAILCHECK_API_KEY", "mck_key")
+    with serving(Searching) as url:
+        page = mailcheck("inbox", "--jsonl", "--url", url)
+        whole = mailcheck("inbox", "--all", "--json", "--url", url)
+        lines = mailcheck("inbox", "--all", "--jsonl", "--url", url)
+        last = mailcheck("inbox", "--page", "2", "--json", "--url", url)
+    assert page.errors == "100 of 101 mails; --all lists all of them, and --page 2 the next ones\n"
+    found = json.loads(whole.output)
+    ids = [one["id"] for one in found["messages"]]
+    assert (len(ids), len(set(ids))) == (101, 101)
+    assert (found["total"], found["nextPage"], whole.errors) == (101, None, "")
+    assert [json.loads(line)["id"] for line in lines.lines] == ids
+    assert [one["id"] for one in json.loads(last.output)["messages"]] == ["m100"]
 
 
 def test_a_search_says_what_it_did_not_look_into(
@@ -117,7 +143,8 @@ def test_a_search_says_what_it_did_not_look_into(
     with serving(Searching) as url:
         searched = mailcheck("inbox", "--json", "-q", "cherry", "--url", url)
         listed = mailcheck("inbox", "--json", "--url", url)
-    assert (searched.status, len(searched.lines)) == (0, 100)
+    found = json.loads(searched.output)
+    assert (searched.status, len(found["messages"]), found["notSearched"]) == (0, 100, 2)
     assert searched.errors == ("2 new mails have not been searched yet; run the command again\n")
     assert listed.errors == ""
 
@@ -156,8 +183,11 @@ def test_several_mails_or_none(mailcheck: Mailcheck, daemon: Daemon) -> None:
     assert mailcheck("wait", "--count", "2").lines == lines[1:]
     assert mailcheck("wait", "--count", "2", "--tag", "a", "--code").lines == ["482913"] * 2
     assert mailcheck("wait", "--count", "4", "--timeout", "1").status == 1
-    listed = mailcheck("wait", "--count", "1", "--json", "--after", "c0").lines
+    listed = mailcheck("wait", "--count", "1", "--jsonl", "--after", "c0").lines
     assert [json.loads(line)["id"] for line in listed] == [lines[0].split()[1]]
+    found = json.loads(mailcheck("wait", "--count", "2", "--json", "--after", "c0").output)
+    assert [one["id"] for one in found["messages"]] == [line.split()[1] for line in lines[:2]]
+    assert found["cursor"] == found["messages"][1]["cursor"]
     quiet = mailcheck("wait", "--none", "--timeout", "1")
     assert (quiet.status, quiet.output, quiet.errors) == (0, "", "")
     loud = mailcheck("wait", "--none", "--after", "c0", "--tag", "b")
@@ -212,7 +242,10 @@ def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path)
         (["wait", "--none", "--count", "2"], 2, "not allowed with"),
         (["wait", "--count", "101"], 2, "count must be an integer"),
         (["new", "two words"], 2, "tag"),
-        (["inbox", "--all"], 2, "mailcheck inbox delete"),
+        (["inbox", "--all", "--limit", "3"], 2, "remove --limit and --page"),
+        (["inbox", "an-id", "--all"], 2, "remove it, or the ids"),
+        (["inbox", "--page", "0"], 2, "page must be an integer"),
+        (["inbox", "--json", "--jsonl"], 2, "not allowed with"),
         (["inbox", "--code"], 1, "no mail matches"),
         (["inbox", "delete"], 2, "name the mails to delete"),
         (["inbox", "delete", "--all", "--tag", "a"], 2, "name the mails to delete"),
@@ -266,14 +299,14 @@ def test_webhooks(mailcheck: Mailcheck, daemon: Daemon) -> None:
         assert (tried.status, tried.output[:17]) == (0, "accepted with 204")
         mailcheck("send-sample", daemon.address("hook"))
         mailcheck("send-sample", daemon.address("other"))
-        cursor = mailcheck("inbox", "--tag", "hook", "--json").output
+        hooked = mailcheck("inbox", "--tag", "hook", "--jsonl").output
         receiver.wait_for("/mail", 2)
         replayed = mailcheck("webhook", "replay", webhook)
         assert replayed.errors == f"{webhook}: sending the mail after c0 again\n"
         got = receiver.wait_for("/mail", 3)
         assert all(one.is_signed for one in got)
         assert [one.message["tag"] for one in got] == ["webhook-test", "hook", "hook"]
-        assert json.loads(cursor)["id"] == got[2].message["id"]
+        assert json.loads(hooked)["id"] == got[2].message["id"]
         receiver.statuses["/mail"] = 503
         refused = mailcheck("webhook", "test", webhook)
         assert (refused.status, refused.output) == (1, "")
@@ -284,6 +317,6 @@ def test_webhooks(mailcheck: Mailcheck, daemon: Daemon) -> None:
         assert mailcheck("webhook", "secret", webhook).output.startswith("whsec_")
         assert mailcheck("webhook", "resume", webhook).status == 0
         assert mailcheck("webhook", "remove", webhook).errors == f"{webhook}: removed\n"
-    assert mailcheck("webhook", "list", "--json").output == ""
+    assert json.loads(mailcheck("webhook", "list", "--json").output) == {"webhooks": []}
     assert mailcheck("webhook", "remove", webhook).status == 1
     assert mailcheck("webhook", "add", "ftp://example.com").status == 2

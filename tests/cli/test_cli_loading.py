@@ -17,7 +17,7 @@ from mailcheck.cli import inbox_commands
 from mailcheck.cli.main import COMMANDS, run
 from mailcheck.clients import mailcheck_client
 
-SHARED = {"command", "url", "key_file", "json", "code", "link", "raw"}
+SHARED = {"command", "url", "key_file", "json", "code", "jsonl", "link", "raw"}
 """Options for the daemon's URL and for the output."""
 
 _LOADED = """

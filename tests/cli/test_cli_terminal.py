@@ -142,6 +142,8 @@ DAEMON_COMMANDS = [
     ("inbox",),
     ("inbox", "m1"),
     ("inbox", "m1", "--json"),
+    ("inbox", "--json"),
+    ("inbox", "--jsonl"),
     ("inbox", "m1", "--code"),
     ("inbox", "m1", "--link"),
     ("wait",),

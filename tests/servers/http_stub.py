@@ -34,7 +34,8 @@ class Searching(BaseHTTPRequestHandler):
         body: dict[str, Any] = {"id": url.path.rpartition("/")[2], "headers": {}}
         if url.path.endswith("/messages"):
             page = int(parse_qs(url.query).get("page", ["1"])[0])
-            messages = [{"id": f"m{number}"} for number in range(1 if page == 2 else 100)]
+            numbers = range(100, 101) if page == 2 else range(100)
+            messages = [{"id": f"m{number}"} for number in numbers]
             body = {"messages": messages, "total": 101, "nextPage": None if page == 2 else 2}
             body |= {"notSearched": 2} if "q=" in url.query or "text=" in url.query else {}
         if url.path.endswith("/address"):
