@@ -95,7 +95,7 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
     delete = commands.add_parser("delete", help="delete an account with all of its data")
     delete.add_argument("name", help="name of the account")
     delete.add_argument("--yes", action="store_true", help="do not ask")
-    delete.set_defaults(command=delete_account)
+    delete.set_defaults(command=delete_account, has_progress=False)
     sessions = commands.add_parser("sessions", help="list or end the sessions of an account")
     sessions.add_argument("name", help="name of the account")
     sessions.add_argument("--end", metavar="ID", help="end the session with this id, or `all`")
@@ -110,7 +110,7 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
     password.add_argument(
         "--generate", action="store_true", help="generate a password and print it"
     )
-    password.set_defaults(command=set_password)
+    password.set_defaults(command=set_password, has_progress=False)
 
 
 def _add_change(change: argparse.ArgumentParser) -> None:

@@ -17,7 +17,6 @@ from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.outcomes import Status
-from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import (
     describe_blocklists,
     describe_domain,
@@ -26,7 +25,7 @@ from mailcheck.cli.check_texts import (
 )
 from mailcheck.cli.commands import Console, Line
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.reactor_commands import set_async_command
+from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
 from mailcheck.config.options import Config
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
@@ -142,8 +141,9 @@ def _add_check(parser: argparse.ArgumentParser, check: Check, name: str) -> None
     )
 
     async def work(options: argparse.Namespace, console: Console, reactor: Any) -> int:
-        progress = Progress(reactor, console.errors)
-        runtime = open_command(console.config, reactor, progress.watch)
+        lookups = CountedLookups()
+        console.progress.text = lookups.describe
+        runtime = open_command(console.config, reactor, lookups.watch)
         try:
             runtime.probes.open()
             result = await check(options, build_checks(runtime), console.config)
@@ -151,7 +151,6 @@ def _add_check(parser: argparse.ArgumentParser, check: Check, name: str) -> None
             console.print_note(f"mailcheck: {problem}")
             return EXIT_USAGE
         finally:
-            progress.end()
             await runtime.close()
         if options.json:
             console.print_json(result.shape)

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from msgspec import Struct
 
+from mailcheck.cli.progress import Progress
 from mailcheck.cli.terminal import draw, is_safe_terminal
 from mailcheck.config.options import Config
 
@@ -25,25 +26,32 @@ Line = str | Painted | tuple[str | Painted, ...]
 """A line without its line feed, as one piece or several."""
 
 
-class Console(Struct, frozen=True):
-    """The configuration and the two output streams of a command, protected for terminals."""
+class Console:
+    """The configuration and the two output streams of a command, protected for terminals.
 
-    config: Config
-    output: TextIO
-    errors: TextIO
+    ``progress`` is the line on a terminal that shows what the command is doing. It is removed
+    while something is printed.
+    """
+
+    def __init__(self, config: Config, output: TextIO, errors: TextIO) -> None:
+        self.config = config
+        self.output = output
+        self.errors = errors
+        self.progress = Progress(errors)
 
     def print_line(self, line: Line) -> None:
         """Print a line of the result. On a terminal, line feeds in it are escaped."""
         is_terminal = is_safe_terminal(self.output)
         is_coloured = self.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
-        for piece in line if isinstance(line, tuple) else (line,):
-            colour, text = ("", piece) if isinstance(piece, str) else (piece.colour, piece.text)
-            if colour and is_coloured:
-                draw(self.output, f"\x1b[{colour}m")
-            self.output.write(text.replace("\n", "\\n") if is_terminal else text)
-            if colour and is_coloured:
-                draw(self.output, "\x1b[0m")
-        self.output.write("\n")
+        with self.progress.hidden():
+            for piece in line if isinstance(line, tuple) else (line,):
+                colour, text = ("", piece) if isinstance(piece, str) else (piece.colour, piece.text)
+                if colour and is_coloured:
+                    draw(self.output, f"\x1b[{colour}m")
+                self.output.write(text.replace("\n", "\\n") if is_terminal else text)
+                if colour and is_coloured:
+                    draw(self.output, "\x1b[0m")
+            self.output.write("\n")
 
     def print_lines(self, lines: Iterable[Line]) -> None:
         """Print several lines of the result."""
@@ -52,7 +60,8 @@ class Console(Struct, frozen=True):
 
     def print_text(self, text: str) -> None:
         """Print a text with any number of lines."""
-        self.output.write(f"{text}\n")
+        with self.progress.hidden():
+            self.output.write(f"{text}\n")
 
     def print_json(self, shape: object) -> None:
         """Print indented JSON."""
@@ -60,13 +69,15 @@ class Console(Struct, frozen=True):
 
     def write_bytes(self, data: bytes) -> None:
         """Write bytes unchanged, even to a terminal."""
-        self.output.flush()
-        self.output.buffer.write(data)
-        self.output.buffer.flush()
+        with self.progress.hidden():
+            self.output.flush()
+            self.output.buffer.write(data)
+            self.output.buffer.flush()
 
     def print_note(self, text: str) -> None:
         """Print a note to standard error, which is not part of the result."""
-        self.errors.write(f"{text}\n")
+        with self.progress.hidden():
+            self.errors.write(f"{text}\n")
 
 
 Command = Callable[[argparse.Namespace, Console], int]

@@ -30,6 +30,7 @@ def set_daemon_command(
 
     def command(options: argparse.Namespace, console: Console) -> int:
         daemon = reach_daemon(options, console)
+        console.progress.text = "waiting for the daemon"
         try:
             return do(daemon, options, console)
         except MailcheckError as error:

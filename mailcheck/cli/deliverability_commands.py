@@ -3,8 +3,7 @@
 import argparse
 import json
 import time
-from threading import Event, Thread
-from typing import Any, TextIO
+from typing import Any
 from urllib.parse import quote
 
 from mailcheck.cli.commands import Console
@@ -13,51 +12,10 @@ from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMIN
 from mailcheck.cli.inbox_commands import mail_server
 from mailcheck.cli.score_commands import EXIT_STATUSES, add_report_options, judge_report
 from mailcheck.cli.score_texts import Shape, describe_report
-from mailcheck.cli.terminal import CLEAR_LINE, draw
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
 
-INTERVAL = 0.2  # seconds between two updates
-
-
-class WaitingLine:
-    """A line with ``text`` and the elapsed time, removed at the end.
-
-    It is drawn by a thread, since the main thread waits for the response.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self.text = "waiting for the mail"
-        self._stream = stream
-        self._began = time.monotonic()
-        self._end = Event()
-        self._thread = Thread(target=self._draw, daemon=True) if stream.isatty() else None
-
-    @property
-    def seconds(self) -> float:
-        """The elapsed time."""
-        return time.monotonic() - self._began
-
-    def __enter__(self) -> "WaitingLine":
-        if self._thread is not None:
-            self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._thread is not None:
-            self._end.set()
-            self._thread.join()
-            draw(self._stream, CLEAR_LINE)
-            self._stream.flush()
-
-    def _draw(self) -> None:
-        while not self._end.wait(INTERVAL):
-            minutes, seconds = divmod(int(self.seconds), 60)
-            draw(self._stream, f"{CLEAR_LINE}{self.text} ... {minutes}:{seconds:02}")
-            self._stream.flush()
-
-
 POLL = 10
-"""Seconds of one request while waiting. The line is updated at least that often."""
+"""Seconds of one request while waiting. The progress line is updated at least that often."""
 
 LONGEST = 3600.0
 """Seconds for which an address accepts mail."""
@@ -130,19 +88,20 @@ def _wait(daemon: Mailcheck, test_id: str, timeout: float, console: Console) -> 
     :raises MailcheckError: the daemon reports an error, or cannot be reached.
     """
     path = f"/test/{quote(test_id, safe='')}/wait"
-    with WaitingLine(console.errors) as line:
-        while True:
-            left = max(1.0, min(POLL, timeout - line.seconds))
-            try:
-                return daemon.request("GET", path, {"timeout": f"{left:.3f}"})
-            except MailcheckError as error:
-                if error.status != 408:
-                    raise
-                found = dict(error.body)
-                if line.seconds >= timeout:
-                    return found
-            has_mail = found["status"] == "processing"
-            line.text = "analysing the mail" if has_mail else "waiting for the mail"
+    began = time.monotonic()
+    console.progress.text = "waiting for the mail"
+    while True:
+        left = max(1.0, min(POLL, timeout - (time.monotonic() - began)))
+        try:
+            return daemon.request("GET", path, {"timeout": f"{left:.3f}"})
+        except MailcheckError as error:
+            if error.status != 408:
+                raise
+            found = dict(error.body)
+            if time.monotonic() - began >= timeout:
+                return found
+        has_mail = found["status"] == "processing"
+        console.progress.text = "analysing the mail" if has_mail else "waiting for the mail"
 
 
 def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:

@@ -15,7 +15,7 @@ from mailcheck.checks.hosts.own_zone import list_zone_records
 from mailcheck.checks.proofs import proof_of
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
-from mailcheck.cli.reactor_commands import set_async_command
+from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import Health
@@ -41,7 +41,9 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     """Examine all topics, or print the zone lines."""
     config = console.config
     clock_and_randomness = of_the_system(reactor)
-    resolvers = open_resolvers(config, reactor, os.urandom)
+    lookups = CountedLookups()
+    console.progress.text = lookups.describe
+    resolvers = open_resolvers(config, reactor, os.urandom, lookups.watch)
     cluster = LocalCluster(reactor)
     probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, cluster)
     runtime = CheckRuntime(config, clock_and_randomness, resolvers, probes, cluster, cluster)

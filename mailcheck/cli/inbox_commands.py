@@ -136,6 +136,7 @@ def take_address(inbox: Mailcheck, options: argparse.Namespace, console: Console
 def wait_for_mail(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck wait``: exit with 1 if no mail arrives, and print near misses to stderr."""
     filters = _filters(options)
+    console.progress.text = "waiting for mail"
     try:
         if options.none:
             seconds = DEFAULT_SILENCE if options.timeout is None else options.timeout

@@ -8,7 +8,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TextIO
@@ -51,7 +51,9 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     command: Command = options.command
     try:
         config = load_config(Path(options.config) if options.config else None, os.environ)
-        return command(options, Console(config, output, errors))
+        console = Console(config, output, errors)
+        with console.progress.shown() if options.has_progress else nullcontext():
+            return command(options, console)
     except ConfigError as error:
         print(f"mailcheck: {error}", file=errors)
         return EXIT_USAGE
@@ -86,6 +88,7 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mailcheck", description="Waits for mail, checks domains, manages accounts and keys."
     )
+    parser.set_defaults(has_progress=True)
     parser.add_argument("--config", metavar="FILE", help="the daemon's configuration file (TOML)")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     for name in ("--url", "--key-file"):

@@ -53,6 +53,7 @@ def add_mcp(parser: argparse.ArgumentParser) -> None:
         " An agent starts this command. Agents that support HTTP connect to /mcp of the daemon."
     )
     set_daemon_command(parser, run_bridge)
+    parser.set_defaults(has_progress=False)
 
 
 def run_bridge(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:

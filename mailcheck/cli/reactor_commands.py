@@ -1,4 +1,4 @@
-"""Running a command on the reactor, which stops when the command ends."""
+"""Running a command on the reactor, which stops when the command ends, and counting its lookups."""
 
 import argparse
 import contextlib
@@ -8,8 +8,10 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 from mailcheck.cli.commands import Console
 from mailcheck.daemon.wall_clock import run_on_monotonic_clock
+from mailcheck.ports.resolver import Resolver
 
 Work = Callable[[argparse.Namespace, Console, Any], Coroutine[Any, Any, int]]
 """An asynchronous command. It receives the reactor and returns the exit status."""
@@ -37,3 +39,35 @@ def on_reactor(options: argparse.Namespace, console: Console) -> int:
     if problems:
         raise problems[0]
     return statuses[0]
+
+
+class CountedLookups:
+    """The number of DNS questions so far, and of their answers or failures."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answered = 0
+
+    def describe(self) -> str:
+        """Return the text of the progress line."""
+        return f"{self.answered} of {self.asked} DNS answers"
+
+    def watch(self, resolver: Resolver) -> Resolver:
+        """Return a resolver that counts its questions."""
+        return _Watched(resolver, self)
+
+
+class _Watched:
+    def __init__(self, resolver: Resolver, counted: CountedLookups) -> None:
+        self._resolver = resolver
+        self._counted = counted
+
+    def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
+        self._counted.asked += 1
+        answer = self._resolver.lookup(question)
+
+        def note(result: DnsAnswer) -> DnsAnswer:
+            self._counted.answered += 1
+            return result
+
+        return answer.addBoth(note)

@@ -28,7 +28,7 @@ from mailcheck.checks.receiver_reports.senders import (
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
-from mailcheck.cli.reactor_commands import on_reactor
+from mailcheck.cli.reactor_commands import CountedLookups, on_reactor
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import DAY, Instant, format_instant
 from mailcheck.daemon.wall_clock import of_the_system
@@ -126,7 +126,9 @@ def _dmarc(options: argparse.Namespace, console: Console) -> int:
 
 async def _dmarc_online(options: argparse.Namespace, console: Console, reactor: Any) -> int:
     found = _read(options.files)
-    resolvers = open_resolvers(console.config, reactor, os.urandom)
+    lookups = CountedLookups()
+    console.progress.text = lookups.describe
+    resolvers = open_resolvers(console.config, reactor, os.urandom, lookups.watch)
     try:
         summarizer = SummarizeSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
         shown = [

@@ -20,10 +20,9 @@ from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.reactor_commands import set_async_command
+from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
 from mailcheck.cli.score_texts import Shape, describe_checks, describe_report
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InvalidParameter
@@ -162,8 +161,9 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 async def _score(options: argparse.Namespace, console: Console, reactor: Any) -> int:
-    progress = Progress(reactor, console.errors)
-    runtime = open_command(console.config, reactor, progress.watch)
+    lookups = CountedLookups()
+    console.progress.text = lookups.describe
+    runtime = open_command(console.config, reactor, lookups.watch)
     checks = build_checks(runtime)
     # A file does not tell whether TLS was used, so that is only judged with --no-tls.
     settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
@@ -180,7 +180,6 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
         console.print_note(f"mailcheck: {problem}")
         return EXIT_USAGE
     finally:
-        progress.end()
         await maybeDeferred(spamd.service.stopService)
         await runtime.resolvers.close()
     if found.assumed:

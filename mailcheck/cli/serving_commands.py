@@ -19,7 +19,7 @@ CONFIG_FILE = "mailcheck.toml"
 
 def add_serve(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck serve``."""
-    parser.set_defaults(command=serve)
+    parser.set_defaults(command=serve, has_progress=False)
 
 
 def serve(options: argparse.Namespace, console: Console) -> int:

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
 from mailcheck.cli.commands import Console
@@ -10,9 +9,6 @@ from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMIN
 from mailcheck.config.reading import ConfigError
 
 SCHEMES = ("postgresql://", "postgres://")
-
-PROGRESS_EVERY = 2.0
-"""Seconds between two progress lines."""
 
 
 def add_store_commands(store: argparse.ArgumentParser) -> None:
@@ -99,14 +95,8 @@ def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
     # Imported here because psycopg2 takes time and memory.
     from mailcheck.engines.store_copy import CopyUndetermined, copy_store
 
-    told_at = time.monotonic()
-
     def tell(table: str, done: int, total: int) -> None:
-        nonlocal told_at
-        now = time.monotonic()
-        if now >= told_at + PROGRESS_EVERY:
-            told_at = now
-            console.print_note(f"{table}: {done:,} of {total:,}")
+        console.progress.text = f"{table}: {done:,} of {total:,}"
 
     try:
         copied = copy_store(console.config.storage.file, url, tell)

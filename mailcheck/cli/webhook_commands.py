@@ -95,6 +95,7 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
 
 def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook test ID``: print the status, or why there was none."""
+    console.progress.text = "waiting for the receiver"
     tried = inbox.request("POST", _path(options, "/test"), seconds=LONGEST_TEST)
     if options.json:
         console.print_text(json.dumps(tried))

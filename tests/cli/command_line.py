@@ -73,6 +73,7 @@ class Screen:
         tty.setraw(writer)
         self.stream = os.fdopen(writer, "w", encoding="utf-8", newline="")
         self._pieces: list[bytes] = []
+        self.has_output = threading.Event()
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
 
@@ -97,6 +98,7 @@ class Screen:
             if not piece:
                 return
             self._pieces.append(piece)
+            self.has_output.set()
 
 
 def on_screen(*arguments: str) -> str:

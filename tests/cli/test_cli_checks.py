@@ -5,13 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from twisted.internet.task import Clock
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
 from mailcheck.cli.check_commands import judge_blocklists, judge_mx, judge_reputation
-from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import describe_blocklists, describe_mx, describe_reputation
 from mailcheck.cli.commands import GREEN, Console, Painted
+from mailcheck.cli.reactor_commands import CountedLookups
 from mailcheck.config.options import Config
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
@@ -127,37 +126,16 @@ def test_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert file.getvalue() == calm.read() == "  good to see\n"
 
 
-class Terminal(io.StringIO):
-    """A stream that claims to be a terminal."""
-
-    def isatty(self) -> bool:
-        """Return true."""
-        return True
-
-
-def test_progress_on_a_terminal() -> None:
-    """On a terminal arriving answers are counted, and the line is removed at the end."""
-    clock, terminal = Clock(), Terminal()
-    progress = Progress(clock, terminal)
-    zone = MemoryZone({}, silent=["slow.example"])
-    resolver = progress.watch(zone)
+def test_lookups_are_counted() -> None:
+    """The progress of a check is the number of DNS answers, failed ones included."""
+    lookups = CountedLookups()
+    resolver = lookups.watch(MemoryZone({}, silent=["slow.example"]))
     resolver.lookup(DnsQuestion("fast.example", "A"))
     slow = resolver.lookup(DnsQuestion("slow.example", "A"))
-    clock.advance(0.1)
-    assert terminal.getvalue().endswith("1 of 2 DNS answers ...")
+    assert lookups.describe() == "1 of 2 DNS answers"
     slow.addErrback(lambda _: None)
     slow.cancel()
-    progress.end()
-    assert terminal.getvalue().endswith("\r\x1b[K")
-    assert not clock.getDelayedCalls()
-
-
-def test_no_progress_elsewhere() -> None:
-    """A file or a pipe gets no progress."""
-    clock, stream = Clock(), io.StringIO()
-    Progress(clock, stream).end()
-    clock.advance(1)
-    assert stream.getvalue() == ""
+    assert lookups.describe() == "2 of 2 DNS answers"
 
 
 @pytest.mark.parametrize("command", ["mx", "blacklist", "reputation", "domain"])

@@ -16,9 +16,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.cli.deliverability_commands import WaitingLine
 from mailcheck.cli.main import run
-from mailcheck.cli.terminal import CLEAR_LINE
 from tests.cli.command_line import run_command
 from tests.servers.daemon import HOST, Daemon, running_daemon
 
@@ -205,26 +203,6 @@ def test_a_test_is_deleted(daemon: Daemon) -> None:
     assert daemon.get(f"/test/{made['testId']}").status == 404
     status, _, errors = Command(daemon, *delete).end()
     assert (status, "no such test" in errors) == (1, True), errors
-
-
-def test_a_person_sees_that_it_waits() -> None:
-    """On a terminal a line shows the wait and its duration, and is removed at the end."""
-    terminal = Terminal()
-    with WaitingLine(terminal) as line:
-        line.text = "waiting for a test"
-        end = time.monotonic() + DEADLINE
-        while "waiting for a test ... 0:0" not in terminal.getvalue():
-            assert time.monotonic() < end
-            time.sleep(0.01)
-    assert terminal.getvalue().endswith(CLEAR_LINE)
-
-
-def test_elsewhere_nothing_is_drawn() -> None:
-    """A file or a pipe gets no such line."""
-    stream = io.StringIO()
-    with WaitingLine(stream) as line:
-        line.text = "waiting"
-    assert stream.getvalue() == ""
 
 
 def test_help() -> None:
