@@ -27,7 +27,7 @@ from tests.house import House, config_in_memory, result_of, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
-from tests.web.provider_requests import TEXT, headers_for, sample
+from tests.web.provider_requests import TEXT, encode, filled, headers_for, sample
 from tests.web.raw_http import RawHttp, request
 from tests.web.reporting import store_report
 
@@ -263,10 +263,11 @@ class Target:
         if method == "POST":
             address = self.house.address(f"tag{self._calls}")
             links = "".join(f"<a href='https://{n}.{DOMAIN}/?token={n}'>x</a>" for n in range(200))
-            mail = json.dumps(sample(path, address)).replace(TEXT, f"{TEXT} {links}")
-            posted = mail.encode()
-        headers = headers_for(path, self.house.key)
-        self.house.open(self._filled(path), method, data=posted, headers=headers).hang_up()
+            value = json.dumps(sample(path, address)).replace(TEXT, f"{TEXT} {links}")
+            posted = encode(path, json.loads(value))
+        headers = headers_for(path, self.house.key, posted or b"")
+        target = filled(self._filled(path) if method == "GET" else path)
+        self.house.open(target, method, data=posted, headers=headers).hang_up()
 
     def _post_report(self) -> None:
         path = "/" + self.addresses["tlsUrl"].split("/", 3)[3]

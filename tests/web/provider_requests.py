@@ -1,12 +1,17 @@
 """A request to each route of the provider APIs that sends mail, with the key where it belongs."""
 
+import base64
 import email
 import json
+import re
 from collections.abc import Mapping
 from email.message import EmailMessage
 from email.policy import default
 from typing import Any
+from urllib.parse import urlencode
 
+from mailcheck.web.providers.provider import Posting
+from mailcheck.web.providers.signatures import Credentials, sign
 from tests.house import Answer, House
 
 FROM, SUBJECT = "Shop <shop@example.com>", "Your order"
@@ -14,10 +19,22 @@ TEXT, HTML = "Your code is 482913", "<p>Your code is <b>482913</b></p>"
 
 
 def sample(path: str, to: str) -> Any:
-    """Return the JSON of a request with one mail to an address."""
+    """Return the JSON, or the fields of the form, of a request with one mail to an address."""
     resend = {"from": FROM, "to": [to], "subject": SUBJECT, "text": TEXT, "html": HTML}
     postmark = {"From": FROM, "To": to, "Subject": SUBJECT, "TextBody": TEXT, "HtmlBody": HTML}
     templated = {"From": FROM, "To": to, "TemplateAlias": "welcome", "TemplateModel": {"a": 1}}
+    sender, person = {"email": "shop@example.com", "name": "Shop"}, {"email": to}
+    mailtrap = {"from": sender, "to": [person], "subject": SUBJECT, "text": TEXT, "html": HTML}
+    ses = {"FromEmailAddress": FROM, "Destination": {"ToAddresses": [to]}}
+    body = {"Text": {"Data": TEXT}, "Html": {"Data": HTML}}
+    query = {
+        "Action": "SendEmail",
+        "Source": FROM,
+        "Destination.ToAddresses.member.1": to,
+        "Message.Subject.Data": SUBJECT,
+        "Message.Body.Text.Data": TEXT,
+    }
+    mime = f"From: {FROM}\r\nTo: {to}\r\nSubject: {SUBJECT}\r\n\r\n{TEXT}\r\n"
     return {
         "/providers/resend/emails": resend,
         "/providers/resend/emails/batch": [resend],
@@ -26,15 +43,83 @@ def sample(path: str, to: str) -> Any:
         "/providers/postmark/email/withTemplate": templated,
         "/providers/postmark/email/withTemplate/": templated,
         "/providers/postmark/email/batchWithTemplates": {"Messages": [templated]},
-    }[path]
+        "/providers/sendgrid/v3/mail/send": {
+            "personalizations": [{"to": [person]}],
+            "from": sender,
+            "subject": SUBJECT,
+            "content": [
+                {"type": "text/plain", "value": TEXT},
+                {"type": "text/html", "value": HTML},
+            ],
+        },
+        "/providers/mailgun/v3/<domain>/messages": resend,
+        "/providers/mailgun/v3/<domain>/messages.mime": {"from": FROM, "to": to, "message": mime},
+        "/providers/ses/v2/email/outbound-emails": {
+            **ses,
+            "Content": {"Simple": {"Subject": {"Data": SUBJECT}, "Body": body}},
+        },
+        "/providers/ses/v2/email/outbound-bulk-emails": {
+            "FromEmailAddress": FROM,
+            "DefaultContent": {"Template": {"TemplateName": "welcome", "TemplateData": "{}"}},
+            "BulkEmailEntries": [{"Destination": {"ToAddresses": [to]}}],
+        },
+        "/providers/ses": query,
+        "/providers/ses/": query,
+        "/providers/brevo/v3/smtp/email": {
+            "sender": sender,
+            "to": [person],
+            "subject": SUBJECT,
+            "textContent": TEXT,
+            "htmlContent": HTML,
+        },
+        "/providers/mailtrap/api/send": mailtrap,
+        "/providers/mailtrap/api/send/<inbox_id>": mailtrap,
+        "/providers/mailtrap/api/batch": {"requests": [mailtrap]},
+    }[re.sub(r"{(\w+)}", r"<\1>", path)]
 
 
-def headers_for(path: str, key: str) -> dict[str, str]:
-    """Return the headers of a request with a key."""
+def is_form(path: str) -> bool:
+    """Return whether the body of a request is a form."""
+    return "/mailgun/" in path or path.rstrip("/") == "/providers/ses"
+
+
+def encode(path: str, value: Any) -> bytes:
+    """Return the body of a request."""
+    if isinstance(value, bytes):
+        return value
+    return (urlencode(value, doseq=True) if is_form(path) else json.dumps(value)).encode()
+
+
+def filled(path: str) -> str:
+    """Return a path with values for its variables."""
+    return re.sub(r"[<{]\w+[>}]", "example.com", path)
+
+
+def headers_for(path: str, key: str, data: bytes = b"") -> dict[str, str]:
+    """Return the headers of a request with a key. A request to SES is signed."""
     provider = path.split("/")[2]
-    named = {"postmark": {"X-Postmark-Server-Token": key}}
-    given = named.get(provider, {"Authorization": f"Bearer {key}"})
-    return {"Content-Type": "application/json", **given}
+    kind = "application/x-www-form-urlencoded" if is_form(path) else "application/json"
+    if provider == "ses":
+        return {"Content-Type": kind, **_signed(filled(path), key, data)}
+    password = base64.b64encode(f"api:{key}".encode()).decode()
+    named = {
+        "postmark": {"X-Postmark-Server-Token": key},
+        "brevo": {"api-key": key},
+        "mailgun": {"Authorization": f"Basic {password}"},
+    }
+    return {"Content-Type": kind, **named.get(provider, {"Authorization": f"Bearer {key}"})}
+
+
+def _signed(path: str, key: str, data: bytes) -> dict[str, str]:
+    headers = {"x-amz-date": "20261121T120000Z"}
+    scope = ("20261121", "eu-west-1", "ses", "aws4_request")
+    unsigned = Credentials(key, scope, ("x-amz-date",), "")
+    signature = sign(Posting("POST", path, headers, data), unsigned, key)
+    return {
+        **headers,
+        "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/{'/'.join(scope)}, "
+        f"SignedHeaders=x-amz-date, Signature={signature}",
+    }
 
 
 def post(
@@ -47,11 +132,12 @@ def post(
 ) -> Answer:
     """Post to a provider's route and return its answer. By default it is a mail to one person."""
     value = sample(path, "you@customer.example") if value is None else value
-    given = headers_for(path, house.key if key == "" else key or "")
-    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    data = encode(path, value)
+    given = headers_for(path, house.key if key == "" else key or "", data)
     if key is None:
         given = {"Content-Type": given["Content-Type"]}
-    return house.open(path, "POST", data=data, headers={**given, **(headers or {})}).answer()
+    headers = {**given, **(headers or {})}
+    return house.open(filled(path), "POST", data=data, headers=headers).answer()
 
 
 def received(house: House) -> list[dict[str, Any]]:

@@ -146,7 +146,12 @@ def read_form(posting: Posting) -> Form:
     if media_type not in ("multipart/form-data", "application/x-www-form-urlencoded"):
         raise BadBody("the body must be a form: multipart/form-data or x-www-form-urlencoded")
     size = len(posting.body)
-    parser = FormDataParser(max_form_memory_size=size, max_form_parts=MAX_PARTS, silent=False)
+    parser = FormDataParser(
+        stream_factory=_in_memory,
+        max_form_memory_size=size,
+        max_form_parts=MAX_PARTS,
+        silent=False,
+    )
     try:
         _, fields, files = parser.parse(io.BytesIO(posting.body), media_type, size, options)
     except (ValueError, RequestEntityTooLarge) as problem:
@@ -156,6 +161,11 @@ def read_form(posting: Posting) -> Form:
         for name, file in files.items(multi=True)
     ]
     return Form(list(fields.items(multi=True)), uploads)
+
+
+def _in_memory(*_: object, **__: object) -> io.BytesIO:
+    """Return a file for werkzeug, which would use temporary files for a body that is here."""
+    return io.BytesIO()
 
 
 def decode_base64(name: str, text: str) -> bytes:

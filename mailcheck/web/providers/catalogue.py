@@ -2,8 +2,23 @@
 
 from collections.abc import Sequence
 
+from mailcheck.web.providers.brevo import BREVO
+from mailcheck.web.providers.mailgun import MAILGUN
+from mailcheck.web.providers.mailtrap import MAILTRAP
 from mailcheck.web.providers.postmark import POSTMARK
 from mailcheck.web.providers.provider import Provider
 from mailcheck.web.providers.resend import RESEND
+from mailcheck.web.providers.sendgrid import SENDGRID
+from mailcheck.web.providers.ses import SES
+from mailcheck.web.providers.ses_query import SES_QUERY
 
-PROVIDERS: Sequence[Provider] = (RESEND, POSTMARK)
+PROVIDERS: Sequence[Provider] = (
+    RESEND,
+    POSTMARK,
+    SENDGRID,
+    MAILGUN,
+    SES,
+    SES_QUERY,
+    BREVO,
+    MAILTRAP,
+)

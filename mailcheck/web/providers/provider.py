@@ -259,7 +259,7 @@ class Provider(Struct, frozen=True):
         status, code = self.statuses[problem]
         response = self.write_error(status, code, message)
         headers = dict(response.headers)
-        if status in (429, 503):
+        if status in (429, 503) or problem is Problem.TOO_MANY:
             headers["Retry-After"] = str(retry_after or RETRY_AFTER_SECONDS)
         if status == UNAUTHORIZED:
             headers["WWW-Authenticate"] = "Bearer"

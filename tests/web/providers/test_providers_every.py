@@ -9,7 +9,7 @@ from mailcheck.core.rights import make_rights
 from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.providers.provider import Problem, Provider, SendRoute
 from tests.house import House, config_in_memory
-from tests.web.provider_requests import headers_for, post, received, sample
+from tests.web.provider_requests import encode, filled, headers_for, post, received, sample
 from tests.web.raw_http import RawHttp, request
 
 ROUTES = [
@@ -18,12 +18,16 @@ ROUTES = [
     for route in provider.routes
     if isinstance(route, SendRoute)
 ]
-FIRST = [next(one for one in ROUTES if one.startswith(f"/providers/{p.name}/")) for p in PROVIDERS]
+FIRST = [f"/providers/{provider.name}{provider.routes[0].path}" for provider in PROVIDERS]
 
 
 def provider_of(path: str) -> Provider:
     """Return the provider of a path."""
-    return next(one for one in PROVIDERS if one.name == path.split("/")[2])
+    return next(
+        one
+        for one in PROVIDERS
+        if path in {f"/providers/{one.name}{route.path}" for route in one.routes}
+    )
 
 
 def status(path: str, problem: Problem) -> int:
@@ -130,8 +134,9 @@ def test_every_second_mail_of_a_key_fails(house: House, path: str) -> None:
 @pytest.mark.parametrize("path", FIRST)
 def test_a_slow_answer_comes_when_the_fault_says(house: House, path: str) -> None:
     """With ``fault.slow-N`` the mail is stored at once, and the answer comes N seconds later."""
-    data = json.dumps(to_fault(path, "fault.slow-5")).encode()
-    pending = house.open(path, "POST", data=data, headers=headers_for(path, house.key))
+    data = encode(path, to_fault(path, "fault.slow-5"))
+    headers = headers_for(path, house.key, data)
+    pending = house.open(filled(path), "POST", data=data, headers=headers)
     assert len(received(house)) == 1
     assert not pending.is_answered
     house.pass_time(5)
@@ -142,10 +147,10 @@ def test_a_slow_answer_comes_when_the_fault_says(house: House, path: str) -> Non
 @pytest.mark.parametrize("path", FIRST)
 def test_a_dropped_connection_has_no_answer(house: House, path: str, tag: str, stored: int) -> None:
     """These faults close the connection without a byte; one of them stores the mail before."""
-    body = json.dumps(to_fault(path, tag)).encode()
-    lines = [f"{name}: {value}" for name, value in headers_for(path, house.key).items()]
+    body = encode(path, to_fault(path, tag))
+    lines = [f"{name}: {value}" for name, value in headers_for(path, house.key, body).items()]
     visit = RawHttp(house)
-    visit.send(request(path, *lines, f"Content-Length: {len(body)}", method="POST") + body)
+    visit.send(request(filled(path), *lines, f"Content-Length: {len(body)}", method="POST") + body)
     assert visit.received() == b""
     assert visit.is_closed
     assert len(received(house)) == stored
@@ -163,8 +168,8 @@ def small_house() -> Iterator[House]:
 @pytest.mark.parametrize("path", FIRST)
 def test_a_mail_over_the_maximum_is_rejected(small_house: House, path: str) -> None:
     """A mail that is too large for SMTP is too large here, and so is a body of one and a half."""
-    large = json.dumps(sample(path, "you@customer.example")).replace("482913", "x" * 71_000)
-    answer = post(small_house, path, large.encode())
+    large = encode(path, sample(path, "you@customer.example")).replace(b"482913", b"x" * 71_000)
+    answer = post(small_house, path, large)
     assert answer.status == status(path, Problem.TOO_LARGE)
     assert post(small_house, path, b" " * 105_001).status == status(path, Problem.TOO_LARGE)
     assert received(small_house) == []
@@ -182,11 +187,12 @@ def test_a_store_that_cannot_write_is_unavailable(house: House, path: str) -> No
 @pytest.mark.parametrize("path", FIRST)
 def test_an_unknown_path_has_the_error_of_the_provider(house: House, path: str) -> None:
     """A path or method that is not offered is named, in the format of the provider."""
-    base = path.rsplit("/", 1)[0]
-    answer = house.open(f"{base}/domains", headers=headers_for(path, house.key)).answer()
+    headers = headers_for(path, house.key)
+    unknown = f"/providers/{provider_of(path).name}/domains"
+    answer = house.open(unknown, headers=headers).answer()
     assert answer.status == status(path, Problem.NOT_FOUND)
     assert b"/domains" in answer.body
-    answer = house.open(path, "PATCH", headers=headers_for(path, house.key)).answer()
+    answer = house.open(filled(path), "PATCH", headers=headers).answer()
     assert answer.status == status(path, Problem.WRONG_METHOD)
     assert "POST" in answer.headers["allow"]
 

@@ -1,0 +1,207 @@
+"""The API of Brevo."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.web.providers.bodies import (
+    MAX_BATCH,
+    Template,
+    convert,
+    decode_base64,
+    read_json,
+    require_bodies,
+    require_few,
+    substitute,
+    text_of,
+)
+from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
+from mailcheck.web.providers.people import Named, people_of, person_of
+from mailcheck.web.providers.provider import (
+    FieldMissing,
+    Like,
+    Posting,
+    Problem,
+    Provider,
+    Response,
+    Sending,
+    SendRoute,
+    Sent,
+    Support,
+    header_key,
+    json_response,
+)
+
+MAX_PEOPLE = 99
+
+
+class Attachment(Struct):
+    """A file in Base64, or a URL."""
+
+    name: str | None = None
+    content: str | None = None
+    url: str | None = None
+
+
+class Version(Struct, rename="camel"):
+    """The recipients of one mail of a batch, and what differs from the others."""
+
+    to: list[Named]
+    cc: list[Named] | None = None
+    bcc: list[Named] | None = None
+    reply_to: Named | None = None
+    subject: str | None = None
+    html_content: str | None = None
+    text_content: str | None = None
+    params: dict[str, Any] | None = None
+
+
+class SendSmtpEmail(Struct, rename="camel"):
+    """The body of ``POST /v3/smtp/email``."""
+
+    sender: Named | None = None
+    to: list[Named] | None = None
+    cc: list[Named] | None = None
+    bcc: list[Named] | None = None
+    reply_to: Named | None = None
+    subject: str | None = None
+    html_content: str | None = None
+    text_content: str | None = None
+    headers: dict[str, Any] | None = None
+    params: dict[str, Any] | None = None
+    template_id: int | None = None
+    tags: list[str] | None = None
+    attachment: list[Attachment] | None = None
+    scheduled_at: str | None = None
+    message_versions: list[Version] | None = None
+
+
+def read_mails(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mail, or a mail for each version."""
+    value = read_json(posting)
+    request = convert(value, SendSmtpEmail)
+    if not request.message_versions:
+        return [Sending(_mail_of(request), value)]
+    require_few("messageVersions", request.message_versions, MAX_BATCH, "versions")
+    return [Sending(_mail_of(_merged(request, one)), value) for one in request.message_versions]
+
+
+def _merged(request: SendSmtpEmail, version: Version) -> SendSmtpEmail:
+    given = {name: getattr(version, name) for name in Version.__struct_fields__}
+    differing = {name: value for name, value in given.items() if value is not None}
+    params = {**(request.params or {}), **(version.params or {})}
+    return msgspec.structs.replace(request, **{**differing, "params": params})
+
+
+def _mail_of(request: SendSmtpEmail) -> OutgoingMail:
+    if request.sender is None and request.template_id is None:
+        raise FieldMissing("sender", "sender is missing")
+    if not request.to:
+        raise FieldMissing("to", "to is missing")
+    if not request.subject and request.template_id is None:
+        raise FieldMissing("subject", "subject is missing")
+    to, cc, bcc = (
+        people_of(name, given)
+        for name, given in (("to", request.to), ("cc", request.cc), ("bcc", request.bcc))
+    )
+    require_few("to, cc and bcc", (*to, *cc, *bcc), MAX_PEOPLE)
+    text, headers = request.text_content, dict(_headers_of(request))
+    if request.template_id is not None:
+        text = Template(str(request.template_id), request.params).text
+    require_bodies("htmlContent or textContent", request.html_content, text)
+    params = {
+        f"{{{{params.{name}}}}}": text_of(one) for name, one in (request.params or {}).items()
+    }
+    sender = request.sender or Named("template@brevo.example")
+    replies = [request.reply_to] if request.reply_to else []
+    return OutgoingMail(
+        author=person_of("sender", sender),
+        to=to,
+        cc=cc,
+        bcc=bcc,
+        reply_to=people_of("replyTo", replies),
+        subject=substitute(request.subject, params) or "",
+        text=substitute(text, params),
+        html=substitute(request.html_content, params),
+        headers=make_headers("headers", headers.items()),
+        files=tuple(map(_file_of, request.attachment or ())),
+    )
+
+
+def _headers_of(request: SendSmtpEmail) -> Mapping[str, str]:
+    headers = {name: text_of(value) for name, value in (request.headers or {}).items()}
+    if request.tags:
+        headers["X-Mailin-Tag"] = ", ".join(request.tags)
+    if request.template_id is not None:
+        headers["X-Template"] = str(request.template_id)
+    if request.scheduled_at is not None:
+        headers["X-Scheduled-At"] = request.scheduled_at
+    return headers
+
+
+def _file_of(attachment: Attachment) -> File:
+    if attachment.content is not None:
+        data = decode_base64("attachment.content", attachment.content)
+        return File(attachment.name or "attachment", "", data)
+    if attachment.url is None:
+        raise FieldMissing("attachment.content", "attachment must have either content or url")
+    # Fetching a URL that a request names would let strangers reach other hosts.
+    name = f"{attachment.name or 'attachment'}.url.txt"
+    return File(name, "text/plain", f"{attachment.url}\n".encode())
+
+
+def answer(sent: Sent) -> Response:
+    """Return the Message-ID of the mail, or of each version."""
+    ids = [f"<{one.shown['message_id']}>" for one in sent.outcomes]
+    is_batch = b'"messageVersions"' in sent.posting.body
+    return json_response({"messageIds": ids} if is_batch else {"messageId": ids[0]}, 201)
+
+
+def write_error(status: int, code: str, message: str) -> Response:
+    """Return an error of Brevo."""
+    return json_response({"code": code, "message": message}, status)
+
+
+BREVO = Provider(
+    name="brevo",
+    read_key=partial(header_key, "api-key"),
+    routes=(SendRoute("/v3/smtp/email", read_mails, answer),),
+    statuses={
+        Problem.NO_KEY: (401, "unauthorized"),
+        Problem.WRONG_KEY: (401, "unauthorized"),
+        Problem.WRONG_SIGNATURE: (401, "unauthorized"),
+        Problem.NOT_PERMITTED: (403, "permission_denied"),
+        Problem.NO_JSON: (400, "bad_request"),
+        Problem.MISSING: (400, "missing_parameter"),
+        Problem.INVALID: (400, "invalid_parameter"),
+        Problem.TOO_LARGE: (413, "out_of_range"),
+        Problem.NOT_FOUND: (404, "document_not_found"),
+        Problem.WRONG_METHOD: (405, "method_not_allowed"),
+        Problem.TOO_MANY: (429, "too_many_requests"),
+        Problem.QUOTA: (402, "not_enough_credits"),
+        Problem.REJECTED: (400, "invalid_parameter"),
+        Problem.OTHER_REQUEST: (409, "duplicate_request"),
+        Problem.STILL_RUNNING: (409, "duplicate_request"),
+        Problem.UNAVAILABLE: (503, "service_unavailable"),
+        Problem.INTERNAL: (500, "internal_error"),
+    },
+    write_error=write_error,
+    switches=(
+        ("@getbrevo/brevo (npm)", "`new BrevoClient({{apiKey: key, baseUrl: '{base}/v3'}})`"),
+        ("django-anymail", "`ANYMAIL = {{'BREVO_API_URL': '{base}/v3/'}}`"),
+    ),
+    support=(
+        Support("`POST /v3/smtp/email`, `messageVersions`", Like.SAME),
+        Support("errors with `code` and `message`", Like.SAME),
+        Support("`tags`", Like.SAME, "as X-Mailin-Tag in the mail"),
+        Support("`params`", Like.CLOSE, "`{{params.name}}` is replaced; other tags are not"),
+        Support("`templateId`", Like.CLOSE, "the text contains the number and the parameters"),
+        Support("attachments with `url`", Like.CLOSE, "the file contains the URL"),
+        Support("`scheduledAt`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
+        Support("contacts, campaigns, templates, events", Like.LEFT_OUT),
+    ),
+)

@@ -1,0 +1,224 @@
+"""The API of Mailgun."""
+
+import binascii
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.web.providers.bodies import (
+    MAX_BATCH,
+    Form,
+    Template,
+    Upload,
+    read_form,
+    require_bodies,
+    require_few,
+    substitute,
+    text_of,
+)
+from mailcheck.web.providers.mime import (
+    File,
+    OutgoingMail,
+    Person,
+    RawMail,
+    make_headers,
+    read_people,
+)
+from mailcheck.web.providers.provider import (
+    FieldMissing,
+    KeyMissing,
+    Like,
+    Posting,
+    Problem,
+    Provider,
+    Response,
+    Sending,
+    SendRoute,
+    Sent,
+    Support,
+    json_response,
+)
+
+MAX_PEOPLE = 1_000
+
+
+def read_mails(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mail, or a mail for each recipient if there are recipient variables."""
+    form = read_form(posting)
+    mail = _mail_of(form)
+    variables = _object(form, "recipient-variables")
+    if not variables:
+        return [Sending(mail, form.shown)]
+    return [
+        Sending(_personal(mail, one, variables), form.shown)
+        for one in (*mail.to, *mail.cc, *mail.bcc)[:MAX_BATCH]
+    ]
+
+
+def read_mime(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mail that ``POST /v3/{domain}/messages.mime`` has as a file."""
+    form = read_form(posting)
+    to = read_people("to", form.all("to"))
+    require_few("to", to, MAX_PEOPLE)
+    if not to:
+        raise FieldMissing("to", "to parameter is missing")
+    raw = next((one.data for one in form.files if one.name == "message"), None)
+    if raw is None:
+        raw = form.require("message").encode()
+    recipients = tuple({one.mailbox.folded: one.mailbox for one in to}.values())
+    return [Sending(RawMail(_sender(form, posting), recipients, raw), form.shown)]
+
+
+def _sender(form: Form, posting: Posting) -> str:
+    people = read_people("from", form.all("from"))
+    return str(people[0].mailbox) if people else f"postmaster@{posting.path['domain']}"
+
+
+def _mail_of(form: Form) -> OutgoingMail:
+    authors = read_people("from", form.get("from"))
+    if len(authors) != 1:
+        raise FieldMissing("from", "from parameter is missing")
+    to, cc, bcc = (read_people(name, form.all(name)) for name in ("to", "cc", "bcc"))
+    if not to:
+        raise FieldMissing("to", "to parameter is missing")
+    require_few("to, cc and bcc", (*to, *cc, *bcc), MAX_PEOPLE)
+    text, headers = form.get("text"), form.beginning("h:")
+    template = form.get("template")
+    if template is not None:
+        text = Template(template, _object(form, "t:variables", "h:X-Mailgun-Variables")).text
+        headers.append(("X-Template", template))
+    require_bodies("text or html", text, form.get("html"))
+    headers.extend(("X-Mailgun-Tag", tag) for tag in form.all("o:tag"))
+    variables = dict(form.beginning("v:"))
+    if variables:
+        headers.append(("X-Mailgun-Variables", text_of(variables)))
+    scheduled_at = form.get("o:deliverytime")
+    if scheduled_at is not None:
+        headers.append(("X-Scheduled-At", scheduled_at))
+    reply_to = [value for name, value in headers if name.lower() == "reply-to"]
+    return OutgoingMail(
+        author=authors[0],
+        to=to,
+        cc=cc,
+        bcc=bcc,
+        reply_to=read_people("h:Reply-To", reply_to),
+        subject=form.get("subject") or "",
+        text=text,
+        html=form.get("html"),
+        headers=make_headers("h:", [one for one in headers if one[0].lower() != "reply-to"]),
+        files=tuple(_file_of(one) for one in form.files),
+    )
+
+
+def _personal(mail: OutgoingMail, person: Person, variables: Mapping[str, Any]) -> OutgoingMail:
+    address = str(person.mailbox)
+    own = variables.get(address)
+    values = {
+        f"%recipient.{name}%": text_of(value)
+        for name, value in (own.items() if isinstance(own, dict) else ())
+    }
+    values.setdefault("%recipient%", address)
+    return msgspec.structs.replace(
+        mail,
+        to=(person,),
+        cc=(),
+        bcc=(),
+        subject=substitute(mail.subject, values) or "",
+        text=substitute(mail.text, values),
+        html=substitute(mail.html, values),
+    )
+
+
+def _object(form: Form, *names: str) -> Mapping[str, Any]:
+    for name in names:
+        text = form.get(name)
+        if text is None:
+            continue
+        try:
+            return msgspec.json.decode(text, type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError):
+            raise InvalidParameter(
+                name, f"{name} must be a JSON object; got {text[:40]!r}"
+            ) from None
+    return {}
+
+
+def _file_of(upload: Upload) -> File:
+    content_id = upload.filename if upload.name == "inline" else ""
+    return File(upload.filename, upload.content_type, upload.data, content_id)
+
+
+def answer(sent: Sent) -> Response:
+    """Return the Message-ID of the first mail."""
+    message_id = sent.outcomes[0].shown["message_id"]
+    return json_response({"id": f"<{message_id}>", "message": "Queued. Thank you."})
+
+
+def read_key(headers: Mapping[str, str]) -> str:
+    """Return the password of ``Authorization: Basic``. The user name is ``api``.
+
+    :raises KeyMissing: there is none.
+    """
+    scheme, _, text = headers.get("authorization", "").strip().partition(" ")
+    try:
+        name, _, secret = b64decode(text.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        name, secret = "", ""
+    if scheme.lower() != "basic" or name != "api" or not secret:
+        raise KeyMissing("send the API key of mailcheck as the password of the user api (Basic)")
+    return secret
+
+
+def write_error(status: int, code: str, message: str) -> Response:
+    """Return an error of Mailgun, which has no codes."""
+    return json_response({"message": message}, status)
+
+
+MAILGUN = Provider(
+    name="mailgun",
+    read_key=read_key,
+    routes=(
+        SendRoute("/v3/<domain>/messages", read_mails, answer),
+        SendRoute("/v3/<domain>/messages.mime", read_mime, answer),
+    ),
+    statuses={
+        Problem.NO_KEY: (401, ""),
+        Problem.WRONG_KEY: (401, ""),
+        Problem.WRONG_SIGNATURE: (401, ""),
+        Problem.NOT_PERMITTED: (403, ""),
+        Problem.NO_JSON: (400, ""),
+        Problem.MISSING: (400, ""),
+        Problem.INVALID: (400, ""),
+        Problem.TOO_LARGE: (413, ""),
+        Problem.NOT_FOUND: (404, ""),
+        Problem.WRONG_METHOD: (405, ""),
+        Problem.TOO_MANY: (429, ""),
+        Problem.QUOTA: (420, ""),
+        Problem.REJECTED: (400, ""),
+        Problem.OTHER_REQUEST: (409, ""),
+        Problem.STILL_RUNNING: (409, ""),
+        Problem.UNAVAILABLE: (503, ""),
+        Problem.INTERNAL: (500, ""),
+    },
+    write_error=write_error,
+    switches=(
+        ("mailgun.js (npm)", "`mailgun.client({{username: 'api', key, url: '{base}'}})`"),
+        ("django-anymail", "`ANYMAIL = {{'MAILGUN_API_URL': '{base}/v3/'}}`"),
+    ),
+    support=(
+        Support("`POST /v3/{domain}/messages`", Like.SAME, "any domain; as a form or multipart"),
+        Support("`POST /v3/{domain}/messages.mime`", Like.SAME, "the mail is stored byte for byte"),
+        Support("`h:`, `v:`, `o:tag`, `inline`, `attachment`", Like.SAME),
+        Support("`recipient-variables`", Like.SAME, "a mail for each recipient"),
+        Support("errors with `message`", Like.CLOSE, "the words differ"),
+        Support("`template`, `t:variables`", Like.CLOSE, "the text contains both"),
+        Support(
+            "`o:deliverytime`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"
+        ),
+        Support("`o:tracking`, `o:dkim`, `o:testmode`", Like.LEFT_OUT, "accepted and ignored"),
+        Support("stored messages, routes, lists, statistics", Like.LEFT_OUT),
+    ),
+)

@@ -1,0 +1,213 @@
+"""The API of Mailtrap."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from mailcheck.api.shapes import dump_json
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.web.providers.bodies import (
+    MAX_BATCH,
+    Template,
+    convert,
+    convert_each,
+    decode_base64,
+    read_json,
+    require_bodies,
+    require_few,
+)
+from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
+from mailcheck.web.providers.people import Named, people_of, person_of
+from mailcheck.web.providers.provider import (
+    FieldMissing,
+    KeyMissing,
+    Like,
+    Outcome,
+    Posting,
+    Problem,
+    Provider,
+    Response,
+    Sending,
+    SendRoute,
+    Sent,
+    Support,
+    bearer_key,
+    header_key,
+    json_response,
+)
+
+MAX_PEOPLE = 1_000
+
+
+class Attachment(Struct):
+    """A file in Base64."""
+
+    content: str
+    filename: str
+    type: str | None = None
+    disposition: str | None = None
+    content_id: str | None = None
+
+
+class SendEmail(Struct):
+    """The body of ``POST /api/send``."""
+
+    from_: Named | None = field(name="from", default=None)
+    to: list[Named] | None = None
+    cc: list[Named] | None = None
+    bcc: list[Named] | None = None
+    reply_to: Named | None = None
+    subject: str | None = None
+    text: str | None = None
+    html: str | None = None
+    category: str | None = None
+    headers: dict[str, str] | None = None
+    custom_variables: dict[str, Any] | None = None
+    attachments: list[Attachment] | None = None
+    template_uuid: str | None = None
+    template_variables: Any = None
+
+
+def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mail of ``POST /api/send``."""
+    value = read_json(posting)
+    return [Sending(_mail_of(convert(value, SendEmail)), value)]
+
+
+def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mails of ``POST /api/batch``: each has the fields of ``base`` that it lacks."""
+    value = read_json(posting)
+    if not isinstance(value, dict):
+        raise InvalidParameter("body", "the body must be an object with `requests`")
+    base = value.get("base") or {}
+    if not isinstance(base, dict):
+        raise InvalidParameter("base", "`base` must be an object")
+    found: list[Sending | InvalidParameter] = []
+    for one in convert_each("requests", value.get("requests"), MAX_BATCH):
+        try:
+            merged = {**base, **one} if isinstance(one, dict) else one
+            found.append(Sending(_mail_of(convert(merged, SendEmail)), merged))
+        except InvalidParameter as problem:
+            found.append(problem)
+    return found
+
+
+def _mail_of(request: SendEmail) -> OutgoingMail:
+    if request.from_ is None:
+        raise FieldMissing("from", "'from' is required")
+    to, cc, bcc = (
+        people_of(name, given)
+        for name, given in (("to", request.to), ("cc", request.cc), ("bcc", request.bcc))
+    )
+    if not (to or cc or bcc):
+        raise FieldMissing("to", "'to' address is required")
+    require_few("to, cc and bcc", (*to, *cc, *bcc), MAX_PEOPLE)
+    text = request.text
+    if request.template_uuid is not None:
+        text = Template(request.template_uuid, request.template_variables).text
+    elif not request.subject:
+        raise FieldMissing("subject", "'subject' is required")
+    require_bodies("text or html", request.html, text)
+    return OutgoingMail(
+        author=person_of("from", request.from_),
+        to=to,
+        cc=cc,
+        bcc=bcc,
+        reply_to=people_of("reply_to", [request.reply_to] if request.reply_to else []),
+        subject=request.subject or "",
+        text=text,
+        html=request.html,
+        headers=make_headers("headers", _headers_of(request).items()),
+        files=tuple(map(_file_of, request.attachments or ())),
+    )
+
+
+def _headers_of(request: SendEmail) -> Mapping[str, str]:
+    headers = dict(request.headers or {})
+    if request.category:
+        headers["X-MT-Category"] = request.category
+    if request.custom_variables:
+        headers["X-MT-Custom-Variables"] = dump_json(request.custom_variables).decode()
+    if request.template_uuid is not None:
+        headers["X-Template"] = request.template_uuid
+    return headers
+
+
+def _file_of(attachment: Attachment) -> File:
+    data = decode_base64("attachments.content", attachment.content)
+    content_id = attachment.content_id or "" if attachment.disposition == "inline" else ""
+    return File(attachment.filename, attachment.type or "", data, content_id)
+
+
+def answer_email(sent: Sent) -> Response:
+    """Return the id of the mail."""
+    return json_response(_facts_of(sent.outcomes[0]))
+
+
+def answer_batch(sent: Sent) -> Response:
+    """Return the id or the errors of each mail."""
+    facts = [_facts_of(one) for one in sent.outcomes]
+    return json_response({"success": True, "responses": facts})
+
+
+def _facts_of(outcome: Outcome) -> Mapping[str, object]:
+    if outcome.failure is not None:
+        return {"success": False, "errors": [str(outcome.failure)]}
+    return {"success": True, "message_ids": [outcome.id]}
+
+
+def read_key(headers: Mapping[str, str]) -> str:
+    """Return the key from ``Api-Token`` or from ``Authorization: Bearer``."""
+    try:
+        return header_key("Api-Token", headers)
+    except KeyMissing:
+        return bearer_key(headers)
+
+
+def write_error(status: int, code: str, message: str) -> Response:
+    """Return an error of Mailtrap, which has no codes."""
+    return json_response({"success": False, "errors": [message]}, status)
+
+
+MAILTRAP = Provider(
+    name="mailtrap",
+    read_key=read_key,
+    routes=(
+        SendRoute("/api/send", read_email, answer_email),
+        SendRoute("/api/send/<inbox_id>", read_email, answer_email),
+        SendRoute("/api/batch", read_batch, answer_batch, is_partial=True),
+    ),
+    statuses={
+        Problem.NO_KEY: (401, ""),
+        Problem.WRONG_KEY: (401, ""),
+        Problem.WRONG_SIGNATURE: (401, ""),
+        Problem.NOT_PERMITTED: (403, ""),
+        Problem.NO_JSON: (400, ""),
+        Problem.MISSING: (400, ""),
+        Problem.INVALID: (400, ""),
+        Problem.TOO_LARGE: (413, ""),
+        Problem.NOT_FOUND: (404, ""),
+        Problem.WRONG_METHOD: (405, ""),
+        Problem.TOO_MANY: (429, ""),
+        Problem.QUOTA: (402, ""),
+        Problem.REJECTED: (400, ""),
+        Problem.OTHER_REQUEST: (409, ""),
+        Problem.STILL_RUNNING: (409, ""),
+        Problem.UNAVAILABLE: (503, ""),
+        Problem.INTERNAL: (500, ""),
+    },
+    write_error=write_error,
+    switches=(
+        ("any HTTP client", "`{base}/api/send`; the Node client has fixed hosts"),
+        ("django-anymail", "`ANYMAIL = {{'MAILTRAP_API_URL': '{base}/api/'}}`"),
+    ),
+    support=(
+        Support("`POST /api/send`, `POST /api/batch`", Like.SAME),
+        Support("`POST /api/send/{inbox_id}` of the sandbox", Like.SAME, "the number is ignored"),
+        Support("`category`, `custom_variables`", Like.SAME, "as X-MT-... in the mail"),
+        Support("errors with `success` and `errors`", Like.CLOSE, "one error at a time"),
+        Support("`template_uuid`", Like.CLOSE, "the text contains the id and the variables"),
+        Support("sandbox inboxes, contacts, domains", Like.LEFT_OUT),
+    ),
+)

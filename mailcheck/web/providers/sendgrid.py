@@ -1,0 +1,244 @@
+"""The API of SendGrid."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from mailcheck.api.shapes import dump_json
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.web.providers.bodies import (
+    MAX_BATCH,
+    Template,
+    convert,
+    decode_base64,
+    read_json,
+    require_bodies,
+    require_few,
+    substitute,
+)
+from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
+from mailcheck.web.providers.people import Named, people_of, person_of
+from mailcheck.web.providers.provider import (
+    FieldMissing,
+    Like,
+    Posting,
+    Problem,
+    Provider,
+    Response,
+    Sending,
+    SendRoute,
+    Sent,
+    Support,
+    bearer_key,
+    json_response,
+)
+
+MAX_PEOPLE = 1_000
+"""Maximum number of addresses of one mail."""
+
+
+class Content(Struct):
+    """A body with its media type."""
+
+    type: str
+    value: str
+
+
+class Attachment(Struct):
+    """A file in Base64."""
+
+    content: str
+    filename: str
+    type: str | None = None
+    disposition: str | None = None
+    content_id: str | None = None
+
+
+class Personalization(Struct):
+    """The recipients of one mail, and what differs from the others."""
+
+    to: list[Named] | None = None
+    cc: list[Named] | None = None
+    bcc: list[Named] | None = None
+    from_: Named | None = field(name="from", default=None)
+    subject: str | None = None
+    headers: dict[str, str] | None = None
+    substitutions: dict[str, str] | None = None
+    dynamic_template_data: dict[str, Any] | None = None
+    custom_args: dict[str, Any] | None = None
+    send_at: int | None = None
+
+
+class Setting(Struct):
+    """A setting that is on or off."""
+
+    enable: bool = False
+
+
+class MailSettings(Struct):
+    """The settings that matter here."""
+
+    sandbox_mode: Setting | None = None
+
+
+class SendMail(Struct):
+    """The body of ``POST /v3/mail/send``."""
+
+    personalizations: list[Personalization] | None = None
+    from_: Named | None = field(name="from", default=None)
+    reply_to: Named | None = None
+    reply_to_list: list[Named] | None = None
+    subject: str | None = None
+    content: list[Content] | None = None
+    attachments: list[Attachment] | None = None
+    template_id: str | None = None
+    headers: dict[str, str] | None = None
+    categories: list[str] | None = None
+    custom_args: dict[str, Any] | None = None
+    send_at: int | None = None
+    mail_settings: MailSettings | None = None
+
+
+def read_mails(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return a mail for each personalization. In the sandbox mode there is none."""
+    value = read_json(posting)
+    request = convert(value, SendMail)
+    if not request.personalizations:
+        raise FieldMissing("personalizations", "The personalizations field is required.")
+    require_few("personalizations", request.personalizations, MAX_BATCH, "items")
+    mails = [
+        _mail_of(request, one, f"personalizations.{number}")
+        for number, one in enumerate(request.personalizations)
+    ]
+    settings = request.mail_settings
+    if settings is not None and settings.sandbox_mode and settings.sandbox_mode.enable:
+        return []
+    return [Sending(mail, value) for mail in mails]
+
+
+def _mail_of(request: SendMail, one: Personalization, place: str) -> OutgoingMail:
+    author = one.from_ or request.from_
+    if author is None:
+        raise FieldMissing("from", "The from object must be provided for every email send.")
+    if not one.to:
+        raise FieldMissing(
+            f"{place}.to", "The to array is required for all personalization objects."
+        )
+    to, cc, bcc = (
+        people_of(f"{place}.{name}", given)
+        for name, given in (("to", one.to), ("cc", one.cc), ("bcc", one.bcc))
+    )
+    require_few(f"{place}.to, cc and bcc", (*to, *cc, *bcc), MAX_PEOPLE)
+    subject, bodies, headers = one.subject or request.subject, _bodies_of(request, one), {}
+    headers.update({**(request.headers or {}), **(one.headers or {})})
+    if request.template_id is not None:
+        headers["X-Template"] = request.template_id
+    elif not subject:
+        raise FieldMissing("subject", "The subject is required.")
+    send_at = one.send_at or request.send_at
+    if send_at is not None:
+        headers["X-Scheduled-At"] = str(send_at)
+    marks = _marks_of(request, one)
+    if marks:
+        headers["X-SMTPAPI"] = dump_json(marks).decode()
+    values = one.substitutions or {}
+    replies = [request.reply_to] if request.reply_to else request.reply_to_list
+    return OutgoingMail(
+        author=person_of("from", author),
+        to=to,
+        cc=cc,
+        bcc=bcc,
+        reply_to=people_of("reply_to", replies),
+        subject=substitute(subject, values) or "",
+        text=substitute(bodies.get("text/plain"), values),
+        html=substitute(bodies.get("text/html"), values),
+        headers=make_headers("headers", headers.items()),
+        files=tuple(map(_file_of, request.attachments or ())),
+    )
+
+
+def _bodies_of(request: SendMail, one: Personalization) -> Mapping[str, str]:
+    bodies = {
+        part.type.partition(";")[0].strip().lower(): part.value for part in request.content or ()
+    }
+    if request.template_id is not None:
+        text = Template(request.template_id, one.dynamic_template_data or one.substitutions).text
+        return {"text/plain": text, **bodies}
+    require_bodies("content", bodies.get("text/plain"), bodies.get("text/html"))
+    return bodies
+
+
+def _marks_of(request: SendMail, one: Personalization) -> Mapping[str, object]:
+    arguments = {**(request.custom_args or {}), **(one.custom_args or {})}
+    marks = {"category": request.categories, "unique_args": arguments}
+    return {name: value for name, value in marks.items() if value}
+
+
+def _file_of(attachment: Attachment) -> File:
+    data = decode_base64("attachments.content", attachment.content)
+    is_inline = attachment.disposition == "inline"
+    content_id = attachment.content_id or "" if is_inline else ""
+    return File(attachment.filename, attachment.type or "", data, content_id)
+
+
+def answer(sent: Sent) -> Response:
+    """Return 202 without a body, and the id of the first mail in a header."""
+    if not sent.outcomes:  # the sandbox mode
+        return Response(200, b"")
+    return Response(202, b"", headers={"X-Message-Id": sent.outcomes[0].id})
+
+
+def write_error(status: int, code: str, message: str) -> Response:
+    """Return an error of SendGrid. The code is always null in this API."""
+    error = {"message": message, "field": code or None, "help": None}
+    headers = {"X-RateLimit-Limit": "600", "X-RateLimit-Remaining": "0"} if status == 429 else None
+    return json_response({"errors": [error]}, status, headers)
+
+
+SENDGRID = Provider(
+    name="sendgrid",
+    read_key=bearer_key,
+    routes=(SendRoute("/v3/mail/send", read_mails, answer),),
+    statuses={
+        Problem.NO_KEY: (401, ""),
+        Problem.WRONG_KEY: (401, ""),
+        Problem.WRONG_SIGNATURE: (401, ""),
+        Problem.NOT_PERMITTED: (403, ""),
+        Problem.NO_JSON: (400, ""),
+        Problem.MISSING: (400, ""),
+        Problem.INVALID: (400, ""),
+        Problem.TOO_LARGE: (413, ""),
+        Problem.NOT_FOUND: (404, ""),
+        Problem.WRONG_METHOD: (405, ""),
+        Problem.TOO_MANY: (429, ""),
+        Problem.QUOTA: (401, ""),
+        Problem.REJECTED: (400, ""),
+        Problem.OTHER_REQUEST: (409, ""),
+        Problem.STILL_RUNNING: (409, ""),
+        Problem.UNAVAILABLE: (503, ""),
+        Problem.INTERNAL: (500, ""),
+    },
+    write_error=write_error,
+    switches=(
+        (
+            "@sendgrid/mail (npm)",
+            "`client.setDefaultRequest('baseUrl', '{base}')`, and `sgMail.setClient(client)`",
+        ),
+        ("sendgrid (PyPI)", "`SendGridAPIClient(key, host='{base}')`"),
+        ("django-anymail", "`ANYMAIL = {{'SENDGRID_API_URL': '{base}/v3/'}}`"),
+    ),
+    support=(
+        Support("`POST /v3/mail/send`", Like.SAME, "a mail for each personalization"),
+        Support("`substitutions`, `headers`, `reply_to_list`, inline images", Like.SAME),
+        Support("`mail_settings.sandbox_mode`", Like.SAME, "the mail is checked and not stored"),
+        Support("`categories`, `custom_args`", Like.SAME, "as X-SMTPAPI in the mail"),
+        Support("errors", Like.CLOSE, "one error at a time; `field` and `help` are null"),
+        Support("`template_id` with template data", Like.CLOSE, "the text contains both"),
+        Support("`send_at`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
+        Support(
+            "`tracking_settings`, `asm`, `ip_pool_name`", Like.LEFT_OUT, "accepted and ignored"
+        ),
+        Support("contacts, templates, statistics, suppressions", Like.LEFT_OUT),
+    ),
+)

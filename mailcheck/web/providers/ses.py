@@ -1,0 +1,380 @@
+"""The API of Amazon SES, version 2."""
+
+from collections.abc import Mapping, Sequence
+from email import message_from_bytes
+from email.policy import default
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mailcheck.core.addresses import Mailbox
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.web.providers.bodies import (
+    Template,
+    convert,
+    decode_base64,
+    read_json,
+    require_bodies,
+    require_few,
+)
+from mailcheck.web.providers.mime import (
+    File,
+    OutgoingMail,
+    Person,
+    RawMail,
+    make_headers,
+    read_people,
+)
+from mailcheck.web.providers.provider import (
+    FieldMissing,
+    Like,
+    Outcome,
+    Posting,
+    Problem,
+    Provider,
+    Response,
+    Sending,
+    SendRoute,
+    Sent,
+    Support,
+    json_response,
+    problem_of,
+)
+from mailcheck.web.providers.signatures import read_key, verify
+
+MAX_BULK = 50
+
+
+class Text(Struct, rename="pascal"):
+    """A subject or a body. ``charset`` does not matter: JSON is in UTF-8."""
+
+    data: str
+    charset: str | None = None
+
+
+class Body(Struct, rename="pascal"):
+    """Text, HTML, or both."""
+
+    text: Text | None = None
+    html: Text | None = None
+
+
+class Header(Struct, rename="pascal"):
+    """A header field, or a tag."""
+
+    name: str
+    value: str
+
+
+class Attachment(Struct, rename="pascal"):
+    """A file in Base64."""
+
+    raw_content: str
+    file_name: str = "attachment"
+    content_type: str | None = None
+    content_disposition: str | None = None
+    content_id: str | None = None
+
+
+class Simple(Struct, rename="pascal"):
+    """A mail by its parts."""
+
+    subject: Text
+    body: Body
+    headers: list[Header] | None = None
+    attachments: list[Attachment] | None = None
+
+
+class Raw(Struct, rename="pascal"):
+    """A whole mail in Base64."""
+
+    data: str
+
+
+class TemplateContent(Struct, rename="pascal"):
+    """An inline template."""
+
+    subject: str | None = None
+    text: str | None = None
+    html: str | None = None
+
+
+class NamedTemplate(Struct, rename="pascal"):
+    """A template of the account at AWS, or an inline one, and the values for it."""
+
+    template_name: str | None = None
+    template_arn: str | None = None
+    template_content: TemplateContent | None = None
+    template_data: str | None = None
+    headers: list[Header] | None = None
+    attachments: list[Attachment] | None = None
+
+
+class Content(Struct, rename="pascal"):
+    """Exactly one of three forms of a mail."""
+
+    simple: Simple | None = None
+    raw: Raw | None = None
+    template: NamedTemplate | None = None
+
+
+class Destination(Struct, rename="pascal"):
+    """The recipients."""
+
+    to_addresses: list[str] | None = None
+    cc_addresses: list[str] | None = None
+    bcc_addresses: list[str] | None = None
+
+
+class SendEmail(Struct, rename="pascal"):
+    """The body of ``POST /v2/email/outbound-emails``."""
+
+    content: Content
+    from_email_address: str | None = None
+    destination: Destination | None = None
+    reply_to_addresses: list[str] | None = None
+    email_tags: list[Header] | None = None
+    configuration_set_name: str | None = None
+
+
+class Replacement(Struct, rename="pascal"):
+    """The values of one mail of a bulk."""
+
+    replacement_template_data: str | None = None
+
+
+class ReplacementContent(Struct, rename="pascal"):
+    """What differs in one mail of a bulk."""
+
+    replacement_template: Replacement | None = None
+
+
+class BulkEntry(Struct, rename="pascal"):
+    """One mail of a bulk."""
+
+    destination: Destination
+    replacement_email_content: ReplacementContent | None = None
+    replacement_tags: list[Header] | None = None
+
+
+class BulkContent(Struct, rename="pascal"):
+    """The template of all mails of a bulk."""
+
+    template: NamedTemplate
+
+
+class SendBulkEmail(Struct, rename="pascal"):
+    """The body of ``POST /v2/email/outbound-bulk-emails``."""
+
+    default_content: BulkContent
+    bulk_email_entries: list[BulkEntry]
+    from_email_address: str | None = None
+    reply_to_addresses: list[str] | None = None
+    default_email_tags: list[Header] | None = None
+    configuration_set_name: str | None = None
+
+
+def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mail of ``POST /v2/email/outbound-emails``."""
+    value = read_json(posting)
+    return [Sending(mail_of(convert(value, SendEmail)), value)]
+
+
+def read_bulk(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+    """Return the mails of ``POST /v2/email/outbound-bulk-emails``."""
+    value = read_json(posting)
+    request = convert(value, SendBulkEmail)
+    require_few("BulkEmailEntries", request.bulk_email_entries, MAX_BULK, "entries")
+    return [Sending(mail_of(_entry_of(request, one)), value) for one in request.bulk_email_entries]
+
+
+def _entry_of(request: SendBulkEmail, entry: BulkEntry) -> SendEmail:
+    template, own = request.default_content.template, entry.replacement_email_content
+    if own is not None and own.replacement_template is not None:
+        data = own.replacement_template.replacement_template_data
+        template = msgspec.structs.replace(template, template_data=data)
+    return SendEmail(
+        Content(template=template),
+        request.from_email_address,
+        entry.destination,
+        request.reply_to_addresses,
+        [*(request.default_email_tags or ()), *(entry.replacement_tags or ())],
+        request.configuration_set_name,
+    )
+
+
+def mail_of(request: SendEmail) -> OutgoingMail | RawMail:
+    """Return the mail of a request, for both versions of the API.
+
+    :raises InvalidParameter: it is invalid.
+    """
+    content, given = request.content, request.destination or Destination()
+    to, cc, bcc = (
+        read_people(f"Destination.{name}", some)
+        for name, some in (
+            ("ToAddresses", given.to_addresses),
+            ("CcAddresses", given.cc_addresses),
+            ("BccAddresses", given.bcc_addresses),
+        )
+    )
+    require_few("Destination", (*to, *cc, *bcc))
+    if content.raw is not None:
+        raw = decode_base64("Content.Raw.Data", content.raw.data)
+        return raw_mail(raw, request.from_email_address, [*to, *cc, *bcc])
+    if not (to or cc or bcc):
+        raise FieldMissing("Destination", "Destination is missing: send at least one address")
+    subject, text, html, headers, attachments = _parts_of(content)
+    if request.email_tags:
+        tags = ", ".join(f"{tag.name}={tag.value}" for tag in request.email_tags)
+        headers.append(("X-SES-MESSAGE-TAGS", tags))
+    if request.configuration_set_name:
+        headers.append(("X-SES-CONFIGURATION-SET", request.configuration_set_name))
+    return OutgoingMail(
+        author=_author(request.from_email_address),
+        to=to,
+        cc=cc,
+        bcc=bcc,
+        reply_to=read_people("ReplyToAddresses", request.reply_to_addresses),
+        subject=subject,
+        text=text,
+        html=html,
+        headers=make_headers("Headers", headers),
+        files=tuple(map(_file_of, attachments)),
+    )
+
+
+_Parts = tuple[str, str | None, str | None, list[tuple[str, str]], Sequence[Attachment]]
+
+
+def _parts_of(content: Content) -> _Parts:
+    if content.simple is not None:
+        simple, body = content.simple, content.simple.body
+        text = None if body.text is None else body.text.data
+        html = None if body.html is None else body.html.data
+        require_bodies("Body", text, html)
+        headers = [(one.name, one.value) for one in simple.headers or ()]
+        return simple.subject.data, text, html, headers, simple.attachments or ()
+    template = content.template
+    if template is None:
+        raise FieldMissing("Content", "Content must have Simple, Raw or Template")
+    name = template.template_name or template.template_arn or "inline"
+    shown = Template(name, _values(template.template_data)).text
+    inline = template.template_content or TemplateContent()
+    headers = [(one.name, one.value) for one in template.headers or ()]
+    headers.append(("X-Template", name))
+    text = f"{shown}\n{inline.text}" if inline.text else shown
+    return inline.subject or "", text, inline.html, headers, template.attachments or ()
+
+
+def _values(text: str | None) -> Any:
+    try:
+        return msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        raise InvalidParameter("TemplateData", "TemplateData must be JSON") from None
+
+
+def raw_mail(raw: bytes, sender: str | None, people: Sequence[Person]) -> RawMail:
+    """Return a raw mail. Without recipients, those of its header get it.
+
+    :raises InvalidParameter: it has no sender or no recipients.
+    """
+    message = message_from_bytes(raw, policy=default)
+    everyone = list(people)
+    if not everyone:
+        for name in ("To", "Cc", "Bcc"):
+            everyone += read_people(name, [str(one) for one in message.get_all(name, [])])
+    require_few("recipients", everyone)
+    if not everyone:
+        raise FieldMissing("Destination", "the mail has no recipients")
+    recipients: dict[object, Mailbox] = {one.mailbox.folded: one.mailbox for one in everyone}
+    author = _author(sender or str(message.get("From", "")))
+    return RawMail(str(author.mailbox), tuple(recipients.values()), raw)
+
+
+def _author(text: str | None) -> Person:
+    people = read_people("FromEmailAddress", text)
+    if len(people) != 1:
+        raise FieldMissing("FromEmailAddress", "FromEmailAddress must be one address")
+    return people[0]
+
+
+def _file_of(attachment: Attachment) -> File:
+    data = decode_base64("Attachments.RawContent", attachment.raw_content)
+    is_inline = attachment.content_disposition == "INLINE"
+    content_id = attachment.content_id or "" if is_inline else ""
+    return File(attachment.file_name, attachment.content_type or "", data, content_id)
+
+
+def answer_email(sent: Sent) -> Response:
+    """Return the id of the mail."""
+    return json_response({"MessageId": sent.outcomes[0].id})
+
+
+def answer_bulk(sent: Sent) -> Response:
+    """Return the outcome of each mail."""
+    return json_response({"BulkEmailEntryResults": [_result_of(one) for one in sent.outcomes]})
+
+
+def _result_of(outcome: Outcome) -> Mapping[str, str]:
+    if outcome.failure is None:
+        return {"Status": "SUCCESS", "MessageId": outcome.id}
+    problem = problem_of(outcome.failure)
+    status = "ACCOUNT_THROTTLED" if problem is Problem.TOO_MANY else "FAILED"
+    return {"Status": status, "Error": str(outcome.failure)}
+
+
+def write_error(status: int, code: str, message: str) -> Response:
+    """Return an error of SES. The SDKs choose their exception by the header."""
+    return json_response({"message": message}, status, {"x-amzn-ErrorType": code})
+
+
+SES = Provider(
+    name="ses",
+    read_key=read_key,
+    verify=verify,
+    routes=(
+        SendRoute("/v2/email/outbound-emails", read_email, answer_email),
+        SendRoute("/v2/email/outbound-bulk-emails", read_bulk, answer_bulk, is_partial=True),
+    ),
+    statuses={
+        Problem.NO_KEY: (403, "MissingAuthenticationTokenException"),
+        Problem.WRONG_KEY: (403, "UnrecognizedClientException"),
+        Problem.WRONG_SIGNATURE: (403, "InvalidSignatureException"),
+        Problem.NOT_PERMITTED: (403, "AccessDeniedException"),
+        Problem.NO_JSON: (400, "SerializationException"),
+        Problem.MISSING: (400, "BadRequestException"),
+        Problem.INVALID: (400, "BadRequestException"),
+        Problem.TOO_LARGE: (413, "BadRequestException"),
+        Problem.NOT_FOUND: (404, "NotFoundException"),
+        Problem.WRONG_METHOD: (405, "UnknownOperationException"),
+        Problem.TOO_MANY: (429, "TooManyRequestsException"),
+        Problem.QUOTA: (400, "LimitExceededException"),
+        Problem.REJECTED: (400, "MessageRejected"),
+        Problem.OTHER_REQUEST: (409, "ConflictException"),
+        Problem.STILL_RUNNING: (409, "ConflictException"),
+        Problem.UNAVAILABLE: (503, "ServiceUnavailableException"),
+        Problem.INTERNAL: (500, "InternalServiceErrorException"),
+    },
+    write_error=write_error,
+    switches=(
+        ("@aws-sdk/client-sesv2 (npm)", "the environment variable `AWS_ENDPOINT_URL={base}`"),
+        ("boto3 (PyPI)", "`boto3.client('sesv2', endpoint_url='{base}')`"),
+        (
+            "django-anymail",
+            "`ANYMAIL = {{'AMAZON_SES_CLIENT_PARAMS': {{'endpoint_url': '{base}'}}}}`",
+        ),
+    ),
+    support=(
+        Support("`SendEmail` of version 2: simple and raw", Like.SAME),
+        Support(
+            "Signature Version 4",
+            Like.SAME,
+            "the API key is the access key id and the secret access key; the date is not checked",
+        ),
+        Support("`EmailTags`, `ConfigurationSetName`", Like.SAME, "as X-SES-... in the mail"),
+        Support("errors", Like.SAME, "the SDKs raise their own exceptions"),
+        Support("templates, `SendBulkEmail`", Like.CLOSE, "the text contains name and values"),
+        Support("identities, suppression lists, notifications", Like.LEFT_OUT),
+    ),
+)
