@@ -405,6 +405,8 @@ class Mailcheck:
     def __init__(self, url: str | None = None, key: str | None = None) -> None:
         """``url`` is the URL of the service, with or without ``/api/v1``.
 
+        The attribute of this name has it without.
+
         :raises MailcheckError: the key is missing or contains invalid characters.
         """
         url = (url or os.environ.get("MAILCHECK_URL") or DEFAULT_URL).strip().rstrip("/")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mailcheck import clients
 from mailcheck.api.mcp import inbox
 from mailcheck.api.requests.fields import DEFAULT_SILENCE, DEFAULT_WAIT, LARGEST_PAGE
 from mailcheck.api.requests.inbox import ListMessages
@@ -16,6 +17,8 @@ from mailcheck.api.requests.parsing import request_fields
 from mailcheck.cli import inbox_commands
 from mailcheck.cli.main import COMMANDS, run
 from mailcheck.clients import mailcheck_client
+from mailcheck.core.instants import SECOND
+from mailcheck.operations.inbox.explain_wait import LOOK_BACK
 
 SHARED = {"command", "url", "key_file", "json", "code", "jsonl", "link", "raw"}
 """Options for the daemon's URL and for the output."""
@@ -101,3 +104,6 @@ def test_options_are_those_of_the_parameters() -> None:
     assert inbox_commands.DEFAULT_WAIT == DEFAULT_WAIT
     assert inbox_commands.DEFAULT_SILENCE == DEFAULT_SILENCE
     assert mailcheck_client.LARGEST_PAGE == LARGEST_PAGE
+    assert mailcheck_client.LOOK_BACK * SECOND == LOOK_BACK
+    module = Path(clients.__path__[0], "mailcheck.mjs").read_text("utf-8")
+    assert f"const LOOK_BACK = {mailcheck_client.LOOK_BACK};" in module
