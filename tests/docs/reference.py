@@ -152,6 +152,7 @@ def _write_command(name: str, parser: argparse.ArgumentParser, text: str) -> str
         (code(_spelling(action)), cell((action.help or "") + _choices(action)))
         for action in parser._actions
         if not isinstance(action, argparse._SubParsersAction | argparse._HelpAction)
+        and action.help != argparse.SUPPRESS
     ]
     words = text or parser.description or ""
     return f"## {name}\n\n{cell(words)}\n\n{table(('Argument', 'Meaning'), rows)}"
