@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Install the packages, servers and clients for tests in parallel.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs wheel lock sbom audit reference test-needs interop-needs mcp-clients generators lint types format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference test-needs interop-needs mcp-clients generators lint types format clean
 
 ## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -68,7 +68,7 @@ test:
 
 ## interop: install a fixed list of third-party clients and servers, and test the daemon with them
 interop:
-	@$(INSTALL) mcp-clients generators $(VENV)/installed-test
+	@$(INSTALL) mcp-clients generators debian-root $(VENV)/installed-test
 	$(PYTEST) tests/interop
 
 ## soak: run the slow tests that `make test` omits: load, endurance, kills under load, and property
@@ -106,6 +106,10 @@ wheel: docs
 	rm -rf build/lib build/bdist.* dist/mailcheck_daemon-*.whl
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir=dist .
 
+## deb: build the Debian package with the documentation in dist/, for the Debian release of this machine
+deb: docs
+	@PYTHON=$(BIN)/python bash scripts/build-deb
+
 ## lock: pin each dependency with its hashes in requirements.lock, after a change of setup.cfg
 lock: $(VENV)/installed-release
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
@@ -137,6 +141,9 @@ mcp-clients: interop-needs
 
 generators: interop-needs
 	@PYTHON=$(BIN)/python bash scripts/install-generators
+
+debian-root: interop-needs
+	@bash scripts/make-debian-root
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[test]'

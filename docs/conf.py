@@ -26,3 +26,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_use_index = False
 pygments_style = "default"
+
+# `make deb` builds this page for man(1), too.
+man_pages = [("reference/commands", "mailcheck", "commands of the daemon", "mailcheck", 1)]
+man_show_urls = True
