@@ -47,6 +47,10 @@ class PublicUrls(Struct, frozen=True):
         """Return the link to sign up with an invitation."""
         return f"{self.public_url}/sign-up?invitation={code}"
 
+    def join_url(self, code: str) -> str:
+        """Return the link to join a project with an invitation."""
+        return f"{self.public_url}/join?invitation={code}"
+
     def attachment_url(self, message_id: MessageId, attachment_id: str) -> str:
         """Return the URL of an attachment. Like all of the API, it requires an API key."""
         return f"{self.base_url}/inbox/messages/{message_id}/attachments/{attachment_id}"

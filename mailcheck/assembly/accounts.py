@@ -18,8 +18,10 @@ from mailcheck.operations.accounts.authenticate import (
 )
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
+from mailcheck.operations.accounts.projects import ManageProjects
 from mailcheck.operations.accounts.register import (
     Invitations,
+    NameRules,
     Register,
     Registration,
     RegistrationRules,
@@ -28,6 +30,7 @@ from mailcheck.operations.accounts.sign_in import Attempts, DashboardSessions, S
 from mailcheck.store.accounts.account_removal import AccountRemoval
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
+from mailcheck.store.accounts.project_store import ProjectStore
 
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of the times at which keys were last used."""
@@ -47,6 +50,7 @@ class AccountParts(Struct, frozen=True):
     register: Register
     audit: Audit
     audit_retention: AuditRetention
+    projects: ManageProjects
 
 
 def build_accounts(runtime: Runtime) -> AccountParts:
@@ -71,10 +75,11 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     sign_in = SignIn(
         passwords, hasher, sessions, audit, attempts, runtime.clients, clock_and_randomness
     )
+    names = NameRules(reserved_names(runtime.config))
     rules = RegistrationRules(
         Registration(options.registration),
         options.per_address,
-        reserved_names(runtime.config),
+        names,
         is_first_ours=options.bootstrap,
     )
     return AccountParts(
@@ -89,6 +94,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         Register(rules, keep, passwords, hasher, sign_in, invitations, attempts, audit, now),
         audit,
         AuditRetention(audit_store, now),
+        ManageProjects(ProjectStore(engine), keep, names, audit, clock_and_randomness),
     )
 
 

@@ -34,6 +34,7 @@ from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames, SignInPages
 from mailcheck.web.dashboard.accounts.people_pages import PeoplePages
+from mailcheck.web.dashboard.accounts.project_pages import ProjectPages
 from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
 from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
 from mailcheck.web.dashboard.application import Dashboard
@@ -85,16 +86,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
         build_tools(daemon), clock_and_randomness.random_bytes, runtime.urls.public_url
     )
     cancelled = runtime.cluster.notifications("cancelled calls")
-    static = StaticFiles()
-    renderer = Renderer(static, lambda: bool(runtime.conditions.problems.get(DISK)))
-    answers = AnswerPages(routes, daemon.inbox.read, daemon.tests.operations.manage)
-    pages = [
-        *static.pages(),
-        *_account_pages(daemon, renderer),
-        *_mail_pages(daemon, renderer),
-        *ApiPages(description, answers.shown, renderer).pages(),
-        *answers.pages(),
-    ]
+    renderer, pages = build_pages(daemon, routes, description)
     admission = PageAccess(accounts.sessions, urls, addresses, clock_and_randomness)
     return BoundedSite(
         Root(
@@ -140,6 +132,22 @@ def build_providers(daemon: Daemon, access: AccessControl, addresses: ClientAddr
         config.inbox.domain,
         runtime.clock_and_randomness,
     )
+
+
+def build_pages(
+    daemon: Daemon, routes: Sequence[Route[Any]], description: ApiDescription
+) -> tuple[Renderer, list[Page]]:
+    """Return the renderer and all pages of the dashboard."""
+    problems, static = daemon.runtime.conditions.problems, StaticFiles()
+    renderer = Renderer(static, lambda: bool(problems.get(DISK)))
+    answers = AnswerPages(routes, daemon.inbox.read, daemon.tests.operations.manage)
+    return renderer, [
+        *static.pages(),
+        *_account_pages(daemon, renderer),
+        *_mail_pages(daemon, renderer),
+        *ApiPages(description, answers.shown, renderer).pages(),
+        *answers.pages(),
+    ]
 
 
 def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
@@ -224,6 +232,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
             servers,
             renderer,
         ).pages(),
+        *ProjectPages(accounts.projects, accounts.keep, accounts.sessions, renderer).pages(),
         *PeoplePages(accounts.keep, accounts.audit, options.domain, renderer).pages(),
         *key_pages.pages(),
         *WebhookPages(webhooks, budget, renderer, key_pages.show).pages(),

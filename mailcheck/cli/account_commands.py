@@ -23,6 +23,7 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import new_password
 from mailcheck.core.instants import DAY, HOUR, Instant, format_instant, instant_of
+from mailcheck.core.projects import Member, Role
 from mailcheck.core.rights import Scope, make_rights
 from mailcheck.operations.accounts.manage_accounts import (
     LONGEST_RETENTION,
@@ -136,6 +137,86 @@ def _add_change(change: argparse.ArgumentParser) -> None:
     change.set_defaults(command=change_account)
 
 
+def add_project_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of ``mailcheck project``."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add = commands.add_parser("add", help="create a project with an inbox that people share")
+    add.add_argument("name", help="name of the project")
+    add.add_argument("--owner", required=True, help="name of the account of its first owner")
+    add.set_defaults(command=add_project)
+    members = commands.add_parser("members", help="list the members of a project")
+    members.add_argument("name", help="name of the project")
+    members.add_argument("--json", action="store_true", help="print one JSON object per line")
+    members.set_defaults(command=list_members)
+    setting = commands.add_parser("set-member", help="add a member, or change the role of one")
+    setting.add_argument("name", help="name of the project")
+    setting.add_argument("account", help="name of the person's account")
+    setting.add_argument("--role", choices=list(map(str, Role)), default=str(Role.EDITOR))
+    setting.set_defaults(command=set_member)
+    removal = commands.add_parser("remove-member", help="remove a member from a project")
+    removal.add_argument("name", help="name of the project")
+    removal.add_argument("account", help="name of the person's account")
+    removal.set_defaults(command=remove_member)
+
+
+def add_project(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck project add NAME --owner ACCOUNT``: print the inbox address."""
+
+    async def add(accounts: AccountParts) -> Account:
+        owner = await accounts.keep.find(options.owner)
+        return await accounts.projects.create(owner, options.name)
+
+    project = with_accounts(console.config, add)
+    console.print_line(join_subaddress(project.mailbox_name, "", console.config.inbox.domain))
+    console.print_note(f"next: mailcheck key issue {shlex.quote(project.name)}")
+    return EXIT_FINE
+
+
+def list_members(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck project members NAME``: print name, role and time of each member."""
+
+    async def read(accounts: AccountParts) -> list[Member]:
+        return await accounts.projects.members(await accounts.projects.find(options.name))
+
+    for member in with_accounts(console.config, read):
+        shown = {
+            "name": member.name,
+            "role": member.role,
+            "addedAt": format_instant(member.added_at),
+        }
+        if options.json:
+            console.print_text(json.dumps(shown))
+        else:
+            console.print_line("  ".join(shown.values()))
+    return EXIT_FINE
+
+
+def set_member(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck project set-member NAME ACCOUNT``."""
+
+    async def change(accounts: AccountParts) -> None:
+        project = await accounts.projects.find(options.name)
+        person = await accounts.keep.find(options.account)
+        await accounts.projects.set_member(project, person, Role(options.role))
+
+    with_accounts(console.config, change)
+    console.print_note(f"{options.account} is {options.role} of {options.name}")
+    return EXIT_FINE
+
+
+def remove_member(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck project remove-member NAME ACCOUNT``."""
+
+    async def change(accounts: AccountParts) -> None:
+        project = await accounts.projects.find(options.name)
+        person = await accounts.keep.find(options.account)
+        await accounts.projects.remove_member(project, person.id)
+
+    with_accounts(console.config, change)
+    console.print_note("removed")
+    return EXIT_FINE
+
+
 def add_audit(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck audit``."""
     parser.add_argument("--account", help="only entries about this account")
@@ -149,7 +230,7 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands of ``mailcheck key``."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     issue = commands.add_parser("issue", help="issue a key; it is printed once and never stored")
-    issue.add_argument("account", help="name of the account")
+    issue.add_argument("account", help="name of the account or project")
     issue.add_argument("--name", default="", help="what the key is for")
     limit = partial(_whole_number, highest=MAX_REQUESTS)
     issue.add_argument("--per-minute", type=limit, help="requests per minute, if not the default")
@@ -219,6 +300,7 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
                 "address": address,
                 "createdAt": format_instant(account.created_at),
                 "isOperator": account.is_operator,
+                "isProject": account.is_project,
                 "messages": use.message_count,
                 "bytes": use.byte_count,
                 "lastActiveAt": _moment(use.last_active_at),
@@ -240,6 +322,8 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
             words.append(f"disabled {format_instant(account.disabled_at)}")
         if account.is_operator:
             words.append("operator")
+        if account.is_project:
+            words.append("project")
         console.print_line("  ".join(words))
     return EXIT_FINE
 

@@ -108,6 +108,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "accounts: add, list, change, disable, enable, delete, sessions, invite, set-password",
         "account_commands:add_account_commands",
     ),
+    "project": (
+        "projects that people share: add, members, set-member, remove-member",
+        "account_commands:add_project_commands",
+    ),
     "audit": ("who did what with accounts and keys", "account_commands:add_audit"),
     "key": ("API keys: issue, list, fault, revoke", "account_commands:add_key_commands"),
     "new": ("get an inbox address and its cursor", "inbox_commands:add_new"),

@@ -30,9 +30,11 @@ class Quota(Struct, frozen=True):
 
 
 class Account(Struct, frozen=True):
-    """One user of the service; the operator's account also gets postmaster's and abuse's mail.
+    """An account of a person or of a project, with an inbox and API keys.
 
-    A disabled account cannot sign in, its keys are refused, and its inbox accepts no mail.
+    The operator's account also gets postmaster's and abuse's mail. Several people share a project,
+    which has no password. A disabled account cannot sign in, its keys are refused, and its inbox
+    accepts no mail.
     """
 
     id: AccountId
@@ -44,6 +46,7 @@ class Account(Struct, frozen=True):
     max_bytes: int | None
     retention_hours: int | None = None
     disabled_at: Instant | None = None
+    is_project: bool = False
 
     def retention(self, default: int) -> int:
         """Return the retention of mail in milliseconds."""

@@ -58,6 +58,18 @@ class AccountIsOperator(ExpectedFailure):
     """The account has the operator's role, so it can be neither disabled nor deleted."""
 
 
+class OnlyOwner(ExpectedFailure):
+    """A person is the only owner of a project, which needs one."""
+
+
+class MemberNotFound(ExpectedFailure):
+    """The project has no such member."""
+
+
+class TooManyProjects(ExpectedFailure):
+    """The person owns the maximum number of projects."""
+
+
 class InboxDisabled(ExpectedFailure):
     """The account of an inbox is disabled, so the inbox accepts no mail."""
 

@@ -308,3 +308,21 @@ def test_the_audit_log(mailcheck: Mailcheck, alice: str) -> None:
     assert (shown["account"], shown["action"], shown["client"]) == ("alice", "key issued", None)
     assert mailcheck("audit", "--account", "nobody").status == 1
     assert alice
+
+
+def test_a_project_and_its_members(mailcheck: Mailcheck, alice: str) -> None:
+    """A project is created with an owner, gets members, and has keys like an account."""
+    mailcheck("account", "add", "bob")
+    added = mailcheck("project", "add", "shop", "--owner", "alice")
+    assert ADDRESS.fullmatch(added.output.strip())
+    assert mailcheck("project", "set-member", "shop", "bob", "--role", "reader").status == 0
+    lines = [line.split()[:2] for line in mailcheck("project", "members", "shop").lines]
+    assert lines == [["alice", "owner"], ["bob", "reader"]]
+    assert KEY.fullmatch(mailcheck("key", "issue", "shop").output.strip())
+    shown = [json.loads(one) for one in mailcheck("account", "list", "--json").lines]
+    assert [one["name"] for one in shown if one["isProject"]] == ["shop"]
+    assert mailcheck("project", "remove-member", "shop", "alice").status == 1
+    assert mailcheck("project", "remove-member", "shop", "bob").status == 0
+    assert mailcheck("project", "members", "bob").status == 1
+    assert mailcheck("project", "add", "more", "--owner", "shop").status == 1
+    assert alice

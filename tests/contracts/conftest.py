@@ -24,6 +24,7 @@ from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
 from mailcheck.store.accounts.account_removal import AccountRemoval
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
+from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
@@ -54,6 +55,7 @@ class Stores:
     sessions: SessionStore
     audit: AuditStore
     removal: AccountRemoval
+    projects: ProjectStore
     tests: DeliverabilityStore
     earlier_contents: ContentStore
     """Content derived by the rules of an earlier version."""
@@ -173,6 +175,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         sessions=SessionStore(engine),
         audit=AuditStore(engine),
         removal=AccountRemoval(engine),
+        projects=ProjectStore(engine),
         tests=DeliverabilityStore(engine),
         counters=SqlRateCounters(engine),
         memory=SqlMemory(engine, lambda: instant_of(time.time())),

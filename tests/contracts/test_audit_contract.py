@@ -64,7 +64,7 @@ async def test_deletion_of_an_account(stores: Stores) -> None:
         await stores.deliveries.deliver(one)
     await stores.sessions.open_session(b"1" * 32, ANN, "192.0.2.7", NOON, at(10))
     size = len(shared.raw_message) + len(own.raw_message)
-    assert await stores.removal.holdings(ANN) == Holdings(2, size, 0, 0, 0, 0, 0, 1)
+    assert await stores.removal.holdings(ANN) == Holdings(2, size, 0, 0, 0, 0, 0, 1, 0)
     assert await stores.removal.delete_messages(ANN, 1) == 1
     assert await stores.removal.delete(ANN)
     assert await stores.removal.holdings(ANN) is None

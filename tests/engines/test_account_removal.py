@@ -36,7 +36,7 @@ def test_no_row_of_a_deleted_account_is_left(tmp_path: Path) -> None:
     engine.open()
     removal = AccountRemoval(engine)
     assert result_of(removal.delete_messages(AccountId("ann"), 1_000)) == 1_000
-    for name in ("ann", "bob"):
+    for name in ("shop", "ann", "bob"):
         assert result_of(removal.delete(AccountId(name)))
     assert not result_of(removal.delete(AccountId("bob")))
     engine.close()
@@ -57,9 +57,9 @@ def test_other_accounts_keep_everything(tmp_path: Path) -> None:
     assert result_of(AccountRemoval(engine).delete(AccountId("ann")))
     engine.close()
     after = rows_of(path)
-    assert [row[0] for row in after["account"]] == ["bob"]
+    assert [row[0] for row in after["account"]] == ["bob", "shop"]
     of_bob = [row for row in before["message"] if row[1] == "bob"]
     assert len(of_bob) == 1
     assert after["message"] == of_bob
     assert len(after["delivery"]) == 1
-    assert after["inbox"] == [row for row in before["inbox"] if row[0] == "bob"]
+    assert after["inbox"] == [row for row in before["inbox"] if row[0] != "ann"]

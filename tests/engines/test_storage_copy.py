@@ -13,6 +13,7 @@ from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.keys import key_of
+from mailcheck.core.projects import Member, Role
 from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.core.watches import AlertId, Raised, WatchChange, WatchScore
 from mailcheck.core.webhooks import Attempt, WebhookDelivery
@@ -29,6 +30,7 @@ from mailcheck.engines.store_copy import (
 from mailcheck.ports.cluster import Hit
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
+from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
@@ -83,6 +85,10 @@ def fill(path: str) -> None:
     result_of(passwords.add_invitation(b"invitation", NOON, at(60)))
     result_of(SessionStore(engine).open_session(b"session", ANN, "192.0.2.7", NOON, at(60)))
     result_of(AuditStore(engine).add(ENTRY))
+    projects, owner = ProjectStore(engine), Member(ANN, "ann", Role.OWNER, NOON)
+    result_of(projects.add(account("shop", is_project=True), owner, 9))
+    shop = AccountId("shop")
+    result_of(projects.add_invitation(b"join", shop, Role.READER, NOON, at(60)))
     test = deliverability_test("report")
     result_of(DeliverabilityStore(engine).add(test, at(9_999)))
     many = [recipient("ann", f"t{number}") for number in range(1_200)]

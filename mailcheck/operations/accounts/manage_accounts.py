@@ -21,6 +21,7 @@ from mailcheck.core.errors import (
     AccountNotFound,
     InvalidParameter,
     KeyNotFound,
+    OnlyOwner,
     TooManyKeys,
 )
 from mailcheck.core.faults import LARGEST_EVERY
@@ -195,9 +196,12 @@ class ManageAccounts:
         """Transfer the operator's role to an account.
 
         :raises AccountDisabled: the account is disabled.
+        :raises InvalidParameter: the account is a project.
         """
         if account.disabled_at is not None:
             raise AccountDisabled(f"the account {account.name!r} is disabled: enable it first")
+        if account.is_project:
+            raise InvalidParameter("name", f"{account.name!r} is a project: choose a person")
         await self._store.make_operator(account.id)
         await self._audit.note(Action.OPERATOR_CHANGED, account.id, by)
 
@@ -234,7 +238,14 @@ class ManageAccounts:
 
         :raises AccountIsOperator: the account has the operator's role.
         :raises AccountNotFound: the account has been deleted.
+        :raises OnlyOwner: a project would have no owner left.
         """
+        sole = await self._removal.projects_without(account.id)
+        if sole:
+            raise OnlyOwner(
+                f"{account.name!r} is the only owner of the project {sole[0]!r}: "
+                "delete the project, or make another member an owner"
+            )
         await self.disable(account, by)
         holdings = await self.holdings(account)
         await delete_in_batches(partial(self._removal.delete_messages, account.id), BATCH)

@@ -75,16 +75,40 @@ class Registration(StrEnum):
     CLOSED = "closed"
 
 
+class NameRules(Struct, frozen=True):
+    """Which names people may choose: none that is similar to a ``reserved`` one.
+
+    Only the operator can add such accounts.
+    """
+
+    reserved: tuple[str, ...] = ()
+
+    def require(self, name: str) -> str:
+        """Return the name of a new account or project without surrounding spaces.
+
+        :raises InvalidParameter: the name is empty, too long, or has invisible characters.
+        :raises AccountNameTaken: the name is reserved.
+        """
+        name = name.strip()
+        if not name or len(name) > MAX_NAME:
+            raise InvalidParameter("name", f"the name must have 1 to {MAX_NAME} characters")
+        if not name.isprintable():
+            raise InvalidParameter("name", "the name contains invisible characters")
+        if any(look_alike(name, reserved) for reserved in self.reserved):
+            problem = f"the name {name!r} is reserved by the operator of this service"
+            raise AccountNameTaken(f"{problem}; choose another one")
+        return name
+
+
 class RegistrationRules(Struct, frozen=True):
     """The policy for new accounts, and how many one client address may create in a UTC day.
 
-    Names similar to a ``reserved`` one are rejected; only the operator can add such accounts.
     With ``is_first_ours``, the daemon creates the first account and issues a key for it.
     """
 
     mode: Registration
     per_address: int
-    reserved: tuple[str, ...] = ()
+    names: NameRules = NameRules()
     is_first_ours: bool = False
 
 
@@ -140,14 +164,7 @@ class Register:
         """
         await self._attempts.count(key_of("sign-up from", client), ATTEMPTS, "too many attempts")
         await self.require_open(invitation)
-        name = name.strip()
-        if not name or len(name) > MAX_NAME:
-            raise InvalidParameter("name", f"the name must have 1 to {MAX_NAME} characters")
-        if not name.isprintable():
-            raise InvalidParameter("name", "the name contains invisible characters")
-        if any(look_alike(name, reserved) for reserved in self.rules.reserved):
-            problem = f"the name {name!r} is reserved by the operator of this service"
-            raise AccountNameTaken(f"{problem}; choose another one")
+        name = self.rules.names.require(name)
         require_strong(password, name)
         # The first visitor may be a stranger. Operators are created on the machine itself.
         account = replace(await self._accounts.draft(name), is_operator=False)

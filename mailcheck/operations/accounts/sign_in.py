@@ -5,7 +5,7 @@ from msgspec import Struct
 from mailcheck.core.accounts import Account, RequestLimits
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
 from mailcheck.core.client_limits import MINUTE_WINDOW
-from mailcheck.core.errors import AccountDisabled, LimitExceeded, SignInFailed
+from mailcheck.core.errors import AccountDisabled, InvalidParameter, LimitExceeded, SignInFailed
 from mailcheck.core.identifiers import (
     AccountId,
     digest_secret,
@@ -23,6 +23,7 @@ from mailcheck.ports.journals import AccessJournal
 from mailcheck.store.accounts.account_store import (
     ListedSession,
     PasswordStore,
+    SessionRow,
     SessionStore,
     session_id,
 )
@@ -90,22 +91,26 @@ class DashboardSessions:
             await self._audit.note(Action.SESSION_ENDED, account_id, by, listed_id)
         return is_ended
 
-    async def find(self, secret: str) -> Account | None:
-        """Return the account of a session, or `None` if the session is unknown or expired."""
+    async def find(self, secret: str) -> SessionRow | None:
+        """Return a session with its account, or `None` if it is unknown or expired."""
         digest, now = digest_secret(secret), self._now()
         session = await self._store.find_session(digest, now)
         if session is None:
             return None
         if now - session.seen_at >= NOTING_INTERVAL:
             await self._store.note_session_use(digest, now, _end(session.created_at, now))
-        return session.account
+        return session
+
+    async def show_project(self, secret: str, project_id: AccountId | None) -> None:
+        """Let the pages of a session show a project, or the person's own account (`None`)."""
+        await self._store.show_project(digest_secret(secret), project_id)
 
     async def end(self, secret: str, by: Actor) -> None:
         """End a session, if it exists."""
-        account = await self.find(secret)
+        session = await self.find(secret)
         await self._store.end_session(digest_secret(secret))
-        if account is not None:
-            await self._audit.note(Action.SIGNED_OUT, account.id, by)
+        if session is not None:
+            await self._audit.note(Action.SIGNED_OUT, session.account.id, by)
 
     @staticmethod
     def id_of(secret: str) -> str:
@@ -221,8 +226,10 @@ class SignIn:
     async def set_password(self, account: Account, new: str, by: Actor = COMMAND_LINE) -> None:
         """Set a password without verifying the current one. For the operator.
 
-        :raises InvalidParameter: the password is too easy to guess.
+        :raises InvalidParameter: the password is too easy to guess, or the account is a project.
         """
+        if account.is_project:
+            raise InvalidParameter("name", f"{account.name!r} is a project: its members sign in")
         require_strong(new, account.name)
         written = await self._hasher.write(new, account.id)
         await self._store.set_password(account.id, written, self._now())

@@ -24,6 +24,7 @@ class Holdings(Struct, frozen=True):
     webhooks: int
     keys: int
     sessions: int
+    members: int
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         """Iterate over names and numbers, for lists that people read."""
@@ -38,7 +39,8 @@ _COUNTS = """
         (SELECT COUNT(*) FROM watch WHERE account_id = account.id) AS watches,
         (SELECT COUNT(*) FROM webhook WHERE account_id = account.id) AS webhooks,
         (SELECT COUNT(*) FROM api_key WHERE account_id = account.id) AS keys,
-        (SELECT COUNT(*) FROM dashboard_session WHERE account_id = account.id) AS sessions
+        (SELECT COUNT(*) FROM dashboard_session WHERE account_id = account.id) AS sessions,
+        (SELECT COUNT(*) FROM member WHERE project_id = account.id) AS members
     FROM account WHERE id = ?
 """
 
@@ -59,6 +61,18 @@ class AccountRemoval(Store):
         if row is None:
             return None
         return Holdings(**{field.name: getattr(row, field.name) for field in fields(Holdings)})
+
+    @read
+    def projects_without(self, transaction: Transaction, account_id: AccountId) -> list[str]:
+        """Return the names of the projects that have no other owner than this person."""
+        rows = transaction.rows(
+            "SELECT account.name FROM account JOIN member ON member.project_id = account.id "
+            "WHERE member.account_id = ? AND member.role = 'owner' AND NOT EXISTS ("
+            "SELECT 1 FROM member AS other WHERE other.project_id = account.id "
+            "AND other.role = 'owner' AND other.account_id <> ?) ORDER BY account.name",
+            (account_id, account_id),
+        )
+        return [row.name for row in rows]
 
     @frees_space
     @inbox_write(lambda _, account_id, *others: (account_id,))

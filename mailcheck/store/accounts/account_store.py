@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from mailcheck.core.accounts import Account, AccountLimits, AccountUse, ApiKey
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
+from mailcheck.core.projects import Membership, Role
 from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.transactions import (
     Store,
@@ -107,11 +108,15 @@ class StoredPassword(Struct, frozen=True):
 
 
 class SessionRow(Struct, frozen=True):
-    """A session that has not ended, and its account."""
+    """A session that has not ended, and its account.
+
+    ``membership`` is the project that the pages show; `None` is the person's own account.
+    """
 
     account: Account
     created_at: Instant
     seen_at: Instant
+    membership: Membership | None = None
 
 
 class ListedSession(Struct, frozen=True):
@@ -135,12 +140,12 @@ class KnownKey(Struct, frozen=True):
     is_disabled: bool
 
 
-_ACCOUNT_COLUMNS = f"{columns_of(Account, 'account', 'mailbox_name')}, inbox.mailbox_name"
+ACCOUNT_COLUMNS = f"{columns_of(Account, 'account', 'mailbox_name')}, inbox.mailbox_name"
 
 ACCOUNTS_LOCK = 0x6D61_6961
 """Lock for creating accounts, which one daemon does at a time."""
 
-_TABLES = "account JOIN inbox ON inbox.account_id = account.id"
+ACCOUNT_TABLES = "account JOIN inbox ON inbox.account_id = account.id"
 
 
 _WITHOUT_OPERATOR = "UPDATE account SET is_operator = 0 WHERE is_operator = 1"
@@ -162,7 +167,7 @@ def _find_taken(
     return None
 
 
-def _insert_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
+def insert_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
     """Insert an account and its empty inbox, and transfer the operator's role if it has it."""
     # Names, the operator and invitations are checked before they are used.
     transaction.lock(ACCOUNTS_LOCK)
@@ -171,7 +176,8 @@ def _insert_account(transaction: Transaction, account: Account) -> AccountNameTa
         return taken
     if account.is_operator:
         transaction.execute(_WITHOUT_OPERATOR)
-    row = asdict(account) | {"is_operator": int(account.is_operator)}
+    flags = {"is_operator": int(account.is_operator), "is_project": int(account.is_project)}
+    row = asdict(account) | flags
     mailbox_name = row.pop("mailbox_name")
     insert(transaction, "account", [row])
     transaction.execute(
@@ -182,19 +188,19 @@ def _insert_account(transaction: Transaction, account: Account) -> AccountNameTa
     return None
 
 
-_ACCOUNT = f"SELECT {_ACCOUNT_COLUMNS} FROM {_TABLES}"
+_ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
 
 _KEY_COLUMNS = columns_of(ApiKey, "api_key")
 
 _USES = f"""
-    SELECT {_ACCOUNT_COLUMNS}, inbox.message_count, inbox.byte_count, (
+    SELECT {ACCOUNT_COLUMNS}, inbox.message_count, inbox.byte_count, (
         SELECT MAX(used_at) FROM (
             SELECT last_used_at AS used_at FROM api_key WHERE api_key.account_id = account.id
             UNION ALL SELECT seen_at FROM dashboard_session
             WHERE dashboard_session.account_id = account.id
         ) AS uses
     ) AS last_active_at
-    FROM {_TABLES} ORDER BY account.created_at, account.id
+    FROM {ACCOUNT_TABLES} ORDER BY account.created_at, account.id
 """
 
 
@@ -207,7 +213,7 @@ class AccountStore(Store):
 
         :raises AccountNameTaken: the name exists, or looks like an existing one.
         """
-        return _insert_account(transaction, account)
+        return insert_account(transaction, account)
 
     @read
     def find_account(self, transaction: Transaction, name: str) -> Account | None:
@@ -387,7 +393,8 @@ class PasswordStore(Store):
     def find_password(self, transaction: Transaction, name: str) -> StoredPassword | None:
         """Return an account by its name, with the hash of its password, or `None`."""
         row = transaction.row(
-            f"SELECT account_password.hash AS password_hash, {_ACCOUNT_COLUMNS} FROM {_TABLES} "
+            f"SELECT account_password.hash AS password_hash, {ACCOUNT_COLUMNS} "
+            f"FROM {ACCOUNT_TABLES} "
             f"LEFT JOIN account_password ON account_password.account_id = account.id "
             f"WHERE account.name = ?",
             (name,),
@@ -445,7 +452,7 @@ class PasswordStore(Store):
         transaction.lock(ACCOUNTS_LOCK)
         if invitation is not None and not _has_invitation(transaction, invitation, now):
             return InvitationInvalid("this invitation was used before, or has expired")
-        taken = _insert_account(transaction, account)
+        taken = insert_account(transaction, account)
         if taken is not None:
             return taken
         transaction.execute(_INTO_PASSWORD, (account.id, password_hash, now))
@@ -522,15 +529,35 @@ class SessionStore(Store):
     ) -> SessionRow | None:
         """Return a session that has not ended, or `None`."""
         row = transaction.row(
-            f"SELECT dashboard_session.created_at AS begun_at, dashboard_session.seen_at, "
-            f"{_ACCOUNT_COLUMNS} FROM {_TABLES} "
-            f"JOIN dashboard_session ON dashboard_session.account_id = account.id "
-            f"WHERE dashboard_session.digest = ? AND dashboard_session.ends_at > ?",
+            "SELECT dashboard_session.created_at AS begun_at, dashboard_session.seen_at, "
+            f"member.project_id, member.role, {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
+            "JOIN dashboard_session ON dashboard_session.account_id = account.id "
+            "LEFT JOIN member ON member.project_id = dashboard_session.project_id "
+            "AND member.account_id = account.id "
+            "WHERE dashboard_session.digest = ? AND dashboard_session.ends_at > ?",
             (digest, now),
         )
         if row is None:
             return None
-        return SessionRow(value_of(Account, row), row.begun_at, row.seen_at)
+        found = SessionRow(value_of(Account, row), row.begun_at, row.seen_at)
+        if row.role is None:
+            return found
+        project = transaction.row(
+            f"{_ACCOUNT} WHERE account.id = ? AND account.disabled_at IS NULL", (row.project_id,)
+        )
+        if project is None:
+            return found
+        membership = Membership(value_of(Account, project), Role(row.role))
+        return replace(found, membership=membership)
+
+    @write
+    def show_project(
+        self, transaction: Transaction, digest: bytes, project_id: AccountId | None
+    ) -> None:
+        """Let a session show a project, or the person's own account (`None`)."""
+        transaction.execute(
+            "UPDATE dashboard_session SET project_id = ? WHERE digest = ?", (project_id, digest)
+        )
 
     @write
     def note_session_use(

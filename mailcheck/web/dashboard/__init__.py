@@ -5,9 +5,11 @@ To add pages:
 1. Write a class in ``<topic>/<thing>_pages.py`` that takes its operations and a
    `Renderer`. Its method ``pages()`` lists each `Page`: method, path, handler. A
    handler is ``async def show(self, visit: Visit) -> Reply``. A page requires a
-   signed-in account unless it has ``is_open=True``: then ``visit.owner`` may be
-   ``None``. ``visit.account`` is the signed-in account. ``visit.query``,
-   ``visit.form`` and ``visit.path`` contain the parameters.
+   signed-in account unless it has ``is_open=True``: then ``visit.person`` may be
+   ``None``. ``visit.account`` is the account whose data the page shows: the
+   person's own or a project. ``role`` and ``is_personal`` say which members of a
+   project may use the page. ``visit.query``, ``visit.form`` and ``visit.path``
+   contain the parameters.
 2. Render with ``renderer.page(visit, "<thing>.html", key=value)``. The template
    extends ``layout.html`` and writes each address as ``{{ link("/path") }}``,
    each file as ``{{ static("name.js") }}``. After a POST, redirect:

@@ -36,7 +36,7 @@ class PageAccess(Struct, frozen=True):
         return Visit(
             request=request,
             asked_at=self._time_and_chance.now(),
-            owner=None,
+            person=None,
             session="",
             form_secret=FormSecret(secret, self._time_and_chance.random_bytes),
             query=Query({}),
@@ -54,11 +54,17 @@ class PageAccess(Struct, frozen=True):
         :raises StoreUnavailable: the session could not be looked up.
         """
         secret = read_cookie(visit.request, SESSION, is_secure=visit.is_secure)
-        owner = await self._sessions.find(secret) if secret else None
-        if owner is None:
+        session = await self._sessions.find(secret) if secret else None
+        if session is None:
             return visit
         form_secret = FormSecret(secret, self._time_and_chance.random_bytes)
-        return replace(visit, owner=owner, session=secret, form_secret=form_secret)
+        return replace(
+            visit,
+            person=session.account,
+            membership=session.membership,
+            session=secret,
+            form_secret=form_secret,
+        )
 
 
 def read_parameters(visit: Visit) -> Visit:

@@ -108,8 +108,10 @@ class Dashboard:
             return error_reply(
                 CONTENT_TOO_LARGE, f"the request body exceeds the maximum of {MAX_BODY} bytes"
             )
-        if visit.owner is None and not page.is_open:
+        if visit.person is None and not page.is_open:
             return _send_to_sign_in(visit)
+        if page.needed_role is not None:
+            visit.role.require(page.needed_role)
         # The page of a wrong path or method has no method and reads no parameters.
         return await page.handle(read_parameters(visit) if page.method else visit)
 

@@ -80,6 +80,13 @@ NOTICES: Mapping[str, str] = {
     "session-ended": "The session has ended.",
     "account-changed": "The account has been changed.",
     "account-deleted": "The account has been deleted, with all of its data.",
+    "project-created": "The project is ready. Invite people to it.",
+    "project-joined": "You are a member of this project now. The pages show its data.",
+    "project-left": "You have left the project.",
+    "project-renamed": "The project has been renamed.",
+    "project-deleted": "The project has been deleted, with all of its data.",
+    "member-changed": "The role has been changed.",
+    "member-removed": "The person is no longer a member.",
     "key-fault-set": "The simulated failures are set. They apply from the next SMTP login.",
     "key-revoked": "The key has been revoked. Requests with it are rejected.",
     "receivers-chosen": "The recipients of alerts have been saved.",
@@ -185,7 +192,8 @@ class Renderer(Struct, frozen=True):
         compiled = _templates().get_template(template)
         text = compiled.render(
             visit=visit,
-            owner=visit.owner,
+            person=visit.person,
+            membership=visit.membership,
             link=visit.link,
             static=lambda name: visit.link(self._static.path(name)),
             static_text=self._static.text,

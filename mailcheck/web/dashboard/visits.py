@@ -17,6 +17,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.audit import Actor
 from mailcheck.core.identifiers import RandomBytes, new_session_secret
 from mailcheck.core.instants import Instant
+from mailcheck.core.projects import Membership, Role
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
 
@@ -67,13 +68,14 @@ _OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,400}")
 class Visit(Struct, frozen=True):
     """A request to a page.
 
-    ``owner`` is the signed-in account and ``session`` the secret of its session.
+    ``person`` is the signed-in account and ``session`` the secret of its session. ``membership``
+    is the project that the pages show, if it is not the person's own account.
     ``client`` is the address that rate limits are counted for.
     """
 
     request: Request
     asked_at: Instant
-    owner: Account | None
+    person: Account | None
     session: str
     form_secret: FormSecret
     query: Query
@@ -81,18 +83,29 @@ class Visit(Struct, frozen=True):
     path: Mapping[str, str]
     urls: PublicUrls
     client: str
+    membership: Membership | None = None
+
+    @property
+    def visitor(self) -> Account:
+        """The signed-in account. Use it only on pages that require one."""
+        if self.person is None:
+            raise RuntimeError("an open page asked for the account")
+        return self.person
 
     @property
     def account(self) -> Account:
-        """The signed-in account. Use it only on pages that require one."""
-        if self.owner is None:
-            raise RuntimeError("an open page asked for the account")
-        return self.owner
+        """The account whose data the pages show: a project, or the person's own."""
+        return self.visitor if self.membership is None else self.membership.project
+
+    @property
+    def role(self) -> Role:
+        """The role of the visitor in the account whose data the pages show."""
+        return Role.OWNER if self.membership is None else self.membership.role
 
     @property
     def actor(self) -> Actor:
         """The visitor in the audit log. Use it only on pages that require an account."""
-        return Actor(self.account.name, self.client)
+        return Actor(self.visitor.name, self.client)
 
     @property
     def is_secure(self) -> bool:
@@ -107,7 +120,10 @@ class Visit(Struct, frozen=True):
 class Page(Struct, frozen=True):
     """The handler of a method and a path. It requires a signed-in account unless it is open.
 
-    A page with ``ignores_session`` is the same for all visitors, and no session is looked up.
+    ``role`` is the role that a member of a project needs. Without it, a GET needs a reader and
+    another method an editor. A page with ``is_personal`` is about the person and not about a
+    project. A page with ``ignores_session`` is the same for all visitors, and no session is looked
+    up.
     """
 
     method: str
@@ -115,6 +131,15 @@ class Page(Struct, frozen=True):
     handle: Callable[[Visit], Awaitable[Reply | Stream]]
     is_open: bool = False
     ignores_session: bool = False
+    is_personal: bool = False
+    role: Role | None = None
+
+    @property
+    def needed_role(self) -> Role | None:
+        """The role that the page needs; `None` if it is open or about the person."""
+        if self.is_open or self.is_personal:
+            return None
+        return self.role or (Role.READER if self.method == "GET" else Role.EDITOR)
 
 
 def local_path(path: str | None) -> str:

@@ -23,13 +23,13 @@ class DoctorPages(Struct, frozen=True):
 
     def pages(self) -> list[Page]:
         """List the pages."""
-        return [Page("GET", "/account/doctor", self.show)]
+        return [Page("GET", "/account/doctor", self.show, is_personal=True)]
 
     async def show(self, visit: Visit) -> Reply:
         """GET /account/doctor.
 
         :raises NotOperator: the account is not the operator.
         """
-        visit.account.require_operator("run these checks")
+        visit.visitor.require_operator("run these checks")
         found = render_diagnosis(await self._doctor().examine())
         return self._renderer.page(visit, "doctor.html", found=as_json(found))

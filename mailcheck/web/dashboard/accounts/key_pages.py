@@ -7,6 +7,7 @@ from mailcheck.api.requests.parsing import Query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.instants import DAY
+from mailcheck.core.projects import Role
 from mailcheck.core.rights import SCOPE_TEXTS, Scope, make_rights
 from mailcheck.core.webhooks import LONGEST_URL
 from mailcheck.operations.accounts.authenticate import CheckBudget
@@ -85,10 +86,10 @@ class KeyPages(Struct, frozen=True):
         """List the pages."""
         return [
             Page("GET", "/connect", self.connect),
-            Page("GET", "/keys", self.show),
-            Page("POST", "/keys", self.create),
-            Page("POST", "/keys/<key_id>/fault", self.set_fault),
-            Page("POST", "/keys/<key_id>/revoke", self.revoke),
+            Page("GET", "/keys", self.show, role=Role.EDITOR),
+            Page("POST", "/keys", self.create, role=Role.OWNER),
+            Page("POST", "/keys/<key_id>/fault", self.set_fault, role=Role.OWNER),
+            Page("POST", "/keys/<key_id>/revoke", self.revoke, role=Role.OWNER),
         ]
 
     async def connect(self, visit: Visit) -> Reply:

@@ -55,7 +55,7 @@ class SignInPages(Struct, frozen=True):
 
     async def show_sign_in(self, visit: Visit) -> Reply:
         """GET /sign-in?next=<path>."""
-        if visit.owner is not None:
+        if visit.person is not None:
             return redirect(visit, local_path(visit.query.text("next")))
         return self._sign_in_form(visit, local_path(visit.query.text("next")))
 
@@ -88,14 +88,14 @@ class SignInPages(Struct, frozen=True):
 
     async def sign_out(self, visit: Visit) -> Reply:
         """POST /sign-out: delete the session from the browser and from the store."""
-        if visit.owner is not None:
+        if visit.person is not None:
             await self._sessions.end(visit.session, visit.actor)
         gone = write_cookie(SESSION, "", is_secure=visit.is_secure)
         return redirect(visit, "/sign-in", cookies=[gone], done="signed-out")
 
     async def _welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
         """Set the cookies of the new session, and end the previous session."""
-        if visit.owner is not None:
+        if visit.person is not None:
             await self._sessions.end(visit.session, visit.actor)
         return redirect(visit, path, cookies=session_cookies(visit, signed_in), **query)
 
@@ -169,11 +169,11 @@ class AccountPages(Struct, frozen=True):
         """List the pages."""
         return [
             Page("GET", "/", self.overview, is_open=True),
-            Page("GET", "/account", self.account),
-            Page("POST", "/account/password", self.change_password),
-            Page("POST", "/account/invitations", self.invite),
-            Page("POST", "/account/sessions/<session_id>/end", self.end_session),
-            Page("GET", "/account/activity", self.activity),
+            Page("GET", "/account", self.account, is_personal=True),
+            Page("POST", "/account/password", self.change_password, is_personal=True),
+            Page("POST", "/account/invitations", self.invite, is_personal=True),
+            Page("POST", "/account/sessions/<session_id>/end", self.end_session, is_personal=True),
+            Page("GET", "/account/activity", self.activity, is_personal=True),
             Page("POST", "/theme", self.choose_theme, is_open=True),
         ]
 
@@ -190,7 +190,7 @@ class AccountPages(Struct, frozen=True):
 
     async def overview(self, visit: Visit) -> Reply:
         """GET /: the overview of an account, or the welcome page."""
-        if visit.owner is None:
+        if visit.person is None:
             return self._renderer.page(
                 visit,
                 "welcome.html",
@@ -220,25 +220,25 @@ class AccountPages(Struct, frozen=True):
             "account.html",
             headers=None if failure is None else reply_to_failure(failure).headers,
             error=failure,
-            can_invite=visit.account.is_operator
+            can_invite=visit.visitor.is_operator
             and self._register.rules.mode is Registration.INVITE,
             invitation=invitation,
             invitation_days=INVITATION_DAYS,
             mode=self._register.rules.mode,
-            sessions=await self._sessions.of_account(visit.account.id),
+            sessions=await self._sessions.of_account(visit.visitor.id),
             this_session=self._sessions.id_of(visit.session),
         )
 
     async def end_session(self, visit: Visit) -> Reply:
         """POST /account/sessions/<session_id>/end. A session that has ended is no error."""
         session_id = visit.path["session_id"]
-        await self._sessions.end_listed(visit.account.id, session_id, visit.actor)
+        await self._sessions.end_listed(visit.visitor.id, session_id, visit.actor)
         return redirect(visit, "/account", done="session-ended")
 
     async def activity(self, visit: Visit) -> Reply:
         """GET /account/activity?before=<id>: the audit log of the account."""
         before = visit.query.text("before") or ""
-        entries = await self._audit.newest(visit.account.id, before)
+        entries = await self._audit.newest(visit.visitor.id, before)
         return self._renderer.page(
             visit, "activity.html", entries=entries, page_size=PAGE, is_of_all=False, before=before
         )
@@ -249,7 +249,7 @@ class AccountPages(Struct, frozen=True):
         try:
             if new != (visit.form.text("again") or ""):
                 raise InvalidParameter("again", "the two new passwords are different")
-            signed_in = await self._sign_in.change_password(visit.account, old, new, visit.client)
+            signed_in = await self._sign_in.change_password(visit.visitor, old, new, visit.client)
         except ExpectedFailure as failure:
             return await self.account(visit, failure)
         cookies = session_cookies(visit, signed_in)
@@ -257,5 +257,5 @@ class AccountPages(Struct, frozen=True):
 
     async def invite(self, visit: Visit) -> Reply:
         """POST /account/invitations: operator only. The response shows the link once."""
-        code = await self._invitations.invite_as(visit.account, visit.actor)
+        code = await self._invitations.invite_as(visit.visitor, visit.actor)
         return await self.account(visit, invitation=visit.urls.invitation_url(code))

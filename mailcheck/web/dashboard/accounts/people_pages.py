@@ -30,14 +30,14 @@ class PeoplePages(Struct, frozen=True):
         """List the pages."""
         one = f"{PATH}/<account_id>"
         return [
-            Page("GET", PATH, self.show),
-            Page("GET", f"{PATH}/activity", self.activity),
-            Page("GET", one, self.edit),
-            Page("POST", f"{one}/rename", self.rename),
-            Page("POST", f"{one}/limits", self.set_limits),
-            Page("POST", f"{one}/disable", self.disable),
-            Page("POST", f"{one}/enable", self.enable),
-            Page("POST", f"{one}/delete", self.delete),
+            Page("GET", PATH, self.show, is_personal=True),
+            Page("GET", f"{PATH}/activity", self.activity, is_personal=True),
+            Page("GET", one, self.edit, is_personal=True),
+            Page("POST", f"{one}/rename", self.rename, is_personal=True),
+            Page("POST", f"{one}/limits", self.set_limits, is_personal=True),
+            Page("POST", f"{one}/disable", self.disable, is_personal=True),
+            Page("POST", f"{one}/enable", self.enable, is_personal=True),
+            Page("POST", f"{one}/delete", self.delete, is_personal=True),
         ]
 
     async def show(self, visit: Visit) -> Reply:
@@ -45,14 +45,14 @@ class PeoplePages(Struct, frozen=True):
 
         :raises NotOperator: the account is not the operator's. It is so on all of these pages.
         """
-        visit.account.require_operator("see all accounts")
+        visit.visitor.require_operator("see all accounts")
         return self._renderer.page(
             visit, "people.html", uses=await self._accounts.uses(), domain=self._domain
         )
 
     async def activity(self, visit: Visit) -> Reply:
         """GET /account/people/activity?before=<id>: the audit log of all accounts."""
-        visit.account.require_operator("see the activity of all accounts")
+        visit.visitor.require_operator("see the activity of all accounts")
         before = visit.query.text("before") or ""
         entries = await self._audit.newest(None, before)
         return self._renderer.page(
@@ -116,7 +116,7 @@ class PeoplePages(Struct, frozen=True):
         return redirect(visit, PATH, done="account-deleted")
 
     async def _find(self, visit: Visit) -> Account:
-        visit.account.require_operator("change accounts")
+        visit.visitor.require_operator("change accounts")
         return await self._accounts.get(visit.path["account_id"])
 
     def _back(self, visit: Visit, account: Account) -> Reply:

@@ -8,6 +8,7 @@ from mailcheck.api.requests.fields import TAG
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.filters import MessageFilter
+from mailcheck.core.projects import Role
 from mailcheck.core.webhooks import Webhook
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
@@ -45,12 +46,12 @@ class WebhookPages(Struct, frozen=True):
         """List the pages."""
         one = "/webhooks/<webhook_id>"
         return [
-            Page("POST", "/webhooks", self.create),
-            Page("POST", f"{one}/rotate", self.rotate),
-            Page("POST", f"{one}/test", self.test),
-            Page("POST", f"{one}/resume", self.resume),
-            Page("POST", f"{one}/replay", self.replay),
-            Page("POST", f"{one}/delete", self.delete),
+            Page("POST", "/webhooks", self.create, role=Role.OWNER),
+            Page("POST", f"{one}/rotate", self.rotate, role=Role.OWNER),
+            Page("POST", f"{one}/test", self.test, role=Role.OWNER),
+            Page("POST", f"{one}/resume", self.resume, role=Role.OWNER),
+            Page("POST", f"{one}/replay", self.replay, role=Role.OWNER),
+            Page("POST", f"{one}/delete", self.delete, role=Role.OWNER),
         ]
 
     async def create(self, visit: Visit) -> Reply:

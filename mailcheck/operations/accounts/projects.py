@@ -1,0 +1,139 @@
+"""Projects: create them, invite people, and change their members."""
+
+from msgspec.structs import replace
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.audit import COMMAND_LINE, Action, Actor
+from mailcheck.core.errors import AccountNotFound, InvalidParameter, InvitationInvalid
+from mailcheck.core.identifiers import AccountId, digest_secret, new_session_secret
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.projects import Member, Membership, Role
+from mailcheck.operations.accounts.audit import Audit
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.accounts.register import INVITATION_DAYS, NameRules
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.store.accounts.project_store import ProjectStore
+
+MAX_PROJECTS = 20
+"""Maximum number of projects that a person owns. Each has an inbox with a quota of its own."""
+
+
+class ManageProjects:
+    """The operations on projects and their members. ``by`` is the person who asks for them."""
+
+    def __init__(
+        self,
+        store: ProjectStore,
+        accounts: ManageAccounts,
+        names: NameRules,
+        audit: Audit,
+        clock_and_randomness: ClockAndRandomness,
+    ) -> None:
+        self._store = store
+        self._accounts = accounts
+        self._names = names
+        self._audit = audit
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
+
+    async def create(self, owner: Account, name: str, by: Actor = COMMAND_LINE) -> Account:
+        """Create a project with its own inbox. ``owner`` is its first member.
+
+        :raises InvalidParameter: the name is not acceptable, or the owner is not a person.
+        :raises AccountNameTaken: the name, or a similar one, is taken or reserved.
+        :raises TooManyProjects: the person owns the maximum number of projects.
+        """
+        name = self._names.require(name)
+        _require_person(owner)
+        project = replace(await self._accounts.draft(name), is_operator=False, is_project=True)
+        first = Member(owner.id, owner.name, Role.OWNER, self._now())
+        await self._store.add(project, first, MAX_PROJECTS)
+        await self._audit.note(Action.PROJECT_CREATED, project.id, by, f"owner {owner.name}")
+        return project
+
+    async def rename(self, project: Account, name: str, by: Actor) -> None:
+        """Rename a project. Its addresses and keys stay.
+
+        :raises InvalidParameter: the name is not acceptable.
+        :raises AccountNameTaken: the name, or a similar one, is taken or reserved.
+        """
+        await self._accounts.rename(project, self._names.require(name), by)
+
+    async def find(self, name: str) -> Account:
+        """Return the project with a name.
+
+        :raises AccountNotFound: no project has this name.
+        """
+        found = await self._accounts.find(name)
+        if not found.is_project:
+            raise AccountNotFound(f"{name!r} is a person, not a project")
+        return found
+
+    async def members(self, project: Account) -> list[Member]:
+        """List the members of a project, in the order in which they joined."""
+        return await self._store.members(project.id)
+
+    async def of_person(self, person: Account) -> list[Membership]:
+        """List the projects of a person, by name."""
+        return await self._store.projects_of(person.id)
+
+    async def set_member(
+        self, project: Account, person: Account, role: Role, by: Actor = COMMAND_LINE
+    ) -> None:
+        """Add a person to a project, or change the role of a member.
+
+        :raises InvalidParameter: the account is not a person.
+        :raises OnlyOwner: the project would have no owner left.
+        """
+        _require_person(person)
+        await self._store.set_member(project.id, Member(person.id, person.name, role, self._now()))
+        await self._audit.note(Action.MEMBER_SET, project.id, by, f"{person.name}: {role}")
+
+    async def remove_member(
+        self, project: Account, account_id: AccountId, by: Actor = COMMAND_LINE
+    ) -> None:
+        """Remove a member from a project.
+
+        :raises MemberNotFound: the project has no such member.
+        :raises OnlyOwner: the project would have no owner left.
+        """
+        names = {one.account_id: one.name for one in await self._store.members(project.id)}
+        await self._store.remove_member(project.id, account_id)
+        detail = names.get(account_id, account_id)
+        await self._audit.note(Action.MEMBER_REMOVED, project.id, by, detail)
+
+    async def invite(self, project: Account, role: Role, by: Actor) -> str:
+        """Create an invitation to a project, and return the code for its link.
+
+        It can be used once, within `INVITATION_DAYS`.
+        """
+        code, now = new_session_secret(self._random_bytes), self._now()
+        expires_at = Instant(now + INVITATION_DAYS * DAY)
+        await self._store.add_invitation(digest_secret(code), project.id, role, now, expires_at)
+        await self._audit.note(Action.PERSON_INVITED, project.id, by, f"as {role}")
+        return code
+
+    async def find_invitation(self, code: str) -> Membership:
+        """Return the project and the role of an invitation.
+
+        :raises InvitationInvalid: the invitation is unknown, used or expired.
+        """
+        found = await self._store.find_invitation(digest_secret(code), self._now())
+        if found is None:
+            raise InvitationInvalid("this invitation has been used or has expired")
+        return found
+
+    async def join(self, person: Account, code: str, by: Actor) -> Membership:
+        """Add a person to the project of an invitation, and return the membership.
+
+        :raises InvitationInvalid: the invitation is unknown, used or expired.
+        """
+        joined = await self._store.join(digest_secret(code), person.id, self._now())
+        detail = f"{person.name}: {joined.role}"
+        await self._audit.note(Action.MEMBER_SET, joined.project.id, by, detail)
+        return joined
+
+
+def _require_person(account: Account) -> None:
+    if account.is_project:
+        raise InvalidParameter("name", f"{account.name!r} is a project: choose a person")

@@ -1,0 +1,199 @@
+"""The store of projects: their members and invitations."""
+
+from __future__ import annotations
+
+from msgspec.structs import asdict
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.errors import (
+    AccountNameTaken,
+    InvitationInvalid,
+    MemberNotFound,
+    OnlyOwner,
+    TooManyProjects,
+)
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.core.projects import Member, Membership, Role
+from mailcheck.ports.engine import Transaction, Value
+from mailcheck.store.accounts.account_store import (
+    ACCOUNT_COLUMNS,
+    ACCOUNT_TABLES,
+    ACCOUNTS_LOCK,
+    insert_account,
+)
+from mailcheck.store.transactions import Store, insert, read, value_of, write
+
+_MEMBERS = """
+    SELECT member.account_id, account.name, member.role, member.added_at
+    FROM member JOIN account ON account.id = member.account_id
+"""
+
+_PROJECTS = f"""
+    SELECT {ACCOUNT_COLUMNS}, member.role FROM {ACCOUNT_TABLES}
+    JOIN member ON member.project_id = account.id
+"""
+
+
+class ProjectStore(Store):
+    """Projects. Their other data is that of accounts."""
+
+    @write
+    def add(
+        self, transaction: Transaction, project: Account, owner: Member, maximum: int
+    ) -> AccountNameTaken | TooManyProjects | None:
+        """Add a project with its first owner.
+
+        :raises AccountNameTaken: the name exists, or looks like an existing one.
+        :raises TooManyProjects: the person owns ``maximum`` projects.
+        """
+        transaction.lock(ACCOUNTS_LOCK)
+        owned = transaction.rows(
+            "SELECT 1 FROM member WHERE account_id = ? AND role = ?",
+            (owner.account_id, Role.OWNER),
+        )
+        if len(owned) >= maximum:
+            return TooManyProjects(f"a person owns at most {maximum} projects: delete one first")
+        taken = insert_account(transaction, project)
+        if taken is None:
+            _add_member(transaction, project.id, owner)
+        return taken
+
+    @read
+    def members(self, transaction: Transaction, project_id: AccountId) -> list[Member]:
+        """Return the members of a project, in the order in which they joined."""
+        rows = transaction.rows(
+            f"{_MEMBERS} WHERE member.project_id = ? ORDER BY member.added_at, account.name",
+            (project_id,),
+        )
+        return [value_of(Member, row) for row in rows]
+
+    @read
+    def projects_of(self, transaction: Transaction, account_id: AccountId) -> list[Membership]:
+        """Return the projects of a person, by name."""
+        rows = transaction.rows(
+            f"{_PROJECTS} WHERE member.account_id = ? ORDER BY account.name", (account_id,)
+        )
+        return [Membership(value_of(Account, row), Role(row.role)) for row in rows]
+
+    @write
+    def set_member(
+        self, transaction: Transaction, project_id: AccountId, member: Member
+    ) -> OnlyOwner | None:
+        """Add a member, or change the role of one.
+
+        :raises OnlyOwner: the project would have no owner left.
+        """
+        only = _refuse_last_owner(transaction, project_id, member.account_id)
+        if only is not None and member.role is not Role.OWNER:
+            return only
+        _add_member(transaction, project_id, member)
+        return None
+
+    @write
+    def remove_member(
+        self, transaction: Transaction, project_id: AccountId, account_id: AccountId
+    ) -> OnlyOwner | MemberNotFound | None:
+        """Remove a member from a project.
+
+        :raises MemberNotFound: the project has no such member.
+        :raises OnlyOwner: the project would have no owner left.
+        """
+        only = _refuse_last_owner(transaction, project_id, account_id)
+        if only is not None:
+            return only
+        gone = transaction.execute(
+            "DELETE FROM member WHERE project_id = ? AND account_id = ?", (project_id, account_id)
+        )
+        return None if gone else MemberNotFound("this person is not a member of the project")
+
+    @write
+    def add_invitation(
+        self,
+        transaction: Transaction,
+        digest: bytes,
+        project_id: AccountId,
+        role: Role,
+        now: Instant,
+        expires_at: Instant,
+    ) -> None:
+        """Add an invitation to a project, and delete expired ones."""
+        transaction.execute("DELETE FROM project_invitation WHERE expires_at <= ?", (now,))
+        row: dict[str, Value] = {
+            "digest": digest,
+            "project_id": project_id,
+            "role": str(role),
+            "expires_at": expires_at,
+        }
+        insert(transaction, "project_invitation", [row])
+
+    @read
+    def find_invitation(
+        self, transaction: Transaction, digest: bytes, now: Instant
+    ) -> Membership | None:
+        """Return the project and the role of a valid invitation, or `None`."""
+        return _find_invitation(transaction, digest, now)
+
+    @write
+    def join(
+        self, transaction: Transaction, digest: bytes, account_id: AccountId, now: Instant
+    ) -> Membership | InvitationInvalid:
+        """Add a person to a project, and use up the invitation.
+
+        A person who has a higher role already keeps it.
+
+        :raises InvitationInvalid: the invitation was used, has expired, or never existed.
+        """
+        invitation = _find_invitation(transaction, digest, now)
+        gone = transaction.execute("DELETE FROM project_invitation WHERE digest = ?", (digest,))
+        if invitation is None or not gone:
+            return InvitationInvalid("this invitation was used before, or has expired")
+        project = invitation.project
+        known = _role_of(transaction, project.id, account_id)
+        if known is not None and known.includes(invitation.role):
+            return Membership(project, known)
+        _add_member(transaction, project.id, Member(account_id, "", invitation.role, now))
+        return invitation
+
+
+def _add_member(transaction: Transaction, project_id: AccountId, member: Member) -> None:
+    row = asdict(member) | {"role": str(member.role)}
+    transaction.execute(
+        "INSERT INTO member (project_id, account_id, role, added_at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (project_id, account_id) DO UPDATE SET role = excluded.role",
+        (project_id, row["account_id"], row["role"], row["added_at"]),
+    )
+
+
+def _role_of(transaction: Transaction, project_id: AccountId, account_id: AccountId) -> Role | None:
+    row = transaction.row(
+        "SELECT role FROM member WHERE project_id = ? AND account_id = ?", (project_id, account_id)
+    )
+    return None if row is None else Role(row.role)
+
+
+def _refuse_last_owner(
+    transaction: Transaction, project_id: AccountId, account_id: AccountId
+) -> OnlyOwner | None:
+    """Return an error if a person is the only owner of a project."""
+    transaction.lock(ACCOUNTS_LOCK)
+    owners = [
+        row.account_id
+        for row in transaction.rows(
+            "SELECT account_id FROM member WHERE project_id = ? AND role = ?",
+            (project_id, Role.OWNER),
+        )
+    ]
+    if owners != [account_id]:
+        return None
+    return OnlyOwner("this person is the only owner of the project: make another member an owner")
+
+
+def _find_invitation(transaction: Transaction, digest: bytes, now: Instant) -> Membership | None:
+    row = transaction.row(
+        f"SELECT {ACCOUNT_COLUMNS}, project_invitation.role FROM {ACCOUNT_TABLES} "
+        "JOIN project_invitation ON project_invitation.project_id = account.id "
+        "WHERE project_invitation.digest = ? AND project_invitation.expires_at > ?",
+        (digest, now),
+    )
+    return None if row is None else Membership(value_of(Account, row), Role(row.role))

@@ -1,0 +1,191 @@
+"""The pages of projects: those of a person, and the members of the project that is shown."""
+
+from msgspec import Struct
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.errors import AccountNotFound, ExpectedFailure, InvalidParameter
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.projects import ROLE_TEXTS, Role
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.accounts.projects import ManageProjects
+from mailcheck.operations.accounts.register import INVITATION_DAYS
+from mailcheck.operations.accounts.sign_in import DashboardSessions
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.errors import status_of
+from mailcheck.web.site.replies import Reply
+
+LIST_PATH, PATH = "/projects", "/project"
+
+
+class ProjectPages(Struct, frozen=True):
+    """The pages to create, choose, join and change projects."""
+
+    _projects: ManageProjects
+    _accounts: ManageAccounts
+    _sessions: DashboardSessions
+    _renderer: Renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        one = f"{PATH}/members/<account_id>"
+        return [
+            Page("GET", LIST_PATH, self.list, is_personal=True),
+            Page("POST", LIST_PATH, self.create, is_personal=True),
+            Page("POST", f"{LIST_PATH}/show", self.switch, is_personal=True),
+            Page("GET", "/join", self.show_invitation, is_personal=True),
+            Page("POST", "/join", self.join, is_personal=True),
+            Page("GET", PATH, self.show),
+            Page("POST", f"{PATH}/leave", self.leave, role=Role.READER),
+            Page("POST", f"{PATH}/invitations", self.invite, role=Role.OWNER),
+            Page("POST", f"{PATH}/rename", self.rename, role=Role.OWNER),
+            Page("POST", f"{PATH}/delete", self.delete, role=Role.OWNER),
+            Page("POST", f"{one}/role", self.set_role, role=Role.OWNER),
+            Page("POST", f"{one}/remove", self.remove, role=Role.OWNER),
+        ]
+
+    async def list(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
+        """GET /projects. The failure of the form is shown on the same page."""
+        return self._renderer.page(
+            visit,
+            "projects.html",
+            status=200 if failure is None else status_of(failure),
+            projects=await self._projects.of_person(visit.visitor),
+            problem=None if failure is None else str(failure),
+            name=visit.form.text("name") or "",
+        )
+
+    async def create(self, visit: Visit) -> Reply:
+        """POST /projects: name. The pages show the new project from now on."""
+        name = visit.form.text("name") or ""
+        try:
+            project = await self._projects.create(visit.visitor, name, visit.actor)
+        except ExpectedFailure as failure:
+            return await self.list(visit, failure)
+        await self._sessions.show_project(visit.session, project.id)
+        return redirect(visit, PATH, done="project-created")
+
+    async def switch(self, visit: Visit) -> Reply:
+        """POST /projects/show: id of a project, or empty for the person's own account.
+
+        :raises AccountNotFound: the person is not a member of such a project.
+        """
+        wanted = visit.form.text("id") or ""
+        known = {one.project.id for one in await self._projects.of_person(visit.visitor)}
+        if wanted and wanted not in known:
+            raise AccountNotFound("you are not a member of such a project")
+        await self._sessions.show_project(visit.session, AccountId(wanted) if wanted else None)
+        return redirect(visit, "/")
+
+    async def show_invitation(self, visit: Visit) -> Reply:
+        """GET /join?invitation=<code>."""
+        code = visit.query.text("invitation") or ""
+        found = await self._projects.find_invitation(code)
+        return self._renderer.page(
+            visit, "join.html", found=found, code=code, role_texts=ROLE_TEXTS
+        )
+
+    async def join(self, visit: Visit) -> Reply:
+        """POST /join: invitation. The pages show the project from now on."""
+        code = visit.form.text("invitation") or ""
+        joined = await self._projects.join(visit.visitor, code, visit.actor)
+        await self._sessions.show_project(visit.session, joined.project.id)
+        return redirect(visit, PATH, done="project-joined")
+
+    async def show(
+        self,
+        visit: Visit,
+        failure: ExpectedFailure | None = None,
+        invitation: str | None = None,
+    ) -> Reply:
+        """GET /project: the members of the project that the pages show."""
+        if visit.membership is None:
+            return redirect(visit, LIST_PATH)
+        project = visit.account
+        return self._renderer.page(
+            visit,
+            "project.html",
+            status=200 if failure is None else status_of(failure),
+            project=project,
+            members=await self._projects.members(project),
+            holdings=await self._accounts.holdings(project),
+            roles=list(Role),
+            role_texts=ROLE_TEXTS,
+            is_owner=visit.role is Role.OWNER,
+            invitation=invitation,
+            invitation_days=INVITATION_DAYS,
+            problem=None if failure is None else str(failure),
+        )
+
+    async def invite(self, visit: Visit) -> Reply:
+        """POST /project/invitations: role. The response shows the link once."""
+        role = _read_role(visit)
+        code = await self._projects.invite(_project(visit), role, visit.actor)
+        return await self.show(visit, invitation=visit.urls.join_url(code))
+
+    async def set_role(self, visit: Visit) -> Reply:
+        """POST /project/members/<account_id>/role: role."""
+        project, role = _project(visit), _read_role(visit)
+        known = {one.account_id for one in await self._projects.members(project)}
+        account_id = AccountId(visit.path["account_id"])
+        if account_id not in known:
+            raise AccountNotFound("this person is not a member of the project")
+        try:
+            person = await self._accounts.get(account_id)
+            await self._projects.set_member(project, person, role, visit.actor)
+        except ExpectedFailure as failure:
+            return await self.show(visit, failure)
+        return redirect(visit, PATH, done="member-changed")
+
+    async def remove(self, visit: Visit) -> Reply:
+        """POST /project/members/<account_id>/remove."""
+        account_id = AccountId(visit.path["account_id"])
+        try:
+            await self._projects.remove_member(_project(visit), account_id, visit.actor)
+        except ExpectedFailure as failure:
+            return await self.show(visit, failure)
+        return redirect(visit, PATH, done="member-removed")
+
+    async def leave(self, visit: Visit) -> Reply:
+        """POST /project/leave."""
+        try:
+            await self._projects.remove_member(_project(visit), visit.visitor.id, visit.actor)
+        except ExpectedFailure as failure:
+            return await self.show(visit, failure)
+        return redirect(visit, LIST_PATH, done="project-left")
+
+    async def rename(self, visit: Visit) -> Reply:
+        """POST /project/rename: name."""
+        try:
+            await self._projects.rename(_project(visit), visit.form.text("name") or "", visit.actor)
+        except ExpectedFailure as failure:
+            return await self.show(visit, failure)
+        return redirect(visit, PATH, done="project-renamed")
+
+    async def delete(self, visit: Visit) -> Reply:
+        """POST /project/delete: name, as a confirmation."""
+        project = _project(visit)
+        try:
+            if (visit.form.text("name") or "").strip() != project.name:
+                raise InvalidParameter("name", "enter the name of the project to confirm")
+            await self._accounts.delete(project, visit.actor)
+        except ExpectedFailure as failure:
+            return await self.show(visit, failure)
+        return redirect(visit, LIST_PATH, done="project-deleted")
+
+
+def _project(visit: Visit) -> Account:
+    """Return the project that the pages show.
+
+    :raises AccountNotFound: the pages show the person's own account.
+    """
+    if visit.membership is None:
+        raise AccountNotFound("choose a project first")
+    return visit.membership.project
+
+
+def _read_role(visit: Visit) -> Role:
+    given = visit.form.text("role") or ""
+    if given not in list(Role):
+        raise InvalidParameter("role", f"choose one of {', '.join(Role)}; got {given[:20]!r}")
+    return Role(given)

@@ -1,0 +1,120 @@
+"""The contract of `ProjectStore` on every engine."""
+
+import pytest
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.errors import (
+    AccountNameTaken,
+    InvitationInvalid,
+    MemberNotFound,
+    OnlyOwner,
+    TooManyProjects,
+)
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.projects import Member, Membership, Role
+from mailcheck.store.accounts.account_store import SessionRow
+from tests.contracts.conftest import Stores
+from tests.engines.deliveries import NOON, account, at
+
+ANN, BOB, SHOP = AccountId("ann"), AccountId("bob"), AccountId("shop")
+CODE = b"1" * 32
+
+
+def member(name: str, role: Role, seconds: float = 0) -> Member:
+    """Return a member."""
+    return Member(AccountId(name), name, role, at(seconds))
+
+
+async def shop_of_ann(stores: Stores) -> Account:
+    """Add Ann, Bob and a project of Ann's."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    shop = account("shop", is_project=True)
+    await stores.projects.add(shop, member("ann", Role.OWNER), 5)
+    return shop
+
+
+async def test_a_project_is_an_account_with_members(stores: Stores) -> None:
+    """A project has a name and an inbox like every account, and its first owner."""
+    shop = await shop_of_ann(stores)
+    assert await stores.accounts.find_account("shop") == shop
+    assert await stores.deliveries.find_inbox("dev-shop") is not None
+    assert await stores.projects.members(SHOP) == [member("ann", Role.OWNER)]
+    assert await stores.projects.projects_of(ANN) == [Membership(shop, Role.OWNER)]
+    assert await stores.projects.projects_of(BOB) == []
+
+
+async def test_names_and_numbers_of_projects(stores: Stores) -> None:
+    """A project has a name of its own, and a person owns at most so many."""
+    await shop_of_ann(stores)
+    twin = Account(AccountId("x"), "bob", "dev-x", False, NOON, None, None, is_project=True)
+    with pytest.raises(AccountNameTaken):
+        await stores.projects.add(twin, member("ann", Role.OWNER), 5)
+    more = account("more", is_project=True)
+    with pytest.raises(TooManyProjects):
+        await stores.projects.add(more, member("ann", Role.OWNER), 1)
+    await stores.projects.add(more, member("bob", Role.OWNER), 1)
+
+
+async def test_members_are_set_and_removed(stores: Stores) -> None:
+    """A member gets one role at a time; a project always has an owner."""
+    await shop_of_ann(stores)
+    await stores.projects.set_member(SHOP, member("bob", Role.READER, 1))
+    await stores.projects.set_member(SHOP, member("bob", Role.EDITOR, 2))
+    assert await stores.projects.members(SHOP) == [
+        member("ann", Role.OWNER),
+        member("bob", Role.EDITOR, 1),
+    ]
+    for wish in (
+        stores.projects.remove_member(SHOP, ANN),
+        stores.projects.set_member(SHOP, member("ann", Role.READER)),
+    ):
+        with pytest.raises(OnlyOwner):
+            await wish
+    assert await stores.removal.projects_without(ANN) == ["shop"]
+    await stores.projects.set_member(SHOP, member("ann", Role.OWNER))
+    await stores.projects.set_member(SHOP, member("bob", Role.OWNER))
+    assert await stores.removal.projects_without(ANN) == []
+    await stores.projects.remove_member(SHOP, ANN)
+    with pytest.raises(MemberNotFound):
+        await stores.projects.remove_member(SHOP, ANN)
+    assert await stores.projects.members(SHOP) == [member("bob", Role.OWNER, 1)]
+
+
+async def test_invitations(stores: Stores) -> None:
+    """An invitation is used once before it expires, and never lowers a role."""
+    shop = await shop_of_ann(stores)
+    await stores.projects.add_invitation(CODE, SHOP, Role.EDITOR, NOON, at(10))
+    assert await stores.projects.find_invitation(CODE, at(9)) == Membership(shop, Role.EDITOR)
+    assert await stores.projects.find_invitation(CODE, at(10)) is None
+    assert await stores.projects.find_invitation(b"2" * 32, NOON) is None
+    assert await stores.projects.join(CODE, BOB, at(1)) == Membership(shop, Role.EDITOR)
+    with pytest.raises(InvitationInvalid):
+        await stores.projects.join(CODE, BOB, at(1))
+    await stores.projects.add_invitation(CODE, SHOP, Role.READER, NOON, at(10))
+    assert await stores.projects.join(CODE, ANN, at(1)) == Membership(shop, Role.OWNER)
+    await stores.projects.add_invitation(CODE, SHOP, Role.READER, NOON, at(10))
+    with pytest.raises(InvitationInvalid):
+        await stores.projects.join(CODE, BOB, at(10))
+    assert len(await stores.projects.members(SHOP)) == 2
+
+
+async def test_a_session_shows_a_project(stores: Stores) -> None:
+    """A session has the project that was chosen, while the person is a member of it."""
+    shop = await shop_of_ann(stores)
+    await stores.sessions.open_session(CODE, BOB, "192.0.2.7", NOON, at(100))
+    own = SessionRow(account("bob"), NOON, NOON)
+    await stores.sessions.show_project(CODE, SHOP)
+    assert await stores.sessions.find_session(CODE, at(1)) == own
+    await stores.projects.set_member(SHOP, member("bob", Role.READER))
+    shown = SessionRow(account("bob"), NOON, NOON, Membership(shop, Role.READER))
+    assert await stores.sessions.find_session(CODE, at(1)) == shown
+    await stores.accounts.disable(SHOP, at(2))
+    assert await stores.sessions.find_session(CODE, at(3)) == own
+    await stores.accounts.enable(SHOP)
+    assert await stores.sessions.find_session(CODE, at(3)) == shown
+    await stores.sessions.show_project(CODE, None)
+    assert await stores.sessions.find_session(CODE, at(3)) == own
+    await stores.sessions.show_project(CODE, SHOP)
+    assert await stores.removal.delete(SHOP)
+    assert await stores.sessions.find_session(CODE, at(3)) == own

@@ -1,0 +1,238 @@
+"""Projects on the pages: creating, switching, inviting, roles, and what each role may do."""
+
+import re
+
+import pytest
+
+from mailcheck.assembly.web import build_pages, build_routes
+from mailcheck.core.accounts import Account
+from mailcheck.core.projects import Role
+from mailcheck.web.api.description import ApiDescription
+from mailcheck.web.dashboard.visits import Page
+from tests.house import House, mail, run
+from tests.web.dashboard.browser import Browser
+
+PATHS = {
+    "account_id": "aaaaaaaaaaaaa",
+    "alert_id": "aaaaaaaaaaaaa",
+    "attachment_id": "1",
+    "key_id": "aaaaaaaaaaaaa",
+    "message_id": "01a1fc41-0219-76dd-ac7e-95beebac7c40",
+    "operation_id": "wait",
+    "other_id": "aaaaaaaaaaaaa",
+    "report_id": "aaaaaaaaaaaaa",
+    "session_id": "aaaaaaaaaaaaa",
+    "test_id": "aaaaaaaaaaaaa",
+    "token": "aaaaaaaaaaaaa",
+    "watch_id": "aaaaaaaaaaaaa",
+    "webhook_id": "aaaaaaaaaaaaa",
+}
+
+
+@pytest.fixture
+def ann(browser: Browser) -> Browser:
+    """Sign up Ann, and let her create a project."""
+    browser.sign_up("ann")
+    browser.open("/projects")
+    browser.follow(browser.submit("/projects", name="shop"))
+    return browser
+
+
+@pytest.fixture
+def bob(house: House) -> Browser:
+    """Sign up Bob."""
+    browser = Browser(house, "192.0.2.11")
+    browser.sign_up("bob")
+    return browser
+
+
+def account_of(house: House, name: str) -> Account:
+    """Return an account."""
+    account: Account = run(house.assembly.accounts.keep.find(name))
+    return account
+
+
+def invite(owner: Browser, role: Role) -> str:
+    """Create an invitation, and return the path of its link."""
+    owner.open("/project")
+    body = owner.submit("/project/invitations", role=str(role)).body.decode()
+    found = re.search(r"/join\?invitation=[\w-]+", body)
+    assert found is not None
+    return found[0]
+
+
+def join(browser: Browser, link: str) -> None:
+    """Accept an invitation."""
+    assert browser.open(link).status == 200
+    code = link.partition("=")[2]
+    assert browser.follow(browser.submit("/join", invitation=code)).status == 200
+
+
+def show(browser: Browser, house: House, name: str = "") -> int:
+    """Let the pages show a project, or the own account; return the status."""
+    browser.open("/projects")
+    wanted = account_of(house, name).id if name else ""
+    return browser.submit("/projects/show", id=wanted).status
+
+
+def test_a_project_has_its_own_inbox_and_keys(house: House, ann: Browser) -> None:
+    """The pages show the project until the person switches back to the own account."""
+    shop, own = account_of(house, "shop"), account_of(house, "ann")
+    house.receive(house.address(account=shop), raw=mail(subject="for the shop"))
+    house.receive(house.address(account=own), raw=mail(subject="for Ann"))
+    ann.open("/inbox")
+    assert "for the shop" in ann.page.text
+    assert "for Ann" not in ann.page.text
+    ann.open("/keys")
+    body = ann.submit("/keys", name="CI").body.decode()
+    found = re.search(r'id="new-key">(mck_[a-z2-7]{32})<', body)
+    assert found is not None
+    assert house.get("/inbox", key=found[1]).json["address"].startswith(shop.mailbox_name)
+    assert show(ann, house) == 303
+    ann.open("/inbox")
+    assert "for Ann" in ann.page.text
+    assert "for the shop" not in ann.page.text
+    assert show(ann, house, "shop") == 303
+    ann.open("/inbox")
+    assert "for the shop" in ann.page.text
+
+
+def test_a_person_is_invited(house: House, ann: Browser, bob: Browser) -> None:
+    """The link works once, and the person gets its role."""
+    shop = account_of(house, "shop")
+    house.receive(house.address(account=shop), raw=mail(subject="for the shop"))
+    link = invite(ann, Role.EDITOR)
+    bob.open(link)
+    assert "You have been invited as editor" in " ".join(bob.page.text.split())
+    join(bob, link)
+    bob.open("/inbox")
+    assert "for the shop" in bob.page.text
+    assert bob.open(link).status == 403
+    ann.open("/project")
+    assert "bob" in ann.page.text
+    stranger = Browser(house, "192.0.2.12")
+    assert stranger.open(link).status == 303  # to the page for signing in
+
+
+def test_a_stranger_sees_nothing_of_a_project(house: House, ann: Browser, bob: Browser) -> None:
+    """A project of others cannot be shown, and is 404 like an unknown one."""
+    assert show(bob, house, "shop") == 404
+    bob.open("/projects")
+    assert "shop" not in bob.page.text
+    assert bob.submit("/projects/show", id="a" * 13).status == 404
+    assert bob.open("/project").status == 303
+    bob.open("/projects")
+    assert bob.submit("/project/delete", name="shop").status == 404
+    assert account_of(house, "shop")
+
+
+def pages_of(house: House) -> list[Page]:
+    """Return all pages that need an account."""
+    routes = build_routes(house.assembly)
+    _, pages = build_pages(house.assembly, routes, ApiDescription(routes))
+    return [page for page in pages if not page.is_open]
+
+
+def test_every_page_has_a_role_or_is_personal(house: House) -> None:
+    """Pages that change something are for editors or owners, except those about the person."""
+    for page in pages_of(house):
+        assert page.is_personal == (page.needed_role is None), page.path
+        if page.method != "GET" and page.needed_role is Role.READER:
+            assert page.path == "/project/leave"
+    owners = {page.path for page in pages_of(house) if page.needed_role is Role.OWNER}
+    assert {"/keys", "/webhooks", "/project/delete", "/keys/<key_id>/revoke"} <= owners
+
+
+@pytest.mark.parametrize("role", [Role.READER, Role.EDITOR])
+def test_a_page_answers_only_members_with_its_role(
+    house: House, ann: Browser, bob: Browser, role: Role
+) -> None:
+    """A member gets 403 from exactly the pages that need a higher role."""
+    join(bob, invite(ann, role))
+    shop = account_of(house, "shop")
+    for page in pages_of(house):
+        if page.is_personal or page.path == "/project/leave" or page.path.endswith("/live"):
+            continue
+        path = re.sub(r"<(\w+)>", lambda name: PATHS[name[1]], page.path)
+        bob.open("/projects")
+        answer = bob.open(path) if page.method == "GET" else bob.submit(path)
+        assert page.needed_role is not None
+        lacks = not role.includes(page.needed_role)
+        is_refused = answer.status == 403 and f"you are a {role}" in bob.page.text.lower()
+        assert is_refused is lacks, (page.method, page.path, answer.status)
+    assert run(house.assembly.accounts.keep.find("shop")) == shop
+
+
+def test_roles_are_changed_and_people_removed(house: House, ann: Browser, bob: Browser) -> None:
+    """An owner changes roles and removes members; the last owner stays one."""
+    join(bob, invite(ann, Role.READER))
+    ids = {name: account_of(house, name).id for name in ("ann", "bob")}
+    ann.open("/project")
+    wrong = ann.submit(f"/project/members/{ids['ann']}/role", role="reader")
+    assert wrong.status == 409
+    assert "only owner" in ann.page.text
+    ann.open("/project")
+    ann.follow(ann.submit(f"/project/members/{ids['bob']}/role", role="owner"))
+    assert "The role has been changed" in ann.page.text
+    ann.open("/project")
+    assert ann.submit(f"/project/members/{'a' * 13}/role", role="owner").status == 404
+    ann.open("/project")
+    assert ann.submit(f"/project/members/{ids['bob']}/role", role="king").status == 400
+    bob.open("/project")
+    bob.follow(bob.submit(f"/project/members/{ids['ann']}/remove"))
+    assert ann.open("/project").status == 303
+    ann.open("/projects")
+    assert "shop" not in ann.page.text
+    bob.open("/project")
+    assert bob.submit("/project/leave").status == 409
+
+
+def test_a_member_leaves(house: House, ann: Browser, bob: Browser) -> None:
+    """Someone who leaves a project sees the own account again."""
+    join(bob, invite(ann, Role.READER))
+    bob.open("/project")
+    bob.follow(bob.submit("/project/leave"))
+    assert "You have left the project" in bob.page.text
+    assert show(bob, house, "shop") == 404
+
+
+def test_a_project_is_renamed_and_deleted(house: House, ann: Browser) -> None:
+    """An owner renames a project, and deletes it by entering its name."""
+    house.receive(house.address(account=account_of(house, "shop")))
+    ann.open("/project")
+    assert ann.submit("/project/rename", name="ann").status == 409
+    ann.open("/project")
+    ann.follow(ann.submit("/project/rename", name="store"))
+    assert "store" in ann.page.text
+    assert re.search(r"Messages\s*1\s", ann.page.text)
+    assert ann.submit("/project/delete", name="stor").status == 400
+    ann.open("/project")
+    ann.follow(ann.submit("/project/delete", name="store"))
+    assert "The project has been deleted" in ann.page.text
+    assert [one.name for one in run(house.assembly.accounts.keep.accounts())] == ["first", "ann"]
+
+
+def test_the_only_owner_of_a_project_is_not_deleted(house: House, ann: Browser) -> None:
+    """A person who is the only owner of a project is deleted after the project."""
+    keep = house.assembly.accounts.keep
+    with pytest.raises(Exception, match="the only owner of the project 'shop'"):
+        run(keep.delete(account_of(house, "ann")))
+    assert account_of(house, "ann").disabled_at is None
+    run(keep.delete(account_of(house, "shop")))
+    run(keep.delete(account_of(house, "ann")))
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "a\x07b", "ann"])
+def test_names_of_projects(house: House, ann: Browser, name: str) -> None:
+    """A project has a printable name that no account has."""
+    ann.open("/projects")
+    assert ann.submit("/projects", name=name).status in (400, 409)
+
+
+def test_a_project_cannot_sign_in(house: House, ann: Browser) -> None:
+    """A project gets no password."""
+    with pytest.raises(Exception, match="its members sign in"):
+        run(
+            house.assembly.accounts.sign_in.set_password(account_of(house, "shop"), "correct horse")
+        )
+    assert Browser(house).sign_in("shop").status == 403
