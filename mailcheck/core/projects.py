@@ -35,8 +35,8 @@ class Role(StrEnum):
 
 
 ROLE_TEXTS: Mapping[Role, str] = {
-    Role.OWNER: "all of this, and API keys, webhooks, members, the name, and deletion",
-    Role.EDITOR: "read all, delete mail, run checks and tests, and change watches",
+    Role.OWNER: "what an editor does; change API keys, webhooks, members and the name; delete",
+    Role.EDITOR: "what a reader does; delete mail, run checks and tests, change watches",
     Role.READER: "read mail, tests, checks, watches and reports",
 }
 """What each role permits, for documents and pages."""

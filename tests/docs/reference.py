@@ -17,7 +17,7 @@ from typing import Any
 from markupsafe import Markup
 
 from mailcheck.api.urls import PublicUrls
-from mailcheck.assembly.web import build_routes, build_tools
+from mailcheck.assembly.web import build_pages, build_routes, build_tools
 from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.finding_row import Row
 from mailcheck.checks.findings_table import ROWS
@@ -27,7 +27,9 @@ from mailcheck.cli.main import COMMANDS, make_parser
 from mailcheck.config.options import Config
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
 from mailcheck.core.instruments import Kind
+from mailcheck.core.projects import ROLE_TEXTS
 from mailcheck.core.rights import SCOPE_TEXTS, Scope
+from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
 from mailcheck.web.providers.catalogue import PROVIDERS
@@ -306,7 +308,33 @@ def write_scopes(house: House) -> str:
         " [Limit an API key](../how-to/limit-an-api-key.md) says how to issue a limited key.\n"
     )
     rows = table(("Scope", "Permits to", "Routes", "Tools"), permitted)
-    return page("Scopes of API keys", "the routes and tools", words, rows)
+    _, pages = build_pages(house.assembly, routes, ApiDescription(routes))
+    of_pages = table(
+        ("Role", "Permits to", "Pages"),
+        (
+            (
+                str(role),
+                text,
+                ", ".join(
+                    code(f"{one.method} {one.path}") for one in pages if one.needed_role is role
+                ),
+            )
+            for role, text in ROLE_TEXTS.items()
+        ),
+    )
+    personal = ", ".join(code(f"{one.method} {one.path}") for one in pages if one.is_personal)
+    return page(
+        "Scopes and roles",
+        "the routes, tools and pages",
+        "## Scopes of API keys\n",
+        words,
+        rows,
+        "## Roles of members\n",
+        "A member of a [project](../how-to/share-an-inbox.md) has one role. A person has all rights"
+        " in the own account.\n",
+        of_pages,
+        f"These pages are about the person, whatever project is shown: {personal}.\n",
+    )
 
 
 # Metrics, topics, findings and blocklists.

@@ -152,9 +152,13 @@ class RequestMeter:
         limit = limits.per_day if window is DAY_WINDOW else limits.per_minute
         reset = format_instant(Instant(window.reset_at(now)))
         if is_of_pages:
-            message = f"the limit of {limit} checks per {window.name} on the pages is reached"
+            message = (
+                f"the limit of {limit} checks per {window.name} on the pages of this account or "
+                "project is reached"
+            )
             return LimitExceeded(message, window.seconds_left(now))
-        limited = f"the limit of {limit} requests per {window.name}"
+        counted = "of this API key" if is_of_key else "from your address without a valid API key"
+        limited = f"the limit of {limit} requests per {window.name} {counted}"
         message = f"{limited} is reached; it resets at {reset}"
         if is_of_key:
             issue = f"mailcheck key issue NAME {LIMIT_OPTIONS[window]}"
