@@ -627,5 +627,7 @@ def test_over_its_limit_a_program_is_told_what_to_do(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", program], cwd=path.parent, capture_output=True, text=True
         )
-    assert done.stdout.startswith("429 the limit of 2 requests per minute is reached")
+    assert done.stdout.startswith(
+        "429 the limit of 2 requests per minute of this API key is reached"
+    )
     assert "mailcheck key issue NAME --per-minute 6000" in done.stdout

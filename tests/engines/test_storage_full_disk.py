@@ -126,7 +126,8 @@ def test_deleting(disk: SmallDisk, octets: int, most: int) -> None:
     disk.fill_up()
     assert store.engine.free_bytes() == 0
     store.delete(sent)
-    assert store.engine.free_bytes() == 0
+    # A checkpoint may return the spare blocks of the file.
+    assert (store.engine.free_bytes() or 0) < 256 * KIBIBYTE
     disk.make_room()
     store.deliver(octets)
     store.close()

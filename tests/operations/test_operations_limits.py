@@ -75,9 +75,19 @@ def test_reading_the_usage_costs_nothing(metered: Metered) -> None:
 @pytest.mark.parametrize(
     ("seconds", "exhausted", "words", "retry_after"),
     [
-        (0, MINUTE_WINDOW, "3 requests per minute is reached; it resets at 2026-11-21T12:01:", 60),
+        (
+            0,
+            MINUTE_WINDOW,
+            "3 requests per minute of your address is reached; it resets at 2026-11-21T12:01:",
+            60,
+        ),
         (59.5, MINUTE_WINDOW, "3 requests per minute", 1),
-        (0, DAY_WINDOW, "5 requests per day is reached; it resets at 2026-11-22T00:00:", 43_200),
+        (
+            0,
+            DAY_WINDOW,
+            "5 requests per day of your address is reached; it resets at 2026-11-22T00:00:",
+            43_200,
+        ),
     ],
 )
 def test_refusals(

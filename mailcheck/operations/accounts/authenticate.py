@@ -157,7 +157,7 @@ class RequestMeter:
                 "project is reached"
             )
             return LimitExceeded(message, window.seconds_left(now))
-        counted = "of this API key" if is_of_key else "from your address without a valid API key"
+        counted = "of this API key" if is_of_key else "of your address"
         limited = f"the limit of {limit} requests per {window.name} {counted}"
         message = f"{limited} is reached; it resets at {reset}"
         if is_of_key:
