@@ -42,7 +42,8 @@ def test_the_61st_request_in_a_minute_is_refused(house: House, key: str) -> None
     assert answer.status == 429
     assert answer.headers["retry-after"] == "48"  # whole seconds to the end of 47.75
     assert answer.json["error"] == (
-        "the limit of 60 requests per minute of this API key is reached; it resets at 2026-11-21T12:01:00.000Z; "
+        "the limit of 60 requests per minute of this API key is reached; "
+        "it resets at 2026-11-21T12:01:00.000Z; "
         "`mailcheck key issue NAME --per-minute 6000` issues a key with a higher limit"
     )
     assert answer.headers[REMAINING] == "0"
@@ -110,7 +111,8 @@ def test_the_day_limit(house: House) -> None:
     answer = house.get("/inbox", key=key)
     assert answer.status == 429
     assert answer.json["error"] == (
-        "the limit of 70 requests per day of this API key is reached; it resets at 2026-11-22T00:00:00.000Z; "
+        "the limit of 70 requests per day of this API key is reached; "
+        "it resets at 2026-11-22T00:00:00.000Z; "
         "`mailcheck key issue NAME --per-day 1000000` issues a key with a higher limit"
     )
     assert answer.headers["retry-after"] == str(12 * 3600 - 60)
