@@ -97,7 +97,7 @@ def read_people(name: str, value: str | Iterable[str] | None) -> tuple[Person, .
     people: list[Person] = []
     for text in texts:
         for shown, address in getaddresses([_CONTROLS.sub(" ", text)]):
-            people.append(make_person(name, shown, address))
+            people.append(make_person(name, shown, address or text))
     return tuple(people)
 
 
@@ -109,7 +109,7 @@ def make_person(name: str, shown: str, address: str) -> Person:
     try:
         return Person(_CONTROLS.sub(" ", shown).strip(), parse_mailbox(address.strip()))
     except ValueError as problem:
-        sent = (address or shown)[:100]
+        sent = address[:100]
         raise InvalidParameter(
             name, f"`{name}` must have addresses like name@example.com; got {sent!r}: {problem}"
         ) from None
