@@ -172,5 +172,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "the configuration: check, example, blocklists",
         "serving_commands:add_config_commands",
     ),
+    "completion": (
+        "print the script with which bash, zsh or fish completes commands",
+        "completion_commands:add_completion",
+    ),
 }
 """The commands with their descriptions, and the functions that add their options."""
