@@ -29,7 +29,7 @@ Line = str | Painted | tuple[str | Painted, ...]
 class Console:
     """The configuration and the two output streams of a command, protected for terminals.
 
-    ``progress`` is the line on a terminal that shows what the command is doing. It is removed
+    ``progress`` is a line on the terminal with the activity of the command. It is removed
     while something is printed.
     """
 

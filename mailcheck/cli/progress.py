@@ -17,7 +17,7 @@ INTERVAL = 0.2
 
 
 class Progress:
-    """A line on standard error with what a command does, and the elapsed time.
+    """A line on standard error with the activity of a command and the elapsed time.
 
     ``text`` may be replaced at any time, also by a function that returns the current text. A thread
     draws the line, because most commands wait for a response in the main thread.
