@@ -72,7 +72,7 @@ def own_ports(config: Config) -> frozenset[int]:
     """Return the ports on which the daemon listens."""
     smtp, ops = config.smtp, config.ops
     texts = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
-    texts += (*ops.listen, *((ops.manhole,) if ops.manhole else ()))
+    texts += (*config.providers.listen, *ops.listen, *((ops.manhole,) if ops.manhole else ()))
     addresses = map(real_address, map(parse_listen_address, texts))
     return frozenset(address.port for address in addresses if address.port)
 

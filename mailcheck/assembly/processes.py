@@ -32,6 +32,7 @@ def shared_addresses(config: Config) -> list[ListenAddress]:
         *listen_addresses(config, "smtp", "submission_listen"),
         *listen_addresses(config, "smtp", "broken_tls_listen"),
         *listen_addresses(config, "web", "listen"),
+        *listen_addresses(config, "providers", "listen"),
     ]
 
 

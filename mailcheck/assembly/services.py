@@ -33,7 +33,7 @@ from mailcheck.assembly.ops import (
 from mailcheck.assembly.reports import report_services
 from mailcheck.assembly.runtime import daemon_presence
 from mailcheck.assembly.watches import watch_services
-from mailcheck.assembly.web import build_web
+from mailcheck.assembly.web import build_provider_site, build_web
 from mailcheck.assembly.webhooks import webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
@@ -65,6 +65,7 @@ class Ports(NamedTuple):
     """The listening services, in the order in which they start."""
 
     web: ListeningService
+    providers: ListeningService
     mail: ListeningService
     submission: ListeningService
     broken_tls: ListeningService
@@ -156,6 +157,12 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
             "HTTP",
             at("web", "listen"),
             ProxyProtocolFactory(site, proxies) if proxies else site,
+        ),
+        listening(
+            in_short_turns(reactor),
+            "the APIs of providers",
+            at("providers", "listen"),
+            build_provider_site(daemon),
         ),
         listening(reactor, "mail", at("smtp", "listen"), mail, mail.drain),
         listening(reactor, "submission", to_submission, submission, submission.drain),

@@ -76,10 +76,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
     config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     addresses = ClientAddresses([ip_network(text) for text in config.web.trusted_proxies])
     urls = RequestUrls(runtime.urls, addresses, is_configured=bool(config.web.public_url))
-    per_day = config.limits.requests_per_day
-    access = AccessControl(
-        accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients
-    )
+    access = build_access(daemon, addresses)
     routes = build_routes(daemon)
     description = ApiDescription(routes)
     dispatcher = Dispatcher(
@@ -111,8 +108,34 @@ def posted_size(mail_size: int) -> int:
     return mail_size * 3 // 2
 
 
-def build_providers(daemon: Daemon, access: AccessControl, addresses: ClientAddresses) -> Providers:
-    """Build the APIs of mail providers."""
+def build_provider_site(daemon: Daemon) -> BoundedSite:
+    """Build the site for SDKs that accept only a host: it has the paths of all providers."""
+    runtime, config = daemon.runtime, daemon.runtime.config
+    addresses = ClientAddresses([ip_network(text) for text in config.web.trusted_proxies])
+    access = build_access(daemon, addresses)
+    return BoundedSite(
+        build_providers(daemon, access, addresses, "").resource(),
+        connection_limits(config),
+        addresses,
+        runtime.reactor,
+        runtime.clients,
+        BodyLimits({b"/": posted_size(config.smtp.max_message_size)}),
+    )
+
+
+def build_access(daemon: Daemon, addresses: ClientAddresses) -> AccessControl:
+    """Build the access control of requests with an API key."""
+    runtime, accounts = daemon.runtime, daemon.accounts
+    per_day = runtime.config.limits.requests_per_day
+    return AccessControl(
+        accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients
+    )
+
+
+def build_providers(
+    daemon: Daemon, access: AccessControl, addresses: ClientAddresses, base: str = PROVIDERS_PATH
+) -> Providers:
+    """Build the APIs of mail providers below a path."""
     runtime, config = daemon.runtime, daemon.runtime.config
     submit = SubmitMail(
         daemon.receiver,
@@ -122,7 +145,7 @@ def build_providers(daemon: Daemon, access: AccessControl, addresses: ClientAddr
     )
     return Providers(
         PROVIDERS,
-        PROVIDERS_PATH,
+        base,
         access,
         submit,
         daemon.inbox.read,

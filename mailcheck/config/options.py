@@ -155,6 +155,17 @@ class WebOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ProvidersOptions:
+    """The APIs of mail providers, which are below /providers of the HTTP server as well."""
+
+    listen: tuple[str, ...] = option(
+        (),
+        "Addresses for HTTP with the paths of all providers, for SDKs that accept only a host: "
+        "host:port or a Twisted endpoint. The limits of [web] apply.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class StorageOptions:
     """The storage of mail."""
 
@@ -433,6 +444,7 @@ class Config:
     inbox: InboxOptions = field(default_factory=InboxOptions)
     smtp: SmtpOptions = field(default_factory=SmtpOptions)
     web: WebOptions = field(default_factory=WebOptions)
+    providers: ProvidersOptions = field(default_factory=ProvidersOptions)
     storage: StorageOptions = field(default_factory=StorageOptions)
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
     daemon: DaemonOptions = field(default_factory=DaemonOptions)

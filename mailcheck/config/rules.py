@@ -70,6 +70,7 @@ def _check_listen(config: Config) -> Iterator[Problem]:
         ("smtp", "submission_listen", config.smtp.submission_listen),
         ("smtp", "broken_tls_listen", config.smtp.broken_tls_listen),
         ("web", "listen", config.web.listen),
+        ("providers", "listen", config.providers.listen),
         ("ops", "listen", config.ops.listen),
     ):
         yield from _check_each(section, option, addresses, parse_listen_address)

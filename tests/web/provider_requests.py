@@ -100,7 +100,7 @@ def headers_for(path: str, key: str, data: bytes = b"") -> dict[str, str]:
     provider = path.split("/")[2]
     kind = "application/x-www-form-urlencoded" if is_form(path) else "application/json"
     if provider == "ses":
-        return {"Content-Type": kind, **_signed(filled(path), key, data)}
+        return {"Content-Type": kind, **signed(filled(path), key, data)}
     password = base64.b64encode(f"api:{key}".encode()).decode()
     named = {
         "postmark": {"X-Postmark-Server-Token": key},
@@ -110,7 +110,8 @@ def headers_for(path: str, key: str, data: bytes = b"") -> dict[str, str]:
     return {"Content-Type": kind, **named.get(provider, {"Authorization": f"Bearer {key}"})}
 
 
-def _signed(path: str, key: str, data: bytes) -> dict[str, str]:
+def signed(path: str, key: str, data: bytes) -> dict[str, str]:
+    """Return the headers of a request that is signed for SES."""
     headers = {"x-amz-date": "20261121T120000Z"}
     scope = ("20261121", "eu-west-1", "ses", "aws4_request")
     unsigned = Credentials(key, scope, ("x-amz-date",), "")

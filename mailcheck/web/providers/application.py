@@ -135,7 +135,7 @@ class Providers:
         domain: str,
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
-        """``base`` is the path in front of the names of providers."""
+        """``base`` is the path before the names of providers. If it is empty, so are the names."""
         self._access = access
         self._submit = submit
         self._read = read
@@ -148,9 +148,13 @@ class Providers:
         self._base = base
         self._by_name = {one.name: one for one in reversed(providers)}
         self._routes = {
-            Path(route.method, f"{base}/{provider.name}{route.path}"): (provider, route)
+            Path(route.method, f"{base}/{provider.name}{route.path}" if base else route.path): (
+                provider,
+                route,
+            )
             for provider in providers
             for route in provider.routes
+            if base or route.path
         }
 
     def resource(self) -> IResource:
@@ -170,7 +174,9 @@ class Providers:
             key = posting.headers.get(route.idempotency, "")[:MAX_IDEMPOTENCY_KEY]
             if not key:
                 return await send()
-            return await self._repeats.once((caller.account_id, path.path, key), posting, send)
+            return await self._repeats.once(
+                (caller.account_id, f"{provider.name}{route.path}", key), posting, send
+            )
 
         return self._answer(request, provider, values, handle)
 

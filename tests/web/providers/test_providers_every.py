@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
+from mailcheck.assembly.web import build_provider_site
 from mailcheck.core.rights import make_rights
 from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.providers.provider import Problem, Provider, SendRoute
+from mailcheck.web.site.server import BoundedSite
 from tests.house import House, config_in_memory
-from tests.web.provider_requests import encode, filled, headers_for, post, received, sample
-from tests.web.raw_http import RawHttp, request
+from tests.web.provider_requests import encode, filled, headers_for, post, received, sample, signed
+from tests.web.raw_http import RawHttp, read_answer, request
 
 ROUTES = [
     f"/providers/{provider.name}{route.path}"
@@ -195,6 +198,31 @@ def test_an_unknown_path_has_the_error_of_the_provider(house: House, path: str) 
     answer = house.open(filled(path), "PATCH", headers=headers).answer()
     assert answer.status == status(path, Problem.WRONG_METHOD)
     assert "POST" in answer.headers["allow"]
+
+
+@pytest.mark.parametrize("path", [one for one in ROUTES if one != "/providers/ses"])
+def test_the_listener_has_the_paths_of_all_providers(house: House, path: str) -> None:
+    """A site without the names of providers has the paths of all of them, and no other ones."""
+    alone = filled(path.removeprefix(f"/providers/{provider_of(path).name}"))
+    body = encode(path, sample(path, "you@customer.example"))
+    headers = headers_for(path, house.key, body)
+    if provider_of(path).name == "ses":
+        headers |= signed(alone, house.key, body)
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    visit = RawHttp(Alone(build_provider_site(house.assembly)))
+    head = request(alone, *lines, f"Content-Length: {len(body)}", method="POST")
+    visit.send(head + body + request("/api/v1/inbox"))
+    first, rest = read_answer(visit.received(), "POST")
+    assert first.status < 300
+    assert [one["via"] for one in received(house)] == [provider_of(path).name]
+    assert read_answer(rest, "GET")[0].status == 404
+
+
+@dataclass
+class Alone:
+    """A site to connect to."""
+
+    site: BoundedSite
 
 
 def test_an_unknown_provider_is_named(house: House) -> None:
