@@ -294,3 +294,18 @@ def test_senders_are_compared_by_their_addresses() -> None:
         assert first is not None
         assert second is not None
         assert first.covers(second) is covers, (one, other)
+
+
+@pytest.mark.parametrize("second", ["mx", "a", "ptr", "a/24", "~all"])
+@pytest.mark.parametrize("first", ["a:h.d.example", "include:_spf.p.example", "redirect=r.example"])
+def test_an_invisible_character_between_a_host_and_a_term(first: str, second: str) -> None:
+    """It may stand for a space or for nothing, so no record that could lose a sender is offered."""
+    meaning = find_meaning((f"v=spf1 ip4:192.0.2.1 {first}\u200b{second}",))
+    assert meaning.unclear or {first, second} <= set(meaning.words)
+    assert f"{first}{second}" not in meaning.words
+
+
+def test_an_invisible_character_inside_of_a_name_is_removed() -> None:
+    """A part of a name is no term, so the character can only stand for nothing."""
+    meaning = find_meaning(("v=spf1 include:_spf.p\u200b.example.com -all",))
+    assert meaning.words == ("include:_spf.p.example.com", "-all")

@@ -75,7 +75,7 @@ def find_meaning(strings: tuple[str, ...], useless: frozenset[str] = frozenset()
     text = "".join(strings)
     if len(text) > MAX_RECORD or text.count(" ") > MAX_TERMS:
         return Meaning(unclear=(text[-MAX_SHOWN:],))
-    reading = _MeaningBuilder(useless)
+    reading = _MeaningBuilder(useless, is_one_string=len(strings) == 1)
     for word in _split_words(normalize(JOINT.join(strings))):
         reading.take(word)
     return reading.finish()
@@ -100,10 +100,14 @@ def _split_words(text: str) -> Iterator[str]:
 
 
 class _MeaningBuilder:
-    """Collects the meaning of the words of one text."""
+    """Collects the meaning of the words of one text.
 
-    def __init__(self, useless: Collection[str]) -> None:
+    ``is_one_string``: a joint is an invisible character, and not the end of a string.
+    """
+
+    def __init__(self, useless: Collection[str], *, is_one_string: bool) -> None:
         self._useless = useless
+        self._is_one_string = is_one_string
         self._terms: list[str] = []
         self._ends: list[Qualifier] = []
         self._redirects: list[str] = []
@@ -114,7 +118,11 @@ class _MeaningBuilder:
         """Add the meaning of a word."""
         plain = word.replace(JOINT, "")
         if plain not in self._useless and is_plain(plain):
-            self._keep(plain)
+            if self._is_one_string and _could_be_several(word):
+                # Receivers reject the character, so no receiver shows which of both was intended.
+                self._unclear.append(plain[:MAX_SHOWN])
+            else:
+                self._keep(plain)
             return
         pieces = [one for one in _SEPARATORS.split(word) if one.strip(JOINT)]
         found = [self._read(piece) for piece in pieces]
@@ -197,6 +205,12 @@ def _cut(piece: str, useless: frozenset[str]) -> list[tuple[str, ...]]:
         return known[start]
 
     return read_from(0)
+
+
+def _could_be_several(word: str) -> bool:
+    """Return whether the parts of a word between joints are terms on their own."""
+    parts = [part for part in word.split(JOINT) if part]
+    return len(parts) > 1 and all(_read_one(part) is not None for part in parts)
 
 
 _HOST = re.compile(r"[a-z0-9_.-]*", re.IGNORECASE)
