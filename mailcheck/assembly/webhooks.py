@@ -11,7 +11,7 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.deployment import alerts_from
 from mailcheck.assembly.inbox import MailParts
 from mailcheck.assembly.runtime import Runtime
-from mailcheck.core.messages import ListedMessage
+from mailcheck.core.messages import ListedMessage, MessageSummary
 from mailcheck.core.watches import receiver_key
 from mailcheck.core.webhooks import Webhook
 from mailcheck.daemon.periodic import PeriodicService
@@ -23,12 +23,20 @@ from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.accounts.webhook_store import WebhookStore
+from mailcheck.web.providers.events import Event, kind_of
 
 
 def write_event(
-    sender: str, urls: PublicUrls, webhook: Webhook, message: ListedMessage, text: str
+    sender: str,
+    urls: PublicUrls,
+    webhook: Webhook,
+    message: ListedMessage,
+    text: str,
+    message_id: str,
 ) -> bytes:
     """Return the event for a message, the same for each attempt. Mails are from ``sender``."""
+    if webhook.provider:
+        return dump_json(_event_of(webhook, message.summary, message_id))
     if not webhook.is_mail:
         return dump_json(render_listed_message(message, urls))
     summary = message.summary
@@ -40,6 +48,24 @@ def write_event(
         f"{urls.public_url}. The watches are at {urls.public_url}/watches."
     )
     return write_external_mail(head, summary.header.subject, text, why)
+
+
+def _event_of(webhook: Webhook, summary: MessageSummary, message_id: str) -> object:
+    # Imported here, since few webhooks have the format of a provider.
+    from mailcheck.web.providers.catalogue import write_event_of
+
+    event = Event(
+        kind_of(summary.tag),
+        str(summary.id),
+        str(summary.delivery_id),
+        message_id.strip("<>"),
+        summary.recipient,
+        summary.header.author_address,
+        summary.header.subject,
+        summary.received_at,
+        webhook.secret,
+    )
+    return write_event_of(webhook.provider)(event)
 
 
 class WebhookParts(Struct, frozen=True):

@@ -161,6 +161,12 @@ class MessageContent:
             if one.content_id
         }
 
+    @property
+    def message_id(self) -> str:
+        """The first Message-ID of the header, or an empty text."""
+        found = (value for name, value in self.header_list if name.lower() == "message-id")
+        return next(found, "").strip()
+
     def people_in(self, field: str) -> list[Person]:
         """Return the addresses of a field. The name of the field is in lower case."""
         return [person for person in self.people if person.field == field]

@@ -46,6 +46,9 @@ GONE = 410
 """Status with which a receiver ends its webhook (RFC 9110 15.5.11)."""
 
 
+EVENT_PROVIDERS = ("resend", "postmark", "sendgrid", "mailgun", "brevo")
+"""The providers in whose formats events are sent."""
+
 MAILTO = "mailto:"
 """Scheme of the URL of a receiver of mail (RFC 6068). It is used for alerts only."""
 
@@ -66,7 +69,8 @@ class Webhook(Struct, frozen=True):
 
     ``revision`` counts changes of the queue by the owner. There were ``failures`` in a row since
     ``failing_since``, the last one with ``problem``. The next retry is due at ``retry_at``.
-    ``account_name`` is the name of the account. ``is_of_watches``: a watch created it for alerts
+    ``account_name`` is the name of the account. ``provider`` names the format of its events; it
+    is empty for our own format. ``is_of_watches``: a watch created it for alerts
     to its URL.
     """
 
@@ -87,6 +91,7 @@ class Webhook(Struct, frozen=True):
     retry_at: Instant | None = None
     problem: str = ""
     is_of_watches: bool = False
+    provider: str = ""
 
     @property
     def address(self) -> str:

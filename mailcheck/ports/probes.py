@@ -106,13 +106,17 @@ class FilterFailed(Exception):
 
 
 class Post(Struct, frozen=True):
-    """An event to send: a webhook signed with each secret (Standard Webhooks), or a mail."""
+    """An event to send: a webhook signed with each secret (Standard Webhooks), or a mail.
+
+    With a ``provider``, the event is signed as that provider does.
+    """
 
     url: str
     secrets: tuple[str, ...]
     event_id: str
     sent_at: Instant
     body: bytes
+    provider: str = ""
 
 
 class WebhookLine(Protocol):

@@ -26,6 +26,7 @@ from mailcheck.core.instants import SECOND
 from mailcheck.core.keys import key_of
 from mailcheck.core.network_addresses import IpAddress, IpNetwork, counting_key, parse_ip_address
 from mailcheck.core.webhooks import Attempt
+from mailcheck.operations.inbox.event_signatures import sign_with_ecdsa
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
 from mailcheck.ports.probes import Post
@@ -210,7 +211,7 @@ class HttpWebhookLine:
 
     async def _send(self, post: Post) -> Attempt:
         self._connections.reset_octets()
-        headers = Headers(_signed(post))
+        headers = Headers(headers_of(post))
         body = _Body(post.body)
         response: IResponse = await self._agent.request(
             b"POST", post.url.encode("ascii"), headers, body
@@ -256,20 +257,31 @@ def _why_not_connected(failure: DialFailed) -> str:
     return "its host does not answer"
 
 
-def _signed(post: Post) -> dict[bytes, list[bytes]]:
+def headers_of(post: Post) -> dict[bytes, list[bytes]]:
+    """Return the headers of an event with its signature, as its receiver expects it."""
+    sent_at = str(post.sent_at // SECOND)
+    headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": USER_AGENT}
+    if post.provider == "sendgrid":
+        headers["X-Twilio-Email-Event-Webhook-Timestamp"] = sent_at
+        headers["X-Twilio-Email-Event-Webhook-Signature"] = sign_with_ecdsa(
+            post.secrets[0], sent_at, post.body
+        )
+    elif post.provider in ("", "resend"):
+        # Resend signs as Standard Webhooks do, with the names of Svix.
+        prefix = "svix" if post.provider else "webhook"
+        headers[f"{prefix}-id"] = post.event_id
+        headers[f"{prefix}-timestamp"] = sent_at
+        headers[f"{prefix}-signature"] = _signatures(post)
+    return {name.encode(): [value.encode()] for name, value in headers.items()}
+
+
+def _signatures(post: Post) -> str:
     # Imported here because it is only needed for webhooks.
     from standardwebhooks import Webhook
 
     sent_at = datetime.fromtimestamp(post.sent_at // SECOND, UTC)
     sign = partial(_sign, Webhook, post, sent_at)
-    signatures = " ".join(map(sign, post.secrets))
-    return {
-        b"Content-Type": [b"application/json; charset=utf-8"],
-        b"User-Agent": [USER_AGENT.encode()],
-        b"webhook-id": [post.event_id.encode()],
-        b"webhook-timestamp": [str(post.sent_at // SECOND).encode()],
-        b"webhook-signature": [signatures.encode()],
-    }
+    return " ".join(map(sign, post.secrets))
 
 
 def _sign(kind: Any, post: Post, sent_at: datetime, secret: str) -> str:

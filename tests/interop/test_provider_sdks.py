@@ -7,14 +7,17 @@ errors.
 
 import json
 import os
+import smtplib
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.servers.daemon import Daemon
+from tests.servers.daemon import Daemon, running_daemon
 
 pytestmark = pytest.mark.end_to_end
 
@@ -126,3 +129,87 @@ def test_a_python_sdk_sends_to_mailcheck(shared_daemon: Daemon, sdk: str) -> Non
     python = SDKS / "python" / "bin" / "python"
     printed = run(shared_daemon, [str(python), str(SCRIPTS / "send.py"), sdk])
     check(shared_daemon, sdk, printed, PYTHON[sdk])
+
+
+VERIFIERS = {
+    "svix": ("resend", ["email.delivered", "email.bounced"]),
+    "sendgrid": ("sendgrid", ["delivered", "bounce"]),
+    "anymail-resend": ("resend", ["delivered", "bounced"]),
+    "anymail-mailgun": ("mailgun", ["delivered", "bounced"]),
+    "anymail-postmark": ("postmark", ["delivered", "bounced"]),
+    "anymail-brevo": ("brevo", ["delivered", "bounced"]),
+}
+"""The libraries that verify events: the provider, and the names of two events."""
+
+
+class Listener:
+    """A web server that keeps what was posted to it."""
+
+    def __init__(self) -> None:
+        self.got: list[dict[str, Any]] = []
+        got = self.got
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                """Keep an event."""
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                self.send_response(204)
+                self.end_headers()
+                got.append({"body": body, "headers": headers})
+
+            def log_message(self, *_: object) -> None:
+                """Log nothing."""
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/events"
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    """A web server that events are sent to."""
+    listener = Listener()
+    thread = Thread(target=listener.server.serve_forever)
+    thread.start()
+    yield listener
+    listener.server.shutdown()
+    thread.join()
+    listener.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def telling_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon that may send events to this machine."""
+    folder = tmp_path_factory.mktemp("events")
+    with running_daemon(folder, webhooks_allow=["developer=127.0.0.0/8"]) as daemon:
+        yield daemon
+
+
+@pytest.mark.parametrize("library", VERIFIERS)
+def test_a_library_verifies_events(
+    telling_daemon: Daemon, listener: Listener, library: str
+) -> None:
+    """Events of a delivered and of a bounced mail are verified by the provider's library."""
+    provider, names = VERIFIERS[library]
+    wanted = {"url": listener.url, "provider": provider}
+    made = telling_daemon.post("/inbox/webhooks", json.dumps(wanted).encode()).json
+    with smtplib.SMTP("127.0.0.1", telling_daemon.smtp_port, timeout=60) as smtp:
+        for tag in ("", "event.bounce"):
+            mail = "From: shop@example.com\r\nMessage-ID: <1@example.com>\r\n\r\nhi\r\n"
+            smtp.sendmail("shop@example.com", [telling_daemon.address(tag)], mail)
+    telling_daemon.wait_until(lambda: len(listener.got) >= 2)
+    telling_daemon.request("DELETE", f"/inbox/webhooks/{made['id']}")
+    for event, name in zip(listener.got, names, strict=True):
+        given = json.dumps({**event, "key": made["verificationKey"] or made["secret"]})
+        ended = subprocess.run(
+            [str(SDKS / "python" / "bin" / "python"), str(SCRIPTS / "verify.py"), library],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+        shown, recipient = json.loads(ended.stdout)
+        assert shown == name
+        assert recipient.endswith("@mailcheck.example")

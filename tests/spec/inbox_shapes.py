@@ -89,6 +89,8 @@ _WEBHOOK = {
     "failingSince": or_null(TIMESTAMP),
     "failures": COUNT,
     "problem": STRING,
+    "provider": or_null(WORD),
+    "verificationKey": or_null(WORD),
     "nextAttemptAt": or_null(TIMESTAMP),
 }
 

@@ -22,6 +22,7 @@ from mailcheck.core import webhooks
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, format_instant
+from mailcheck.operations.inbox.event_signatures import verification_key
 from mailcheck.operations.inbox.manage_webhooks import WebhookDetails
 
 Secret = Annotated[
@@ -65,6 +66,13 @@ class Webhook(Shape):
     failing_since: Annotated[Timestamp | None, doc("first failure since the last success")]
     failures: Annotated[Count, doc("number of consecutive failures")]
     problem: Annotated[str, doc("the last failure; empty after a success")]
+    provider: Annotated[
+        str | None, doc("the provider in whose format events are sent; null for messages")
+    ]
+    verification_key: Annotated[
+        str | None,
+        doc("public key with which SendGrid's libraries verify its events; null for other events"),
+    ]
     next_attempt_at: Annotated[
         Timestamp | None, doc("null without a failure, or if there are no further attempts")
     ]
@@ -169,6 +177,10 @@ def _fields(webhook: webhooks.Webhook) -> dict[str, Any]:
         "failing_since": _moment(webhook.failing_since),
         "failures": webhook.failures,
         "problem": webhook.problem,
+        "provider": webhook.provider or None,
+        "verification_key": (
+            verification_key(webhook.secret) if webhook.provider == "sendgrid" else None
+        ),
         "next_attempt_at": _moment(webhook.retry_at),
     }
 

@@ -47,7 +47,7 @@ from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.filters import EXAMPLES, MessageFilter, parse_search
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.instants import Instant
-from mailcheck.core.webhooks import LONGEST_URL
+from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL
 
 
 class MessageFilters(Request, frozen=True, kw_only=True):
@@ -254,6 +254,14 @@ class WebhookToCreate(ContentFilters, frozen=True, kw_only=True):
         required_text(LONGEST_URL),
         Description("http or https URL that receives messages by POST"),
     ]
+    provider: Annotated[
+        str | None,
+        one_of(EVENT_PROVIDERS),
+        Description(
+            "send the provider's own events: bounced, complained or opened for the tags "
+            "event.bounce, event.complaint and event.open, and delivered for any other mail"
+        ),
+    ] = None
     after: Annotated[
         Annotated[Position, CURSOR] | None,
         Description("deliver messages after this cursor; the default is new messages only"),

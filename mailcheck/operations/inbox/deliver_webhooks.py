@@ -421,7 +421,7 @@ class _WebhookSender:
             return False
         listed = ListedMessage(message.summary, message.content.extracted)
         event_id = f"msg_{message.summary.id}"
-        body = queue.write(webhook, listed, message.content.text)
+        body = queue.write(webhook, listed, message.content.text, message.content.message_id)
         delivery = await send_once(self._line, webhook, event_id, body, queue.clock, queue.now())
         if self.webhook.revision != revision:
             return False  # the owner has changed the webhook meanwhile

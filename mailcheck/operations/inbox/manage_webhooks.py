@@ -36,10 +36,11 @@ from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.probes import Post, WebhookDialer, WebhookLine
 from mailcheck.store.accounts.webhook_store import WebhookStore
 
-WriteMessage = Callable[[Webhook, ListedMessage, str], bytes]
-"""Renders the event about a message with its text, as JSON or as a mail."""
+WriteMessage = Callable[[Webhook, ListedMessage, str, str], bytes]
+"""Renders the event about a message with its text and Message-ID, as JSON or as a mail."""
 
 SAMPLE_EVENT = "test_"
+SAMPLE_MESSAGE_ID = "<test@example.com>"
 SAMPLE_TAG = "webhook-test"
 SAMPLE_TEXT = "This is a test. Alerts are sent here."
 
@@ -73,9 +74,16 @@ class ManageWebhooks:
         self._random_bytes = clock_and_randomness.random_bytes
 
     async def create(
-        self, account_id: AccountId, url: str, wanted: MessageFilter, by: Actor
+        self,
+        account_id: AccountId,
+        url: str,
+        wanted: MessageFilter,
+        by: Actor,
+        provider: str = "",
     ) -> Webhook:
         """Create a webhook for mail from now on, or after the cursor of its filter.
+
+        :param provider: the provider in whose format events are sent.
 
         :raises InvalidParameter: the URL is invalid, or the cursor is of another inbox.
         :raises TooManyWebhooks: the account has the maximum number of webhooks.
@@ -91,6 +99,7 @@ class ManageWebhooks:
             created_at=self._now(),
             position=wanted.start,
             secret=new_webhook_secret(self._random_bytes),
+            provider=provider,
         )
         added = await self._store.add(webhook, is_from_now=wanted.after is None)
         self._changes.publish(added.id)
@@ -160,7 +169,7 @@ class ManageWebhooks:
         """
         webhook = _found(await self._store.find(account_id, WebhookId(webhook_id)))
         event_id = SAMPLE_EVENT + new_short_id(self._random_bytes)
-        body = self._write(webhook, self._sample(webhook), SAMPLE_TEXT)
+        body = self._write(webhook, self._sample(webhook), SAMPLE_TEXT, SAMPLE_MESSAGE_ID)
         line = self._dialer.line(webhook.account_name)
         try:
             delivery = await send_once(line, webhook, event_id, body, self._clock, self._now())
@@ -197,7 +206,9 @@ async def send_once(
 ) -> WebhookDelivery:
     """Send an event to a webhook's receiver, and return the delivery."""
     began = clock.seconds()
-    attempt = await line.post(Post(webhook.url, webhook.secrets(now), event_id, now, body))
+    attempt = await line.post(
+        Post(webhook.url, webhook.secrets(now), event_id, now, body, webhook.provider)
+    )
     return WebhookDelivery(event_id, now, attempt, int((clock.seconds() - began) * SECOND))
 
 

@@ -345,6 +345,7 @@ def _insert(transaction: Transaction, webhook: Webhook, position: Position) -> N
         "problem": "",
         "attempts": 0,
         "is_of_watches": int(webhook.is_of_watches),
+        "provider": webhook.provider,
     }
     insert(transaction, "webhook", [row])
 

@@ -185,7 +185,11 @@ class WebhookRoutes:
         """POST /inbox/webhooks."""
         request = call.request
         created = await self._webhooks.create(
-            call.caller.account_id, request.url, request.wanted, call.caller.actor
+            call.caller.account_id,
+            request.url,
+            request.wanted,
+            call.caller.actor,
+            request.provider or "",
         )
         return json_reply(render_created(created))
 

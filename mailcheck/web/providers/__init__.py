@@ -6,7 +6,7 @@ Add a provider in three steps:
    `OutgoingMail`, ``answer`` functions, and one `Provider` with its routes, errors and the rows of
    the table in the documentation. Read functions are pure and run in a worker process.
 2. Its line in ``catalogue.py``, and its routes in ``assembly/reachable.toml``.
-3. Tests like those of the others, and its SDKs in ``tests/interop/test_provider_sdks.py``.
+3. Tests like the other providers', and its SDKs in ``tests/interop/test_provider_sdks.py``.
 
 ``application.py`` does the rest for all: keys, rate limits, body limits, faults, idempotency keys
 and storing. ``conversion.py`` turns requests into mails with ``bodies.py``, which parses them, and

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.instants import format_instant
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Template,
@@ -19,6 +20,7 @@ from mailcheck.web.providers.bodies import (
     substitute,
     text_of,
 )
+from mailcheck.web.providers.events import BOUNCE, Event, EventKind
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
@@ -48,7 +50,7 @@ class Attachment(Struct):
 
 
 class Version(Struct, rename="camel"):
-    """The recipients of one mail of a batch, and what differs from the others."""
+    """The recipients of one mail of a batch, and its own fields."""
 
     to: list[Named]
     cc: list[Named] | None = None
@@ -161,6 +163,30 @@ def answer(sent: Sent) -> Response:
     return json_response({"messageIds": ids} if is_batch else {"messageId": ids[0]}, 201)
 
 
+_EVENTS = {
+    EventKind.DELIVERED: {"event": "delivered"},
+    EventKind.BOUNCED: {"event": "hard_bounce", "reason": BOUNCE},
+    EventKind.COMPLAINED: {"event": "spam"},
+    EventKind.OPENED: {"event": "opened"},
+}
+
+
+def write_event(event: Event) -> object:
+    """Return an event of Brevo, which is not signed."""
+    facts = {
+        "id": 1,
+        "email": event.recipient,
+        "message-id": f"<{event.message_id}>",
+        "subject": event.subject,
+        "date": format_instant(event.at)[:19].replace("T", " "),
+        "ts": event.seconds,
+        "ts_event": event.seconds,
+        "ts_epoch": event.at,
+        "tags": [],
+    }
+    return {**facts, **_EVENTS[event.kind]}
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Brevo."""
     return json_response({"code": code, "message": message}, status)
@@ -190,6 +216,7 @@ BREVO = Provider(
         Problem.INTERNAL: (500, "internal_error"),
     },
     write_error=write_error,
+    write_event=write_event,
     switches=(
         ("@getbrevo/brevo (npm)", "`new BrevoClient({{apiKey: key, baseUrl: '{base}/v3'}})`"),
         ("django-anymail", "`ANYMAIL = {{'BREVO_API_URL': '{base}/v3/'}}`"),
@@ -202,6 +229,7 @@ BREVO = Provider(
         Support("`templateId`", Like.CLOSE, "the text contains the number and the parameters"),
         Support("attachments with `url`", Like.CLOSE, "the file contains the URL"),
         Support("`scheduledAt`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
-        Support("contacts, campaigns, templates, events", Like.LEFT_OUT),
+        Support("events", Like.SAME, "not signed, as by Brevo; four kinds"),
+        Support("contacts, campaigns, templates", Like.LEFT_OUT),
     ),
 )

@@ -6,7 +6,7 @@ from mailcheck.web.providers.brevo import BREVO
 from mailcheck.web.providers.mailgun import MAILGUN
 from mailcheck.web.providers.mailtrap import MAILTRAP
 from mailcheck.web.providers.postmark import POSTMARK
-from mailcheck.web.providers.provider import Provider
+from mailcheck.web.providers.provider import Provider, WriteEvent
 from mailcheck.web.providers.resend import RESEND
 from mailcheck.web.providers.sendgrid import SENDGRID
 from mailcheck.web.providers.ses import SES
@@ -22,3 +22,12 @@ PROVIDERS: Sequence[Provider] = (
     BREVO,
     MAILTRAP,
 )
+
+
+def write_event_of(name: str) -> WriteEvent:
+    """Return the function that writes the events of a provider.
+
+    :raises KeyError: the provider has no events.
+    """
+    found = {one.name: one.write_event for one in PROVIDERS if one.write_event is not None}
+    return found[name]

@@ -16,7 +16,7 @@ MAX_TOTAL = 67_108_864
 
 
 class Stamp(Struct, frozen=True):
-    """What a mail gets from the daemon: the time, a seed for its Message-ID, and the domain."""
+    """The values that the daemon adds to a mail: time, seed of the Message-ID, and domain."""
 
     sent_at: Instant
     seed: bytes
@@ -38,7 +38,7 @@ class Prepared(Struct, frozen=True):
 def prepare(
     provider: str, secret: str, verify: Verify | None, read: Read, posting: Posting, stamp: Stamp
 ) -> list[Prepared | Outcome]:
-    """Return the mails of a request. Those that are rejected separately have an `Outcome`.
+    """Return the mails of a request. A mail that is rejected separately has an `Outcome`.
 
     :raises WrongSignature: the request is not signed with the key.
     :raises InvalidParameter: the whole request is rejected.

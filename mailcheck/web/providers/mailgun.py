@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.operations.inbox.event_signatures import sign_with_hmac
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Form,
@@ -19,6 +20,7 @@ from mailcheck.web.providers.bodies import (
     substitute,
     text_of,
 )
+from mailcheck.web.providers.events import BOUNCE, Event, EventKind
 from mailcheck.web.providers.mime import (
     File,
     OutgoingMail,
@@ -172,6 +174,43 @@ def read_key(headers: Mapping[str, str]) -> str:
     return secret
 
 
+_EVENTS: Mapping[EventKind, Mapping[str, object]] = {
+    EventKind.DELIVERED: {"event": "delivered", "delivery-status": {"code": 250, "message": "OK"}},
+    EventKind.BOUNCED: {
+        "event": "failed",
+        "severity": "permanent",
+        "reason": "bounce",
+        "delivery-status": {"code": 550, "message": BOUNCE, "enhanced-code": "5.1.1"},
+    },
+    EventKind.COMPLAINED: {"event": "complained"},
+    EventKind.OPENED: {"event": "opened"},
+}
+
+
+def write_event(event: Event) -> object:
+    """Return an event of Mailgun with its signature."""
+    timestamp, token = str(event.seconds), event.id.replace("-", "")
+    signature = sign_with_hmac(event.secret, timestamp, token)
+    headers = {
+        "message-id": event.message_id,
+        "from": event.author,
+        "to": event.recipient,
+        "subject": event.subject,
+    }
+    facts = {
+        "id": event.id,
+        "timestamp": event.seconds,
+        "recipient": event.recipient,
+        "message": {"headers": headers},
+        "tags": [],
+        "user-variables": {},
+    }
+    return {
+        "signature": {"timestamp": timestamp, "token": token, "signature": signature},
+        "event-data": {**facts, **_EVENTS[event.kind]},
+    }
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Mailgun, which has no codes."""
     return json_response({"message": message}, status)
@@ -204,6 +243,7 @@ MAILGUN = Provider(
         Problem.INTERNAL: (500, ""),
     },
     write_error=write_error,
+    write_event=write_event,
     switches=(
         ("mailgun.js (npm)", "`mailgun.client({{username: 'api', key, url: '{base}'}})`"),
         ("django-anymail", "`ANYMAIL = {{'MAILGUN_API_URL': '{base}/v3/'}}`"),
@@ -219,6 +259,7 @@ MAILGUN = Provider(
             "`o:deliverytime`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"
         ),
         Support("`o:tracking`, `o:dkim`, `o:testmode`", Like.LEFT_OUT, "accepted and ignored"),
+        Support("events", Like.SAME, "signed with HMAC; four kinds"),
         Support("stored messages, routes, lists, statistics", Like.LEFT_OUT),
     ),
 )

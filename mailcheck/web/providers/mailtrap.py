@@ -208,6 +208,6 @@ MAILTRAP = Provider(
         Support("`category`, `custom_variables`", Like.SAME, "as X-MT-... in the mail"),
         Support("errors with `success` and `errors`", Like.CLOSE, "one error at a time"),
         Support("`template_uuid`", Like.CLOSE, "the text contains the id and the variables"),
-        Support("sandbox inboxes, contacts, domains", Like.LEFT_OUT),
+        Support("events, sandbox inboxes, contacts, domains", Like.LEFT_OUT),
     ),
 )

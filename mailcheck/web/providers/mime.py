@@ -116,7 +116,7 @@ def make_person(name: str, shown: str, address: str) -> Person:
 
 
 def make_headers(name: str, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return header fields without those that follow from other fields of a request.
+    """Return header fields, except fields that follow from other fields of a request.
 
     :raises InvalidParameter: a name is not a field name, or there are too many.
     """

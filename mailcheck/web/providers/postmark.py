@@ -19,6 +19,7 @@ from mailcheck.web.providers.bodies import (
     require_few,
     text_of,
 )
+from mailcheck.web.providers.events import BOUNCE, Event, EventKind
 from mailcheck.web.providers.mime import File, OutgoingMail, Person, make_headers, read_people
 from mailcheck.web.providers.provider import (
     FieldMissing,
@@ -192,6 +193,41 @@ def _error_of(failure: ExpectedFailure) -> Mapping[str, object]:
     return {"ErrorCode": int(code), "Message": str(failure)}
 
 
+_RECORDS = {
+    EventKind.DELIVERED: ("Delivery", "Recipient", "DeliveredAt"),
+    EventKind.BOUNCED: ("Bounce", "Email", "BouncedAt"),
+    EventKind.COMPLAINED: ("SpamComplaint", "Email", "BouncedAt"),
+    EventKind.OPENED: ("Open", "Recipient", "ReceivedAt"),
+}
+"""The type of the record of each event, and its fields for the recipient and the time."""
+
+_TYPES = {
+    EventKind.BOUNCED: {"Type": "HardBounce", "TypeCode": 1, "Name": "Hard bounce"},
+    EventKind.COMPLAINED: {"Type": "SpamComplaint", "TypeCode": 512, "Name": "Spam complaint"},
+}
+
+
+def write_event(event: Event) -> object:
+    """Return an event of Postmark, which is not signed."""
+    record, recipient, moment = _RECORDS[event.kind]
+    facts = {
+        "RecordType": record,
+        "MessageID": event.delivery_id,
+        recipient: event.recipient,
+        moment: format_instant(event.at),
+        "ServerID": 1,
+        "MessageStream": "outbound",
+        "Tag": "",
+        "Metadata": {},
+    }
+    if event.kind in _TYPES:
+        about = {"ID": 1, "From": event.author, "Subject": event.subject, "Inactive": True}
+        return {**facts, **_TYPES[event.kind], **about, "Details": BOUNCE, "Description": BOUNCE}
+    if event.kind is EventKind.OPENED:
+        return {**facts, "FirstOpen": True, "UserAgent": "mailcheck"}
+    return {**facts, "Details": "250 OK"}
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Postmark."""
     return json_response({"ErrorCode": int(code), "Message": message}, status)
@@ -231,6 +267,7 @@ POSTMARK = Provider(
     ),
     statuses=STATUSES,
     write_error=write_error,
+    write_event=write_event,
     switches=(
         (
             "postmark (npm)",
@@ -248,6 +285,7 @@ POSTMARK = Provider(
             "the text contains the name and the model",
         ),
         Support("`TrackOpens`, `TrackLinks`", Like.LEFT_OUT, "accepted; links stay as they are"),
-        Support("servers, streams, statistics, suppressions, signed events", Like.LEFT_OUT),
+        Support("events", Like.SAME, "not signed, as by Postmark; four kinds"),
+        Support("servers, streams, statistics, suppressions", Like.LEFT_OUT),
     ),
 )

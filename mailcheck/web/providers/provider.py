@@ -1,4 +1,4 @@
-"""What a provider's module declares: routes, errors, and how requests become mails."""
+"""The declarations of a provider's module: routes, errors, and how requests become mails."""
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -24,12 +24,13 @@ from mailcheck.core.errors import (
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
+from mailcheck.web.providers.events import Event
 from mailcheck.web.providers.mime import OutgoingMail, RawMail
 from mailcheck.web.site.errors import RETRY_AFTER_SECONDS, UNAUTHORIZED
 
 
 class Problem(Enum):
-    """What can be wrong with a request. Each provider has a status and a code for each."""
+    """The problems of a request. Each provider has a status and a code for each."""
 
     NO_KEY = "the key is missing"
     WRONG_KEY = "the key is unknown, revoked or expired"
@@ -226,6 +227,10 @@ Verify = Callable[[Posting, str], None]
 """Checks that a request is signed with the key, or raises `WrongSignature`."""
 
 
+WriteEvent = Callable[[Event], object]
+"""Returns the JSON of an event in the format of the provider."""
+
+
 class Provider(Struct, frozen=True):
     """The API of one provider.
 
@@ -243,6 +248,7 @@ class Provider(Struct, frozen=True):
     switches: Sequence[tuple[str, str]]
     support: Sequence[Support]
     verify: Verify | None = None
+    write_event: WriteEvent | None = None
 
     @property
     def title(self) -> str:

@@ -18,6 +18,7 @@ from mailcheck.web.providers.bodies import (
     require_bodies,
     require_few,
 )
+from mailcheck.web.providers.events import BOUNCE, Event, EventKind
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers, read_people
 from mailcheck.web.providers.provider import (
     FieldMissing,
@@ -218,6 +219,21 @@ def show_email(message: StoredMessage) -> Response:
     )
 
 
+def write_event(event: Event) -> object:
+    """Return an event of Resend. Svix signs it."""
+    at = format_instant(event.at)
+    data: dict[str, object] = {
+        "created_at": at,
+        "email_id": event.delivery_id,
+        "from": event.author,
+        "to": [event.recipient],
+        "subject": event.subject,
+    }
+    if event.kind is EventKind.BOUNCED:
+        data["bounce"] = {"message": BOUNCE, "type": "Permanent", "subType": "General"}
+    return {"type": f"email.{event.kind.value}", "created_at": at, "data": data}
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Resend."""
     value = {"statusCode": status, "name": code, "message": message}
@@ -253,6 +269,7 @@ RESEND = Provider(
         Problem.INTERNAL: (500, "application_error"),
     },
     write_error=write_error,
+    write_event=write_event,
     switches=(
         ("resend (npm)", "the environment variable `RESEND_BASE_URL={base}`"),
         ("resend (PyPI)", "the environment variable `RESEND_API_URL={base}`"),
@@ -267,6 +284,7 @@ RESEND = Provider(
         Support("attachments with `path`", Like.CLOSE, "the file contains the URL"),
         Support("`template`", Like.CLOSE, "the text contains the name and the variables"),
         Support("`scheduled_at`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
+        Support("events", Like.SAME, "signed as by Svix; four kinds"),
         Support("domains, contacts, broadcasts, received mail", Like.LEFT_OUT),
     ),
 )

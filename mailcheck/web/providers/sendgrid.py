@@ -17,6 +17,7 @@ from mailcheck.web.providers.bodies import (
     require_few,
     substitute,
 )
+from mailcheck.web.providers.events import BOUNCE, Event, EventKind
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
@@ -56,7 +57,7 @@ class Attachment(Struct):
 
 
 class Personalization(Struct):
-    """The recipients of one mail, and what differs from the others."""
+    """The recipients of one mail, and its own fields."""
 
     to: list[Named] | None = None
     cc: list[Named] | None = None
@@ -189,6 +190,26 @@ def answer(sent: Sent) -> Response:
     return Response(202, b"", headers={"X-Message-Id": sent.outcomes[0].id})
 
 
+_EVENTS = {
+    EventKind.DELIVERED: {"event": "delivered", "response": "250 OK"},
+    EventKind.BOUNCED: {"event": "bounce", "type": "bounce", "reason": BOUNCE, "status": "5.1.1"},
+    EventKind.COMPLAINED: {"event": "spamreport"},
+    EventKind.OPENED: {"event": "open", "useragent": "mailcheck"},
+}
+
+
+def write_event(event: Event) -> object:
+    """Return an event of SendGrid, in a list as it sends them."""
+    facts = {
+        "email": event.recipient,
+        "timestamp": event.seconds,
+        "smtp-id": f"<{event.message_id}>",
+        "sg_event_id": event.id,
+        "sg_message_id": f"{event.delivery_id}.recvd",
+    }
+    return [{**facts, **_EVENTS[event.kind]}]
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of SendGrid. The code is always null in this API."""
     error = {"message": message, "field": code or None, "help": None}
@@ -220,6 +241,7 @@ SENDGRID = Provider(
         Problem.INTERNAL: (500, ""),
     },
     write_error=write_error,
+    write_event=write_event,
     switches=(
         (
             "@sendgrid/mail (npm)",
@@ -239,6 +261,7 @@ SENDGRID = Provider(
         Support(
             "`tracking_settings`, `asm`, `ip_pool_name`", Like.LEFT_OUT, "accepted and ignored"
         ),
+        Support("events", Like.SAME, "signed with ECDSA; four kinds, one event in a request"),
         Support("contacts, templates, statistics, suppressions", Like.LEFT_OUT),
     ),
 )

@@ -145,7 +145,7 @@ class Replacement(Struct, rename="pascal"):
 
 
 class ReplacementContent(Struct, rename="pascal"):
-    """What differs in one mail of a bulk."""
+    """The own content of one mail of a bulk."""
 
     replacement_template: Replacement | None = None
 
@@ -275,7 +275,7 @@ def _values(text: str | None) -> Any:
 
 
 def raw_mail(raw: bytes, sender: str | None, people: Sequence[Person]) -> RawMail:
-    """Return a raw mail. Without recipients, those of its header get it.
+    """Return a raw mail, by default for the recipients of its header.
 
     :raises InvalidParameter: it has no sender or no recipients.
     """
@@ -375,6 +375,7 @@ SES = Provider(
         Support("`EmailTags`, `ConfigurationSetName`", Like.SAME, "as X-SES-... in the mail"),
         Support("errors", Like.SAME, "the SDKs raise their own exceptions"),
         Support("templates, `SendBulkEmail`", Like.CLOSE, "the text contains name and values"),
-        Support("identities, suppression lists, notifications", Like.LEFT_OUT),
+        Support("notifications", Like.LEFT_OUT, "their certificate cannot be verified offline"),
+        Support("identities, suppression lists", Like.LEFT_OUT),
     ),
 )
