@@ -307,7 +307,7 @@ def _print_mails(mails: Sequence[Mail], options: argparse.Namespace, console: Co
 
 
 def _print_whole(mails: Sequence[Mail], options: argparse.Namespace, console: Console) -> int:
-    """Print mails, or what the options choose of them. Stop at the first that lacks it."""
+    """Print mails, or the chosen part of each. Stop at the first mail without this part."""
     try:
         if options.json:
             whole = [mail.whole() for mail in mails]

@@ -139,7 +139,7 @@ def explain_unqueried(check: BlocklistCheck) -> str:
     if check.is_address:
         content = f"no {'IPv6' if ':' in check.query else 'IPv4'} addresses"
     elif check.addresses:
-        content = "neither domain names nor addresses like those of its mail hosts"
+        content = "neither domain names nor the kind of addresses that its mail hosts have"
     else:
         content = "only IP addresses, and the domain has no mail host with a public address"
     reasons = [
