@@ -65,13 +65,39 @@ class SubmitMail:
         """
         accepted = [await self._accept(caller, session, mail) for mail in mails]
         delivered = [await self._deliver(session, one) for one in accepted]
-        slowest = max((_delay_of(one.fault) for one in accepted), default=0)
+        await self._meet_late(caller, accepted)
+        return delivered
+
+    async def submit_each(
+        self, caller: Caller, session: Session, mails: Sequence[SubmittedMail]
+    ) -> list[DeliveryId | ExpectedFailure]:
+        """Store each mail of a request that is not rejected.
+
+        :return: the id of each mail on disk, or its failure.
+        :raises ConnectionDropped: a fault asks for it. The mails may be stored.
+        """
+        results: list[DeliveryId | ExpectedFailure] = []
+        stored: list[_Accepted] = []
+        for mail in mails:
+            try:
+                accepted = await self._accept(caller, session, mail)
+                results.append(await self._deliver(session, accepted))
+                stored.append(accepted)
+            except ConnectionDropped:
+                raise
+            except ExpectedFailure as failure:
+                results.append(failure)
+        await self._meet_late(caller, stored)
+        return results
+
+    async def _meet_late(self, caller: Caller, stored: Sequence[_Accepted]) -> None:
+        """Apply the faults of stored mails: wait for the longest delay, or drop the connection."""
+        slowest = max((_delay_of(one.fault) for one in stored), default=0)
         if slowest:
             await self._wait(caller.account_id, slowest)
-        for one in accepted:
+        for one in stored:
             if one.fault is not None and one.fault.meeting is Meeting.DROPPED_AFTER:
                 raise ConnectionDropped(f"{one.fault.tag}: the connection is closed")
-        return delivered
 
     async def _accept(self, caller: Caller, session: Session, mail: SubmittedMail) -> _Accepted:
         """Do what SMTP does until the end of DATA. A mail that meets a fault is recorded."""
@@ -127,7 +153,6 @@ class SubmitMail:
             raise LimitExceeded("too many delayed answers for this inbox at the same time", 1)
 
     async def _wait(self, account_id: AccountId, seconds: int) -> None:
-        self._require_slow_place(account_id)
         self._slow[account_id] += 1
         try:
             await deferLater(self._clock, seconds)

@@ -22,7 +22,7 @@ from mailcheck.core.errors import (
     Overloaded,
     RequestRepeated,
 )
-from mailcheck.core.identifiers import AccountId
+from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import DAY, MINUTE
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import Session
@@ -273,27 +273,18 @@ class Providers:
         session = Session(
             self._addresses.client_ip(request), "", is_extended=True, account_id=caller.account_id
         )
-        if route.is_partial:
-            outcomes = [await self._try(caller, session, one) for one in prepared]
-        else:
-            mails = [one.mail for one in prepared if isinstance(one, Prepared)]
-            ids = iter(await self._submit.submit(caller, session, mails))
-            outcomes = [
-                Outcome(next(ids), one.shown) if isinstance(one, Prepared) else one
-                for one in prepared
-            ]
+        mails = [one.mail for one in prepared if isinstance(one, Prepared)]
+        submit = self._submit.submit_each if route.is_partial else self._submit.submit
+        results = iter(await submit(caller, session, mails))
+        outcomes = [
+            Outcome(_public(next(results)), one.shown) if isinstance(one, Prepared) else one
+            for one in prepared
+        ]
         return route.answer(Sent(outcomes, posting, sent_at, self._domain))
 
-    async def _try(self, caller: Caller, session: Session, one: Prepared | Outcome) -> Outcome:
-        if isinstance(one, Outcome):
-            return one
-        try:
-            (stored,) = await self._submit.submit(caller, session, [one.mail])
-        except ConnectionDropped:
-            raise
-        except ExpectedFailure as failure:
-            return Outcome(public_failure(failure), one.shown)
-        return Outcome(stored, one.shown)
+
+def _public(result: DeliveryId | ExpectedFailure) -> DeliveryId | ExpectedFailure:
+    return public_failure(result) if isinstance(result, ExpectedFailure) else result
 
 
 def _posting_of(request: Request, values: dict[str, str]) -> Posting:

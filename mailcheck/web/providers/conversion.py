@@ -15,6 +15,10 @@ MAX_TOTAL = 67_108_864
 """Maximum number of bytes of all mails of a request. Files may be repeated in each of them."""
 
 
+MAX_RECIPIENTS = 1_000
+"""Maximum number of recipients of all mails of a request. Each is a message in the inbox."""
+
+
 class Stamp(Struct, frozen=True):
     """The values that the daemon adds to a mail: time, seed of the Message-ID, and domain."""
 
@@ -41,17 +45,23 @@ def prepare(
     """Return the mails of a request. A mail that is rejected separately has an `Outcome`.
 
     :raises WrongSignature: the request is not signed with the key.
-    :raises InvalidParameter: the whole request is rejected.
+    :raises InvalidParameter: the whole request is rejected, or has too many recipients.
     :raises MailTooLarge: all mails together are too large.
     """
     if verify is not None:
         verify(posting, secret)
     found: list[Prepared | Outcome] = []
-    total = 0
+    total = recipients = 0
     for number, one in enumerate(read(posting)):
         if isinstance(one, InvalidParameter):
             found.append(Outcome(one))
             continue
+        recipients += len(one.mail.recipients)
+        if recipients > MAX_RECIPIENTS:
+            raise InvalidParameter(
+                "recipients",
+                f"a request may have {MAX_RECIPIENTS:,} recipients in all: send fewer at once",
+            )
         message_id = stamp.message_id(number)
         raw = _bytes_of(one.mail, message_id, stamp)
         total += len(raw)

@@ -3,7 +3,7 @@
 import mimetypes
 import re
 from collections.abc import Callable, Iterable
-from email.headerregistry import Address
+from email.headerregistry import Address, HeaderRegistry
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import formatdate, getaddresses
@@ -30,6 +30,8 @@ MAX_HEADERS = 200
 _FIELD_NAME = re.compile(r"[!-9;-~]{1,200}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _CONTENT_TYPE = re.compile(r"([A-Za-z0-9!#$&^_.+-]{1,64})/([A-Za-z0-9!#$&^_.+-]{1,64})\s*(?:;.*)?")
+# Any value is valid as unstructured text, also that of a field with a syntax of its own.
+_UNSTRUCTURED = HeaderRegistry(use_default_map=False)
 _OCTETS = ("application", "octet-stream")
 
 
@@ -153,21 +155,13 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
     for name, value in mail.headers:
         if name.lower() in ("reply-to", "message-id", "date") and name in message:
             del message[name]
-        _add_field(message, name, _clean(value))
+        message[name] = _UNSTRUCTURED(name, _clean(value))
     return message.as_bytes()
 
 
 def _address(person: Person) -> Address:
     mailbox = person.mailbox
     return Address(_clean(person.name), mailbox.local_part, mailbox.domain)
-
-
-def _add_field(message: EmailMessage, name: str, value: str) -> None:
-    try:
-        message[name] = value
-    except (ValueError, IndexError):
-        # A second Message-ID, or a value that the parser of this field does not accept.
-        message[f"X-Invalid-{name}"[:200]] = value
 
 
 def _write_bodies(message: EmailMessage, mail: OutgoingMail) -> None:

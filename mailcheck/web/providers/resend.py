@@ -117,7 +117,9 @@ def _mail_of(request: SendEmail) -> OutgoingMail:
         if given is None and not (name != "to" and request.template):
             raise FieldMissing(name, f"Missing `{name}` field.")
     to = read_people("to", request.to)
-    require_few("to", to)
+    cc, bcc = read_people("cc", request.cc), read_people("bcc", request.bcc)
+    for name, people in (("to", to), ("cc", cc), ("bcc", bcc)):
+        require_few(name, people)
     if not to:
         raise FieldMissing("to", "Missing `to` field.")
     text, headers = request.text, [*(request.headers or {}).items()]
@@ -133,8 +135,8 @@ def _mail_of(request: SendEmail) -> OutgoingMail:
     return OutgoingMail(
         author=_author(request.from_ or "Template <template@resend.example>"),
         to=to,
-        cc=read_people("cc", request.cc),
-        bcc=read_people("bcc", request.bcc),
+        cc=cc,
+        bcc=bcc,
         reply_to=read_people("reply_to", request.reply_to),
         subject=request.subject or "",
         text=text,

@@ -1,8 +1,8 @@
 """The API of Amazon SES, version 2."""
 
 from collections.abc import Mapping, Sequence
-from email import message_from_bytes
-from email.policy import default
+from email.parser import BytesParser
+from email.policy import compat32
 from typing import Any
 
 import msgspec
@@ -279,7 +279,8 @@ def raw_mail(raw: bytes, sender: str | None, people: Sequence[Person]) -> RawMai
 
     :raises InvalidParameter: it has no sender or no recipients.
     """
-    message = message_from_bytes(raw, policy=default)
+    # The newer policies parse each field, and fail for some that are malformed.
+    message = BytesParser(policy=compat32).parsebytes(raw, headersonly=True)
     everyone = list(people)
     if not everyone:
         for name in ("To", "Cc", "Bcc"):

@@ -270,6 +270,16 @@ def test_a_template_is_named_in_the_text(house: House, path: str, fields: dict[s
     assert f"Template: {name}" in message["text"]
 
 
+def test_a_request_with_too_many_recipients_is_rejected(house: House) -> None:
+    """A request does not fill the inbox with a message for each of a million recipients."""
+    people = [{"email": f"a{number}@customer.example"} for number in range(101)]
+    value = with_fields(SENDGRID, personalizations=[{"to": people}] * 10)
+    answer = post(house, SENDGRID, value)
+    assert answer.status == 400
+    assert "1,000 recipients" in answer.body.decode()
+    assert received(house) == []
+
+
 def test_a_request_with_too_many_bytes_in_all_is_rejected(house: House) -> None:
     """A file that a thousand mails repeat does not fill the memory: 413 says to send fewer."""
     file = {"content": base64.b64encode(b"x" * 1_000_000).decode(), "filename": "x"}

@@ -1,11 +1,12 @@
 """The API of Postmark."""
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.house import House
-from tests.web.provider_requests import post, raw_mail, received, sample
+from tests.web.provider_requests import headers_for, post, raw_mail, received, sample
 
 EMAIL, BATCH = "/providers/postmark/email", "/providers/postmark/email/batch"
 
@@ -80,6 +81,17 @@ def test_each_mail_of_a_batch_has_its_outcome(house: House) -> None:
     assert len(received(house)) == 2
     assert post(house, BATCH, []).json["ErrorCode"] == 300
     assert post(house, BATCH, {"a": 1}).json["ErrorCode"] == 300
+
+
+def test_a_batch_with_slow_mails_is_answered_once_late(house: House) -> None:
+    """The delays of a batch do not add up: all mails are stored, and the longest delay counts."""
+    slow = with_fields(To="x+fault.slow-5@customer.example")
+    body = json.dumps([slow, with_fields(), slow]).encode()
+    pending = house.open(BATCH, "POST", data=body, headers=headers_for(BATCH, house.key))
+    assert len(received(house)) == 3
+    assert not pending.is_answered
+    house.pass_time(5)
+    assert [one["ErrorCode"] for one in pending.answer().json] == [0, 0, 0]
 
 
 def test_a_template_is_shown_by_its_model(house: House) -> None:
