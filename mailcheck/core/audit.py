@@ -11,6 +11,10 @@ AUDIT_KEPT = 400 * DAY
 """Time for which entries are kept: a year, and a month to look back on it."""
 
 
+MOST_ENTRIES = 100_000
+"""Maximum number of entries about one account, so that nobody fills the disk with changes."""
+
+
 class Actor(Struct, frozen=True):
     """Who does something: the name of an account or a program, and the address of the client.
 

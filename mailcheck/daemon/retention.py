@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.core.audit import AUDIT_KEPT
+from mailcheck.core.audit import AUDIT_KEPT, MOST_ENTRIES
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.daemon.periodic import PeriodicService
@@ -96,9 +96,12 @@ class AuditRetention:
         self._now = now
 
     async def sweep(self) -> None:
-        """Delete entries older than `AUDIT_KEPT`."""
+        """Delete entries older than `AUDIT_KEPT`, and those beyond `MOST_ENTRIES`."""
         before = Instant(self._now() - AUDIT_KEPT)
         await delete_in_batches(partial(self._store.forget, before), BATCH)
+        for account_id, excess in await self._store.crowded(MOST_ENTRIES):
+            for begun in range(0, excess, BATCH):
+                await self._store.forget_oldest(account_id, min(BATCH, excess - begun))
 
 
 class ReportRetention:

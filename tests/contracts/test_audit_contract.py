@@ -55,6 +55,22 @@ async def test_old_entries_are_deleted(stores: Stores) -> None:
     assert [one.id for one in await stores.audit.newest(None, "", 10)] == ["e3"]
 
 
+async def test_too_many_entries_of_one_account(stores: Stores) -> None:
+    """The oldest entries beyond a maximum are found and deleted, for each account alone."""
+    for name in ("ann", "eve"):
+        await stores.accounts.add_account(account(name))
+    for number in range(4):
+        await stores.audit.add(entry(f"e{number}", number))
+    await stores.audit.add(entry("e4", 4, "eve"))
+    await stores.audit.add(entry("e5", 5, "gone"))
+    await stores.audit.add(entry("e6", 6, "gone"))
+    assert await stores.audit.crowded(4) == []
+    assert sorted(await stores.audit.crowded(1), key=str) == [(ANN, 3), (None, 1)]
+    assert await stores.audit.forget_oldest(ANN, 3) == 3
+    assert await stores.audit.forget_oldest(None, 1) == 1
+    assert [one.id for one in await stores.audit.newest(None, "", 10)] == ["e6", "e4", "e3"]
+
+
 async def test_deletion_of_an_account(stores: Stores) -> None:
     """An account is deleted with its mail; a mail to two accounts stays for the other."""
     for name in ("ann", "bob"):

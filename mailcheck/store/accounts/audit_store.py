@@ -47,6 +47,31 @@ class AuditStore(Store):
         )
         return [value_of(AuditEntry, row) for row in rows]
 
+    @read
+    def crowded(self, transaction: Transaction, most: int) -> list[tuple[AccountId | None, int]]:
+        """Return the accounts with more than ``most`` entries, and the number beyond it.
+
+        `None` stands for all entries without an account.
+        """
+        rows = transaction.rows(
+            "SELECT account_id, COUNT(*) AS number FROM audit_entry "
+            "GROUP BY account_id HAVING COUNT(*) > ?",
+            (most,),
+        )
+        return [(row.account_id, row.number - most) for row in rows]
+
+    @frees_space
+    @write
+    def forget_oldest(
+        self, transaction: Transaction, account_id: AccountId | None, limit: int
+    ) -> int:
+        """Delete the oldest entries about an account, at most ``limit``; return their number."""
+        return transaction.execute(
+            "DELETE FROM audit_entry WHERE id IN ("
+            "SELECT id FROM audit_entry WHERE COALESCE(account_id, '') = ? ORDER BY id LIMIT ?)",
+            (account_id or "", limit),
+        )
+
     @frees_space
     @write
     def forget(self, transaction: Transaction, before: Instant, limit: int) -> int:
