@@ -100,7 +100,7 @@ def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookPa
     cluster.when_hints_are_lost(deliver.wake)
     return WebhookParts(
         AlertReceivers(store, dialer, changes, clock_and_randomness),
-        ManageWebhooks(store, dialer, changes, write, audit, clock_and_randomness),
+        ManageWebhooks(store, dialer, changes, write, mail.loader, audit, clock_and_randomness),
         deliver,
     )
 

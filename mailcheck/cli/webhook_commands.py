@@ -3,12 +3,13 @@
 import argparse
 import json
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import command_line, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.clients.mailcheck_client import Mailcheck
+from mailcheck.core.webhooks import EVENT_PROVIDERS, EventKind
 
 PATH = "/inbox/webhooks"
 
@@ -39,6 +40,9 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
         metavar="NAME:TEXT",
         help="only mail with this text in a header field; may be repeated",
     )
+    add.add_argument(
+        "--provider", choices=EVENT_PROVIDERS, help="send events in the format of this provider"
+    )
     add.add_argument("--after", metavar="CURSOR", help="also send the mail after this cursor")
     listing = commands.add_parser("list", help="list webhooks and their problems")
     parsers = [(add, _add), (listing, _list)]
@@ -51,6 +55,13 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
     ):
         one = commands.add_parser(name, help=text)
         one.add_argument("id", help="the webhook's id, as `mailcheck webhook list` shows it")
+        if name == "test":
+            one.add_argument(
+                "--event",
+                choices=[kind.value for kind in EventKind],
+                help="event to send, for a webhook with the format of a provider",
+            )
+            one.add_argument("--message", metavar="ID", help="send this mail instead of a sample")
         if name == "replay":
             one.add_argument(
                 "--after",
@@ -66,7 +77,7 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
 
 def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook add ADDRESS``: print its id and secret on one line."""
-    names = [*map(_as_json, FILTERS), "header", "after"]
+    names = [*map(_as_json, FILTERS), "header", "provider", "after"]
     given = {name: getattr(options, name) for name in names}
     asked = {name: value for name, value in given.items() if value is not None}
     made = inbox.request("POST", PATH, body={"url": options.address, **asked})
@@ -96,7 +107,10 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
 def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook test ID``: print the status, or why there was none."""
     console.progress.text = "waiting for the receiver"
-    tried = inbox.request("POST", _path(options, "/test"), seconds=LONGEST_TEST)
+    asked = {"event": options.event, "messageId": options.message}
+    given = {name: value for name, value in asked.items() if value is not None}
+    query = f"?{urlencode(given)}" if given else ""
+    tried = inbox.request("POST", _path(options, f"/test{query}"), seconds=LONGEST_TEST)
     if options.json:
         console.print_text(json.dumps(tried))
     elif tried["delivered"]:

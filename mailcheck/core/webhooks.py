@@ -5,13 +5,14 @@ between retries grows. The webhook is paused after `PAUSED_AFTER` of failures, a
 after `GIVEN_UP_AFTER`.
 """
 
+from collections.abc import Mapping
 from enum import Enum
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.core.addresses import is_domain_name, is_dot_atom
+from mailcheck.core.addresses import UNTAGGED, is_domain_name, is_dot_atom
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
@@ -44,6 +45,28 @@ EARLIER_SECRET_KEPT = DAY
 
 GONE = 410
 """Status with which a receiver ends its webhook (RFC 9110 15.5.11)."""
+
+
+class EventKind(Enum):
+    """The kinds of events."""
+
+    DELIVERED = "delivered"
+    BOUNCED = "bounced"
+    COMPLAINED = "complained"
+    OPENED = "opened"
+
+
+EVENT_TAGS: Mapping[str, EventKind] = {
+    "event.bounce": EventKind.BOUNCED,
+    "event.complaint": EventKind.COMPLAINED,
+    "event.open": EventKind.OPENED,
+}
+"""The tags of recipients that choose the event; any other mail is delivered."""
+
+
+def tag_of_event(kind: EventKind) -> str:
+    """Return the tag that chooses an event; `UNTAGGED` for a delivery."""
+    return {event: tag for tag, event in EVENT_TAGS.items()}.get(kind, UNTAGGED)
 
 
 EVENT_PROVIDERS = ("resend", "postmark", "sendgrid", "mailgun", "brevo")

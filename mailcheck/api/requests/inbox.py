@@ -24,6 +24,7 @@ from mailcheck.api.requests.fields import (
     LONGEST_STREAM,
     MAX_HEADERS,
     MAX_WAIT_COUNT,
+    NAME,
     RECIPIENT,
     SEARCH_TEXT,
     SECONDS,
@@ -47,7 +48,7 @@ from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.filters import EXAMPLES, MessageFilter, parse_search
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.instants import Instant
-from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL
+from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL, EventKind
 
 
 class MessageFilters(Request, frozen=True, kw_only=True):
@@ -265,6 +266,24 @@ class WebhookToCreate(ContentFilters, frozen=True, kw_only=True):
     after: Annotated[
         Annotated[Position, CURSOR] | None,
         Description("deliver messages after this cursor; the default is new messages only"),
+    ] = None
+
+
+class WebhookTest(Request, frozen=True, kw_only=True):
+    """What a test of a webhook sends."""
+
+    event: Annotated[
+        str | None,
+        one_of([kind.value for kind in EventKind]),
+        Description(
+            "For a webhook with the format of a provider: the event to send. Without it, the tag "
+            "of the message decides."
+        ),
+    ] = None
+    message_id: Annotated[
+        str | None,
+        NAME,
+        Description("Id of a stored message to send. Without it, a sample is sent."),
     ] = None
 
 

@@ -10,7 +10,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.core.audit import Action, Actor
 from mailcheck.core.content import Extracted, HeaderSummary
 from mailcheck.core.cursors import START, Position
-from mailcheck.core.errors import WebhookNotFound
+from mailcheck.core.errors import InvalidParameter, WebhookNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import (
     AccountId,
@@ -26,11 +26,14 @@ from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.core.messages import ListedMessage, MessageSummary
 from mailcheck.core.webhooks import (
     EARLIER_SECRET_KEPT,
+    EventKind,
     Webhook,
     WebhookDelivery,
     parse_webhook_url,
+    tag_of_event,
 )
 from mailcheck.operations.accounts.audit import Audit
+from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.probes import Post, WebhookDialer, WebhookLine
@@ -61,10 +64,12 @@ class ManageWebhooks:
         dialer: WebhookDialer,
         changes: Notifications[str],
         write: WriteMessage,
+        loader: MessageLoader,
         audit: Audit,
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
+        self._loader = loader
         self._audit = audit
         self._dialer = dialer
         self._changes = changes
@@ -162,14 +167,36 @@ class ManageWebhooks:
         self._changes.publish(webhook_id)
         return _found(restarted)
 
-    async def test(self, account_id: AccountId, webhook_id: str) -> WebhookDelivery:
-        """Send a sample event now, whatever the state of the webhook, and do not change it.
+    async def test(
+        self,
+        account_id: AccountId,
+        webhook_id: str,
+        event: EventKind | None = None,
+        message_id: MessageId | None = None,
+    ) -> WebhookDelivery:
+        """Send a sample now, whatever the state of the webhook, and do not change it.
 
+        :param event: the event, for a webhook with the format of a provider.
+        :param message_id: a message of the account to send instead of a sample.
         :raises WebhookNotFound: the account has no webhook with this id.
+        :raises MessageNotFound: the account has no message with this id.
+        :raises InvalidParameter: the webhook has no format of a provider, so it has no events.
         """
         webhook = _found(await self._store.find(account_id, WebhookId(webhook_id)))
+        if event is not None and not webhook.provider:
+            problem = "only a webhook with a provider has events: send none to this webhook"
+            raise InvalidParameter("event", problem)
+        message, text, header_id = self._sample(webhook), SAMPLE_TEXT, SAMPLE_MESSAGE_ID
+        if message_id is not None:
+            stored = await self._loader.load(account_id, message_id)
+            content = stored.content
+            message = ListedMessage(stored.summary, content.extracted)
+            text, header_id = content.text, content.message_id
+        if event is not None:
+            # The tag chooses the event. The recipient of the message stays.
+            message = replace(message, summary=replace(message.summary, tag=tag_of_event(event)))
         event_id = SAMPLE_EVENT + new_short_id(self._random_bytes)
-        body = self._write(webhook, self._sample(webhook), SAMPLE_TEXT, SAMPLE_MESSAGE_ID)
+        body = self._write(webhook, message, text, header_id)
         line = self._dialer.line(webhook.account_name)
         try:
             delivery = await send_once(line, webhook, event_id, body, self._clock, self._now())

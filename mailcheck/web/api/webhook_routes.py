@@ -19,10 +19,11 @@ from mailcheck.api.inbox.webhooks import (
     render_webhooks,
 )
 from mailcheck.api.openapi.operations import Link, Operation, Response, json_body
-from mailcheck.api.requests.inbox import WebhookReplay, WebhookToCreate
+from mailcheck.api.requests.inbox import WebhookReplay, WebhookTest, WebhookToCreate
 from mailcheck.api.requests.parsing import NoParameters
+from mailcheck.core.identifiers import MessageId
 from mailcheck.core.rights import Scope
-from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS
+from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS, EventKind
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.web.api.calls import Call, Route, not_found
 from mailcheck.web.site.replies import Reply, json_reply
@@ -119,15 +120,16 @@ WEBHOOK_ROTATE = Operation(
 
 WEBHOOK_TEST = Operation(
     "testWebhook",
-    (Scope.WEBHOOKS,),
+    (Scope.WEBHOOKS, Scope.INBOX_READ),
     _TAG,
     "Send a test message",
-    "Sends a signed sample message at once, in any state of the webhook, without changing it.",
+    "Sends a signed sample, or a stored message, at once, in any state of the webhook, without "
+    "changing it. A webhook with the format of a provider gets the requested event.",
     {
         200: Response("The result.", [json_body("webhook test", WebhookAttempt)]),
         404: _MISSING,
     },
-    NoParameters,
+    WebhookTest,
 )
 
 WEBHOOK_REPLAY = Operation(
@@ -215,9 +217,15 @@ class WebhookRoutes:
         )
         return json_reply(render_rotated(rotated))
 
-    async def test(self, call: Call[NoParameters]) -> Reply:
+    async def test(self, call: Call[WebhookTest]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/test."""
-        delivery = await self._webhooks.test(call.caller.account_id, call.webhook_id)
+        event, message_id = call.request.event, call.request.message_id
+        delivery = await self._webhooks.test(
+            call.caller.account_id,
+            call.webhook_id,
+            None if event is None else EventKind(event),
+            None if message_id is None else MessageId(message_id),
+        )
         return json_reply(render_delivery(delivery))
 
     async def replay(self, call: Call[WebhookReplay]) -> Reply:

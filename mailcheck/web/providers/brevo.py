@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import format_instant
+from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Template,
@@ -20,7 +21,7 @@ from mailcheck.web.providers.bodies import (
     substitute,
     text_of,
 )
-from mailcheck.web.providers.events import BOUNCE, Event, EventKind
+from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (

@@ -1,29 +1,10 @@
 """Events that a provider reports of a mail: what happened, and the facts that its format needs."""
 
-from collections.abc import Mapping
-from enum import Enum
-
 from msgspec import Struct
 
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.instants import SECOND, Instant
-
-
-class EventKind(Enum):
-    """The kinds of events."""
-
-    DELIVERED = "delivered"
-    BOUNCED = "bounced"
-    COMPLAINED = "complained"
-    OPENED = "opened"
-
-
-EVENT_TAGS: Mapping[str, EventKind] = {
-    "event.bounce": EventKind.BOUNCED,
-    "event.complaint": EventKind.COMPLAINED,
-    "event.open": EventKind.OPENED,
-}
-"""The tags of recipients that choose the event; any other mail is delivered."""
+from mailcheck.core.webhooks import EVENT_TAGS, EventKind
 
 BOUNCE = "550 5.1.1 The mailbox does not exist (simulated)"
 

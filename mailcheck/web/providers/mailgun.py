@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.webhooks import EventKind
 from mailcheck.operations.inbox.event_signatures import sign_with_hmac
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
@@ -20,7 +21,7 @@ from mailcheck.web.providers.bodies import (
     substitute,
     text_of,
 )
-from mailcheck.web.providers.events import BOUNCE, Event, EventKind
+from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import (
     File,
     OutgoingMail,

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
     Template,
     convert,
@@ -19,7 +20,7 @@ from mailcheck.web.providers.bodies import (
     require_few,
     text_of,
 )
-from mailcheck.web.providers.events import BOUNCE, Event, EventKind
+from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import File, OutgoingMail, Person, make_headers, read_people
 from mailcheck.web.providers.provider import (
     FieldMissing,

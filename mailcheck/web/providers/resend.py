@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import StoredMessage
+from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
     Template,
     convert,
@@ -18,7 +19,7 @@ from mailcheck.web.providers.bodies import (
     require_bodies,
     require_few,
 )
-from mailcheck.web.providers.events import BOUNCE, Event, EventKind
+from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers, read_people
 from mailcheck.web.providers.provider import (
     FieldMissing,

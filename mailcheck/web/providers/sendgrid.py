@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Template,
@@ -17,7 +18,7 @@ from mailcheck.web.providers.bodies import (
     require_few,
     substitute,
 )
-from mailcheck.web.providers.events import BOUNCE, Event, EventKind
+from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (

@@ -14,11 +14,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 from standardwebhooks import Webhook
 
-from mailcheck.core.webhooks import EVENT_PROVIDERS
+from mailcheck.core.webhooks import EVENT_PROVIDERS, EVENT_TAGS
 from mailcheck.ports.probes import Post
 from mailcheck.probes.webhook_sender import headers_of
 from mailcheck.web.providers.catalogue import PROVIDERS
-from mailcheck.web.providers.events import EVENT_TAGS
 from tests.house import House, run
 from tests.web.provider_requests import post, raw_mail, received, sample
 
@@ -163,3 +162,31 @@ def test_a_provider_without_events_is_named(house: House, provider: str) -> None
     answer = house.ask("POST", "/inbox/webhooks", data=body).answer()
     assert answer.status == 400
     assert "sendgrid" in answer.json["error"]
+
+
+def test_a_call_chooses_the_event_of_a_stored_mail(house: House) -> None:
+    """The test of a webhook sends an event about a stored mail, with the id of that mail."""
+    made = create(house, "resend")
+    delivered = json.loads(send(house, "resend").body)
+    (message,) = house.get("/inbox/messages").json["messages"]
+    path = f"/inbox/webhooks/{made['id']}/test?event=bounced&messageId={message['id']}"
+    assert house.ask("POST", path).answer().status == 200
+    bounced = json.loads(house.receivers.posts[-1].body)
+    assert bounced["type"] == "email.bounced"
+    assert bounced["data"]["email_id"] == delivered["data"]["email_id"]
+    assert bounced["data"]["to"] == delivered["data"]["to"]
+
+
+def test_a_wrong_test_of_a_webhook(house: House) -> None:
+    """An unknown event or message, or an event for a webhook without a provider, is an error."""
+    made = create(house, "resend")
+    body = json.dumps({"url": URL}).encode()
+    plain = house.ask("POST", "/inbox/webhooks", data=body).answer().json
+    for webhook, query, status in (
+        (made, "event=exploded", 400),
+        (made, "messageId=01a1fc41-0219-76dd-ac7e-95beebac7c40", 404),
+        (plain, "event=bounced", 400),
+        (plain, "", 200),
+    ):
+        path = f"/inbox/webhooks/{webhook['id']}/test?{query}"
+        assert house.ask("POST", path).answer().status == status, query

@@ -9,7 +9,7 @@ from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.instants import DAY
 from mailcheck.core.projects import Role
 from mailcheck.core.rights import SCOPE_TEXTS, Scope, make_rights
-from mailcheck.core.webhooks import LONGEST_URL
+from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.accounts.manage_accounts import MAX_KEY_NAME, OwnKeys
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
@@ -128,6 +128,7 @@ class KeyPages(Struct, frozen=True):
             webhook_form=form,
             webhook_problem=None if form.failure is None else str(form.failure),
             longest_url=LONGEST_URL,
+            event_providers=EVENT_PROVIDERS,
         )
 
     async def create(self, visit: Visit) -> Reply:

@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from mailcheck.api.requests.fields import TAG
 from mailcheck.core.cursors import START
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.projects import Role
-from mailcheck.core.webhooks import Webhook
+from mailcheck.core.webhooks import EVENT_PROVIDERS, Webhook
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.web.dashboard.rendering import Renderer, redirect
@@ -25,6 +25,7 @@ class WebhookForm(Struct, frozen=True):
 
     url: str = ""
     tag: str = ""
+    provider: str = ""
     failure: ExpectedFailure | None = None
 
 
@@ -55,13 +56,16 @@ class WebhookPages(Struct, frozen=True):
         ]
 
     async def create(self, visit: Visit) -> Reply:
-        """POST /webhooks: url, tag. The response shows the secret."""
+        """POST /webhooks: url, tag, provider. The response shows the secret."""
         url, tag = (visit.form.text("url") or "").strip(), visit.form.text("tag") or ""
+        provider = visit.form.text("provider") or ""
         try:
             wanted = MessageFilter(tag=TAG.parse("tag", tag) if tag else None)
-            made = await self._webhooks.create(visit.account.id, url, wanted, visit.actor)
+            if provider and provider not in EVENT_PROVIDERS:
+                raise InvalidParameter("provider", f"choose one of {', '.join(EVENT_PROVIDERS)}")
+            made = await self._webhooks.create(visit.account.id, url, wanted, visit.actor, provider)
         except ExpectedFailure as failure:
-            return await self._show(visit, WebhookForm(url, tag, failure))
+            return await self._show(visit, WebhookForm(url, tag, provider, failure))
         return self._shown_once(visit, made)
 
     async def rotate(self, visit: Visit) -> Reply:
