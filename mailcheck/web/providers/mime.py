@@ -153,8 +153,8 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
         message["Date"] = formatdate(sent_at / SECOND)
     _write_bodies(message, mail)
     for name, value in mail.headers:
-        if name.lower() in ("reply-to", "message-id", "date") and name in message:
-            del message[name]
+        if SMTP.header_max_count(name) is not None:
+            del message[name]  # of a field that occurs once, the last value counts
         message[name] = _UNSTRUCTURED(name, _clean(value))
     return message.as_bytes()
 
