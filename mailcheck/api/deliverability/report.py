@@ -87,10 +87,7 @@ class DmarcCheck(DmarcVerdict):
 
 
 class BlacklistMailCheck(CheckBase):
-    """Blocklist results of the client's IP address and of the domains in the mail.
-
-    The domains are those of the author, the envelope sender and the links.
-    """
+    """Blocklists: the client, and the domains of author, envelope sender and links."""
 
     result: CheckResult
     checked: Annotated[int, doc("lists that answered", ge=0)]
