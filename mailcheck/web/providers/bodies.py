@@ -4,7 +4,7 @@ import binascii
 import io
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -15,7 +15,8 @@ from werkzeug.http import parse_options_header
 
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.web.providers.provider import BadBody, FieldMissing, Posting
+from mailcheck.web.providers.mime import File
+from mailcheck.web.providers.provider import BadBody, FieldMissing, Posting, Sending
 
 T = TypeVar("T")
 
@@ -86,6 +87,19 @@ def convert_each(name: str, values: object, most: int = MAX_BATCH) -> list[Any]:
         raise InvalidParameter(name, f"`{name}` must be a list with at least one mail")
     require_few(name, values, most, "mails")
     return values
+
+
+def read_each(
+    values: Iterable[Any], read: Callable[[Any], Sending]
+) -> list[Sending | InvalidParameter]:
+    """Return the mail of each item of a batch, or the reason why the item is rejected."""
+    found: list[Sending | InvalidParameter] = []
+    for value in values:
+        try:
+            found.append(read(value))
+        except InvalidParameter as problem:
+            found.append(problem)
+    return found
 
 
 class Upload(NamedTuple):
@@ -177,6 +191,34 @@ def decode_base64(name: str, text: str) -> bytes:
         return b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         raise InvalidParameter(name, f"`{name}` must be Base64; got {text[:40]!r}") from None
+
+
+class Attachment(Struct):
+    """A file in Base64, as SendGrid and Mailtrap have it."""
+
+    content: str
+    filename: str
+    type: str | None = None
+    disposition: str | None = None
+    content_id: str | None = None
+
+
+def file_of(attachment: Attachment) -> File:
+    """Decode an attachment. Only an inline one has a Content-ID.
+
+    :raises InvalidParameter: the content is not Base64.
+    """
+    data = decode_base64("attachments.content", attachment.content)
+    content_id = attachment.content_id or "" if attachment.disposition == "inline" else ""
+    return File(attachment.filename, attachment.type or "", data, content_id)
+
+
+def file_of_url(name: str, url: str, content_id: str = "") -> File:
+    """Return a file that contains a URL, in place of the file at that URL.
+
+    Fetching a URL that a request names would let strangers reach other hosts.
+    """
+    return File(f"{name}.url.txt", "text/plain", f"{url}\n".encode(), content_id)
 
 
 def require_few(

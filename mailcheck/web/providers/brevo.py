@@ -15,6 +15,7 @@ from mailcheck.web.providers.bodies import (
     Template,
     convert,
     decode_base64,
+    file_of_url,
     read_json,
     require_bodies,
     require_few,
@@ -152,9 +153,7 @@ def _file_of(attachment: Attachment) -> File:
         return File(attachment.name or "attachment", "", data)
     if attachment.url is None:
         raise FieldMissing("attachment.content", "attachment must have either content or url")
-    # Fetching a URL that a request names would let strangers reach other hosts.
-    name = f"{attachment.name or 'attachment'}.url.txt"
-    return File(name, "text/plain", f"{attachment.url}\n".encode())
+    return file_of_url(attachment.name or "attachment", attachment.url)
 
 
 def answer(sent: Sent) -> Response:

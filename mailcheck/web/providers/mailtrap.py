@@ -9,17 +9,20 @@ from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
+    Attachment,
     Template,
     convert,
     convert_each,
-    decode_base64,
+    file_of,
+    read_each,
     read_json,
     require_bodies,
     require_few,
 )
-from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
+from mailcheck.web.providers.mime import OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
+    STATUSES_WITHOUT_CODES,
     FieldMissing,
     KeyMissing,
     Like,
@@ -38,16 +41,6 @@ from mailcheck.web.providers.provider import (
 )
 
 MAX_PEOPLE = 1_000
-
-
-class Attachment(Struct):
-    """A file in Base64."""
-
-    content: str
-    filename: str
-    type: str | None = None
-    disposition: str | None = None
-    content_id: str | None = None
 
 
 class SendEmail(Struct):
@@ -71,8 +64,7 @@ class SendEmail(Struct):
 
 def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
     """Return the mail of ``POST /api/send``."""
-    value = read_json(posting)
-    return [Sending(_mail_of(convert(value, SendEmail)), value)]
+    return [_sending_of(read_json(posting))]
 
 
 def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
@@ -83,14 +75,13 @@ def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
     base = value.get("base") or {}
     if not isinstance(base, dict):
         raise InvalidParameter("base", "`base` must be an object")
-    found: list[Sending | InvalidParameter] = []
-    for one in convert_each("requests", value.get("requests"), MAX_BATCH):
-        try:
-            merged = {**base, **one} if isinstance(one, dict) else one
-            found.append(Sending(_mail_of(convert(merged, SendEmail)), merged))
-        except InvalidParameter as problem:
-            found.append(problem)
-    return found
+    requests = convert_each("requests", value.get("requests"), MAX_BATCH)
+    merged = ({**base, **one} if isinstance(one, dict) else one for one in requests)
+    return read_each(merged, _sending_of)
+
+
+def _sending_of(value: object) -> Sending:
+    return Sending(_mail_of(convert(value, SendEmail)), value)
 
 
 def _mail_of(request: SendEmail) -> OutgoingMail:
@@ -119,7 +110,7 @@ def _mail_of(request: SendEmail) -> OutgoingMail:
         text=text,
         html=request.html,
         headers=make_headers("headers", _headers_of(request).items()),
-        files=tuple(map(_file_of, request.attachments or ())),
+        files=tuple(map(file_of, request.attachments or ())),
     )
 
 
@@ -132,12 +123,6 @@ def _headers_of(request: SendEmail) -> Mapping[str, str]:
     if request.template_uuid is not None:
         headers["X-Template"] = request.template_uuid
     return headers
-
-
-def _file_of(attachment: Attachment) -> File:
-    data = decode_base64("attachments.content", attachment.content)
-    content_id = attachment.content_id or "" if attachment.disposition == "inline" else ""
-    return File(attachment.filename, attachment.type or "", data, content_id)
 
 
 def answer_email(sent: Sent) -> Response:
@@ -178,25 +163,7 @@ MAILTRAP = Provider(
         SendRoute("/api/send/<inbox_id>", read_email, answer_email),
         SendRoute("/api/batch", read_batch, answer_batch, is_partial=True),
     ),
-    statuses={
-        Problem.NO_KEY: (401, ""),
-        Problem.WRONG_KEY: (401, ""),
-        Problem.WRONG_SIGNATURE: (401, ""),
-        Problem.NOT_PERMITTED: (403, ""),
-        Problem.NO_JSON: (400, ""),
-        Problem.MISSING: (400, ""),
-        Problem.INVALID: (400, ""),
-        Problem.TOO_LARGE: (413, ""),
-        Problem.NOT_FOUND: (404, ""),
-        Problem.WRONG_METHOD: (405, ""),
-        Problem.TOO_MANY: (429, ""),
-        Problem.QUOTA: (402, ""),
-        Problem.REJECTED: (400, ""),
-        Problem.OTHER_REQUEST: (409, ""),
-        Problem.STILL_RUNNING: (409, ""),
-        Problem.UNAVAILABLE: (503, ""),
-        Problem.INTERNAL: (500, ""),
-    },
+    statuses={**STATUSES_WITHOUT_CODES, Problem.QUOTA: (402, "")},
     write_error=write_error,
     switches=(
         ("any HTTP client", "`{base}/api/send`; the Node client has fixed hosts"),

@@ -15,6 +15,7 @@ from mailcheck.web.providers.bodies import (
     convert_each,
     decode_base64,
     pairs_of,
+    read_each,
     read_json,
     require_bodies,
     require_few,
@@ -91,24 +92,15 @@ def read_templated(posting: Posting) -> Sequence[Sending | InvalidParameter]:
 
 def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
     """Return the mails of ``POST /email/batch``. Each invalid one is rejected by itself."""
-    return _read_each(convert_each("body", read_json(posting), MAX_BATCH), is_templated=False)
+    return read_each(convert_each("body", read_json(posting), MAX_BATCH), _sending_of)
 
 
 def read_templated_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
     """Return the mails of ``POST /email/batchWithTemplates``."""
     value = read_json(posting)
     messages = value.get("Messages") if isinstance(value, dict) else None
-    return _read_each(convert_each("Messages", messages, MAX_BATCH), is_templated=True)
-
-
-def _read_each(values: list[Any], *, is_templated: bool) -> list[Sending | InvalidParameter]:
-    found: list[Sending | InvalidParameter] = []
-    for value in values:
-        try:
-            found.append(_sending_of(value, is_templated=is_templated))
-        except InvalidParameter as problem:
-            found.append(problem)
-    return found
+    values = convert_each("Messages", messages, MAX_BATCH)
+    return read_each(values, partial(_sending_of, is_templated=True))
 
 
 def _sending_of(value: object, *, is_templated: bool = False) -> Sending:

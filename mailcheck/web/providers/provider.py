@@ -51,6 +51,27 @@ class Problem(Enum):
     INTERNAL = "an internal error"
 
 
+STATUSES_WITHOUT_CODES: Mapping[Problem, tuple[int, str]] = {
+    Problem.NO_KEY: (401, ""),
+    Problem.WRONG_KEY: (401, ""),
+    Problem.WRONG_SIGNATURE: (401, ""),
+    Problem.NOT_PERMITTED: (403, ""),
+    Problem.NO_JSON: (400, ""),
+    Problem.MISSING: (400, ""),
+    Problem.INVALID: (400, ""),
+    Problem.TOO_LARGE: (413, ""),
+    Problem.NOT_FOUND: (404, ""),
+    Problem.WRONG_METHOD: (405, ""),
+    Problem.TOO_MANY: (429, ""),
+    Problem.REJECTED: (400, ""),
+    Problem.OTHER_REQUEST: (409, ""),
+    Problem.STILL_RUNNING: (409, ""),
+    Problem.UNAVAILABLE: (503, ""),
+    Problem.INTERNAL: (500, ""),
+}
+"""The statuses of providers whose errors have no codes. `Problem.QUOTA` differs between them."""
+
+
 class KeyMissing(InvalidCredentials):
     """The request has no API key where the provider expects it."""
 

@@ -14,7 +14,9 @@ from mailcheck.web.providers.bodies import (
     convert,
     convert_each,
     decode_base64,
+    file_of_url,
     pairs_of,
+    read_each,
     read_json,
     require_bodies,
     require_few,
@@ -93,24 +95,21 @@ class SendEmail(Struct):
 
 def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
     """Return the mail of ``POST /emails``."""
-    value = read_json(posting)
-    return [Sending(_mail_of(convert(value, SendEmail)), value)]
+    return [_sending_of(read_json(posting))]
 
 
 def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
     """Return the mails of ``POST /emails/batch``. One invalid mail rejects all, unless the header
     ``x-batch-validation`` is ``permissive``.
     """
-    is_permissive = posting.headers.get("x-batch-validation", "") == "permissive"
-    found: list[Sending | InvalidParameter] = []
-    for value in convert_each("emails", read_json(posting), MAX_BATCH):
-        try:
-            found.append(Sending(_mail_of(convert(value, SendEmail)), value))
-        except InvalidParameter as problem:
-            if not is_permissive:
-                raise
-            found.append(problem)
-    return found
+    values = convert_each("emails", read_json(posting), MAX_BATCH)
+    if posting.headers.get("x-batch-validation", "") == "permissive":
+        return read_each(values, _sending_of)
+    return [_sending_of(value) for value in values]
+
+
+def _sending_of(value: object) -> Sending:
+    return Sending(_mail_of(convert(value, SendEmail)), value)
 
 
 def _mail_of(request: SendEmail) -> OutgoingMail:
@@ -169,8 +168,7 @@ def _file_of(attachment: Attachment) -> File:
                 "attachments.content", "`attachments.content` must be bytes from 0 to 255"
             ) from None
     elif attachment.path:
-        # Fetching a URL that a request names would let strangers reach other hosts.
-        return File(f"{name}.url.txt", "text/plain", f"{attachment.path}\n".encode(), content_id)
+        return file_of_url(name, attachment.path, content_id)
     else:
         raise FieldMissing(
             "attachments.content", "Attachment must have either a `content` or `path`"

@@ -10,18 +10,20 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
+    Attachment,
     Template,
     convert,
-    decode_base64,
+    file_of,
     read_json,
     require_bodies,
     require_few,
     substitute,
 )
 from mailcheck.web.providers.events import BOUNCE, Event
-from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
+from mailcheck.web.providers.mime import OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
+    STATUSES_WITHOUT_CODES,
     FieldMissing,
     Like,
     Posting,
@@ -45,16 +47,6 @@ class Content(Struct):
 
     type: str
     value: str
-
-
-class Attachment(Struct):
-    """A file in Base64."""
-
-    content: str
-    filename: str
-    type: str | None = None
-    disposition: str | None = None
-    content_id: str | None = None
 
 
 class Personalization(Struct):
@@ -156,7 +148,7 @@ def _mail_of(request: SendMail, one: Personalization, place: str) -> OutgoingMai
         text=substitute(bodies.get("text/plain"), values),
         html=substitute(bodies.get("text/html"), values),
         headers=make_headers("headers", headers.items()),
-        files=tuple(map(_file_of, request.attachments or ())),
+        files=tuple(map(file_of, request.attachments or ())),
     )
 
 
@@ -175,13 +167,6 @@ def _marks_of(request: SendMail, one: Personalization) -> Mapping[str, object]:
     arguments = {**(request.custom_args or {}), **(one.custom_args or {})}
     marks = {"category": request.categories, "unique_args": arguments}
     return {name: value for name, value in marks.items() if value}
-
-
-def _file_of(attachment: Attachment) -> File:
-    data = decode_base64("attachments.content", attachment.content)
-    is_inline = attachment.disposition == "inline"
-    content_id = attachment.content_id or "" if is_inline else ""
-    return File(attachment.filename, attachment.type or "", data, content_id)
 
 
 def answer(sent: Sent) -> Response:
@@ -222,25 +207,7 @@ SENDGRID = Provider(
     name="sendgrid",
     read_key=bearer_key,
     routes=(SendRoute("/v3/mail/send", read_mails, answer),),
-    statuses={
-        Problem.NO_KEY: (401, ""),
-        Problem.WRONG_KEY: (401, ""),
-        Problem.WRONG_SIGNATURE: (401, ""),
-        Problem.NOT_PERMITTED: (403, ""),
-        Problem.NO_JSON: (400, ""),
-        Problem.MISSING: (400, ""),
-        Problem.INVALID: (400, ""),
-        Problem.TOO_LARGE: (413, ""),
-        Problem.NOT_FOUND: (404, ""),
-        Problem.WRONG_METHOD: (405, ""),
-        Problem.TOO_MANY: (429, ""),
-        Problem.QUOTA: (401, ""),
-        Problem.REJECTED: (400, ""),
-        Problem.OTHER_REQUEST: (409, ""),
-        Problem.STILL_RUNNING: (409, ""),
-        Problem.UNAVAILABLE: (503, ""),
-        Problem.INTERNAL: (500, ""),
-    },
+    statuses={**STATUSES_WITHOUT_CODES, Problem.QUOTA: (401, "")},
     write_error=write_error,
     write_event=write_event,
     switches=(
