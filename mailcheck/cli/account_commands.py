@@ -583,7 +583,7 @@ def _limit(text: str, lowest: int, highest: int) -> int:
     """Return a number within bounds, or 0 for ``default``."""
     if text == "default":
         return 0
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    number = _read_digits(text)
     if not lowest <= number <= highest:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither `default` nor an integer from {lowest} to {highest}"
@@ -591,8 +591,13 @@ def _limit(text: str, lowest: int, highest: int) -> int:
     return number
 
 
+def _read_digits(text: str) -> int:
+    """Return a number of at most 19 digits, or 0 for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
 def _whole_number(text: str, highest: int) -> int:
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    number = _read_digits(text)
     if not 1 <= number <= highest:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1 to {highest}")
     return number

@@ -29,6 +29,11 @@ class Quota(Struct, frozen=True):
     max_bytes: int
 
 
+def retention_of(hours: int | None, default: int) -> int:
+    """Return the retention of an inbox in milliseconds; ``hours`` is `None` for the default."""
+    return default if hours is None else hours * HOUR
+
+
 class Account(Struct, frozen=True):
     """An account of a person or of a project, with an inbox and API keys.
 
@@ -47,10 +52,6 @@ class Account(Struct, frozen=True):
     retention_hours: int | None = None
     disabled_at: Instant | None = None
     is_project: bool = False
-
-    def retention(self, default: int) -> int:
-        """Return the retention of mail in milliseconds."""
-        return default if self.retention_hours is None else self.retention_hours * HOUR
 
     def require_operator(self, wish: str) -> None:
         """Check that this is the operator's account.
@@ -176,10 +177,6 @@ class InboxState(Struct, frozen=True):
     quota: Quota
     retention_hours: int | None = None
     is_disabled: bool = False
-
-    def retention(self, default: int) -> int:
-        """Return the retention of mail in milliseconds."""
-        return default if self.retention_hours is None else self.retention_hours * HOUR
 
     @property
     def has_room(self) -> bool:

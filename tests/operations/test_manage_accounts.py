@@ -171,7 +171,7 @@ def test_the_log_of_a_day(house: House, bob: Account) -> None:
     ).answer()
     assert made.status == 200, made.body
     run(parts.keep.revoke_key(issued.key.id, BOSS))
-    run(parts.sessions.end(signed_in.secret, Actor("bob", "192.0.2.7")))
+    run(parts.sessions.end(signed_in.secret, bob.id, Actor("bob", "192.0.2.7")))
     run(parts.invitations.invite(BOSS))
     assert actions(house)[-7:] == [
         ("password changed", "boss", "bob"),

@@ -16,7 +16,7 @@ from mailcheck.api.shapes import (
 )
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core import messages
-from mailcheck.core.accounts import InboxState
+from mailcheck.core.accounts import InboxState, retention_of
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.instants import HOUR, format_instant
@@ -118,7 +118,7 @@ def render_overview(
     overview: InboxOverview, domain: str, retention: int, mail_server: str
 ) -> Inbox:
     """Render an inbox with its newest tags. ``retention`` is the configured one, in ms."""
-    retention = overview.state.retention(retention)
+    retention = retention_of(overview.state.retention_hours, retention)
     return Inbox(
         **_address(overview.state, "", domain),
         retention_hours=retention / HOUR if retention % HOUR else retention // HOUR,

@@ -160,10 +160,10 @@ class ManageAccounts:
 
         :raises AccountNotFound: no account has this id.
         """
-        for account in await self._store.list_accounts():
-            if account.id == account_id:
-                return account
-        raise AccountNotFound("this account does not exist, or was deleted")
+        account = await self._store.get_account(account_id)
+        if account is None:
+            raise AccountNotFound("this account does not exist, or was deleted")
+        return account
 
     async def rename(self, account: Account, name: str, by: Actor = COMMAND_LINE) -> None:
         """Rename an account. Its addresses, keys and password stay.

@@ -105,12 +105,10 @@ class DashboardSessions:
         """Let the pages of a session show a project, or the person's own account (`None`)."""
         await self._store.show_project(digest_secret(secret), project_id)
 
-    async def end(self, secret: str, by: Actor) -> None:
-        """End a session, if it exists."""
-        session = await self.find(secret)
+    async def end(self, secret: str, account_id: AccountId, by: Actor) -> None:
+        """End a session of an account, if it exists."""
         await self._store.end_session(digest_secret(secret))
-        if session is not None:
-            await self._audit.note(Action.SIGNED_OUT, session.account.id, by)
+        await self._audit.note(Action.SIGNED_OUT, account_id, by)
 
     @staticmethod
     def id_of(secret: str) -> str:

@@ -222,6 +222,12 @@ class AccountStore(Store):
         return None if row is None else value_of(Account, row)
 
     @read
+    def get_account(self, transaction: Transaction, account_id: str) -> Account | None:
+        """Return an account by its id, or `None`."""
+        row = transaction.row(f"{_ACCOUNT} WHERE account.id = ?", (account_id,))
+        return None if row is None else value_of(Account, row)
+
+    @read
     def list_accounts(self, transaction: Transaction) -> list[Account]:
         """Return all accounts, oldest first."""
         return [

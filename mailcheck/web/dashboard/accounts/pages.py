@@ -89,14 +89,14 @@ class SignInPages(Struct, frozen=True):
     async def sign_out(self, visit: Visit) -> Reply:
         """POST /sign-out: delete the session from the browser and from the store."""
         if visit.person is not None:
-            await self._sessions.end(visit.session, visit.actor)
+            await self._sessions.end(visit.session, visit.visitor.id, visit.actor)
         gone = write_cookie(SESSION, "", is_secure=visit.is_secure)
         return redirect(visit, "/sign-in", cookies=[gone], done="signed-out")
 
     async def _welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
         """Set the cookies of the new session, and end the previous session."""
         if visit.person is not None:
-            await self._sessions.end(visit.session, visit.actor)
+            await self._sessions.end(visit.session, visit.visitor.id, visit.actor)
         return redirect(visit, path, cookies=session_cookies(visit, signed_in), **query)
 
     def _sign_in_form(

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.api.requests.fields import CURSOR, TAG
+from mailcheck.core.accounts import retention_of
 from mailcheck.core.addresses import explain_bad_tag, join_subaddress
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.errors import InvalidParameter
@@ -108,6 +109,7 @@ class InboxList(Struct, frozen=True):
         if self._facts.mail_port is not None:
             host = urlsplit(visit.urls.public_url).hostname or "localhost"
             mail_server = f"{f'[{host}]' if ':' in host else host}:{self._facts.mail_port}"
+        retention = retention_of(visit.account.retention_hours, self._facts.retention)
         return {
             "mailbox": mailbox,
             "domain": domain,
@@ -115,7 +117,7 @@ class InboxList(Struct, frozen=True):
             "tag_problem": problem,
             "address": join_subaddress(mailbox, "" if problem else tag, domain),
             "mail_server": mail_server,
-            "retention_hours": f"{visit.account.retention(self._facts.retention) / HOUR:g}",
+            "retention_hours": f"{retention / HOUR:g}",
         }
 
 
