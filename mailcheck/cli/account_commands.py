@@ -8,14 +8,16 @@ import re
 import shlex
 import sys
 import time
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import local_url
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
-from mailcheck.cli.store_access import with_accounts
+from mailcheck.cli.store_access import Result, with_accounts
 from mailcheck.core.accounts import Account, AccountLimits, ApiKey
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.audit import COMMAND_LINE, AuditEntry
@@ -32,8 +34,6 @@ from mailcheck.operations.accounts.manage_accounts import (
     IssuedKey,
 )
 from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
-from mailcheck.store.accounts.account_removal import Holdings
-from mailcheck.store.accounts.account_store import ListedSession
 
 
 def make_invitation(options: argparse.Namespace, console: Console) -> int:
@@ -46,6 +46,22 @@ def make_invitation(options: argparse.Namespace, console: Console) -> int:
     return EXIT_FINE
 
 
+def _with_account(
+    console: Console,
+    name: str,
+    work: Callable[[AccountParts, Account], Coroutine[Any, Any, Result]],
+) -> Result:
+    """Run work on the account with a name, in the store of the daemon.
+
+    :raises AccountNotFound: no account has this name.
+    """
+
+    async def find_and_work(accounts: AccountParts) -> Result:
+        return await work(accounts, await accounts.keep.find(name))
+
+    return with_accounts(console.config, find_and_work)
+
+
 def set_password(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account set-password NAME``: also end all sessions of the account."""
     if options.generate:
@@ -55,11 +71,11 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
     else:
         password = sys.stdin.readline().rstrip("\r\n")
 
-    async def change(accounts: AccountParts) -> None:
-        account = await accounts.keep.find(options.name)
-        await accounts.sign_in.set_password(account, password)
-
-    with_accounts(console.config, change)
+    _with_account(
+        console,
+        options.name,
+        lambda accounts, account: accounts.sign_in.set_password(account, password),
+    )
     if options.generate:
         console.print_line(password)
     console.print_note("password set; all sessions of the account have ended")
@@ -338,9 +354,8 @@ def change_account(options: argparse.Namespace, console: Console) -> int:
     if not (wanted or options.new_name is not None or options.operator):
         raise InvalidParameter("name", "nothing to change: add an option, such as --name")
 
-    async def change(accounts: AccountParts) -> None:
+    async def change(accounts: AccountParts, account: Account) -> None:
         keep = accounts.keep
-        account = await keep.find(options.name)
         if wanted:
             given = {name: value if value else None for name, value in wanted.items()}
             kept = {name: getattr(account, name) for name in AccountLimits.__struct_fields__}
@@ -350,40 +365,30 @@ def change_account(options: argparse.Namespace, console: Console) -> int:
         if options.new_name is not None:
             await keep.rename(account, options.new_name)
 
-    with_accounts(console.config, change)
+    _with_account(console, options.name, change)
     console.print_note("changed")
     return EXIT_FINE
 
 
 def disable_account(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account disable NAME``: nothing is deleted."""
-
-    async def disable(accounts: AccountParts) -> None:
-        await accounts.keep.disable(await accounts.keep.find(options.name))
-
-    with_accounts(console.config, disable)
+    _with_account(console, options.name, lambda accounts, account: accounts.keep.disable(account))
     console.print_note("disabled: it cannot sign in, its keys get 401, and its inbox refuses mail")
     return EXIT_FINE
 
 
 def enable_account(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account enable NAME``."""
-
-    async def enable(accounts: AccountParts) -> None:
-        await accounts.keep.enable(await accounts.keep.find(options.name))
-
-    with_accounts(console.config, enable)
+    _with_account(console, options.name, lambda accounts, account: accounts.keep.enable(account))
     console.print_note("enabled")
     return EXIT_FINE
 
 
 def delete_account(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account delete NAME``: show what is deleted, and ask."""
-
-    async def count(accounts: AccountParts) -> Holdings:
-        return await accounts.keep.holdings(await accounts.keep.find(options.name))
-
-    holdings = with_accounts(console.config, count)
+    holdings = _with_account(
+        console, options.name, lambda accounts, account: accounts.keep.holdings(account)
+    )
     counts = ", ".join(f"{number} {name}" for name, number in holdings)
     console.print_note(f"{options.name}: {counts}")
     if not options.yes:
@@ -393,38 +398,18 @@ def delete_account(options: argparse.Namespace, console: Console) -> int:
             console.print_note("nothing was deleted")
             return EXIT_PROBLEM
 
-    async def delete(accounts: AccountParts) -> None:
-        await accounts.keep.delete(await accounts.keep.find(options.name))
-
-    with_accounts(console.config, delete)
+    _with_account(console, options.name, lambda accounts, account: accounts.keep.delete(account))
     console.print_note("deleted")
     return EXIT_FINE
 
 
 def show_sessions(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account sessions NAME``: a line for each session, or end one or all."""
-
-    async def read(accounts: AccountParts) -> list[ListedSession]:
-        account = await accounts.keep.find(options.name)
-        return await accounts.sessions.of_account(account.id)
-
-    listed = with_accounts(console.config, read)
     if options.end is not None:
-        ended = [one.id for one in listed if options.end in ("all", one.id)]
-        if not ended and options.end != "all":
-            raise InvalidParameter(
-                "end", f"{options.name} has no session with the id {options.end!r}"
-            )
-
-        async def end(accounts: AccountParts) -> None:
-            account = await accounts.keep.find(options.name)
-            for session_id in ended:
-                await accounts.sessions.end_listed(account.id, session_id, COMMAND_LINE)
-
-        with_accounts(console.config, end)
-        console.print_note(f"sessions ended: {len(ended)}")
-        return EXIT_FINE
-    for one in listed:
+        return _end_sessions(options, console)
+    for one in _with_account(
+        console, options.name, lambda accounts, account: accounts.sessions.of_account(account.id)
+    ):
         shown = {
             "id": one.id,
             "client": one.client or None,
@@ -437,6 +422,21 @@ def show_sessions(options: argparse.Namespace, console: Console) -> int:
         where = one.client or "unknown address"
         begun, seen = shown["createdAt"], shown["seenAt"]
         console.print_line(f"{one.id}  {where}  signed in {begun}  last used {seen}")
+    return EXIT_FINE
+
+
+def _end_sessions(options: argparse.Namespace, console: Console) -> int:
+    async def end(accounts: AccountParts, account: Account) -> int:
+        listed = await accounts.sessions.of_account(account.id)
+        ended = [one.id for one in listed if options.end in ("all", one.id)]
+        if not ended and options.end != "all":
+            problem = f"{options.name} has no session with the id {options.end!r}"
+            raise InvalidParameter("end", problem)
+        for session_id in ended:
+            await accounts.sessions.end_listed(account.id, session_id, COMMAND_LINE)
+        return len(ended)
+
+    console.print_note(f"sessions ended: {_with_account(console, options.name, end)}")
     return EXIT_FINE
 
 

@@ -151,17 +151,10 @@ def run_in(folder: Path, daemon: Daemon, *command: str) -> str:
     """Run a program beside the clients, with the inbox in its environment."""
     for name in ("mailcheck_client.py", "mailcheck.mjs"):
         (folder / name).write_bytes((ROOT / "mailcheck" / "clients" / name).read_bytes())
-    inherited = {name: one for name, one in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(
         command,
         cwd=folder,
-        env={
-            **inherited,
-            "MAILCHECK_URL": f"http://{HOST}:{daemon.http_port}",
-            "MAILCHECK_API_KEY": daemon.key,
-            "SMTP_PORT": str(daemon.smtp_port),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        },
+        env={**daemon.client_environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,

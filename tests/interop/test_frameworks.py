@@ -1,6 +1,5 @@
 """Test runners of frameworks, with the code of docs/how-to/wait-for-mail.md."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 
 from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES
 from tests.docs.blocks import code_with
-from tests.servers.daemon import HOST, Daemon
+from tests.servers.daemon import Daemon
 
 pytestmark = pytest.mark.end_to_end
 
@@ -68,17 +67,10 @@ def run(
     folder: Path, daemon: Daemon, *command: str, environment: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Run a test runner to its end, with the inbox in its environment."""
-    inherited = {name: one for name, one in os.environ.items() if not name.startswith("PYTEST")}
     return subprocess.run(
         command,
         cwd=folder,
-        env={
-            **inherited,
-            "MAILCHECK_URL": f"http://{HOST}:{daemon.http_port}",
-            "MAILCHECK_API_KEY": daemon.key,
-            "SMTP_PORT": str(daemon.smtp_port),
-            **(environment or {}),
-        },
+        env={**daemon.client_environment, **(environment or {})},
         capture_output=True,
         text=True,
         timeout=DEADLINE,

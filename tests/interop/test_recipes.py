@@ -44,10 +44,7 @@ def run(folder: Path, environment: Mapping[str, str], *command: str) -> str:
 def environment_of(daemon: Daemon) -> dict[str, str]:
     """Return the environment variables of the recipes."""
     return {
-        **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST")},
-        "MAILCHECK_URL": f"http://{HOST}:{daemon.http_port}",
-        "MAILCHECK_API_KEY": daemon.key,
-        "SMTP_PORT": str(daemon.smtp_port),
+        **daemon.client_environment,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -224,6 +224,17 @@ class Daemon:
         """Return the output since the last start."""
         return self._log.read_text(errors="replace")
 
+    @property
+    def client_environment(self) -> dict[str, str]:
+        """The environment of a program that uses the inbox, without variables of pytest."""
+        inherited = {name: one for name, one in os.environ.items() if not name.startswith("PYTEST")}
+        return {
+            **inherited,
+            "MAILCHECK_URL": f"http://{HOST}:{self.http_port}",
+            "MAILCHECK_API_KEY": self.key,
+            "SMTP_PORT": str(self.smtp_port),
+        }
+
     def address(self, tag: str = "") -> str:
         """Return the inbox address with a tag."""
         address: str = self.get("/inbox/address", tag=tag).json["address"]

@@ -20,6 +20,14 @@ def house() -> Iterator[House]:
 
 
 @pytest.fixture
+def bob(house: House) -> Browser:
+    """Sign up a second account, from another address."""
+    browser = Browser(house, "192.0.2.11")
+    browser.sign_up("bob")
+    return browser
+
+
+@pytest.fixture
 def browser(house: House) -> Browser:
     """Return a browser that is not signed in."""
     return Browser(house)

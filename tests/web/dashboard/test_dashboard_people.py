@@ -18,14 +18,6 @@ def operator(browser: Browser) -> Browser:
     return browser
 
 
-@pytest.fixture
-def bob(house: House) -> Browser:
-    """Sign up a second account."""
-    browser = Browser(house, "192.0.2.11")
-    browser.sign_up("bob")
-    return browser
-
-
 def page_of(house: House, name: str) -> str:
     """Return the path of an account's page."""
     return f"/account/people/{run(house.assembly.accounts.keep.find(name)).id}"

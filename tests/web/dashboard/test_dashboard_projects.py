@@ -38,14 +38,6 @@ def ann(browser: Browser) -> Browser:
     return browser
 
 
-@pytest.fixture
-def bob(house: House) -> Browser:
-    """Sign up Bob."""
-    browser = Browser(house, "192.0.2.11")
-    browser.sign_up("bob")
-    return browser
-
-
 def account_of(house: House, name: str) -> Account:
     """Return an account."""
     account: Account = run(house.assembly.accounts.keep.find(name))
