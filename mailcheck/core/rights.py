@@ -91,12 +91,16 @@ class Rights(Struct, frozen=True):
                     f"this API key does not have the scope {scope}: use a key that has it"
                 )
 
+    def allows_tag(self, tag: str) -> bool:
+        """Return whether the caller may use messages with this tag."""
+        return self.tags is None or self.tags.allows(tag)
+
     def require_tag(self, tag: str) -> None:
         """Check that the caller may use an address with this tag.
 
         :raises NotPermitted: the key is limited to other tags; the message names them.
         """
-        if self.tags is not None and not self.tags.allows(tag):
+        if not self.allows_tag(tag):
             sent = f"the tag {tag!r}" if tag else "no tag"
             raise NotPermitted(f"this API key is limited to {self.tags}; you sent {sent}")
 
