@@ -5,11 +5,13 @@ a local part, underscores at any place of a domain, and lengths over 64 octets. 
 server keep the strict form, see `explain_bad_local_part`.
 
 Addresses of inboxes have the form ``dev-<id>+<tag>@<inbox domain>``. The tag is the subaddress
-(RFC 5233). Tags are compared case-insensitively and returned as they were written.
+(RFC 5233). Tags are compared case-insensitively and returned as they were written. The tag may be
+in front of the domain instead, see `without_subdomain`.
 """
 
 import ipaddress
 import re
+from collections.abc import Container
 
 from msgspec import Struct
 
@@ -165,6 +167,26 @@ def join_subaddress(mailbox_name: str, tag: str, domain: str) -> str:
     """Return the address of a tag in an inbox, or the address of the inbox if the tag is empty."""
     local_part = f"{mailbox_name}{SEPARATOR}{tag}" if tag else mailbox_name
     return str(Mailbox(local_part, domain))
+
+
+def without_subdomain(mailbox: Mailbox, domains: Container[str]) -> Mailbox:
+    """Return the address with its tag in the local part, if the tag is in a subdomain.
+
+    ``ann@dev-<id>.<domain>`` is ``dev-<id>+ann@<domain>``, and ``ann@shop.dev-<id>.<domain>`` is
+    ``dev-<id>+shop-ann@<domain>``. Any other address is returned as it is.
+
+    :param domains: the domains of this server, in lower case.
+    """
+    written = mailbox.domain.removesuffix(".")
+    if written.lower() in domains:
+        return mailbox
+    first, _, rest = written.partition(".")
+    second, _, behind = rest.partition(".")
+    for tag, name, domain in ((UNTAGGED, first, rest), (first, second, behind)):
+        if name.lower().startswith(INBOX_PREFIX) and domain.lower() in domains:
+            whole = "-".join(filter(None, (tag, mailbox.local_part)))
+            return Mailbox(f"{name}{SEPARATOR}{whole}", domain)
+    return mailbox
 
 
 def fold_tag(tag: str) -> str:

@@ -10,15 +10,18 @@ from mailcheck.core.addresses import (
     MAX_LOCAL_PART,
     MAX_TAG,
     UNTAGGED,
+    Mailbox,
     explain_bad_tag,
     fold_tag,
     join_subaddress,
     new_mailbox_name,
     parse_mailbox,
     split_subaddress,
+    without_subdomain,
 )
 
 TAGS = st.text(max_size=MAX_TAG + 5)
+DOMAINS = {"mail.example", "dev-mail.mail.example"}
 
 
 def test_mailbox_names() -> None:
@@ -93,3 +96,38 @@ def test_folding() -> None:
     assert fold_tag("SignUp") == fold_tag("SIGNUP")
     assert fold_tag("STRASSE") == fold_tag("straße")
     assert fold_tag("a") != fold_tag("b")
+
+
+@pytest.mark.parametrize(
+    ("address", "local_part", "domain"),
+    [
+        ("Ann@dev-abc.mail.example", "dev-abc+Ann", "mail.example"),
+        ("Ann@Shop.DEV-ABC.MAIL.example.", "DEV-ABC+Shop-Ann", "MAIL.example"),
+        ("a+b@shop.dev-abc.mail.example", "dev-abc+shop-a+b", "mail.example"),
+        ("a@dev-shop.dev-abc.mail.example", "dev-abc+dev-shop-a", "mail.example"),
+        ("a@dev-abc.dev-mail.mail.example", "dev-abc+a", "dev-mail.mail.example"),
+    ],
+)
+def test_a_tag_in_front_of_the_domain(address: str, local_part: str, domain: str) -> None:
+    """A tag in front of the domain is the same as a tag in the local part."""
+    found = without_subdomain(parse_mailbox(address), DOMAINS)
+    assert found == Mailbox(local_part, domain)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "dev-abc+a@mail.example",
+        "a@shop.mail.example",
+        "a@b.shop.dev-abc.mail.example",
+        "a@dev-abc.other.example",
+        "a@dev-abc.mail.example.other.example",
+        "a@dev-mail.mail.example",
+        "a@[192.0.2.1]",
+        "postmaster",
+    ],
+)
+def test_other_subdomains(address: str) -> None:
+    """Any other address is left as it is, also at a domain of this server that begins like one."""
+    mailbox = Mailbox(*address.partition("@")[::2])
+    assert without_subdomain(mailbox, DOMAINS) == mailbox

@@ -89,6 +89,14 @@ class TestRecipients:
         address = f"{house.account.mailbox_name.upper()}{suffix}@MAILCHECK.example"
         assert accept(house, address) == Recipient(address, house.account.id, tag)
 
+    @pytest.mark.parametrize("is_logged_in", [False, True])
+    def test_a_tag_in_front_of_the_domain(self, house: House, *, is_logged_in: bool) -> None:
+        """A tag in a subdomain belongs to the inbox. The address stays as it was written."""
+        session = logged_in(house.account.id) if is_logged_in else STRANGER
+        address = f"ann@shop.{house.account.mailbox_name}.mailcheck.example"
+        expected = Recipient(address, house.account.id, "shop-ann")
+        assert accept(house, address, session) == expected
+
     @pytest.mark.parametrize(
         "domain", ["mailcheck.example", "MAILCHECK.EXAMPLE", "mailcheck.example.", "mail.example"]
     )
@@ -109,6 +117,10 @@ class TestRecipients:
             "postmaster+x@other.example",
             "{name}@other.example",
             "{name}@sub.mailcheck.example",
+            "a@dev-nobody2345678.mailcheck.example",
+            "a@b.c.{name}.mailcheck.example",
+            "watch-alerts@{name}.mailcheck.example",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@{name}.mailcheck.example",
             "{name}@example",
             "{name}@[127.0.0.1]",
             "root",

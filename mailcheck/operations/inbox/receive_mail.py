@@ -18,6 +18,7 @@ from mailcheck.core.addresses import (
     explain_bad_local_part,
     fold_tag,
     split_subaddress,
+    without_subdomain,
 )
 from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.cursors import Position
@@ -214,7 +215,8 @@ class ReceiveMail:
         self, session: Session, envelope_sender: str, mailbox: Mailbox
     ) -> Recipient | Deferred[Recipient]:
         """Return the inbox, test or report address of a recipient; the port lists the errors."""
-        mailbox_name, tag = split_subaddress(mailbox.local_part)
+        place = without_subdomain(mailbox, self._settings.domains)
+        mailbox_name, tag = split_subaddress(place.local_part)
         # The prefix of inbox names differs from those of test and report addresses.
         if not mailbox_name.startswith(INBOX_PREFIX):
             other = self._tests.find_recipient(mailbox) or self._reports.find_recipient(mailbox)
@@ -222,7 +224,7 @@ class ReceiveMail:
                 return other.addCallback(self._require_space_for)
         if fold_tag(tag) in OWN_TAGS and session is not OWN_SESSION:
             raise RecipientUnknown(f"the tag {tag} is reserved for mail from this service")
-        found = self._find_inbox(session, mailbox, mailbox_name)
+        found = self._find_inbox(session, place, mailbox_name)
         accepted: Recipient | Deferred[Recipient]
         if isinstance(found, InboxState):
             accepted = self._require_room(found, session, envelope_sender, mailbox, tag)
