@@ -14,6 +14,7 @@ from mailcheck.assembly.scoring import Scoring, build_scoring, scoring_settings
 from mailcheck.assembly.watches import WatchParts, build_watches
 from mailcheck.assembly.webhooks import WebhookParts, build_webhooks
 from mailcheck.operations.deliverability.run_test_checks import Analyse
+from mailcheck.operations.follow_account import FollowAccount
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.semaphores import WaitSlots
@@ -35,6 +36,7 @@ class Daemon(Struct, frozen=True):
     reports: ReportParts
     receiver: ReceiveMail
     watches: WatchParts
+    follow: FollowAccount
     heartbeat: Heartbeat
     journals: Mapping[str, MailJournal]
 
@@ -78,6 +80,24 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         reports,
         receiver,
         watches,
+        build_follow(runtime, mail, tests, watches, slots),
         heartbeat,
         journals,
     )
+
+
+def build_follow(
+    runtime: Runtime,
+    mail: MailParts,
+    tests: DeliverabilityParts,
+    watches: WatchParts,
+    slots: WaitSlots,
+) -> FollowAccount:
+    """Build the hints for open pages."""
+    follow = FollowAccount(tests.operations.manage.owner, slots, runtime.clock)
+    mail.notifications.listen(follow.on_change)
+    mail.removals.listen(follow.on_change)
+    tests.notifications.listen(follow.on_test)
+    watches.changed.listen(follow.on_change)
+    runtime.cluster.when_hints_are_lost(follow.check_all)
+    return follow

@@ -97,7 +97,7 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
             Path(config.storage.state_directory) / ADDRESS_FILE, lambda: _url(daemon, ports)
         ),
         MissingAccounts(accounts.keep, named_accounts(config), reactor),
-        ParkedWaits(daemon.mail.feeds, daemon.tests.feeds),
+        ParkedWaits(daemon.mail.feeds, daemon.tests.feeds, daemon.follow),
         SettledHeap(reactor, gc),
         *_ops(daemon, ports, certificates, environment),
     ):

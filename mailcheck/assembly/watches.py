@@ -6,6 +6,7 @@ from twisted.application.service import Service
 from mailcheck.assembly.checks import Checks
 from mailcheck.assembly.cluster import share_work
 from mailcheck.assembly.runtime import Runtime
+from mailcheck.core.identifiers import AccountId
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
@@ -14,16 +15,18 @@ from mailcheck.operations.domains.watches.run_watches import LOOK_INTERVAL, RunW
 from mailcheck.operations.domains.watches.send_alerts import TELL_INTERVAL, SendAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendInternalMail
+from mailcheck.ports.cluster import Notifications
 from mailcheck.store.domains.watch_store import WatchStore
 
 
 class WatchParts(Struct, frozen=True):
-    """The operations on watches."""
+    """The operations on watches. ``changed`` announces accounts whose watches were checked."""
 
     store: WatchStore
     runner: RunWatches
     keep: ManageWatches
     send_alerts: SendAlerts
+    changed: Notifications[AccountId]
 
 
 def build_watches(
@@ -36,7 +39,8 @@ def build_watches(
     """
     config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     store = WatchStore(runtime.engine)
-    runner = RunWatches(store, checks.watched, runtime.holder, clock_and_randomness)
+    changed: Notifications[AccountId] = runtime.cluster.notifications("watches")
+    runner = RunWatches(store, checks.watched, runtime.holder, changed, clock_and_randomness)
     keep = ManageWatches(
         store,
         runner,
@@ -48,7 +52,7 @@ def build_watches(
     )
     send = SendInternalMail(receiver, config.inbox.domain).send
     send_alerts = SendAlerts(store, send, runtime.persistent_state.memory, clock_and_randomness)
-    return WatchParts(store, runner, keep, send_alerts)
+    return WatchParts(store, runner, keep, send_alerts, changed)
 
 
 def watch_services(runtime: Runtime, watches: WatchParts) -> list[Service]:

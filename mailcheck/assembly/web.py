@@ -54,6 +54,7 @@ from mailcheck.web.dashboard.inbox.live import LivePages
 from mailcheck.web.dashboard.inbox.message_pages import MessagePages
 from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxList, InboxPages
 from mailcheck.web.dashboard.inbox.share_pages import SharePages
+from mailcheck.web.dashboard.live import LivePartPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Page
@@ -166,6 +167,7 @@ def build_pages(
     answers = AnswerPages(routes, daemon.inbox.read, daemon.tests.operations.manage)
     return renderer, [
         *static.pages(),
+        *LivePartPages(daemon.follow, daemon.runtime.reactor).pages(),
         *_account_pages(daemon, renderer),
         *_mail_pages(daemon, renderer),
         *ApiPages(description, answers.shown, renderer).pages(),

@@ -61,6 +61,7 @@ class ManageTests:
         now = self._now()
         test = self._new(account_id, State.PENDING, now)
         await self._store.add(test, Instant(now + self._retention))
+        self._wake_ups.publish(test.id)
         return test
 
     async def score_message(
@@ -80,10 +81,16 @@ class ManageTests:
             raise MessageNotFound
         # Read it before an analysis can start, so that the returned test is in processing.
         found = await self._store.find(account_id, test.id, now)
+        self._wake_ups.publish(test.id)
         self._when_waiting()
         if found is None:
             raise _not_found()
         return found.test
+
+    async def owner(self, test_id: DeliverabilityTestId) -> AccountId | None:
+        """Return the account of a test, or `None` if the test does not exist any more."""
+        found = await self._store.find_any(test_id, self._expiry_now())
+        return None if found is None else found.test.account_id
 
     async def one(self, account_id: AccountId, test_id: str) -> DeliverabilityResult:
         """Return a test, with its report if it is completed.

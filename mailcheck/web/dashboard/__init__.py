@@ -21,7 +21,11 @@ To add pages:
    (JSON for a client that does not accept HTML).
 5. A handler returns a `Stream` instead of a `Reply` for server-sent events. The
    headers of a reply, such as ``Content-Security-Policy``, replace the common ones.
-6. Add ``*ThingPages(...).pages()`` to ``assembly/web.py``. If the page belongs in
+6. ``{{ icon("mail") }}`` shows an icon of ``icon_sprite.html``; import `icon` from
+   ``icons.html``. An element with an ``id`` and ``data-live-part`` is updated when
+   data of the account changes (`FollowAccount`). ``aria-keyshortcuts="c"`` makes
+   the key click its element; the inbox has its own keys.
+7. Add ``*ThingPages(...).pages()`` to ``assembly/web.py``. If the page belongs in
    the menu, add it to `MENU` or `SUBMENUS` in ``rendering.py``.
 
 Inline scripts and inline styles are not used: the content security policy forbids

@@ -12,6 +12,7 @@ from mailcheck.core.watches import AlertId, Watch, WatchId, next_run
 from mailcheck.operations.domains.watches.collect_facts import CollectFacts
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.cluster import Notifications
 from mailcheck.store.domains.watch_store import RunRecord, WatchStore
 
 AT_ONCE = 4
@@ -32,7 +33,10 @@ RETRY_AFTER = 5 * MINUTE
 
 
 class RunWatches(QueueWorker[WatchId, Watch]):
-    """Claims due watches and runs them. ``holder`` is the name of this daemon."""
+    """Claims due watches and runs them.
+
+    ``holder`` is the name of this daemon. ``changed`` announces accounts with new results.
+    """
 
     jobs = "watches"
     max_jobs = AT_ONCE
@@ -42,12 +46,14 @@ class RunWatches(QueueWorker[WatchId, Watch]):
         store: WatchStore,
         facts: CollectFacts,
         holder: str,
+        changed: Notifications[AccountId],
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         super().__init__(clock_and_randomness.clock)
         self._store = store
         self._facts = facts
         self._holder = holder
+        self._changed = changed
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
 
@@ -108,6 +114,7 @@ class RunWatches(QueueWorker[WatchId, Watch]):
             len(list(compared.state.problems)),
         )
         await self._store.record(self._holder, recorded)
+        self._changed.publish(watch.account_id)
         self.outcomes.add("changed" if compared.changes else "unchanged")
 
 

@@ -23,7 +23,7 @@ from mailcheck.web.dashboard.api_reference.view import (
     view_responses,
     view_schemas,
 )
-from mailcheck.web.dashboard.inbox.live import live_caller
+from mailcheck.web.dashboard.live import live_caller
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import Stream

@@ -9,8 +9,12 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.wait_for_test import WaitForTest
-from mailcheck.web.dashboard.inbox.live import KEEP_ALIVE, LONGEST_STREAM, live_caller
-from mailcheck.web.dashboard.rendering import format_sentence
+from mailcheck.web.dashboard.live import (
+    KEEP_ALIVE,
+    LONGEST_STREAM,
+    live_caller,
+    write_problem,
+)
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import (
     EVENT_STREAM,
@@ -74,4 +78,4 @@ class DeliverabilityLivePages(Struct, frozen=True):
                     return
         except ExpectedFailure as failure:
             request.write(b"retry: %d\n" % RETRY_LATER)
-            request.write(write_event("problem", {"problem": format_sentence(str(failure))}))
+            request.write(write_problem(failure))

@@ -4,15 +4,11 @@ from functools import partial
 
 from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
-from twisted.web.server import Request
 
 from mailcheck.api.inbox.messages import render_refusal
 from mailcheck.api.requests.fields import CURSOR, RECIPIENT, TAG
-from mailcheck.core.accounts import Account, Caller, RequestLimits
 from mailcheck.core.cursors import START, format_cursor
-from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import KeyId
 from mailcheck.core.messages import ListedMessage
 from mailcheck.operations.inbox.follow_inbox import (
     Event,
@@ -20,22 +16,11 @@ from mailcheck.operations.inbox.follow_inbox import (
     MailRefused,
     MessageArrived,
 )
-from mailcheck.web.dashboard.rendering import Renderer, format_sentence
+from mailcheck.web.dashboard.live import KEEP_ALIVE, LONGEST_STREAM, live_caller, open_stream
+from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.event_streams import (
-    EVENT_STREAM,
-    RETRY_LATER,
-    Stream,
-    make_stream,
-    write_event,
-)
+from mailcheck.web.site.event_streams import Stream, write_event
 from mailcheck.web.site.requests import header_values
-
-KEEP_ALIVE = 20.0
-"""Seconds between two keep-alive comments, without which proxies would close the connection."""
-
-LONGEST_STREAM = 300.0
-"""Maximum duration of a stream in seconds. The browser then reconnects with its session."""
 
 
 class LivePages(Struct, frozen=True):
@@ -63,18 +48,7 @@ class LivePages(Struct, frozen=True):
         )
         caller = live_caller(visit.account)
         events = self._follow.follow(caller, wanted, LONGEST_STREAM, KEEP_ALIVE)
-
-        try:
-            first = await anext(events)
-        except ExpectedFailure as failure:
-            # Browsers reconnect to an event stream only, not after an error status.
-            problem = b"retry: %d\n" % RETRY_LATER + _write_problem(failure)
-
-            async def refuse(request: Request) -> None:
-                request.write(problem)
-
-            return Stream(EVENT_STREAM, refuse)
-        return make_stream(events, first, partial(self._write, visit), self._clock, _write_problem)
+        return await open_stream(events, partial(self._write, visit), self._clock)
 
     def _write(self, visit: Visit, event: Event) -> bytes:
         if isinstance(event, MailRefused):
@@ -99,13 +73,3 @@ class LivePages(Struct, frozen=True):
             "row": str(row),
         }
         return write_event("mail", shown, cursor)
-
-
-def live_caller(account: Account) -> Caller:
-    """Return the caller for all open pages of an account, which share its limit of waits."""
-    return Caller(account.id, KeyId(f"pages of {account.id}"), RequestLimits(0, 0))
-
-
-def _write_problem(failure: ExpectedFailure) -> bytes:
-    # Browsers reserve the event name "error" for connection errors.
-    return write_event("problem", {"problem": format_sentence(str(failure))})

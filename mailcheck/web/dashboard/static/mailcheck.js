@@ -10,13 +10,14 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   const source = document.getElementById(button.dataset.copy);
-  const label = button.dataset.label ?? (button.dataset.label = button.textContent);
+  const state = button.querySelector("[data-copy-state]") ?? button;
+  const before = button.dataset.before ?? (button.dataset.before = state.innerHTML);
   const name = button.dataset.name ?? (button.dataset.name = button.getAttribute("aria-label") ?? "");
-  button.textContent = (await copy(source)) ? "Copied" : "Press Ctrl+C";
+  state.textContent = (await copy(source)) ? "Copied" : "Press Ctrl+C";
   button.removeAttribute("aria-label"); // let screen readers announce the new text
   clearTimeout(Number(button.dataset.timer));
   button.dataset.timer = setTimeout(() => {
-    button.textContent = label;
+    state.innerHTML = before;
     if (name) button.setAttribute("aria-label", name);
   }, 1600);
 });
@@ -69,7 +70,92 @@ function enhance(root) {
   localize(root);
 }
 
+// <section id="..." data-live-part> follows the account: after each change the page is loaded
+// again, and the parts that differ are replaced. The script keeps what the server has sent.
+const sent = new WeakMap();
+
+function readParts(root) {
+  return new Map([...root.querySelectorAll("[data-live-part]")].map((part) => {
+    const copy = part.cloneNode(true);
+    for (const token of copy.querySelectorAll("[name=form-token]")) token.remove(); // always new
+    return [part, copy.outerHTML];
+  }));
+}
+
+for (const [part, html] of readParts(document)) sent.set(part, html);
+
 enhance(document);
+
+async function updateParts() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (!answer.ok || answer.redirected) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const [made, html] of readParts(page)) {
+    const part = document.getElementById(made.id);
+    if (!part || sent.get(part) === html || isInUse(part)) continue;
+    for (const box of part.querySelectorAll("details[id]")) {
+      const same = made.querySelector(`#${CSS.escape(box.id)}`);
+      if (same) same.open = box.open;
+    }
+    const focused = part.contains(document.activeElement) ? sameElement(document.activeElement) : null;
+    sent.set(made, html);
+    part.replaceWith(document.adoptNode(made));
+    enhance(made);
+    if (focused) made.querySelector(focused)?.focus();
+    made.dispatchEvent(new Event("mailcheck:part", { bubbles: true }));
+  }
+}
+
+// A part in which a check runs or a text is typed stays until the next change.
+function isInUse(part) {
+  return part.querySelector("[aria-busy=true], input:focus, textarea:focus") !== null;
+}
+
+function sameElement(element) {
+  if (element.id) return `#${CSS.escape(element.id)}`;
+  const href = element.getAttribute("href");
+  return href === null ? null : `[href="${CSS.escape(href)}"]`;
+}
+
+// Keep a connection open while the page is visible. `open` returns an EventSource. All tabs of a
+// browser share six connections to a host, so a hidden page closes its own after a minute.
+const HIDDEN_FOR = 60_000;
+
+function whileVisible(open) {
+  let source = null;
+  let timer;
+  const close = () => {
+    source?.close();
+    source = null;
+  };
+  const turn = () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(close, HIDDEN_FOR);
+    else source ??= open();
+  };
+  const shown = (event) => { if (event.persisted) turn(); };
+  turn();
+  document.addEventListener("visibilitychange", turn);
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", shown);
+  return () => {
+    clearTimeout(timer);
+    close();
+    document.removeEventListener("visibilitychange", turn);
+    window.removeEventListener("pageshow", shown);
+  };
+}
+
+if (document.querySelector("[data-live-part]") && document.body.dataset.liveParts) {
+  let update = Promise.resolve();
+  const updateSoon = () => { update = update.then(updateParts).catch(() => {}); };
+  whileVisible(() => {
+    const source = new EventSource(document.body.dataset.liveParts);
+    source.addEventListener("open", updateSoon); // changes before it were not announced
+    source.addEventListener("changed", updateSoon);
+    return source;
+  });
+}
 
 // <details data-part="address" data-part-id="id"> loads the element with this id from that page
 // when it is opened. <form data-part-id="id"> replaces the element with that of the response.
@@ -174,6 +260,17 @@ document.addEventListener("keydown", (event) => {
   if (!document.querySelector("dialog[open]")) palette();
 });
 
+// A key clicks the element that names it: <button aria-keyshortcuts="c">.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (document.querySelector("dialog[open]") || event.target.matches("input, textarea, select")) return;
+  const element = document.querySelector(`[aria-keyshortcuts="${CSS.escape(event.key)}"]`);
+  if (!element) return;
+  event.preventDefault();
+  element.focus();
+  element.click();
+});
+
 // Functions for the other scripts.
 window.mailcheck = {
   ago,
@@ -181,4 +278,5 @@ window.mailcheck = {
   enhance,
   formToken: document.querySelector("meta[name=form-token]")?.content,
   localize,
+  whileVisible,
 };

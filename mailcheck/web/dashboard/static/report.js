@@ -84,8 +84,6 @@ if (lists) {
 }
 
 // Deliverability tests: from the address to the report.
-const HIDDEN_FOR = 60_000; // milliseconds; all tabs of a browser share six connections to a host
-
 const NEWS = {
   processing: "Mail received. Checking.",
   completed: "The report is ready.",
@@ -95,25 +93,19 @@ const NEWS = {
 
 const shown = document.querySelector("#test[data-live]");
 if (shown) {
-  let source;
-  let timer;
   let seen = shown.dataset.state;
+  let update = Promise.resolve();
   const showStatus = (text) => {
     const line = document.getElementById("live");
     if (!line) return;
     line.hidden = false;
     line.textContent = text;
   };
-  let update = Promise.resolve();
-  const stop = () => {
-    source?.close();
-    source = null;
-  };
-  const listen = () => {
-    source = new EventSource(`${shown.dataset.live}?seen=${seen}`);
+  const stop = window.mailcheck.whileVisible(() => {
+    const source = new EventSource(`${shown.dataset.live}?seen=${seen}`);
     source.addEventListener("open", () => showStatus("This page updates automatically."));
     source.addEventListener("error", () => showStatus(
-      source?.readyState === EventSource.CLOSED ? "Disconnected. Reload the page." : "Reconnecting.",
+      source.readyState === EventSource.CLOSED ? "Disconnected. Reload the page." : "Reconnecting.",
     ));
     source.addEventListener("checks", (event) => {
       ended = JSON.parse(event.data).ended;
@@ -123,22 +115,11 @@ if (shown) {
     source.addEventListener("moved", (event) => {
       const { state, final } = JSON.parse(event.data);
       seen = state;
-      if (final) {
-        stop();
-        document.removeEventListener("visibilitychange", turn);
-      }
+      if (final) stop();
       update = update.then(() => showNews(state)).catch((problem) => showStatus(problem.message));
     });
-  };
-  const turn = () => {
-    clearTimeout(timer);
-    if (document.hidden) timer = setTimeout(stop, HIDDEN_FOR);
-    else if (!source) listen();
-  };
-  listen();
-  document.addEventListener("visibilitychange", turn);
-  window.addEventListener("pagehide", stop);
-  window.addEventListener("pageshow", (event) => event.persisted && turn());
+    return source;
+  });
 }
 
 // Mark the finished checks on the page of a running test.

@@ -1,0 +1,123 @@
+"""Following an account: hints that the data on its open pages has changed."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.errors import ExpectedFailure, ShuttingDown
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
+from mailcheck.operations.semaphores import WaitSlots
+
+PACE = 1.0
+"""Minimum number of seconds between two changes of one stream. Mails often arrive in groups."""
+
+FindOwner = Callable[[DeliverabilityTestId], Awaitable[AccountId | None]]
+"""Returns the account of a test, or `None` if the test does not exist any more."""
+
+
+@dataclass(slots=True, eq=False)
+class _Watcher:
+    """An open page. ``_bell`` has fired if its account has changed since the last `wait`."""
+
+    _clock: IReactorTime
+    _bell: "Deferred[None]" = field(default_factory=Deferred)
+
+    def ring(self) -> None:
+        if not self._bell.called:
+            self._bell.callback(None)
+
+    async def wait(self, seconds: float) -> bool:
+        """Return whether the account has changed. Wait at most ``seconds`` for a change."""
+        try:
+            await self._bell.addTimeout(seconds, self._clock)
+        except DeferredTimeout:
+            return False
+        finally:
+            self._bell = Deferred()
+        return True
+
+
+class FollowAccount:
+    """The operation behind the live parts of pages.
+
+    Mails, tests and checks of watched domains are announced as changes. A change is a hint: the
+    page is read again.
+    """
+
+    def __init__(self, find_owner: FindOwner, slots: WaitSlots, clock: IReactorTime) -> None:
+        self._find_owner = find_owner
+        self._slots = slots
+        self._clock = clock
+        self._watchers: dict[AccountId, dict[_Watcher, None]] = {}
+        self._is_closed = False
+
+    async def follow(
+        self, caller: Caller, seconds: float, heartbeat: float
+    ) -> AsyncGenerator[bool, None]:
+        """Yield `True` for a change, and `False` at the start and after each ``heartbeat``.
+
+        The stream ends after ``seconds``. It uses one of the wait slots of the caller. The caller
+        must close it.
+
+        :raises TooManyWaits: all wait slots of the caller are in use.
+        :raises ShuttingDown: the daemon is stopping.
+        """
+        ends_at = self._clock.seconds() + seconds
+        async with self._slots.held_by(caller):
+            watcher = _Watcher(self._clock)
+            group = self._watchers.setdefault(caller.account_id, {})
+            group[watcher] = None
+            try:
+                self._require_open()
+                yield False
+                while (left := ends_at - self._clock.seconds()) > 0:
+                    has_changed = await watcher.wait(min(left, heartbeat))
+                    self._require_open()
+                    yield has_changed
+                    if has_changed:
+                        await deferLater(self._clock, PACE)
+            finally:
+                del group[watcher]
+                if not group:
+                    self._watchers.pop(caller.account_id, None)
+
+    def on_change(self, account_id: AccountId) -> None:
+        """Handle the hint that data of an account has changed."""
+        for watcher in tuple(self._watchers.get(account_id, ())):
+            watcher.ring()
+
+    def on_test(self, test_id: DeliverabilityTestId) -> None:
+        """Handle the hint that a test has changed. Its account is looked up for open pages only."""
+        if self._watchers:
+            Deferred.fromCoroutine(self._announce(test_id))
+
+    async def _announce(self, test_id: DeliverabilityTestId) -> None:
+        try:
+            owner = await self._find_owner(test_id)
+        except ExpectedFailure:
+            return  # a hint may be lost
+        if owner is not None:
+            self.on_change(owner)
+
+    def check_all(self) -> None:
+        """Announce a change to all open pages, since hints may have been lost."""
+        for account_id in tuple(self._watchers):
+            self.on_change(account_id)
+
+    def count(self) -> int:
+        """Return the number of open pages."""
+        return sum(map(len, self._watchers.values()))
+
+    def close(self) -> None:
+        """End all streams because the daemon stops."""
+        self._is_closed = True
+        self.check_all()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ShuttingDown("the service is restarting")
