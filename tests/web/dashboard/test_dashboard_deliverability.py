@@ -92,7 +92,7 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
     assert 'aria-label="Score 10.0 of 10"' in body
     assert "This mail should arrive" in words(browser)
     assert "No issue takes points off." in words(browser)
-    assert "data-live" not in body
+    assert 'data-live="' not in body
     assert "http-equiv" not in body
 
 
