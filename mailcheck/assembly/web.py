@@ -1,9 +1,12 @@
 """Builds the HTTP services of a daemon: REST, MCP and the pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from ipaddress import ip_network
 from typing import Any
+
+from twisted.web.resource import IResource
+from twisted.web.server import Request
 
 from mailcheck.api.urls import PROVIDERS_PATH
 from mailcheck.assembly.daemon import Daemon
@@ -29,6 +32,9 @@ from mailcheck.web.api.report_routes import ReportRoutes
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.api.watch_routes import WatchRoutes
 from mailcheck.web.api.webhook_routes import WebhookRoutes
+from mailcheck.web.compatible.application import Facades, Served, admit_with_key
+from mailcheck.web.compatible.catalogue import FACADES
+from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.dashboard.access_control import PageAccess
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
@@ -90,7 +96,10 @@ def build_web(daemon: Daemon) -> BoundedSite:
         Root(
             Api(access, routes, description, urls, runtime.now).resource(),
             McpEndpoint(access, dispatcher, urls, cancelled, clock_and_randomness),
-            build_providers(daemon, access, addresses).resource(),
+            {
+                PROVIDERS_PATH.strip("/"): build_providers(daemon, access, addresses).resource(),
+                **build_facades(daemon, access, addresses, urls),
+            },
             PublicPages(
                 lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses
             ).resource(),
@@ -156,6 +165,24 @@ def build_providers(
         config.inbox.domain,
         runtime.clock_and_randomness,
     )
+
+
+def build_facades(
+    daemon: Daemon, access: AccessControl, addresses: ClientAddresses, urls: RequestUrls
+) -> Mapping[str, IResource]:
+    """Build the APIs of other products that are below a path, by its first segment."""
+    operations: Mapping[str, object] = {}
+    hosted = [one for one in FACADES if one.base]
+
+    def base_of(facade: Facade, request: Request) -> str:
+        return urls.of(request).public_url + facade.base
+
+    served = [
+        Served(one, operations[one.name], admit_with_key(access, one), partial(base_of, one))
+        for one in hosted
+    ]
+    resource = Facades(served, addresses, daemon.runtime.now).resource()
+    return {one.base.strip("/").partition("/")[0]: resource for one in hosted}
 
 
 def build_pages(

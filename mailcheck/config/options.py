@@ -166,6 +166,19 @@ class ProvidersOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class CompatibleOptions:
+    """The APIs of other mail testers, which their clients use unchanged."""
+
+    hold: float = option(
+        1.0,
+        "Seconds for which a search that finds nothing waits for mail, so that a client that "
+        "polls gets its mail at once. 0: such a search is answered at once.",
+        lowest=0,
+        highest=60,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class StorageOptions:
     """The storage of mail."""
 
@@ -445,6 +458,7 @@ class Config:
     smtp: SmtpOptions = field(default_factory=SmtpOptions)
     web: WebOptions = field(default_factory=WebOptions)
     providers: ProvidersOptions = field(default_factory=ProvidersOptions)
+    compatible: CompatibleOptions = field(default_factory=CompatibleOptions)
     storage: StorageOptions = field(default_factory=StorageOptions)
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
     daemon: DaemonOptions = field(default_factory=DaemonOptions)

@@ -52,7 +52,7 @@ _ZONE: Mapping[str, Mapping[str, list[str]]] = {
     f"_dmarc.{DOMAIN}": {"TXT": ["v=DMARC1; p=reject; rua=mailto:a@other.example"]},
 }
 
-_ROOTS = (("_api", "/api/v1"), ("_providers", ""), ("_pages", ""), ("_dashboard", ""))
+_ROOTS = (("_api", "/api/v1"), ("_pages", ""), ("_dashboard", ""))
 """The applications below the root, and the paths that they are mounted at."""
 
 _SIGNATURE = (
@@ -155,8 +155,11 @@ class Target:
 
     def entries(self) -> Iterator[str]:
         """Yield the names of all entry points."""
-        for root, prefix in _ROOTS:
-            application = vars(self.house.site.resource)[root]._app
+        root = vars(self.house.site.resource)
+        mounted = [(root[name], prefix) for name, prefix in _ROOTS]
+        mounted += [(other, "") for other in dict.fromkeys(root["_others"].values())]
+        for resource, prefix in mounted:
+            application = resource._app
             for rule in application.url_map.iter_rules():
                 path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule.rule)
                 yield from (f"{method} {prefix}{path}" for method in rule.methods - {"HEAD"})

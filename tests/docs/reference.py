@@ -30,6 +30,7 @@ from mailcheck.core.instruments import Kind
 from mailcheck.core.projects import ROLE_TEXTS
 from mailcheck.core.rights import SCOPE_TEXTS, Scope
 from mailcheck.web.api.description import ApiDescription
+from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
 from mailcheck.web.providers.catalogue import PROVIDERS
@@ -517,6 +518,24 @@ def _write_provider(name: str, parts: Sequence[Provider]) -> Iterator[str]:
         yield table(("Error", "Status", "Code"), errors)
 
 
+def write_facades() -> str:
+    """Return the page of the APIs of other mail testers."""
+    sections = []
+    for facade in FACADES:
+        base = facade.base or "on a listener of its own, see `[mailpit] listen`"
+        sections.append(f"## {facade.title}\n\nBase path: {code(facade.base) or base}.\n")
+        rows = [
+            (code(f"{one.method} {one.path}"), one.like.value, cell(one.note))
+            for one in facade.routes
+        ]
+        sections.append(table(("Route", "Here", "Note"), rows))
+    words = (
+        "How near each route of another product's API is to the original here: the same, close, or"
+        " not offered, with the reason.\n"
+    )
+    return page("Compatible APIs", "`mailcheck/web/compatible/`", words, *sections)
+
+
 def write_pages() -> dict[str, str]:
     """Return the generated pages by file name."""
     house = House(config_in_memory())
@@ -533,6 +552,7 @@ def write_pages() -> dict[str, str]:
         "findings.md": write_findings(),
         "blocklists.md": write_blocklists(),
         "providers.md": write_providers(),
+        "compatible.md": write_facades(),
     }
     house.close()
     return pages

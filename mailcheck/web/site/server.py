@@ -6,7 +6,7 @@ API is served below its versioned path, next to the MCP endpoint and the dashboa
 
 import math
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network
@@ -37,7 +37,7 @@ from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 from zope.interface import implementer
 
-from mailcheck.api.urls import API_PATH, MCP_PATH, PROVIDERS_PATH
+from mailcheck.api.urls import API_PATH, MCP_PATH
 from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.instruments import Tally
 from mailcheck.core.network_addresses import parse_ip_address
@@ -412,26 +412,27 @@ def _too_many_connections() -> bytes:
 PUBLIC_SEGMENTS = (b"healthz", b"readyz", b"clients", b"docs", b"tls-reports")
 """First path segments of the pages that need no API key."""
 
-PROVIDERS_SEGMENT = PROVIDERS_PATH.strip("/").encode()
-
 WARNING_INTERVAL = 60
 """Minimum number of seconds between equal warnings in the log."""
 
 
 class Root(Resource):
-    """Passes requests to the API, the MCP endpoint, the providers, the pages or the dashboard."""
+    """Passes requests to the API, the MCP endpoint, other APIs, the pages or the dashboard.
+
+    :param others: the APIs of providers and of other products, by the first segment of a path.
+    """
 
     def __init__(
         self,
         api: IResource,
         mcp: IResource,
-        providers: IResource,
+        others: Mapping[str, IResource],
         pages: IResource,
         dashboard: IResource,
     ) -> None:
         super().__init__()
         self._api = api
-        self._providers = providers
+        self._others = {name.encode(): other for name, other in others.items()}
         self._mcp = mcp
         self._pages = pages
         self._dashboard = dashboard
@@ -449,8 +450,8 @@ class Root(Resource):
         if segments in self._mcp_segments:
             return self._mcp
         request.prepath, request.postpath = [], segments
-        if segments[0] == PROVIDERS_SEGMENT:
-            return self._providers
+        if segments[0] in self._others:
+            return self._others[segments[0]]
         return self._pages if segments[0] in PUBLIC_SEGMENTS else self._dashboard
 
 

@@ -1,0 +1,267 @@
+"""The application of facades: keys, scopes, limits, parsing and errors."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec import Struct
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource
+from twisted.web.server import Request
+from werkzeug.exceptions import MethodNotAllowed
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.errors import (
+    AddressUsed,
+    ConnectionDropped,
+    ExpectedFailure,
+    InvalidParameter,
+    LimitExceeded,
+    MailTooLarge,
+    Overloaded,
+    RecipientUnknown,
+)
+from mailcheck.operations.incidents import public_failure
+from mailcheck.ports.clocks import Now
+from mailcheck.web.api.access_control import AccessControl, Denied
+from mailcheck.web.compatible.facade import Call, Facade, NotOffered, Route
+from mailcheck.web.site.errors import (
+    CONTENT_TOO_LARGE,
+    METHOD_NOT_ALLOWED,
+    NOT_FOUND,
+    RETRY_AFTER_SECONDS,
+    SERVICE_UNAVAILABLE,
+    UNAUTHORIZED,
+    status_of,
+)
+from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.replies import Reply, reply_to_crash, respond
+from mailcheck.web.site.requests import ClientAddresses, PacedRequest
+from mailcheck.web.site.routing import MAX_SHOWN, Path, route_to
+
+FORM = "application/x-www-form-urlencoded"
+
+MAX_FIELDS = 1_000
+"""Maximum number of fields of a query or a form."""
+
+_STATUSES: Mapping[type[ExpectedFailure], int] = {
+    MailTooLarge: CONTENT_TOO_LARGE,
+    RecipientUnknown: 400,
+    AddressUsed: 409,
+    ConnectionDropped: SERVICE_UNAVAILABLE,
+}
+"""The statuses of failures that only posted mail has."""
+
+Admit = Callable[[Request], Awaitable[Caller]]
+"""Returns the caller of a request within its limits.
+
+:raises ExpectedFailure: the client has no valid key, may not connect, or is over a limit.
+"""
+
+Base = Callable[[Request], str]
+"""Returns the URL below which a client reaches a facade, without a slash at the end."""
+
+
+def admit_with_key(access: AccessControl, facade: Facade) -> Admit:
+    """Return the admission of a facade that needs an API key."""
+
+    async def admit(request: Request) -> Caller:
+        found = await access.check(request, lambda: facade.read_key(request))
+        if isinstance(found, Denied):
+            raise found.failure
+        return found.caller
+
+    return admit
+
+
+class Served(Struct, frozen=True):
+    """A facade with the instance whose methods handle its routes, and its admission."""
+
+    facade: Facade
+    operations: object
+    admit: Admit
+    base: Base
+
+
+class Facades:
+    """Answers requests as the products do."""
+
+    def __init__(self, served: Sequence[Served], addresses: ClientAddresses, now: Now) -> None:
+        self._served = served
+        self._addresses = addresses
+        self._now = now
+        self._routes: dict[Path, tuple[Served, Route[Any] | NotOffered]] = {
+            Path(route.method, one.facade.base + route.path): (one, route)
+            for one in served
+            for route in one.facade.routes
+        }
+
+    def resource(self) -> IResource:
+        """Return the resource to mount at the root."""
+        return route_to(self, self._routes)
+
+    def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
+        """Answer a request for one of the routes."""
+        served, route = self._routes[path]
+        received_at = self._now()
+
+        async def handle(caller: Caller) -> Reply | Stream:
+            if isinstance(route, NotOffered):
+                return served.facade.write_error(route.status, route.reason, None)
+            caller.rights.require(route.scopes)
+            _require_whole(request)
+            body = b"" if request.content is None else request.content.read()
+            headers = _headers_of(request)
+            call = Call(
+                caller,
+                received_at,
+                read_request(
+                    route.request, read_fields(request.uri.partition(b"?")[2]), headers, body
+                ),
+                values,
+                headers,
+                body,
+                served.base(request),
+                self._addresses.client_ip(request),
+            )
+            return await route.handle(served.operations, call)
+
+        return self._answer(request, served, handle)
+
+    def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        """Answer a request for an unknown path or method in the format of the product."""
+        http_request = cast(Request, request)
+        path = http_request.path.decode("ascii", "replace")[:MAX_SHOWN]
+        bases = sorted(self._served, key=lambda one: -len(one.facade.base))
+        served = next((one for one in bases if path.startswith(one.facade.base)), bases[0])
+
+        async def handle(caller: Caller) -> Reply:
+            write = served.facade.write_error
+            if isinstance(failure.value, MethodNotAllowed):
+                allowed = ", ".join(sorted(failure.value.valid_methods or ()))
+                error = write(METHOD_NOT_ALLOWED, f"{path} supports {allowed} only", None)
+                return _with_headers(error, {"Allow": allowed})
+            title = served.facade.title
+            return write(NOT_FOUND, f"{path} is not a path of {title} in mailcheck", None)
+
+        return self._answer(http_request, served, handle)
+
+    def _answer(
+        self,
+        request: Request,
+        served: Served,
+        handle: Callable[[Caller], Awaitable[Reply | Stream]],
+    ) -> Deferred[bytes]:
+        async def answer(_: object) -> Reply | Stream:
+            try:
+                return await handle(await served.admit(request))
+            except CancelledError:
+                raise
+            except ExpectedFailure as failure:
+                return _refuse(served.facade, failure)
+            except Exception:
+                crash = reply_to_crash(request)
+                return served.facade.write_error(crash.status, crash.problem, None)
+
+        return Deferred.fromCoroutine(respond(request, answer))
+
+
+def _refuse(facade: Facade, failure: ExpectedFailure) -> Reply:
+    status = next((one for kind, one in _STATUSES.items() if isinstance(failure, kind)), None)
+    status = status_of(failure) if status is None else status
+    failure = public_failure(failure)
+    reply = facade.write_error(status, str(failure), failure)
+    headers = {}
+    if isinstance(failure, LimitExceeded):
+        headers["Retry-After"] = str(failure.retry_after)
+    elif status == SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if status == UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Basic realm="mailcheck"'
+    return _with_headers(reply, headers)
+
+
+def _with_headers(reply: Reply, headers: Mapping[str, str]) -> Reply:
+    return msgspec.structs.replace(reply, headers={**headers, **reply.headers})
+
+
+def _require_whole(request: Request) -> None:
+    if isinstance(request, PacedRequest):
+        if request.has_no_room:
+            raise Overloaded("too many large requests are being received; try again later")
+        if request.is_too_large:
+            raise MailTooLarge(f"the body must have at most {request.max_body:,} bytes")
+
+
+def _headers_of(request: Request) -> Mapping[str, str]:
+    return {
+        name.decode("ascii", "replace").lower(): ",".join(
+            value.decode("utf-8", "replace") for value in found
+        )
+        for name, found in request.requestHeaders.getAllRawHeaders()
+    }
+
+
+def read_fields(encoded: bytes) -> Mapping[str, str | list[str]]:
+    """Return the fields of a query or a form. A repeated field has a list of values.
+
+    :raises InvalidParameter: there are too many fields.
+    """
+    try:
+        fields = parse_qs(encoded.decode("utf-8", "replace"), max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise InvalidParameter("query", f"send at most {MAX_FIELDS:,} fields") from None
+    return {name: one[0] if len(one) == 1 else one for name, one in fields.items()}
+
+
+R = TypeVar("R", bound=Struct)
+
+
+def read_request(
+    kind: type[R],
+    query: Mapping[str, str | list[str]],
+    headers: Mapping[str, str],
+    body: bytes,
+) -> R:
+    """Return the parameters and the body of a request as one Struct.
+
+    A repeated parameter becomes a list. Names are compared without case, and `None` is the same
+    as a missing value. Unknown names are ignored, as the products do.
+
+    :raises InvalidParameter: the body is no JSON object, or a value has the wrong type.
+    """
+    names = {one.encode_name.lower(): one.encode_name for one in msgspec.structs.fields(kind)}
+    if not names:
+        return kind()
+    if headers.get("content-type", "").lower().startswith(FORM):
+        given: Mapping[str, Any] = read_fields(body)
+    else:
+        given = _read_object(body)
+    known = {
+        names[name.lower()]: value
+        for name, value in (*query.items(), *given.items())
+        if name.lower() in names and value is not None
+    }
+    try:
+        return msgspec.convert(known, kind, strict=False)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        name = where.strip("`").removeprefix("$.") or "request"
+        raise InvalidParameter(name, f"{name}: {what}") from None
+
+
+def _read_object(body: bytes) -> Mapping[str, Any]:
+    if not body.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidParameter("body", f"the body is not JSON: {error}") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidParameter("body", f"the body must be a JSON object; got {type(value)}")
+    return value

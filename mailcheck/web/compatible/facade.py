@@ -1,0 +1,114 @@
+"""The declarations of a facade: its routes, how near each is to the original, and its errors."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct, field
+from twisted.web.server import Request
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.instants import Instant
+from mailcheck.core.rights import Scope
+from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.replies import Reply
+
+
+class Like(Enum):
+    """How near a route is to that of the product."""
+
+    SAME = "same"
+    CLOSE = "close"
+    NOT_OFFERED = "not offered"
+
+
+R = TypeVar("R", bound=Struct)
+
+
+class NoParameters(Struct, frozen=True):
+    """The request of a route that reads neither parameters nor a body."""
+
+
+class Call(Struct, Generic[R], frozen=True):
+    """One request within its limits, as a handler receives it.
+
+    ``path`` has the values of the path variables. ``headers`` are by lower-case name. ``base`` is
+    the URL of the facade for this client, without a slash at the end.
+    """
+
+    caller: Caller
+    received_at: Instant
+    request: R
+    path: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    base: str = ""
+    client_ip: str = ""
+
+
+Handle = Callable[[Any, Call[R]], Awaitable[Reply | Stream]]
+"""Handles a call: a method of the class that has the operations, which is the first argument."""
+
+
+class Route(Struct, Generic[R], frozen=True):
+    """A method and a path below the base of the facade, with ``<name>`` for path variables.
+
+    ``request`` is the class of its parameters and its JSON object together. ``scopes`` are those
+    that a limited key needs. ``note`` says what differs, for the reference page.
+    """
+
+    method: str
+    path: str
+    handle: Handle[R]
+    request: type[R]
+    scopes: Sequence[Scope]
+    like: Like = Like.SAME
+    note: str = ""
+
+
+class NotOffered(Struct, frozen=True):
+    """A route that is answered with an error. ``reason`` is the message, and on the page."""
+
+    method: str
+    path: str
+    reason: str
+    status: int = 501
+
+    @property
+    def like(self) -> Like:
+        """How near the route is to that of the product."""
+        return Like.NOT_OFFERED
+
+    @property
+    def note(self) -> str:
+        """The reason, for the reference page."""
+        return self.reason
+
+
+ReadKey = Callable[[Request], str]
+"""Returns the API key of a request.
+
+:raises InvalidCredentials: there is none.
+"""
+
+WriteError = Callable[[int, str, ExpectedFailure | None], Reply]
+"""Returns an error as the clients parse it: its status, its message, and the failure behind it."""
+
+
+class Facade(Struct, frozen=True):
+    """The API of a product. ``name`` is the name of its guide and of its part of the reference.
+
+    ``base`` is the path before its routes; it is empty on a listener of its own.
+    """
+
+    name: str
+    title: str
+    base: str
+    routes: Sequence[Route[Any] | NotOffered]
+    read_key: ReadKey
+    write_error: WriteError
+
+
+SENDS_NOTHING = "mailcheck sends no captured mail to the outside"
+"""Why no facade releases, forwards or replies to a message."""
