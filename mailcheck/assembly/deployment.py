@@ -13,6 +13,8 @@ from mailcheck.config.access import daemon_url
 from mailcheck.config.options import GIBIBYTE, SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError, variable_name
 from mailcheck.config.rules import parse_allowed, parse_recipients
+from mailcheck.connections.certificates import ReloadableCertificate, ensure_self_signed
+from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy, offer_to_all, offer_to_public
 from mailcheck.core.accounts import EVERY_ACCOUNT
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.client_limits import ConnectionLimits
@@ -22,15 +24,7 @@ from mailcheck.daemon.listening import half_of_files, real_address
 from mailcheck.engines.sqlite import IN_MEMORY
 from mailcheck.operations.domains.watches.send_alerts import SENDER
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
-from mailcheck.smtp.certificates import ReloadableCertificate, ensure_self_signed
-from mailcheck.smtp.settings import (
-    AuthWithoutTls,
-    Limits,
-    SmtpSettings,
-    TlsPolicy,
-    offer_to_all,
-    offer_to_public,
-)
+from mailcheck.smtp.settings import Limits, SmtpSettings
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 

@@ -14,6 +14,7 @@ from mailcheck.assembly.deployment import naming, own_certificate, self_signed_p
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
+from mailcheck.connections.policies import TlsPolicy
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Conditions
 from mailcheck.core.version import installed_version
@@ -40,7 +41,6 @@ from mailcheck.ops.watch import (
     look_at_lists,
     look_at_resolvers,
 )
-from mailcheck.smtp.settings import TlsPolicy
 
 MINUTE = 60.0
 """Seconds."""

@@ -37,6 +37,7 @@ from mailcheck.assembly.web import build_provider_site, build_web
 from mailcheck.assembly.webhooks import webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
+from mailcheck.connections.policies import TlsPolicy, offer_to_all
 from mailcheck.core.identifiers import ADDRESS_FILE
 from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 from mailcheck.daemon.first_start import FirstStart, Shown
@@ -53,7 +54,6 @@ from mailcheck.ops.metrics_site import MetricsSite
 from mailcheck.ops.start_report import Doors
 from mailcheck.ops.supervision import Supervisor
 from mailcheck.smtp.protocol import MailFactory
-from mailcheck.smtp.settings import TlsPolicy, offer_to_all
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.web.site.server import ProxyProtocolFactory
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from mailcheck.connections.lines import CommandError
 from mailcheck.core.addresses import Mailbox, parse_local_name, parse_mailbox
 from mailcheck.core.messages import NULL_REVERSE_PATH
 from mailcheck.smtp import replies
@@ -30,16 +31,6 @@ MAX_HELO_NAME = 255
 """Maximum number of octets of a client's name, RFC 5321 4.5.3.1.2."""
 
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f<>]")
-
-
-class CommandError(Exception):
-    """A command is rejected; ``args[0]`` is the reply."""
-
-    @property
-    def reply(self) -> bytes:
-        """The reply as bytes for the wire."""
-        answer: bytes = self.args[0]
-        return answer
 
 
 class MailCommand(Struct, frozen=True):

@@ -7,11 +7,12 @@ from typing import TypeVar
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.python.failure import Failure
 
+from mailcheck.connections.lines import CommandError
 from mailcheck.core.faults import Fault, Meeting
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.smtp import replies
-from mailcheck.smtp.commands import CommandError, parse_bdat
+from mailcheck.smtp.commands import parse_bdat
 from mailcheck.smtp.protocol import MailProtocol, require_no_argument
 from mailcheck.smtp.settings import SMALL_CHUNK
 from mailcheck.smtp.transaction import (

@@ -1,6 +1,6 @@
 """SMTP connections, and the factory that counts and limits them."""
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -18,21 +18,31 @@ from twisted.mail.smtp import SMTPFactory
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from mailcheck.core.client_limits import ConnectionCounts
+from mailcheck.connections.counting import OpenConnections, Rejection
+from mailcheck.connections.lines import CommandError
+from mailcheck.connections.policies import client_ip_of, is_in_networks
+from mailcheck.connections.proxy_header import ProxyHeaderReader
+from mailcheck.connections.receive_path import ReceivePath, ReceiveReplies
+from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.network_addresses import is_local_client
 from mailcheck.ports.mail_receiver import MailJournal, MailReceiver
 from mailcheck.smtp import replies
-from mailcheck.smtp.client import Client, ProxyHeaderReader
-from mailcheck.smtp.commands import CommandError
-from mailcheck.smtp.receive_path import ReceivePath
+from mailcheck.smtp.client import Client
 from mailcheck.smtp.replies import FailureTable, reply_to_failure
-from mailcheck.smtp.settings import SmtpSettings, client_ip_of, is_in_networks
-from mailcheck.smtp.transaction import MemoryBudget, Transaction
+from mailcheck.smtp.settings import SmtpSettings
+from mailcheck.smtp.transaction import MemoryBudget, Transaction, Transcript
 
 CONNECTING = b"(connecting)"
 UNKNOWN = b"(unknown)"
 """Names in the journal for a connection without a command, and for an unknown command."""
+
+FIRST_REJECTION_OCTET = ord("4")
+"""First octet of the replies that reject something: this value or a larger one."""
+
+REJECTIONS: Mapping[Rejection, bytes] = {
+    Rejection.SHUTTING_DOWN: replies.SHUTTING_DOWN,
+    Rejection.TOO_MANY: replies.TOO_MANY_CONNECTIONS,
+}
 
 Verb = Callable[["MailProtocol", bytes], None]
 """Runs one command with its argument. Raises `CommandError` to reject it."""
@@ -43,6 +53,13 @@ class MailProtocol(ReceivePath):
     """One SMTP connection. The verbs use ``client``, ``transaction``, `reply` and so on."""
 
     log = Logger()
+    own_replies = ReceiveReplies(
+        timed_out=replies.TIMED_OUT,
+        shutting_down=replies.SHUTTING_DOWN,
+        bare_line_ending=replies.BARE_LINE_ENDING,
+        line_too_long=replies.LINE_TOO_LONG,
+        internal_error=replies.INTERNAL_ERROR,
+    )
 
     def __init__(
         self,
@@ -52,7 +69,9 @@ class MailProtocol(ReceivePath):
         verbs: Mapping[bytes, Verb],
         connections: "MailFactory",
     ) -> None:
-        super().__init__(settings.limits, clock)
+        super().__init__(settings.limits.of_lines, clock)
+        self.limits = settings.limits
+        self.transcript = Transcript()
         self.receiver = receiver
         self.settings = settings
         self.client = Client("")
@@ -99,7 +118,7 @@ class MailProtocol(ReceivePath):
             self._delayed.cancel()
             self._end_delay()
         self.end_transaction()
-        self._connections.forget(self)
+        self._connections.open.remove(self)
 
     def _trust_proxy_header(self, header: ProxyHeaderReader) -> None:
         """Take the client's address from the PROXY header; disconnect after an invalid header."""
@@ -120,9 +139,10 @@ class MailProtocol(ReceivePath):
 
     def greet(self) -> None:
         """Send the greeting or reject the client; called again after XCLIENT."""
-        refusal = self._connections.admit(self)
-        if refusal is not None:
-            self.close_with(refusal)  # close at once, so that rejected clients do not pile up
+        rejection = self._connections.open.admit(self, self.client.claimed_ip)
+        if rejection is not None:
+            # Close at once, so that rejected clients do not pile up.
+            self.close_with(REJECTIONS[rejection])
             return
         self.reply(replies.reply(220, f"{self.settings.host_name} ESMTP mailcheck"))
 
@@ -181,7 +201,19 @@ class MailProtocol(ReceivePath):
         """Whether the only thing left to do for the client is to send a delayed reply."""
         return self.transaction is None and self._delayed is not None and self._delayed.active()
 
-    def drain(self, farewell: bytes = replies.SHUTTING_DOWN) -> None:
+    @property
+    def is_displaceable(self) -> bool:
+        """Whether no mail is in progress. A delayed reply can be sent at once."""
+        return self.is_reply_delayed or (self.is_idle and self.transaction is None)
+
+    def displace(self) -> None:
+        """Close the connection for another client, after the delayed reply."""
+        if self.is_reply_delayed:
+            self.drain(replies.IDLE_TOO_LONG)
+        else:
+            self.close_with(replies.IDLE_TOO_LONG)
+
+    def drain(self, farewell: bytes = b"") -> None:
         """Close the connection as soon as no mail is in progress; send a delayed reply now."""
         super().drain(farewell)
         if self._delayed is not None and self._delayed.active():
@@ -204,9 +236,11 @@ class MailProtocol(ReceivePath):
             self.log_failure(failure)
         return line or fault
 
-    def note_refusal(self, line: bytes) -> None:
-        """Write a rejection to the journal."""
-        self.journal.note_refusal(self.client.claimed_ip, self._command.decode("ascii"), line)
+    def note_reply(self, line: bytes) -> None:
+        """Record a reply in the transcript, and a rejection in the journal."""
+        if line[0] >= FIRST_REJECTION_OCTET:
+            self.journal.note_refusal(self.client.claimed_ip, self._command.decode("ascii"), line)
+        self.transcript.record_reply(line)
 
     def log_failure(self, failure: Failure) -> None:
         """Log an unexpected failure."""
@@ -216,14 +250,14 @@ class MailProtocol(ReceivePath):
         """Start TLS; the client must begin again with EHLO (RFC 3207 4.2)."""
         self.end_transaction()
         self.client.reset()
-        self._wire.start_tls(certificate)
+        super().start_tls(certificate)
 
     def dispatch(self, line: bytes) -> None:
         """Run a command line, or raise `CommandError`."""
         if self._command is CONNECTING:
             self.await_commands()
         self.commands += 1
-        self._connections.note_activity(self)
+        self._connections.open.note_activity(self)
         if self.commands > self.limits.commands:
             self.half_close_with(replies.TOO_MANY_COMMANDS)
             return
@@ -274,94 +308,26 @@ class MailFactory(SMTPFactory):
         self.journal = journal
         self.memory = MemoryBudget(settings.limits.held_bytes)
         self.slow_replies: Counter[AccountId] = Counter()
-        self._connections: set[MailProtocol] = set()
-        self._admitted: ConnectionCounts[MailProtocol] = ConnectionCounts()
-        self._by_activity: OrderedDict[MailProtocol, None] = OrderedDict()
-        self._drained: Deferred[None] | None = None
+        limits = settings.limits
+        self.open: OpenConnections[MailProtocol] = OpenConnections(
+            ConnectionLimits(limits.connections, limits.connections_per_address), clock
+        )
 
     @property
     def connection_count(self) -> int:
         """Number of connected clients."""
-        return len(self._connections)
+        return len(self.open)
 
     def buildProtocol(self, addr: IAddress | None) -> MailProtocol:
         """Return the protocol of a new connection."""
         connection = MailProtocol(self._receiver, self._settings, self._clock, self._verbs, self)
         connection.factory = self
-        self._connections.add(connection)
+        self.open.add(connection)
         return connection
-
-    def admit(self, connection: MailProtocol) -> bytes | None:
-        """Count a connection for its client's address, or return the reply that rejects it."""
-        self._admitted.remove(connection)
-        self._by_activity.pop(connection, None)
-        limits = self._settings.limits
-        if self._drained is not None:
-            return replies.SHUTTING_DOWN
-        client_ip = connection.client.claimed_ip
-        if len(self._admitted) >= limits.connections and not self._close_idlest(client_ip):
-            return replies.TOO_MANY_CONNECTIONS
-        has_its_share = self._admitted.of_client(client_ip) >= limits.connections_per_address
-        if has_its_share and not is_local_client(client_ip):
-            return replies.TOO_MANY_CONNECTIONS
-        self._admitted.add(connection, client_ip)
-        self._by_activity[connection] = None
-        return None
-
-    def note_activity(self, connection: MailProtocol) -> None:
-        """Move an admitted connection to the end of the order of idle time."""
-        self._by_activity.move_to_end(connection)
-
-    def _close_idlest(self, client_ip: str) -> bool:
-        """Close the connection that has been idle longest and has no mail in progress.
-
-        Only a client without a connection may displace another client. A delayed reply is sent
-        before its connection is closed.
-        """
-        if self._admitted.of_client(client_ip):
-            return False
-        for idlest in self._by_activity:
-            if idlest.is_reply_delayed or (idlest.is_idle and idlest.transaction is None):
-                self._admitted.remove(idlest)
-                del self._by_activity[idlest]
-                if idlest.is_reply_delayed:
-                    idlest.drain(replies.IDLE_TOO_LONG)
-                else:
-                    idlest.close_with(replies.IDLE_TOO_LONG)
-                return True
-        return False
-
-    def forget(self, connection: MailProtocol) -> None:
-        """Stop counting a connection that has ended."""
-        self._admitted.remove(connection)
-        self._by_activity.pop(connection, None)
-        self._connections.discard(connection)
-        self._check_drained()
 
     def drain(self, grace: float) -> Deferred[None]:
         """Close all connections: idle ones at once, the others after their mail.
 
         Fires when all connections are closed. Those left after ``grace`` seconds are aborted.
         """
-
-        def abort_the_rest() -> None:
-            for connection in tuple(self._connections):
-                connection.abort()
-
-        timeout = self._clock.callLater(grace, abort_the_rest)
-
-        def when_gone(_: None) -> None:
-            if timeout.active():
-                timeout.cancel()
-
-        drained: Deferred[None] = Deferred()
-        drained.addCallback(when_gone)
-        self._drained = drained
-        for connection in tuple(self._connections):
-            connection.drain()
-        self._check_drained()
-        return drained
-
-    def _check_drained(self) -> None:
-        if self._drained is not None and not self._connections and not self._drained.called:
-            self._drained.callback(None)
+        return self.open.drain(grace)

@@ -1,19 +1,10 @@
-"""The settings of one listening port: limits, certificates and trusted hosts."""
-
-from collections.abc import Callable
-from enum import Enum
-from ipaddress import IPv4Network, IPv6Network
+"""The settings of one SMTP port: limits, certificates and trusted hosts."""
 
 from msgspec import Struct, field
-from twisted.internet.interfaces import IOpenSSLContextFactory
 
-from mailcheck.core.network_addresses import IpAddress, is_local_client, parse_ip_address
-
-MAX_AUTH_LINE = 12_288
-"""Maximum number of octets of a line of an AUTH exchange, RFC 4954 4."""
-
-MAX_HELD_INPUT = 65_536
-"""Octets buffered while an answer is pending. When they are exceeded, reading stops."""
+from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy, offer_no_tls
+from mailcheck.connections.receive_path import LineLimits
+from mailcheck.core.network_addresses import IpNetwork
 
 SMALL_CHUNK = 1_024
 """Octets from which a BDAT chunk is not counted as a command. The size of the message limits such
@@ -87,61 +78,10 @@ class Limits(Struct, frozen=True):
     """Maximum delay in seconds. It slows down guessing; clients wait up to 5 minutes for a reply to
     RCPT (RFC 5321 4.5.3.2.3)."""
 
-
-IpNetwork = IPv4Network | IPv6Network
-
-
-def client_ip_of(host: str) -> str:
-    """Return a peer's address in canonical form: without a zone, IPv4-mapped addresses as IPv4.
-
-    Any other value, such as the path of a UNIX socket, is returned unchanged.
-    """
-    address = parse_ip_address(host.partition("%")[0])
-    return host if address is None else str(address)
-
-
-def is_in_networks(client_ip: str, networks: tuple[IpNetwork, ...]) -> bool:
-    """Return whether the address of a client is in one of the networks."""
-    if not networks:
-        return False
-    address: IpAddress | None = parse_ip_address(client_ip)
-    return address is not None and any(address in network for network in networks)
-
-
-TlsPolicy = Callable[[str], IOpenSSLContextFactory | None]
-"""Returns the certificate that STARTTLS offers to a client address, or `None`."""
-
-
-class AuthWithoutTls(Enum):
-    """The clients that may send a key over a plaintext connection."""
-
-    PRIVATE = "private"
-    NEVER = "never"
-    ALWAYS = "always"
-
-    def allows(self, client_ip: str) -> bool:
-        """Return whether this client may."""
-        if self is AuthWithoutTls.PRIVATE:
-            return is_local_client(client_ip)
-        return self is AuthWithoutTls.ALWAYS
-
-
-def offer_no_tls(client_ip: str) -> None:
-    """Offer STARTTLS to no client."""
-
-
-def offer_to_all(certificate: IOpenSSLContextFactory) -> TlsPolicy:
-    """Offer a certificate to all clients, which can verify it."""
-    return lambda client_ip: certificate
-
-
-def offer_to_public(certificate: IOpenSSLContextFactory) -> TlsPolicy:
-    """Offer a self-signed certificate to public clients only.
-
-    Mail servers accept any certificate (RFC 7435). Most programs that a developer runs on a laptop
-    reject a certificate that they cannot verify.
-    """
-    return lambda client_ip: None if is_local_client(client_ip) else certificate
+    @property
+    def of_lines(self) -> LineLimits:
+        """The limits of the receive path."""
+        return LineLimits(self.command_line, self.first_command, self.idle, self.closing)
 
 
 class SmtpSettings(Struct, frozen=True):

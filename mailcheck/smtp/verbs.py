@@ -1,6 +1,5 @@
 """The SMTP commands except DATA and BDAT, and the table of all commands."""
 
-import binascii
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,6 +8,9 @@ from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from mailcheck.connections.lines import CommandError
+from mailcheck.connections.policies import is_in_networks
+from mailcheck.connections.sasl import ResponseReader, decode_base64, parse_plain
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import InvalidCredentials, RecipientUnknown
 from mailcheck.core.messages import Recipient
@@ -16,16 +18,13 @@ from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.smtp import replies
 from mailcheck.smtp.client import ClientOverrides
 from mailcheck.smtp.commands import (
-    CommandError,
     parse_helo,
     parse_mail,
     parse_rcpt,
 )
 from mailcheck.smtp.content import bdat, data
 from mailcheck.smtp.protocol import MailProtocol, Verb, require_no_argument
-from mailcheck.smtp.receive_path import CRLF
 from mailcheck.smtp.replies import reply_lines
-from mailcheck.smtp.settings import MAX_AUTH_LINE, is_in_networks
 from mailcheck.smtp.transaction import Stage, Transaction
 
 # AUTH (RFC 4954). The password is an API key; the user name is ignored.
@@ -38,30 +37,6 @@ _ASK_FOR_USER_NAME = b"334 VXNlcm5hbWU6\r\n"  # "Username:", which all clients e
 _ASK_FOR_PASSWORD = b"334 UGFzc3dvcmQ6\r\n"  # "Password:"
 
 HandleResponse = Callable[[MailProtocol, bytes], None]
-
-
-class ResponseReader:
-    """Reads one line of the AUTH exchange. ``line`` is `None` if it was too long."""
-
-    __slots__ = ("_is_too_long", "_part", "line")
-
-    def __init__(self) -> None:
-        self._part = b""
-        self._is_too_long = False
-        self.line: bytes | None = None
-
-    def feed(self, data: bytes, start: int) -> int | None:
-        """Read ``data`` from ``start``; return the position after the line, or `None`."""
-        window = self._part + data[start:]
-        end = window.find(CRLF)
-        self._is_too_long = self._is_too_long or end > MAX_AUTH_LINE
-        if end < 0:
-            self._is_too_long = self._is_too_long or len(window) > MAX_AUTH_LINE
-            self._part = window[-1:] if self._is_too_long else window
-            return None
-        if not self._is_too_long:
-            self.line = window[:end]
-        return start + end + len(CRLF) - len(self._part)
 
 
 def may_authenticate(connection: MailProtocol) -> bool:
@@ -95,11 +70,11 @@ def _plain(connection: MailProtocol, response: bytes) -> None:
 
 
 def _take_plain(connection: MailProtocol, response: bytes) -> None:
-    """Parse ``authorization NUL user NUL password`` (RFC 4616 2)."""
-    parts = response.split(b"\0")
-    if len(parts) != 3:
-        raise CommandError(replies.BAD_AUTH_RESPONSE)
-    _check(connection, parts[2])
+    try:
+        credentials = parse_plain(response)
+    except ValueError:
+        raise CommandError(replies.BAD_AUTH_RESPONSE) from None
+    _check(connection, credentials.password)
 
 
 def _login(connection: MailProtocol, response: bytes) -> None:
@@ -111,7 +86,11 @@ def _login(connection: MailProtocol, response: bytes) -> None:
 
 
 def _take_user_name(connection: MailProtocol, response: bytes) -> None:
-    _ask(connection, _ASK_FOR_PASSWORD, _check)
+    _ask(connection, _ASK_FOR_PASSWORD, _take_password)
+
+
+def _take_password(connection: MailProtocol, password: bytes) -> None:
+    _check(connection, password.decode("utf-8", "surrogateescape"))
 
 
 MECHANISMS: Mapping[str, HandleResponse] = {"PLAIN": _plain, "LOGIN": _login}
@@ -137,12 +116,12 @@ def _ask(connection: MailProtocol, challenge: bytes, handle: HandleResponse) -> 
 
 def _decode(response: bytes) -> bytes:
     try:
-        return binascii.a2b_base64(response, strict_mode=True)
-    except binascii.Error:
+        return decode_base64(response)
+    except ValueError:
         raise CommandError(replies.BAD_AUTH_RESPONSE) from None
 
 
-def _check(connection: MailProtocol, secret: bytes) -> None:
+def _check(connection: MailProtocol, secret: str) -> None:
     def accept(caller: Caller) -> None:
         connection.client.signed_in = caller
         connection.auth_failures = 0
@@ -157,7 +136,7 @@ def _check(connection: MailProtocol, secret: bytes) -> None:
                 connection.half_close_with(replies.TOO_MANY_AUTH_FAILURES)
 
     connection.call(
-        partial(connection.receiver.authenticate, secret.decode("utf-8", "surrogateescape")),
+        partial(connection.receiver.authenticate, secret),
         accept,
         reject,
     )

@@ -17,8 +17,8 @@ from twisted.internet.testing import StringTransport
 from mailcheck.assembly.reachable import Cost
 from mailcheck.assembly.services import mail_factory
 from mailcheck.assembly.workers import Workers
+from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.smtp.settings import offer_no_tls
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped

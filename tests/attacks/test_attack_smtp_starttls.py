@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from mailcheck.connections.certificates import ensure_self_signed
+from mailcheck.connections.policies import offer_to_all
 from mailcheck.core.instants import Instant
-from mailcheck.smtp.certificates import ensure_self_signed
 from mailcheck.smtp.protocol import MailFactory
-from mailcheck.smtp.settings import SmtpSettings, offer_to_all
+from mailcheck.smtp.settings import SmtpSettings
 from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import served

@@ -11,11 +11,11 @@ from twisted.logger import LogEvent, capturedLogs
 from mailcheck.assembly.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import SmtpOptions
+from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import StoreFull, StoreUnavailable, WorkerDied
 from mailcheck.core.filters import MessageFilter
 from mailcheck.ports.engine import RetryableError
-from mailcheck.smtp.settings import offer_no_tls
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
 from tests.smtp.talk import Talk

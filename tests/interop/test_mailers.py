@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mailcheck.smtp.certificates import AUTHORITY_FILE
+from mailcheck.connections.certificates import AUTHORITY_FILE
 from mailcheck.web.dashboard.snippets import write_mailers
 from tests.docs.blocks import read_blocks
 from tests.servers.daemon import Daemon, running_daemon

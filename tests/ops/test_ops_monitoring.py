@@ -15,8 +15,8 @@ import yaml
 
 from mailcheck.assembly.metrics import list_metrics
 from mailcheck.assembly.services import mail_factory
+from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.instruments import Kind, Metric
-from mailcheck.smtp.settings import offer_no_tls
 from tests.house import House
 from tests.servers.daemon import HOST, free_ports, running_daemon
 from tests.servers.programs import find_program

@@ -11,12 +11,13 @@ from twisted.internet.protocol import Factory, Protocol
 
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters
+from mailcheck.connections.policies import TlsPolicy, offer_no_tls, offer_to_all
 from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.mail_host_prober import MailHostProber, OutboundPortCheck, ProbeSettings
 from mailcheck.probes.trust import find_trust_roots
 from mailcheck.smtp.protocol import MailFactory
-from mailcheck.smtp.settings import SmtpSettings, TlsPolicy, offer_no_tls, offer_to_all
+from mailcheck.smtp.settings import SmtpSettings
 from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.fakes.memory_zone import MemoryZone

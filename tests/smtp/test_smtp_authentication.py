@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.logger import LogEvent, capturedLogs
 
+from mailcheck.connections.policies import AuthWithoutTls
+from mailcheck.connections.sasl import ResponseReader
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import AccountId
-from mailcheck.smtp.settings import AuthWithoutTls
-from mailcheck.smtp.verbs import ResponseReader
 from tests.fakes.mail_receiver import FakeMailReceiver
 from tests.smtp.talk import PUBLIC_IP, House, Talk
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from OpenSSL import SSL
 
-from mailcheck.core.instants import DAY, Instant
-from mailcheck.smtp.certificates import (
+from mailcheck.connections.certificates import (
     AUTHORITY_FILE,
     CERTIFICATE_FILE,
     KEY_FILE,
     ensure_self_signed,
     load_certificate,
 )
+from mailcheck.core.instants import DAY, Instant
 
 NOW = Instant(1_795_000_000_000)
 NAMES = ("mx.example", "localhost", "127.0.0.1")

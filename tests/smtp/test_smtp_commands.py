@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailcheck.connections.lines import CommandError
 from mailcheck.core.addresses import Mailbox
 from mailcheck.smtp.commands import (
-    CommandError,
     MailCommand,
     parse_bdat,
     parse_helo,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from mailcheck.assembly.services import mail_factory
+from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State
 from mailcheck.core.filters import MessageFilter
-from mailcheck.smtp.settings import offer_no_tls
 from tests.house import House, HouseWithAnalyst, config_in_memory, result_of, run
 from tests.smtp.talk import PUBLIC_IP, Talk
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.smtp.receive_path import BareLineEnding, LineInput, LineTooLong
+from mailcheck.connections.lines import BareLineEnding, LineInput, LineTooLong
 from mailcheck.smtp.transaction import ChunkReader, MemoryBudget, MessageBuffer
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.smtp.client import ProxyHeaderReader
+from mailcheck.connections.proxy_header import ProxyHeaderReader
 from tests.smtp.talk import PUBLIC_IP, House, Talk
 
 PROXY_IP = "10.0.0.1"

@@ -4,9 +4,10 @@ import pytest
 from twisted.internet.ssl import CertificateOptions
 from twisted.internet.task import Clock
 
+from mailcheck.connections.policies import client_ip_of, offer_to_all, offer_to_public
+from mailcheck.connections.wire import Watchdog
 from mailcheck.core.network_addresses import counting_key, is_local_client
-from mailcheck.smtp.receive_path import Watchdog
-from mailcheck.smtp.settings import SmtpSettings, client_ip_of, offer_to_all, offer_to_public
+from mailcheck.smtp.settings import SmtpSettings
 
 
 def test_a_certificate_that_can_be_verified_is_offered_to_all() -> None:

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from twisted.internet.ssl import CertificateOptions
 
+from mailcheck.connections.certificates import ensure_self_signed
+from mailcheck.connections.policies import AuthWithoutTls, offer_to_all
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.smtp.certificates import ensure_self_signed
 from mailcheck.smtp.protocol import MailFactory
-from mailcheck.smtp.settings import AuthWithoutTls, Limits, SmtpSettings, offer_to_all
+from mailcheck.smtp.settings import Limits, SmtpSettings
 from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import LoopbackClient, served

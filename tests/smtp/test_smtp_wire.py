@@ -9,7 +9,7 @@ from twisted.internet.main import CONNECTION_LOST
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
-from mailcheck.smtp.receive_path import Wire
+from mailcheck.connections.wire import Wire
 
 
 class CountingTransport(StringTransport):

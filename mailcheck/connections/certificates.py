@@ -77,7 +77,7 @@ class ReloadableCertificate:
         self._load()
 
     def policy(self, client_ip: str) -> CertificateOptions:
-        """Offer it to all clients; implements `mailcheck.smtp.settings.TlsPolicy`."""
+        """Offer it to all clients; implements `mailcheck.connections.policies.TlsPolicy`."""
         return self.current
 
     def renew(self) -> bool:
