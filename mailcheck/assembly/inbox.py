@@ -21,6 +21,7 @@ from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckL
 from mailcheck.operations.inbox.contents import MailBytes, MessageContents, MessageLoader
 from mailcheck.operations.inbox.feeds import InboxFeeds, MailHandoff
 from mailcheck.operations.inbox.follow_inbox import FollowInbox
+from mailcheck.operations.inbox.mailboxes import Mailboxes, MailboxSettings
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.receive_mail import ReceiveMail, RequestedFaults
@@ -29,6 +30,7 @@ from mailcheck.operations.semaphores import WaitSlots
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.mailbox_store import MailboxStore
 from mailcheck.store.messages import ExpiryStore
 
 
@@ -109,7 +111,14 @@ def build_inbox(
     expiry_now = clock_and_randomness.expiry_now
     store, loader = mail.store, mail.loader
     return InboxOperations(
-        read=ReadInbox(store, mail.contents, loader, mail.mail_bytes, expiry_now),
+        read=ReadInbox(
+            store,
+            mail.contents,
+            loader,
+            mail.mail_bytes,
+            expiry_now,
+            mail.notifications.publish,
+        ),
         wait=WaitForMessage(store, mail.feeds, loader, slots, clock_and_randomness),
         follow=FollowInbox(
             store, mail.feeds, loader, slots, accounts.revoked_keys, clock_and_randomness
@@ -150,3 +159,22 @@ def build_receiver(
         receive_settings(runtime.config, runtime.retention),
         runtime.clock_and_randomness,
     )
+
+
+def build_mailboxes(runtime: Runtime, mail: MailParts, receiver: ReceiveMail) -> Mailboxes:
+    """Build the mailboxes that IMAP and POP3 show."""
+    config = runtime.config
+    domains = receive_settings(config, runtime.retention).domains
+    mailboxes = Mailboxes(
+        MailboxStore(runtime.engine),
+        mail.store,
+        mail.mail_bytes,
+        mail.contents,
+        receiver,
+        mail.notifications,
+        mail.removals,
+        MailboxSettings(config.inbox.domain, tuple(sorted(domains)), config.smtp.max_message_size),
+        runtime.clock_and_randomness.expiry_now,
+    )
+    runtime.cluster.when_hints_are_lost(mailboxes.wake_all)
+    return mailboxes

@@ -219,7 +219,8 @@ class MessageFilter(Struct, frozen=True):
     Three conditions need the parsed content: ``headers`` (pairs of a field name and a part of its
     value, which must all be present), ``text`` (contained in the searched text) and
     ``has_attachment``.
-    ``allowed`` are the tags of the caller; other messages do not exist for it.
+    ``allowed`` are the tags of the caller; other messages do not exist for it. ``foreign_to`` are
+    domains, in lower case: only mail to recipients of other domains matches.
     ``since`` and ``up_to`` are inclusive, ``after`` is exclusive. For a wait, an ``after`` at the
     start of the inbox is different from `None`.
     """
@@ -234,6 +235,7 @@ class MessageFilter(Struct, frozen=True):
     has_attachment: bool | None = None
     search: Search | None = None
     allowed: TagLimit | None = None
+    foreign_to: tuple[str, ...] = ()
     since: Instant | None = None
     after: Position | None = None
     up_to: Position | None = None
@@ -263,6 +265,7 @@ class MessageFilter(Struct, frozen=True):
             tag_prefix=self.tag_prefix,
             recipient=self.recipient,
             allowed=self.allowed,
+            foreign_to=self.foreign_to,
         )
 
     def is_addressed(self, tag: str, recipient: str) -> bool:
@@ -279,6 +282,9 @@ class MessageFilter(Struct, frozen=True):
             reasons.append(f"its tag is {tag!r}, which does not begin with {self.tag_prefix!r}")
         if self.recipient is not None and recipient.casefold() != self.recipient.casefold():
             reasons.append(f"it was sent to {recipient}, not to {self.recipient}")
+        domain = recipient.rpartition("@")[2].casefold()
+        if self.foreign_to and (domain == "" or domain in self.foreign_to):
+            reasons.append(f"it was sent to {recipient}, an address of this server")
         return reasons
 
     def mismatches(self, message: MessageSummary) -> list[str]:

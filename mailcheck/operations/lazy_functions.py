@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
     from mailcheck.checks.receiver_reports.senders import Overview
     from mailcheck.core.content import MessageContent
+    from mailcheck.core.instants import Instant
 
 
 class LazyFunction:
@@ -37,6 +38,9 @@ class LazyFunction:
 
 derive_content: Callable[[bytes], MessageContent] = LazyFunction(
     "mailcheck.checks.content.derive", "derive_content"
+)
+derive_structures: Callable[[list[bytes]], list[tuple[bytes, bytes, Instant | None]]] = (
+    LazyFunction("mailcheck.checks.content.mime_parts", "derive_structures")
 )
 read_mail_for_score: Callable[[bytes], MailReading] = LazyFunction(
     "mailcheck.checks.deliverability.reading", "read_mail_for_score"

@@ -117,6 +117,11 @@ def address_parts(wanted: MessageFilter, table: str) -> list[Condition]:
         parts.append(_tagged_from(wanted.tag_prefix, table))
     if wanted.recipient is not None:
         parts.append((f"{table}.recipient_key = ?", (wanted.recipient.casefold(),)))
+    for domain in wanted.foreign_to:
+        at_domain = f"%@{escape_like(domain.casefold())}"
+        parts.append((f"{table}.recipient_key NOT LIKE ? ESCAPE '!'", (at_domain,)))
+    if wanted.foreign_to:
+        parts.append((f"{table}.recipient_key LIKE '%@%'", ()))
     return parts
 
 

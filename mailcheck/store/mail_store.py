@@ -39,6 +39,7 @@ from mailcheck.store.messages import (
     NewestMessages,
     Prefetch,
     lock_inboxes,
+    next_position,
     read_inbox_named,
     read_inboxes,
     read_operator_inbox,
@@ -271,15 +272,21 @@ class MailStore(Store):
             )
         )
 
-    @write
+    @inbox_write(lambda _, account_id, *others: (account_id,))
     def mark_read(
         self, transaction: Transaction, account_id: AccountId, message_id: MessageId
     ) -> None:
-        """Mark a message as read; do nothing if there is none."""
-        transaction.execute(
-            "UPDATE message SET is_read = 1 WHERE id = ? AND account_id = ? AND is_read = 0",
-            (message_id, account_id),
-        )
+        """Mark a message as read; do nothing if there is none.
+
+        The change takes the next position of the inbox, so that mail programs find it.
+        """
+        lock_inboxes(transaction, [account_id])
+        which = "id = ? AND account_id = ? AND is_read = 0"
+        if transaction.row(f"SELECT 1 FROM message WHERE {which}", (message_id, account_id)):
+            transaction.execute(
+                f"UPDATE message SET is_read = 1, mod_sequence = ? WHERE {which}",
+                (next_position(transaction, account_id), message_id, account_id),
+            )
 
     @inbox_write(lambda _, account_id, *others: (account_id,))
     def mark_matches_read(
@@ -302,8 +309,13 @@ class MailStore(Store):
             return 0
         marks = ", ".join("?" * len(found))
         return transaction.execute(
-            f"UPDATE message SET is_read = 1 WHERE account_id = ? AND position IN ({marks})",
-            [account_id, *(row.position for row in found)],
+            "UPDATE message SET is_read = 1, mod_sequence = ? "
+            f"WHERE account_id = ? AND position IN ({marks})",
+            [
+                next_position(transaction, account_id),
+                account_id,
+                *(row.position for row in found),
+            ],
         )
 
     @read

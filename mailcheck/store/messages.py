@@ -190,6 +190,17 @@ def lock_inboxes(transaction: Transaction, accounts: Iterable[AccountId]) -> lis
     return transaction.locked_rows_over(_INBOXES, [(account,) for account in accounts], "inbox")
 
 
+def next_position(transaction: Transaction, account_id: AccountId) -> Position:
+    """Advance an inbox by one position, for a change of its messages. It must be locked."""
+    transaction.execute(
+        "UPDATE inbox SET last_position = last_position + 1 WHERE account_id = ?", (account_id,)
+    )
+    ((position,),) = transaction.rows(
+        "SELECT last_position FROM inbox WHERE account_id = ?", (account_id,)
+    )
+    return Position(position)
+
+
 _REMOVE = """
     DELETE FROM message WHERE id IN ({rows})
     RETURNING account_id, tag_key, size, received_at, delivery_id

@@ -57,7 +57,10 @@ class MessageList(Struct, frozen=True):
 
 
 class ReadInbox:
-    """The read operations on inboxes."""
+    """The read operations on inboxes.
+
+    :param tell: called for each inbox whose messages were marked as read.
+    """
 
     _log = Logger()
 
@@ -68,12 +71,14 @@ class ReadInbox:
         loader: MessageLoader,
         mail_bytes: MailBytes,
         now: Now,
+        tell: Callable[[AccountId], None],
     ) -> None:
         self._store = store
         self._contents = contents
         self._loader = loader
         self._mail_bytes = mail_bytes
         self._now = now
+        self._tell = tell
 
     async def state(self, account_id: AccountId) -> InboxState:
         """Return the inbox of an account with its newest cursor."""
@@ -153,6 +158,7 @@ class ReadInbox:
         if not message.summary.is_read:
             try:
                 await self._store.mark_read(account_id, message_id)
+                self._tell(account_id)
             except StoreUnavailable as failure:
                 # A store that cannot be written (its disk is full) can still be read.
                 self._log.warn("a message was not marked as read: {why}", why=failure)
@@ -170,6 +176,7 @@ class ReadInbox:
         now = self._now()
         while await self._store.mark_matches_read(account_id, wanted, now, BATCH) == BATCH:
             pass
+        self._tell(account_id)
 
     async def raw_message(self, account_id: AccountId, message_id: MessageId) -> bytes:
         """Return the exact bytes received after DATA.

@@ -1,0 +1,265 @@
+"""The parts of a mail as mail programs number them, and their description (RFC 9051 7.5.2).
+
+The tree is that of ``structure.py``, with two differences: an attached mail has the parts of that
+mail, and a text with uuencoded files is one part. All offsets are those of the received bytes.
+"""
+
+import base64
+from calendar import timegm
+from collections.abc import Iterator, Mapping, Sequence
+from email.utils import parsedate
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from mailcheck.checks.content.header import (
+    HeaderSection,
+    parse_mailboxes,
+    parse_value,
+    split_header,
+)
+from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_PART_FIELDS
+from mailcheck.checks.content.structure import Entity, scan_structure
+
+MAX_ATTACHED = 10
+"""Maximum depth of mails that are attached to attached mails. Each level is read once more."""
+
+MAX_ADDRESSES = 2_000
+"""Maximum number of addresses of one field in an envelope."""
+
+_UNENCODED = ("", "7bit", "8bit", "binary")
+_WORD_OCTETS = 42
+"""Octets of one encoded word: with the charset it has at most 75 characters (RFC 2047 2)."""
+
+
+class Part(Struct, frozen=True):
+    """A part: the ranges of its header and its body in the bytes of the mail.
+
+    ``parts`` are those of a multipart. ``attached`` is the mail in a part of type message/rfc822.
+    """
+
+    content_type: str
+    parameters: Mapping[str, str]
+    encoding: str
+    header: tuple[int, int]
+    body: tuple[int, int]
+    parts: "tuple[Part, ...]" = ()
+    attached: "Part | None" = None
+
+
+def read_parts(raw_message: bytes) -> Part:
+    """Return the mail as a part. Linear in its size; never raises."""
+    return _part_of(raw_message, 0, scan_structure(raw_message).root, 0)
+
+
+def find_part(root: Part, numbers: Sequence[int]) -> Part | None:
+    """Return the part with a number such as ``(1, 2)``, or `None` (RFC 9051 6.4.5.1).
+
+    A mail without a multipart has one part, which is the mail itself.
+    """
+    part, numbered = root, root.parts or (root,)
+    for number in numbers:
+        if not 1 <= number <= len(numbered):
+            return None
+        part = numbered[number - 1]
+        inner = part.attached
+        numbered = part.parts if inner is None else inner.parts or (inner,)
+    return part
+
+
+def _part_of(raw_message: bytes, base: int, entity: Entity, attached: int) -> Part:
+    start, end = entity.body
+    parts: tuple[Part, ...] = ()
+    content_type = entity.content_type
+    if _is_divided_text(entity):
+        content_type = "text/plain"
+    else:
+        parts = tuple(_part_of(raw_message, base, one, attached) for one in entity.parts)
+    inner = None
+    is_mail = content_type in ("message/rfc822", "message/global")
+    if is_mail and entity.encoding in _UNENCODED and attached < MAX_ATTACHED:
+        mail = raw_message[base + start : base + end]
+        root = scan_structure(mail).root
+        inner = _part_of(raw_message, base + start, root, attached + 1)
+    return Part(
+        content_type,
+        entity.parameters,
+        entity.encoding,
+        (base + entity.start, base + start),
+        (base + start, base + end),
+        parts,
+        inner,
+    )
+
+
+def _is_divided_text(entity: Entity) -> bool:
+    """Return whether the entity is a text that ``structure.py`` has divided at uuencoded files."""
+    return any(one.encoding == "x-uuencode" and one.start == one.body[0] for one in entity.parts)
+
+
+def derive_structures(mails: Sequence[bytes]) -> list[tuple[bytes, bytes, int | None]]:
+    """Return the ENVELOPE, the BODYSTRUCTURE and the day of the Date field of each mail."""
+    return [_derive(raw_message) for raw_message in mails]
+
+
+def _derive(raw_message: bytes) -> tuple[bytes, bytes, int | None]:
+    section = split_header(raw_message, 0, len(raw_message))
+    structure = write_structure(raw_message, read_parts(raw_message), is_extended=True)
+    return write_envelope(section), structure, find_sent_day(section)
+
+
+def find_sent_day(section: HeaderSection) -> int | None:
+    """Return the day of the Date field, at midnight UTC in milliseconds.
+
+    The offset of its time zone is ignored (RFC 9051 6.4.4).
+    """
+    field = section.find("date")
+    try:
+        parsed = parsedate(field.as_text()) if field is not None else None
+        return None if parsed is None else timegm((*parsed[:3], 0, 0, 0)) * 1000
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return None
+
+
+def write_envelope(section: HeaderSection) -> bytes:
+    """Return the ENVELOPE of a mail (RFC 9051 7.5.2)."""
+    author = _addresses(section, "from")
+    fields = [
+        _field(section, "date"),
+        _field(section, "subject"),
+        author,
+        _addresses(section, "sender", author),
+        _addresses(section, "reply-to", author),
+        _addresses(section, "to"),
+        _addresses(section, "cc"),
+        _addresses(section, "bcc"),
+        _field(section, "in-reply-to"),
+        _field(section, "message-id"),
+    ]
+    return b"(" + b" ".join(fields) + b")"
+
+
+def _field(section: HeaderSection, name: str) -> bytes:
+    field = section.find(name)
+    return b"NIL" if field is None else _header_string(field.as_text())
+
+
+def _addresses(section: HeaderSection, name: str, default: bytes = b"NIL") -> bytes:
+    field = section.find(name)
+    if field is None:
+        return default
+    found = parse_mailboxes(field.as_text(), MAX_HEADER_BYTES)[:MAX_ADDRESSES]
+    written = [_address(address, display_name) for address, display_name in found]
+    return b"(" + b"".join(written) + b")" if written else default
+
+
+def _address(address: str, name: str) -> bytes:
+    local_part, _, domain = address.rpartition("@")
+    # An address without a domain is only a local part; an empty host would begin a group.
+    local_part, domain = (local_part, domain) if local_part else (domain, "")
+    return b"(%s NIL %s %s)" % (
+        _header_string(name) if name else b"NIL",
+        write_string(local_part.encode("utf-8", "replace")),
+        write_string(domain.encode("utf-8", "replace")),
+    )
+
+
+def _header_string(text: str) -> bytes:
+    """Return a text of a header as a string of ASCII, with encoded words where needed."""
+    return write_string(text.encode("ascii") if text.isascii() else _encode_words(text))
+
+
+def _encode_words(text: str) -> bytes:
+    words: list[bytes] = []
+    piece = b""
+    for character in text:
+        octets = character.encode("utf-8", "replace")
+        if len(piece) + len(octets) > _WORD_OCTETS:
+            words.append(piece)
+            piece = b""
+        piece += octets
+    words.append(piece)
+    return b" ".join(b"=?utf-8?B?%s?=" % base64.b64encode(word) for word in words)
+
+
+_UNQUOTABLE = frozenset(b"\r\n\0")
+
+
+def write_string(octets: bytes) -> bytes:
+    """Return a quoted string, or a literal if the octets cannot be quoted (RFC 9051 4.3)."""
+    if len(octets) > 1000 or not octets.isascii() or not _UNQUOTABLE.isdisjoint(octets):
+        octets = octets.replace(b"\0", b"")
+        return b"{%d}\r\n%s" % (len(octets), octets)
+    return b'"' + octets.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+
+
+def write_structure(raw_message: bytes, part: Part, *, is_extended: bool) -> bytes:
+    """Return the BODYSTRUCTURE of a part, or its BODY without extension data (RFC 9051 7.5.2)."""
+    section = split_header(raw_message, *part.header, MAX_PART_FIELDS)
+    kind, _, subtype = part.content_type.upper().partition("/")
+    if part.parts:
+        parts = b"".join(
+            write_structure(raw_message, one, is_extended=is_extended) for one in part.parts
+        )
+        extended = [_parameters(part.parameters), *_disposition_and_more(section)]
+        more = b" " + b" ".join(extended) if is_extended else b""
+        return b"(%s %s%s)" % (parts, write_string(subtype.encode("ascii")), more)
+    start, end = part.body
+    fields = [
+        write_string(kind.encode("ascii")),
+        write_string(subtype.encode("ascii")),
+        _parameters(part.parameters),
+        _field(section, "content-id"),
+        _field(section, "content-description"),
+        write_string((part.encoding or "7bit").upper().encode("ascii", "replace")),
+        b"%d" % (end - start),
+    ]
+    lines = b"%d" % raw_message.count(b"\n", start, end)
+    if part.attached is not None:
+        attached = split_header(raw_message, *part.attached.header)
+        fields += [
+            write_envelope(attached),
+            write_structure(raw_message, part.attached, is_extended=is_extended),
+            lines,
+        ]
+    elif kind == "TEXT":
+        fields.append(lines)
+    if is_extended:
+        fields += [_field(section, "content-md5"), *_disposition_and_more(section)]
+    return b"(" + b" ".join(fields) + b")"
+
+
+def _disposition_and_more(section: HeaderSection) -> Iterator[bytes]:
+    """Yield disposition, language and location."""
+    field = section.find("content-disposition")
+    value, parameters = ("", {}) if field is None else parse_value(field.as_text())
+    if value:
+        kind = write_string(value.upper().encode("ascii", "replace"))
+        yield b"(%s %s)" % (kind, _parameters(parameters))
+    else:
+        yield b"NIL"
+    field = section.find("content-language")
+    languages = [] if field is None else field.as_text().replace(",", " ").split()
+    strings = [write_string(one.encode("ascii", "replace")) for one in languages]
+    yield (
+        strings[0]
+        if len(strings) == 1
+        else b"(" + b" ".join(strings) + b")"
+        if strings
+        else (b"NIL")
+    )
+    yield _field(section, "content-location")
+
+
+def _parameters(parameters: Mapping[str, str]) -> bytes:
+    """Return parameters with their values decoded, or in the form of RFC 2231."""
+    written = []
+    for name, value in parameters.items():
+        key = name.upper()
+        if not value.isascii():
+            key, value = f"{key}*", "utf-8''" + quote(value, safe="", errors="replace")
+        written += [
+            write_string(key.encode("ascii", "replace")),
+            write_string(value.encode("ascii", "replace")),
+        ]
+    return b"(" + b" ".join(written) + b")" if written else b"NIL"

@@ -1,0 +1,396 @@
+"""Mailboxes of an inbox, as IMAP and POP3 show them.
+
+A mailbox is a filter on the messages of an inbox: all of them, those of one tag, or those that were
+caught for recipients of other domains. The UID of a message is its position in the inbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.checks.content.header import summarize_header
+from mailcheck.core.accounts import Caller, InboxState
+from mailcheck.core.addresses import join_subaddress, parse_mailbox
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import MailTooLarge, MessageNotFound
+from mailcheck.core.filters import ANY, MessageFilter
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.messages import NULL_REVERSE_PATH, Envelope, Recipient, Session
+from mailcheck.core.rights import Scope
+from mailcheck.operations.concurrency import SingleFlight
+from mailcheck.operations.inbox.contents import MailBytes, MessageContents
+from mailcheck.operations.lazy_functions import derive_structures
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import Notifications
+from mailcheck.ports.mail_receiver import MailReceiver
+from mailcheck.store.mail_store import MailStore
+from mailcheck.store.mailbox_store import (
+    DELETED,
+    MAX_MARKED,
+    MailboxChanges,
+    MailboxState,
+    MailboxStatus,
+    MailboxStore,
+    MailEntry,
+    MailStructure,
+    Marking,
+    MarkResult,
+    Marks,
+)
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+AT_ONCE = 200
+"""Maximum number of messages that one query reads."""
+
+STRUCTURES_AT_ONCE = 2_000_000
+"""Maximum octets of mails whose structures are derived in one call of a worker."""
+
+
+class MailboxSettings(Struct, frozen=True):
+    """``domains`` are those of this server, in lower case; ``domain`` is that of new addresses.
+
+    ``max_size`` is the maximum number of octets of an appended mail.
+    """
+
+    domain: str
+    domains: tuple[str, ...]
+    max_size: int
+
+
+class _ChangesOf(Struct, frozen=True):
+    account_id: AccountId
+    wanted: MessageFilter
+    after: Position
+
+
+class Mailboxes:
+    """The operations of a caller on the mailboxes of its account.
+
+    Every filter is limited to the tags of the caller. Failures of the store are
+    `StoreUnavailable`.
+    """
+
+    def __init__(
+        self,
+        store: MailboxStore,
+        mails: MailStore,
+        mail_bytes: MailBytes,
+        contents: MessageContents,
+        receiver: MailReceiver,
+        notifications: Notifications[AccountId],
+        removals: Notifications[AccountId],
+        settings: MailboxSettings,
+        now: Now,
+    ) -> None:
+        self._store = store
+        self._mails = mails
+        self._mail_bytes = mail_bytes
+        self._contents = contents
+        self._receiver = receiver
+        self._notifications = notifications
+        self._removals = removals
+        self.settings = settings
+        self._now = now
+        self._watchers: dict[AccountId, dict[object, Callable[[], None]]] = {}
+        self._reading: SingleFlight[_ChangesOf, MailboxChanges] = SingleFlight(self._changes)
+        notifications.listen(self._wake)
+        removals.listen(self._wake)
+
+    # Reading. All of these require the scope `INBOX_READ`.
+
+    @property
+    def caught(self) -> MessageFilter:
+        """The mail that was caught for recipients of other domains."""
+        return MessageFilter(foreign_to=self.settings.domains)
+
+    async def tags(self, caller: Caller) -> list[str]:
+        """Return the tags of the messages that the caller may read, in order."""
+        return await self._store.tags(caller.account_id, _limited(caller, ANY))
+
+    async def has_tag(self, caller: Caller, tag: str) -> bool:
+        """Return whether the caller may read messages with a tag, and there are some."""
+        is_allowed = bool(tag) and caller.rights.allows_tag(tag)
+        return is_allowed and await self._store.has_tag(caller.account_id, tag)
+
+    async def open(self, caller: Caller, wanted: MessageFilter) -> MailboxState:
+        """Return the messages of a mailbox, and its UIDVALIDITY."""
+        return await self._store.state(caller.account_id, _limited(caller, wanted), self._now())
+
+    async def status(self, caller: Caller, wanted: MessageFilter) -> MailboxStatus:
+        """Return the counts of a mailbox."""
+        return await self._store.status(caller.account_id, _limited(caller, wanted), self._now())
+
+    async def changes(
+        self, caller: Caller, wanted: MessageFilter, after: Position
+    ) -> MailboxChanges:
+        """Return what has changed in a mailbox after a position of its inbox.
+
+        Callers that ask the same at the same time share one read.
+        """
+        return await self._reading.call(
+            _ChangesOf(caller.account_id, _limited(caller, wanted), after)
+        )
+
+    async def marks(self, caller: Caller, wanted: MessageFilter) -> list[Marks]:
+        """Return the marks of all messages of a mailbox, in order."""
+        return await self._store.marks(caller.account_id, _limited(caller, wanted), self._now())
+
+    async def keywords(self, caller: Caller) -> frozenset[str]:
+        """Return all flags that messages of the inbox have, without the read mark."""
+        return await self._store.keywords(caller.account_id)
+
+    async def deleted(self, caller: Caller, wanted: MessageFilter) -> list[Position]:
+        """Return the messages of a mailbox with the flag that `expunge` deletes, in order."""
+        return await self._store.flagged(
+            caller.account_id, _limited(caller, wanted), self._now(), DELETED
+        )
+
+    async def entries(self, caller: Caller, positions: Sequence[Position]) -> list[MailEntry]:
+        """Return the messages at these positions, in order; deleted ones are left out.
+
+        The positions are those of a mailbox that the caller has opened.
+        """
+        found: list[MailEntry] = []
+        for some in _batches(positions, AT_ONCE):
+            found += await self._store.entries(caller.account_id, some, self._now())
+        return found
+
+    async def structured(
+        self, caller: Caller, positions: Sequence[Position]
+    ) -> list[tuple[MailEntry, MailStructure]]:
+        """Return messages with their structures; see `entries`. At most `AT_ONCE` positions.
+
+        Structures that are not stored yet are derived and stored.
+        """
+        found = await self._store.structured_entries(caller.account_id, positions, self._now())
+        missing = {one.delivery_id: one for one, structure in found if structure is None}
+        made = await self._derive(list(missing.values())) if missing else {}
+        return [
+            (entry, structure or made[entry.delivery_id])
+            for entry, structure in found
+            if structure is not None or entry.delivery_id in made
+        ]
+
+    async def whole(self, entry: MailEntry) -> bytes:
+        """Return the exact bytes of a mail.
+
+        :raises MessageNotFound: the message was deleted meanwhile.
+        :raises Overloaded: too many large mails are being read.
+        """
+        async with self._mail_bytes.opened(entry) as raw:
+            return raw
+
+    async def octets(self, entry: MailEntry, start: int, count: int) -> bytes:
+        """Return some octets of a mail; ``start`` is counted from 0.
+
+        :raises MessageNotFound: the message was deleted meanwhile.
+        """
+        part = await self._store.octets(entry.delivery_id, start, count)
+        if part is None:
+            raise MessageNotFound
+        return part
+
+    async def beginnings(self, entries: Sequence[MailEntry], count: int) -> dict[DeliveryId, bytes]:
+        """Return the first octets of mails; deleted ones are left out."""
+        return await self._store.beginnings([one.delivery_id for one in entries], count)
+
+    async def matches(self, caller: Caller, wanted: MessageFilter) -> frozenset[Position]:
+        """Return the positions of all messages that match a filter, its content included."""
+        certain, possible = await self._store.matches(
+            caller.account_id, _limited(caller, wanted), self._now()
+        )
+        found = set(certain)
+        for position, delivery_id in possible:
+            try:
+                content = await self._contents.of(delivery_id)
+            except MessageNotFound:
+                continue
+            if not wanted.content_mismatches(content):
+                found.add(position)
+        return frozenset(found)
+
+    # Changes. All of these require the scope `INBOX_WRITE`.
+
+    async def mark(
+        self,
+        caller: Caller,
+        positions: Sequence[Position],
+        marking: Marking,
+        flags: frozenset[str],
+        unchanged_since: int | None = None,
+    ) -> MarkResult:
+        """Change the flags of messages.
+
+        :param unchanged_since: messages with a larger mod-sequence are not changed.
+        :raises NotPermitted: the key lacks the scope.
+        """
+        caller.rights.require((Scope.INBOX_WRITE,))
+        marked: list[Marks] = []
+        modified: list[Position] = []
+        for some in _batches(positions, MAX_MARKED):
+            result = await self._store.mark(
+                caller.account_id, some, marking, flags, unchanged_since, self._now()
+            )
+            marked += result.marked
+            modified += result.modified
+        self._notifications.publish(caller.account_id)
+        return MarkResult(tuple(marked), tuple(modified))
+
+    async def delete(self, caller: Caller, positions: Sequence[Position]) -> int:
+        """Delete messages; return the number of messages that were still there.
+
+        :raises NotPermitted: the key lacks the scope.
+        """
+        caller.rights.require((Scope.INBOX_WRITE,))
+        deleted = 0
+        for some in _batches(positions, MAX_MARKED):
+            deleted += await self._store.remove(caller.account_id, some, self._now())
+        if deleted:
+            self._removals.publish(caller.account_id)
+        return deleted
+
+    def require_append(self, caller: Caller, tag: str, size: int) -> None:
+        """Check that the caller may append a mail of this size with a tag.
+
+        :raises NotPermitted: the key lacks the scope, or is limited to other tags.
+        :raises MailTooLarge: the mail is too large.
+        """
+        caller.rights.require((Scope.INBOX_WRITE,))
+        caller.rights.require_tag(tag)
+        if size > self.settings.max_size:
+            raise MailTooLarge(
+                f"the mail has {size:,} bytes; the maximum is {self.settings.max_size:,}"
+            )
+
+    async def append(
+        self,
+        caller: Caller,
+        session: Session,
+        tag: str,
+        raw_message: bytes,
+        flags: frozenset[str] = frozenset(),
+    ) -> Position:
+        """Store a mail as received now, with the quota and retention of the inbox.
+
+        :return: its position, when it is on disk.
+        :raises InboxFull: the inbox is over its quota.
+        :raises OutOfSpace: the disk is full.
+        """
+        self.require_append(caller, tag, len(raw_message))
+        inbox = await self._inbox(caller.account_id)
+        address = join_subaddress(inbox.mailbox_name, tag, self.settings.domain)
+        sender = summarize_header(raw_message).author_address
+        try:
+            parse_mailbox(sender)
+        except ValueError:
+            sender = NULL_REVERSE_PATH
+        recipient = Recipient(
+            address, caller.account_id, tag, retention_hours=inbox.retention_hours
+        )
+        delivery_id = await self._receiver.deliver(
+            session, Envelope(sender, (recipient,)), raw_message
+        )
+        row = await self._mails.find_delivered(caller.account_id, delivery_id, self._now())
+        if row is None:
+            raise MessageNotFound
+        position = row.summary.position
+        if flags:
+            await self.mark(caller, (position,), Marking.REPLACE, flags)
+        return position
+
+    # Notifications.
+
+    @contextmanager
+    def watched(self, account_id: AccountId, wake: Callable[[], None]) -> Iterator[None]:
+        """Call ``wake`` while the block runs whenever the inbox may have changed."""
+        stop = self.watch(account_id, wake)
+        try:
+            yield
+        finally:
+            stop()
+
+    def watch(self, account_id: AccountId, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call ``wake`` whenever the inbox may have changed. Return a function that stops that.
+
+        A notification is a hint, and deletions by expiry have none.
+        """
+        key = object()
+        self._watchers.setdefault(account_id, {})[key] = wake
+        return partial(self._unwatch, account_id, key)
+
+    def wake_all(self) -> None:
+        """Wake all watchers, since notifications may have been lost."""
+        for account_id in tuple(self._watchers):
+            self._wake(account_id)
+
+    def _unwatch(self, account_id: AccountId, key: object) -> None:
+        watchers = self._watchers.get(account_id, {})
+        watchers.pop(key, None)
+        if not watchers:
+            self._watchers.pop(account_id, None)
+
+    def _wake(self, account_id: AccountId) -> None:
+        for wake in tuple(self._watchers.get(account_id, {}).values()):
+            wake()
+
+    def _changes(self, asked: _ChangesOf) -> Deferred[MailboxChanges]:
+        return self._store.changes(asked.account_id, asked.wanted, self._now(), asked.after)
+
+    async def _inbox(self, account_id: AccountId) -> InboxState:
+        inbox = await self._mails.find_account_inbox(account_id)
+        if inbox is None:
+            raise MessageNotFound("the account has been deleted")
+        return inbox
+
+    async def _derive(self, entries: Sequence[MailEntry]) -> dict[DeliveryId, MailStructure]:
+        """Derive and store structures, a few megabytes at a time."""
+        made: dict[DeliveryId, MailStructure] = {}
+        while entries:
+            size = 0
+            some: list[MailEntry] = []
+            for entry in entries:
+                size += entry.size
+                if some and size > STRUCTURES_AT_ONCE:
+                    break
+                some.append(entry)
+            entries = entries[len(some) :]
+            made.update(await self._derive_some(some))
+        return made
+
+    async def _derive_some(self, entries: Sequence[MailEntry]) -> dict[DeliveryId, MailStructure]:
+        if len(entries) == 1:
+            try:
+                raws = {entries[0].delivery_id: await self.whole(entries[0])}
+            except MessageNotFound:
+                return {}
+        else:
+            raws = await self.beginnings(entries, STRUCTURES_AT_ONCE)
+        largest = max((len(raw) for raw in raws.values()), default=0)
+        derived = await self._mail_bytes.work(
+            partial(derive_structures, list(raws.values())), largest, entries[0].account_id
+        )
+        made = [
+            (delivery_id, MailStructure(envelope, structure, sent_at))
+            for delivery_id, (envelope, structure, sent_at) in zip(raws, derived, strict=True)
+        ]
+        saved = self._store.save_structures(made)
+        saved.addErrback(lambda _: None)  # they can be derived again
+        return dict(made)
+
+
+def _limited(caller: Caller, wanted: MessageFilter) -> MessageFilter:
+    caller.rights.require((Scope.INBOX_READ,))
+    allowed = caller.rights.tags
+    return wanted if allowed is None else replace(wanted, allowed=allowed)
+
+
+def _batches(positions: Sequence[Position], size: int) -> Iterator[Sequence[Position]]:
+    return (positions[first : first + size] for first in range(0, len(positions), size))
