@@ -282,8 +282,8 @@ class MessageFilter(Struct, frozen=True):
             reasons.append(f"its tag is {tag!r}, which does not begin with {self.tag_prefix!r}")
         if self.recipient is not None and recipient.casefold() != self.recipient.casefold():
             reasons.append(f"it was sent to {recipient}, not to {self.recipient}")
-        domain = recipient.rpartition("@")[2].casefold()
-        if self.foreign_to and (domain == "" or domain in self.foreign_to):
+        _, at, domain = recipient.casefold().rpartition("@")
+        if self.foreign_to and (not at or domain in self.foreign_to):
             reasons.append(f"it was sent to {recipient}, an address of this server")
         return reasons
 

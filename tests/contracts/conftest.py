@@ -32,6 +32,7 @@ from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlS
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.mailbox_store import MailboxStore
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
@@ -49,6 +50,7 @@ class Stores:
     deliveries: MailStore
     messages: MailStore
     contents: ContentStore
+    mailboxes: MailboxStore
     expiry: ExpiryStore
     accounts: AccountStore
     passwords: PasswordStore
@@ -169,6 +171,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         messages=mail_store,
         contents=ContentStore(engine),
         earlier_contents=ContentStore(engine, DERIVATION - 1),
+        mailboxes=MailboxStore(engine),
         expiry=ExpiryStore(engine),
         accounts=AccountStore(engine),
         passwords=PasswordStore(engine),
