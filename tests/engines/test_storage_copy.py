@@ -39,6 +39,7 @@ from mailcheck.store.domains.report_quotas import Outcome, Tally
 from mailcheck.store.domains.report_store import CountedRow, ReportStore
 from mailcheck.store.domains.watch_store import RunRecord, WatchStore
 from mailcheck.store.mail_store import MailStore
+from mailcheck.store.mailbox_store import MailboxStore, MailStructure
 from mailcheck.store.messages import MessagePage
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import (
@@ -97,6 +98,8 @@ def fill(path: str) -> None:
     result_of(mails.deliver(odd))
     result_of(mails.deliver(delivery(addressed(test), raw=mail("Judge me"))))
     result_of(ContentStore(engine).save_content(odd.id, content("Grüße \x00", ["482913"])))
+    structure = MailStructure(b'("\\xff")', b"{1}\r\n\xff", None)
+    result_of(MailboxStore(engine).save_structures([(odd.id, structure)]))
     result_of(mails.mark_read(ANN, odd.message_ids[0]))
     result_of(mails.note_refusal(refusal("bob", 1)))
     result_of(SqlRateCounters(engine).hit(Hit(key_of("list", "a"), ((DAY_WINDOW, 1, 9),))))
