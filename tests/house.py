@@ -223,10 +223,8 @@ class House:
         mail = structs.replace(
             assembly.mail, hand_over=MailHandoff(nobody, contents, want, call_immediately)
         )
-        authenticator = assembly.accounts.authenticator
-        return build_receiver(
-            assembly.runtime, mail, authenticator, assembly.tests, assembly.reports
-        )
+        log_in = assembly.accounts.log_in
+        return build_receiver(assembly.runtime, mail, log_in, assembly.tests, assembly.reports)
 
     def refuse(self, tag: str = "", reason: str = "too large") -> None:
         """Reject a mail to the first account as the SMTP server does after DATA."""

@@ -16,6 +16,7 @@ from mailcheck.operations.accounts.authenticate import (
     RequestMeter,
     RevokedKeys,
 )
+from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.projects import ManageProjects
@@ -47,6 +48,7 @@ class AccountParts(Struct, frozen=True):
     sessions: DashboardSessions
     invitations: Invitations
     sign_in: SignIn
+    log_in: LogIn
     register: Register
     audit: Audit
     audit_retention: AuditRetention
@@ -75,6 +77,8 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     sign_in = SignIn(
         passwords, hasher, sessions, audit, attempts, runtime.clients, clock_and_randomness
     )
+    authenticator = Authenticator(store, default, now)
+    revoked_keys = RevokedKeys(store, now)
     names = NameRules(reserved_names(runtime.config))
     rules = RegistrationRules(
         Registration(options.registration),
@@ -86,11 +90,12 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         keep,
         meter,
         CheckBudget(meter, default),
-        Authenticator(store, default, now),
-        RevokedKeys(store, now),
+        authenticator,
+        revoked_keys,
         sessions,
         invitations,
         sign_in,
+        LogIn(authenticator, revoked_keys, passwords, sign_in, clock_and_randomness),
         Register(rules, keep, passwords, hasher, sign_in, invitations, attempts, audit, now),
         audit,
         AuditRetention(audit_store, now),
@@ -110,6 +115,9 @@ def account_services(runtime: Runtime, accounts: AccountParts) -> list[Service]:
         ),
         PeriodicService(
             "revoked keys", REVOKED_KEYS_INTERVAL, accounts.revoked_keys.check, runtime.clock
+        ),
+        PeriodicService(
+            "changed passwords", REVOKED_KEYS_INTERVAL, accounts.log_in.check, runtime.clock
         ),
         retention_service(
             "retention of the audit log",

@@ -62,7 +62,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     webhooks = build_webhooks(runtime, mail, accounts.audit)
     inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks.keep)
     reports = build_reports(runtime, mail.store, accounts.meter, checks)
-    receiver = build_receiver(runtime, mail, accounts.authenticator, tests, reports)
+    receiver = build_receiver(runtime, mail, accounts.log_in, tests, reports)
     watches = build_watches(runtime, checks, receiver, webhooks.receivers)
     heartbeat = Heartbeat(
         runtime.conditions, runtime.engine, workers.needed, runtime.reactor, workers.patient

@@ -64,8 +64,9 @@ def alerts_from(config: Config) -> str:
 
 def own_ports(config: Config) -> frozenset[int]:
     """Return the ports on which the daemon listens."""
-    smtp, ops = config.smtp, config.ops
-    texts = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
+    smtp, imap, pop3, ops = config.smtp, config.imap, config.pop3, config.ops
+    texts = (*imap.listen, *imap.tls_listen, *pop3.listen, *pop3.tls_listen)
+    texts += (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
     texts += (*config.providers.listen, *ops.listen, *((ops.manhole,) if ops.manhole else ()))
     addresses = map(real_address, map(parse_listen_address, texts))
     return frozenset(address.port for address in addresses if address.port)

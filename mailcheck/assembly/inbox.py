@@ -14,7 +14,7 @@ from mailcheck.core.accounts import Quota
 from mailcheck.core.identifiers import AccountId
 from mailcheck.daemon.derivation import Derivation
 from mailcheck.daemon.retention import Retention
-from mailcheck.operations.accounts.authenticate import Authenticator
+from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.deliverability.authenticate_mail import AuthenticationCache
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckLinks, CheckMail
@@ -142,14 +142,14 @@ def build_inbox(
 def build_receiver(
     runtime: Runtime,
     mail: MailParts,
-    authenticator: Authenticator,
+    log_in: LogIn,
     tests: DeliverabilityParts,
     reports: ReportParts,
 ) -> ReceiveMail:
     """Build the receipt of mail."""
     return ReceiveMail(
         mail.store,
-        authenticator,
+        log_in,
         mail.notifications,
         runtime.traffic,
         mail.hand_over,

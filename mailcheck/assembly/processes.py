@@ -31,6 +31,10 @@ def shared_addresses(config: Config) -> list[ListenAddress]:
         *listen_addresses(config, "smtp", "listen"),
         *listen_addresses(config, "smtp", "submission_listen"),
         *listen_addresses(config, "smtp", "broken_tls_listen"),
+        *listen_addresses(config, "imap", "listen"),
+        *listen_addresses(config, "imap", "tls_listen"),
+        *listen_addresses(config, "pop3", "listen"),
+        *listen_addresses(config, "pop3", "tls_listen"),
         *listen_addresses(config, "web", "listen"),
         *listen_addresses(config, "providers", "listen"),
     ]

@@ -73,7 +73,8 @@ class SmtpOptions:
     )
     submission_listen: tuple[str, ...] = option(
         ("127.0.0.1:2587",),
-        "Addresses for programs that submit mail, with an API key as the password.",
+        "Addresses for programs that submit mail. They log in with an API key as the password, or "
+        "with name and password of an account.",
     )
     broken_tls_listen: tuple[str, ...] = option(
         (),
@@ -117,6 +118,58 @@ class SmtpOptions:
     )
     xclient_from: tuple[str, ...] = option(
         (), "Networks whose hosts may use XCLIENT and XFORWARD to name the real client."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ImapOptions:
+    """IMAP for mail programs. Name, certificate, proxies and auth_without_tls are of [smtp]."""
+
+    listen: tuple[str, ...] = option(
+        (),
+        "Addresses for IMAP with STARTTLS: host:port or a Twisted endpoint. Empty: no IMAP.",
+    )
+    tls_listen: tuple[str, ...] = option((), "Addresses for IMAP over TLS from the first byte.")
+    max_connections: int = option(
+        5_000,
+        "Maximum number of connections. When it is reached, the connection that has been idle "
+        "longest is closed for a client that has none.",
+        lowest=1,
+    )
+    max_connections_per_address: int = option(
+        100, "Maximum number of connections of one public client address.", lowest=1
+    )
+    idle_timeout: float = option(
+        1_800.0,
+        "Seconds until a silent client is disconnected (RFC 9051 requires at least 30 minutes).",
+        lowest=1,
+        highest=86_400,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pop3Options:
+    """POP3 for mail programs. Name, certificate, proxies and auth_without_tls are of [smtp]."""
+
+    listen: tuple[str, ...] = option(
+        (),
+        "Addresses for POP3 with STLS: host:port or a Twisted endpoint. Empty: no POP3.",
+    )
+    tls_listen: tuple[str, ...] = option((), "Addresses for POP3 over TLS from the first byte.")
+    max_connections: int = option(
+        1_000,
+        "Maximum number of connections. When it is reached, the connection that has been idle "
+        "longest is closed for a client that has none.",
+        lowest=1,
+    )
+    max_connections_per_address: int = option(
+        100, "Maximum number of connections of one public client address.", lowest=1
+    )
+    idle_timeout: float = option(
+        600.0,
+        "Seconds until a silent client is disconnected (RFC 1939 requires at least 10 minutes).",
+        lowest=1,
+        highest=86_400,
     )
 
 
@@ -456,6 +509,8 @@ class Config:
 
     inbox: InboxOptions = field(default_factory=InboxOptions)
     smtp: SmtpOptions = field(default_factory=SmtpOptions)
+    imap: ImapOptions = field(default_factory=ImapOptions)
+    pop3: Pop3Options = field(default_factory=Pop3Options)
     web: WebOptions = field(default_factory=WebOptions)
     providers: ProvidersOptions = field(default_factory=ProvidersOptions)
     compatible: CompatibleOptions = field(default_factory=CompatibleOptions)

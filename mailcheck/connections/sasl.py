@@ -35,7 +35,7 @@ class ResponseReader:
 
 
 class PlainCredentials(Struct, frozen=True):
-    """The user name and the password of PLAIN. Octets that are not UTF-8 are surrogates."""
+    """A user name and a password, decoded by `decode_text`."""
 
     user: str
     password: str
@@ -60,5 +60,9 @@ def parse_plain(response: bytes) -> PlainCredentials:
     parts = response.split(b"\0")
     if len(parts) != 3:
         raise ValueError("PLAIN needs an authorization identity, a user name and a password")
-    user, password = (part.decode("utf-8", "surrogateescape") for part in parts[1:])
-    return PlainCredentials(user, password)
+    return PlainCredentials(decode_text(parts[1]), decode_text(parts[2]))
+
+
+def decode_text(part: bytes) -> str:
+    """Decode a user name or a password. Octets that are not UTF-8 become surrogates."""
+    return part.decode("utf-8", "surrogateescape")

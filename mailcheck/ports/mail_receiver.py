@@ -94,9 +94,14 @@ class MailReceiver(Protocol):
     ) -> None:
         """Record a rejected mail for these inboxes, for clients that wait for it."""
 
-    def authenticate(self, secret: str) -> Deferred[Caller]:
-        """Find the account of an API key that was used as an SMTP AUTH password.
+    def authenticate(self, name: str, password: str, client_ip: str) -> Deferred[Caller]:
+        """Find the account of a client that uses SMTP AUTH.
 
-        :raises InvalidCredentials: the key is unknown or revoked (535).
+        The password is an API key, or the name and the password are those of an account.
+
+        :raises InvalidCredentials: the password is not valid (535).
+        :raises NotPermitted: the key may not submit mail (535).
+        :raises LimitExceeded: there were too many failed attempts (454).
+        :raises Overloaded: too many passwords are being verified (454).
         :raises StoreUnavailable: the store cannot answer now (454).
         """

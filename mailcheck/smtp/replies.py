@@ -13,9 +13,11 @@ from mailcheck.core.errors import (
     InboxDisabled,
     InboxFull,
     InvalidCredentials,
+    LimitExceeded,
     NotPermitted,
     OperatorMissing,
     OutOfSpace,
+    Overloaded,
     RecipientUnknown,
     ShuttingDown,
     StoreUnavailable,
@@ -42,6 +44,8 @@ FAILURES: FailureTable = {
 AUTH_FAILURES: FailureTable = {
     InvalidCredentials: (535, "5.7.8"),
     NotPermitted: (535, "5.7.8"),
+    LimitExceeded: (454, "4.7.0"),
+    Overloaded: (454, "4.7.0"),
     StoreUnavailable: (454, "4.7.0"),
     ShuttingDown: (454, "4.3.2"),
 }

@@ -10,7 +10,13 @@ from twisted.python.failure import Failure
 
 from mailcheck.connections.lines import CommandError
 from mailcheck.connections.policies import is_in_networks
-from mailcheck.connections.sasl import ResponseReader, decode_base64, parse_plain
+from mailcheck.connections.sasl import (
+    PlainCredentials,
+    ResponseReader,
+    decode_base64,
+    decode_text,
+    parse_plain,
+)
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import InvalidCredentials, RecipientUnknown
 from mailcheck.core.messages import Recipient
@@ -27,7 +33,7 @@ from mailcheck.smtp.protocol import MailProtocol, Verb, require_no_argument
 from mailcheck.smtp.replies import reply_lines
 from mailcheck.smtp.transaction import Stage, Transaction
 
-# AUTH (RFC 4954). The password is an API key; the user name is ignored.
+# AUTH (RFC 4954). The password is an API key, or name and password are those of an account.
 
 _CANCEL = b"*"
 _EMPTY = b"="  # an initial response that is present but empty, RFC 4954 4
@@ -46,7 +52,7 @@ def may_authenticate(connection: MailProtocol) -> bool:
 
 
 def auth(connection: MailProtocol, argument: bytes) -> None:
-    """Authenticate the client with an API key; only on the submission port."""
+    """Authenticate the client; only on the submission port."""
     if not connection.settings.is_submission:
         raise CommandError(replies.NOT_IMPLEMENTED)
     if not connection.client.helo_name:
@@ -74,23 +80,24 @@ def _take_plain(connection: MailProtocol, response: bytes) -> None:
         credentials = parse_plain(response)
     except ValueError:
         raise CommandError(replies.BAD_AUTH_RESPONSE) from None
-    _check(connection, credentials.password)
+    _check(connection, credentials)
 
 
 def _login(connection: MailProtocol, response: bytes) -> None:
     """Ask for the user name and then the password (draft-murchison-sasl-login)."""
     if response:
-        _take_user_name(connection, response)
+        _take_user_name(connection, _decode(b"" if response == _EMPTY else response))
     else:
         _ask(connection, _ASK_FOR_USER_NAME, _take_user_name)
 
 
 def _take_user_name(connection: MailProtocol, response: bytes) -> None:
-    _ask(connection, _ASK_FOR_PASSWORD, _take_password)
+    name = decode_text(response)
 
+    def take_password(connection: MailProtocol, password: bytes) -> None:
+        _check(connection, PlainCredentials(name, decode_text(password)))
 
-def _take_password(connection: MailProtocol, password: bytes) -> None:
-    _check(connection, password.decode("utf-8", "surrogateescape"))
+    _ask(connection, _ASK_FOR_PASSWORD, take_password)
 
 
 MECHANISMS: Mapping[str, HandleResponse] = {"PLAIN": _plain, "LOGIN": _login}
@@ -121,7 +128,7 @@ def _decode(response: bytes) -> bytes:
         raise CommandError(replies.BAD_AUTH_RESPONSE) from None
 
 
-def _check(connection: MailProtocol, secret: str) -> None:
+def _check(connection: MailProtocol, credentials: PlainCredentials) -> None:
     def accept(caller: Caller) -> None:
         connection.client.signed_in = caller
         connection.auth_failures = 0
@@ -136,7 +143,12 @@ def _check(connection: MailProtocol, secret: str) -> None:
                 connection.half_close_with(replies.TOO_MANY_AUTH_FAILURES)
 
     connection.call(
-        partial(connection.receiver.authenticate, secret),
+        partial(
+            connection.receiver.authenticate,
+            credentials.user,
+            credentials.password,
+            connection.client.claimed_ip,
+        ),
         accept,
         reject,
     )

@@ -121,14 +121,14 @@ class FakeMailReceiver:
             raise self.failures["record_refusal"]
         self.refused.append(Refused(session, envelope_sender, recipients, reason))
 
-    def authenticate(self, secret: str) -> Deferred[Caller]:
-        """Look up the key in ``keys``."""
-        self.secrets.append(secret)
+    def authenticate(self, name: str, password: str, client_ip: str) -> Deferred[Caller]:
+        """Look up the password in ``keys``."""
+        self.secrets.append(password)
 
         def look() -> Caller:
-            if secret not in self.keys:
+            if password not in self.keys:
                 raise InvalidCredentials("No such key")
-            return Caller(self.keys[secret], KeyId(secret), RequestLimits(60, 1_000))
+            return Caller(self.keys[password], KeyId(password), RequestLimits(60, 1_000))
 
         return self._answer("authenticate", look)
 

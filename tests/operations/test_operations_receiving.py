@@ -378,9 +378,12 @@ class TestDelivery:
     def test_a_key_as_password(self, house: House) -> None:
         """An API key is the password of its account. Other passwords are rejected."""
         receiver = house.assembly.receiver
-        assert result_of(receiver.authenticate(house.key)).account_id == house.account.id
+        assert (
+            result_of(receiver.authenticate("", house.key, "192.0.2.7")).account_id
+            == house.account.id
+        )
         with pytest.raises(InvalidCredentials):
-            result_of(receiver.authenticate("mck_wrong"))
+            result_of(receiver.authenticate("", "mck_wrong", "192.0.2.7"))
 
 
 def _kind(failed: "Deferred[Any]") -> type[BaseException]:

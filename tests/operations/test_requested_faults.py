@@ -35,7 +35,7 @@ def refused(house: House, tag: str, sender: str = "shop@example.com") -> tuple[i
 def fault_of(house: House, key: str) -> Fault | None:
     """Return the fault of the next mail of a key."""
     receiver = house.assembly.receiver
-    caller = result_of(receiver.authenticate(key))
+    caller = result_of(receiver.authenticate("", key, "192.0.2.7"))
     found = receiver.find_fault(caller, (accept(house, "plain"),))
     return None if found is None else result_of(found)
 

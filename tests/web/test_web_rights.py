@@ -183,5 +183,5 @@ def test_a_key_without_the_scope_to_write_submits_no_mail(house: House) -> None:
     """The submission port accepts only keys that may write to the inbox."""
     receiver = house.receiver
     with pytest.raises(NotPermitted, match="does not have the scope inbox:write"):
-        result_of(receiver.authenticate(limited_key(house, ["inbox:read"])))
-    result_of(receiver.authenticate(limited_key(house, ["inbox:write"])))
+        result_of(receiver.authenticate("", limited_key(house, ["inbox:read"]), "192.0.2.7"))
+    result_of(receiver.authenticate("", limited_key(house, ["inbox:write"]), "192.0.2.7"))

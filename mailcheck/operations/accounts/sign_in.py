@@ -185,16 +185,28 @@ class SignIn:
             name.
         :raises Overloaded: too many people are signing in.
         """
-        name = name.strip()
         try:
-            await self._count(name, client, device)
-            account = await self._prove(name, password, client)
-            if account.disabled_at is not None:
-                raise AccountDisabled("this account is disabled: ask the operator of this service")
+            account = await self.verify(name, password, client, device)
         except (SignInFailed, LimitExceeded, AccountDisabled) as failure:
             self._journal.note_failed_access("sign-in", client, str(failure))
             raise
         return await self.open(account, client)
+
+    async def verify(self, name: str, password: str, client: str, device: str = "") -> Account:
+        """Count an attempt, and return the account with this name and password; see `sign_in`."""
+        name = name.strip()
+        await self._count(name, client, device)
+        account = await self._prove(name, password, client)
+        if account.disabled_at is not None:
+            raise AccountDisabled("this account is disabled: ask the operator of this service")
+        return account
+
+    async def count_failed_key(self, client: str) -> None:
+        """Count a wrong API key that a program sent as its password.
+
+        :raises LimitExceeded: too many attempts from this address.
+        """
+        await self._attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
 
     async def open(self, account: Account, client: str) -> SignedIn:
         """Open a session for an authenticated account. ``client`` is as in `sign_in`."""

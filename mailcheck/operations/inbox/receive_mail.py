@@ -45,7 +45,7 @@ from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Sess
 from mailcheck.core.recent import Recent
 from mailcheck.core.rights import Scope
 from mailcheck.core.watches import ALERT_TAG
-from mailcheck.operations.accounts.authenticate import Authenticator
+from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.inbox.feeds import MailHandoff
@@ -186,7 +186,7 @@ class ReceiveMail:
     def __init__(
         self,
         store: MailStore,
-        authenticator: Authenticator,
+        log_in: LogIn,
         notifications: Notifications[AccountId],
         traffic: MailTraffic,
         hand_over: MailHandoff,
@@ -197,7 +197,7 @@ class ReceiveMail:
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
-        self._authenticator = authenticator
+        self._log_in = log_in
         self._wake_ups = notifications
         self.traffic = traffic
         self._hand_over = hand_over
@@ -292,17 +292,13 @@ class ReceiveMail:
             noted.addCallback(self._announce_refusal, recipient.account_id)
             noted.addErrback(self._log_lost_refusal)
 
-    def authenticate(self, secret: str) -> Deferred[Caller]:
-        """Return the caller of an API key that was given as an SMTP AUTH password.
+    def authenticate(self, name: str, password: str, client_ip: str) -> Deferred[Caller]:
+        """Return the caller that uses SMTP AUTH, with the scope `Scope.INBOX_WRITE`."""
+        return Deferred.fromCoroutine(self._identify(name, password, client_ip))
 
-        It fails with `NotPermitted` if the key lacks the scope `Scope.INBOX_WRITE`.
-        """
-        return Deferred.fromCoroutine(self._identify(secret))
-
-    async def _identify(self, secret: str) -> Caller:
-        caller = await self._authenticator.identify(secret)
-        caller.rights.require((Scope.INBOX_WRITE,))
-        return caller
+    async def _identify(self, name: str, password: str, client_ip: str) -> Caller:
+        login = await self._log_in.identify(name, password, client_ip, (Scope.INBOX_WRITE,))
+        return login.caller
 
     def _find_inbox(self, session: Session, mailbox: Mailbox, mailbox_name: str) -> _Found:
         if session.account_id is not None:

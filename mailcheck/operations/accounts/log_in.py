@@ -1,0 +1,158 @@
+"""Login of programs with a name and a password: SMTP submission, IMAP and POP3.
+
+The password is an API key, and the name is ignored; or both are those of an account.
+"""
+
+import hmac
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from mailcheck.core.accounts import Caller, RequestLimits
+from mailcheck.core.errors import (
+    AccountDisabled,
+    ExpectedFailure,
+    InvalidCredentials,
+    SignInFailed,
+)
+from mailcheck.core.identifiers import API_KEY_PREFIX, KeyId
+from mailcheck.core.instants import DAY
+from mailcheck.core.network_addresses import counting_key
+from mailcheck.core.recent import Recent
+from mailcheck.core.rights import Scope
+from mailcheck.operations.accounts.authenticate import Authenticator, RevokedKeys
+from mailcheck.operations.accounts.sign_in import SignIn
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.store.accounts.account_store import PasswordStore, StoredPassword
+
+KNOWN_PASSWORDS = 1_000
+"""Maximum number of verified passwords that are remembered, as keyed digests."""
+
+KNOWN_FOR = DAY
+"""Time after its last use in which a verified password is accepted without a hash of scrypt. A
+program that polls every minute would otherwise use up the attempts of its account."""
+
+WRONG = "no account has this name and password, and the password is not an API key"
+
+
+class Login(Struct, frozen=True):
+    """A caller that has logged in.
+
+    ``name`` and ``password_hash`` are those of the account. They are empty if the password was an
+    API key.
+    """
+
+    caller: Caller
+    name: str = ""
+    password_hash: str = ""
+
+
+class LogIn:
+    """Identifies programs by an API key, or by the name and the password of an account."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        revoked_keys: RevokedKeys,
+        passwords: PasswordStore,
+        sign_in: SignIn,
+        clock_and_randomness: ClockAndRandomness,
+    ) -> None:
+        self._authenticator = authenticator
+        self._revoked_keys = revoked_keys
+        self._passwords = passwords
+        self._sign_in = sign_in
+        self._now = clock_and_randomness.now
+        self._digest_key = clock_and_randomness.random_bytes(32)
+        self._known: Recent[bytes, bool] = Recent(KNOWN_PASSWORDS, KNOWN_FOR)
+        self._watched: dict[Login, dict[object, Callable[[ExpectedFailure], None]]] = {}
+
+    async def identify(
+        self, name: str, password: str, client_ip: str, scopes: Iterable[Scope]
+    ) -> Login:
+        """Return the caller with a name and a password, at the address of a client.
+
+        Failures are counted for the address and the account, together with failed attempts to sign
+        in on the pages. A valid key is not counted.
+
+        :raises InvalidCredentials: the password is neither a valid key nor that of the account.
+        :raises NotPermitted: the key lacks one of the scopes.
+        :raises LimitExceeded: there are too many failures of this address or for this account.
+        :raises Overloaded: too many passwords are being verified.
+        :raises StoreUnavailable: the store cannot be read now.
+        """
+        client, name = counting_key(client_ip), name.strip()
+        try:
+            login = Login(await self._authenticator.identify(password, client))
+        except InvalidCredentials:
+            if not name or password.startswith(API_KEY_PREFIX):
+                await self._sign_in.count_failed_key(client)
+                raise
+            login = await self._by_password(name, password, client)
+        login.caller.rights.require(scopes)
+        return login
+
+    @contextmanager
+    def watched(self, login: Login, end: Callable[[ExpectedFailure], None]) -> Iterator[None]:
+        """Call ``end`` once if the key or the password becomes invalid while the block runs."""
+        if not login.name:
+            with self._revoked_keys.watched(login.caller.key_id, end):
+                yield
+            return
+        watch = object()
+        self._watched.setdefault(login, {})[watch] = end
+        try:
+            yield
+        finally:
+            ends = self._watched.get(login, {})
+            ends.pop(watch, None)
+            if not ends:
+                self._watched.pop(login, None)
+
+    async def check(self) -> None:
+        """End everything that runs with a password that was changed, or a disabled account.
+
+        :raises StoreUnavailable: the store cannot be read now.
+        """
+        for login in tuple(self._watched):
+            stored = await self._passwords.find_password(login.name)
+            if not _is_valid(login, stored):
+                for end in tuple(self._watched.pop(login, {}).values()):
+                    end(InvalidCredentials("the password has been changed, or the account is gone"))
+
+    async def _by_password(self, name: str, password: str, client: str) -> Login:
+        stored = await self._passwords.find_password(name)
+        if stored is None or not self._is_known(stored, password):
+            try:
+                await self._sign_in.verify(name, password, client)
+            except (SignInFailed, AccountDisabled) as failure:
+                is_disabled = isinstance(failure, AccountDisabled)
+                raise InvalidCredentials(str(failure) if is_disabled else WRONG) from None
+            stored = await self._passwords.find_password(name)  # the hash may have been renewed
+        if stored is None or stored.password_hash is None:
+            raise InvalidCredentials(WRONG)
+        account = stored.account
+        if account.disabled_at is not None:
+            raise InvalidCredentials("the account is disabled")
+        self._known.put(self._digest(stored.password_hash, password), True, self._now())
+        caller = Caller(
+            account.id, KeyId(f"password of {account.id}"), RequestLimits(0, 0), client=client
+        )
+        return Login(caller, name, stored.password_hash)
+
+    def _is_known(self, stored: StoredPassword, password: str) -> bool:
+        written = stored.password_hash
+        return bool(written and self._known.get(self._digest(written, password), self._now()))
+
+    def _digest(self, password_hash: str, password: str) -> bytes:
+        text = f"{password_hash}\0{password}".encode("utf-8", "surrogatepass")
+        return hmac.digest(self._digest_key, text, "sha256")
+
+
+def _is_valid(login: Login, stored: StoredPassword | None) -> bool:
+    return (
+        stored is not None
+        and stored.account.disabled_at is None
+        and stored.password_hash == login.password_hash
+    )

@@ -1,0 +1,130 @@
+"""Login of programs with a name and a password, as mail programs and SMTP clients send them."""
+
+import pytest
+
+from mailcheck.config.options import AccountsOptions
+from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExceeded, NotPermitted
+from mailcheck.core.rights import Scope, make_rights
+from mailcheck.operations.accounts.log_in import Login
+from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME_AND_ADDRESS
+from tests.house import House, config_in_memory, run
+
+CLIENT = "203.0.113.9"
+PASSWORD = "correct horse battery"  # noqa: S105
+READ = (Scope.INBOX_READ,)
+
+
+@pytest.fixture
+def house() -> House:
+    """An application whose first account has a password."""
+    house = House(config_in_memory(accounts=AccountsOptions(password_cost=10)))
+    run(house.assembly.accounts.sign_in.set_password(house.account, PASSWORD))
+    return house
+
+
+def log_in(house: House, name: str, password: str, client: str = CLIENT) -> Login:
+    """Log in as a program that reads mail."""
+    login: Login = run(house.assembly.accounts.log_in.identify(name, password, client, READ))
+    return login
+
+
+def test_a_key_is_a_password_for_any_name(house: House) -> None:
+    """An API key opens the inbox of its account, whatever the name is."""
+    for name in ("", "first", "nobody", "x@y.example"):
+        assert log_in(house, name, house.key).caller.account_id == house.account.id
+
+
+def test_the_password_of_an_account(house: House) -> None:
+    """Name and password of an account open its inbox with all rights."""
+    caller = log_in(house, " first ", PASSWORD).caller
+    assert caller.account_id == house.account.id
+    assert not caller.rights.is_limited
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [("first", "wrong"), ("nobody", PASSWORD), ("", PASSWORD), ("first", "mck_wrong")],
+)
+def test_a_wrong_password_is_rejected(house: House, name: str, password: str) -> None:
+    """A wrong name, password or key is rejected, without saying which names exist."""
+    with pytest.raises(InvalidCredentials) as caught:
+        log_in(house, name, password)
+    assert name not in str(caught.value).split() or not name
+
+
+def test_a_key_needs_the_scope(house: House) -> None:
+    """A key without the scope of the protocol cannot log in."""
+    issued = house.assembly.accounts.keep.issue_key(
+        house.account, "", rights=make_rights(["inbox:write"])
+    )
+    with pytest.raises(NotPermitted, match="inbox:read"):
+        log_in(house, "", run(issued).secret)
+
+
+def test_a_disabled_account_cannot_log_in(house: House) -> None:
+    """The password of a disabled account is rejected, also if it was verified before."""
+    other = house.add_account("second")
+    accounts = house.assembly.accounts
+    run(accounts.sign_in.set_password(other, PASSWORD))
+    log_in(house, "second", PASSWORD)
+    run(accounts.keep.disable(other))
+    with pytest.raises(InvalidCredentials, match="disabled"):
+        log_in(house, "second", PASSWORD)
+
+
+def test_guesses_are_limited_for_a_name(house: House) -> None:
+    """After some wrong passwords, the right one is rejected for a while, as on the pages."""
+    for _ in range(PER_NAME_AND_ADDRESS.per_minute):
+        with pytest.raises(InvalidCredentials):
+            log_in(house, "first", "wrong")
+    with pytest.raises(LimitExceeded):
+        log_in(house, "first", PASSWORD)
+    with pytest.raises(ExpectedFailure):
+        run(house.assembly.accounts.sign_in.sign_in("first", PASSWORD, CLIENT))
+    house.pass_time(60)
+    log_in(house, "first", PASSWORD)
+
+
+def test_wrong_keys_are_limited_for_an_address(house: House) -> None:
+    """Wrong keys use up the attempts of their address; valid keys still work from there."""
+    for _ in range(PER_ADDRESS.per_minute):
+        with pytest.raises(InvalidCredentials):
+            log_in(house, "", "mck_wrong")
+    with pytest.raises(LimitExceeded):
+        log_in(house, "", "mck_wrong")
+    log_in(house, "", house.key)
+    with pytest.raises(InvalidCredentials):
+        log_in(house, "", "mck_wrong", "198.51.100.7")
+
+
+def test_polling_uses_no_attempts(house: House) -> None:
+    """A program that logs in with the right password many times is not limited."""
+    for _ in range(PER_NAME_AND_ADDRESS.per_day + 1):
+        log_in(house, "first", PASSWORD)
+
+
+def test_a_changed_password_ends_what_runs(house: House) -> None:
+    """Sessions end when the password is changed, and the old password is not remembered."""
+    log_in_operation = house.assembly.accounts.log_in
+    login = log_in(house, "first", PASSWORD)
+    ended: list[ExpectedFailure] = []
+    with log_in_operation.watched(login, ended.append):
+        run(log_in_operation.check())
+        assert not ended
+        run(house.assembly.accounts.sign_in.set_password(house.account, "another horse battery"))
+        run(log_in_operation.check())
+        run(log_in_operation.check())
+    assert len(ended) == 1
+    with pytest.raises(InvalidCredentials):
+        log_in(house, "first", PASSWORD)
+
+
+def test_a_revoked_key_ends_what_runs(house: House) -> None:
+    """Sessions of a key end when it is revoked."""
+    accounts = house.assembly.accounts
+    login = log_in(house, "", house.key)
+    ended: list[ExpectedFailure] = []
+    with accounts.log_in.watched(login, ended.append):
+        run(accounts.keep.revoke_key(login.caller.key_id))
+        run(accounts.revoked_keys.check())
+    assert len(ended) == 1
