@@ -10,7 +10,7 @@ from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME_AND_ADDR
 from tests.house import House, config_in_memory, run
 
 CLIENT = "203.0.113.9"
-PASSWORD = "correct horse battery"  # noqa: S105
+PASSWORD = "correct horse battery"
 READ = (Scope.INBOX_READ,)
 
 
