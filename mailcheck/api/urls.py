@@ -39,6 +39,10 @@ class PublicUrls(Struct, frozen=True):
         """Return the share link of a message."""
         return f"{self.public_url}/share/{format_share_token(message_id, secret)}"
 
+    def attachment_link(self, attachment_id: str, token: str) -> str:
+        """Return the link to an attachment that requires no key and ends soon."""
+        return f"{self.public_url}/attachments/{token}/{attachment_id}"
+
     def report_url(self, test_id: DeliverabilityTestId, secret: str) -> str:
         """Return the share link of a deliverability test."""
         return f"{self.public_url}/share/{format_test_share_token(test_id, secret)}"

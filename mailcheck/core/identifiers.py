@@ -188,6 +188,32 @@ def parse_share_token(token: str) -> tuple[MessageId, str]:
         raise ValueError("not a share token") from error
 
 
+def format_attachment_token(
+    message_id: MessageId, attachment_id: str, share_secret: str, ends_at: Instant
+) -> str:
+    """Return the token of a link to one attachment, which is valid until an instant.
+
+    It is derived from the secret of the message's share link, so revoking that revokes it too.
+    """
+    return format_share_token(message_id, attachment_secret(attachment_id, share_secret, ends_at))
+
+
+def attachment_secret(attachment_id: str, share_secret: str, ends_at: Instant) -> str:
+    """Return the secret part of an attachment token: its end, and the proof of both."""
+    signed = f"mailcheck attachment {attachment_id} {ends_at}".encode()
+    proof = hmac.digest(share_secret.encode(), signed, hashlib.sha256)
+    return f"{ends_at:016x}" + base64.b32encode(proof[:20]).decode("ascii").lower()
+
+
+def end_of_attachment_token(token: str) -> Instant:
+    """Return the instant at which a link to an attachment ends, before its proof is checked.
+
+    :raises ValueError: the text does not have the form of a token.
+    """
+    _, secret = parse_share_token(token)
+    return Instant(int(secret[:16], 16))
+
+
 def format_test_share_token(test_id: DeliverabilityTestId, secret: str) -> str:
     """Return the share token of a deliverability test: ``<test><secret>``.
 

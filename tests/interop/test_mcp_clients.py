@@ -37,6 +37,7 @@ TOOLS = [
     "wait_for_message",
     "list_messages",
     "get_message",
+    "get_attachment",
     "extract",
     "share_link",
     "delete_message",

@@ -209,6 +209,12 @@ _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
         503: ERROR,
     },
     ("GET", "/share/{token}"): {200: (MESSAGE, TEST), 404: ERROR, 500: CRASH, 503: ERROR},
+    ("GET", "/attachments/{token}/{attachmentId}"): {
+        200: Bytes(_ANY_MEDIA_TYPE),
+        404: ERROR,
+        500: CRASH,
+        503: ERROR,
+    },
     ("GET", "/clients/{file}"): {
         200: Bytes("text/(x-python|javascript|x-typescript); charset=utf-8", is_from_mail=False),
         404: ERROR,

@@ -144,6 +144,18 @@ def test_an_agent_with_a_key_of_some_tags(house: House) -> None:
         assert agent.use(tool, id=ids["run-1"])
 
 
+def test_an_agent_reads_no_attachment_of_another_tag(house: House) -> None:
+    """Attachments and links to them follow the scopes and tags of the key."""
+    header = "Content-Type: application/pdf\r\nContent-Disposition: attachment"
+    raw = f"Subject: x\r\n{header}\r\n\r\n%PDF".encode()
+    for tag in ("secret", "run-1"):
+        house.receive(house.address(tag), raw=raw)
+    ids = {one["tag"]: one["id"] for one in house.get("/inbox/messages").json["messages"]}
+    agent = Agent(house, key=limited_key(house, prefix="run-"))
+    assert "no such message" in agent.fail("get_attachment", id=ids["secret"], attachmentId="1")
+    assert agent.use("get_attachment", id=ids["run-1"], attachmentId="1")["downloadUrl"]
+
+
 def test_an_expired_key_is_refused(house: House) -> None:
     """A key answers until it expires, then it is 401; a running wait ends with 401 too."""
     now = house.assembly.runtime.now()

@@ -122,7 +122,7 @@ def render_test_wait(
     shape: Mapping[str, Any] = render_tested(result, domain, urls)
     email = shape.get("email")
     return ReportResult(
-        untrusted=fence.shown,
+        untrusted=fence.shown_published,
         timed_out=not test.state.is_final,
         test_id=test.id,
         status=test.state.value,
@@ -132,20 +132,21 @@ def render_test_wait(
         notes=defuse(tuple(shape.get("notes", ()))),
         checks=_checks(shape.get("checks", {})),
         deductions=_deductions(shape.get("deductions", ())),
-        undetermined=tuple(shape.get("undetermined", ())),
+        undetermined=defuse(tuple(shape.get("undetermined", ()))),
         share_url=shape["shareUrl"],
         waited=waited,
     )
 
 
 def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
-    """Describe the result as text. The sender's text is in a separate fenced block."""
+    """Describe the result as text. All sentences that quote others are in a fenced block."""
     ours = f"Deliverability test {result.test_id} is {result.status}."
     if result.hint is not None:
         ours += f" {result.hint}."
     if result.score is None or result.email is None:
         return [ours]
-    lines = [f"{ours} Score: {result.score} of 10."]
+    ours += f" Score: {result.score} of 10. Complete report: {result.share_url}"
+    lines = [f"From: {result.email.from_}", f"Subject: {result.email.subject}"]
     lines += [f"Note: {note}" for note in result.notes]
     for check in result.checks:
         lines.append(f"{check.name}: {check.result} (-{check.deduction}). {check.detail}")
@@ -158,9 +159,8 @@ def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
                 lines += [f"    replace {value}" for value in one.replaces]
             if not isinstance(one.leaves_out, Absent):
                 lines += [f"    omit {left.term}: {left.reason}" for left in one.leaves_out]
-    lines.append(f"Complete report: {result.share_url}")
-    mail = f"From: {result.email.from_}\nSubject: {result.email.subject}"
-    return ["\n".join(lines), f"{fence.notice}\n{fence.around(mail)}"]
+    fenced = fence.around("\n".join(lines))
+    return [ours, f"{result.untrusted.notice}\n{fenced}"]
 
 
 def _hint(result: DeliverabilityResult, domain: str) -> str | None:

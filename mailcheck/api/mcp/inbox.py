@@ -24,7 +24,8 @@ from mailcheck.api.inbox.messages import (
 )
 from mailcheck.api.inbox.overview import NotSearched, render_list
 from mailcheck.api.inbox.waits import render_timed_out, render_unexpected_message
-from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean
+from mailcheck.api.mcp.attachments import AttachmentView
+from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean, clean_line
 from mailcheck.api.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, view_html
 from mailcheck.api.requests.fields import (
     DEFAULT_SILENCE,
@@ -32,6 +33,7 @@ from mailcheck.api.requests.fields import (
     FLAG,
     INTEGER,
     MAX_WAIT_COUNT,
+    NAME,
     TAG,
     TEXT,
     Limit,
@@ -41,6 +43,7 @@ from mailcheck.api.requests.inbox import ListMessages, WaitFilters
 from mailcheck.api.requests.parsing import Description, Request, request_fields
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, doc, dump_json, fields_of
 from mailcheck.api.urls import PublicUrls
+from mailcheck.checks.content import bodies
 from mailcheck.checks.deliverability import authentication as verdicts
 from mailcheck.checks.mail_checks import MailChecks, Place, Support
 from mailcheck.core.cursors import Position, format_cursor
@@ -124,6 +127,12 @@ class GetMessageArguments(MessageArguments, frozen=True, kw_only=True):
         FLAG,
         Description(brief="true: include HTML that mail clients or screen readers cannot read"),
     ] = False
+
+
+class AttachmentArguments(MessageArguments, frozen=True, kw_only=True):
+    """Arguments of ``get_attachment``."""
+
+    attachment_id: Annotated[str, NAME, Description(brief="id from get_message, like 1")]
 
 
 class Feature(Shape):
@@ -300,6 +309,20 @@ class ExtractResult(Shape):
     best_link: Annotated[str | None, doc("the link a person would click; null if unclear")]
     codes: Annotated[Texts, doc("one-time codes, best first")]
     candidates: Annotated[tuple[Candidate, ...], doc("best first, including rejected ones")]
+
+
+class AttachmentResult(Shape):
+    """An attachment: its text, an image in the content of the result, or a link."""
+
+    untrusted: Untrusted
+    filename: str
+    content_type: str
+    size: Annotated[int, doc("bytes, decoded")]
+    text: Annotated[str, doc("fenced by the untrusted marker; empty if it is not text")]
+    warnings: Texts
+    download_url: Annotated[
+        str | None, doc("requires no key; null if the result contains the whole attachment")
+    ]
 
 
 class DeleteResult(Shape):
@@ -488,6 +511,24 @@ def render_extraction(message: StoredMessage, view: MessageView, fence: Fence) -
         best_link=message.content.best_link,
         codes=tuple(message.content.codes),
         candidates=tuple(candidates),
+    )
+
+
+def render_attachment(
+    found: bodies.Attachment,
+    view: AttachmentView,
+    fence: Fence,
+    url: str | None,
+) -> AttachmentResult:
+    """Render an attachment, with a link unless the result contains all of it."""
+    return AttachmentResult(
+        untrusted=fence.shown,
+        filename=clean_line(found.filename),
+        content_type=clean_line(found.content_type),
+        size=len(found.data),
+        text=fence.around(view.text) if view.text else "",
+        warnings=tuple(view.warnings),
+        download_url=url,
     )
 
 

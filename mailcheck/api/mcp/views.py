@@ -56,7 +56,7 @@ def view_content(content: MessageContent) -> MessageView:
     """Create the view of a content, trimmed or not, in linear time."""
     page = read_page(content.html)
     has_text = bool(content.text.strip())
-    text, text_warnings, invisible = _cut(content.text if has_text else page.text, MAX_TEXT)
+    text, text_warnings, invisible = cut(content.text if has_text else page.text, MAX_TEXT)
     links = bound_links(content.links, MAX_LINKS)
     warnings = _warn_of_hidden(page.hidden_passages, page.hidden_characters)
     if not has_text and text:
@@ -120,11 +120,12 @@ class _Page:
 
 def view_html(html: str) -> str:
     """Make HTML safe to show. Warnings about omitted text are appended."""
-    shown, warnings, _ = _cut(html, MAX_HTML)
+    shown, warnings, _ = cut(html, MAX_HTML)
     return defuse_html(shown) + "".join(f"\n[{warning}]" for warning in warnings)
 
 
-def _cut(text: str, most: int) -> tuple[str, list[str], int]:
+def cut(text: str, most: int) -> tuple[str, list[str], int]:
+    """Return the visible text of bounded length, warnings, and the number of removed characters."""
     visible, invisible = remove_invisible(text[: 2 * most])
     warnings = []
     if invisible:

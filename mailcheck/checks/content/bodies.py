@@ -182,13 +182,15 @@ _NOT_IN_FILENAMES = dict.fromkeys(
 class Attachment(Struct, frozen=True):
     """One attachment with its decoded bytes; ``filename`` is safe to show and to download.
 
-    ``opened`` is the text of an attached mail, and empty for any other part.
+    ``opened`` is the text of an attached mail, and empty for any other part. ``charset`` is the
+    parameter of the media type, which may be missing or wrong.
     """
 
     filename: str
     content_type: str
     data: bytes
     opened: str = ""
+    charset: str = ""
 
 
 def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFacts, ...]:
@@ -213,7 +215,8 @@ def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None
         if str(number) == attachment_id:
             data = decode_entity(raw_message, entity)
             opened = open_mail(data) if is_mail(entity) else ""
-            return Attachment(name_attachment(entity), entity.content_type, data, opened)
+            charset = entity.parameters.get("charset", "")
+            return Attachment(name_attachment(entity), entity.content_type, data, opened, charset)
     return None
 
 
@@ -287,6 +290,16 @@ def is_mail(entity: Entity) -> bool:
 
 
 MAIL_TYPES = frozenset(("message/rfc822", "message/global"))
+
+_TEXT_TYPES = frozenset(
+    ("application/json", "application/xml", "application/x-yaml", "text/rfc822-headers")
+)
+
+
+def is_readable(content_type: str) -> bool:
+    """Return whether an attachment of this media type can be shown as text."""
+    is_text = content_type.startswith(("text/", "multipart/"))
+    return is_text or content_type in _TEXT_TYPES or content_type in MAIL_TYPES
 
 
 def decode_entity(raw_message: bytes, entity: Entity) -> bytes:

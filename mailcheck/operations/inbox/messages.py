@@ -18,9 +18,13 @@ from mailcheck.core.identifiers import (
     AccountId,
     DeliveryId,
     MessageId,
+    attachment_secret,
+    end_of_attachment_token,
+    format_attachment_token,
     new_share_token,
     parse_share_token,
 )
+from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
 from mailcheck.core.recent import LruCache
 from mailcheck.core.rights import TagLimit
@@ -102,7 +106,7 @@ class ReadInbox:
         """
         if caller.rights.tags is None:
             return  # without a read of the store
-        if not caller.rights.allows_tag((await self._summary(caller.account_id, message_id)).tag):
+        if not caller.rights.allows_tag((await self.summary(caller.account_id, message_id)).tag):
             raise MessageNotFound
 
     async def page(
@@ -184,7 +188,7 @@ class ReadInbox:
         :raises MessageNotFound: the account has no such message.
         :raises Overloaded: too many large mails are being read.
         """
-        return await self._mail_bytes.whole(await self._summary(account_id, message_id))
+        return await self._mail_bytes.whole(await self.summary(account_id, message_id))
 
     async def attachment(
         self, account_id: AccountId, message_id: MessageId, attachment_id: str
@@ -195,10 +199,14 @@ class ReadInbox:
         :raises AttachmentNotFound: the message has no such attachment.
         :raises Overloaded: too many large mails are being read.
         """
-        summary = await self._summary(account_id, message_id)
+        summary = await self.summary(account_id, message_id)
         return await self._mail_bytes.attachment(summary, attachment_id)
 
-    async def _summary(self, account_id: AccountId, message_id: MessageId) -> MessageSummary:
+    async def summary(self, account_id: AccountId, message_id: MessageId) -> MessageSummary:
+        """Return the summary of a message.
+
+        :raises MessageNotFound: the account has no such message.
+        """
         row = await self._store.find_message(account_id, message_id, self._now())
         if row is None:
             raise MessageNotFound
@@ -275,6 +283,10 @@ def make_safe(html: str, raw_message: bytes, *, allows_remote: bool) -> SafeHtml
 
 
 GONE = "the mail has expired"
+LINK_ENDED = "the time of the link is over"
+
+ATTACHMENT_LINK_AGE = 10 * MINUTE
+"""Validity of a link to an attachment. An agent passes it on or downloads it at once."""
 
 
 class ShareMessage:
@@ -300,6 +312,34 @@ class ShareMessage:
             lambda row: row.summary.share_token,
             GONE,
         )
+        try:
+            return await self._loader.complete(row)
+        except MessageNotFound:
+            raise share_not_found(GONE) from None
+
+    def attachment_token(self, summary: MessageSummary, attachment_id: str) -> str:
+        """Return the token of a link to an attachment, which ends after `ATTACHMENT_LINK_AGE`."""
+        ends_at = Instant(self._expiry_now() + ATTACHMENT_LINK_AGE)
+        return format_attachment_token(summary.id, attachment_id, summary.share_token, ends_at)
+
+    async def open_attachment(self, token: str, attachment_id: str) -> StoredMessage:
+        """Return the message of a link to an attachment.
+
+        :raises ShareNotFound: the link is not for this attachment, was revoked, or has ended.
+        """
+        try:
+            ends_at = end_of_attachment_token(token)
+        except ValueError:
+            raise share_not_found(LINK_ENDED) from None
+        row = await find_shared(
+            token,
+            parse_share_token,
+            lambda message_id: self._store.find_any_message(message_id, self._expiry_now()),
+            lambda row: attachment_secret(attachment_id, row.summary.share_token, ends_at),
+            LINK_ENDED,
+        )
+        if ends_at <= self._expiry_now():
+            raise share_not_found(LINK_ENDED)
         try:
             return await self._loader.complete(row)
         except MessageNotFound:

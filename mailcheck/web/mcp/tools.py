@@ -1,11 +1,12 @@
 """The types of tools and tool calls, and the list of tools."""
 
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from mailcheck.api.mcp.untrusted import Fence
+from mailcheck.api.mcp.untrusted import Fence, fence_published
 from mailcheck.api.requests.parsing import Request, arguments_schema
 from mailcheck.api.shapes import JsonObject, JsonValue, Shape, as_json, dump_json, outline_of
 from mailcheck.api.urls import PublicUrls
@@ -31,16 +32,35 @@ class ToolCall(Struct, Generic[R], frozen=True):
     announce: Callable[[float, str], None]
 
 
+class Image(Struct, frozen=True):
+    """An image in the result of a tool."""
+
+    data: bytes
+    media_type: str
+
+
 class ToolResult(Struct, frozen=True):
-    """The result of a tool, as structured content and as blocks of text."""
+    """The result of a tool, as structured content and as blocks of text and images."""
 
     structured: Shape
     texts: Sequence[str]
+    images: Sequence[Image] = ()
 
 
 def as_json_text(structured: Shape) -> ToolResult:
     """Return a result whose text is its JSON, for clients that show only text to the model."""
     return ToolResult(structured, [dump_json(structured).decode()])
+
+
+def as_fenced_json(ours: str, structured: Shape, fence: Fence) -> ToolResult:
+    """Return a result in which third parties wrote texts: its JSON is in the fence.
+
+    :param ours: a sentence of mailcheck without texts of third parties.
+    """
+    content = {name: one for name, one in as_json(structured).items() if name != "untrusted"}
+    notice = fence.shown_published.notice
+    texts = [ours, f"{notice}\n{fence.around(dump_json(content).decode())}"]
+    return ToolResult(fence_published(structured, fence), texts)
 
 
 class Annotations(Struct, frozen=True):
@@ -92,15 +112,20 @@ def describe_tool(tool: Tool[Any]) -> JsonObject:
         "annotations": {
             "readOnlyHint": hints.is_read_only,
             **of_writing,
-            "openWorldHint": hints.is_open_world,
+            **({} if hints.is_open_world else {"openWorldHint": False}),  # true by default
         },
     }
 
 
 def render_tool_result(result: ToolResult) -> dict[str, JsonValue]:
     """Render the result of a tool call."""
+    texts: list[JsonObject] = [{"type": "text", "text": text} for text in result.texts]
+    images: list[JsonObject] = [
+        {"type": "image", "data": b64encode(one.data).decode(), "mimeType": one.media_type}
+        for one in result.images
+    ]
     return {
-        "content": [{"type": "text", "text": text} for text in result.texts],
+        "content": [*texts, *images],
         "structuredContent": as_json(result.structured),
         "isError": False,
     }

@@ -73,8 +73,10 @@ def test_check_mx_agrees_with_rest() -> None:
     with agent_over(zone_with({})) as agent:
         found = agent.use("check_mx", domain="Good.Example.")
         same = agent.house.get("/tools/mx-check?domain=good.example").json
-    for name in ("domain", "hasMx", "hasSpf", "hasDmarc", "records", "spfRecord", "dmarcRecord"):
+    for name in ("domain", "hasMx", "hasSpf", "hasDmarc", "records"):
         assert found[name] == same[name]
+    for name in ("spfRecord", "dmarcRecord"):
+        assert found[name].split("\n")[1:-1] == [same[name]]
     assert found["hint"] is None
     with agent_over(late) as agent:
         found = agent.use("check_mx", domain="good.example")
@@ -91,7 +93,7 @@ def test_check_blocklists_shows_listings_and_what_is_unknown() -> None:
     assert statuses == {"zen.spamhaus.org": "listed", "b.barracudacentral.org": "unknown"}
     (listed,) = [row for row in found["listings"] if row["status"] == "listed"]
     assert listed["matched"] == ["8.8.4.10"]
-    assert listed["reason"] == "https://example.org/why"
+    assert listed["reason"].split("\n")[1:-1] == ["https://example.org/why"]
     assert found["hint"] is None
 
 
@@ -153,7 +155,7 @@ def test_both_tools_say_what_they_take_and_give() -> None:
         Draft202012Validator.check_schema(tools[name]["outputSchema"])
         hints = tools[name]["annotations"]
         assert hints["readOnlyHint"]
-        assert hints["openWorldHint"]
+        assert hints.get("openWorldHint", True)
 
 
 def test_watches_agree_with_rest() -> None:

@@ -1,4 +1,4 @@
-"""The seven inbox tools in both modes of the protocol."""
+"""The inbox tools in both modes of the protocol."""
 
 import json
 import re
@@ -16,6 +16,7 @@ INBOX_TOOLS = [
     "wait_for_message",
     "list_messages",
     "get_message",
+    "get_attachment",
     "extract",
     "share_link",
     "delete_message",
@@ -47,7 +48,7 @@ def received(house: House, tag: str = "", **content: Any) -> str:
 
 
 def test_all_are_listed_in_order(agent: Agent) -> None:
-    """tools/list begins with the seven inbox tools, in constant order."""
+    """tools/list begins with the inbox tools, in constant order."""
     assert list(agent.tools()) == NAMES
     assert list(agent.tools()) == NAMES
 
@@ -80,8 +81,8 @@ def test_only_deletion_is_destructive(agent: Agent) -> None:
     }
     reading = {"wait_for_message", "list_messages", "get_message", "extract"}
     reading |= {"check_domain", "check_mx", "check_blocklists", "get_reports"}
-    reading |= {"wait_for_test"}
-    assert {name for name in hints if hints[name]["openWorldHint"]} == reading
+    reading |= {"wait_for_test", "get_attachment"}
+    assert {name for name in hints if hints[name].get("openWorldHint", True)} == reading
 
 
 def test_a_new_address_is_taken_before_the_mail_is_sent(agent: Agent, house: House) -> None:

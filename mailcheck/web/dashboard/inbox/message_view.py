@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mailcheck.api.requests.fields import FLAG
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.content.bodies import MAIL_TYPES, Attachment
+from mailcheck.checks.content.bodies import Attachment, is_readable
 from mailcheck.checks.content.decoding import decode_text
 from mailcheck.checks.content.links import TextPiece, cut_at_links
 from mailcheck.checks.content.safe_html import PAGE_CLASS, SafeHtml
@@ -93,9 +93,6 @@ PICTURES = {
 RIFF, WEBP = b"RIFF", b"WEBP"
 """Bytes 0 and 8 of a WebP picture."""
 
-_TEXTS = {"application/json", "application/xml", "application/x-yaml", *MAIL_TYPES}
-"""Media types with a text preview, in addition to ``text/*``."""
-
 _NO_PICTURE = (
     b'<svg xmlns="http://www.w3.org/2000/svg" width="140" height="48" fill="#888">'
     b'<text x="14" y="29" font-family="sans-serif" font-size="15">not an image</text></svg>'
@@ -118,9 +115,7 @@ def preview_of(facts: AttachmentFacts) -> str:
     is_picture = facts.content_type in PICTURES or facts.content_type in ("image/webp", "image/jpg")
     if is_picture and facts.size <= MAX_PICTURE:
         return "picture"
-    is_text = facts.content_type.startswith(("text/", "multipart/"))
-    is_text = is_text or facts.content_type in _TEXTS
-    return "text" if is_text and facts.size <= MAX_TEXT else ""
+    return "text" if is_readable(facts.content_type) and facts.size <= MAX_TEXT else ""
 
 
 def preview_reply(attachment: Attachment) -> Reply:
@@ -139,7 +134,7 @@ def preview_reply(attachment: Attachment) -> Reply:
                 return _reply(data, content_type, "")
         return _reply(_NO_PICTURE, "image/svg+xml", "")
     if kind == "text":
-        text = attachment.opened or decode_text(attachment.data, "")[0]
+        text = attachment.opened or decode_text(attachment.data, attachment.charset)[0]
         rest = "" if len(text) <= MAX_PREVIEW_TEXT else "\n\n[Truncated: download the file.]"
         body = (
             '<!doctype html>\n<html><head><meta charset="utf-8">'

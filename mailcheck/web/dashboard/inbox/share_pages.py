@@ -40,6 +40,13 @@ class SharePages(Struct, frozen=True):
             Page("GET", f"{BASE}/frame", self.frame, is_open=True),
             Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment, is_open=True),
             Page("GET", f"{BASE}/attachments/<attachment_id>/preview", self.preview, is_open=True),
+            Page(
+                "GET",
+                "/attachments/<token>/<attachment_id>",
+                self.linked,
+                is_open=True,
+                ignores_session=True,
+            ),
         ]
 
     async def page(self, visit: Visit) -> Reply:
@@ -72,6 +79,13 @@ class SharePages(Struct, frozen=True):
     async def preview(self, visit: Visit) -> Reply:
         """GET /share/{token}/attachments/{attachmentId}/preview: an image or text."""
         return preview_reply(await self._attachment(visit))
+
+    async def linked(self, visit: Visit) -> Reply:
+        """GET /attachments/{token}/{attachmentId}: a download that ends soon."""
+        attachment_id = visit.path["attachment_id"]
+        message = await self._share.open_attachment(visit.path["token"], attachment_id)
+        found = await self._show.attachment(message, attachment_id)
+        return download_reply(found.data, found.content_type, found.filename)
 
     async def _attachment(self, visit: Visit) -> Attachment:
         message = await self._share.open(visit.path["token"])
