@@ -16,6 +16,7 @@ from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.operations.accounts.manage_accounts import OwnKeys
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.doctor import Doctor
+from mailcheck.operations.domains.show_domains import ShowDomains
 from mailcheck.operations.inbox.messages import ShowMessage
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.operations.inbox.submit_mail import SubmitMail
@@ -38,7 +39,7 @@ from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.dashboard.access_control import PageAccess
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
-from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames, SignInPages
+from mailcheck.web.dashboard.accounts.pages import AccountPages, SignInPages
 from mailcheck.web.dashboard.accounts.people_pages import PeoplePages
 from mailcheck.web.dashboard.accounts.project_pages import ProjectPages
 from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
@@ -61,6 +62,7 @@ from mailcheck.web.dashboard.inbox.message_pages import MessagePages
 from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxList, InboxPages
 from mailcheck.web.dashboard.inbox.share_pages import SharePages
 from mailcheck.web.dashboard.live import LivePartPages
+from mailcheck.web.dashboard.overview import OverviewPages, ServerNames
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Page
@@ -265,7 +267,7 @@ def _domain_tools(daemon: Daemon) -> DomainTools:
 
 def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     accounts, config = daemon.accounts, daemon.runtime.config
-    read, webhooks, options = daemon.inbox.read, daemon.inbox.webhooks, config.inbox
+    webhooks, options = daemon.inbox.webhooks, config.inbox
     keys = OwnKeys(accounts.keep, accounts.authenticator, accounts.meter, daemon.runtime.now)
     budget, submission = accounts.checks, submission_server(config)
     servers = ServerNames(options.domain, mail_server(config), submission)
@@ -279,8 +281,14 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
             accounts.audit,
             register,
             accounts.invitations,
-            keys,
-            read,
+            renderer,
+        ).pages(),
+        *OverviewPages(
+            register,
+            daemon.inbox.read,
+            daemon.tests.operations.manage,
+            _show_domains(daemon),
+            daemon.watches.keep,
             servers,
             renderer,
         ).pages(),
@@ -302,6 +310,10 @@ def _mail_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
         *_test_pages(daemon, show, renderer),
         *_inbox_pages(daemon, show, renderer),
     ]
+
+
+def _show_domains(daemon: Daemon) -> ShowDomains:
+    return ShowDomains(daemon.watches.store, daemon.reports.store, daemon.runtime.now)
 
 
 def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.findings_table import ROWS
+from mailcheck.checks.scoring.outcomes import Mark
 from mailcheck.checks.watching.changes import (
     LASTING_RUNS,
     UNDETERMINED,
@@ -38,7 +39,7 @@ _TOPICS = st.builds(
 )
 _NAMES = ["MX", "SPF", host_topic("mx.example"), list_topic("bl.example"), "blocklists"]
 _POINTS = st.dictionaries(
-    st.sampled_from(["SPF", "MX"]), st.builds(Points, st.integers(-20, 40), st.booleans())
+    st.sampled_from(["SPF", "MX"]), st.builds(Points, st.integers(-20, 40), st.sampled_from(Mark))
 )
 RUNS = st.lists(
     st.builds(Facts, st.dictionaries(st.sampled_from(_NAMES), _TOPICS), _POINTS, st.booleans()),
@@ -167,8 +168,8 @@ def test_a_repair_that_shows_another_problem_as_bad() -> None:
     """If the points of the factor rise, it is a fix; otherwise it is an alert."""
     several, lookups = Topic({"several": BAD}), Topic({"lookups": BAD})
     for points, raised in ((5, []), (0, ["SPF: lookups"])):
-        before = Facts({"SPF": several}, {"SPF": Points(0, True)})
-        after = Facts({"SPF": lookups}, {"SPF": Points(points, True)})
+        before = Facts({"SPF": several}, {"SPF": Points(0, Mark.FAIL)})
+        after = Facts({"SPF": lookups}, {"SPF": Points(points, Mark.WARN)})
         *_, last = run_all(before, after)
         assert [one.key for one in last.raised] == raised
 
@@ -203,7 +204,7 @@ def test_the_history_marks_what_got_worse() -> None:
     marked = [one.changes[0].severity for one in (fell, rose, gone, back)]
     assert marked == ["warning", "note", "warning", "note"]
     assert not any(one.raised for one in (fell, rose, gone, back))
-    scores = [Facts({}, {"SPF": Points(points, True)}) for points in (10, 5, 10)]
+    scores = [Facts({}, {"SPF": Points(points, Mark.WARN)}) for points in (10, 5, 10)]
     _, fell, rose = run_all(*scores)
     assert [one.changes[0].severity for one in (fell, rose)] == ["warning", "note"]
 
@@ -233,9 +234,9 @@ def test_a_list_without_an_answer() -> None:
 
 def test_the_score_moves_by_what_is_known() -> None:
     """An undetermined factor keeps its points; only a known change moves the score."""
-    first = Facts({}, {"SPF": Points(20, True), "MX": Points(10, True)})
-    unknown = Facts({}, {"SPF": Points(7, False), "MX": Points(10, True)})
-    fallen = Facts({}, {"SPF": Points(0, True), "MX": Points(10, True)})
+    first = Facts({}, {"SPF": Points(20, Mark.PASS), "MX": Points(10, Mark.PASS)})
+    unknown = Facts({}, {"SPF": Points(7, Mark.UNDETERMINED), "MX": Points(10, Mark.PASS)})
+    fallen = Facts({}, {"SPF": Points(0, Mark.FAIL), "MX": Points(10, Mark.PASS)})
     begun, same, other = run_all(first, unknown, fallen)
     assert begun.score is not None
     assert (begun.score.score, same.score) == (30, None)

@@ -135,3 +135,6 @@ MAX_UNDETERMINED = 40
 
 GRADES = ((90, "A+"), (80, "A"), (70, "B"), (60, "C"), (50, "D"), (0, "F"))
 """(Minimum score, grade)."""
+
+GOOD_FROM, FAIR_FROM = 80, 60
+"""Minimum scores of a domain that is fine, and of one that needs attention but works."""

@@ -24,6 +24,20 @@ class Status(Enum):
     FAIL = "fail"
 
 
+class Mark(Enum):
+    """What a factor shows in a table: its status, unless it could not be determined."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    WARN = "warn"
+    FAIL = "fail"
+    UNDETERMINED = "undetermined"
+
+
+def mark_of(status: Status, *, is_determined: bool) -> Mark:
+    """Return the mark of a factor."""
+    return Mark(status.value) if is_determined else Mark.UNDETERMINED
+
+
 class SpfOutcome(Enum):
     """SPF record and tree."""
 

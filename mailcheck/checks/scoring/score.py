@@ -19,7 +19,7 @@ from mailcheck.checks.scoring.hosts import (
     classify_reverse_dns,
     classify_starttls,
 )
-from mailcheck.checks.scoring.outcomes import FactorName, Outcome, Status
+from mailcheck.checks.scoring.outcomes import FactorName, Mark, Outcome, Status, mark_of
 from mailcheck.checks.scoring.spf_dkim_dmarc import classify_dkim, classify_dmarc, classify_spf
 
 UNDETERMINED_PREFIX = "Could not be determined: "
@@ -32,6 +32,11 @@ class Judgement(Struct, frozen=True):
     award: Award
     detail: str
     fix: Finding | None
+
+    @property
+    def mark(self) -> Mark:
+        """The mark in a table."""
+        return mark_of(self.award.status, is_determined=self.award.is_determined)
 
 
 class Factor(Struct, frozen=True):
@@ -49,6 +54,11 @@ class Factor(Struct, frozen=True):
     maximum: int
     gain: int
     fix: Finding | None
+
+    @property
+    def mark(self) -> Mark:
+        """The mark in a table."""
+        return mark_of(self.status, is_determined=self.is_determined)
 
 
 class Score(Struct, frozen=True):

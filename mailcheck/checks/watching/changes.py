@@ -7,12 +7,12 @@ An undetermined result is not a change. A topic that was known and is undetermin
 from collections.abc import Iterator, Mapping
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.findings_table import canonical_id
-from mailcheck.checks.scoring.outcomes import FactorName
+from mailcheck.checks.scoring.outcomes import FactorName, Mark
 from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.facts import (
     ANSWERS,
@@ -56,12 +56,16 @@ class TopicState(Struct, frozen=True, omit_defaults=True):
 
 
 class WatchState(Struct, frozen=True):
-    """State that the next run is compared with; ``alerts`` has the severity of each open one."""
+    """State that the next run is compared with; ``alerts`` has the severity of each open one.
+
+    ``points`` are the last known ones. ``marks`` are those of the last run.
+    """
 
     topics: dict[str, TopicState]
     points: dict[str, int]
     alerts: dict[str, Severity]
     runs: int = 0
+    marks: dict[str, Mark] = field(default_factory=dict)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -137,10 +141,11 @@ def _with_present_ids(alerts: Mapping[str, Severity]) -> dict[str, Severity]:
 def compare(state: WatchState | None, facts: Facts, now: Instant) -> Comparison:
     """Compare a run with the earlier state; the first run has no earlier state."""
     points = _merge_points(state, facts.points)
+    marks = {name: one.mark for name, one in facts.points.items()}
     if state is None:
         topics = {name: _first(topic, now) for name, topic in facts.topics.items()}
         score = _score(points, now) if points else None
-        return Comparison(WatchState(topics, points, {}, 1), score=score)
+        return Comparison(WatchState(topics, points, {}, 1, marks), score=score)
     comparator = _Comparator(state, facts, now)
     for name, topic in facts.topics.items():
         comparator.compare_topic(name, topic)
@@ -150,7 +155,7 @@ def compare(state: WatchState | None, facts: Facts, now: Instant) -> Comparison:
     if points != state.points:
         score = _score(points, now)
         comparator.add_score_change(points)
-    after = WatchState(comparator.topics, points, comparator.alerts, state.runs + 1)
+    after = WatchState(comparator.topics, points, comparator.alerts, state.runs + 1, marks)
     return Comparison(
         after, tuple(comparator.changes), tuple(comparator.raised), tuple(comparator.ended), score
     )

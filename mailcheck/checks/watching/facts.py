@@ -25,6 +25,7 @@ from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, evaluat
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict
 from mailcheck.checks.scoring.domain_outcome import policies_of
 from mailcheck.checks.scoring.evidence import Evidence
+from mailcheck.checks.scoring.outcomes import Mark
 from mailcheck.checks.scoring.score import Score
 from mailcheck.core.instants import DAY, Instant, format_instant
 
@@ -76,7 +77,12 @@ class Points(Struct, frozen=True):
     """Contribution of a factor to the score, or a placeholder if it is undetermined."""
 
     points: int
-    is_determined: bool
+    mark: Mark
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the factor could be determined."""
+        return self.mark is not Mark.UNDETERMINED
 
 
 class Facts(Struct, frozen=True):
@@ -134,9 +140,7 @@ def facts_of_domain(
         host is down.
     """
     mx = evidence.mx
-    points = {
-        factor.name.value: Points(factor.impact, factor.is_determined) for factor in score.factors
-    }
+    points = {factor.name.value: Points(factor.impact, factor.mark) for factor in score.factors}
     if not mx.exists:
         # The name does not exist, so there are no names below it; keep all other topics.
         return Facts({"MX": Topic(_problems(mx.findings))}, points, is_whole=False)

@@ -49,6 +49,19 @@ class WatchPage(NamedTuple):
     total: int
 
 
+class WatchList(NamedTuple):
+    """A page of watches, worst first, and the number of all.
+
+    ``scores`` has the scores of each watch in the period, oldest first. The first one may be
+    older: it applies at the start. ``failing`` counts all watches that need attention.
+    """
+
+    watches: list[Watch]
+    scores: dict[WatchId, list[WatchScore]]
+    total: int
+    failing: int
+
+
 class RunRecord(Struct, frozen=True):
     """The result of a run to be stored; ``raised`` are problems with ids for their alerts."""
 
@@ -92,6 +105,28 @@ _OF_ACCOUNT = f"""
 """
 
 _IS_FREE = "(held_until IS NULL OR held_until <= ?)"
+
+_NEWEST_SCORE = """
+    (SELECT score FROM watch_score WHERE watch_id = watch.id ORDER BY number DESC LIMIT 1)
+"""
+
+# An address has no score, and neither has a new watch.
+_GRADE = f"""
+    COALESCE({_NEWEST_SCORE}, CASE WHEN COALESCE(problem_count, 0) > 0 THEN 0 ELSE 101 END)
+"""
+
+_WORST_FIRST = f"""
+    SELECT {_COLUMNS} FROM watch WHERE account_id = ?
+    ORDER BY {_GRADE}, problem_count DESC, target LIMIT ? OFFSET ?
+"""
+
+_FAILING = f"SELECT COUNT(*) AS number FROM watch WHERE account_id = ? AND {_GRADE} < ?"
+
+_SCORES = """
+    SELECT at, score, grade, points FROM watch_score WHERE watch_id = ? AND at >= COALESCE(
+        (SELECT MAX(at) FROM watch_score WHERE watch_id = ? AND at < ?), 0
+    ) ORDER BY number
+"""
 
 _DUE = f"""
     SELECT id FROM watch WHERE is_paused = 0 AND next_run_at <= ? AND {_IS_FREE}
@@ -187,6 +222,36 @@ class WatchStore(Store):
         """Return a page of the watches of an account by target, without their states."""
         rows = transaction.rows(_OF_ACCOUNT, (account_id, limit, offset))
         return WatchPage(list(map(_watch_of, rows)), _count(transaction, account_id))
+
+    @read
+    def worst_first(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        good_score: int,
+        since: Instant,
+        limit: int,
+        offset: int,
+    ) -> WatchList:
+        """Return a page of the watches of an account with their scores since a time.
+
+        :param good_score: a watch with a lower score needs attention.
+        """
+        rows = transaction.rows(_WORST_FIRST, (account_id, limit, offset))
+        watches = list(map(_watch_of, rows))
+        scores = {one.id: _scores(transaction, one.id, since) for one in watches}
+        failing = transaction.row(_FAILING, (account_id, good_score))
+        assert failing is not None, "COUNT returns a row"
+        return WatchList(watches, scores, _count(transaction, account_id), failing.number)
+
+    @read
+    def find_target(
+        self, transaction: Transaction, account_id: AccountId, target: str
+    ) -> Watch | None:
+        """Return the watch of a domain or an address, or `None`."""
+        sql = f"SELECT {_COLUMNS} FROM watch WHERE account_id = ? AND target = ?"
+        row = transaction.row(sql, (account_id, target))
+        return None if row is None else _watch_of(row)
 
     @read
     def find(
@@ -342,9 +407,7 @@ class WatchStore(Store):
         changes = tuple(value_of(WatchChange, row) for row in reversed(rows[:limit]))
         return History(
             changes,
-            tuple(
-                value_of(WatchScore, row, points=json.loads(row.points)) for row in reversed(scores)
-            ),
+            tuple(map(_score_of, reversed(scores))),
             is_cut=len(rows) > limit,
         )
 
@@ -430,6 +493,15 @@ def _settings_of(text: str) -> WatchSettings:
 
 def _watch_of(row: Row) -> Watch:
     return value_of(Watch, row, settings=_settings_of(row.settings))
+
+
+def _scores(transaction: Transaction, watch_id: WatchId, since: Instant) -> list[WatchScore]:
+    rows = transaction.rows(_SCORES, (watch_id, watch_id, since))
+    return [_score_of(row) for row in rows]
+
+
+def _score_of(row: Row) -> WatchScore:
+    return value_of(WatchScore, row, points=json.loads(row.points))
 
 
 def _count(transaction: Transaction, account_id: AccountId) -> int:

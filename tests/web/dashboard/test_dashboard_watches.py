@@ -59,7 +59,7 @@ def test_the_life_of_a_watch(owner: Browser, zone: MemoryZone) -> None:
     page = words(owner, path)
     assert "The score fell from 100" in page
     body = owner.open(path).body.decode()
-    assert body.count("<polyline") == 9
+    assert body.count('class="score-line"') == 9
     assert re.findall(r'<circle class="(\w+)"', body)[-1] == "bad"  # it lies on top
     (action,) = re.findall(rf'action="({path}/alerts/\w+/acknowledge)"', body)
     owner.submit(action)

@@ -1,14 +1,11 @@
-"""Pages to sign in, sign out and sign up, the overview, and the account settings."""
+"""Pages to sign in, sign out and sign up, and the account settings."""
 
 from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
-from mailcheck.core.filters import MessageFilter
 from mailcheck.operations.accounts.audit import PAGE, Audit
-from mailcheck.operations.accounts.manage_accounts import OwnKeys
 from mailcheck.operations.accounts.register import (
     INVITATION_DAYS,
     Invitations,
@@ -16,7 +13,6 @@ from mailcheck.operations.accounts.register import (
     Registration,
 )
 from mailcheck.operations.accounts.sign_in import DashboardSessions, SignedIn, SignIn
-from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.dashboard.cookies import (
     DEVICE,
     DEVICE_AGE,
@@ -30,7 +26,6 @@ from mailcheck.web.dashboard.cookies import (
     write_cookie,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.snippets import write_first_mail
 from mailcheck.web.dashboard.visits import Page, Visit, local_path
 from mailcheck.web.site.replies import Reply, reply_to_failure
 
@@ -134,41 +129,19 @@ def session_cookies(visit: Visit, signed_in: SignedIn) -> list[str]:
     ]
 
 
-EXAMPLE_TAG = "signup"
-
-
-RECENT = 5
-"""Number of messages on the overview."""
-
-
-class ServerNames(Struct, frozen=True):
-    """Names of the servers that programs connect to: the mail domain, and host:port of SMTP.
-
-    ``submission_server`` is empty if it is not known.
-    """
-
-    domain: str
-    mail_server: str
-    submission_server: str
-
-
 class AccountPages(Struct, frozen=True):
-    """The overview and the account settings."""
+    """The account settings."""
 
     _sign_in: SignIn
     _sessions: DashboardSessions
     _audit: Audit
     _register: Register
     _invitations: Invitations
-    _keys: OwnKeys
-    _inbox: ReadInbox
-    _servers: ServerNames
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/", self.overview, is_open=True),
             Page("GET", "/account", self.account, is_personal=True),
             Page("POST", "/account/password", self.change_password, is_personal=True),
             Page("POST", "/account/invitations", self.invite, is_personal=True),
@@ -187,29 +160,6 @@ class AccountPages(Struct, frozen=True):
         value = "" if theme == SYSTEM else theme
         cookie = write_cookie(THEME, value, is_secure=visit.is_secure, max_age=THEME_AGE)
         return redirect(visit, local_path(visit.form.text("next")), cookies=[cookie])
-
-    async def overview(self, visit: Visit) -> Reply:
-        """GET /: the overview of an account, or the welcome page."""
-        if visit.person is None:
-            return self._renderer.page(
-                visit,
-                "welcome.html",
-                can_register=self._register.rules.mode is Registration.OPEN,
-            )
-        account = visit.account
-        domain = self._servers.domain
-        tagged = join_subaddress(account.mailbox_name, EXAMPLE_TAG, domain)
-        recent = await self._inbox.page(account.id, MessageFilter(), RECENT, 1)
-        return self._renderer.page(
-            visit,
-            "overview.html",
-            address=join_subaddress(account.mailbox_name, "", domain),
-            tagged=tagged,
-            first_mail=write_first_mail(self._servers.mail_server, tagged),
-            servers=self._servers,
-            recent=recent,
-            keys=await self._keys.valid(account),
-        )
 
     async def account(
         self, visit: Visit, failure: ExpectedFailure | None = None, invitation: str | None = None

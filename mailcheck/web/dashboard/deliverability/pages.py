@@ -16,7 +16,7 @@ from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
 from mailcheck.web.dashboard.deliverability.report_pages import view_result
 from mailcheck.web.dashboard.deliverability.report_view import level_of
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import Page, Visit, local_path
 from mailcheck.web.site.replies import Reply, download_reply
 
 TESTS_PER_PAGE = 25
@@ -73,10 +73,10 @@ class DeliverabilityPages(Struct, frozen=True):
         )
 
     async def make(self, visit: Visit) -> Reply:
-        """POST /tests: create a test."""
+        """POST /tests: next. Create a test, and return to ``next`` or show its page."""
         await self._budget.take(visit.account.id)
         test = await self._operations.manage.create(visit.account.id)
-        return redirect(visit, f"/tests/{test.id}")
+        return redirect(visit, local_path(visit.form.text("next") or f"/tests/{test.id}"))
 
     async def show(self, visit: Visit) -> Reply:
         """GET /tests/{id}: the state of the test, and its report when it is completed."""

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from mailcheck.api.requests.parsing import Query
+from mailcheck.checks.scoring.awards import FAIR_FROM, GOOD_FROM
 from mailcheck.core.domain_names import (
     MAX_ADDRESSES,
     MAX_SELECTORS,
@@ -25,6 +26,11 @@ SEPARATORS = re.compile(r"[\s,;]+")
 
 MECHANISMS = ("mx", "spf", "dkim", "dmarc", "mtaSts", "tlsRpt", "dane", "dnssec")
 """Sections of all results, in the order of the page."""
+
+ALERT_LEVELS = MappingProxyType(
+    {"error": "bad", "warning": "warn", "undetermined": "unknown", "note": "good"}
+)
+"""Severity of an alert -> level."""
 
 HOST_PROBLEMS = MappingProxyType(
     {
@@ -117,8 +123,8 @@ def _split(text: str, at_most: int, what: str) -> list[str]:
 
 def score_level(score: float, best: float) -> str:
     """Return the level of a score: good, warn or bad."""
-    share = score / best
-    return "good" if share >= 0.8 else "warn" if share >= 0.6 else "bad"
+    of_100 = 100 * score / best
+    return "good" if of_100 >= GOOD_FROM else "warn" if of_100 >= FAIR_FROM else "bad"
 
 
 def order_fixes(factors: Sequence[Any]) -> list[Any]:

@@ -35,7 +35,7 @@ from mailcheck.web.dashboard.inbox.view import (
     write_range,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import Page, Visit, local_path
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 
@@ -159,9 +159,11 @@ class InboxPages(Struct, frozen=True):
         )
 
     async def send_sample(self, visit: Visit) -> Reply:
-        """POST /inbox/sample: tag."""
+        """POST /inbox/sample: tag, next. ``next`` is the path of another page to return to."""
         tag = visit.form.value("tag", TAG) or ""
         await self._sample.send(visit.account, tag)
+        if visit.form.text("next"):
+            return redirect(visit, local_path(visit.form.text("next")), done="sample-sent")
         if tag:
             return redirect(visit, "/inbox", done="sample-sent", tag=tag)
         return redirect(visit, "/inbox", done="sample-sent")

@@ -1,0 +1,146 @@
+"""The domains of an account in one list: their watches, their scores and their reports."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.scoring.awards import GOOD_FROM
+from mailcheck.checks.scoring.outcomes import Mark
+from mailcheck.checks.scoring.score import grade_of
+from mailcheck.checks.watching.changes import WatchState, read_state
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.receiver_reports import ReportKind
+from mailcheck.core.watches import Watch, WatchKind, WatchScore
+from mailcheck.ports.clocks import Now
+from mailcheck.store.domains.report_store import ReportedDomain, ReportStore
+from mailcheck.store.domains.watch_store import WatchStore
+
+TREND = 30 * DAY
+"""Period of the scores in the list."""
+
+MAX_REPORTED = 50
+"""Maximum number of domains in the list that have reports but no watch."""
+
+
+class DomainSummary(Struct, frozen=True):
+    """A domain or an address with the results of its last check.
+
+    ``marks`` are those of the factors by name. ``trend`` has the scores of `TREND`, oldest first.
+    ``problem`` is the gravest of ``problem_count`` problems. ``reported`` counts the mails in
+    DMARC reports.
+    """
+
+    name: str
+    is_address: bool = False
+    watch: Watch | None = None
+    score: int | None = None
+    grade: str = ""
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    trend: tuple[WatchScore, ...] = ()
+    problem: str = ""
+    severity: Severity | None = None
+    problem_count: int = 0
+    reported: ReportedDomain | None = None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether the domain is checked regularly."""
+        return self.watch is not None and not self.watch.settings.is_paused
+
+    @property
+    def passing_share(self) -> float | None:
+        """The share of mails that pass DMARC, from 0 to 1; `None` without reports."""
+        if self.reported is None or not self.reported.messages:
+            return None
+        return 1 - self.reported.failing / self.reported.messages
+
+
+class DomainList(Struct, frozen=True):
+    """A page of domains, worst first. ``total`` counts all, ``failing`` those with a low score."""
+
+    domains: tuple[DomainSummary, ...]
+    total: int
+    failing: int
+
+
+class ShowDomains:
+    """Reads what is known about the domains of an account. Nothing is checked."""
+
+    def __init__(self, watches: WatchStore, reports: ReportStore, now: Now) -> None:
+        self._watches = watches
+        self._reports = reports
+        self._now = now
+
+    async def page(self, account_id: AccountId, limit: int, page: int = 1) -> DomainList:
+        """List the domains of an account, worst first. Domains without a watch come last."""
+        since = self._trend_begins()
+        offset = (page - 1) * limit
+        found = await self._watches.worst_first(account_id, GOOD_FROM, since, limit, offset)
+        reported = await self._reported(account_id)
+        domains = [
+            summarize_watch(watch, found.scores[watch.id], reported.get(watch.target))
+            for watch in found.watches
+        ]
+        if offset + limit >= found.total:
+            domains += await self._unwatched(account_id, reported.values())
+        return DomainList(tuple(domains), found.total, found.failing)
+
+    async def one(self, account_id: AccountId, name: str, *, is_address: bool) -> DomainSummary:
+        """Return what is known about a domain or an address."""
+        reported = (await self._reported(account_id)).get(name)
+        watch = await self._watches.find_target(account_id, name)
+        if watch is None:
+            return DomainSummary(name, is_address, reported=reported)
+        history = await self._watches.history(watch.id, self._trend_begins(), 1_000)
+        return summarize_watch(watch, history.scores, reported)
+
+    async def _unwatched(
+        self, account_id: AccountId, reported: Iterable[ReportedDomain]
+    ) -> list[DomainSummary]:
+        newest = list(reported)[:MAX_REPORTED]
+        watched = {
+            one.domain
+            for one in newest
+            if await self._watches.find_target(account_id, one.domain) is not None
+        }
+        return [
+            DomainSummary(one.domain, reported=one) for one in newest if one.domain not in watched
+        ]
+
+    async def _reported(self, account_id: AccountId) -> dict[str, ReportedDomain]:
+        found = await self._reports.domains(account_id)
+        return {one.domain: one for one in found if one.kind is ReportKind.DMARC}
+
+    def _trend_begins(self) -> Instant:
+        return Instant(self._now() - TREND)
+
+
+def summarize_watch(
+    watch: Watch, scores: Sequence[WatchScore], reported: ReportedDomain | None
+) -> DomainSummary:
+    """Summarize the last run of a watch."""
+    state = read_state(watch.state)
+    has_score = state is not None and watch.kind is WatchKind.DOMAIN
+    score = state.score if state is not None and has_score else None
+    severity, problem = _gravest(state)
+    return DomainSummary(
+        watch.target,
+        watch.kind is WatchKind.ADDRESS,
+        watch,
+        score,
+        "" if score is None else grade_of(score),
+        {} if state is None else state.marks,
+        tuple(scores),
+        problem,
+        severity,
+        watch.problem_count or 0,
+        reported,
+    )
+
+
+def _gravest(state: WatchState | None) -> tuple[Severity | None, str]:
+    problems = () if state is None else (fact for _, fact in state.problems)
+    known = [(one.severity, one.says) for one in problems if one.severity is not None]
+    return min(known, key=lambda one: one[0].rank, default=(None, ""))

@@ -1,0 +1,200 @@
+"""The overview of an account, and the welcome page for visitors who are not signed in."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from mailcheck.api.deliverability.findings import points
+from mailcheck.api.deliverability.tests import address_of
+from mailcheck.core.addresses import join_subaddress
+from mailcheck.core.deliverability_tests import ListedTest
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import ListedMessage
+from mailcheck.operations.accounts.register import Register, Registration
+from mailcheck.operations.deliverability.manage_tests import ManageTests
+from mailcheck.operations.domains.show_domains import (
+    TREND,
+    DomainList,
+    DomainSummary,
+    ShowDomains,
+)
+from mailcheck.operations.domains.watches.manage_watches import ManageWatches
+from mailcheck.operations.inbox.messages import LOOKED_THROUGH, ReadInbox
+from mailcheck.web.dashboard.charts import Trend, draw_scores, draw_trend
+from mailcheck.web.dashboard.deliverability.report_view import BEST, level_of
+from mailcheck.web.dashboard.domains.view import ALERT_LEVELS, score_level
+from mailcheck.web.dashboard.rendering import Renderer, format_count
+from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_first_mail, write_snippets
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.replies import Reply
+
+EXAMPLE_TAG = "signup"
+
+RECENT = 5
+"""Number of messages, and of tests, on the overview."""
+
+PLOTTED = 20
+"""Number of tests in the trend of the scores: the newest."""
+
+SHOWN_DOMAINS = 6
+"""Number of domains on the overview: the worst."""
+
+SHOWN_ALERTS = 5
+"""Number of open alerts on the overview: the newest."""
+
+FIRST_MAILS = 3
+"""Number of received mails after which the first steps are folded."""
+
+
+FIRST_SNIPPETS = ("curl", "python", "pytest", "javascript", "playwright")
+"""Snippets of the first steps, by name. The page Connect has all."""
+
+
+class ServerNames(Struct, frozen=True):
+    """Names of the servers that programs connect to: the mail domain, and host:port of SMTP.
+
+    ``submission_server`` is empty if it is not known.
+    """
+
+    domain: str
+    mail_server: str
+    submission_server: str
+
+
+class StatusPart(Struct, frozen=True):
+    """A part of the status line: its level, its icon, its text, and the page it leads to."""
+
+    level: str
+    icon: str
+    text: str
+    path: str
+
+
+class DomainCard(Struct, frozen=True):
+    """A domain on the overview."""
+
+    domain: DomainSummary
+    level: str
+    trend: Trend | None
+
+
+class OverviewPages(Struct, frozen=True):
+    """The page at the root of the dashboard."""
+
+    _register: Register
+    _inbox: ReadInbox
+    _tests: ManageTests
+    _domains: ShowDomains
+    _watches: ManageWatches
+    _servers: ServerNames
+    _renderer: Renderer
+
+    def pages(self) -> list[Page]:
+        """List the page."""
+        return [Page("GET", "/", self.show, is_open=True)]
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /: the overview of an account, or the welcome page."""
+        if visit.person is None:
+            can_register = self._register.rules.mode is Registration.OPEN
+            return self._renderer.page(visit, "welcome.html", can_register=can_register)
+        account = visit.account
+        servers = self._servers
+        tagged = join_subaddress(account.mailbox_name, EXAMPLE_TAG, servers.domain)
+        everything = MessageFilter()
+        state = await self._inbox.state(account.id)
+        recent = await self._inbox.page(account.id, everything, RECENT, 1)
+        unread = await self._inbox.count_unread(account.id, everything)
+        tests = (await self._tests.page(account.id, PLOTTED, 1)).entries
+        domains = await self._domains.page(account.id, SHOWN_DOMAINS)
+        alerts = await self._watches.open_alerts(account.id)
+        return self._renderer.page(
+            visit,
+            "overview.html",
+            address=join_subaddress(account.mailbox_name, "", servers.domain),
+            tagged=tagged,
+            first_mail=write_first_mail(servers.mail_server, tagged),
+            servers=servers,
+            snippets=[
+                one
+                for one in write_snippets(visit.urls, KEY_PLACEHOLDER, "")
+                if one.name in FIRST_SNIPPETS
+            ],
+            placeholder=KEY_PLACEHOLDER,
+            is_new=state.last_position <= FIRST_MAILS,
+            has_mail=bool(recent.messages),
+            has_read=unread < state.message_count,
+            recent=recent,
+            newest_coded=_newest_coded(recent.messages),
+            status_line=write_status(domains, unread, tests, len(alerts)),
+            **self._view_tests(tests),
+            cards=[_card(one, visit.asked_at) for one in domains.domains[:SHOWN_DOMAINS]],
+            domain_total=domains.total,
+            alerts=alerts[:SHOWN_ALERTS],
+            alert_total=len(alerts),
+            alert_levels=ALERT_LEVELS,
+        )
+
+    def _view_tests(self, tests: Sequence[ListedTest]) -> dict[str, Any]:
+        shown = tests[:RECENT]
+        scores = [points(one.tenths) for one in reversed(tests) if one.tenths is not None]
+        return {
+            "tests": shown,
+            "test_addresses": {
+                one.test.id: address_of(one.test, self._servers.domain) for one in shown
+            },
+            "test_levels": {
+                one.test.id: level_of(points(one.tenths), is_content_only=one.is_content_only)
+                for one in shown
+                if one.tenths is not None
+            },
+            "newest_report": _newest_report(tests),
+            "test_trend": draw_trend(scores, BEST),
+            "best": BEST,
+        }
+
+
+def write_status(
+    domains: DomainList, unread: int, tests: Iterable[ListedTest], alerts: int
+) -> list[StatusPart]:
+    """Return the status line, the most important part first."""
+    parts = []
+    if alerts:
+        parts.append(StatusPart("bad", "bell", format_count(alerts, "open alert"), "#alerts"))
+    if domains.failing:
+        verb = "needs" if domains.failing == 1 else "need"
+        text = f"{format_count(domains.failing, 'domain')} {verb} attention"
+        parts.append(StatusPart("bad", "triangle-alert", text, "#domains"))
+    elif domains.total:
+        verb = "is" if domains.total == 1 else "are"
+        text = f"{format_count(domains.total, 'domain')} {verb} fine"
+        parts.append(StatusPart("good", "check", text, "#domains"))
+    text = "No unread mails"
+    if unread:
+        more = "+" if unread == LOOKED_THROUGH else ""
+        text = f"{unread:,}{more} unread {'mail' if unread == 1 else 'mails'}"
+    parts.append(StatusPart("", "mail", text, "/inbox"))
+    newest = _newest_report(tests)
+    if newest is not None and newest.tenths is not None:
+        score = points(newest.tenths)
+        level = level_of(score, is_content_only=newest.is_content_only)
+        path = f"/tests/{newest.test.id}"
+        parts.append(StatusPart(level, "gauge", f"Last test {score} of {BEST}", path))
+    return parts
+
+
+def _newest_report(tests: Iterable[ListedTest]) -> ListedTest | None:
+    return next((one for one in tests if one.tenths is not None), None)
+
+
+def _newest_coded(messages: Iterable[ListedMessage]) -> ListedMessage | None:
+    return next((one for one in messages if one.extracted.codes), None)
+
+
+def _card(domain: DomainSummary, now: Instant) -> DomainCard:
+    level = "unknown" if domain.score is None else score_level(domain.score, 100)
+    if domain.score is None and domain.problem_count:
+        level = "bad"
+    return DomainCard(domain, level, draw_scores(domain.trend, Instant(now - TREND), now))

@@ -1,0 +1,100 @@
+"""The overview: what needs attention, the newest mails and tests, and the first steps."""
+
+import re
+
+import pytest
+
+from mailcheck.core.watches import WatchSettings
+from tests.fakes.fake_hosts import FakeHosts
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import House, mail, run
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.inbox_visit import receive, sign_up
+from tests.web.dashboard.tools_visit import visit_scored, visit_tools
+
+MAX_PAGE = 80_000
+"""Bytes of a page before compression."""
+
+
+def words(browser: Browser) -> str:
+    """Return the text of the overview in one line."""
+    browser.open("/")
+    return " ".join(browser.page.text.split())
+
+
+def body(browser: Browser) -> str:
+    """Return the HTML of the overview."""
+    return browser.open("/").body.decode()
+
+
+def test_the_first_steps(house: House, browser: Browser) -> None:
+    """A new account sees three steps; they are folded when some mails have arrived."""
+    account = sign_up(browser)
+    page = body(browser)
+    assert '<details class="card first-steps" open' in page
+    assert "0 of 3 steps" in words(browser)
+    assert f"--mail-rcpt {account.mailbox_name}+signup@mailcheck.example" in browser.page.text
+    answer = browser.submit("/inbox/sample", tag="signup", next="/")
+    assert answer.headers["location"] == "/?done=sample-sent"
+    page = body(browser)
+    assert "1 of 3 steps" in words(browser)
+    code = re.search(r'id="first-code">(\d+)<', page)
+    assert code is not None
+    for _ in range(3):
+        receive(house, account)
+    assert '<details class="card first-steps" id' in body(browser)
+
+
+def test_the_newest_mails(house: House, browser: Browser) -> None:
+    """Mails have their code and link; a key copies the code of the newest mail that has one."""
+    account = sign_up(browser)
+    receive(house, account, mail("With a code"), "signup")
+    receive(house, account, b"From: a@b.example\r\nSubject: Plain\r\n\r\nHello.\r\n")
+    page = body(browser)
+    assert page.index("Plain") < page.index("With a code")
+    assert "+signup" in page
+    assert page.count('aria-keyshortcuts="c"') == 1
+    assert re.search(r'aria-label="Copy code 482913"[^>]*aria-keyshortcuts="c"', page)
+    assert re.search(r'href="https://[^"]+" target="_blank" rel="noopener noreferrer', page)
+    assert "2 unread mails" in words(browser)
+
+
+def test_a_new_test_shows_its_address_in_place() -> None:
+    """A test that is created on the overview is shown there; later its score and the trend."""
+    scored, browser = visit_scored()
+    assert "Last test" not in words(browser)
+    for number in range(2):
+        assert browser.submit("/tests", next="/").headers["location"] == "/"
+        test_id = re.search(r'id="test-([^"]+)">test-', body(browser))
+        assert test_id is not None
+        scored.send(test_id[1])
+        assert ("Scores of the newest tests" in body(browser)) == bool(number)
+    assert re.search(r"Last test \d+\.\d of 10", words(browser))
+    assert body(browser).count('aria-keyshortcuts="t"') == 1
+    scored.house.close()
+
+
+@pytest.fixture
+def zone() -> MemoryZone:
+    """Create a zone with a good and a bad domain."""
+    zone = MemoryZone({})
+    zone.publish("bad.example", "A", "192.0.2.1")
+    return zone
+
+
+def test_the_domains_that_need_attention(zone: MemoryZone) -> None:
+    """Each domain has a card with its grade and its gravest problem."""
+    browser = visit_tools(zone, FakeHosts())
+    house = browser.house
+    account = run(house.assembly.accounts.keep.find("ann"))
+    keep = house.assembly.watches.keep
+    assert "domain needs attention" not in words(browser)
+    made = run(keep.create(account.id, "bad.example", WatchSettings()))
+    assert "The first check is running." in words(browser)
+    run(keep.run(account.id, made.watch.id))
+    page = words(browser)
+    assert "1 domain needs attention" in page
+    assert "Grade F" in page
+    assert "problems" in page
+    assert len(body(browser)) < MAX_PAGE
+    house.close()
