@@ -9,6 +9,7 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 
 from mailcheck.api.urls import PROVIDERS_PATH
+from mailcheck.assembly.compatible import build_operations
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import connection_limits, mail_server, submission_server
 from mailcheck.cluster.local import LocalCluster
@@ -173,7 +174,7 @@ def build_facades(
     daemon: Daemon, access: AccessControl, addresses: ClientAddresses, urls: RequestUrls
 ) -> Mapping[str, IResource]:
     """Build the APIs of other products that are below a path, by its first segment."""
-    operations: Mapping[str, object] = {}
+    operations = build_operations(daemon)
     hosted = [one for one in FACADES if one.base]
 
     def base_of(facade: Facade, request: Request) -> str:

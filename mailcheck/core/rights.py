@@ -54,6 +54,16 @@ class TagLimit(Struct, frozen=True):
             return True
         return folded in {fold_tag(one) for one in self.tags}
 
+    def allows_any_in(self, prefix: str) -> bool:
+        """Return whether some tag that begins with a prefix is one of these."""
+        folded, own = fold_tag(prefix), fold_tag(self.prefix or "")
+        tags = [*self.tags, *([own] if own else [])]
+        return self.allows_all_in(prefix) or any(fold_tag(one).startswith(folded) for one in tags)
+
+    def allows_all_in(self, prefix: str) -> bool:
+        """Return whether every tag that begins with a prefix is one of these."""
+        return self.prefix is not None and fold_tag(prefix).startswith(fold_tag(self.prefix))
+
     def __str__(self) -> str:
         """Describe the tags, such as ``the tag 'a' or tags that begin with 'run-'``."""
         named = [f"the tag {tag!r}" for tag in self.tags]

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mailcheck.checks.content.outline import Outline
     from mailcheck.checks.deliverability.reading import MailReading
     from mailcheck.checks.mail_checks import MailChecks
     from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
@@ -41,6 +42,9 @@ derive_content: Callable[[bytes], MessageContent] = LazyFunction(
 )
 derive_structures: Callable[[list[bytes]], list[tuple[bytes, bytes, Instant | None]]] = (
     LazyFunction("mailcheck.checks.content.mime_parts", "derive_structures")
+)
+outline_mail: Callable[[str, str], Outline] = LazyFunction(
+    "mailcheck.checks.content.outline", "outline_mail"
 )
 read_mail_for_score: Callable[[bytes], MailReading] = LazyFunction(
     "mailcheck.checks.deliverability.reading", "read_mail_for_score"

@@ -24,6 +24,7 @@ from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of, run
+from tests.web.compatible.mailosaur import Client as OtherClient
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
@@ -157,7 +158,8 @@ class Target:
         """Yield the names of all entry points."""
         root = vars(self.house.site.resource)
         mounted = [(root[name], prefix) for name, prefix in _ROOTS]
-        mounted += [(other, "") for other in dict.fromkeys(root["_others"].values())]
+        others = {id(other): other for other in root["_others"].values()}
+        mounted += [(other, "") for other in others.values()]
         for resource, prefix in mounted:
             application = resource._app
             for rule in application.url_map.iter_rules():
@@ -204,6 +206,8 @@ class Target:
             self._send(self._mailboxes()[name])
         elif kind == "port":
             return  # its commands are separate entries
+        elif name.startswith("/mailosaur/"):
+            self._ask_as_other_client(kind, name)
         elif name.startswith("/providers/"):
             self._post_to_provider(kind, name)
         elif name.startswith("/api/v1"):
@@ -271,6 +275,15 @@ class Target:
         headers = headers_for(path, self.house.key, posted or b"")
         target = filled(self._filled(path) if method == "GET" else path)
         self.house.open(target, method, data=posted, headers=headers).hang_up()
+
+    def _ask_as_other_client(self, method: str, path: str) -> None:
+        kind = path.split("/")[3]
+        own = {"servers": "abcd1234", "files": f"{self.message}.1"}.get(kind, self.message)
+        given = {"server": "abcd1234", "subject": "x", "body": "x", "match": "ANY", "name": "x"}
+        client = OtherClient(self.house)
+        query = "server=abcd1234&itemsPerPage=500"
+        path = path.removeprefix("/mailosaur").replace("{id}", own)
+        client.ask(method, f"{path}?{query}", json=given).hang_up()
 
     def _post_report(self) -> None:
         path = "/" + self.addresses["tlsUrl"].split("/", 3)[3]

@@ -3,5 +3,6 @@
 from collections.abc import Sequence
 
 from mailcheck.web.compatible.facade import Facade
+from mailcheck.web.compatible.mailosaur.facade import MAILOSAUR
 
-FACADES: Sequence[Facade] = ()
+FACADES: Sequence[Facade] = (MAILOSAUR,)

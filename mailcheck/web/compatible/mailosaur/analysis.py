@@ -1,0 +1,262 @@
+"""Mailosaur's analysis of a message, from the report of a deliverability test."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from mailcheck.api.shapes import Shape
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dnsbl.listings import ListingStatus
+
+Result = Literal["Pass", "Warning", "Fail", "Timeout"]
+"""``Timeout`` stands for everything that could not be determined."""
+
+_RESULTS: Mapping[AuthResult, Result] = {
+    AuthResult.PASS: "Pass",
+    AuthResult.FAIL: "Fail",
+    AuthResult.PERMERROR: "Fail",
+    AuthResult.TEMPERROR: "Timeout",
+}
+_LISTED: Mapping[ListingStatus, Result] = {
+    ListingStatus.LISTED: "Fail",
+    ListingStatus.CLEAN: "Pass",
+    ListingStatus.UNKNOWN: "Timeout",
+}
+
+
+class _Verdict(Struct, rename="camel", kw_only=True):
+    result: AuthResult
+    detail: str
+    record: str | None = None
+
+
+class _Signature(_Verdict, rename="camel", kw_only=True):
+    domain: str
+    selector: str
+    algorithm: str
+
+
+class _Dkim(Struct, rename="camel"):
+    signatures: list[_Signature]
+    detail: str
+
+
+class _Listing(Struct, rename="camel"):
+    name: str
+    zone: str
+    status: ListingStatus
+
+
+class _Listings(Struct, rename="camel"):
+    listings: list[_Listing]
+
+
+class _Rule(Struct, rename="camel"):
+    name: str
+    points: float
+    description: str
+
+
+class _Filter(Struct, rename="camel"):
+    score: float | None
+    spam: bool | None
+    rules: list[_Rule]
+
+
+class _Checks(Struct, rename="camel"):
+    spf: _Verdict
+    dkim: _Dkim
+    dmarc: _Verdict
+    blacklist: _Listings
+    spamassassin: _Filter
+
+
+class _Deduction(Struct, rename="camel"):
+    id: str
+    points: float
+    meaning: str
+
+
+class _Html(Struct, rename="camel"):
+    size: int
+    active_elements: list[str]
+    images_without_alt: int
+
+
+class _Mime(Struct, rename="camel"):
+    text_size: int
+
+
+class _Links(Struct, rename="camel"):
+    shortened: list[str]
+
+
+class _Unsubscribe(Struct, rename="camel"):
+    list_unsubscribe: list[str] | None
+
+
+class _Names(Struct, rename="camel"):
+    names: list[str]
+
+
+class _Helo(Struct, rename="camel"):
+    addresses: list[str]
+
+
+class _Details(Struct, rename="camel"):
+    html: _Html | None
+    mime: _Mime
+    links: _Links
+    unsubscribe: _Unsubscribe
+    reverse_dns: _Names
+    helo: _Helo
+
+
+class Report(Struct, rename="camel"):
+    """The parts of a stored report that an analysis shows."""
+
+    score: float
+    checks: _Checks
+    deductions: list[_Deduction]
+    report: _Details
+
+
+class Rule(Shape):
+    """A rule that the mail met, with the points that it costs."""
+
+    rule: str
+    score: float
+    description: str
+
+
+class FilterResults(Shape):
+    """The rules of a spam analysis."""
+
+    spam_assassin: tuple[Rule, ...]
+
+
+class SpamAnalysis(Shape):
+    """A spam analysis. As with SpamAssassin, fewer points are better."""
+
+    score: float
+    spam_filter_results: FilterResults
+
+
+class Verdict(Shape):
+    """The result of SPF, of a DKIM signature or of DMARC."""
+
+    result: Result
+    description: str
+    raw_value: str
+    tags: dict[str, str]
+
+
+class BlockList(Shape):
+    """The result of a blocklist."""
+
+    id: str
+    name: str
+    result: Result
+
+
+class Contents(Shape):
+    """What filters dislike in a mail."""
+
+    embed: bool
+    iframe: bool
+    object: bool
+    script: bool
+    short_urls: bool
+    text_size: int
+    total_size: int
+    missing_alt: bool
+    missing_list_unsubscribe: bool
+
+
+class DnsRecords(Shape):
+    """The records of the sending host."""
+
+    a: tuple[str, ...]
+    mx: tuple[str, ...]
+    ptr: tuple[str, ...]
+
+
+class SpamAssassin(Shape):
+    """The result of SpamAssassin, without rules if the server has none."""
+
+    score: float
+    result: Result
+    rules: tuple[Rule, ...]
+
+
+class Deliverability(Shape):
+    """A deliverability report."""
+
+    spf: Verdict
+    dkim: tuple[Verdict, ...]
+    dmarc: Verdict
+    block_lists: tuple[BlockList, ...]
+    content: Contents
+    dns_records: DnsRecords
+    spam_assassin: SpamAssassin
+
+
+def read_report(document: str) -> Report:
+    """Parse a stored report."""
+    return msgspec.json.decode(document, type=Report)
+
+
+def render_spam(report: Report) -> SpamAnalysis:
+    """Render the deductions of a report as rules."""
+    rules = tuple(Rule(one.id, one.points, one.meaning) for one in report.deductions)
+    return SpamAnalysis(round(sum(one.score for one in rules), 1), FilterResults(rules))
+
+
+def render_deliverability(report: Report) -> Deliverability:
+    """Render the checks of a report."""
+    checks, details = report.checks, report.report
+    html = details.html or _Html(0, [], 0)
+    active = {name.lower() for name in html.active_elements}
+    return Deliverability(
+        spf=_verdict(checks.spf, {}),
+        dkim=tuple(
+            _verdict(one, {"d": one.domain, "s": one.selector, "a": one.algorithm})
+            for one in checks.dkim.signatures
+        ),
+        dmarc=_verdict(checks.dmarc, _tags_of(checks.dmarc.record or "")),
+        block_lists=tuple(
+            BlockList(one.zone, one.name, _LISTED[one.status]) for one in checks.blacklist.listings
+        ),
+        content=Contents(
+            embed="embed" in active,
+            iframe="iframe" in active,
+            object="object" in active,
+            script="script" in active,
+            short_urls=bool(details.links.shortened),
+            text_size=details.mime.text_size,
+            total_size=html.size,
+            missing_alt=html.images_without_alt > 0,
+            missing_list_unsubscribe=details.unsubscribe.list_unsubscribe is None,
+        ),
+        dns_records=DnsRecords(tuple(details.helo.addresses), (), tuple(details.reverse_dns.names)),
+        spam_assassin=_filter(checks.spamassassin),
+    )
+
+
+def _verdict(found: _Verdict, tags: dict[str, str]) -> Verdict:
+    return Verdict(_RESULTS.get(found.result, "Warning"), found.detail, found.record or "", tags)
+
+
+def _tags_of(record: str) -> dict[str, str]:
+    pairs = (part.partition("=") for part in record.split(";"))
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals}
+
+
+def _filter(found: _Filter) -> SpamAssassin:
+    result: Result = "Timeout"
+    if found.spam is not None:
+        result = "Fail" if found.spam else "Pass"
+    rules = tuple(Rule(one.name, one.points, one.description) for one in found.rules)
+    return SpamAssassin(found.score or 0.0, result, rules)
