@@ -52,12 +52,12 @@ class ReadMessages:
         """Return an attachment.
 
         :param file_id: as `join_file_id` has returned it.
-        :raises AttachmentNotFound: it is no such id, or the message has no such attachment.
+        :raises AttachmentNotFound: the id or the attachment does not exist.
         :raises MessageNotFound: the account has no such message, or the caller may not use it.
         """
         message_id, joint, attachment_id = file_id.rpartition(_JOINT)
         if not joint:
-            raise AttachmentNotFound(f"there is no attachment {file_id[:100]!r}")
+            raise AttachmentNotFound(f"the attachment {file_id[:100]!r} does not exist")
         wanted = MessageId(message_id)
         await self._read.require_allowed(caller, wanted)
         return await self._read.attachment(caller.account_id, wanted, attachment_id)

@@ -162,7 +162,7 @@ class BlockList(Shape):
 
 
 class Contents(Shape):
-    """What filters dislike in a mail."""
+    """Features of a mail that filters dislike."""
 
     embed: bool
     iframe: bool

@@ -1,4 +1,4 @@
-"""The requests of Mailosaur's API, and what answers them."""
+"""The requests of Mailosaur's API, and their handlers."""
 
 import base64
 import binascii
@@ -95,7 +95,7 @@ class Password(Shape):
 
 
 class Limit(Shape):
-    """A limit and what is used of it."""
+    """A limit and its current use."""
 
     limit: int
     current: int
@@ -111,7 +111,7 @@ class Limits(Shape):
 
 
 class Day(Shape):
-    """What arrived on a day."""
+    """The number of messages of a day."""
 
     timestamp: str
     email: int
@@ -347,7 +347,7 @@ def _filter(caller: Caller, request: ListMessages) -> MessageFilter:
 def _criteria(caller: Caller, request: SearchMessages) -> Sequence[MessageFilter]:
     """Return one filter for all criteria, or one for each.
 
-    :raises InvalidParameter: there is no criterion, or the page is too far.
+    :raises InvalidParameter: a criterion is missing, or the page is too far.
     """
     base = _filter(caller, request)
     given = {

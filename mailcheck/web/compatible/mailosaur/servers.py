@@ -82,7 +82,7 @@ class KeepServers:
     async def one(self, caller: Caller, server_id: str) -> Server:
         """Return a server.
 
-        :raises MessageNotFound: there is no such server, or the key may not use it.
+        :raises MessageNotFound: the server does not exist, or the key may not use it.
         """
         limit = caller.rights.tags
         if _SERVER_ID.fullmatch(server_id) and (limit is None or limit.allows_any_in(server_id)):
@@ -91,7 +91,7 @@ class KeepServers:
             count = (await self._read.page(caller.account_id, wanted, 1, 1)).total
             if name or count:
                 return Server(server_id, name or server_id, (), count)
-        raise MessageNotFound(f"there is no server {server_id[:100]!r}")
+        raise MessageNotFound(f"the server {server_id[:100]!r} does not exist")
 
     async def rename(self, caller: Caller, server_id: str, name: str | None) -> Server:
         """Change the name of a server; raises as `one` and `create`."""
