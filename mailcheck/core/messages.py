@@ -17,8 +17,11 @@ from mailcheck.core.identifiers import (
     DeliveryId,
     MessageId,
 )
-from mailcheck.core.instants import HOUR, Instant
+from mailcheck.core.instants import HOUR, SECOND, Instant
 from mailcheck.core.receiver_reports import ReportKind
+
+UNDO_TIME = 30 * SECOND
+"""How long a deletion on the pages can be undone. The message is hidden at once."""
 
 NULL_REVERSE_PATH = ""
 """The empty MAIL FROM of bounces and other notifications (RFC 5321 4.5.5)."""

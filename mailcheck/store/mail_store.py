@@ -13,7 +13,7 @@ from mailcheck.core.faults import asks_for_fault
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import MINUTE, Instant
-from mailcheck.core.messages import Delivery, Refusal
+from mailcheck.core.messages import UNDO_TIME, Delivery, Refusal
 from mailcheck.core.rights import TagLimit
 from mailcheck.ports.engine import Engine, Row, Transaction, Value
 from mailcheck.store.content_store import read_content
@@ -38,6 +38,7 @@ from mailcheck.store.messages import (
     MessageRow,
     NewestMessages,
     Prefetch,
+    hide_messages,
     lock_inboxes,
     next_position,
     read_inbox_named,
@@ -274,18 +275,20 @@ class MailStore(Store):
 
     @inbox_write(lambda _, account_id, *others: (account_id,))
     def mark_read(
-        self, transaction: Transaction, account_id: AccountId, message_id: MessageId
+        self, transaction: Transaction, account_id: AccountId, message_ids: Sequence[MessageId]
     ) -> None:
-        """Mark a message as read; do nothing if there is none.
+        """Mark messages as read; ignore those that do not exist.
 
         The change takes the next position of the inbox, so that mail programs find it.
         """
         lock_inboxes(transaction, [account_id])
-        which = "id = ? AND account_id = ? AND is_read = 0"
-        if transaction.row(f"SELECT 1 FROM message WHERE {which}", (message_id, account_id)):
+        marks = ", ".join("?" * len(message_ids))
+        which = f"account_id = ? AND is_read = 0 AND id IN ({marks})"
+        given = account_id, *message_ids
+        if transaction.row(f"SELECT 1 FROM message WHERE {which} LIMIT 1", given):
             transaction.execute(
                 f"UPDATE message SET is_read = 1, mod_sequence = ? WHERE {which}",
-                (next_position(transaction, account_id), message_id, account_id),
+                (next_position(transaction, account_id), *given),
             )
 
     @inbox_write(lambda _, account_id, *others: (account_id,))
@@ -362,6 +365,54 @@ class MailStore(Store):
             [*values, limit],
         )
         return remove_messages(transaction, found)
+
+    @frees_space
+    @inbox_write(lambda _, account_id, *others: (account_id,))
+    def hide(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        message_ids: Sequence[MessageId],
+        now: Instant,
+    ) -> int:
+        """Delete messages so that it can be undone; return their number.
+
+        They expire now. The deletion of expired mail leaves them until `UNDO_TIME` has passed.
+        """
+        return hide_messages(transaction, account_id, message_ids, now)
+
+    @frees_space
+    @inbox_write(lambda _, account_id, *others: (account_id,))
+    def hide_matches(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        wanted: MessageFilter,
+        now: Instant,
+        limit: int,
+    ) -> int:
+        """Delete at most ``limit`` matching messages as `hide` does; return their number."""
+        condition, values = filter_sql(transaction, account_id, wanted, now)
+        found = transaction.rows(
+            f"SELECT message.id {FROM_CONTENT} WHERE {condition} LIMIT ?", [*values, limit]
+        )
+        return hide_messages(transaction, account_id, [row.id for row in found], now)
+
+    @inbox_write(lambda _, account_id, *others: (account_id,))
+    def restore(
+        self, transaction: Transaction, account_id: AccountId, hidden_at: Instant, now: Instant
+    ) -> int:
+        """Undo the deletions at a time; return the number of messages that are back.
+
+        Nothing is restored when `UNDO_TIME` has passed.
+        """
+        lock_inboxes(transaction, [account_id])
+        return transaction.execute(
+            "UPDATE message SET expires_at = undo_expires_at, undo_expires_at = NULL "
+            "WHERE account_id = ? AND expires_at = ? AND expires_at > ? "
+            "AND undo_expires_at IS NOT NULL",
+            (account_id, hidden_at, now - UNDO_TIME),
+        )
 
     @read
     def recent_refusals(

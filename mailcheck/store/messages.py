@@ -16,7 +16,7 @@ from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
 from mailcheck.core.cursors import Position
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.messages import MessageSummary, Session, TagCount, TlsFacts
+from mailcheck.core.messages import UNDO_TIME, MessageSummary, Session, TagCount, TlsFacts
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.transactions import (
     Store,
@@ -317,14 +317,30 @@ def delete_unreferenced(transaction: Transaction, deliveries: Iterable[str]) -> 
     transaction.execute_over(_DROP_UNSHARED, ids)
 
 
+def hide_messages(
+    transaction: Transaction, account_id: AccountId, ids: Sequence[str], now: Instant
+) -> int:
+    """Let messages expire now, so that the deletion can be undone; return their number."""
+    if not ids:
+        return 0
+    lock_inboxes(transaction, [account_id])
+    marks = ", ".join("?" * len(ids))
+    return transaction.execute(
+        "UPDATE message SET undo_expires_at = expires_at, expires_at = ? "
+        f"WHERE account_id = ? AND expires_at > ? AND id IN ({marks})",
+        (now, account_id, now, *ids),
+    )
+
+
 EXPIRY_LOCK = 0x6D61_696D
 """Lock for deleting expired mail, which one daemon does at a time."""
 
 
 def _expired(transaction: Transaction, now: Instant, limit: int) -> list[Row]:
     return transaction.rows(
-        "SELECT id, account_id FROM message WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
-        (now, limit),
+        "SELECT id, account_id FROM message WHERE expires_at <= ? "
+        "AND (undo_expires_at IS NULL OR expires_at <= ?) ORDER BY expires_at LIMIT ?",
+        (now, now - UNDO_TIME, limit),
     )
 
 

@@ -59,9 +59,73 @@ def test_mail_appears_live_and_can_be_read_shared_and_deleted(
         page.get_by_role("button", name="Delete", exact=True).click()
         expect(page.locator("#toast")).to_contain_text("Message deleted.")
         expect(page.locator("#mails li:visible")).to_have_count(0)
-        watched.go("/keys")  # leaving the page completes the deletion
-        main = stranger.page.locator("main")
-        stranger.go_until(f"/share/{path}", lambda: "is not valid" in main.inner_text())
+        stranger.go(f"/share/{path}")
+        expect(stranger.page.locator("main")).to_contain_text("is not valid")
+        page.locator("#toast").get_by_role("button", name="Undo").click()
+        expect(page.locator("#mails li:visible")).to_have_count(1)
+        stranger.go(f"/share/{path}")
+        expect(stranger.page.get_by_role("heading", level=1)).to_have_text("Confirm it")
+    watched.require_quiet()
+
+
+def test_the_toolbar_acts_on_the_whole_list(person: Person, watched: Watched) -> None:
+    """All messages of all pages are selected, deleted and back again, by mouse or keyboard."""
+    page = watched.page
+    for number in range(5):
+        person.get_mail(mail(f"Mail {number}"), "x")
+    open_inbox(watched, "?limit=2")
+    page.get_by_role("button", name="Select all 5").click()
+    expect(page.locator("#mails input:checked")).to_have_count(2)
+    expect(page.locator("#selected")).to_have_text("5 selected: clear")
+    page.get_by_role("button", name="Mark read").click()
+    expect(page.locator("#mails li.unread")).to_have_count(0)
+    page.get_by_role("button", name="Delete the selected messages").wait_for()
+    page.keyboard.press("a")
+    page.get_by_role("button", name="Delete the selected messages").click()
+    expect(page.locator("#toast")).to_contain_text("5 messages deleted.")
+    expect(page.locator("#mails li")).to_have_count(0)
+    page.keyboard.press("z")
+    expect(page.locator("#mails li")).to_have_count(2)
+    page.locator("#mails input").first.check()
+    expect(page.locator("#selected")).to_have_text("1 selected: clear")
+    page.keyboard.press("Delete")
+    expect(page.locator("#toast")).to_contain_text("Message deleted.")
+    page.locator("#undo-delete").click()
+    expect(page.locator("#selected")).to_have_text("Select all 5")
+    watched.require_accessible()
+    watched.require_quiet()
+
+
+def test_a_code_in_a_row_is_copied(person: Person, watched: Watched) -> None:
+    """A click on the code of a row copies it and does not open the message."""
+    watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = watched.page
+    person.get_mail(mail())
+    open_inbox(watched)
+    page.get_by_role("button", name="Copy code 482913").click()
+    expect(page.locator("[data-copy-state]")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "482913"
+    expect(page.locator("#mail")).to_have_count(0)
+    watched.require_quiet()
+
+
+def test_a_wide_mail_is_fitted_to_its_width(person: Person, watched: Watched) -> None:
+    """A mail that is wider than its frame is shrunk on request, and others are not."""
+    page = watched.page
+    page.set_viewport_size({"width": 1024, "height": 800})
+    head = b"From: a@example.com\r\nSubject: Wide\r\nContent-Type: text/html\r\n\r\n"
+    person.get_mail(head + b"<table width=1600><tr><td>left<td align=right>right</table>\r\n")
+    watched.go("/inbox")
+    page.get_by_role("link", name="Wide").click()
+    frame = page.frame_locator("iframe.mail-frame")
+    box, right = page.locator(".mail-body").bounding_box(), frame.get_by_text("right")
+    assert box is not None
+    button = page.get_by_role("button", name="Fit to width")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    shown = right.bounding_box()
+    assert shown is not None
+    assert shown["x"] + shown["width"] <= box["x"] + box["width"]
     watched.require_quiet()
 
 

@@ -48,9 +48,9 @@ def test_a_search_is_suggested(inbox: Page, watched: Watched) -> None:
     inbox.wait_for_url("**tag%3Asignup*")
     watched.require_accessible()
     expect(inbox.locator("#mails li")).to_have_count(1)
-    inbox.get_by_role("link", name="Remove is:unread").click()
+    inbox.get_by_role("link", name="Unread Remove the filter").click()
     inbox.wait_for_url(lambda url: "is%3Aunread" not in url)
-    inbox.get_by_role("link", name="Remove tag:signup").click()
+    inbox.get_by_role("link", name="tag:signup Remove the filter").click()
     expect(inbox.locator("#mails li")).to_have_count(2)
     watched.require_quiet()
 

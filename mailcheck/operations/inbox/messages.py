@@ -1,6 +1,6 @@
 """The messages of an inbox: list, read, show, share and delete."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -51,6 +51,7 @@ class MessageList(Struct, frozen=True):
     """A page of messages, newest first. ``next_page`` is ``None`` on the last one.
 
     ``not_searched`` counts messages that may match too, but whose content is not known yet.
+    ``page`` is the number of the page, from 1.
     """
 
     messages: tuple[ListedMessage, ...]
@@ -58,6 +59,15 @@ class MessageList(Struct, frozen=True):
     total: int
     cursor: Position
     not_searched: int = 0
+    page: int = 1
+
+
+class Surroundings(Struct, frozen=True):
+    """The page of a list that has a message, and the messages before and after it."""
+
+    listed: MessageList
+    newer: MessageId | None
+    older: MessageId | None
 
 
 class ReadInbox:
@@ -116,7 +126,43 @@ class ReadInbox:
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
         """
-        offset = (page - 1) * limit
+        return await self._listed(account_id, wanted, limit, (page - 1) * limit)
+
+    async def page_or_last(
+        self, account_id: AccountId, wanted: MessageFilter, limit: int, page: int
+    ) -> MessageList:
+        """List matching messages as `page` does, or those of the last page if there are fewer."""
+        found = await self.page(account_id, wanted, limit, page)
+        last = max(1, -(-found.total // limit))
+        return found if page <= last else await self.page(account_id, wanted, limit, last)
+
+    async def page_around(
+        self, account_id: AccountId, wanted: MessageFilter, limit: int, position: Position
+    ) -> Surroundings:
+        """List the page of matching messages that has a position, with the message's neighbours.
+
+        The message itself need not match: reading it may have changed that.
+        """
+        ahead_of_it = await self._listed(account_id, replace(wanted, after=position), 1, 0)
+        offset = ahead_of_it.total // limit * limit
+        # With one message more on each side, which may be on another page.
+        ahead = min(1, offset)
+        found = await self._listed(account_id, wanted, limit + ahead + 1, offset - ahead)
+        shown = found.messages[ahead : ahead + limit]
+        places = [(one.summary.position, one.summary.id) for one in found.messages]
+        has_more = offset + len(shown) < found.total
+        number = offset // limit + 1
+        listed = replace(
+            found, messages=shown, page=number, next_page=number + 1 if has_more else None
+        )
+        places = [(one.summary.position, one.summary.id) for one in found.messages]
+        newer = min((one for one in places if one[0] > position), default=None)
+        older = max((one for one in places if one[0] < position), default=None)
+        return Surroundings(listed, newer and newer[1], older and older[1])
+
+    async def _listed(
+        self, account_id: AccountId, wanted: MessageFilter, limit: int, offset: int
+    ) -> MessageList:
         found = await self._store.page(account_id, wanted, self._now(), limit, offset)
         require_reached(wanted.start, found.last_position)
         messages = []
@@ -128,12 +174,14 @@ class ReadInbox:
                     continue  # deleted since the page was read
             messages.append(ListedMessage(summary, extracted))
         has_more = offset + len(found.entries) < found.total and bool(found.entries)
+        page = offset // limit + 1
         return MessageList(
             tuple(messages),
             page + 1 if has_more else None,
             found.total,
             found.last_position,
             found.not_searched,
+            page,
         )
 
     async def message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
@@ -161,7 +209,7 @@ class ReadInbox:
         message = await self._loader.load(account_id, message_id)
         if not message.summary.is_read:
             try:
-                await self._store.mark_read(account_id, message_id)
+                await self._store.mark_read(account_id, [message_id])
                 self._tell(account_id)
             except StoreUnavailable as failure:
                 # A store that cannot be written (its disk is full) can still be read.
@@ -174,6 +222,12 @@ class ReadInbox:
         :param wanted: filters by recipient; contents are not searched.
         """
         return await self._store.count_unread(account_id, wanted, self._now(), LOOKED_THROUGH)
+
+    async def mark_read(self, account_id: AccountId, message_ids: Sequence[MessageId]) -> None:
+        """Mark messages as read. Those that do not exist are ignored."""
+        if message_ids:
+            await self._store.mark_read(account_id, message_ids)
+            self._tell(account_id)
 
     async def mark_all_read(self, account_id: AccountId, wanted: MessageFilter) -> None:
         """Mark all matching messages as read."""
@@ -361,6 +415,13 @@ class ShareMessage:
         return await self._loader.complete(row)
 
 
+class Deletion(Struct, frozen=True):
+    """A deletion that can be undone. Its time identifies it within the inbox."""
+
+    deleted_at: Instant
+    count: int
+
+
 class DeleteMessages:
     """Deletes messages.
 
@@ -392,15 +453,53 @@ class DeleteMessages:
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
         """
-        inbox = await self._store.find_account_inbox(account_id)
-        newest = START if inbox is None else inbox.last_position
-        require_reached(wanted.start, newest)
-        # Messages that arrive during a long deletion are not deleted.
-        up_to = newest if wanted.up_to is None else min(wanted.up_to, newest)
-        wanted = replace(wanted, up_to=up_to)
-        now = self._now()
+        wanted, now = await self._existing(account_id, wanted), self._now()
         deleted = await delete_in_batches(
             lambda most: self._store.delete_matches(account_id, wanted, now, most), BATCH
         )
         self._tell(account_id)
         return deleted
+
+    async def some_with_undo(
+        self, account_id: AccountId, message_ids: Sequence[MessageId]
+    ) -> Deletion:
+        """Delete messages so that `undo` can restore them for `UNDO_TIME`.
+
+        They are hidden at once. Those that are already deleted are ignored.
+        """
+        now = self._now()
+        count = await self._store.hide(account_id, message_ids, now)
+        self._tell(account_id)
+        return Deletion(now, count)
+
+    async def matching_with_undo(self, account_id: AccountId, wanted: MessageFilter) -> Deletion:
+        """Delete all matching messages that exist now, so that `undo` can restore them.
+
+        :raises InvalidParameter: ``after`` is a cursor of another inbox.
+        """
+        wanted, now = await self._existing(account_id, wanted), self._now()
+        count = await delete_in_batches(
+            lambda most: self._store.hide_matches(account_id, wanted, now, most), BATCH
+        )
+        self._tell(account_id)
+        return Deletion(now, count)
+
+    async def undo(self, account_id: AccountId, deleted_at: Instant) -> int:
+        """Undo the deletion at a time, and return the number of restored messages.
+
+        It is 0 if the messages have been removed: `UNDO_TIME` has passed.
+        """
+        count = await self._store.restore(account_id, deleted_at, self._now())
+        self._tell(account_id)
+        return count
+
+    async def _existing(self, account_id: AccountId, wanted: MessageFilter) -> MessageFilter:
+        """Limit a filter to the messages that exist now.
+
+        Messages that arrive during a long deletion are not deleted.
+        """
+        inbox = await self._store.find_account_inbox(account_id)
+        newest = START if inbox is None else inbox.last_position
+        require_reached(wanted.start, newest)
+        up_to = newest if wanted.up_to is None else min(wanted.up_to, newest)
+        return replace(wanted, up_to=up_to)

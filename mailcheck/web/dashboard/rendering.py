@@ -1,6 +1,7 @@
 """Rendering of templates, with the menu, the notices and the formats that all pages share."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -91,9 +92,10 @@ NOTICES: Mapping[str, str] = {
     "key-revoked": "The key has been revoked. Requests with it are rejected.",
     "receivers-chosen": "The recipients of alerts have been saved.",
     "sample-sent": "A test mail is on its way to your inbox.",
-    "message-deleted": "The message has been deleted.",
-    "messages-deleted": "The messages have been deleted.",
-    "messages-read": "The messages in this list are marked as read.",
+    "deletion-undone": "The messages are back.",
+    "undo-too-late": "The messages have been removed: a deletion can be undone for 30 seconds.",
+    "nothing-selected": "No message was selected. Select messages first.",
+    "messages-read": "The messages are marked as read.",
     "recheck-started": "All checks are running again.",
     "report-share-renewed": "The old share link no longer works. A new one has been created.",
     "test-deleted": "The test has been deleted, with its report and its share link.",
@@ -146,6 +148,7 @@ def _templates() -> "Environment":
         auto_reload=False,
     )
     templates.filters["moment"] = render_moment
+    templates.filters["event_moment"] = render_event_moment
     templates.filters["topic"] = topic_of
     templates.globals["topic_of_finding"] = topic_of_finding
     templates.filters["thousands"] = "{:,}".format
@@ -226,6 +229,12 @@ def render_moment(instant: Instant) -> Markup:
     iso = format_instant(instant)
     text = f"{iso[:10]} {iso[11:16]} UTC"
     return Markup('<time datetime="{}">{}</time>').format(iso, text)
+
+
+def render_event_moment(moment: datetime) -> Markup:
+    """Render the time of an event in UTC, as `render_moment` does. It may be in any year."""
+    text = moment.strftime("%Y-%m-%d %H:%M UTC")
+    return Markup('<time datetime="{}">{}</time>').format(f"{moment:%Y-%m-%dT%H:%M:%SZ}", text)
 
 
 def format_duration(seconds: int) -> str:

@@ -97,6 +97,7 @@ class PageReader(HTMLParser):
         self.ids: set[str] = set()
         self.addresses: list[str] = []
         self.text = ""
+        self.source = ""
         self._open: list[str] = []
         self._labelled: set[str] = set()
         self._unlabelled: list[str] = []
@@ -162,6 +163,7 @@ def judge_page(answer: Answer) -> PageReader:
     assert text.startswith('<!doctype html>\n<html lang="en">')
     assert len(re.findall("<h1", text)) == 1, "a page has one heading"
     reader = PageReader()
+    reader.source = text
     reader.feed(text)
     reader.finish()
     assert not reader.problems, reader.problems

@@ -97,7 +97,7 @@ def test_a_deletion_is_an_event(house: House, browser: Browser) -> None:
         return sum(event["event"] == "removed" for event in stream.events)
 
     browser.open("/inbox")
-    browser.submit("/inbox/delete-selected", id=ids[0])
+    browser.submit("/inbox/delete", id=ids[0])
     assert told(own) == 1
     key = house.issue_key(account)
     house.ask("DELETE", f"/inbox/messages/{ids[1]}", key)

@@ -42,7 +42,7 @@ def test_a_change_of_the_account_is_announced(house: House, browser: Browser) ->
     message_id = receive(house, account)
     assert own.changes() == 1
     browser.open("/inbox")
-    browser.submit("/inbox/delete-selected", id=message_id)
+    browser.submit("/inbox/delete", id=message_id)
     assert own.changes() == 2
     browser.open("/tests")
     browser.submit("/tests")

@@ -64,6 +64,7 @@ class LivePages(Struct, frozen=True):
             href=visit.link(f"/inbox/messages/{summary.id}"),
             mailbox=visit.account.mailbox_name,
             opened=None,
+            is_all_selected=False,
         )
         author = summary.header.author_name or summary.header.author_address
         shown = {

@@ -1,12 +1,16 @@
 """Pages of a message: its content, authentication, attachments and actions."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.content.bodies import Attachment
+from mailcheck.core.errors import InvalidParameter, MessageNotFound
+from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.identifiers import MessageId
-from mailcheck.core.messages import StoredMessage
+from mailcheck.core.messages import MessageSummary, StoredMessage
 from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage, ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
@@ -17,8 +21,8 @@ from mailcheck.web.dashboard.inbox.message_view import (
     preview_reply,
     view_message,
 )
-from mailcheck.web.dashboard.inbox.pages import InboxList
-from mailcheck.web.dashboard.inbox.view import read_without_search
+from mailcheck.web.dashboard.inbox.pages import InboxList, undo_query
+from mailcheck.web.dashboard.inbox.view import read_list_request, read_without_search
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply, download_reply
@@ -61,20 +65,34 @@ class MessagePages(Struct, frozen=True):
         is_opened = visit.request.method == b"GET"
         read = self._read.open_message if is_opened else self._read.message
         message = await read(visit.account.id, _message_id(visit))
-        request = read_without_search(visit.query)
-        view = await view_message(self._show, message, visit, request)
         summary = message.summary
         is_pane = visit.query.text("pane") == "mail"
-        listed = await self._inbox.values(visit, summary.id) if not is_pane else {}
+        if is_pane:
+            listed = await self._neighbours(visit, summary)
+        else:
+            listed = await self._inbox.values(visit, summary)
+        view = await view_message(self._show, message, visit, listed["request"])
         return self._renderer.page(
             visit,
             "mail_pane.html" if is_pane else "inbox.html",
             here=f"/inbox/messages/{summary.id}",
             authentication=None if is_pane else await self._authentication_rows(message),
             share_url=visit.urls.share_url(summary.id, summary.share_token),
-            **{"request": request, "newer": None, "older": None, **listed, "status": 200},
+            **{**listed, "status": 200},
             **view.values(),
         )
+
+    async def _neighbours(self, visit: Visit, summary: MessageSummary) -> dict[str, Any]:
+        """Return the request of the list without the message's page, and the neighbours."""
+        try:
+            request = read_list_request(visit.query, visit.asked_at)
+        except InvalidParameter as failure:
+            if failure.name != SEARCH_PARAMETER:
+                raise
+            return {"request": read_without_search(visit.query), "newer": None, "older": None}
+        around = await self._inbox.around(visit, request, summary)
+        request = replace(request, page=around.listed.page)
+        return {"request": request, "newer": around.newer, "older": around.older}
 
     async def authentication(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/authentication: SPF, DKIM and DMARC of the message."""
@@ -109,9 +127,11 @@ class MessagePages(Struct, frozen=True):
 
     async def delete(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/delete."""
-        await self._delete.one(visit.account.id, _message_id(visit))
-        fields = read_without_search(visit.query).fields
-        return redirect(visit, "/inbox", done="message-deleted", **fields)
+        deletion = await self._delete.some_with_undo(visit.account.id, [_message_id(visit)])
+        if not deletion.count:
+            raise MessageNotFound
+        here = read_without_search(visit.query).here(**undo_query(deletion))
+        return redirect(visit, f"/inbox{here}")
 
     async def _authentication_rows(self, message: StoredMessage) -> Sequence[ResultRow]:
         return list_results(await self._authenticate.of(message))

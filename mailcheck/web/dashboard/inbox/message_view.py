@@ -10,6 +10,7 @@ from msgspec import Struct
 from mailcheck.api.requests.fields import FLAG
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.content.bodies import Attachment, is_readable
+from mailcheck.checks.content.calendar import CALENDAR_TYPES, Invitation, read_invitation
 from mailcheck.checks.content.decoding import decode_text
 from mailcheck.checks.content.links import TextPiece, cut_at_links
 from mailcheck.checks.content.safe_html import PAGE_CLASS, SafeHtml
@@ -180,12 +181,28 @@ class ResultRow(Struct, frozen=True):
 
 
 def list_results(found: Authentication) -> Sequence[ResultRow]:
-    """Return the rows for SPF, for each DKIM signature (one row if there is none) and for DMARC."""
+    """Return the rows for SPF, for each DKIM signature (one row if there is none) and for DMARC.
+
+    For a sender that receivers on the internet would not see, one row says so instead.
+    """
     spf, dmarc = found.spf.mail_from, found.dmarc
     signatures = [
         _row("DKIM", one.header.signing_domain, one.result, one.explanation)
         for one in found.dkim.signatures
     ]
+    if found.origin.problem:
+        address = found.origin.client_ip or "an unknown address"
+        return (
+            ResultRow(
+                "",
+                "",
+                "unknown",
+                "not checked",
+                f"The mail came from a private address ({address}). SPF and DMARC depend on the "
+                "public address of the sending server.",
+            ),
+            *signatures,
+        )
     unsigned = _row("DKIM", "", AuthResult.NONE, "The mail is not signed.")
     return (
         _row("SPF", spf.domain, spf.result, spf.explanation),
@@ -233,6 +250,7 @@ class MessageView(Struct, frozen=True):
     source: str
     is_cut: bool
     beside: ListRequest | None
+    invitation: Invitation | None = None
 
     @property
     def provider(self) -> str:
@@ -282,6 +300,7 @@ async def view_message(
     :raises MessageNotFound: the message has been deleted in the meantime.
     """
     content = message.content
+    invitation = await _find_invitation(show, message)
     has_html = bool(content.html)
     has = dict.fromkeys(VIEWS, True) | {
         "html": has_html,
@@ -311,7 +330,17 @@ async def view_message(
         ),
         is_cut=safe.is_cut if safe else len(shown) > MAX_TEXT_SHOWN,
         beside=beside,
+        invitation=invitation,
     )
+
+
+async def _find_invitation(show: ShowMessage, message: StoredMessage) -> Invitation | None:
+    """Return the event of the first calendar part, if there is one."""
+    for one in message.content.attachments:
+        if one.content_type in CALENDAR_TYPES:
+            attachment = await show.attachment(message, one.id)
+            return read_invitation(attachment.data)
+    return None
 
 
 def allows_remote_content(visit: Visit) -> bool:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.api.requests.fields import CURSOR, TAG
+from mailcheck.api.requests.fields import CURSOR, FLAG, INTEGER, TAG
 from mailcheck.core.accounts import retention_of
 from mailcheck.core.addresses import explain_bad_tag, join_subaddress
 from mailcheck.core.cursors import format_cursor
@@ -14,15 +14,18 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import EXAMPLES
 from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.identifiers import MessageId
-from mailcheck.core.instants import HOUR
-from mailcheck.core.messages import ListedMessage
+from mailcheck.core.instants import HOUR, SECOND, Instant
+from mailcheck.core.messages import UNDO_TIME, MessageSummary
 from mailcheck.operations.inbox.messages import (
     LOOKED_THROUGH,
     DeleteMessages,
+    Deletion,
     MessageList,
     ReadInbox,
+    Surroundings,
 )
 from mailcheck.operations.inbox.send_sample import SendSample
+from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.inbox.view import (
     LARGEST_PAGE,
     SEARCH_OFFERS,
@@ -37,7 +40,10 @@ from mailcheck.web.dashboard.inbox.view import (
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, local_path
 from mailcheck.web.site.errors import status_of
-from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.replies import Reply, json_reply
+
+LATEST = 1 << 53
+"""Largest time, in milliseconds, and largest number that a form may contain."""
 
 
 class InboxFacts(Struct, frozen=True):
@@ -54,34 +60,42 @@ class InboxList(Struct, frozen=True):
     _read: ReadInbox
     _facts: InboxFacts
 
-    async def values(self, visit: Visit, opened: MessageId | None = None) -> dict[str, Any]:
+    async def values(self, visit: Visit, opened: MessageSummary | None = None) -> dict[str, Any]:
         """Read the list for ``?tag=&to=&q=&limit=&page=&for=<tag of a new address>``.
 
-        :param opened: the message beside the list; its neighbours are included.
+        A page number beyond the end shows the last page.
+
+        :param opened: the message beside the list. Its neighbours are included, and the page is
+            the one that has it.
         :returns: the template values, with the HTTP ``status`` of a page with the list only.
         """
         account = visit.account
         overview = await self._read.overview(account.id)
         search_problem, status = "", 200
+        newer = older = None
         try:
             request = read_list_request(visit.query, visit.asked_at)
-            messages = await self._read.page(
-                account.id, request.wanted, request.limit, request.page
-            )
+            if opened is None:
+                messages = await self._read.page_or_last(
+                    account.id, request.wanted, request.limit, request.page
+                )
+            else:
+                around = await self.around(visit, request, opened)
+                messages, newer, older = around.listed, around.newer, around.older
         except InvalidParameter as failure:
             if failure.name != SEARCH_PARAMETER:
                 raise
             search_problem, status = str(failure), status_of(failure)
             request = read_without_search(visit.query)
             messages = MessageList((), None, 0, overview.state.last_position)
-        newer, older = _neighbours(messages.messages, opened)
+        request = replace(request, page=messages.page)
         unread = 0
         if not request.written:  # counting is too expensive for a search
             unread = await self._read.count_unread(account.id, request.wanted)
         return {
             "status": status,
             "request": request,
-            "opened": opened,
+            "opened": None if opened is None else opened.id,
             "newer": newer,
             "older": older,
             "search_problem": search_problem,
@@ -96,9 +110,18 @@ class InboxList(Struct, frozen=True):
             "tag_total": overview.tag_total,
             "shortcuts": SHORTCUTS,
             **self._address(visit, request),
+            **_selection(visit, messages),
             "unread": unread,
             "has_more_unread": unread == LOOKED_THROUGH,
         }
+
+    async def around(
+        self, visit: Visit, request: ListRequest, opened: MessageSummary
+    ) -> Surroundings:
+        """Return the page of a list that has a message, with the message's neighbours."""
+        return await self._read.page_around(
+            visit.account.id, request.wanted, request.limit, opened.position
+        )
 
     def _address(self, visit: Visit, request: ListRequest) -> dict[str, Any]:
         """Return the inbox address with the requested tag, and the mail server."""
@@ -121,16 +144,16 @@ class InboxList(Struct, frozen=True):
         }
 
 
-def _neighbours(
-    messages: tuple[ListedMessage, ...], opened: MessageId | None
-) -> tuple[MessageId | None, MessageId | None]:
-    """Return the messages before and after the opened one on this page of the list."""
-    ids = [one.summary.id for one in messages]
-    if opened not in ids:
-        return None, None
-    index = ids.index(opened)
-    newer = ids[index - 1] if index else None
-    return newer, ids[index + 1] if index + 1 < len(ids) else None
+def _selection(visit: Visit, messages: MessageList) -> dict[str, Any]:
+    """Return whether all messages are selected, and the deletion that can be undone."""
+    deleted_at = visit.query.value("undo", INTEGER, 0, 0, LATEST)
+    can_undo = deleted_at > visit.asked_at - UNDO_TIME
+    return {
+        "is_all_selected": bool(messages.messages) and visit.query.value("all", FLAG, False),
+        "deleted_at": deleted_at if can_undo else None,
+        "deleted_count": visit.query.value("deleted", INTEGER, 0, 0, LATEST),
+        "undo_seconds": UNDO_TIME // SECOND,
+    }
 
 
 class InboxPages(Struct, frozen=True):
@@ -149,7 +172,7 @@ class InboxPages(Struct, frozen=True):
             Page("POST", "/inbox/sample", self.send_sample),
             Page("POST", "/inbox/read", self.mark_read),
             Page("POST", "/inbox/delete", self.delete),
-            Page("POST", "/inbox/delete-selected", self.delete_selected),
+            Page("POST", "/inbox/undo", self.undo),
         ]
 
     async def show(self, visit: Visit) -> Reply:
@@ -169,29 +192,54 @@ class InboxPages(Struct, frozen=True):
         return redirect(visit, "/inbox", done="sample-sent")
 
     async def mark_read(self, visit: Visit) -> Reply:
-        """POST /inbox/read: the filters of the list, and ``until``, its cursor.
+        """POST /inbox/read: ``id``, repeatable; or ``all`` or no id, the filters and ``until``.
 
-        Messages that arrived later stay unread.
+        Messages that arrived after the list was shown stay unread.
         """
-        request = _shown(visit)
-        await self._read.mark_all_read(visit.account.id, request.wanted)
-        return redirect(visit, "/inbox", done="messages-read", **request.fields)
+        request, ids = _shown(visit), _selected(visit)
+        if ids:
+            await self._read.mark_read(visit.account.id, ids)
+        else:
+            await self._read.mark_all_read(visit.account.id, request.wanted)
+        return redirect(visit, f"/inbox{request.here(done='messages-read')}")
 
     async def delete(self, visit: Visit) -> Reply:
-        """POST /inbox/delete: the filters of the list, and ``until``, its cursor.
+        """POST /inbox/delete: ``id``, repeatable; or ``all``, the filters and ``until``.
 
-        Messages that arrived later are kept, since the user has not seen them in the list.
+        Messages that arrived after the list was shown are kept. For `UNDO_TIME` the deletion can
+        be undone.
         """
-        await self._delete.matching(visit.account.id, _shown(visit).wanted)
-        return redirect(visit, "/inbox", done="messages-deleted")
+        request, ids, account = _shown(visit), _selected(visit), visit.account
+        if ids:
+            deletion = await self._delete.some_with_undo(account.id, ids)
+        elif visit.form.value("all", FLAG, False):
+            deletion = await self._delete.matching_with_undo(account.id, request.wanted)
+        else:
+            return redirect(visit, f"/inbox{request.here(done='nothing-selected')}")
+        if not prefers_html(visit.request):
+            return json_reply({"deletedAt": deletion.deleted_at, "count": deletion.count})
+        return redirect(visit, f"/inbox{request.here(**undo_query(deletion))}")
 
-    async def delete_selected(self, visit: Visit) -> Reply:
-        """POST /inbox/delete-selected?<filters of the list>: id, repeatable."""
-        ids = visit.form.texts("id", LARGEST_PAGE)
-        await self._delete.some(visit.account.id, map(MessageId, ids))
-        fields = read_without_search(visit.query).fields
-        done = "message-deleted" if len(ids) == 1 else "messages-deleted"
-        return redirect(visit, "/inbox", done=done, **fields)
+    async def undo(self, visit: Visit) -> Reply:
+        """POST /inbox/undo: ``deleted``, the time of the deletion, and the filters of the list."""
+        deleted_at = visit.form.value("deleted", INTEGER, 0, 0, LATEST)
+        count = await self._delete.undo(visit.account.id, Instant(deleted_at))
+        done = "deletion-undone" if count else "undo-too-late"
+        if not prefers_html(visit.request):
+            return json_reply({"count": count})
+        return redirect(visit, f"/inbox{read_without_search(visit.form).here(done=done)}")
+
+
+def undo_query(deletion: Deletion) -> dict[str, int]:
+    """Return the query parameters with which the inbox offers to undo a deletion."""
+    return {"undo": deletion.deleted_at, "deleted": deletion.count}
+
+
+def _selected(visit: Visit) -> tuple[MessageId, ...]:
+    """Return the selected messages in a form, or none if all of the list are selected."""
+    if visit.form.value("all", FLAG, False):
+        return ()
+    return tuple(map(MessageId, visit.form.texts("id", LARGEST_PAGE)))
 
 
 def _shown(visit: Visit) -> ListRequest:

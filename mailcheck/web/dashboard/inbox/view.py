@@ -1,5 +1,6 @@
 """Values of the inbox page: filters, tags, keyboard shortcuts and the range of messages."""
 
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -18,7 +19,9 @@ SHORTCUTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("Enter",), "open"),
     (("u",), "back to the list"),
     (("x",), "select; with Shift: select a range"),
+    (("a",), "select all"),
     (("#", "Del"), "delete the message or the selection"),
+    (("z",), "undo the deletion"),
     (("c",), "copy the code"),
     (("o",), "open the link"),
     (("s",), "score the message"),
@@ -55,10 +58,19 @@ class TagLink(Struct, frozen=True):
 
 
 class Chip(Struct, frozen=True):
-    """A filter of the list. ``query`` leads to the list without it."""
+    """A filter of the list. ``query`` adds it, or removes it if it ``is_on``."""
 
     text: str
     query: str
+    is_on: bool = True
+
+
+OFFERED_FILTERS: Mapping[str, str] = {
+    "is:unread": "Unread",
+    "has:code": "Has code",
+    "has:attachment": "Has attachment",
+}
+"""Search terms that are offered as chips, with their labels."""
 
 
 class ListRequest(Struct, frozen=True):
@@ -91,21 +103,47 @@ class ListRequest(Struct, frozen=True):
 
     @property
     def chips(self) -> list[Chip]:
-        """The filters of the list other than its tag."""
+        """The filters of the list other than its tag and those that are always offered."""
         recipient, terms = self.wanted.recipient, split_terms(self.written)
         chips = []
         if recipient is not None:
             chips.append(Chip(f"To {recipient}", self.query(to=None)))
-        for number, term in enumerate(terms):
-            others = " ".join(terms[:number] + terms[number + 1 :])
-            chips.append(Chip(term, self.query(q=others or None)))
+        chips += [
+            Chip(term, self._with_terms(terms[:number] + terms[number + 1 :]))
+            for number, term in enumerate(terms)
+            if term.lower() not in OFFERED_FILTERS
+        ]
         return chips
+
+    @property
+    def offered(self) -> list[Chip]:
+        """The filters that are offered, whether or not they are on."""
+        terms = split_terms(self.written)
+        return [
+            Chip(
+                label,
+                self._with_terms(
+                    [one for one in terms if one.lower() != term]
+                    + ([] if term in map(str.lower, terms) else [term])
+                ),
+                is_on=term in map(str.lower, terms),
+            )
+            for term, label in OFFERED_FILTERS.items()
+        ]
+
+    def _with_terms(self, terms: Sequence[str]) -> str:
+        return self.query(q=" ".join(terms) or None)
 
     @property
     def fields(self) -> dict[str, str]:
         """The filters of the list, as fields of a form or a query."""
         asked = {"tag": self.wanted.tag, "to": self.wanted.recipient, "q": self.written or None}
         return {name: value for name, value in asked.items() if value is not None}
+
+    @property
+    def place_fields(self) -> dict[str, str]:
+        """The filters and the page of the list, as fields of a form."""
+        return self.fields | {"limit": str(self.limit), "page": str(self.page)}
 
     def here(self, **more: object) -> str:
         """Return the query string of this page of the list, which messages link back to."""
@@ -150,7 +188,7 @@ def list_tags(overview: InboxOverview, wanted: MessageFilter) -> list[TagLink]:
 
 def write_range(request: ListRequest, messages: MessageList) -> str:
     """Return which messages of how many are shown."""
-    first = (request.page - 1) * request.limit + 1
+    first = (messages.page - 1) * request.limit + 1
     last = first + len(messages.messages) - 1
     unknown = f"; {messages.not_searched:,} not searched yet" if messages.not_searched else ""
     if not messages.messages:

@@ -8,12 +8,11 @@ const live = document.getElementById("live");
 const newer = document.getElementById("newer");
 const address = document.getElementById("address");
 const selection = document.getElementById("selection");
-const bar = document.getElementById("selection-bar");
+const tools = document.getElementById("tools");
 const toast = document.getElementById("toast");
 
-const HIDDEN_FOR = 60_000; // milliseconds; all tabs of a browser share six connections to a host
 const REFRESH_AFTER = 250; // milliseconds
-const UNDO_FOR = 10_000; // milliseconds in which a deletion can be undone
+const UNDO_FOR = 1000 * Number(mails.dataset.undo); // milliseconds in which a deletion can be undone
 const listTitle = document.title.includes("Inbox - ") ? document.title : "Inbox - mailcheck";
 
 const rows = () => [...mails.querySelectorAll("li:not([hidden])")];
@@ -55,6 +54,7 @@ function post(url, form) {
   // With keepalive the request completes even if the user leaves the page.
   return fetch(url, {
     method: "POST", body: new URLSearchParams(form), redirect: "manual", keepalive: true,
+    headers: { Accept: "application/json" },
   });
 }
 
@@ -72,8 +72,43 @@ function updateList() {
   }
   const unread = mails.querySelectorAll("li.unread:not([hidden])").length;
   if (!isReading()) document.title = unread ? `(${unread}) ${listTitle}` : listTitle;
-  bar.classList.toggle("shown", Boolean(mails.querySelector("input:checked")));
+  updateTools();
 }
+
+// The number of selected messages, or all in the list with those on other pages.
+function updateTools() {
+  const count = mails.querySelectorAll("li:not([hidden]) input:checked").length;
+  const isAll = selection.elements.all.value === "true";
+  const total = Number(selectAll.dataset.total);
+  const shown = (isAll ? total : count).toLocaleString("en");
+  document.getElementById("selected").textContent = count
+    ? `${shown} selected: clear` : `Select all ${total.toLocaleString("en")}`;
+  selectAll.setAttribute("aria-pressed", String(count > 0));
+  document.getElementById("delete-selected").disabled = !count;
+  document.querySelector("#mark-read .word").textContent = count ? "Mark read" : "Mark all read";
+}
+
+function selectRows(isOn) {
+  for (const box of mails.querySelectorAll("input")) box.checked = isOn;
+  selection.elements.all.value = String(isOn);
+  updateTools();
+}
+
+const selectAll = document.getElementById("select-all");
+selectAll.setAttribute("role", "button");
+selectAll.addEventListener("click", (event) => {
+  event.preventDefault();
+  selectRows(!mails.querySelector("input:checked"));
+});
+selectAll.addEventListener("keydown", (event) => {
+  if (event.key !== " ") return;
+  event.preventDefault();
+  selectAll.click();
+});
+document.getElementById("refresh").addEventListener("click", (event) => {
+  event.preventDefault();
+  refresh();
+});
 
 async function refresh() {
   const before = new Set([...mails.children].map((row) => row.id));
@@ -81,11 +116,13 @@ async function refresh() {
   if (!answer.ok || answer.redirected) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   reconcile([...page.getElementById("mails").children], before);
-  for (const place of [".tags", ".list-foot", "#unread-bar"]) {
+  for (const place of [".filters", ".list-foot"]) {
     const there = document.querySelector(place);
     const now = page.querySelector(place);
-    if (!there.querySelector("details[open]")) there.replaceWith(now);
+    if (!there.querySelector("details[open]") && !there.contains(document.activeElement)) there.replaceWith(now);
   }
+  selectAll.dataset.total = page.getElementById("select-all").dataset.total;
+  if (!mails.querySelector("input:checked")) selection.elements.until.value = page.getElementById("selection").elements.until.value;
   showEmptiness();
   markCurrent(openedId());
   updateList();
@@ -112,16 +149,16 @@ function reconcile(fresh, before) {
     if (now.nextElementSibling !== last || now.parentElement !== mails) mails.insertBefore(now, last);
     last = now;
   }
-  for (const id of held?.ids ?? []) rowOf(id)?.setAttribute("hidden", "");
   if (at >= 0 && !activeElement.isConnected) rows()[Math.min(at, rows().length - 1)]?.querySelector("a").focus();
 }
 
 function showEmptiness() {
   const isEmpty = !mails.childElementCount;
-  mails.hidden = bar.hidden = isEmpty;
+  mails.hidden = isEmpty;
+  tools.hidden = isEmpty && !deletedAt;
   if (!isEmpty) document.querySelector(".list-head").hidden = false;
   if (!isEmpty) document.getElementById("empty")?.remove();
-  else if (!document.getElementById("empty") && !isReading()) location.reload(); // the page of an empty inbox has instructions
+  else if (!document.getElementById("empty") && !isReading() && !deletedAt) location.reload(); // the page of an empty inbox has instructions
 }
 
 // Update tags, counts and deleted rows once for a burst of messages.
@@ -133,11 +170,11 @@ function refreshSoon() {
 // Update the counter at once. The server counts again at the next refresh.
 function countUnread(by) {
   const place = document.getElementById("unread");
-  if (!place.dataset.count) return;
+  if (!place?.dataset.count) return;
   const count = Math.max(0, Number(place.dataset.count) + by);
   place.dataset.count = count;
-  place.textContent = `${count.toLocaleString("en")} unread`;
-  document.getElementById("unread-bar").hidden = !count;
+  place.textContent = count.toLocaleString("en");
+  place.hidden = !count;
 }
 
 function markCurrent(id, isOpened = false) {
@@ -161,8 +198,9 @@ function markCurrent(id, isOpened = false) {
     [document.getElementById("newer-mail"), all[index - 1]],
     [document.getElementById("older-mail"), all[index + 1]],
   ]) {
-    link.hidden = !other;
-    if (other) link.href = other.querySelector("a").href;
+    if (!other) continue; // the server has named the message of another page
+    link.hidden = false;
+    link.href = other.querySelector("a").href;
   }
 }
 
@@ -190,6 +228,11 @@ async function open(href, push = true) {
     return;
   }
   const page = new DOMParser().parseFromString(text, "text/html");
+  const id = page.getElementById("mail")?.dataset.id;
+  if (!rowOf(id)) { // it is on another page of the list
+    location.assign(href);
+    return;
+  }
   pane.replaceChildren(...page.body.children);
   showReading(true);
   if (push) history.pushState(null, "", href);
@@ -246,7 +289,8 @@ window.addEventListener("popstate", () => {
 // Selecting and deleting ------------------------------------------------------
 
 let lastBox;
-let held; // {ids, timer}: hidden on the page, not deleted on the server yet
+let deletedAt = document.getElementById("undo").elements.deleted.value; // the last deletion
+let forgetting;
 
 mails.addEventListener("click", (event) => {
   const box = event.target.closest("input");
@@ -257,88 +301,98 @@ mails.addEventListener("click", (event) => {
     for (const one of boxes.slice(ends[0], ends[1] + 1)) one.checked = box.checked;
   }
   lastBox = box;
-  updateList();
+  selection.elements.all.value = "false"; // the shown selection counts
+  updateTools();
 });
 
-function remove(ids) {
-  commitDeletion();
+// Delete messages: the server hides them at once, and removes them when undo is over.
+async function remove(ids, isAll = false) {
   const all = rows();
-  const at = all.findIndex((row) => row.id === `m-${ids.at(-1)}`);
-  const next = all[at + 1] ?? all[at - ids.length];
-  for (const id of ids) {
-    const row = rowOf(id);
-    if (!row) continue;
+  const gone = isAll ? all : ids.map(rowOf).filter(Boolean);
+  const at = all.indexOf(gone.at(-1));
+  const next = isAll ? undefined : all[at + 1] ?? all[at - gone.length];
+  for (const row of gone) {
     row.hidden = true;
     row.querySelector("input").checked = false;
   }
-  held = { ids, timer: setTimeout(commitDeletion, UNDO_FOR) };
-  toast.querySelector("span").textContent = ids.length === 1 ? "Message deleted." : `${ids.length} messages deleted.`;
-  toast.hidden = false;
-  if (isReading() && ids.includes(openedId())) {
+  const form = new FormData(selection);
+  form.delete("id");
+  for (const id of isAll ? [] : ids) form.append("id", id);
+  form.set("all", String(isAll));
+  selection.elements.all.value = "false";
+  if (isReading() && (isAll || ids.includes(openedId()))) {
     if (next && !next.hidden) open(next.querySelector("a").href);
     else close();
   } else next?.querySelector("a").focus();
   updateList();
-}
-
-async function commitDeletion() {
-  if (!held) return;
-  const { ids, timer } = held;
-  held = undefined;
-  clearTimeout(timer);
-  toast.hidden = true;
-  const form = new URLSearchParams(ids.map((id) => ["id", id]));
-  form.set("form-token", window.mailcheck.formToken);
   try {
     const answer = await post(selection.action, form);
-    if (answer.type !== "opaqueredirect") throw new Error();
-    for (const id of ids) rowOf(id)?.remove();
+    if (!answer.ok) throw new Error();
+    const deletion = await answer.json();
+    for (const row of gone) row.remove();
+    offerUndo(deletion);
     refreshSoon();
   } catch {
-    for (const id of ids) rowOf(id)?.removeAttribute("hidden");
+    for (const row of gone) row.hidden = false;
     updateList();
   }
 }
 
-function undoDeletion() {
-  if (!held) return;
-  clearTimeout(held.timer);
-  for (const id of held.ids) rowOf(id)?.removeAttribute("hidden");
-  held = undefined;
-  toast.hidden = true;
-  updateList();
+function offerUndo({ deletedAt: moment, count }) {
+  deletedAt = String(moment);
+  const text = count === 1 ? "Message deleted." : `${count.toLocaleString("en")} messages deleted.`;
+  toast.querySelector("span").textContent = text;
+  document.getElementById("undo").elements.deleted.value = deletedAt;
+  toast.hidden = document.getElementById("undo-delete").hidden = false;
+  clearTimeout(forgetting);
+  forgetting = setTimeout(endUndo, UNDO_FOR);
+}
+
+function endUndo() {
+  clearTimeout(forgetting);
+  deletedAt = "";
+  toast.hidden = document.getElementById("undo-delete").hidden = true;
+  document.getElementById("deleted").textContent = "";
+  showEmptiness();
+}
+
+async function undoDeletion() {
+  if (!deletedAt) return;
+  const form = document.getElementById("undo");
+  const answer = await post(form.action, new FormData(form));
+  endUndo();
+  if (answer.ok) refresh();
+  else location.reload();
 }
 
 toast.querySelector("button").addEventListener("click", undoDeletion);
-window.addEventListener("pagehide", commitDeletion);
-selection.addEventListener("submit", (event) => {
+if (deletedAt) forgetting = setTimeout(endUndo, UNDO_FOR);
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.id === "undo") undoDeletion();
+  else if (form.id === "delete-mail") remove([openedId()]);
+  else if (form === selection && event.submitter?.id === "delete-selected") {
+    const ids = [...mails.querySelectorAll("input:checked")].map((box) => box.value);
+    if (ids.length) remove(ids, selection.elements.all.value === "true");
+  } else return;
   event.preventDefault();
-  const ids = [...mails.querySelectorAll("input:checked")].map((box) => box.value);
-  if (ids.length) remove(ids);
-});
-pane.addEventListener("submit", (event) => {
-  if (event.target.id !== "delete-mail") return;
-  event.preventDefault();
-  remove([openedId()]);
 });
 
 // Live updates ----------------------------------------------------------------
 
-let source;
 let last = mails.dataset.after;
-let timer;
 const showState = (state, text) => {
   live.hidden = false;
   live.dataset.state = state;
   live.textContent = text;
 };
 
-function listen() {
+window.mailcheck.whileVisible(() => {
   const query = new URLSearchParams({ after: last });
   for (const name of ["tag", "to"]) {
     if (mails.dataset[name] !== undefined) query.set(name, mails.dataset[name]);
   }
-  source = new EventSource(`${mails.dataset.live}?${query}`);
+  const source = new EventSource(`${mails.dataset.live}?${query}`);
   source.addEventListener("open", () => showState("open", "Live"));
   source.addEventListener("error", () => showState(
     "closed", source.readyState === EventSource.CLOSED ? "Disconnected. Reload the page." : "Reconnecting",
@@ -356,11 +410,16 @@ function listen() {
     refreshSoon();
     checkDeletion();
   });
-}
+  return source;
+});
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) refresh(); // remove rows that were deleted elsewhere
+});
+window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
 async function checkDeletion() {
   const mail = document.getElementById("mail");
-  if (!mail || held?.ids.includes(mail.dataset.id)) return;
+  if (!mail) return;
   const answer = await fetch(`${mails.dataset.inbox}/messages/${mail.dataset.id}`, { method: "HEAD" });
   if (answer.status !== 404 || document.getElementById("gone")) return;
   const note = document.createElement("p");
@@ -370,19 +429,6 @@ async function checkDeletion() {
   note.textContent = "This message has been deleted.";
   mail.prepend(note);
 }
-
-listen();
-document.addEventListener("visibilitychange", () => {
-  clearTimeout(timer);
-  if (document.hidden) {
-    timer = setTimeout(() => { source.close(); source = null; }, HIDDEN_FOR);
-    return;
-  }
-  if (!source) listen();
-  refresh(); // remove rows that were deleted elsewhere
-});
-window.addEventListener("pagehide", () => source?.close());
-window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
 function addMail(mail) {
   refreshSoon();
@@ -435,7 +481,7 @@ const go = (path) => location.assign(`${mails.dataset.inbox.replace(/\/inbox$/, 
 function deleteChosen() {
   const selected = [...mails.querySelectorAll("input:checked")].map((box) => box.value);
   const id = openedId() ?? focused()?.id.slice(2);
-  if (selected.length) remove(selected);
+  if (selected.length) remove(selected, selection.elements.all.value === "true");
   else if (id) remove([id]);
 }
 
@@ -450,15 +496,15 @@ const KEYS = {
   x: (event) => focused()?.querySelector("input").dispatchEvent(
     new MouseEvent("click", { bubbles: true, cancelable: true, shiftKey: event.shiftKey }),
   ),
+  a: () => selectRows(true),
   "#": deleteChosen,
   Delete: deleteChosen,
   z: undoDeletion,
   "/": () => document.getElementById("q").focus(),
   c: () => {
     const copy = document.querySelector("[data-copy=code-1]");
-    const code = focused()?.querySelector(".marks .good");
-    if (copy) copy.click();
-    else if (code) navigator.clipboard?.writeText(code.lastChild.textContent);
+    const code = focused()?.querySelector(".marks [data-copy]");
+    (copy ?? code)?.click();
   },
   o: () => press("best-link"),
   s: () => press("score-mail"),

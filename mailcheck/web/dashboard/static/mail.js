@@ -5,10 +5,15 @@ function prepareMail(root) {
   const frame = root.querySelector("iframe.mail-frame");
   const preview = root.querySelector("#preview");
   if (!frame) return;
+  const shrink = preview.querySelector("#fit-mail");
   const fit = () => {
     const shown = frame.contentDocument?.documentElement;
     if (!shown) return;
     const { scrollY } = window;
+    shown.style.zoom = "";
+    const isWide = shown.scrollWidth > frame.clientWidth;
+    shrink.disabled = !isWide;
+    if (isWide && shrink.getAttribute("aria-pressed") === "true") shown.style.zoom = frame.clientWidth / shown.scrollWidth;
     frame.style.height = "0"; // content with a height relative to the frame could not shrink otherwise
     frame.style.height = `${shown.scrollHeight}px`;
     window.scrollTo({ top: scrollY, behavior: "instant" });
@@ -29,7 +34,9 @@ function prepareMail(root) {
   preview.addEventListener("click", (event) => {
     const button = event.target.closest("button");
     if (!button) return;
-    if (button.id === "dark-mail") {
+    if (button === shrink) {
+      shrink.setAttribute("aria-pressed", String(shrink.getAttribute("aria-pressed") !== "true"));
+    } else if (button.id === "dark-mail") {
       const isDark = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", String(isDark));
       // The media queries of the mail evaluate the colour scheme of the frame.
