@@ -3,6 +3,7 @@
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
+from mailcheck.core.messages import UNDO_TIME
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
     NOON,
@@ -88,3 +89,33 @@ async def test_space_is_given_back(stores: Stores) -> None:
         await stores.messages.delete_message(ANN, one.message_ids[0], NOON)
     await stores.expiry.reclaim_space()
     assert await stores.contents.raw_message(sent[0].id) == bytes(100_000)
+
+
+async def test_a_deletion_can_be_undone(stores: Stores) -> None:
+    """Hidden messages are restored with their expiry until `UNDO_TIME` has passed.
+
+    Messages of other accounts, other deletions and mail that expired by itself are not restored.
+    """
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    both = delivery(recipient("ann", "a"), recipient("bob", "b"))
+    other = delivery(recipient("ann", "c"))
+    for one in (both, other):
+        await stores.deliveries.deliver(one)
+    store, ids, deleted_at = stores.messages, list(both.message_ids), at(5)
+    assert await store.hide(ANN, ids, deleted_at) == 1
+    assert await store.hide(ANN, ids, at(6)) == 0
+    assert await store.hide_matches(ANN, MessageFilter(tag="c"), at(7), 10) == 1
+    assert (await store.page(ANN, MessageFilter(), at(7), 10, 0)).total == 0
+    assert (await store.page(AccountId("bob"), MessageFilter(), at(7), 10, 0)).total == 1
+    assert await store.restore(AccountId("bob"), deleted_at, at(8)) == 0
+    almost = Instant(deleted_at + UNDO_TIME - 1)
+    assert await stores.expiry.expire(almost, 10) == 0
+    assert await store.restore(ANN, deleted_at, almost) == 1
+    page = await store.page(ANN, MessageFilter(), almost, 10, 0)
+    assert [(summary.id, summary.expires_at) for summary, _ in page.entries] == [(ids[0], EXPIRY)]
+    too_late = Instant(at(7) + UNDO_TIME)
+    assert await store.restore(ANN, at(7), too_late) == 0
+    assert await stores.expiry.expire(too_late, 10) == 1
+    assert await stores.contents.raw_message(other.id) is None
+    assert await store.restore(ANN, EXPIRY, EXPIRY) == 0

@@ -106,8 +106,8 @@ async def test_changes(stores: Stores) -> None:
     """Readers find new messages, new marks of earlier ones, and the number of messages."""
     first, *_ = await receive(stores, "a", "b")
     store = stores.mailboxes
-    await stores.messages.mark_read(ANN, first.message_ids[0])
-    await stores.messages.mark_read(ANN, first.message_ids[0])
+    await stores.messages.mark_read(ANN, [first.message_ids[0]])
+    await stores.messages.mark_read(ANN, [first.message_ids[0]])
     await stores.deliveries.deliver(delivery(recipient("ann", "a")))
     await stores.deliveries.note_refusal(refusal("ann"))
     changes = await store.changes(ANN, MessageFilter(tag="a"), NOON, Position(2))

@@ -185,7 +185,7 @@ def test_memory_and_store_agree(
                 contents[one.id] = content_of(number)
                 result_of(stores.contents.save_content(one.id, contents[one.id]))
             if number % 3 == 0:
-                result_of(stores.messages.mark_read(ANN, one.message_ids[0]))
+                result_of(stores.messages.mark_read(ANN, [one.message_ids[0]]))
         everything, last = result_of(
             stores.messages.oldest_matches(ANN, MessageFilter(), NOON, 1_000)
         )

@@ -177,8 +177,8 @@ async def test_read_marks(stores: Stores) -> None:
     found = [row.summary for row in rows]
     assert not any(message.is_read for message in found)
     for _ in range(2):
-        await store.mark_read(account("ann").id, found[1].id)
-    await store.mark_read(account("bob").id, found[2].id)
+        await store.mark_read(account("ann").id, [found[1].id])
+    await store.mark_read(account("bob").id, [found[2].id])
     assert await search(stores, "is:read") == [2]
     assert await search(stores, "is:unread order") == [4, 3]
     row = await store.find_message(account("ann").id, found[1].id, NOW)

@@ -100,7 +100,7 @@ def fill(path: str) -> None:
     result_of(ContentStore(engine).save_content(odd.id, content("Grüße \x00", ["482913"])))
     structure = MailStructure(b'("\\xff")', b"{1}\r\n\xff", None)
     result_of(MailboxStore(engine).save_structures([(odd.id, structure)]))
-    result_of(mails.mark_read(ANN, odd.message_ids[0]))
+    result_of(mails.mark_read(ANN, [odd.message_ids[0]]))
     result_of(mails.note_refusal(refusal("bob", 1)))
     result_of(SqlRateCounters(engine).hit(Hit(key_of("list", "a"), ((DAY_WINDOW, 1, 9),))))
     result_of(SqlMemory(engine, lambda: NOON).keep(key_of("health"), "{}", 60_000))
