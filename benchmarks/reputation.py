@@ -28,7 +28,7 @@ import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
-from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.task import deferLater, react
 
 from mailcheck.assembly.checks import CheckRuntime, Checks, build_checks, open_resolvers
@@ -40,6 +40,7 @@ from mailcheck.checks.link_checks import Hop, LinkAnswer
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config, DnsOptions
 from mailcheck.core.instants import Instant
+from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
 from mailcheck.ports.probes import OutboundPort
@@ -133,6 +134,10 @@ class DelayedHosts:
         """Answer that there is no policy."""
         missing = PolicyFetch(FetchOutcome.MISSING)
         return deferLater(self._reactor, DELAY, lambda: missing)
+
+    def fetch_client(self, url: str) -> Deferred[ClientDocument]:
+        """Return a document that cannot be used: the benchmark connects no agents."""
+        return succeed(ClientDocument(problem="it is not served"))
 
     def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Say that a link works."""

@@ -6,6 +6,7 @@ from twisted.application.service import Service
 from mailcheck.assembly.deployment import reserved_names
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.instruments import Tally
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import AUDIT_INTERVAL, AuditRetention, retention_service
 from mailcheck.operations.accounts.audit import Audit
@@ -28,9 +29,12 @@ from mailcheck.operations.accounts.register import (
     RegistrationRules,
 )
 from mailcheck.operations.accounts.sign_in import Attempts, DashboardSessions, SignIn
+from mailcheck.operations.oauth.clients import OAuthClients, OpenTo
+from mailcheck.operations.oauth.grants import AccessTokens, Grants
 from mailcheck.store.accounts.account_removal import AccountRemoval
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
+from mailcheck.store.accounts.oauth_store import OAuthStore
 from mailcheck.store.accounts.project_store import ProjectStore
 
 KEY_USE_INTERVAL = 30.0
@@ -38,7 +42,10 @@ KEY_USE_INTERVAL = 30.0
 
 
 class AccountParts(Struct, frozen=True):
-    """The operations on accounts. ``checks`` limits checks that accounts start on the pages."""
+    """The operations on accounts. ``checks`` limits checks that accounts start on the pages.
+
+    ``oauth_outcomes`` counts requests to the authorization server by endpoint and outcome.
+    """
 
     keep: ManageAccounts
     meter: RequestMeter
@@ -53,6 +60,11 @@ class AccountParts(Struct, frozen=True):
     audit: Audit
     audit_retention: AuditRetention
     projects: ManageProjects
+    oauth_clients: OAuthClients
+    grants: Grants
+    access_tokens: AccessTokens
+    attempts: Attempts
+    oauth_outcomes: Tally
 
 
 def build_accounts(runtime: Runtime) -> AccountParts:
@@ -86,6 +98,12 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         names,
         is_first_ours=options.bootstrap,
     )
+    authenticator = Authenticator(store, default, now)
+    projects = ManageProjects(ProjectStore(engine), keep, names, audit, clock_and_randomness)
+    oauth_store, open_to = OAuthStore(engine), OpenTo(runtime.config.web.oauth_clients)
+    oauth_clients = OAuthClients(
+        oauth_store, runtime.probes, attempts, audit, open_to, clock_and_randomness
+    )
     return AccountParts(
         keep,
         meter,
@@ -99,7 +117,12 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         Register(rules, keep, passwords, hasher, sign_in, invitations, attempts, audit, now),
         audit,
         AuditRetention(audit_store, now),
-        ManageProjects(ProjectStore(engine), keep, names, audit, clock_and_randomness),
+        projects,
+        oauth_clients,
+        Grants(oauth_store, oauth_clients, keep, projects, audit, clock_and_randomness),
+        AccessTokens(oauth_store, authenticator, now),
+        attempts,
+        Tally(),
     )
 
 

@@ -54,12 +54,20 @@ from mailcheck.operations.domains.zone_health import (
 )
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.ports.clocks import ClockAndRandomness, Now
-from mailcheck.ports.probes import LinkProber, PolicyFetcher, RegistrationFinder, StarttlsProber
+from mailcheck.ports.probes import (
+    ClientDocuments,
+    LinkProber,
+    PolicyFetcher,
+    RegistrationFinder,
+    StarttlsProber,
+)
 from mailcheck.ports.resolver import Resolver
 
 
-class OutsideProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, LinkProber, Protocol):
-    """Examines hosts, registries, policy files and links."""
+class OutsideProbes(
+    StarttlsProber, RegistrationFinder, PolicyFetcher, ClientDocuments, LinkProber, Protocol
+):
+    """Examines hosts, registries, policy files, documents of OAuth clients, and links."""
 
     def open(self) -> None:
         """Prepare the probes; raise an error for an invalid configuration."""

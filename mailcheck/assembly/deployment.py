@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from mailcheck.config.access import daemon_url
-from mailcheck.config.options import GIBIBYTE, SELF_SIGNED, Config
+from mailcheck.config.options import AUTO, GIBIBYTE, SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError, variable_name
 from mailcheck.config.rules import parse_allowed, parse_recipients
 from mailcheck.connections.certificates import ReloadableCertificate, ensure_self_signed
@@ -40,6 +40,12 @@ def listen_addresses(config: Config, section: str, option: str) -> list[ListenAd
 def public_url(config: Config) -> str:
     """Return the public URL of the daemon."""
     return daemon_url(config, real_address(parse_listen_address(config.web.listen[0])))
+
+
+def has_oauth(config: Config) -> bool:
+    """Return whether people can connect agents by OAuth."""
+    is_https = config.web.public_url.startswith("https://")
+    return config.web.oauth == "on" or (config.web.oauth == AUTO and is_https)
 
 
 def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:

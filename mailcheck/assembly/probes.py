@@ -19,10 +19,12 @@ from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_allowed, parse_recipients, parse_relay
+from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import undetermined_finding
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import (
+    ClientDocuments,
     OutboundPort,
     PolicyFetcher,
     ReceiverRules,
@@ -32,6 +34,7 @@ from mailcheck.ports.probes import (
     WebhookLine,
 )
 from mailcheck.ports.resolver import Resolver
+from mailcheck.probes.client_documents import ClientDocumentFetcher
 from mailcheck.probes.fetching import GuardedFetcher, MtaStsFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, ProbeReactor, is_own_address
 from mailcheck.probes.machine_checks import examine_clock
@@ -50,12 +53,14 @@ if TYPE_CHECKING:
 
 NO_AUTHORITIES = "there are no certificate authorities to check the registry's certificate against"
 
+NO_AUTHORITIES_FOR_CLIENTS = "this service has no certificate authorities to verify its host"
+
 
 class EventDialer(WebhookDialer, ReceiverRules, Protocol):
     """Sends webhooks, and knows which receivers of alerts are allowed."""
 
 
-class HostProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol):
+class HostProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, ClientDocuments, Protocol):
     """Probes that verify certificates of other hosts."""
 
     async def examine_clock(self) -> list[Finding]:
@@ -83,6 +88,10 @@ class NoHostProbes:
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Answer as defined by `PolicyFetcher`."""
         return succeed(PolicyFetch(FetchOutcome.NO_ANSWER))
+
+    def fetch_client(self, url: str) -> Deferred[ClientDocument]:
+        """Answer as defined by `ClientDocuments`."""
+        return succeed(ClientDocument(problem=NO_AUTHORITIES_FOR_CLIENTS))
 
     async def examine_clock(self) -> list[Finding]:
         """Report that the clock could not be compared."""
@@ -123,10 +132,12 @@ class VerifyingProbes:
         registries = RegistryList(self._fetcher, reactor, self._source)
         finder = RdapFinder(self._fetcher, registries, shared.memory, clock_and_randomness)
         policies = MtaStsFetcher(self._fetcher, reactor, shared.memory)
+        documents = ClientDocumentFetcher(self._fetcher, reactor, shared.memory)
         self.probe, self.outbound_port = prober.probe, prober.outbound_port
         self.find_registration = finder.find_registration
         self.fetch_policy = policies.fetch_policy
-        self._stopped = prober, outbound, finder, policies
+        self.fetch_client = documents.fetch_client
+        self._stopped = prober, outbound, finder, policies, documents
 
     async def examine_clock(self) -> list[Finding]:
         """Compare the clock with that of the server of the list of registries."""
@@ -189,6 +200,10 @@ class Probes:
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Answer as defined by `PolicyFetcher`."""
         return self._hosts.fetch_policy(domain)
+
+    def fetch_client(self, url: str) -> Deferred[ClientDocument]:
+        """Answer as defined by `ClientDocuments`."""
+        return self._hosts.fetch_client(url)
 
     def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Answer as defined by `LinkProber`."""

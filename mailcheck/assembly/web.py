@@ -11,7 +11,12 @@ from twisted.web.server import Request
 from mailcheck.api.urls import PROVIDERS_PATH
 from mailcheck.assembly.compatible import build_operations
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import connection_limits, mail_server, submission_server
+from mailcheck.assembly.deployment import (
+    connection_limits,
+    has_oauth,
+    mail_server,
+    submission_server,
+)
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.operations.accounts.manage_accounts import OwnKeys
@@ -22,7 +27,7 @@ from mailcheck.operations.inbox.messages import ShowMessage
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.ops.watch import DISK
-from mailcheck.web.api.access_control import AccessControl
+from mailcheck.web.api.access_control import AccessControl, Identifier
 from mailcheck.web.api.application import Api
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
@@ -38,6 +43,7 @@ from mailcheck.web.compatible.application import Facades, Served, admit_with_key
 from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.dashboard.access_control import PageAccess
+from mailcheck.web.dashboard.accounts.consent_pages import ConsentPages
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, SignInPages
@@ -73,6 +79,7 @@ from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools, WatchT
 from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.mcp.inbox_tools import InboxTools, MessageViews
 from mailcheck.web.mcp.tools import Tool
+from mailcheck.web.oauth.application import OAUTH_SEGMENTS, OAuthServer, OAuthSettings
 from mailcheck.web.providers.application import Providers
 from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.site.public_pages import PublicPages
@@ -87,6 +94,8 @@ def build_web(daemon: Daemon) -> BoundedSite:
     addresses = ClientAddresses([ip_network(text) for text in config.web.trusted_proxies])
     urls = RequestUrls(runtime.urls, addresses, is_configured=bool(config.web.public_url))
     access = build_access(daemon, addresses)
+    for_agents = build_access(daemon, addresses, accounts.access_tokens)
+    oauth = oauth_settings(daemon)
     routes = build_routes(daemon)
     description = ApiDescription(routes)
     dispatcher = Dispatcher(
@@ -98,10 +107,11 @@ def build_web(daemon: Daemon) -> BoundedSite:
     return BoundedSite(
         Root(
             Api(access, routes, description, urls, runtime.now).resource(),
-            McpEndpoint(access, dispatcher, urls, cancelled, clock_and_randomness),
+            McpEndpoint(for_agents, dispatcher, urls, oauth, cancelled, clock_and_randomness),
             {
                 PROVIDERS_PATH.strip("/"): build_providers(daemon, access, addresses).resource(),
                 **build_facades(daemon, access, addresses, urls),
+                **dict.fromkeys(OAUTH_SEGMENTS, build_oauth(daemon, addresses).resource()),
             },
             PublicPages(
                 lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses
@@ -136,12 +146,33 @@ def build_provider_site(daemon: Daemon) -> BoundedSite:
     )
 
 
-def build_access(daemon: Daemon, addresses: ClientAddresses) -> AccessControl:
-    """Build the access control of requests with an API key."""
+def oauth_settings(daemon: Daemon) -> OAuthSettings:
+    """Return whether people can connect agents by OAuth, and the URLs for it."""
+    return OAuthSettings(has_oauth(daemon.runtime.config), daemon.runtime.urls)
+
+
+def build_oauth(daemon: Daemon, addresses: ClientAddresses) -> OAuthServer:
+    """Build the endpoints of the authorization server."""
+    accounts = daemon.accounts
+    return OAuthServer(
+        oauth_settings(daemon),
+        accounts.oauth_clients,
+        accounts.grants,
+        accounts.attempts,
+        addresses,
+        daemon.runtime.clients,
+        accounts.oauth_outcomes,
+    )
+
+
+def build_access(
+    daemon: Daemon, addresses: ClientAddresses, identifier: Identifier | None = None
+) -> AccessControl:
+    """Build the access control of requests with an API key, or with what else is identified."""
     runtime, accounts = daemon.runtime, daemon.accounts
     per_day = runtime.config.limits.requests_per_day
     return AccessControl(
-        accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients
+        identifier or accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients
     )
 
 
@@ -296,6 +327,13 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
         *ProjectPages(accounts.projects, accounts.keep, accounts.sessions, renderer).pages(),
         *PeoplePages(accounts.keep, accounts.audit, options.domain, renderer).pages(),
         *key_pages.pages(),
+        *ConsentPages(
+            oauth_settings(daemon),
+            accounts.oauth_clients,
+            accounts.grants,
+            renderer,
+            accounts.oauth_outcomes,
+        ).pages(),
         *WebhookPages(webhooks, budget, renderer, key_pages.show).pages(),
     ]
 

@@ -185,6 +185,18 @@ class WebOptions:
         "Public URL, without a slash at the end. Empty: the URL that a trusted proxy reports, or "
         "the first listen address.",
     )
+    oauth: str = option(
+        AUTO,
+        "Let people connect hosted agents to the MCP endpoint by OAuth: on, off, or auto (on if "
+        "public_url begins with https).",
+        choices=(AUTO, "on", "off"),
+    )
+    oauth_clients: str = option(
+        "any",
+        "Programs that people can connect: any, or registered (only those that an operator has "
+        "registered with `mailcheck client add`).",
+        choices=("any", "registered"),
+    )
     proxy_protocol_from: tuple[str, ...] = option(
         (), "Networks whose hosts must send a PROXY protocol header (v1 or v2) first."
     )

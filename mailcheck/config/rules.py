@@ -16,6 +16,7 @@ from mailcheck.core.network_addresses import (
     parse_ip_address,
     parse_listen_address,
 )
+from mailcheck.core.oauth.clients import LOOPBACK_HOSTS
 from mailcheck.core.webhooks import MAILTO, parse_alert_receiver
 from mailcheck.dns.servers import parse_server
 from mailcheck.probes.spamd_address import parse_spamd_address
@@ -39,6 +40,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_redis(config),
         _check_processes(config),
         _check_public_url(config),
+        _check_oauth(config),
         _check_preset_key(config),
         _check_resolvers(config),
         _check_blocklists(config),
@@ -139,6 +141,13 @@ def _check_public_url(config: Config) -> Iterator[Problem]:
     if url and (not is_address or url.endswith("/")):
         problem = f"{url!r} is not an http or https URL without a slash at the end"
         yield "web", "public_url", problem
+
+
+def _check_oauth(config: Config) -> Iterator[Problem]:
+    parts = urlsplit(config.web.public_url)
+    is_safe = parts.scheme != "http" or parts.hostname in LOOPBACK_HOSTS
+    if config.web.oauth == "on" and not is_safe:
+        yield "web", "oauth", "is on, which requires an https public_url"
 
 
 def _check_preset_key(config: Config) -> Iterator[Problem]:

@@ -92,6 +92,7 @@ class ApiKey(Struct, frozen=True):
 
     ``fails_every``: every ``fails_every``-th mail sent with it over the submission port gets 451.
     ``scopes`` and ``tags`` are separated by spaces; `None` is no limit.
+    ``client_id`` is the OAuth client of a grant, which has tokens in place of a key.
     """
 
     id: KeyId
@@ -108,6 +109,7 @@ class ApiKey(Struct, frozen=True):
     tags: str | None = None
     tag_prefix: str | None = None
     expires_at: Instant | None = None
+    client_id: str | None = None
 
     @property
     def rights(self) -> Rights:

@@ -54,6 +54,8 @@ class Action(StrEnum):
     PASSWORD_CHANGED = "password changed"  # noqa: S105
     KEY_ISSUED = "key issued"
     KEY_REVOKED = "key revoked"
+    CLIENT_REGISTERED = "client registered"
+    CLIENT_DELETED = "client deleted"
     WEBHOOK_CREATED = "webhook created"
     WEBHOOK_DELETED = "webhook deleted"
     SECRET_REPLACED = "webhook secret replaced"  # noqa: S105

@@ -255,6 +255,10 @@ class KeyNotFound(ExpectedFailure):
     """No API key has this id."""
 
 
+class ClientNotFound(ExpectedFailure):
+    """No OAuth client with this id is registered."""
+
+
 class WebhookNotFound(ExpectedFailure):
     """The account has no such webhook: it never existed, or was deleted."""
 

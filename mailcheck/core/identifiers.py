@@ -95,6 +95,17 @@ def new_api_key(random_bytes: RandomBytes) -> str:
     return API_KEY_PREFIX + _letters(32, random_bytes)
 
 
+ACCESS_TOKEN_PREFIX = "mca_"  # noqa: S105
+REFRESH_TOKEN_PREFIX = "mcr_"  # noqa: S105
+CODE_PREFIX = "mcc_"
+CLIENT_SECRET_PREFIX = "mcs_"  # noqa: S105
+
+
+def new_oauth_secret(prefix: str, random_bytes: RandomBytes) -> str:
+    """Return a token, a code or the secret of a client: a prefix and 160 random bits."""
+    return prefix + _letters(32, random_bytes)
+
+
 def new_share_token(random_bytes: RandomBytes) -> str:
     """Return the secret part of a share link: 130 random bits."""
     return _letters(SHARE_SECRET_LENGTH, random_bytes)

@@ -17,6 +17,7 @@ from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import StarttlsProbe
 from mailcheck.core.instants import Instant
+from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.core.webhooks import Attempt
 
 if TYPE_CHECKING:
@@ -56,6 +57,16 @@ class PolicyFetcher(Protocol):
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Fetch the policy of a domain (lower-case A-labels), as a sending server would."""
+
+
+class ClientDocuments(Protocol):
+    """Fetches the metadata documents of OAuth clients."""
+
+    def fetch_client(self, url: str) -> Deferred[ClientDocument]:
+        """Fetch the document at a URL (`is_document_url`). Results are cached.
+
+        A failure is part of the result.
+        """
 
 
 class LinkProber(Protocol):

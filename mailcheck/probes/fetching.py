@@ -196,13 +196,15 @@ class FetchRequest(Struct, frozen=True):
 class Fetched(Struct, frozen=True):
     """A response. ``body`` is only read for status 200; ``retry_after`` is in seconds.
 
-    ``served_at`` is the server's time (``Date``), in seconds since 1970.
+    ``served_at`` is the server's time (``Date``), in seconds since 1970. ``media_type`` is in lower
+    case and without parameters.
     """
 
     status: int
     body: bytes = b""
     retry_after: int | None = None
     served_at: float | None = None
+    media_type: str = ""
 
     @property
     def is_redirect(self) -> bool:
@@ -273,7 +275,8 @@ class GuardedFetcher:
         wait = _header(response, "retry-after")
         retry_after = int(wait) if _SECONDS.fullmatch(wait) else None
         served_at = _moment(_header(response, "date"))
-        fetched = Fetched(response.code, bytes(body), retry_after, served_at)
+        media_type = _header(response, "content-type").partition(";")[0].strip().lower()
+        fetched = Fetched(response.code, bytes(body), retry_after, served_at, media_type)
         return fetched, _header(response, "location")
 
 

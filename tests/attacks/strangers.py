@@ -17,6 +17,7 @@ from twisted.internet.testing import StringTransport
 from mailcheck.assembly.reachable import Cost
 from mailcheck.assembly.services import mail_factory
 from mailcheck.assembly.workers import Workers
+from mailcheck.config.options import WebOptions
 from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.smtp.verbs import VERBS
@@ -28,6 +29,7 @@ from tests.web.compatible.mailosaur import Client as OtherClient
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
+from tests.web.oauth.program import Program, add_client, register
 from tests.web.provider_requests import TEXT, encode, filled, headers_for, sample
 from tests.web.raw_http import RawHttp, request
 from tests.web.reporting import store_report
@@ -98,10 +100,13 @@ class Target:
             analysis=CountedWorker("analysis", self.work),
             large=CountedWorker("large", self.work),
         )
-        config = config_in_memory(accounts=CHEAP)
+        config = config_in_memory(accounts=CHEAP, web=WebOptions(oauth="on"))
         self.house = House(config, workers, zone=MemoryZone(_ZONE))
         self.browser = Browser(self.house)
         self.browser.sign_up("mallory")
+        agents = Browser(self.house, "192.0.2.12")
+        agents.sign_up("connects agents")
+        self.program = Program(agents, add_client(self.house)[0].id)
         accounts = run(self.house.assembly.accounts.keep.accounts())
         (self.house.account,) = (one for one in accounts if one.name == "mallory")
         self.house.key = self.house.issue_key(self.house.account)
@@ -257,6 +262,9 @@ class Target:
         form |= {"watch": DOMAIN, "address": f"a{self._calls}@{DOMAIN}"}
         form |= {"password": "correct horse", "name": f"mallory {self._calls}"}
         form |= {"target": f"n{self._calls}.{DOMAIN}", "reporter": "google.com"}
+        if path in ("/authorize", "/token", "/register", "/revoke"):
+            self._connect(path)
+            return
         if path == "/sign-in":
             Browser(self.house).sign_in("mallory")
             return
@@ -284,6 +292,20 @@ class Target:
         query = "server=abcd1234&itemsPerPage=500"
         path = path.removeprefix("/mailosaur").replace("{id}", own)
         client.ask(method, f"{path}?{query}", json=given).hang_up()
+
+    def _connect(self, path: str) -> None:
+        """Connect a program as far as one endpoint, which is called last."""
+        if path == "/register":
+            uris = [f"https://{DOMAIN}/{'x' * 950}{number}" for number in range(10)]
+            register(self.house, {"client_name": "x" * 60, "redirect_uris": uris})
+            return
+        code = self.program.code(resource=None)
+        if path == "/authorize":
+            return
+        answer = self.program.exchange(code)
+        if answer.status == 200:
+            # An account has a maximum number of grants.
+            self.program.revoke(answer.json["refresh_token"])
 
     def _post_report(self) -> None:
         path = "/" + self.addresses["tlsUrl"].split("/", 3)[3]

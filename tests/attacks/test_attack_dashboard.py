@@ -34,7 +34,7 @@ ELSEWHERE = [
     "/%0d%0a\u2028",
     "/keys\\..\\",
     "?next=//evil.example",
-    "/" + "a" * 450,
+    "/" + "a" * 4_001,
     "/\u202eevil",
     "",
 ]

@@ -8,6 +8,7 @@ from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import Hop, LinkAnswer
 from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.ports.probes import OutboundPort
 from tests.fakes.clock_and_randomness import TEST_START
 
@@ -26,6 +27,7 @@ class FakeHosts:
         self.certificates: dict[str, tuple[str, Instant]] = {}
         self.registrations: dict[str, RegistrationVerdict] = {}
         self.policies: dict[str, PolicyFetch] = {}
+        self.clients: dict[str, ClientDocument] = {}
         self.links: dict[str, LinkAnswer] = {}
         self.looked_at: list[tuple[str, str]] = []
         self.registry_questions = 0
@@ -74,6 +76,12 @@ class FakeHosts:
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Fetch a policy as `PolicyFetcher` specifies."""
         return succeed(self.policies.get(domain, PolicyFetch(FetchOutcome.MISSING)))
+
+    def fetch_client(self, url: str) -> Deferred[ClientDocument]:
+        """Fetch a client's document as `ClientDocuments` specifies."""
+        self.looked_at.append(("GET", url))
+        missing = ClientDocument(problem="its host answered 404")
+        return succeed(self.clients.get(url, missing))
 
     def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Request a link as `LinkProber` specifies."""

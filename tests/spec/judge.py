@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from tests.spec.description import described_path, description_problems
 from tests.spec.inbox_shapes import ERROR
+from tests.spec.oauth_shapes import OAUTH_PATHS
 from tests.spec.provider_shapes import PROVIDER_ERRORS
 from tests.spec.routes import API, REFUSALS, ROUTES, Bodies, Body, Route
 from tests.spec.shapes import Bytes
@@ -41,7 +42,7 @@ def judge_response(method: str, path: str, answer: Judged) -> None:
     decoded = _decode(path.partition("?")[0])
     is_metered = decoded == API or decoded.startswith(API + "/")
     problems = [
-        *_header_problems(answer, is_metered),
+        *_header_problems(answer, is_metered, "Basic " if decoded in OAUTH_PATHS else "Bearer"),
         *_body_problems(method, answer, _bodies(method, decoded, is_metered, answer)),
     ]
     if is_metered and not problems:
@@ -97,7 +98,7 @@ def _bodies(method: str, path: str, is_metered: bool, answer: Judged) -> Bodies 
     return {**elsewhere, 405 if routes_at(path) else 404: ERROR}.get(answer.status)
 
 
-def _header_problems(answer: Judged, is_metered: bool) -> Iterator[str]:
+def _header_problems(answer: Judged, is_metered: bool, scheme: str) -> Iterator[str]:
     headers = answer.headers
     if headers.get("x-content-type-options") != "nosniff":
         yield "X-Content-Type-Options is not nosniff"
@@ -108,14 +109,14 @@ def _header_problems(answer: Judged, is_metered: bool) -> Iterator[str]:
         for name in ("X-RateLimit-Remaining", "X-RateLimit-Daily-Remaining"):
             if _WHOLE_NUMBER.fullmatch(headers.get(name.lower(), "")) is None:
                 yield f"{name} is {headers.get(name.lower())!r}, not a whole number"
-    yield from _status_header_problems(answer.status, headers)
+    yield from _status_header_problems(answer.status, headers, scheme)
 
 
-def _status_header_problems(status: int, headers: Mapping[str, str]) -> Iterator[str]:
+def _status_header_problems(status: int, headers: Mapping[str, str], scheme: str) -> Iterator[str]:
     if status in (429, 503) and _POSITIVE.fullmatch(headers.get("retry-after", "")) is None:
         yield f"Retry-After is {headers.get('retry-after')!r}, not whole seconds, at least 1"
-    if status == 401 and headers.get("www-authenticate") != "Bearer":
-        yield f"WWW-Authenticate is {headers.get('www-authenticate')!r}, not Bearer"
+    if status == 401 and not headers.get("www-authenticate", "").startswith(scheme):
+        yield f"WWW-Authenticate is {headers.get('www-authenticate')!r}, not {scheme}"
     if status == 405 and not headers.get("allow"):
         yield "Allow is missing"
 

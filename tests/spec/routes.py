@@ -43,6 +43,7 @@ from tests.spec.inbox_shapes import (
     WEBHOOK_TEST,
     WEBHOOKS,
 )
+from tests.spec.oauth_shapes import OAUTH_ROUTES
 from tests.spec.provider_shapes import PROVIDER_ROUTES
 from tests.spec.receiver_reports import (
     REPORT_DELETED,
@@ -244,4 +245,5 @@ ROUTES: tuple[Route, ...] = (
     ),
     *(Route(method, path, False, bodies) for (method, path), bodies in _OPEN_ROUTES.items()),
     *(Route(method, path, False, bodies) for (method, path), bodies in PROVIDER_ROUTES.items()),
+    *(Route(method, path, False, bodies) for (method, path), bodies in OAUTH_ROUTES.items()),
 )

@@ -13,12 +13,12 @@ from mailcheck.core.errors import (
     LimitExceeded,
     StoreUnavailable,
 )
-from mailcheck.core.identifiers import AccountId, KeyId, digest_secret
+from mailcheck.core.identifiers import ACCESS_TOKEN_PREFIX, AccountId, KeyId, digest_secret
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.keys import Key, key_of
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
-from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.accounts.account_store import AccountStore, KnownKey
 
 
 class Authenticator:
@@ -39,7 +39,14 @@ class Authenticator:
         """
         found = await self._store.find_caller(digest_secret(secret))
         if found is None:
-            raise InvalidCredentials("the API key is unknown")
+            raise InvalidCredentials(_explain_unknown(secret))
+        return self.admit(found, client)
+
+    def admit(self, found: KnownKey, client: str) -> Caller:
+        """Return the caller that a known key belongs to, and record its use.
+
+        :raises InvalidCredentials: the key is revoked or expired, or its account is disabled.
+        """
         key = found.key
         if key.revoked_at is not None:
             raise InvalidCredentials("the API key has been revoked")
@@ -86,6 +93,12 @@ class Authenticator:
         except StoreUnavailable:
             self._uses = {**uses, **self._uses}
             raise
+
+
+def _explain_unknown(secret: str) -> str:
+    if secret.startswith(ACCESS_TOKEN_PREFIX):
+        return "an OAuth access token is valid at the MCP endpoint only: use an API key here"
+    return "the API key is unknown"
 
 
 def key_subject(key_id: KeyId) -> Key:

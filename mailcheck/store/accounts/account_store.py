@@ -190,7 +190,7 @@ def insert_account(transaction: Transaction, account: Account) -> AccountNameTak
 
 _ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
 
-_KEY_COLUMNS = columns_of(ApiKey, "api_key")
+KEY_COLUMNS = columns_of(ApiKey, "api_key")
 
 _USES = f"""
     SELECT {ACCOUNT_COLUMNS}, inbox.message_count, inbox.byte_count, (
@@ -311,7 +311,7 @@ class AccountStore(Store):
     def find_key(self, transaction: Transaction, digest: bytes) -> ApiKey | None:
         """Return a key by the digest of its secret, even if it is revoked, or `None`."""
         row = transaction.row(
-            f"SELECT {_KEY_COLUMNS} FROM api_key WHERE digest = ?",
+            f"SELECT {KEY_COLUMNS} FROM api_key WHERE digest = ?",
             (digest,),
         )
         return None if row is None else value_of(ApiKey, row)
@@ -320,7 +320,7 @@ class AccountStore(Store):
     def find_caller(self, transaction: Transaction, digest: bytes) -> KnownKey | None:
         """Return a key like `find_key`, with the state of its account."""
         row = transaction.row(
-            f"SELECT {_KEY_COLUMNS}, last_position, disabled_at FROM api_key "
+            f"SELECT {KEY_COLUMNS}, last_position, disabled_at FROM api_key "
             "JOIN inbox ON inbox.account_id = api_key.account_id "
             "JOIN account ON account.id = api_key.account_id WHERE digest = ?",
             (digest,),
@@ -335,7 +335,7 @@ class AccountStore(Store):
         return [
             value_of(ApiKey, row)
             for row in transaction.rows(
-                f"SELECT {_KEY_COLUMNS} FROM api_key WHERE account_id = ? ORDER BY created_at, id",
+                f"SELECT {KEY_COLUMNS} FROM api_key WHERE account_id = ? ORDER BY created_at, id",
                 (account_id,),
             )
         ]
@@ -345,7 +345,7 @@ class AccountStore(Store):
         """Revoke a key permanently and return it; return `None` if the key is not valid."""
         row = transaction.row(
             "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL "
-            f"RETURNING {_KEY_COLUMNS}",
+            f"RETURNING {KEY_COLUMNS}",
             (now, key_id),
         )
         return None if row is None else value_of(ApiKey, row)

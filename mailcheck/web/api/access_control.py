@@ -1,6 +1,7 @@
 """Authentication and rate limits of API requests (docs/reference/contract.md)."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from msgspec import Struct
 from twisted.web.server import Request
@@ -10,7 +11,7 @@ from mailcheck.core.client_limits import Usage
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import counting_key
-from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter, key_subject
+from mailcheck.operations.accounts.authenticate import RequestMeter, key_subject
 from mailcheck.ports.journals import AccessJournal
 from mailcheck.web.site.requests import ClientAddresses, header_values
 
@@ -43,12 +44,23 @@ def rate_limit_headers(usage: Usage) -> dict[str, str]:
     }
 
 
+class Identifier(Protocol):
+    """Identifies callers by the secret that they send."""
+
+    async def identify(self, secret: str, client: str = "") -> Caller:
+        """Return the caller, at the address ``client``.
+
+        :raises InvalidCredentials: the secret is not valid.
+        :raises StoreUnavailable: the store cannot be read now.
+        """
+
+
 class AccessControl:
     """Authenticates each request, and counts it against the rate limits."""
 
     def __init__(
         self,
-        authenticator: Authenticator,
+        authenticator: Identifier,
         meter: RequestMeter,
         addresses: ClientAddresses,
         anonymous_per_day: int,

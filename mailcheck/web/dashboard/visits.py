@@ -61,7 +61,13 @@ def _masked(data: bytes, mask: bytes) -> bytes:
     return bytes(one ^ other for one, other in zip(data, mask, strict=True))
 
 
-_OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,400}")
+LONGEST_PATH = 4_000
+"""Maximum number of characters of a path to come back to. OAuth requests are long."""
+
+_LONGEST_NEXT = 2 * LONGEST_PATH
+"""Maximum number of characters of a path that is sent, even if it is not used."""
+
+_OWN_PATH = re.compile(rf"/(?![/\\])[\x21-\x5b\x5d-\x7e]{{0,{LONGEST_PATH}}}")
 """A path of this site. Browsers treat ``//host`` and ``/\\host`` as another site."""
 
 
@@ -140,6 +146,15 @@ class Page(Struct, frozen=True):
         if self.is_open or self.is_personal:
             return None
         return self.role or (Role.READER if self.method == "GET" else Role.EDITOR)
+
+
+def next_path(parameters: Query) -> str:
+    """Return the path in ``next``, if it is a path of this site, or ``"/"``.
+
+    :raises InvalidParameter: it was sent twice, or is too long.
+    """
+    found = parameters.texts("next", 1, _LONGEST_NEXT)
+    return local_path(found[0] if found else None)
 
 
 def local_path(path: str | None) -> str:

@@ -41,8 +41,9 @@ from mailcheck.web.mcp.protocol_modes import (
     detect_mode,
 )
 from mailcheck.web.mcp.transport import McpExchange, NoProgress
+from mailcheck.web.oauth.application import OAuthSettings
 from mailcheck.web.site.errors import FORBIDDEN_ORIGIN
-from mailcheck.web.site.requests import RequestUrls
+from mailcheck.web.site.requests import RequestUrls, header_values
 
 
 class CallKey(Struct, frozen=True):
@@ -110,6 +111,7 @@ class McpEndpoint(Resource):
         access: AccessControl,
         dispatcher: Dispatcher,
         urls: RequestUrls,
+        oauth: OAuthSettings,
         cancellations: Notifications[str],
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
@@ -118,6 +120,7 @@ class McpEndpoint(Resource):
         self._access = access
         self._dispatcher = dispatcher
         self._urls = urls
+        self._oauth = oauth
         self._origins = _allowed_origins(urls.default.public_url)
         self._clock = clock_and_randomness.clock
         self._now = clock_and_randomness.now
@@ -125,7 +128,10 @@ class McpEndpoint(Resource):
 
     def render(self, request: HttpRequest) -> int:
         """Start to process a request."""
-        exchange = McpExchange(request, self._clock, self._now())
+        sent = header_values(request, b"Authorization")
+        had_token = any(value.strip().partition(" ")[2] for value in sent)
+        challenge = self._oauth.challenge(had_token=had_token)
+        exchange = McpExchange(request, self._clock, self._now(), challenge)
         serving = Deferred.fromCoroutine(self._serve(exchange))
 
         def stop(_: Failure) -> None:

@@ -143,15 +143,25 @@ EVENTS = "text/event-stream"
 
 
 class McpExchange:
-    """One posted message and its response."""
+    """One posted message and its response.
 
-    def __init__(self, http: HttpRequest, clock: IReactorTime, received_at: Instant) -> None:
+    :param challenge: the value of WWW-Authenticate if the key is not valid.
+    """
+
+    def __init__(
+        self,
+        http: HttpRequest,
+        clock: IReactorTime,
+        received_at: Instant,
+        challenge: str = "Bearer",
+    ) -> None:
         self.http = http
         self.received_at = received_at
         self.headers: dict[str, str] = {}
         self.mode: ProtocolMode | None = None
         self.is_gone = False
         self._clock = clock
+        self._challenge = challenge
         self._request_id: RequestId | None = None
         self._stream: EventStream | None = None
 
@@ -211,7 +221,7 @@ class McpExchange:
         """Send an error response."""
         status = http_status(error, self.mode)
         if status == UNAUTHORIZED:
-            self.headers["WWW-Authenticate"] = "Bearer"
+            self.headers["WWW-Authenticate"] = self._challenge
         if error.retry_after is not None:
             self.headers["Retry-After"] = str(error.retry_after)
         if status in SERVER_ERRORS and isinstance(self.http, PacedRequest):

@@ -419,7 +419,7 @@ WARNING_INTERVAL = 60
 class Root(Resource):
     """Passes requests to the API, the MCP endpoint, other APIs, the pages or the dashboard.
 
-    :param others: the APIs of providers and of other products, by the first segment of a path.
+    :param others: the applications of other APIs and of OAuth, by the first segment of a path.
     """
 
     def __init__(

@@ -94,6 +94,9 @@ class PageReader(HTMLParser):
         super().__init__()
         self.problems: list[str] = []
         self.form_token = ""
+        self.fields: dict[str, str] = {}
+        """The hidden fields, and the chosen option of each list, by name."""
+        self._list = ""
         self.ids: set[str] = set()
         self.addresses: list[str] = []
         self.text = ""
@@ -110,6 +113,12 @@ class PageReader(HTMLParser):
         self._judge(tag, known)
         if tag == "input" and known.get("name") == "form-token":
             self.form_token = known["value"]
+        if tag == "input" and known.get("type") == "hidden":
+            self.fields[known["name"]] = known["value"]
+        if tag == "select":
+            self._list = known.get("name", "")
+        if tag == "option" and ("selected" in known or self._list not in self.fields):
+            self.fields[self._list] = known.get("value", "")
         if tag == "label" and "for" in known:
             self._labelled.add(known["for"])
         if "id" in known:

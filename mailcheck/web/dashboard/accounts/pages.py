@@ -26,7 +26,7 @@ from mailcheck.web.dashboard.cookies import (
     write_cookie,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit, local_path
+from mailcheck.web.dashboard.visits import Page, Visit, next_path
 from mailcheck.web.site.replies import Reply, reply_to_failure
 
 
@@ -51,12 +51,12 @@ class SignInPages(Struct, frozen=True):
     async def show_sign_in(self, visit: Visit) -> Reply:
         """GET /sign-in?next=<path>."""
         if visit.person is not None:
-            return redirect(visit, local_path(visit.query.text("next")))
-        return self._sign_in_form(visit, local_path(visit.query.text("next")))
+            return redirect(visit, next_path(visit.query))
+        return self._sign_in_form(visit, next_path(visit.query))
 
     async def sign_in(self, visit: Visit) -> Reply:
         """POST /sign-in: name, password, next."""
-        wanted = local_path(visit.form.text("next"))
+        wanted = next_path(visit.form)
         name, password = visit.form.text("name") or "", visit.form.text("password") or ""
         try:
             device = read_cookie(visit.request, DEVICE, is_secure=visit.is_secure)
@@ -159,7 +159,7 @@ class AccountPages(Struct, frozen=True):
             )
         value = "" if theme == SYSTEM else theme
         cookie = write_cookie(THEME, value, is_secure=visit.is_secure, max_age=THEME_AGE)
-        return redirect(visit, local_path(visit.form.text("next")), cookies=[cookie])
+        return redirect(visit, next_path(visit.form), cookies=[cookie])
 
     async def account(
         self, visit: Visit, failure: ExpectedFailure | None = None, invitation: str | None = None

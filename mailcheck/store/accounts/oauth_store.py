@@ -1,0 +1,287 @@
+"""The store of OAuth clients, codes and tokens. Secrets are stored as digests only."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from mailcheck.core.accounts import ApiKey
+from mailcheck.core.identifiers import KeyId
+from mailcheck.core.instants import Instant
+from mailcheck.core.oauth.clients import Client, ClientSource
+from mailcheck.core.oauth.grants import AuthorizationCode, NewTokens, Redemption
+from mailcheck.ports.engine import Row, Transaction
+from mailcheck.store.accounts.account_store import KEY_COLUMNS, KnownKey
+from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
+
+_CLIENT_COLUMNS = columns_of(Client, "oauth_client", "has_secret")
+
+
+class KnownClient(Struct, frozen=True):
+    """A client, and the digest of its secret, if it has one."""
+
+    client: Client
+    secret_digest: bytes | None
+
+
+class KnownToken(Struct, frozen=True):
+    """The grant of an access token, and when the token expires."""
+
+    known: KnownKey
+    expires_at: Instant
+
+
+class OAuthStore(Store):
+    """Clients, codes and tokens."""
+
+    @write
+    def add_client(
+        self, transaction: Transaction, client: Client, secret_digest: bytes | None, maximum: int
+    ) -> None:
+        """Add a client, and delete expired ones.
+
+        If ``maximum`` clients have registered themselves, the oldest of those without a grant are
+        deleted to make room for another one.
+        """
+        now = client.created_at
+        transaction.execute("DELETE FROM oauth_client WHERE expires_at <= ?", (now,))
+        if client.source is ClientSource.REGISTRATION:
+            _make_room(transaction, maximum)
+        row = asdict(client) | {"secret_digest": secret_digest}
+        del row["has_secret"]
+        insert(transaction, "oauth_client", [row])
+
+    @read
+    def find_client(
+        self, transaction: Transaction, client_id: str, now: Instant
+    ) -> KnownClient | None:
+        """Return a client that has not expired, or `None`."""
+        row = transaction.row(
+            f"SELECT {_CLIENT_COLUMNS}, secret_digest FROM oauth_client "
+            "WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)",
+            (client_id, now),
+        )
+        if row is None:
+            return None
+        digest = None if row.secret_digest is None else bytes(row.secret_digest)
+        return KnownClient(_client_of(row), digest)
+
+    @read
+    def list_clients(self, transaction: Transaction, now: Instant) -> list[Client]:
+        """Return the clients that have not expired, oldest first."""
+        rows = transaction.rows(
+            f"SELECT {_CLIENT_COLUMNS}, secret_digest FROM oauth_client "
+            "WHERE expires_at IS NULL OR expires_at > ? ORDER BY created_at, id",
+            (now,),
+        )
+        return list(map(_client_of, rows))
+
+    @write
+    def delete_client(
+        self, transaction: Transaction, client_id: str, now: Instant
+    ) -> list[ApiKey] | None:
+        """Delete a client and revoke its grants; return them, or `None` without such a client."""
+        if not transaction.execute("DELETE FROM oauth_client WHERE id = ?", (client_id,)):
+            return None
+        transaction.execute("DELETE FROM oauth_code WHERE client_id = ?", (client_id,))
+        rows = transaction.rows(
+            "UPDATE api_key SET revoked_at = ? WHERE client_id = ? AND revoked_at IS NULL "
+            f"RETURNING {KEY_COLUMNS}",
+            (now, client_id),
+        )
+        return [value_of(ApiKey, row) for row in rows]
+
+    @write
+    def add_code(
+        self, transaction: Transaction, digest: bytes, code: AuthorizationCode, now: Instant
+    ) -> None:
+        """Add a code, and delete expired ones."""
+        transaction.execute("DELETE FROM oauth_code WHERE expires_at <= ?", (now,))
+        insert(transaction, "oauth_code", [asdict(code) | {"digest": digest}])
+
+    @write
+    def redeem_code(
+        self,
+        transaction: Transaction,
+        digest: bytes,
+        grant: ApiKey,
+        key_digest: bytes,
+        redirect_uri: str,
+        challenge: str,
+        tokens: NewTokens,
+        maximum: int,
+    ) -> Redemption:
+        """Use a code up, and store the grant and its first tokens.
+
+        A code is used up by any attempt. A second attempt revokes the grant of the first one.
+
+        :param grant: the grant without its account, name and scopes, which the code determines.
+        :param redirect_uri: the one of the request for tokens; empty if it has none.
+        :param maximum: number of valid keys that an account may have.
+        """
+        row = transaction.row(
+            f"SELECT {columns_of(AuthorizationCode, 'oauth_code')}, key_id "
+            "FROM oauth_code WHERE digest = ?",
+            (digest,),
+        )
+        if row is None:
+            return Redemption(problem="the code is unknown or has expired")
+        now = grant.created_at
+        if not transaction.execute(
+            "UPDATE oauth_code SET key_id = ? WHERE digest = ? AND key_id IS NULL",
+            (grant.id, digest),
+        ):
+            used = transaction.row("SELECT key_id FROM oauth_code WHERE digest = ?", (digest,))
+            revoked = None if used is None else _revoke(transaction, used.key_id, now)
+            return Redemption(problem="the code was used before", revoked=revoked)
+        code = value_of(AuthorizationCode, row)
+        if code.expires_at <= now:
+            return Redemption(problem="the code is unknown or has expired")
+        if code.client_id != grant.client_id:
+            return Redemption(problem="the code belongs to another client")
+        if redirect_uri not in ("", code.redirect_uri):
+            return Redemption(problem="the redirect_uri is not that of the authorization request")
+        if code.challenge != challenge:
+            return Redemption(problem="the code_verifier does not match the code_challenge")
+        if _is_full(transaction, code, now, maximum):
+            return Redemption(problem=f"the account has {maximum} keys: revoke one first")
+        grant = replace(
+            grant, account_id=code.account_id, name=code.client_name, scopes=code.scopes
+        )
+        insert(transaction, "api_key", [asdict(grant) | {"digest": key_digest}])
+        _add_tokens(transaction, grant.id, tokens, now)
+        return Redemption(grant)
+
+    @write
+    def redeem_refresh_token(
+        self,
+        transaction: Transaction,
+        digest: bytes,
+        client_id: str,
+        tokens: NewTokens,
+        now: Instant,
+    ) -> Redemption:
+        """Use a refresh token up, and store the next tokens of its grant.
+
+        A second use, or a use by another client, revokes the grant.
+        """
+        row = transaction.row(
+            f"SELECT {KEY_COLUMNS}, oauth_token.expires_at AS token_expires_at, "
+            "account.disabled_at FROM oauth_token "
+            "JOIN api_key ON api_key.id = oauth_token.key_id "
+            "JOIN account ON account.id = api_key.account_id "
+            "WHERE oauth_token.digest = ? AND oauth_token.is_refresh = 1",
+            (digest,),
+        )
+        if row is None:
+            return Redemption(problem="the refresh token is unknown or has expired")
+        key = value_of(ApiKey, row)
+        if key.client_id != client_id:
+            revoked = _revoke(transaction, key.id, now)
+            return Redemption(problem="the token belongs to another client", revoked=revoked)
+        if not transaction.execute(
+            "UPDATE oauth_token SET used_at = ? WHERE digest = ? AND used_at IS NULL",
+            (now, digest),
+        ):
+            revoked = _revoke(transaction, key.id, now)
+            return Redemption(
+                problem="the refresh token was used before: sign in again", revoked=revoked
+            )
+        if key.revoked_at is not None or row.disabled_at is not None:
+            return Redemption(problem="the access was revoked")
+        if row.token_expires_at <= now or key.is_expired(now):
+            return Redemption(problem="the refresh token is unknown or has expired")
+        transaction.execute(
+            "UPDATE api_key SET expires_at = ? WHERE id = ?", (tokens.refresh_until, key.id)
+        )
+        _add_tokens(transaction, key.id, tokens, now)
+        return Redemption(replace(key, expires_at=tokens.refresh_until))
+
+    @write
+    def keep_client(self, transaction: Transaction, client_id: str, until: Instant) -> None:
+        """Let a client that expires expire later."""
+        transaction.execute(
+            "UPDATE oauth_client SET expires_at = ? WHERE id = ? AND expires_at < ?",
+            (until, client_id, until),
+        )
+
+    @read
+    def find_access(self, transaction: Transaction, digest: bytes) -> KnownToken | None:
+        """Return the grant of an access token, even if it is revoked, or `None`."""
+        row = transaction.row(
+            f"SELECT {KEY_COLUMNS}, oauth_token.expires_at AS token_expires_at, "
+            "last_position, disabled_at FROM oauth_token "
+            "JOIN api_key ON api_key.id = oauth_token.key_id "
+            "JOIN inbox ON inbox.account_id = api_key.account_id "
+            "JOIN account ON account.id = api_key.account_id "
+            "WHERE oauth_token.digest = ? AND oauth_token.is_refresh = 0",
+            (digest,),
+        )
+        if row is None:
+            return None
+        known = KnownKey(value_of(ApiKey, row), row.last_position, row.disabled_at is not None)
+        return KnownToken(known, row.token_expires_at)
+
+    @read
+    def grant_of(self, transaction: Transaction, digest: bytes) -> ApiKey | None:
+        """Return the grant of an access token or of a refresh token, or `None`."""
+        row = transaction.row(
+            f"SELECT {KEY_COLUMNS} FROM oauth_token JOIN api_key ON api_key.id = key_id "
+            "WHERE oauth_token.digest = ?",
+            (digest,),
+        )
+        return None if row is None else value_of(ApiKey, row)
+
+
+def _make_room(transaction: Transaction, maximum: int) -> None:
+    ((count,),) = transaction.rows(
+        "SELECT COUNT(*) FROM oauth_client WHERE source = ?", (ClientSource.REGISTRATION,)
+    )
+    if count >= maximum:
+        transaction.execute(
+            "DELETE FROM oauth_client WHERE id IN (SELECT id FROM oauth_client "
+            "WHERE source = ? AND NOT EXISTS "
+            "(SELECT 1 FROM api_key WHERE api_key.client_id = oauth_client.id) "
+            "ORDER BY created_at, id LIMIT ?)",
+            (ClientSource.REGISTRATION, count - maximum + 1),
+        )
+
+
+def _client_of(row: Row) -> Client:
+    return value_of(Client, row, has_secret=row.secret_digest is not None)
+
+
+def _is_full(transaction: Transaction, code: AuthorizationCode, now: Instant, maximum: int) -> bool:
+    ((count,),) = transaction.rows(
+        "SELECT COUNT(*) FROM api_key WHERE account_id = ? AND revoked_at IS NULL "
+        "AND (expires_at IS NULL OR expires_at > ?)",
+        (code.account_id, now),
+    )
+    return bool(count >= maximum)
+
+
+def _add_tokens(transaction: Transaction, key_id: KeyId, tokens: NewTokens, now: Instant) -> None:
+    """Add a pair of tokens, and delete the expired ones of all grants."""
+    transaction.execute("DELETE FROM oauth_token WHERE expires_at <= ?", (now,))
+    pair = (
+        (tokens.access_digest, 0, tokens.access_until),
+        (tokens.refresh_digest, 1, tokens.refresh_until),
+    )
+    insert(
+        transaction,
+        "oauth_token",
+        [
+            {"digest": digest, "key_id": key_id, "is_refresh": is_refresh, "expires_at": until}
+            for digest, is_refresh, until in pair
+        ],
+    )
+
+
+def _revoke(transaction: Transaction, key_id: KeyId, now: Instant) -> ApiKey | None:
+    """Revoke a grant and return it; return `None` if it is not valid."""
+    row = transaction.row(
+        "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL "
+        f"RETURNING {KEY_COLUMNS}",
+        (now, key_id),
+    )
+    return None if row is None else value_of(ApiKey, row)

@@ -1,0 +1,145 @@
+"""The pages on which a person allows a program to use an account (OAuth)."""
+
+from msgspec import Struct
+
+from mailcheck.api.requests.parsing import Query, split_query
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter, LimitExceeded, TooManyKeys
+from mailcheck.core.instruments import Tally
+from mailcheck.core.oauth.clients import describe_redirect
+from mailcheck.core.oauth.grants import AuthorizationRequest, OAuthRefused, RefusalCode
+from mailcheck.core.rights import SCOPE_TEXTS, Scope
+from mailcheck.operations.oauth.clients import OAuthClients
+from mailcheck.operations.oauth.grants import Grants
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import LONGEST_PATH, Page, Visit
+from mailcheck.web.oauth.application import AUTHORIZE_PATH, OAuthSettings
+from mailcheck.web.oauth.authorization import Return, read_request, read_return
+from mailcheck.web.site.errors import BAD_REQUEST, NOT_FOUND, status_of
+from mailcheck.web.site.replies import Reply, error_reply
+
+HEADERS = {"Cross-Origin-Opener-Policy": "unsafe-none"}
+"""Programs in the browser open these pages in a window, and wait for its answer."""
+
+
+class ConsentPages(Struct, frozen=True):
+    """The page that asks a person, and the page that leads back to the program.
+
+    Every client can choose its redirect URI. So a browser is sent to one only after the person has
+    pressed a button: these pages are not an open redirect (RFC 9700 section 4.11.2).
+    ``outcomes`` counts requests by endpoint and outcome.
+    """
+
+    _settings: OAuthSettings
+    _clients: OAuthClients
+    _grants: Grants
+    _renderer: Renderer
+    _outcomes: Tally
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", AUTHORIZE_PATH, self.ask, is_personal=True),
+            Page("POST", AUTHORIZE_PATH, self.decide, is_personal=True),
+        ]
+
+    async def ask(self, visit: Visit) -> Reply:
+        """GET /authorize: an authorization request (RFC 6749 section 4.1.1)."""
+        query = visit.request.uri.partition(b"?")[2].decode("ascii", "replace")
+        return await self._handle(visit, visit.query, query)
+
+    async def decide(self, visit: Visit) -> Reply:
+        """POST /authorize: query (the request), decision, account, scope."""
+        texts = visit.form.texts("query", 1, LONGEST_PATH)
+        query = texts[0] if texts else ""
+        return await self._handle(visit, Query(split_query(query.encode("utf-8"))), query)
+
+    async def _handle(self, visit: Visit, query: Query, text: str) -> Reply:
+        if not self._settings.is_on:
+            return error_reply(NOT_FOUND, self._settings.explain_off())
+        try:
+            back = await read_return(query, self._clients, visit.visitor.id)
+        except (OAuthRefused, InvalidParameter, LimitExceeded) as failure:
+            # The address to answer to is not trustworthy, so the person is told.
+            self._outcomes.add("authorize", _code_of(failure))
+            return self._refused(visit, failure, None)
+        try:
+            asked = read_request(query, back, self._settings.urls.mcp_url)
+        except (OAuthRefused, InvalidParameter) as failure:
+            self._outcomes.add("authorize", _code_of(failure))
+            return self._refused(visit, failure, back)
+        decision = visit.form.text("decision")
+        if decision is None:
+            return await self._show(visit, asked, back, text)
+        if decision != "allow":
+            self._outcomes.add("authorize", RefusalCode.ACCESS_DENIED)
+            denied = OAuthRefused(RefusalCode.ACCESS_DENIED, "the person did not allow it")
+            return self._lead_back(visit, back, back.refuse(visit.urls, denied))
+        chosen = visit.form.texts("scope", len(Scope))
+        account = visit.form.text("account") or ""
+        try:
+            code = await self._grants.allow(asked, back.client, visit.visitor, account, chosen)
+        except (InvalidParameter, TooManyKeys) as failure:
+            return await self._show(visit, asked, back, text, failure)
+        self._outcomes.add("authorize", "done")
+        return self._lead_back(visit, back, back.answer(visit.urls, code=code), is_allowed=True)
+
+    async def _show(
+        self,
+        visit: Visit,
+        asked: AuthorizationRequest,
+        back: Return,
+        query: str,
+        failure: ExpectedFailure | None = None,
+    ) -> Reply:
+        accounts = await self._grants.offered(visit.visitor)
+        shown = {one.id for one in accounts}
+        wanted = visit.form.text("account") or visit.account.id
+        return self._renderer.page(
+            visit,
+            "authorize.html",
+            headers=HEADERS,
+            status=200 if failure is None else status_of(failure),
+            problem=None if failure is None else str(failure),
+            client=back.client,
+            destination=describe_redirect(back.redirect_uri),
+            scopes={scope: SCOPE_TEXTS[scope] for scope in asked.scopes},
+            accounts=accounts,
+            wanted=wanted if wanted in shown else visit.visitor.id,
+            query=query,
+        )
+
+    def _lead_back(
+        self, visit: Visit, back: Return, address: str, *, is_allowed: bool = False
+    ) -> Reply:
+        """Return a page that leads the browser to the program.
+
+        A redirect would be blocked: the policy of the pages lets forms lead to this site only.
+        """
+        return self._renderer.page(
+            visit,
+            "authorized.html",
+            headers=HEADERS,
+            client=back.client,
+            destination=describe_redirect(back.redirect_uri),
+            address=address,
+            is_allowed=is_allowed,
+        )
+
+    def _refused(self, visit: Visit, failure: ExpectedFailure, back: Return | None) -> Reply:
+        is_refused = isinstance(failure, OAuthRefused)
+        told = failure if is_refused else OAuthRefused(RefusalCode.INVALID_REQUEST, str(failure))
+        assert isinstance(told, OAuthRefused)
+        return self._renderer.page(
+            visit,
+            "authorize_refused.html",
+            headers=HEADERS,
+            status=BAD_REQUEST if is_refused else status_of(failure),
+            problem=str(failure),
+            client=None if back is None else back.client,
+            destination="" if back is None else describe_redirect(back.redirect_uri),
+            address="" if back is None else back.refuse(visit.urls, told),
+        )
+
+
+def _code_of(failure: ExpectedFailure) -> str:
+    return failure.code if isinstance(failure, OAuthRefused) else RefusalCode.INVALID_REQUEST

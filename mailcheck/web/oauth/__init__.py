@@ -1,0 +1,1 @@
+"""The HTTP endpoints of the OAuth 2.1 authorization server."""

@@ -1,0 +1,417 @@
+"""The endpoints of the authorization server that programs call, and its metadata."""
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping
+from typing import cast
+from urllib.parse import unquote_plus, urlsplit
+
+from msgspec import Struct
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource
+from twisted.web.server import Request
+
+from mailcheck.api.requests.parsing import Query, split_query
+from mailcheck.api.urls import MCP_PATH, PublicUrls
+from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.instants import SECOND
+from mailcheck.core.instruments import Tally
+from mailcheck.core.keys import key_of
+from mailcheck.core.network_addresses import counting_key
+from mailcheck.core.oauth.clients import (
+    MAX_DOCUMENT_URL,
+    MAX_REDIRECT_URI,
+    PUBLIC,
+    SECRET_METHODS,
+    parse_metadata,
+)
+from mailcheck.core.oauth.grants import (
+    OAuthRefused,
+    RefusalCode,
+    is_verifier,
+    require_resource,
+)
+from mailcheck.core.rights import Scope
+from mailcheck.operations.accounts.sign_in import Attempts
+from mailcheck.operations.incidents import public_failure
+from mailcheck.operations.oauth.clients import OAuthClients, OpenTo, RegisteredClient
+from mailcheck.operations.oauth.grants import Grants, Tokens
+from mailcheck.ports.journals import AccessJournal
+from mailcheck.web.oauth.authorization import MAX_RESOURCES, read_one
+from mailcheck.web.site.errors import (
+    BAD_REQUEST,
+    CONTENT_TOO_LARGE,
+    NOT_FOUND,
+    UNAUTHORIZED,
+    status_of,
+)
+from mailcheck.web.site.replies import (
+    Reply,
+    error_reply,
+    json_reply,
+    reply_to_failure,
+    respond,
+)
+from mailcheck.web.site.requests import (
+    MAX_BODY,
+    BoundedRequest,
+    ClientAddresses,
+    header_values,
+)
+from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
+
+AUTHORIZE_PATH, TOKEN_PATH = "/authorize", "/token"
+REGISTER_PATH, REVOKE_PATH = "/register", "/revoke"
+SERVER_METADATA_PATH = "/.well-known/oauth-authorization-server"
+RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource"
+OPENID_PATH = "/.well-known/openid-configuration"
+
+OAUTH_SEGMENTS = (".well-known", "token", "register", "revoke")
+"""First path segments of these endpoints."""
+
+GUIDE_PATH = "/docs/how-to/connect-a-hosted-agent.html"
+
+PER_ADDRESS = RequestLimits(per_minute=300, per_day=50_000)
+"""Token requests per client address. A hosted agent refreshes the tokens of many people."""
+
+MAX_TOKEN = 200
+"""Maximum number of characters of a token or a code."""
+
+CREATED = 201
+
+
+class OAuthSettings(Struct, frozen=True):
+    """Whether people can connect agents by OAuth, and the URLs of this service."""
+
+    is_on: bool
+    urls: PublicUrls
+
+    @property
+    def resource_metadata_url(self) -> str:
+        """The URL of the metadata of the MCP endpoint (RFC 9728 section 3.1)."""
+        parts = urlsplit(self.urls.public_url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        return f"{origin}{RESOURCE_METADATA_PATH}{parts.path}{MCP_PATH}"
+
+    def challenge(self, *, had_token: bool) -> str:
+        """Return the value of WWW-Authenticate for a request without a valid key or token.
+
+        :param had_token: whether the request had one (RFC 6750 section 3.1).
+        """
+        if not self.is_on:
+            return "Bearer"
+        error = 'error="invalid_token", ' if had_token else ""
+        return f'Bearer {error}resource_metadata="{self.resource_metadata_url}"'
+
+    def explain_off(self) -> str:
+        """Return a sentence that helps when OAuth is off."""
+        return (
+            "OAuth is off on this service: send an API key as `Authorization: Bearer <key>`, which "
+            f"you create at {self.urls.public_url}/keys. OAuth needs an https [web] public_url"
+        )
+
+
+class OAuthServer:
+    """Answers programs: metadata, tokens, registration and revocation."""
+
+    def __init__(
+        self,
+        settings: OAuthSettings,
+        clients: OAuthClients,
+        grants: Grants,
+        attempts: Attempts,
+        addresses: ClientAddresses,
+        journal: AccessJournal,
+        outcomes: Tally,
+    ) -> None:
+        """``outcomes`` counts requests by endpoint and outcome."""
+        self._settings = settings
+        self._clients = clients
+        self._grants = grants
+        self._attempts = attempts
+        self._addresses = addresses
+        self._journal = journal
+        self._outcomes = outcomes
+        self._documents: dict[Path, Callable[..., Awaitable[Reply]]] = {
+            Path("GET", SERVER_METADATA_PATH): self._show_server,
+            Path("GET", f"{SERVER_METADATA_PATH}/<path:name>"): self._show_server,
+            Path("GET", RESOURCE_METADATA_PATH): self._show_resource,
+            Path("GET", f"{RESOURCE_METADATA_PATH}/<path:name>"): self._show_resource,
+            Path("GET", OPENID_PATH): self._refuse_openid,
+            Path("GET", f"{OPENID_PATH}/<path:name>"): self._refuse_openid,
+        }
+        self._endpoints: dict[Path, Callable[[Request], Awaitable[Reply]]] = {
+            Path("POST", TOKEN_PATH): self._give_tokens,
+            Path("POST", REGISTER_PATH): self._register,
+            Path("POST", REVOKE_PATH): self._revoke,
+        }
+
+    def resource(self) -> IResource:
+        """Return the resource to mount at the root."""
+        return route_to(self, [*self._documents, *self._endpoints])
+
+    def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
+        """Respond to a request for one of the endpoints."""
+
+        async def answer(_: object) -> Reply:
+            if path in self._documents:
+                return await self._documents[path](**values)
+            return await self._answer(request, path)
+
+        return Deferred.fromCoroutine(respond(request, answer))
+
+    def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        """Respond to an unknown path or method."""
+
+        async def refuse(_: object) -> Reply:
+            return reply_to_wrong_path(cast(Request, request), failure.value)
+
+        return Deferred.fromCoroutine(respond(cast(Request, request), refuse))
+
+    async def _show_server(self, name: str = "") -> Reply:
+        """GET /.well-known/oauth-authorization-server: the metadata (RFC 8414)."""
+        if not self._settings.is_on:
+            return error_reply(NOT_FOUND, self._settings.explain_off())
+        url = self._settings.urls.public_url
+        if name and f"/{name}" != urlsplit(url).path:
+            return error_reply(NOT_FOUND, f"the authorization server of this service is {url}")
+        methods = [PUBLIC, *SECRET_METHODS]
+        is_open = self._clients.open_to is OpenTo.ANY
+        metadata: dict[str, object] = {
+            "issuer": url,
+            "authorization_endpoint": url + AUTHORIZE_PATH,
+            "token_endpoint": url + TOKEN_PATH,
+            "revocation_endpoint": url + REVOKE_PATH,
+            "scopes_supported": list(map(str, Scope)),
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "token_endpoint_auth_methods_supported": methods,
+            "revocation_endpoint_auth_methods_supported": methods,
+            "code_challenge_methods_supported": ["S256"],
+            "authorization_response_iss_parameter_supported": True,
+            "client_id_metadata_document_supported": is_open,
+            "protected_resources": [self._settings.urls.mcp_url],
+            "service_documentation": url + GUIDE_PATH,
+        }
+        if is_open:
+            metadata["registration_endpoint"] = url + REGISTER_PATH
+        return json_reply(metadata)
+
+    async def _show_resource(self, name: str = "") -> Reply:
+        """GET /.well-known/oauth-protected-resource: the MCP endpoint (RFC 9728)."""
+        if not self._settings.is_on:
+            return error_reply(NOT_FOUND, self._settings.explain_off())
+        urls = self._settings.urls
+        if name and f"/{name}" != urlsplit(urls.mcp_url).path:
+            return error_reply(
+                NOT_FOUND, f"the protected resource of this service is {urls.mcp_url}"
+            )
+        return json_reply(
+            {
+                "resource": urls.mcp_url,
+                "authorization_servers": [urls.public_url],
+                "scopes_supported": list(map(str, Scope)),
+                "bearer_methods_supported": ["header"],
+                "resource_name": "mailcheck",
+                "resource_documentation": urls.public_url + GUIDE_PATH,
+            }
+        )
+
+    async def _refuse_openid(self, name: str = "") -> Reply:
+        """GET /.well-known/openid-configuration: this service is not an OpenID provider."""
+        if not self._settings.is_on:
+            return error_reply(NOT_FOUND, self._settings.explain_off())
+        return error_reply(
+            NOT_FOUND, f"there is no OpenID provider here: read {SERVER_METADATA_PATH} (RFC 8414)"
+        )
+
+    async def _answer(self, request: Request, path: Path) -> Reply:
+        """Answer a request of a client. Failures are answered as OAuth requires."""
+        endpoint = path.path.strip("/")
+        if not self._settings.is_on:
+            return _error(NOT_FOUND, RefusalCode.ACCESS_DENIED, self._settings.explain_off())
+        if isinstance(request, BoundedRequest) and request.is_too_large:
+            problem = f"the request body exceeds the maximum of {MAX_BODY} bytes"
+            return _error(CONTENT_TOO_LARGE, RefusalCode.INVALID_REQUEST, problem)
+        try:
+            reply = await self._endpoints[path](request)
+        except CancelledError:
+            raise
+        except OAuthRefused as failure:
+            self._outcomes.add(endpoint, failure.code)
+            self._note_failure(request, failure)
+            return _refuse(failure)
+        except InvalidParameter as failure:
+            self._outcomes.add(endpoint, RefusalCode.INVALID_REQUEST)
+            return _error(BAD_REQUEST, RefusalCode.INVALID_REQUEST, str(failure))
+        except ExpectedFailure as failure:
+            self._outcomes.add(endpoint, "failed")
+            plain = reply_to_failure(failure)
+            problem = str(public_failure(failure))
+            return _error(status_of(failure), "temporarily_unavailable", problem, plain.headers)
+        self._outcomes.add(endpoint, "done")
+        return reply
+
+    def _note_failure(self, request: Request, failure: OAuthRefused) -> None:
+        if failure.code in (RefusalCode.INVALID_CLIENT, RefusalCode.INVALID_GRANT):
+            client_ip = self._addresses.client_ip(request)
+            self._journal.note_failed_access("oauth", client_ip, str(failure))
+
+    async def _count(self, request: Request) -> str:
+        """Count a request of a client, and return the address that it is counted for."""
+        client = counting_key(self._addresses.client_ip(request))
+        subject = key_of("token requests from", client)
+        await self._attempts.count(subject, PER_ADDRESS, "too many token requests")
+        return client
+
+    async def _give_tokens(self, request: Request) -> Reply:
+        """POST /token: exchange a code or a refresh token (RFC 6749 sections 4.1.3 and 6)."""
+        client = await self._count(request)
+        form = _read_form(request)
+        client_id = await self._authenticate(request, form)
+        grant_type = read_one(form, "grant_type", 100)
+        resources = form.texts("resource", MAX_RESOURCES, MAX_DOCUMENT_URL)
+        require_resource(resources, self._settings.urls.mcp_url)
+        if grant_type == "authorization_code":
+            verifier = read_one(form, "code_verifier", MAX_TOKEN)
+            if not is_verifier(verifier):
+                raise OAuthRefused(
+                    RefusalCode.INVALID_REQUEST,
+                    "code_verifier is missing or is not a text of 43 to 128 characters",
+                )
+            tokens = await self._grants.exchange(
+                client_id,
+                _required(form, "code"),
+                read_one(form, "redirect_uri", MAX_REDIRECT_URI),
+                verifier,
+                client,
+            )
+        elif grant_type == "refresh_token":
+            scopes = read_one(form, "scope", 1_000).split()
+            token = _required(form, "refresh_token")
+            tokens = await self._grants.refresh(client_id, token, scopes, client)
+        else:
+            raise OAuthRefused(
+                RefusalCode.UNSUPPORTED_GRANT_TYPE,
+                f"grant_type must be authorization_code or refresh_token; got {grant_type[:50]!r}",
+            )
+        return json_reply(_as_json(tokens), headers={"Pragma": "no-cache"})
+
+    async def _revoke(self, request: Request) -> Reply:
+        """POST /revoke: end a grant (RFC 7009)."""
+        client = await self._count(request)
+        form = _read_form(request)
+        client_id = await self._authenticate(request, form)
+        await self._grants.revoke(client_id, _required(form, "token"), client)
+        return json_reply({})
+
+    async def _register(self, request: Request) -> Reply:
+        """POST /register: register the client that asks (RFC 7591)."""
+        client = counting_key(self._addresses.client_ip(request))
+        body = b"" if request.content is None else request.content.read()
+        try:
+            metadata = parse_metadata(body)
+        except InvalidParameter as failure:
+            raise OAuthRefused(RefusalCode.INVALID_CLIENT_METADATA, str(failure)) from None
+        made = await self._clients.register_itself(metadata, client)
+        method = metadata.token_endpoint_auth_method or PUBLIC
+        return json_reply(_describe(made, method), CREATED)
+
+    async def _authenticate(self, request: Request, form: Query) -> str:
+        """Return the id of the client that sends a request, after checking its secret.
+
+        :raises OAuthRefused: the client is unknown, or its credentials are wrong.
+        """
+        client_id = read_one(form, "client_id", MAX_DOCUMENT_URL)
+        secret: str | None = read_one(form, "client_secret", MAX_TOKEN) or None
+        basic = _read_basic(request)
+        if basic is not None:
+            if secret is not None or client_id not in ("", basic[0]):
+                raise OAuthRefused(
+                    RefusalCode.INVALID_REQUEST,
+                    "send the credentials of the client once: in Authorization or in the body",
+                )
+            client_id, secret = basic
+        if not client_id:
+            raise OAuthRefused(RefusalCode.INVALID_CLIENT, "client_id is missing")
+        await self._clients.authenticate(client_id, secret)
+        return client_id
+
+
+def _read_form(request: Request) -> Query:
+    """Return the form of a request.
+
+    :raises InvalidParameter: it is not form-encoded.
+    """
+    types = header_values(request, b"Content-Type")
+    wanted = "application/x-www-form-urlencoded"
+    if [one.partition(";")[0].strip().lower() for one in types] != [wanted]:
+        raise InvalidParameter("body", f"Content-Type must be {wanted}")
+    return Query(split_query(b"" if request.content is None else request.content.read()))
+
+
+def _required(form: Query, name: str) -> str:
+    found = read_one(form, name, MAX_TOKEN)
+    if not found:
+        raise OAuthRefused(RefusalCode.INVALID_REQUEST, f"{name} is missing")
+    return found
+
+
+def _read_basic(request: Request) -> tuple[str, str] | None:
+    """Return the credentials in the Authorization header (RFC 6749 section 2.3.1), or `None`.
+
+    :raises OAuthRefused: they cannot be decoded.
+    """
+    for value in header_values(request, b"Authorization"):
+        scheme, _, encoded = value.strip().partition(" ")
+        if scheme.lower() != "basic":
+            continue
+        try:
+            text = base64.b64decode(encoded.strip(), validate=True).decode("utf-8")
+        except (binascii.Error, UnicodeDecodeError, ValueError):
+            text = ""
+        client_id, colon, secret = text.partition(":")
+        if not colon or len(text) > MAX_DOCUMENT_URL + MAX_TOKEN:
+            raise OAuthRefused(
+                RefusalCode.INVALID_CLIENT, "the Authorization header cannot be decoded"
+            )
+        return unquote_plus(client_id), unquote_plus(secret)
+    return None
+
+
+def _as_json(tokens: Tokens) -> dict[str, object]:
+    return {name: getattr(tokens, name) for name in Tokens.__struct_fields__}
+
+
+def _describe(made: RegisteredClient, method: str) -> dict[str, object]:
+    """Return the registration of a client (RFC 7591 section 3.2.1)."""
+    client = made.client
+    found: dict[str, object] = {
+        "client_id": client.id,
+        "client_id_issued_at": client.created_at // SECOND,
+        "client_name": client.name,
+        "redirect_uris": client.redirect_uris.split(),
+        "token_endpoint_auth_method": method,
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+    }
+    if made.secret:
+        # The client may expire, but not at a time that is known now.
+        found |= {"client_secret": made.secret, "client_secret_expires_at": 0}
+    return found
+
+
+def _refuse(failure: OAuthRefused) -> Reply:
+    if failure.code is RefusalCode.INVALID_CLIENT:
+        headers = {"WWW-Authenticate": 'Basic realm="mailcheck"'}
+        return _error(UNAUTHORIZED, failure.code, str(failure), headers)
+    return _error(BAD_REQUEST, failure.code, str(failure))
+
+
+def _error(status: int, code: str, problem: str, headers: Mapping[str, str] | None = None) -> Reply:
+    """Return an error of OAuth (RFC 6749 section 5.2)."""
+    return json_reply({"error": str(code), "error_description": problem}, status, headers)

@@ -1,0 +1,297 @@
+"""Connecting a program: consent, codes, tokens, refreshing, revocation and the page of keys."""
+
+import base64
+
+import pytest
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.oauth.clients import ClientDocument
+from mailcheck.core.oauth.grants import ACCESS_LIFE, CODE_LIFE, REFRESH_LIFE
+from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
+from tests.house import House, run
+from tests.web.dashboard.browser import Browser
+from tests.web.mcp.agent import Agent, failure_of
+from tests.web.oauth.conftest import ann as ann
+from tests.web.oauth.conftest import house as house
+from tests.web.oauth.conftest import program as program
+from tests.web.oauth.program import (
+    CALLBACK,
+    ISSUER,
+    RESOURCE,
+    Program,
+    add_client,
+    address_of,
+    oauth_house,
+    register,
+    returned,
+)
+
+DOCUMENT = "https://agent.example/client.json"
+
+
+def status_with(house: House, token: str) -> int:
+    """Return the status of a request to the MCP endpoint with a token."""
+    return Agent(house, token).request("ping").status
+
+
+def test_a_program_is_connected(program: Program) -> None:
+    """A person allows a program, which gets tokens for the tools of the MCP endpoint."""
+    page = program.ask()
+    text = page.body.decode()
+    for shown in ("Agent", "agent.example", "ann", "inbox:read", "read reports of receivers"):
+        assert shown in text
+    answer = program.submit()
+    assert address_of(answer).startswith(f"{CALLBACK}?")
+    given = returned(answer)
+    assert given["state"] == "a state"
+    assert given["iss"] == ISSUER
+    exchanged = program.exchange(given["code"])
+    assert exchanged.status == 200
+    assert exchanged.headers["cache-control"] == "no-store"
+    tokens = exchanged.json
+    assert tokens["expires_in"] == ACCESS_LIFE // 1000
+    assert "new_address" in Agent(program.house, tokens["access_token"]).tools()
+
+
+def test_who_is_not_signed_in_signs_in_first(program: Program) -> None:
+    """A person without a session signs in, and comes back to the same request."""
+    program.browser.submit("/sign-out")
+    query = program.query(state="s" * 1_500)
+    first = program.browser.open(f"/authorize?{query}")
+    assert first.status == 303
+    assert first.headers["location"].startswith("/sign-in?next=%2Fauthorize%3F")
+    program.browser.open(first.headers["location"])
+    wanted = program.browser.page.fields["next"]
+    signed_in = program.browser.submit(
+        "/sign-in", name="ann", password="correct horse", next=wanted
+    )
+    assert signed_in.headers["location"] == f"/authorize?{query}"
+    assert program.browser.follow(signed_in).status == 200
+    assert returned(program.submit())["state"] == "s" * 1_500
+
+
+def test_a_person_says_no(program: Program) -> None:
+    """The program is told that the person did not allow it, and gets no code."""
+    program.ask()
+    given = returned(program.submit("deny"))
+    assert (given["error"], given["state"], given["iss"]) == ("access_denied", "a state", ISSUER)
+    assert "code" not in given
+
+
+def test_fewer_scopes_than_asked_for(program: Program) -> None:
+    """A person may allow only some of the scopes, which limit the tools."""
+    program.ask(scope="inbox:read domains offline_access")
+    code = returned(program.submit(scope="inbox:read watches"))["code"]
+    tokens = program.exchange(code).json
+    assert tokens["scope"] == "inbox:read"
+    agent = Agent(program.house, tokens["access_token"])
+    assert agent.call("new_address", {}).result["isError"] is False
+    assert "does not have the scope domains" in failure_of(
+        agent.call("check_mx", {"domain": "example.com"})
+    )
+
+
+def test_no_scope_is_not_enough(program: Program) -> None:
+    """Consent to nothing is refused on the page."""
+    program.ask(scope="inbox:read")
+    answer = program.submit(scope="domains")
+    assert answer.status == 400
+    assert "at least one area" in answer.body.decode()
+
+
+def test_a_project_is_connected(program: Program) -> None:
+    """An owner connects a program to a project; others who are not owners cannot."""
+    browser = program.browser
+    browser.open("/projects")
+    browser.follow(browser.submit("/projects", name="shop"))
+    projects = run(program.house.assembly.accounts.projects.of_person(_account(program, "ann")))
+    shop = projects[0].project
+    program.ask()
+    assert browser.page.fields["account"] == shop.id
+    tokens = program.exchange(returned(program.submit())["code"]).json
+    caller = run(program.house.assembly.accounts.access_tokens.identify(tokens["access_token"]))
+    assert caller.account_id == shop.id
+    bob = Browser(program.house, "192.0.2.11")
+    bob.sign_up("bob")
+    other = Program(bob, program.client_id)
+    other.ask()
+    refused = other.submit(account=shop.id)
+    assert refused.status == 400
+    assert "a project that you own" in refused.body.decode()
+
+
+def _account(program: Program, name: str) -> Account:
+    account: Account = run(program.house.assembly.accounts.keep.find(name))
+    return account
+
+
+def test_a_grant_is_a_key(program: Program) -> None:
+    """A grant is on the page of keys with its client and scopes, and is revoked there."""
+    tokens = program.connect()
+    page = program.browser.open("/keys").body.decode()
+    assert "Agent" in page
+    assert "connected by OAuth" in page
+    (key,) = run(program.house.assembly.accounts.keep.list_keys(_account(program, "ann")))
+    assert f"/keys/{key.id}/revoke" in page
+    assert status_with(program.house, tokens["access_token"]) == 200
+    program.browser.submit(f"/keys/{key.id}/revoke")
+    assert status_with(program.house, tokens["access_token"]) == 401
+    refused = program.refresh(tokens["refresh_token"])
+    assert (refused.status, refused.json["error"]) == (400, "invalid_grant")
+    actions = program.browser.open("/account/activity").body.decode().lower()
+    assert "key issued" in actions
+    assert program.client_id in actions
+
+
+def test_tokens_are_refreshed(program: Program) -> None:
+    """Each refresh token gives new tokens once, and old access tokens expire by themselves."""
+    first = program.connect()
+    second = program.refresh(first["refresh_token"]).json
+    assert second["scope"] == first["scope"]
+    for tokens in (first, second):
+        assert status_with(program.house, tokens["access_token"]) == 200
+    program.house.pass_time(ACCESS_LIFE / 1000)
+    for tokens in (first, second):
+        assert status_with(program.house, tokens["access_token"]) == 401
+    third = program.refresh(second["refresh_token"], resource=RESOURCE).json
+    assert status_with(program.house, third["access_token"]) == 200
+
+
+def test_an_unused_grant_ends(program: Program) -> None:
+    """A grant that is not refreshed for its lifetime ends, and leaves the page of keys."""
+    tokens = program.connect()
+    program.house.pass_time(REFRESH_LIFE / 1000)
+    assert program.refresh(tokens["refresh_token"]).json["error"] == "invalid_grant"
+    program.browser.sign_in()
+    assert "connected by OAuth" not in program.browser.open("/keys").body.decode()
+
+
+def test_a_code_expires(program: Program) -> None:
+    """A code is valid for a short time."""
+    code = program.code()
+    program.house.pass_time(CODE_LIFE / 1000)
+    assert program.exchange(code).json["error"] == "invalid_grant"
+
+
+@pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
+def test_a_program_signs_out(program: Program, kind: str) -> None:
+    """Revocation of either token ends the grant; an unknown token is no error (RFC 7009)."""
+    tokens = program.connect()
+    assert program.revoke(tokens[kind]).status == 200
+    assert status_with(program.house, tokens["access_token"]) == 401
+    assert program.refresh(tokens["refresh_token"]).json["error"] == "invalid_grant"
+    assert program.revoke(tokens[kind]).status == 200
+    assert program.revoke("mca_unknown").status == 200
+
+
+@pytest.mark.parametrize("is_basic", [False, True])
+def test_a_client_with_a_secret(ann: Browser, is_basic: bool) -> None:
+    """A confidential client authenticates in the body or by Basic authentication."""
+    client, secret = add_client(ann.house, has_secret=True)
+    program = Program(ann, client.id, "" if is_basic else secret)
+    pair = base64.b64encode(f"{client.id}:{secret}".encode()).decode()
+    form = {
+        "grant_type": "authorization_code",
+        "code": program.code(),
+        "redirect_uri": CALLBACK,
+        "code_verifier": "v" * 43,
+        **({} if is_basic else program.credentials),
+    }
+    headers = [f"Authorization: Basic {pair}"] if is_basic else []
+    assert program.post("/token", form, *headers).status == 200
+
+
+def test_a_client_with_a_document(ann: Browser) -> None:
+    """A program whose id is the URL of its document is connected without registration."""
+    house = ann.house
+    house.hosts.clients[DOCUMENT] = ClientDocument("Hosted Agent", f"{CALLBACK} cursor://x/y")
+    program = Program(ann, DOCUMENT)
+    text = program.ask().body.decode()
+    assert "agent.example" in text
+    assert "Hosted Agent" in text
+    assert "Nobody has verified" not in text
+    tokens = program.exchange(returned(program.submit())["code"]).json
+    assert status_with(house, tokens["access_token"]) == 200
+    assert program.refresh(tokens["refresh_token"]).status == 200
+
+
+def test_a_client_registers_itself(ann: Browser) -> None:
+    """A program registers itself, is shown as unverified, and is connected (RFC 7591)."""
+    metadata = {
+        "client_name": "Desktop Agent",
+        "redirect_uris": ["http://127.0.0.1/cb"],
+        "token_endpoint_auth_method": "client_secret_post",
+        "grant_types": ["authorization_code", "refresh_token"],
+        "logo_uri": "https://agent.example/logo.png",
+    }
+    made = register(ann.house, metadata)
+    assert made.status == 201
+    program = Program(
+        ann, made.json["client_id"], made.json["client_secret"], "http://127.0.0.1:33418/cb"
+    )
+    text = program.ask().body.decode()
+    assert "Nobody has verified" in text
+    assert "a program on your own computer" in text
+    assert program.exchange(returned(program.submit())["code"]).status == 200
+
+
+def test_a_registration_expires(ann: Browser) -> None:
+    """A client that nobody connects expires; one with a grant lives on."""
+    unused = Program(ann, register(ann.house, {"redirect_uris": [CALLBACK]}).json["client_id"])
+    used = Program(ann, register(ann.house, {"redirect_uris": [CALLBACK]}).json["client_id"])
+    tokens = used.connect()
+    ann.house.pass_time(2 * 24 * 3600)
+    assert unused.ask().status == 400
+    assert used.ask().status == 200
+    assert used.refresh(tokens["refresh_token"]).status == 200
+
+
+def test_only_registered_clients() -> None:
+    """An operator can limit connections to clients that an operator has registered."""
+    house = oauth_house(oauth_clients="registered")
+    browser = Browser(house)
+    browser.sign_up("ann")
+    house.hosts.clients[DOCUMENT] = ClientDocument("Hosted Agent", CALLBACK)
+    answer = Program(browser, DOCUMENT).ask()
+    assert answer.status == 400
+    assert "mailcheck client add" in answer.body.decode()
+    assert house.hosts.looked_at == []
+    refused = register(house, {"redirect_uris": [CALLBACK]})
+    assert (refused.status, refused.json["error"]) == (400, "invalid_client_metadata")
+    metadata = house.open("/.well-known/oauth-authorization-server").answer().json
+    assert "registration_endpoint" not in metadata
+    assert metadata["client_id_metadata_document_supported"] is False
+    assert Program(browser, add_client(house)[0].id).connect()
+    house.close()
+
+
+def test_deleting_a_client_ends_its_grants(program: Program) -> None:
+    """The operator deletes a client, which ends what people have granted to it."""
+    tokens = program.connect()
+    clients = program.house.assembly.accounts.oauth_clients
+    assert run(clients.delete(program.client_id)) == 1
+    assert status_with(program.house, tokens["access_token"]) == 401
+    assert program.refresh(tokens["refresh_token"]).json["error"] == "invalid_client"
+
+
+def test_an_account_full_of_keys(program: Program) -> None:
+    """An account with the maximum number of keys gets no grant, and the page says why."""
+    account = _account(program, "ann")
+    keep = program.house.assembly.accounts.keep
+    code = program.code()
+    for _ in range(MAX_KEYS):
+        run(keep.issue_key(account, "full"))
+    assert "keys" in program.exchange(code).json["error_description"]
+    program.ask()
+    answer = program.submit()
+    assert answer.status == 409
+    assert "revoke one first" in answer.body.decode()
+
+
+def test_a_disabled_account(program: Program) -> None:
+    """Tokens of a disabled account are refused, and work again when it is enabled."""
+    tokens = program.connect()
+    account, keep = _account(program, "ann"), program.house.assembly.accounts.keep
+    run(keep.disable(account))
+    assert status_with(program.house, tokens["access_token"]) == 401
+    assert program.refresh(tokens["refresh_token"]).json["error"] == "invalid_grant"
