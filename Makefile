@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Install the packages, servers and clients for tests in parallel.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference test-needs interop-needs mcp-clients generators provider-sdks lint types format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types format clean
 
 ## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -68,7 +68,7 @@ test:
 
 ## interop: install a fixed list of third-party clients and servers, and test the daemon with them
 interop:
-	@$(INSTALL) mcp-clients generators provider-sdks debian-root $(VENV)/installed-test
+	@$(INSTALL) mcp-clients generators provider-sdks inbox-clients debian-root $(VENV)/installed-test
 	$(PYTEST) tests/interop
 
 ## soak: run the slow tests that `make test` omits: load, endurance, kills under load, and property
@@ -147,6 +147,9 @@ debian-root: interop-needs
 
 provider-sdks: interop-needs
 	@PYTHON=$(BIN)/python bash scripts/install-provider-sdks
+
+inbox-clients: interop-needs
+	@PYTHON=$(BIN)/python bash scripts/install-inbox-clients
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[test]'

@@ -2,6 +2,7 @@
 
 import base64
 from email.message import EmailMessage
+from email.policy import SMTP
 from typing import Any
 
 from tests.house import Answer, House
@@ -57,4 +58,4 @@ def sign_up(
     mail.add_alternative(html, "html")
     mail.add_attachment(PNG, "image", "png", filename="cat.png", cid="<cat>")
     mail.add_attachment(b"one,two", "text", "csv", filename="a.csv")
-    return mail.as_bytes()
+    return mail.as_bytes(policy=SMTP)
