@@ -7,7 +7,13 @@ from msgspec import Struct
 from mailcheck.assembly.accounts import AccountParts, build_accounts
 from mailcheck.assembly.checks import Checks, build_checks
 from mailcheck.assembly.deliverability import DeliverabilityParts, build_tests
-from mailcheck.assembly.inbox import MailParts, build_inbox, build_mail, build_receiver
+from mailcheck.assembly.inbox import (
+    MailParts,
+    build_inbox,
+    build_mail,
+    build_mailboxes,
+    build_receiver,
+)
 from mailcheck.assembly.reports import ReportParts, build_reports
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import Scoring, build_scoring, scoring_settings
@@ -16,14 +22,18 @@ from mailcheck.assembly.webhooks import WebhookParts, build_webhooks
 from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.follow_account import FollowAccount
 from mailcheck.operations.inbox.all_operations import InboxOperations
+from mailcheck.operations.inbox.mailboxes import Mailboxes
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.semaphores import WaitSlots
 from mailcheck.ops.heartbeat import Heartbeat
-from mailcheck.ops.journal import MailJournal
+from mailcheck.ops.journal import LoginJournal, MailJournal
 
 
 class Daemon(Struct, frozen=True):
-    """The parts of a daemon. ``journals`` of received mail are keyed by the names of ports."""
+    """The parts of a daemon.
+
+    ``journals`` of received mail and ``logins`` of mail programs are keyed by the names of ports.
+    """
 
     runtime: Runtime
     checks: Checks
@@ -39,6 +49,8 @@ class Daemon(Struct, frozen=True):
     follow: FollowAccount
     heartbeat: Heartbeat
     journals: Mapping[str, MailJournal]
+    mailboxes: Mailboxes
+    logins: Mapping[str, LoginJournal]
 
 
 def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
@@ -83,6 +95,8 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         build_follow(runtime, mail, tests, watches, slots),
         heartbeat,
         journals,
+        build_mailboxes(runtime, mail, receiver),
+        {name: LoginJournal(name, runtime.clients) for name in ("IMAP", "POP3")},
     )
 
 

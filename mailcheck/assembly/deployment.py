@@ -8,13 +8,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
+from twisted.internet.ssl import CertificateOptions
 
 from mailcheck.config.access import daemon_url
 from mailcheck.config.options import AUTO, GIBIBYTE, SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError, variable_name
 from mailcheck.config.rules import parse_allowed, parse_recipients
 from mailcheck.connections.certificates import ReloadableCertificate, ensure_self_signed
-from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy, offer_to_all, offer_to_public
+from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy
 from mailcheck.core.accounts import EVERY_ACCOUNT
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.client_limits import ConnectionLimits
@@ -136,10 +137,8 @@ def own_certificate(config: Config) -> ReloadableCertificate | None:
         return ReloadableCertificate(Path(smtp.certificate), Path(smtp.private_key))
 
 
-def self_signed_policy(config: Config, now: Instant) -> TlsPolicy:
-    """Return the self-signed certificate, if the operator has none.
-
-    It is offered to public clients, or to all clients if the option says so.
+def self_signed_certificate(config: Config, now: Instant) -> CertificateOptions:
+    """Return the self-signed certificate; it is for daemons whose operator has none.
 
     :raises ConfigError: its directory cannot be read or written.
     """
@@ -153,8 +152,7 @@ def self_signed_policy(config: Config, now: Instant) -> TlsPolicy:
     is_for_all = smtp.certificate == SELF_SIGNED
     with naming("[storage] state_directory"):
         folder.mkdir(parents=True, exist_ok=True)
-        ours = ensure_self_signed(folder, names, now, for_local_clients=is_for_all)
-    return offer_to_all(ours) if is_for_all else offer_to_public(ours)
+        return ensure_self_signed(folder, names, now, for_local_clients=is_for_all)
 
 
 def own_domains(config: Config) -> frozenset[str]:

@@ -19,9 +19,8 @@ from mailcheck.operations.domains.watches.send_alerts import SendAlerts
 from mailcheck.operations.inbox.deliver_webhooks import DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
-from mailcheck.ops.journal import MailJournal
+from mailcheck.ops.journal import LoginJournal, MailJournal
 from mailcheck.ops.log import LogWriter
-from mailcheck.smtp.protocol import MailFactory
 from mailcheck.web.site.server import BoundedSite
 
 PREFIX = "mailcheck_"
@@ -50,24 +49,16 @@ def distribution(name: str, text: str, what: Distribution) -> Metric:
 
 def list_metrics(
     daemon: Daemon,
-    mail: MailFactory,
-    submission: MailFactory,
     site: BoundedSite,
+    connections: Read,
     certificate_expiry: Callable[[], float | None],
     log: LogWriter | None,
 ) -> list[Metric]:
     """Return all metrics of a daemon. Other daemons on the same store have their own."""
-
-    def connections() -> Values:
-        return {
-            ("mail",): mail.connection_count,
-            ("submission",): submission.connection_count,
-            ("HTTP",): len(site.connections),
-        }
-
     runtime = daemon.runtime
     return [
         *mail_metrics(daemon.journals, connections),
+        *login_metrics(daemon.logins),
         *wait_metrics(daemon.inbox.wait, daemon.mail.feeds, daemon.tests.feeds),
         *webhook_metrics(daemon.webhooks.deliver),
         *watch_metrics(daemon.watches.runner, daemon.watches.send_alerts),
@@ -99,6 +90,34 @@ def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list
             replies,
         ),
         gauge("connections", "Open connections, by port.", ("port",), connections),
+    ]
+
+
+def login_metrics(journals: Mapping[str, LoginJournal]) -> list[Metric]:
+    """Return the metrics of mail programs. ``journals`` are keyed by the names of ports."""
+
+    def logins() -> Values:
+        return {
+            (port, *labels): count
+            for port, journal in journals.items()
+            for labels, count in journal.logins.counts.items()
+        }
+
+    return [
+        Metric(
+            f"{PREFIX}logins",
+            "Logins of mail programs over IMAP and POP3: succeeded or failed.",
+            Kind.COUNTER,
+            ("port", "outcome"),
+            logins,
+        ),
+        Metric(
+            f"{PREFIX}messages_fetched",
+            "Whole messages that mail programs have fetched over IMAP and POP3.",
+            Kind.COUNTER,
+            ("port",),
+            lambda: {(port,): journal.fetched for port, journal in journals.items()},
+        ),
     ]
 
 
@@ -287,7 +306,8 @@ def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
         counter("http_answers", "Answered HTTP requests, by status.", ("status",), answers),
         counter(
             "failed_access",
-            "Requests with a missing or wrong API key, and failed sign-ins.",
+            "Requests with a missing or wrong API key, failed sign-ins, and failed logins of mail "
+            "programs.",
             ("kind",),
             failed_access,
         ),

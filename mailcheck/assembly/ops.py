@@ -10,11 +10,11 @@ from twisted.logger import Logger
 
 from mailcheck.assembly.checks import Checks
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import naming, own_certificate, self_signed_policy
+from mailcheck.assembly.deployment import naming, own_certificate, self_signed_certificate
 from mailcheck.assembly.runtime import Runtime
-from mailcheck.config.options import Config
+from mailcheck.config.options import SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError
-from mailcheck.connections.policies import TlsPolicy
+from mailcheck.connections.policies import TlsPolicy, offer_to_all, offer_to_public
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Conditions
 from mailcheck.core.version import installed_version
@@ -79,15 +79,21 @@ def log_writer(
 class Certificates:
     """The certificate of STARTTLS: the operator's, reloaded when it changes, or self-signed.
 
+    ``policy`` is for STARTTLS, and ``for_all`` for ports on which connections begin with TLS.
+
     :raises ConfigError: it is not usable.
     """
 
     def __init__(self, config: Config, conditions: Conditions, now: Instant) -> None:
         self._conditions = conditions
         self.watched = own_certificate(config)
-        self.policy: TlsPolicy = (
-            self_signed_policy(config, now) if self.watched is None else self.watched.policy
-        )
+        if self.watched is None:
+            ours = self_signed_certificate(config, now)
+            is_for_all = config.smtp.certificate == SELF_SIGNED
+            self.policy: TlsPolicy = offer_to_all(ours) if is_for_all else offer_to_public(ours)
+            self.for_all: TlsPolicy = offer_to_all(ours)
+        else:
+            self.policy = self.for_all = self.watched.policy
 
     def look(self) -> list[State]:
         """Reload a changed certificate. An invalid one is ignored and the old one stays in use."""

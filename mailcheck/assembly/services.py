@@ -1,7 +1,7 @@
 """Orders the services of a daemon. They start in this order and stop in reverse."""
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
@@ -21,6 +21,7 @@ from mailcheck.assembly.deployment import (
     receive_settings,
     smtp_settings,
 )
+from mailcheck.assembly.mail_programs import pop3_factory
 from mailcheck.assembly.metrics import list_metrics
 from mailcheck.assembly.ops import (
     Certificates,
@@ -69,6 +70,8 @@ class Ports(NamedTuple):
     mail: ListeningService
     submission: ListeningService
     broken_tls: ListeningService
+    pop3: ListeningService
+    pop3_tls: ListeningService
     metrics: ListeningService
 
 
@@ -147,7 +150,18 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
     # Without a certificate, every handshake ends in an alert (RFC 8446 6.2).
     broken = mail_factory(daemon, offer_to_all(CertificateOptions()), is_submission=True)
     site = build_web(daemon)
-    measured = list_metrics(daemon, mail, submission, site, certificates.expiry, environment.log)
+    pop3 = pop3_factory(daemon, tls_for, is_tls=False)
+    pop3_tls = pop3_factory(daemon, certificates.for_all, is_tls=True)
+
+    def connections() -> Mapping[tuple[str, ...], float]:
+        return {
+            ("mail",): mail.connection_count,
+            ("submission",): submission.connection_count,
+            ("POP3",): pop3.connection_count + pop3_tls.connection_count,
+            ("HTTP",): len(site.connections),
+        }
+
+    measured = list_metrics(daemon, site, connections, certificates.expiry, environment.log)
     proxies = [ip_network(text) for text in config.web.proxy_protocol_from]
     listening, at = partial(_listening, environment), partial(listen_addresses, config)
     to_submission = at("smtp", "submission_listen")
@@ -167,6 +181,8 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
         listening(reactor, "mail", at("smtp", "listen"), mail, mail.drain),
         listening(reactor, "submission", to_submission, submission, submission.drain),
         listening(reactor, "broken TLS", at("smtp", "broken_tls_listen"), broken, broken.drain),
+        listening(reactor, "POP3", at("pop3", "listen"), pop3, pop3.drain),
+        listening(reactor, "POP3 over TLS", at("pop3", "tls_listen"), pop3_tls, pop3_tls.drain),
         listening(reactor, "metrics", at("ops", "listen"), MetricsSite(measured), is_needed=False),
     )
 

@@ -98,6 +98,11 @@ class Wire:
             data = data[sent:] if isinstance(sent, int) else data
         self._transport.write(data)
 
+    def use_buffer(self) -> None:
+        """Send the queued replies, and all later ones after what is written to the transport."""
+        self.flush()
+        self._takes_all = False
+
     def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
         """Start TLS."""
         self.flush()

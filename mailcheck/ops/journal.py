@@ -8,7 +8,7 @@ from collections import Counter
 
 from twisted.logger import Logger
 
-from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instruments import Conditions, Tally
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import counting_key
@@ -118,7 +118,7 @@ class ClientJournal:
         self.failed_access = Tally()
 
     def note_failed_access(self, kind: str, client_ip: str, why: str) -> None:
-        """Log a wrong key or a failed sign-in."""
+        """Log a wrong key, or a failed sign-in or login."""
         self.failed_access.add(kind)
         if self._pace.allows(client_ip):
             self._log.warn(
@@ -138,6 +138,36 @@ class ClientJournal:
                 path=fault.path,
                 why=fault.problem,
             )
+
+
+class LoginJournal:
+    """Implements the port `LoginJournal` for one port of mail programs."""
+
+    def __init__(self, port: str, clients: ClientJournal, log: Logger = LOG) -> None:
+        self._log = log
+        self._port = port
+        self._clients = clients
+        self.logins = Tally()
+        self.fetched = 0
+
+    def note_login(self, client_ip: str, account_id: AccountId) -> None:
+        """Count a login. Programs that poll log in often, so its line is for debugging."""
+        self.logins.add("succeeded")
+        self._log.debug(
+            "logged in: client={client} port={port} account={account}",
+            client=client_ip,
+            port=self._port,
+            account=account_id,
+        )
+
+    def note_failed_login(self, client_ip: str, why: str) -> None:
+        """Log and count a rejected login."""
+        self.logins.add("failed")
+        self._clients.note_failed_access("login", client_ip, f"{self._port}: {why}")
+
+    def note_fetched(self) -> None:
+        """Count a message that a program fetches."""
+        self.fetched += 1
 
 
 def log_changes(conditions: Conditions) -> None:

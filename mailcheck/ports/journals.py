@@ -2,6 +2,8 @@
 
 from typing import NamedTuple, Protocol
 
+from mailcheck.core.identifiers import AccountId
+
 
 class WebFault(NamedTuple):
     """An HTTP request that was answered with 5xx. Unknown texts are empty."""
@@ -18,7 +20,23 @@ class AccessJournal(Protocol):
     """Records failed authentication."""
 
     def note_failed_access(self, kind: str, client_ip: str, why: str) -> None:
-        """Record a wrong ``key`` or a failed ``sign-in``, never with the key or name itself."""
+        """Record a wrong ``key``, or a failed ``sign-in`` or ``login``.
+
+        The key and the name themselves are never recorded.
+        """
+
+
+class LoginJournal(Protocol):
+    """Records what mail programs do on one port."""
+
+    def note_login(self, client_ip: str, account_id: AccountId) -> None:
+        """Record a login."""
+
+    def note_failed_login(self, client_ip: str, why: str) -> None:
+        """Record a rejected login, never with the name or the password."""
+
+    def note_fetched(self) -> None:
+        """Record that a program fetches a whole message."""
 
 
 class WebJournal(Protocol):

@@ -1,0 +1,67 @@
+"""Large output, sent no faster than the client reads it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IPushProducer, IReactorTime
+from zope.interface import implementer
+
+
+@implementer(IPushProducer)
+class OutputFlow:
+    """Writes pieces to a transport and waits while its buffer is full.
+
+    The buffer of the transport never has more than one piece beyond its own limit (64 KiB).
+
+    :param on_stuck: called if the client reads nothing for ``patience`` seconds.
+    """
+
+    def __init__(self, transport: Any, clock: IReactorTime, patience: float, on_stuck: Any) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._patience = patience
+        self._on_stuck = on_stuck
+        self._is_paused = False
+        self._is_stopped = False
+        self._waiting: Deferred[None] | None = None
+
+    async def send(self, pieces: AsyncIterator[bytes]) -> None:
+        """Write all pieces. Stop early if the connection is lost."""
+        self._transport.registerProducer(self, True)
+        try:
+            async for piece in pieces:
+                if self._is_stopped:
+                    return
+                self._transport.write(piece)
+                if self._is_paused:
+                    await self._until_resumed()
+        finally:
+            if not self._is_stopped:
+                self._transport.unregisterProducer()
+
+    async def _until_resumed(self) -> None:
+        waiting: Deferred[None] = Deferred()
+        self._waiting = waiting
+        timeout = self._clock.callLater(self._patience, self._on_stuck)
+        try:
+            await waiting
+        finally:
+            self._waiting = None
+            if timeout.active():
+                timeout.cancel()
+
+    def pauseProducing(self) -> None:  # noqa: N802
+        """Wait before the next piece: the buffer is full."""
+        self._is_paused = True
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        """Continue: the buffer is empty."""
+        self._is_paused = False
+        if self._waiting is not None:
+            self._waiting.callback(None)
+
+    def stopProducing(self) -> None:  # noqa: N802
+        """Write nothing more: the connection is lost."""
+        self._is_stopped = True
+        self.resumeProducing()

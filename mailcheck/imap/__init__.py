@@ -1,0 +1,1 @@
+"""The mail server for mail programs: IMAP, over the mailboxes of an inbox."""
