@@ -98,6 +98,15 @@ def _reachable(config: Config, addresses: Sequence[str]) -> str:
     return f"{public.hostname if is_everywhere else own.hostname}:{own.port}"
 
 
+def has_public_programs(config: Config) -> bool:
+    """Return whether mail programs on other machines can connect."""
+    imap, pop3 = config.imap, config.pop3
+    texts = (*imap.listen, *imap.tls_listen, *pop3.listen, *pop3.tls_listen)
+    hosts = [real_address(parse_listen_address(text)).host for text in texts]
+    addresses = map(parse_ip_address, filter(None, hosts))
+    return any(address is not None and not address.is_loopback for address in addresses)
+
+
 def connection_limits(config: Config) -> ConnectionLimits:
     """Return the limits of HTTP connections."""
     web = config.web

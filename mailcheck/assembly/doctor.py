@@ -9,7 +9,7 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 
 from mailcheck.assembly.checks import CheckRuntime, Checks
-from mailcheck.assembly.deployment import least_free, own_domains
+from mailcheck.assembly.deployment import has_public_programs, least_free, own_domains
 from mailcheck.assembly.probes import Probes
 from mailcheck.checks.dns_answers import Answers, look_up, look_up_addresses
 from mailcheck.checks.dnsbl.health import HealthStatus
@@ -95,6 +95,8 @@ class DoctorParts(NamedTuple):
         }
         if self._config.smtp.certificate not in ("", SELF_SIGNED):
             examiners["certificate"] = self._certificate
+        elif has_public_programs(self._config):
+            examiners["certificate"] = self._self_signed
         if self._config.cluster.redis:
             examiners["redis"] = self._redis
         return Doctor(examiners, self.reactor)
@@ -209,6 +211,13 @@ class DoctorParts(NamedTuple):
 
     async def _certificate(self) -> Iterable[Finding]:
         return examine_certificate(Path(self._config.smtp.certificate), time.time())
+
+    async def _self_signed(self) -> Iterable[Finding]:
+        meaning = (
+            "[imap] and [pop3] listen for other machines, whose mail programs cannot verify the "
+            "self-signed certificate."
+        )
+        return [make_finding("doctor.certificate.self-signed", meaning)]
 
     async def _database(self) -> Iterable[Finding]:
         url = self._config.storage.url

@@ -216,6 +216,8 @@ def _ops(
     doors = Doors(
         mail=where(ports.mail),
         submission=where(ports.submission),
+        imap=list,
+        pop3=lambda: [*ports.pop3.addresses, *ports.pop3_tls.addresses],
         web=where(ports.web),
         metrics=where(ports.metrics),
         domains=(config.inbox.domain, *config.inbox.aliases),

@@ -20,6 +20,10 @@ _FIXED_ROWS = (
         "It was not renewed; this is an error once it has expired",
         advice="Renew it, and find out why your ACME client does not. The daemon loads a new file"
         " by itself, within a minute."),
+    Row("doctor.certificate.self-signed", None, "Mail programs cannot verify the certificate",
+        "They warn their user or do not connect", _WARNING,
+        advice="Set [smtp] certificate and private_key to a certificate of a public authority for"
+        " the name of this server."),
     Row("doctor.certificate.unreadable", None, "A certificate cannot be read",
         "Encryption cannot be offered with it", _ERROR,
         advice="Set [smtp] certificate and private_key to the PEM files of the certificate and its"

@@ -19,6 +19,8 @@ class Doors(NamedTuple):
 
     mail: Where
     submission: Where
+    imap: Where
+    pop3: Where
     web: Where
     metrics: Where
     domains: Sequence[str]
@@ -70,6 +72,13 @@ class StartReport(Service):
                     doors.auth_without_tls, "everybody"
                 ),
             )
+        for protocol, listens in (("IMAP", doors.imap), ("POP3", doors.pop3)):
+            if where := ", ".join(listens()):
+                log.info(
+                    "mail programs read inboxes over {protocol} on {where}",
+                    protocol=protocol,
+                    where=where,
+                )
         where = ", ".join(doors.web())
         log.info("HTTP is served on {where}: {url}/", where=where, url=doors.url)
         if where := ", ".join(doors.metrics()):

@@ -8,18 +8,21 @@ answers each query with ten others, a mail full of signatures and links.
 import dataclasses
 import json
 import re
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from twisted.internet.testing import StringTransport
 
+from mailcheck.assembly.mail_programs import pop3_factory
 from mailcheck.assembly.reachable import Cost
 from mailcheck.assembly.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.imap.pop3 import COMMANDS
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped
@@ -171,6 +174,7 @@ class Target:
                 path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule.rule)
                 yield from (f"{method} {prefix}{path}" for method in rule.methods - {"HEAD"})
         yield from (f"tool {name}" for name in self.tools)
+        yield from (f"POP3 {command.decode()}" for command in COMMANDS)
         for port in ("mail", "submission"):
             yield from (f"{port} {verb.decode()}" for verb in VERBS)
         yield from (f"address {name}" for name in self._mailboxes())
@@ -207,6 +211,8 @@ class Target:
             Agent(self.house).call(name, self._arguments(self.tools[name]["inputSchema"]))
         elif kind in ("mail", "submission"):
             self._talk(kind, name)
+        elif kind == "POP3":
+            self._read_over_pop3(name)
         elif kind == "address":
             self._send(self._mailboxes()[name])
         elif kind == "port":
@@ -330,6 +336,20 @@ class Target:
         self.house.pass_time(0.1)
         protocol.connectionLost()
 
+    def _read_over_pop3(self, command: str) -> None:
+        protocol = pop3_factory(self.house.assembly, offer_no_tls, is_tls=False).make()
+        protocol.makeConnection(StringTransport())
+        argument = {"TOP": " 1 9", "AUTH": f" PLAIN {_plain('mallory', NONSENSE)}"}
+        argument |= {"PASS": f" {NONSENSE}", "USER": " mallory"}
+        if command not in ("AUTH", "PASS", "USER", "STLS", "UTF8"):
+            protocol.dataReceived(f"AUTH PLAIN {_plain('', self.house.key)}\r\n".encode())
+            argument = {"RETR": " 1", "DELE": " 1"} | argument
+        if command == "PASS":
+            protocol.dataReceived(b"USER mallory\r\n")
+        protocol.dataReceived(f"{command}{argument.get(command, '')}\r\n".encode())
+        self.house.pass_time(0.1)
+        protocol.connectionLost()
+
     def _send(self, address: str) -> None:
         try:
             self.house.receive(address, raw=MAIL, sender=f"a@{DOMAIN}")
@@ -418,3 +438,8 @@ class Target:
 
 def _camel(found: re.Match[str]) -> str:
     return "{" + found[1] + (found[2] or "").upper() + found[3] + "}"
+
+
+def _plain(name: str, password: str) -> str:
+    """Return a response of SASL PLAIN."""
+    return b64encode(f"\0{name}\0{password}".encode()).decode()

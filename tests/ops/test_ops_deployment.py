@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from twisted.logger import Logger
 
-from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import Session
-from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
+from mailcheck.operations.accounts.log_in import WRONG
+from mailcheck.ops.journal import ClientJournal, LoginJournal, MailJournal, Pace
 from mailcheck.ops.log import JOURNAL_RENDERINGS, RENDERINGS, LogWriter, Render
 from mailcheck.ports.journals import WebFault
 from mailcheck.smtp import replies
@@ -94,6 +95,10 @@ def a_days_log(render: Render) -> str:
     clients.note_failed_access("key", GUESSER, "the API key is unknown")
     clients.note_failed_access("key", "2001:db8::1", "the API key has been revoked")
     clients.note_failed_access("sign-in", GUESSER, "no account has this name and password")
+    logins = LoginJournal("POP3", clients, log)
+    logins.note_failed_login(GUESSER, WRONG)
+    logins.note_failed_login(CUSTOMER, "the store cannot be read now")
+    logins.note_login(CUSTOMER, AccountId("a"))
     clients.note_failed_access("key", CUSTOMER, "an API key is missing: send it as ...")
     clients.note_fault(WebFault(503, CUSTOMER, "GET", "/api/v1/inbox", "", "restarting"))
     mail.note_refusal(CUSTOMER, "RCPT", replies.reply(452, "the inbox is full", "4.2.2"))
@@ -106,7 +111,7 @@ def a_days_log(render: Render) -> str:
     return output.getvalue()
 
 
-FOUND = ["2001:db8::1", *[GUESSER] * 4]
+FOUND = ["2001:db8::1", *[GUESSER] * 5]
 """Client addresses of a day's guesses."""
 
 FILTER = str(ROOT / "etc" / "fail2ban" / "filter.conf")

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -55,7 +55,7 @@ def expressions() -> list[str]:
 def our_metrics(house: House) -> list[Metric]:
     """Return all metrics of a daemon."""
     assembly = house.assembly
-    connections = {("mail",): 1.0}
+    connections: Mapping[tuple[str, ...], float] = {("mail",): 1.0}
     return list_metrics(assembly, house.site, lambda: connections, lambda: None, None)
 
 

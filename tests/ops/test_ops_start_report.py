@@ -13,6 +13,8 @@ from mailcheck.ops.start_report import Doors, StartReport
 DOORS = Doors(
     mail=lambda: ["0.0.0.0:25"],
     submission=lambda: ["0.0.0.0:587", "[::]:587"],
+    imap=list,
+    pop3=lambda: ["0.0.0.0:110", "0.0.0.0:995"],
     web=lambda: ["127.0.0.1:8080"],
     metrics=list,
     domains=["mail.example", "second.example"],
@@ -51,6 +53,8 @@ def test_what_listens_and_who_may_send() -> None:
     assert "mail.example, second.example; with your certificate" in text
     assert "on 0.0.0.0:587, [::]:587" in text
     assert "without TLS: private networks only" in text
+    assert "over POP3 on 0.0.0.0:110, 0.0.0.0:995" in text
+    assert "IMAP" not in text
     assert "HTTP is served on 127.0.0.1:8080: https://mail.example/" in text
     assert "metrics" not in text
     assert "no account" not in text
