@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Install the packages, servers and clients for tests in parallel.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types collect format clean
 
 ## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -62,7 +62,7 @@ $(VENV)/installed: setup.cfg pyproject.toml | $(VENV)/bin/pip
 
 ## test: install the tests' requirements, check the code, and run the project's own tests
 test:
-	@$(INSTALL) test-needs lint types
+	@$(INSTALL) test-needs lint types collect
 	$(PYTEST) --ignore=tests/end_to_end --ignore=tests/interop
 	$(PYTEST) tests/end_to_end
 
@@ -168,6 +168,11 @@ lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
+
+# Each process of xdist imports all tests. It compiles only those that no earlier run has compiled, so
+# one process does that for all, while mypy uses another processor.
+collect: $(VENV)/installed-test
+	@$(BIN)/pytest --quiet --collect-only --ignore=tests/interop | tail -n 5
 
 ## types: check the types with mypy in strict mode
 types: $(VENV)/installed-test

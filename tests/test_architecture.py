@@ -222,6 +222,11 @@ def defined_private_names(sources: list[Source]) -> set[str]:
     return {name for name in names if re.match("_[^_]", name)}
 
 
+def called_name(call: ast.Call) -> str:
+    """Return the last name of what is called, or an empty string."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
 def private_touches(source: Source, private: set[str]) -> Iterator[str]:
     """List the lines of a test that use a private name which the tested package defines.
 
@@ -245,7 +250,7 @@ def private_touches(source: Source, private: set[str]) -> Iterator[str]:
             names = [] if is_own else [node.attr]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mailcheck"):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("attr", "getter")):
+        elif isinstance(node, ast.Call) and called_name(node).endswith(("attr", "getter")):
             names = [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
         for name in private.intersection(names):
             touched.setdefault(getattr(node, "lineno", 0), name)
