@@ -174,6 +174,7 @@ def build_mailboxes(runtime: Runtime, mail: MailParts, receiver: ReceiveMail) ->
         mail.notifications,
         mail.removals,
         MailboxSettings(config.inbox.domain, tuple(sorted(domains)), config.smtp.max_message_size),
+        runtime.clock,
         runtime.clock_and_randomness.expiry_now,
     )
     runtime.cluster.when_hints_are_lost(mailboxes.wake_all)

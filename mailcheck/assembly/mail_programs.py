@@ -8,6 +8,8 @@ from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy
 from mailcheck.connections.receive_path import LineLimits
 from mailcheck.connections.server import PortSettings
 from mailcheck.core.client_limits import ConnectionLimits
+from mailcheck.imap.connection import COMMAND_LINE as IMAP_COMMAND_LINE
+from mailcheck.imap.connection import ImapFactory
 from mailcheck.imap.pop3 import Pop3Factory
 from mailcheck.smtp.settings import Limits
 
@@ -27,6 +29,21 @@ def pop3_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_tls: bool) -> Pop3Fac
         daemon.accounts.log_in,
         daemon.mailboxes,
         daemon.logins["POP3"],
+    )
+
+
+def imap_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_tls: bool) -> ImapFactory:
+    """Build the factory for IMAP connections.
+
+    :param is_tls: connections begin with TLS.
+    """
+    config = daemon.runtime.config
+    return ImapFactory(
+        port_settings(config, config.imap, IMAP_COMMAND_LINE, tls_for, is_tls=is_tls),
+        daemon.runtime.reactor,
+        daemon.accounts.log_in,
+        daemon.mailboxes,
+        daemon.logins["IMAP"],
     )
 
 

@@ -1,6 +1,7 @@
 """Large output, sent no faster than the client reads it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -28,17 +29,32 @@ class OutputFlow:
 
     async def send(self, pieces: AsyncIterator[bytes]) -> None:
         """Write all pieces. Stop early if the connection is lost."""
-        self._transport.registerProducer(self, True)
-        try:
+        with self.registered():
             async for piece in pieces:
                 if self._is_stopped:
                     return
-                self._transport.write(piece)
-                if self._is_paused:
-                    await self._until_resumed()
+                await self.write(piece)
+
+    @contextmanager
+    def registered(self) -> Iterator[None]:
+        """Let the transport tell when its buffer is full while the block runs."""
+        self._transport.registerProducer(self, True)
+        try:
+            yield
         finally:
             if not self._is_stopped:
                 self._transport.unregisterProducer()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the connection is lost."""
+        return self._is_stopped
+
+    async def write(self, piece: bytes) -> None:
+        """Write a piece, and wait while the buffer is full."""
+        self._transport.write(piece)
+        if self._is_paused:
+            await self._until_resumed()
 
     async def _until_resumed(self) -> None:
         waiting: Deferred[None] = Deferred()

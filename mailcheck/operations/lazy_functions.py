@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mailcheck.checks.content.mime_parts import Part
     from mailcheck.checks.content.outline import Outline
     from mailcheck.checks.deliverability.reading import MailReading
     from mailcheck.checks.mail_checks import MailChecks
@@ -45,6 +46,12 @@ derive_structures: Callable[[list[bytes]], list[tuple[bytes, bytes, Instant | No
 )
 outline_mail: Callable[[str, str], Outline] = LazyFunction(
     "mailcheck.checks.content.outline", "outline_mail"
+)
+read_parts: Callable[[bytes], Part] = LazyFunction(
+    "mailcheck.checks.content.mime_parts", "read_parts"
+)
+decode_transfer: Callable[[bytes, str], tuple[bytes, str | None]] = LazyFunction(
+    "mailcheck.checks.content.decoding", "decode_transfer"
 )
 read_mail_for_score: Callable[[bytes], MailReading] = LazyFunction(
     "mailcheck.checks.deliverability.reading", "read_mail_for_score"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import START, Position
@@ -67,6 +68,10 @@ class MailEntry(Struct, frozen=True):
     def position(self) -> Position:
         """The position of the message."""
         return self.marks.position
+
+    def with_marks(self, marks: Marks) -> MailEntry:
+        """Return the message with other marks."""
+        return replace(self, marks=marks)
 
 
 class MailStructure(Struct, frozen=True):
@@ -154,7 +159,7 @@ class MailboxStore(Store):
             f"SELECT message.position {FROM_CONTENT} WHERE {condition} ORDER BY message.position",
             values,
         )
-        return MailboxState(array("Q", [row[0] for row in rows]), last_position, uid_validity)
+        return MailboxState(array("I", [row[0] for row in rows]), last_position, uid_validity)
 
     @read
     def status(

@@ -6,10 +6,10 @@ caught for recipients of other domains. The UID of a message is its position in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,14 +18,22 @@ from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import Caller, InboxState
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.cursors import Position
-from mailcheck.core.errors import MailTooLarge, MessageNotFound
+from mailcheck.core.errors import MailTooLarge, MessageNotFound, Overloaded
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import NULL_REVERSE_PATH, Envelope, Recipient, Session
+from mailcheck.core.recent import LruCache
 from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import SingleFlight
-from mailcheck.operations.inbox.contents import MailBytes, MessageContents
-from mailcheck.operations.lazy_functions import derive_structures
+from mailcheck.operations.inbox.contents import (
+    LARGE,
+    PATIENCE,
+    WAITING,
+    MailBytes,
+    MessageContents,
+)
+from mailcheck.operations.lazy_functions import decode_transfer, derive_structures, read_parts
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.mail_receiver import MailReceiver
@@ -46,6 +54,23 @@ from mailcheck.store.mailbox_store import (
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IReactorTime
+
+    from mailcheck.checks.content.mime_parts import Part
+
+SMALL = 65_536
+"""Octets up to which a mail is parsed at once; that takes about a millisecond."""
+
+SENT_AT_ONCE = 8
+"""Maximum number of large mails that are being sent. Each is in memory."""
+
+SENT_TO_ACCOUNT = 2
+"""Maximum number of large mails that are being sent to programs of one account."""
+
+RECENT_PARTS = 256
+"""Number of mails whose parts are cached. Programs read a mail part by part."""
+
+Result = TypeVar("Result")
 
 AT_ONCE = 200
 """Maximum number of messages that one query reads."""
@@ -88,6 +113,7 @@ class Mailboxes:
         notifications: Notifications[AccountId],
         removals: Notifications[AccountId],
         settings: MailboxSettings,
+        clock: IReactorTime,
         now: Now,
     ) -> None:
         self._store = store
@@ -99,6 +125,10 @@ class Mailboxes:
         self._removals = removals
         self.settings = settings
         self._now = now
+        self._sending: FairSemaphore[AccountId] = FairSemaphore(
+            clock, limit=SENT_AT_ONCE, per_owner=SENT_TO_ACCOUNT, max_waiting=WAITING
+        )
+        self._parts: LruCache[DeliveryId, Part] = LruCache(RECENT_PARTS)
         self._watchers: dict[AccountId, dict[object, Callable[[], None]]] = {}
         self._reading: SingleFlight[_ChangesOf, MailboxChanges] = SingleFlight(self._changes)
         notifications.listen(self._wake)
@@ -187,6 +217,37 @@ class Mailboxes:
         """
         async with self._mail_bytes.opened(entry) as raw:
             return raw
+
+    @asynccontextmanager
+    async def opened(self, entry: MailEntry) -> AsyncIterator[bytes]:
+        """Provide the exact bytes of a mail while they are being sent to a client.
+
+        The number of large mails that are being sent is limited, since slow clients keep them in
+        memory.
+
+        :raises MessageNotFound: the message was deleted meanwhile.
+        :raises Overloaded: too many large mails are being sent.
+        """
+        is_large = entry.size >= LARGE
+        turn = self._sending.held(entry.account_id, PATIENCE) if is_large else nullcontext()
+        try:
+            async with turn:
+                yield await self.whole(entry)
+        except NoPermit:
+            raise Overloaded("too many large mails are being sent; try again") from None
+
+    async def parts(self, entry: MailEntry, raw_message: bytes) -> Part:
+        """Return the parts of a mail."""
+        known = self._parts.get(entry.delivery_id)
+        if known is None:
+            known = await self._work(partial(read_parts, raw_message), entry)
+            self._parts.put(entry.delivery_id, known)
+        return known
+
+    async def decoded(self, entry: MailEntry, body: bytes, encoding: str) -> bytes:
+        """Return the body of a part without its transfer encoding."""
+        decoded, _ = await self._work(partial(decode_transfer, body, encoding), entry)
+        return decoded
 
     async def octets(self, entry: MailEntry, start: int, count: int) -> bytes:
         """Return some octets of a mail; ``start`` is counted from 0.
@@ -343,6 +404,12 @@ class Mailboxes:
 
     def _changes(self, asked: _ChangesOf) -> Deferred[MailboxChanges]:
         return self._store.changes(asked.account_id, asked.wanted, self._now(), asked.after)
+
+    async def _work(self, call: Callable[[], Result], entry: MailEntry) -> Result:
+        """Run a call that reads a mail, in a worker unless the mail is small."""
+        if entry.size <= SMALL:
+            return call()
+        return await self._mail_bytes.work(call, entry.size, entry.account_id)
 
     async def _inbox(self, account_id: AccountId) -> InboxState:
         inbox = await self._mails.find_account_inbox(account_id)

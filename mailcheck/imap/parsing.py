@@ -1,0 +1,644 @@
+"""The parser of commands (RFC 9051 9, with the commands of RFC 3501 that it has dropped)."""
+
+import re
+from calendar import timegm
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from mailcheck.imap.commands import (
+    AllOf,
+    AnyOf,
+    Append,
+    ArrivedSince,
+    Authenticate,
+    ChangedSince,
+    ChangeMailbox,
+    Command,
+    Copy,
+    Enable,
+    Everything,
+    Expunge,
+    Fetch,
+    HasFlag,
+    HasHeader,
+    HasText,
+    Identify,
+    InSet,
+    Invalid,
+    LargerThan,
+    ListMailboxes,
+    Login,
+    Not,
+    Plain,
+    Search,
+    SearchKey,
+    Section,
+    Select,
+    SentSince,
+    Status,
+    Store,
+    Tagged,
+)
+from mailcheck.imap.scanning import MAX_LARGE_NUMBER, Scanner, SyntaxProblem
+from mailcheck.store.mailbox_store import SEEN, Marking
+
+MAX_KEYS = 200
+"""Maximum number of keys of one search. Each may be a query."""
+
+MAX_DEPTH = 20
+"""Maximum depth of a search key in parentheses, NOT and OR."""
+
+MAX_SECTIONS = 50
+"""Maximum number of sections of one FETCH. Each is a copy of a part of each mail."""
+
+MAX_FLAGS = 50
+"""Maximum number of flags of one command."""
+
+MAX_FLAG = 100
+"""Maximum length of a keyword."""
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+"""Names of months in dates, whatever the locale is (RFC 9051 9)."""
+
+SYSTEM_FLAGS = ("\\Answered", "\\Flagged", "\\Deleted", SEEN, "\\Draft")
+"""The flags that every message can have (RFC 9051 2.3.2). No message has ``\\Recent``."""
+
+_CANONICAL = {flag.lower(): flag for flag in SYSTEM_FLAGS}
+
+_DATE = re.compile(rb"(\d{1,2})-([A-Za-z]{3})-(\d{4})")
+
+
+def parse_command(lines: Sequence[bytes], literals: Sequence[bytes] = ()) -> Tagged | Invalid:
+    """Parse a command. Never raises.
+
+    :param lines: its lines without CRLF. Each but the last ends with the announcement of a literal.
+    """
+    scanner = Scanner(lines, literals)
+    tag = b"*"
+    try:
+        tag = scanner.tag()
+        scanner.space()
+        verb = scanner.word()
+        if verb == "UID":
+            scanner.space()
+            verb = f"UID {scanner.word()}"
+        parse = _PARSERS.get(verb)
+        if parse is None:
+            raise SyntaxProblem(f"{verb[:30]} is not a command")
+        command = parse(scanner)
+        scanner.end()
+    except SyntaxProblem as problem:
+        return Invalid(tag, str(problem))
+    return Tagged(tag, verb, command)
+
+
+def _authenticate(scanner: Scanner) -> Authenticate:
+    scanner.space()
+    mechanism = scanner.word()
+    initial = scanner.base64() if scanner.skip(b" ") else None
+    return Authenticate(mechanism, initial)
+
+
+def _login(scanner: Scanner) -> Login:
+    scanner.space()
+    user = scanner.astring()
+    scanner.space()
+    return Login(user, scanner.astring())
+
+
+def _enable(scanner: Scanner) -> Enable:
+    found: list[str] = []
+    while scanner.skip(b" "):
+        found.append(scanner.word())
+    if not found:
+        raise SyntaxProblem("ENABLE needs a capability")
+    return Enable(tuple(found))
+
+
+def _identify(scanner: Scanner) -> Identify:
+    scanner.space()
+    if not scanner.sees(b"("):
+        if scanner.nstring() is not None:
+            raise SyntaxProblem("ID needs a list or NIL")
+        return Identify(())
+
+    def pair() -> tuple[bytes, bytes | None]:
+        name = scanner.string()
+        scanner.space()
+        return name, scanner.nstring()
+
+    return Identify(tuple(scanner.items(pair, may_be_empty=True)))
+
+
+def _select(scanner: Scanner, *, is_examine: bool) -> Select:
+    scanner.space()
+    mailbox = scanner.astring()
+    parameters = scanner.items(scanner.word) if scanner.skip(b" ") else []
+    unknown = [one for one in parameters if one != "CONDSTORE"]
+    if unknown:
+        raise SyntaxProblem(f"{unknown[0][:30]} is not a parameter of SELECT")
+    return Select(mailbox, is_examine, bool(parameters))
+
+
+def _change_mailbox(scanner: Scanner, verb: str) -> ChangeMailbox:
+    scanner.space()
+    mailbox = scanner.astring()
+    if verb == "RENAME":
+        scanner.space()
+        scanner.astring()
+    elif verb == "CREATE" and scanner.skip(b" "):
+        # CREATE x (USE (\Trash)) of RFC 6154 3.
+        scanner.expect(b"(")
+        if scanner.word() != "USE":
+            raise SyntaxProblem("CREATE has the parameter USE only")
+        scanner.space()
+        scanner.items(scanner.flag, may_be_empty=True)
+        scanner.expect(b")")
+    return ChangeMailbox(verb, mailbox)
+
+
+_SELECTIONS = frozenset({"SUBSCRIBED", "REMOTE", "RECURSIVEMATCH", "SPECIAL-USE"})
+_RETURNS = frozenset({"SUBSCRIBED", "CHILDREN", "SPECIAL-USE", "STATUS"})
+
+
+def _list(scanner: Scanner) -> ListMailboxes:
+    scanner.space()
+    selection: list[str] = []
+    if scanner.sees(b"("):
+        selection = scanner.items(scanner.word, may_be_empty=True)
+        scanner.space()
+        _require_known(selection, _SELECTIONS, "a selection option of LIST")
+        if set(selection) == {"RECURSIVEMATCH"}:
+            # RFC 9051 6.3.9.1
+            raise SyntaxProblem("RECURSIVEMATCH needs another selection option")
+    reference = scanner.astring()
+    scanner.space()
+    if scanner.sees(b"("):
+        patterns = scanner.items(scanner.list_mailbox)
+    else:
+        patterns = [scanner.list_mailbox()]
+    wanted: list[str] = []
+    status: list[str] = []
+    if scanner.skip(b" "):
+        if scanner.word() != "RETURN":
+            raise SyntaxProblem("RETURN is missing after the patterns of LIST")
+        scanner.space()
+
+        def option() -> str:
+            name = scanner.word()
+            if name == "STATUS":
+                scanner.space()
+                status.extend(_status_items(scanner))
+            return name
+
+        wanted = scanner.items(option, may_be_empty=True)
+        _require_known(wanted, _RETURNS, "a return option of LIST")
+    return ListMailboxes(
+        reference, tuple(patterns), frozenset(selection), frozenset(wanted), tuple(status)
+    )
+
+
+def _lsub(scanner: Scanner) -> ListMailboxes:
+    scanner.space()
+    reference = scanner.astring()
+    scanner.space()
+    return ListMailboxes(reference, (scanner.list_mailbox(),), is_lsub=True)
+
+
+def _require_known(names: Sequence[str], known: frozenset[str], kind: str) -> None:
+    for name in names:
+        if name not in known:
+            raise SyntaxProblem(f"{name[:30]} is not {kind}")
+
+
+STATUS_ITEMS = frozenset(
+    {
+        "MESSAGES",
+        "RECENT",
+        "UIDNEXT",
+        "UIDVALIDITY",
+        "UNSEEN",
+        "DELETED",
+        "SIZE",
+        "HIGHESTMODSEQ",
+    }
+)
+"""The items of STATUS (RFC 9051 6.3.11; RECENT of RFC 3501; HIGHESTMODSEQ of RFC 7162)."""
+
+
+def _status_items(scanner: Scanner) -> list[str]:
+    items = scanner.items(scanner.word)
+    _require_known(items, STATUS_ITEMS, "an item of STATUS")
+    return list(dict.fromkeys(items))
+
+
+def _status(scanner: Scanner) -> Status:
+    scanner.space()
+    mailbox = scanner.astring()
+    scanner.space()
+    return Status(mailbox, tuple(_status_items(scanner)))
+
+
+def _append(scanner: Scanner) -> Append:
+    scanner.space()
+    mailbox = scanner.astring()
+    scanner.space()
+    flags: frozenset[str] = frozenset()
+    if scanner.sees(b"("):
+        flags = _flag_list(scanner)
+        scanner.space()
+    if scanner.sees(b'"'):
+        scanner.string()
+        scanner.space()
+    if scanner.skip_word(b"UTF8 ("):  # RFC 6855 4
+        raw_message = scanner.literal()
+        scanner.expect(b")")
+    else:
+        raw_message = scanner.literal()
+    return Append(mailbox, flags, raw_message)
+
+
+def _flag_list(scanner: Scanner) -> frozenset[str]:
+    return _flags_of(scanner.items(scanner.flag, may_be_empty=True))
+
+
+def _flags_of(written: Sequence[bytes]) -> frozenset[str]:
+    if len(written) > MAX_FLAGS:
+        raise SyntaxProblem(f"a command may name at most {MAX_FLAGS} flags")
+    return frozenset(_flag_of(one) for one in written)
+
+
+def _flag_of(written: bytes) -> str:
+    flag = written.decode("ascii")
+    if len(flag) > MAX_FLAG:
+        raise SyntaxProblem(f"a keyword may have at most {MAX_FLAG} characters")
+    if not flag.startswith("\\"):
+        return flag
+    known = _CANONICAL.get(flag.lower())
+    if known is None:
+        raise SyntaxProblem(f"{flag[:30]} cannot be set")
+    return known
+
+
+def _fetch(scanner: Scanner, *, is_uid: bool) -> Fetch:
+    scanner.space()
+    numbers = scanner.sequence_set()
+    scanner.space()
+    attributes = ["UID"] if is_uid else []
+    sections: list[Section] = []
+    read = partial(_fetch_item, scanner, attributes, sections)
+    macro = _MACROS.get(scanner.peek_name())
+    if macro is not None:
+        scanner.item_name()
+        attributes += macro
+    elif scanner.sees(b"("):
+        scanner.items(read)
+    else:
+        read()
+    changed_since = None
+    if scanner.skip(b" "):
+        changed_since = _modifier(scanner, "CHANGEDSINCE")
+        attributes.append("MODSEQ")
+    if len(sections) > MAX_SECTIONS:
+        raise SyntaxProblem(f"FETCH may have at most {MAX_SECTIONS} sections")
+    # Equal sections would only be sent twice.
+    distinct = {(one.label, one.partial): one for one in sections}
+    return Fetch(
+        numbers,
+        tuple(dict.fromkeys(attributes)),
+        tuple(distinct.values()),
+        changed_since,
+        is_uid,
+    )
+
+
+def _fetch_item(scanner: Scanner, attributes: list[str], sections: list[Section]) -> None:
+    name = scanner.item_name()
+    if name in _SECTIONS:
+        sections.append(_section(scanner, name))
+    elif name in _WHOLE:
+        sections.append(_WHOLE[name])
+    elif name in _ATTRIBUTES:
+        attributes.append(name)
+    else:
+        raise SyntaxProblem(f"{name[:30]} is not an item of FETCH")
+
+
+_ATTRIBUTES = frozenset(
+    {
+        "FLAGS",
+        "UID",
+        "INTERNALDATE",
+        "RFC822.SIZE",
+        "ENVELOPE",
+        "BODY",
+        "BODYSTRUCTURE",
+        "MODSEQ",
+    }
+)
+_MACROS = {
+    "ALL": ["FLAGS", "INTERNALDATE", "RFC822.SIZE", "ENVELOPE"],
+    "FAST": ["FLAGS", "INTERNALDATE", "RFC822.SIZE"],
+    "FULL": ["FLAGS", "INTERNALDATE", "RFC822.SIZE", "ENVELOPE", "BODY"],
+}
+_WHOLE = {
+    "RFC822": Section("RFC822", b"RFC822"),
+    "RFC822.HEADER": Section("RFC822.HEADER", b"RFC822.HEADER", text="HEADER", is_peek=True),
+    "RFC822.TEXT": Section("RFC822.TEXT", b"RFC822.TEXT", text="TEXT"),
+}
+_SECTIONS = frozenset({"BODY[", "BODY.PEEK[", "BINARY[", "BINARY.PEEK[", "BINARY.SIZE["})
+
+
+def _section(scanner: Scanner, name: str) -> Section:
+    kind = name[:-1].removesuffix(".PEEK")
+    part: list[int] = []
+    text = ""
+    fields: list[bytes] = []
+    while not scanner.sees(b"]"):
+        if part or text:
+            scanner.expect(b".")
+        if scanner.sees_digit():
+            number = scanner.number()
+            if number == 0:
+                raise SyntaxProblem("the parts of a mail are counted from 1")
+            part.append(number)
+            continue
+        text = scanner.section_text()
+        if text in ("HEADER.FIELDS", "HEADER.FIELDS.NOT"):
+            scanner.space()
+            fields = scanner.items(scanner.astring)
+        break
+    scanner.expect(b"]")
+    if text not in _TEXTS or (text and kind != "BODY") or (text == "MIME" and not part):
+        raise SyntaxProblem(f"{text[:30]} is not a section here")
+    partial_range = None if kind == "BINARY.SIZE" else _partial(scanner)
+    written = b".".join([b"%d" % one for one in part] + ([text.encode("ascii")] if text else []))
+    if fields:
+        written += b" (" + b" ".join(map(_field_name, fields)) + b")"
+    label = kind.encode("ascii") + b"[" + written + b"]"
+    if partial_range is not None:
+        label += b"<%d>" % partial_range[0]
+    names = frozenset(one.decode("latin-1").lower() for one in fields)
+    return Section(kind, label, tuple(part), text, names, partial_range, "PEEK" in name)
+
+
+_TEXTS = ("", "HEADER", "HEADER.FIELDS", "HEADER.FIELDS.NOT", "TEXT", "MIME")
+_PLAIN_NAME = re.compile(rb"[A-Za-z0-9_-]+")
+
+
+def _field_name(name: bytes) -> bytes:
+    """Return the name of a field as the answer repeats it."""
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    kept = bytes(octet for octet in name if 32 <= octet < 127)
+    return b'"' + kept.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+
+
+def _partial(scanner: Scanner) -> tuple[int, int] | None:
+    if not scanner.skip(b"<"):
+        return None
+    start = scanner.number()
+    scanner.expect(b".")
+    count = scanner.number()
+    scanner.expect(b">")
+    if count == 0:
+        raise SyntaxProblem("a partial FETCH needs at least one octet")
+    return start, count
+
+
+def _modifier(scanner: Scanner, wanted: str) -> int:
+    """Read ``(CHANGEDSINCE n)`` or ``(UNCHANGEDSINCE n)`` (RFC 7162 3.1)."""
+    scanner.expect(b"(")
+    name = scanner.word()
+    if name != wanted:
+        raise SyntaxProblem(f"{name[:30]} is not a modifier here")
+    scanner.space()
+    number = scanner.number(MAX_LARGE_NUMBER)
+    scanner.expect(b")")
+    return number
+
+
+_MARKINGS = {"FLAGS": Marking.REPLACE, "+FLAGS": Marking.ADD, "-FLAGS": Marking.REMOVE}
+
+
+def _store(scanner: Scanner, *, is_uid: bool) -> Store:
+    scanner.space()
+    numbers = scanner.sequence_set()
+    scanner.space()
+    unchanged_since = None
+    if scanner.sees(b"("):
+        unchanged_since = _modifier(scanner, "UNCHANGEDSINCE")
+        scanner.space()
+    name = scanner.word()
+    marking = _MARKINGS.get(name.removesuffix(".SILENT"))
+    if marking is None:
+        raise SyntaxProblem(f"{name[:30]} is not an item of STORE")
+    scanner.space()
+    if scanner.sees(b"("):
+        flags = _flag_list(scanner)
+    else:
+        written = [scanner.flag()]
+        while scanner.skip(b" "):
+            written.append(scanner.flag())
+        flags = _flags_of(written)
+    return Store(numbers, marking, flags, name.endswith(".SILENT"), unchanged_since, is_uid)
+
+
+def _copy(scanner: Scanner, *, is_move: bool, is_uid: bool) -> Copy:
+    scanner.space()
+    numbers = scanner.sequence_set()
+    scanner.space()
+    return Copy(numbers, scanner.astring(), is_move, is_uid)
+
+
+def _uid_expunge(scanner: Scanner) -> Expunge:
+    scanner.space()
+    return Expunge(scanner.sequence_set(), is_uid=True)
+
+
+_SEARCH_RETURNS = frozenset({"MIN", "MAX", "ALL", "COUNT", "SAVE"})
+
+
+def _search(scanner: Scanner, *, is_uid: bool) -> Search:
+    scanner.space()
+    wanted: frozenset[str] | None = None
+    if scanner.skip_word(b"RETURN "):
+        options = scanner.items(scanner.word, may_be_empty=True)
+        _require_known(options, _SEARCH_RETURNS, "a return option of SEARCH")
+        wanted = frozenset(options or ("ALL",))
+        scanner.space()
+    charset = "UTF-8"
+    if scanner.skip_word(b"CHARSET "):
+        charset = scanner.astring().decode("ascii", "replace").upper()
+        scanner.space()
+    keys = _SearchKeys(scanner)
+    found = [keys.read(0)]
+    while scanner.skip(b" "):
+        found.append(keys.read(0))
+    key = found[0] if len(found) == 1 else AllOf(tuple(found))
+    return Search(key, wanted, is_uid, charset)
+
+
+class _SearchKeys:
+    """Reads the keys of one search, and limits their number and depth."""
+
+    def __init__(self, scanner: Scanner) -> None:
+        self._scanner = scanner
+        self._count = 0
+
+    def read(self, depth: int) -> SearchKey:
+        """Read one key."""
+        scanner = self._scanner
+        self._count += 1
+        if self._count > MAX_KEYS or depth > MAX_DEPTH:
+            raise SyntaxProblem(f"a search has at most {MAX_KEYS} keys in {MAX_DEPTH} levels")
+        if scanner.sees(b"("):
+            return AllOf(tuple(scanner.items(lambda: self.read(depth + 1))))
+        if scanner.sees_digit() or scanner.sees(b"*") or scanner.sees(b"$"):
+            return InSet(scanner.sequence_set(), is_uid=False)
+        name = scanner.word()
+        simple = _SIMPLE_KEYS.get(name)
+        if simple is not None:
+            return simple
+        return self._read_argument(name, depth)
+
+    def _read_argument(self, name: str, depth: int) -> SearchKey:
+        scanner = self._scanner
+        if name in _TEXT_KEYS:
+            scanner.space()
+            return HasText(name, _text(scanner.astring()))
+        if name in _DAY_KEYS:
+            scanner.space()
+            return _of_day(name, _day(scanner))
+        read = _KEY_ARGUMENTS.get(name)
+        if read is not None:
+            scanner.space()
+            return read(scanner)
+        if name == "NOT":
+            scanner.space()
+            return Not(self.read(depth + 1))
+        if name == "OR":
+            scanner.space()
+            first = self.read(depth + 1)
+            scanner.space()
+            return AnyOf((first, self.read(depth + 1)))
+        raise SyntaxProblem(f"{name[:30]} is not a search key")
+
+
+def _header_key(scanner: Scanner) -> HasHeader:
+    name = _text(scanner.astring())
+    scanner.space()
+    return HasHeader(name, _text(scanner.astring()))
+
+
+def _mod_sequence_key(scanner: Scanner) -> ChangedSince:
+    if scanner.sees(b'"'):
+        # The name and the kind of an entry are ignored (RFC 7162 3.1.5).
+        scanner.string()
+        scanner.space()
+        scanner.word()
+        scanner.space()
+    return ChangedSince(scanner.number(MAX_LARGE_NUMBER))
+
+
+_KEY_ARGUMENTS: Mapping[str, Callable[[Scanner], SearchKey]] = {
+    "UID": lambda scanner: InSet(scanner.sequence_set(), is_uid=True),
+    "KEYWORD": lambda scanner: HasFlag(_flag_of(scanner.flag())),
+    "UNKEYWORD": lambda scanner: Not(HasFlag(_flag_of(scanner.flag()))),
+    "LARGER": lambda scanner: LargerThan(scanner.number(MAX_LARGE_NUMBER)),
+    "SMALLER": lambda scanner: Not(LargerThan(scanner.number(MAX_LARGE_NUMBER) - 1)),
+    "HEADER": _header_key,
+    "MODSEQ": _mod_sequence_key,
+}
+
+
+_SIMPLE_KEYS: Mapping[str, SearchKey] = {
+    "ALL": Everything(),
+    "ANSWERED": HasFlag("\\Answered"),
+    "DELETED": HasFlag("\\Deleted"),
+    "DRAFT": HasFlag("\\Draft"),
+    "FLAGGED": HasFlag("\\Flagged"),
+    "SEEN": HasFlag(SEEN),
+    "UNANSWERED": Not(HasFlag("\\Answered")),
+    "UNDELETED": Not(HasFlag("\\Deleted")),
+    "UNDRAFT": Not(HasFlag("\\Draft")),
+    "UNFLAGGED": Not(HasFlag("\\Flagged")),
+    "UNSEEN": Not(HasFlag(SEEN)),
+    # No message is recent (RFC 3501 6.4.4).
+    "RECENT": Not(Everything()),
+    "NEW": Not(Everything()),
+    "OLD": Everything(),
+}
+_TEXT_KEYS = frozenset({"BCC", "BODY", "CC", "FROM", "SUBJECT", "TEXT", "TO"})
+_DAY_KEYS = frozenset({"BEFORE", "ON", "SINCE", "SENTBEFORE", "SENTON", "SENTSINCE"})
+_ONE_DAY = 86_400_000
+
+
+def _of_day(name: str, day: int) -> SearchKey:
+    since = SentSince if name.startswith("SENT") else ArrivedSince
+    which = name.removeprefix("SENT")
+    if which == "SINCE":
+        return since(day)
+    if which == "BEFORE":
+        return Not(since(day))
+    return AllOf((since(day), Not(since(day + _ONE_DAY))))
+
+
+def _day(scanner: Scanner) -> int:
+    match = _DATE.fullmatch(scanner.astring())
+    month = match[2].decode("ascii").capitalize() if match else ""
+    if match is None or month not in MONTHS or not 1 <= int(match[1]) <= 31 or int(match[3]) < 1:
+        raise SyntaxProblem("a date has the form 26-Nov-2026")
+    return timegm((int(match[3]), MONTHS.index(month) + 1, int(match[1]), 0, 0, 0)) * 1000
+
+
+def _text(octets: bytes) -> str:
+    return octets.decode("utf-8", "replace")
+
+
+def _plain(verb: str) -> Callable[[Scanner], Plain]:
+    return lambda scanner: Plain(verb)
+
+
+_PARSERS: Mapping[str, Callable[[Scanner], Command]] = {
+    **{
+        verb: _plain(verb)
+        for verb in (
+            "CAPABILITY",
+            "NOOP",
+            "LOGOUT",
+            "STARTTLS",
+            "CHECK",
+            "CLOSE",
+            "UNSELECT",
+            "NAMESPACE",
+            "IDLE",
+        )
+    },
+    **{
+        verb: partial(_change_mailbox, verb=verb)
+        for verb in ("CREATE", "DELETE", "RENAME", "SUBSCRIBE", "UNSUBSCRIBE")
+    },
+    "AUTHENTICATE": _authenticate,
+    "LOGIN": _login,
+    "ENABLE": _enable,
+    "ID": _identify,
+    "SELECT": partial(_select, is_examine=False),
+    "EXAMINE": partial(_select, is_examine=True),
+    "LIST": _list,
+    "LSUB": _lsub,
+    "STATUS": _status,
+    "APPEND": _append,
+    "EXPUNGE": lambda scanner: Expunge(),
+    "UID EXPUNGE": _uid_expunge,
+    "SEARCH": partial(_search, is_uid=False),
+    "UID SEARCH": partial(_search, is_uid=True),
+    "FETCH": partial(_fetch, is_uid=False),
+    "UID FETCH": partial(_fetch, is_uid=True),
+    "STORE": partial(_store, is_uid=False),
+    "UID STORE": partial(_store, is_uid=True),
+    "COPY": partial(_copy, is_move=False, is_uid=False),
+    "UID COPY": partial(_copy, is_move=False, is_uid=True),
+    "MOVE": partial(_copy, is_move=True, is_uid=False),
+    "UID MOVE": partial(_copy, is_move=True, is_uid=True),
+}

@@ -1,0 +1,186 @@
+"""SEARCH: the messages that match a key (RFC 9051 6.4.4).
+
+The store evaluates one filter for each key with text, size or time. Flags, sets and NOT, AND and OR
+are evaluated here, on sets of UIDs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.cursors import Position
+from mailcheck.core.filters import Field, MessageFilter, Term
+from mailcheck.core.filters import Search as StoreSearch
+from mailcheck.core.instants import Instant
+from mailcheck.imap.commands import (
+    AllOf,
+    AnyOf,
+    ArrivedSince,
+    ChangedSince,
+    Everything,
+    HasFlag,
+    HasHeader,
+    HasText,
+    InSet,
+    LargerThan,
+    Not,
+    Search,
+    SearchKey,
+    SentSince,
+)
+from mailcheck.imap.selected import Selected
+from mailcheck.imap.writing import CRLF, write_set
+from mailcheck.operations.inbox.mailboxes import AT_ONCE, Mailboxes
+from mailcheck.store.mailbox_store import Marks
+
+Found = frozenset[Position]
+
+_HEADERS = {"TO": "to", "CC": "cc", "BCC": "bcc"}
+
+
+class SearchMessages:
+    """Runs one SEARCH."""
+
+    def __init__(self, mailboxes: Mailboxes, caller: Caller, selected: Selected) -> None:
+        self._mailboxes = mailboxes
+        self._caller = caller
+        self._selected = selected
+        self._all: Found = frozenset(selected.uids)
+        self._marks: Sequence[Marks] | None = None
+        self._sent: Mapping[Position, Instant] | None = None
+
+    async def run(self, search: Search) -> list[Position]:
+        """Return the UIDs of matching messages in order."""
+        return sorted(await self._find(search.key))
+
+    async def _find(self, key: SearchKey) -> Found:
+        if isinstance(key, AllOf | AnyOf | Not):
+            return await self._combine(key)
+        if isinstance(key, HasFlag | ChangedSince):
+            return await self._find_marked(key)
+        if isinstance(key, Everything):
+            return self._all
+        if isinstance(key, InSet):
+            return frozenset(self._selected.resolve(key.numbers, is_uid=key.is_uid))
+        if isinstance(key, SentSince):
+            return await self._find_sent(key)
+        found: set[Position] = set()
+        for wanted in _filters(key):
+            found |= await self._mailboxes.matches(
+                self._caller, self._selected.mailbox.within(wanted)
+            )
+        return self._all & found
+
+    async def _combine(self, key: AllOf | AnyOf | Not) -> Found:
+        if isinstance(key, Not):
+            return self._all - await self._find(key.key)
+        if isinstance(key, AllOf):
+            found = self._all
+            for one in key.keys:
+                if not found:
+                    break  # no further query can add a message
+                found &= await self._find(one)
+            return found
+        some: Found = frozenset()
+        for one in key.keys:
+            some |= await self._find(one)
+        return some
+
+    async def _find_marked(self, key: HasFlag | ChangedSince) -> Found:
+        if self._marks is None:
+            self._marks = await self._mailboxes.marks(self._caller, self._selected.mailbox.wanted)
+        if isinstance(key, ChangedSince):
+            changed = (one for one in self._marks if one.mod_sequence >= key.mod_sequence)
+            return self._all & frozenset(one.position for one in changed)
+        # Flags have any case (RFC 9051 2.3.2).
+        flag = key.flag.lower()
+        return self._all & frozenset(
+            one.position
+            for one in self._marks
+            if any(one_flag.lower() == flag for one_flag in one.all_flags)
+        )
+
+    async def _find_sent(self, key: SentSince) -> Found:
+        if self._sent is None:
+            sent: dict[Position, Instant] = {}
+            uids = self._selected.uids
+            for first in range(0, len(uids), AT_ONCE):
+                some = uids[first : first + AT_ONCE]
+                for entry, structure in await self._mailboxes.structured(self._caller, some):
+                    if structure.sent_at is not None:
+                        sent[entry.position] = structure.sent_at
+            self._sent = sent
+        return frozenset(uid for uid, day in self._sent.items() if day >= key.day)
+
+
+def _filters(key: SearchKey) -> list[MessageFilter]:
+    """Return filters of the store; a message matches the key if it matches one of them."""
+    if isinstance(key, LargerThan):
+        return [_searched(Field.LARGER, key.size)]
+    if isinstance(key, ArrivedSince):
+        return [MessageFilter(since=Instant(key.day))]
+    if isinstance(key, HasHeader):
+        return [MessageFilter(headers=((key.name, key.text),))]
+    if isinstance(key, HasText):
+        return _TEXT_FILTERS[key.where](key.text)
+    raise AssertionError(f"not a key of the store: {key}")
+
+
+def _searched(field: Field, value: str | int) -> MessageFilter:
+    return MessageFilter(search=StoreSearch("", (Term(field, value),)))
+
+
+def _header(name: str) -> Callable[[str], list[MessageFilter]]:
+    return lambda text: [MessageFilter(headers=((name, text),))]
+
+
+_TEXT_FILTERS: Mapping[str, Callable[[str], list[MessageFilter]]] = {
+    "FROM": lambda text: [MessageFilter(author=text)],
+    "SUBJECT": lambda text: [MessageFilter(subject=text)],
+    "BODY": lambda text: [MessageFilter(text=text)],
+    # Like a word of ``q``, and for mail whose content is not derived yet its text.
+    "TEXT": lambda text: [_searched(Field.ANYWHERE, text), MessageFilter(text=text)],
+    **{where: _header(name) for where, name in _HEADERS.items()},
+}
+
+
+def write_result(
+    search: Search, tag: bytes, selected: Selected, uids: Sequence[Position], *, is_extended: bool
+) -> bytes:
+    """Return the response to a search.
+
+    :param is_extended: whether it is ESEARCH although the client did not send RETURN, as in
+        IMAP4rev2 (RFC 9051 6.4.4).
+    """
+    numbers = uids if search.is_uid else [selected.number_of(uid) or 0 for uid in uids]
+    wanted = search.wanted
+    if wanted is None:
+        if not is_extended:
+            written = b"".join(b" %d" % number for number in numbers)
+            return b"* SEARCH" + written + CRLF
+        wanted = frozenset({"ALL"})
+    if wanted == {"SAVE"}:
+        return b""
+    parts = [b'* ESEARCH (TAG "%s")' % tag]
+    if search.is_uid:
+        parts.append(b"UID")
+    if numbers:
+        if "MIN" in wanted:
+            parts.append(b"MIN %d" % numbers[0])
+        if "MAX" in wanted:
+            parts.append(b"MAX %d" % numbers[-1])
+        if "ALL" in wanted:
+            parts.append(b"ALL " + write_set(numbers))
+    if "COUNT" in wanted:
+        parts.append(b"COUNT %d" % len(numbers))
+    return b" ".join(parts) + CRLF
+
+
+def saved_of(search: Search, uids: Sequence[Position]) -> list[Position] | None:
+    """Return the result that SAVE keeps, or `None` without SAVE (RFC 9051 6.4.4.1)."""
+    if search.wanted is None or "SAVE" not in search.wanted:
+        return None
+    if "ALL" in search.wanted or "COUNT" in search.wanted or search.wanted == {"SAVE"}:
+        return list(uids)
+    ends = {"MIN": uids[:1], "MAX": uids[-1:]}
+    kept = [uid for name, some in ends.items() if name in search.wanted for uid in some]
+    return sorted(set(kept))
