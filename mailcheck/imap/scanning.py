@@ -18,7 +18,7 @@ _SECTION_TEXT = re.compile(rb"[A-Za-z.]+")
 _NUMBER = re.compile(rb"\d{1,20}")
 _FLAG = re.compile(rb"\\?[^\x00-\x20\x7f-\xff(){%*\"\\\]]+")
 _SET = re.compile(
-    rb"(?:\d{1,20}|\*)(?::(?:\d{1,20}|\*))?(?:,(?:\d{1,10}|\*)(?::(?:\d{1,10}|\*))?)*"
+    rb"(?:\d{1,20}|\*)(?::(?:\d{1,20}|\*))?(?:,(?:\d{1,20}|\*)(?::(?:\d{1,20}|\*))?)*"
 )
 LITERAL = re.compile(rb"~?\{(\d{1,12})(\+)?\}\Z")
 """The announcement of a literal, at the end of a line (RFC 9051 4.3, RFC 3516)."""
