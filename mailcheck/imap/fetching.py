@@ -77,9 +77,20 @@ class FetchMessages:
         has_mails = self._needs_mail or self._fetch.sections
         size = MAILS_AT_ONCE if has_mails else FACTS_AT_ONCE
         for first in range(0, len(uids), size):
-            for message in await self._read(uids[first : first + size]):
-                await self._respond(message)
-            await self._flush()
+            messages = await self._read(uids[first : first + size])
+            if has_mails:
+                for message in messages:
+                    await self._respond(message)
+                await self._flush()
+            else:
+                await self._send(b"".join(map(self._line, messages)))
+
+    def _line(self, message: _Message) -> bytes:
+        """Return the whole response about a message, without sections."""
+        number = self._selected.number_of(message.entry.position)
+        if number is None:
+            return b""
+        return b"* %d FETCH (%s)\r\n" % (number, b" ".join(self._attributes(message)))
 
     async def _add(self, piece: bytes) -> None:
         """Send a piece together with others, unless they are large."""
@@ -139,13 +150,12 @@ class FetchMessages:
         response = _Response(self._add, number)
         if attributes:
             await response.add(b" ".join(attributes))
-        if self._fetch.sections or "BODY" in self._fetch.attributes:
-            try:
-                await self._respond_sections(message, response)
-            except MessageNotFound:
-                if response.has_items:
-                    raise  # a part of the response was sent
-                return
+        try:
+            await self._respond_sections(message, response)
+        except MessageNotFound:
+            if response.has_items:
+                raise  # a part of the response was sent
+            return
         await response.end()
 
     def _attributes(self, message: _Message) -> Iterator[bytes]:

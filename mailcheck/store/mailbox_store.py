@@ -410,7 +410,7 @@ class MailboxStore(Store):
             "SELECT substr(raw_message, ?, ?) AS part FROM delivery WHERE id = ?",
             (start + 1, count, delivery_id),
         )
-        return None if row is None else bytes(row.part)
+        return None if row is None else _octets_of(row)
 
     @read
     def beginnings(
@@ -422,7 +422,12 @@ class MailboxStore(Store):
             f"SELECT id, substr(raw_message, 1, ?) AS part FROM delivery WHERE id IN ({marks})",
             [count, *delivery_ids],
         )
-        return {row.id: bytes(row.part) for row in rows}
+        return {row.id: _octets_of(row) for row in rows}
+
+
+def _octets_of(row: Row) -> bytes:
+    # SQLite returns NULL for a part of an empty value.
+    return b"" if row.part is None else bytes(row.part)
 
 
 def _inbox(transaction: Transaction, account_id: AccountId) -> tuple[Position, int]:

@@ -166,8 +166,12 @@ async def test_octets(stores: Stores) -> None:
     assert await store.octets(sent.id, 2, 5) == mail()[2:7]
     assert await store.octets(sent.id, len(mail()), 5) == b""
     assert await store.beginnings([sent.id], 4) == {sent.id: mail()[:4]}
-    (gone,) = [delivery(recipient("ann"))]
+    gone = delivery(recipient("ann"))
     assert await store.octets(gone.id, 0, 5) is None
+    empty = delivery(recipient("ann"), raw=b"")
+    await stores.deliveries.deliver(empty)
+    assert await store.octets(empty.id, 0, 5) == b""
+    assert await store.beginnings([empty.id, gone.id], 4) == {empty.id: b""}
 
 
 async def test_matches(stores: Stores) -> None:

@@ -4,7 +4,9 @@ import re
 from typing import Any
 
 from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
 
 from mailcheck.assembly.mail_programs import imap_factory
 from mailcheck.connections.policies import TlsPolicy, offer_no_tls
@@ -57,6 +59,10 @@ class Talk:
     def log_in(self, secret: str) -> bytes:
         """Log in with an API key."""
         return self.do(b"LOGIN any " + secret.encode())
+
+    def lose(self) -> None:
+        """Lose the connection."""
+        self.protocol.connectionLost(Failure(ConnectionDone()))
 
     @property
     def is_closing(self) -> bool:

@@ -13,12 +13,12 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from mailcheck.checks.content.header import (
-    HeaderSection,
+    HeaderField,
     parse_mailboxes,
     parse_value,
     split_header,
 )
-from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_PART_FIELDS
+from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_HEADER_FIELDS, MAX_PART_FIELDS
 from mailcheck.checks.content.structure import Entity, scan_structure
 
 MAX_ATTACHED = 10
@@ -30,6 +30,10 @@ MAX_ADDRESSES = 2_000
 _UNENCODED = ("", "7bit", "8bit", "binary")
 _WORD_OCTETS = 42
 """Octets of one encoded word: with the charset it has at most 75 characters (RFC 2047 2)."""
+
+
+Fields = Mapping[str, HeaderField]
+"""The first field of each name, which is in lower case."""
 
 
 class Part(Struct, frozen=True):
@@ -50,6 +54,15 @@ class Part(Struct, frozen=True):
 def read_parts(raw_message: bytes) -> Part:
     """Return the mail as a part. Linear in its size; never raises."""
     return _part_of(raw_message, 0, scan_structure(raw_message).root, 0)
+
+
+def read_fields(raw_message: bytes, start: int, end: int, max_fields: int) -> Fields:
+    """Return the first field of each name in the header that begins at ``start``."""
+    return _first_of_each(split_header(raw_message, start, end, max_fields).fields)
+
+
+def _first_of_each(fields: Sequence[HeaderField]) -> Fields:
+    return {field.name.lower(): field for field in reversed(fields)}
 
 
 def find_part(root: Part, numbers: Sequence[int]) -> Part | None:
@@ -103,17 +116,19 @@ def derive_structures(mails: Sequence[bytes]) -> list[tuple[bytes, bytes, int | 
 
 
 def _derive(raw_message: bytes) -> tuple[bytes, bytes, int | None]:
-    section = split_header(raw_message, 0, len(raw_message))
-    structure = write_structure(raw_message, read_parts(raw_message), is_extended=True)
-    return write_envelope(section), structure, find_sent_day(section)
+    scanned = scan_structure(raw_message)
+    fields = _first_of_each(scanned.fields)
+    root = _part_of(raw_message, 0, scanned.root, 0)
+    structure = _write_structure(raw_message, root, fields, is_extended=True)
+    return write_envelope(fields), structure, find_sent_day(fields)
 
 
-def find_sent_day(section: HeaderSection) -> int | None:
+def find_sent_day(fields: Fields) -> int | None:
     """Return the day of the Date field, at midnight UTC in milliseconds.
 
     The offset of its time zone is ignored (RFC 9051 6.4.4).
     """
-    field = section.find("date")
+    field = fields.get("date")
     try:
         parsed = parsedate(field.as_text()) if field is not None else None
         return None if parsed is None else timegm((*parsed[:3], 0, 0, 0)) * 1000
@@ -121,31 +136,31 @@ def find_sent_day(section: HeaderSection) -> int | None:
         return None
 
 
-def write_envelope(section: HeaderSection) -> bytes:
+def write_envelope(fields: Fields) -> bytes:
     """Return the ENVELOPE of a mail (RFC 9051 7.5.2)."""
-    author = _addresses(section, "from")
-    fields = [
-        _field(section, "date"),
-        _field(section, "subject"),
+    author = _addresses(fields, "from")
+    items = [
+        _field(fields, "date"),
+        _field(fields, "subject"),
         author,
-        _addresses(section, "sender", author),
-        _addresses(section, "reply-to", author),
-        _addresses(section, "to"),
-        _addresses(section, "cc"),
-        _addresses(section, "bcc"),
-        _field(section, "in-reply-to"),
-        _field(section, "message-id"),
+        _addresses(fields, "sender", author),
+        _addresses(fields, "reply-to", author),
+        _addresses(fields, "to"),
+        _addresses(fields, "cc"),
+        _addresses(fields, "bcc"),
+        _field(fields, "in-reply-to"),
+        _field(fields, "message-id"),
     ]
-    return b"(" + b" ".join(fields) + b")"
+    return b"(" + b" ".join(items) + b")"
 
 
-def _field(section: HeaderSection, name: str) -> bytes:
-    field = section.find(name)
+def _field(fields: Fields, name: str) -> bytes:
+    field = fields.get(name)
     return b"NIL" if field is None else _header_string(field.as_text())
 
 
-def _addresses(section: HeaderSection, name: str, default: bytes = b"NIL") -> bytes:
-    field = section.find(name)
+def _addresses(fields: Fields, name: str, default: bytes = b"NIL") -> bytes:
+    field = fields.get(name)
     if field is None:
         return default
     found = parse_mailboxes(field.as_text(), MAX_HEADER_BYTES)[:MAX_ADDRESSES]
@@ -195,60 +210,58 @@ def write_string(octets: bytes) -> bytes:
 
 def write_structure(raw_message: bytes, part: Part, *, is_extended: bool) -> bytes:
     """Return the BODYSTRUCTURE of a part, or its BODY without extension data (RFC 9051 7.5.2)."""
-    section = split_header(raw_message, *part.header, MAX_PART_FIELDS)
+    fields = read_fields(raw_message, *part.header, MAX_PART_FIELDS)
+    return _write_structure(raw_message, part, fields, is_extended=is_extended)
+
+
+def _write_structure(raw_message: bytes, part: Part, fields: Fields, *, is_extended: bool) -> bytes:
     kind, _, subtype = part.content_type.upper().partition("/")
     if part.parts:
         parts = b"".join(
             write_structure(raw_message, one, is_extended=is_extended) for one in part.parts
         )
-        extended = [_parameters(part.parameters), *_disposition_and_more(section)]
+        extended = [_parameters(part.parameters), *_disposition_and_more(fields)]
         more = b" " + b" ".join(extended) if is_extended else b""
         return b"(%s %s%s)" % (parts, write_string(subtype.encode("ascii")), more)
     start, end = part.body
-    fields = [
+    items = [
         write_string(kind.encode("ascii")),
         write_string(subtype.encode("ascii")),
         _parameters(part.parameters),
-        _field(section, "content-id"),
-        _field(section, "content-description"),
+        _field(fields, "content-id"),
+        _field(fields, "content-description"),
         write_string((part.encoding or "7bit").upper().encode("ascii", "replace")),
         b"%d" % (end - start),
     ]
     lines = b"%d" % raw_message.count(b"\n", start, end)
     if part.attached is not None:
-        attached = split_header(raw_message, *part.attached.header)
-        fields += [
+        attached = read_fields(raw_message, *part.attached.header, MAX_HEADER_FIELDS)
+        items += [
             write_envelope(attached),
-            write_structure(raw_message, part.attached, is_extended=is_extended),
+            _write_structure(raw_message, part.attached, attached, is_extended=is_extended),
             lines,
         ]
     elif kind == "TEXT":
-        fields.append(lines)
+        items.append(lines)
     if is_extended:
-        fields += [_field(section, "content-md5"), *_disposition_and_more(section)]
-    return b"(" + b" ".join(fields) + b")"
+        items += [_field(fields, "content-md5"), *_disposition_and_more(fields)]
+    return b"(" + b" ".join(items) + b")"
 
 
-def _disposition_and_more(section: HeaderSection) -> Iterator[bytes]:
+def _disposition_and_more(fields: Fields) -> Iterator[bytes]:
     """Yield disposition, language and location."""
-    field = section.find("content-disposition")
+    field = fields.get("content-disposition")
     value, parameters = ("", {}) if field is None else parse_value(field.as_text())
     if value:
         kind = write_string(value.upper().encode("ascii", "replace"))
         yield b"(%s %s)" % (kind, _parameters(parameters))
     else:
         yield b"NIL"
-    field = section.find("content-language")
+    field = fields.get("content-language")
     languages = [] if field is None else field.as_text().replace(",", " ").split()
     strings = [write_string(one.encode("ascii", "replace")) for one in languages]
-    yield (
-        strings[0]
-        if len(strings) == 1
-        else b"(" + b" ".join(strings) + b")"
-        if strings
-        else (b"NIL")
-    )
-    yield _field(section, "content-location")
+    yield b"(" + b" ".join(strings) + b")" if strings else b"NIL"
+    yield _field(fields, "content-location")
 
 
 def _parameters(parameters: Mapping[str, str]) -> bytes:
