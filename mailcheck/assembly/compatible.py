@@ -7,6 +7,8 @@ from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailosaur.facade import MAILOSAUR
 from mailcheck.web.compatible.mailosaur.handlers import Mailosaur
 from mailcheck.web.compatible.mailosaur.servers import KeepServers
+from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
+from mailcheck.web.compatible.mailslurp.handlers import MailSlurp
 from mailcheck.web.compatible.reading import ReadMessages
 
 
@@ -30,4 +32,15 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
         hold,
         runtime.turns,
     )
-    return {MAILOSAUR.name: mailosaur}
+    mailslurp = MailSlurp(
+        inbox.read,
+        inbox.delete,
+        inbox.webhooks,
+        messages,
+        daemon.mail.mail_bytes,
+        hold,
+        runtime.turns,
+        runtime.config.inbox.domain,
+        runtime.clock_and_randomness.random_bytes,
+    )
+    return {MAILOSAUR.name: mailosaur, MAILSLURP.name: mailslurp}

@@ -44,6 +44,9 @@ derive_content: Callable[[bytes], MessageContent] = LazyFunction(
 derive_structures: Callable[[list[bytes]], list[tuple[bytes, bytes, Instant | None]]] = (
     LazyFunction("mailcheck.checks.content.mime_parts", "derive_structures")
 )
+find_pattern: Callable[[str, str], tuple[str, ...]] = LazyFunction(
+    "mailcheck.checks.content.patterns", "find_pattern"
+)
 outline_mail: Callable[[str, str], Outline] = LazyFunction(
     "mailcheck.checks.content.outline", "outline_mail"
 )

@@ -28,7 +28,7 @@ from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of, run
-from tests.web.compatible.mailosaur import Client as OtherClient
+from tests.web.compatible import mailosaur, mailslurp
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
@@ -217,7 +217,7 @@ class Target:
             self._send(self._mailboxes()[name])
         elif kind == "port":
             return  # its commands are separate entries
-        elif name.startswith("/mailosaur/"):
+        elif name.startswith(("/mailosaur/", "/mailslurp/")):
             self._ask_as_other_client(kind, name)
         elif name.startswith("/providers/"):
             self._post_to_provider(kind, name)
@@ -291,13 +291,22 @@ class Target:
         self.house.open(target, method, data=posted, headers=headers).hang_up()
 
     def _ask_as_other_client(self, method: str, path: str) -> None:
-        kind = path.split("/")[3]
-        own = {"servers": "abcd1234", "files": f"{self.message}.1"}.get(kind, self.message)
-        given = {"server": "abcd1234", "subject": "x", "body": "x", "match": "ANY", "name": "x"}
-        client = OtherClient(self.house)
-        query = "server=abcd1234&itemsPerPage=500"
-        path = path.removeprefix("/mailosaur").replace("{id}", own)
-        client.ask(method, f"{path}?{query}", json=given).hang_up()
+        """Call a facade: its servers and inboxes are the tag of the message in the inbox."""
+        place = path.split("/")[3 if path.startswith("/mailosaur") else 2]
+        own = {"servers": "abcd1234", "files": f"{self.message}.1", "inboxes": "abcd1234"}
+        given: dict[str, Any] = {"server": "abcd1234", "inboxId": "abcd1234", "name": "x"}
+        given |= {"subject": "x", "body": "x", "match": "ANY", "url": f"https://{DOMAIN}/x"}
+        given |= {"pattern": "(x+)+y", "customPatterns": ["(x+)+y"], "timeout": 0}
+        given |= {"matches": [{"field": "SUBJECT", "should": "MATCH", "value": "(x+)+y"}]}
+        client = mailslurp.Client if path.startswith("/mailslurp") else mailosaur.Client
+        names = {"{id}": own.get(place, self.message), "{file}": f"{self.message}.1"}
+        for name, value in {**names, "{hook}": self._names["webhook_id"]}.items():
+            path = path.replace(name, value)
+        query = "server=abcd1234&inboxId=abcd1234&itemsPerPage=500"
+        data = json.dumps(given).encode()
+        self.house.open(
+            f"{path}?{query}", method, data=data, headers=client(self.house).headers
+        ).hang_up()
 
     def _connect(self, path: str) -> None:
         """Connect a program as far as one endpoint, which is called last."""

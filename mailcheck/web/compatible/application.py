@@ -28,6 +28,7 @@ from mailcheck.operations.incidents import public_failure
 from mailcheck.ports.clocks import Now
 from mailcheck.web.api.access_control import AccessControl, Denied
 from mailcheck.web.compatible.facade import Call, Facade, NotOffered, Route
+from mailcheck.web.compatible.hold import TimeIsUp
 from mailcheck.web.site.errors import (
     CONTENT_TOO_LARGE,
     METHOD_NOT_ALLOWED,
@@ -35,6 +36,7 @@ from mailcheck.web.site.errors import (
     RETRY_AFTER_SECONDS,
     SERVICE_UNAVAILABLE,
     UNAUTHORIZED,
+    WAIT_TIMED_OUT,
     status_of,
 )
 from mailcheck.web.site.event_streams import Stream
@@ -51,9 +53,10 @@ _STATUSES: Mapping[type[ExpectedFailure], int] = {
     MailTooLarge: CONTENT_TOO_LARGE,
     RecipientUnknown: 400,
     AddressUsed: 409,
+    TimeIsUp: WAIT_TIMED_OUT,
     ConnectionDropped: SERVICE_UNAVAILABLE,
 }
-"""The statuses of failures that only posted mail has."""
+"""The statuses of failures that only posted mail and waits have."""
 
 Admit = Callable[[Request], Awaitable[Caller]]
 """Returns the caller of a request within its limits.

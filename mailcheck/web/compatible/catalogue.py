@@ -4,5 +4,9 @@ from collections.abc import Sequence
 
 from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.compatible.mailosaur.facade import MAILOSAUR
+from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 
-FACADES: Sequence[Facade] = (MAILOSAUR,)
+FACADES: Sequence[Facade] = (
+    MAILOSAUR,
+    MAILSLURP,
+)

@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from twisted.web.server import Request
 
 from mailcheck.core.accounts import Caller
@@ -84,6 +85,22 @@ class NotOffered(Struct, frozen=True):
     def note(self) -> str:
         """The reason, for the reference page."""
         return self.reason
+
+
+AnyRoute = Route[Any] | NotOffered
+
+
+def with_notes(routes: Sequence[AnyRoute], notes: Mapping[str, str]) -> Sequence[AnyRoute]:
+    """Return routes, of which some are close to those of the product.
+
+    :param notes: the note of each of these, by its method and path.
+    """
+    return [
+        replace(one, like=Like.CLOSE, note=notes[f"{one.method} {one.path}"])
+        if isinstance(one, Route) and f"{one.method} {one.path}" in notes
+        else one
+        for one in routes
+    ]
 
 
 ReadKey = Callable[[Request], str]

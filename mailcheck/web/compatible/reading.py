@@ -20,6 +20,17 @@ def join_file_id(message_id: str, attachment_id: str) -> str:
     return f"{message_id}{_JOINT}{attachment_id}"
 
 
+def split_file_id(file_id: str) -> tuple[MessageId, str]:
+    """Return the ids of the message and of the attachment.
+
+    :raises AttachmentNotFound: it is no id of a file.
+    """
+    message_id, joint, attachment_id = file_id.rpartition(_JOINT)
+    if not joint:
+        raise AttachmentNotFound(f"the attachment {file_id[:100]!r} does not exist")
+    return MessageId(message_id), attachment_id
+
+
 class ReadMessages:
     """Reads messages that a caller may use."""
 
@@ -55,9 +66,6 @@ class ReadMessages:
         :raises AttachmentNotFound: the id or the attachment does not exist.
         :raises MessageNotFound: the account has no such message, or the caller may not use it.
         """
-        message_id, joint, attachment_id = file_id.rpartition(_JOINT)
-        if not joint:
-            raise AttachmentNotFound(f"the attachment {file_id[:100]!r} does not exist")
-        wanted = MessageId(message_id)
+        wanted, attachment_id = split_file_id(file_id)
         await self._read.require_allowed(caller, wanted)
         return await self._read.attachment(caller.account_id, wanted, attachment_id)

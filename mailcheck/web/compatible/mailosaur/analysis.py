@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
 
+from mailcheck.api.deliverability.report import ContentCheck, MailReport
 from mailcheck.api.shapes import Shape
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dnsbl.listings import ListingStatus
@@ -24,103 +24,6 @@ _LISTED: Mapping[ListingStatus, Result] = {
     ListingStatus.CLEAN: "Pass",
     ListingStatus.UNKNOWN: "Timeout",
 }
-
-
-class _Verdict(Struct, rename="camel", kw_only=True):
-    result: AuthResult
-    detail: str
-    record: str | None = None
-
-
-class _Signature(_Verdict, rename="camel", kw_only=True):
-    domain: str
-    selector: str
-    algorithm: str
-
-
-class _Dkim(Struct, rename="camel"):
-    signatures: list[_Signature]
-    detail: str
-
-
-class _Listing(Struct, rename="camel"):
-    name: str
-    zone: str
-    status: ListingStatus
-
-
-class _Listings(Struct, rename="camel"):
-    listings: list[_Listing]
-
-
-class _Rule(Struct, rename="camel"):
-    name: str
-    points: float
-    description: str
-
-
-class _Filter(Struct, rename="camel"):
-    score: float | None
-    spam: bool | None
-    rules: list[_Rule]
-
-
-class _Checks(Struct, rename="camel"):
-    spf: _Verdict
-    dkim: _Dkim
-    dmarc: _Verdict
-    blacklist: _Listings
-    spamassassin: _Filter
-
-
-class _Deduction(Struct, rename="camel"):
-    id: str
-    points: float
-    meaning: str
-
-
-class _Html(Struct, rename="camel"):
-    size: int
-    active_elements: list[str]
-    images_without_alt: int
-
-
-class _Mime(Struct, rename="camel"):
-    text_size: int
-
-
-class _Links(Struct, rename="camel"):
-    shortened: list[str]
-
-
-class _Unsubscribe(Struct, rename="camel"):
-    list_unsubscribe: list[str] | None
-
-
-class _Names(Struct, rename="camel"):
-    names: list[str]
-
-
-class _Helo(Struct, rename="camel"):
-    addresses: list[str]
-
-
-class _Details(Struct, rename="camel"):
-    html: _Html | None
-    mime: _Mime
-    links: _Links
-    unsubscribe: _Unsubscribe
-    reverse_dns: _Names
-    helo: _Helo
-
-
-class Report(Struct, rename="camel"):
-    """The parts of a stored report that an analysis shows."""
-
-    score: float
-    checks: _Checks
-    deductions: list[_Deduction]
-    report: _Details
 
 
 class Rule(Shape):
@@ -203,29 +106,29 @@ class Deliverability(Shape):
     spam_assassin: SpamAssassin
 
 
-def read_report(document: str) -> Report:
+def read_report(document: str) -> MailReport:
     """Parse a stored report."""
-    return msgspec.json.decode(document, type=Report)
+    return msgspec.json.decode(document, type=MailReport)
 
 
-def render_spam(report: Report) -> SpamAnalysis:
+def render_spam(report: MailReport) -> SpamAnalysis:
     """Render the deductions of a report as rules."""
     rules = tuple(Rule(one.id, one.points, one.meaning) for one in report.deductions)
     return SpamAnalysis(round(sum(one.score for one in rules), 1), FilterResults(rules))
 
 
-def render_deliverability(report: Report) -> Deliverability:
+def render_deliverability(report: MailReport) -> Deliverability:
     """Render the checks of a report."""
-    checks, details = report.checks, report.report
-    html = details.html or _Html(0, [], 0)
-    active = {name.lower() for name in html.active_elements}
+    checks, details, html = report.checks, report.report, report.report.html
+    spf, dmarc = checks.spf, checks.dmarc
+    active = set() if html is None else {name.lower() for name in html.active_elements}
     return Deliverability(
-        spf=_verdict(checks.spf, {}),
+        spf=_verdict(spf.result, spf.detail, spf.record, {}),
         dkim=tuple(
-            _verdict(one, {"d": one.domain, "s": one.selector, "a": one.algorithm})
+            _verdict(one.result, one.detail, None, {"d": one.domain, "s": one.selector})
             for one in checks.dkim.signatures
         ),
-        dmarc=_verdict(checks.dmarc, _tags_of(checks.dmarc.record or "")),
+        dmarc=_verdict(dmarc.result, dmarc.detail, dmarc.record, _tags_of(dmarc.record or "")),
         block_lists=tuple(
             BlockList(one.zone, one.name, _LISTED[one.status]) for one in checks.blacklist.listings
         ),
@@ -236,17 +139,17 @@ def render_deliverability(report: Report) -> Deliverability:
             script="script" in active,
             short_urls=bool(details.links.shortened),
             text_size=details.mime.text_size,
-            total_size=html.size,
-            missing_alt=html.images_without_alt > 0,
+            total_size=0 if html is None else html.size,
+            missing_alt=html is not None and html.images_without_alt > 0,
             missing_list_unsubscribe=details.unsubscribe.list_unsubscribe is None,
         ),
-        dns_records=DnsRecords(tuple(details.helo.addresses), (), tuple(details.reverse_dns.names)),
+        dns_records=DnsRecords(details.helo.addresses, (), details.reverse_dns.names),
         spam_assassin=_filter(checks.spamassassin),
     )
 
 
-def _verdict(found: _Verdict, tags: dict[str, str]) -> Verdict:
-    return Verdict(_RESULTS.get(found.result, "Warning"), found.detail, found.record or "", tags)
+def _verdict(result: AuthResult, detail: str, record: str | None, tags: dict[str, str]) -> Verdict:
+    return Verdict(_RESULTS.get(result, "Warning"), detail, record or "", tags)
 
 
 def _tags_of(record: str) -> dict[str, str]:
@@ -254,7 +157,7 @@ def _tags_of(record: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, equals, value in pairs if equals}
 
 
-def _filter(found: _Filter) -> SpamAssassin:
+def _filter(found: ContentCheck) -> SpamAssassin:
     result: Result = "Timeout"
     if found.spam is not None:
         result = "Fail" if found.spam else "Pass"

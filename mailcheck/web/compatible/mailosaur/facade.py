@@ -1,5 +1,7 @@
 """The declaration of Mailosaur's API."""
 
+from collections.abc import Sequence
+
 from twisted.web.server import Request
 
 from mailcheck.api.shapes import Shape
@@ -7,11 +9,12 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.rights import Scope
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
+    AnyRoute,
     Facade,
-    Like,
     NoParameters,
     NotOffered,
     Route,
+    with_notes,
 )
 from mailcheck.web.compatible.mailosaur.handlers import (
     ListMessages,
@@ -72,122 +75,66 @@ _TESTS = (Scope.TESTS, Scope.INBOX_READ)
 _NO_PREVIEWS = "mailcheck takes no pictures of mail in other mail programs"
 _NO_DEVICES = "mailcheck has no devices for one-time passwords: a library such as pyotp makes them"
 
+_NOTES = {
+    "GET /api/messages": "`to` is the recipient of the envelope; `cc` and `bcc` are empty in lists",
+    "POST /api/messages/search": "held until mail arrives; `sentTo` is the recipient of the "
+    "envelope, and `body` is searched in the text, or in the HTML if the mail has no text",
+    "GET /api/messages/<id>": "mail to several addresses of a server is several messages",
+    "GET /api/servers": "the servers with mail among the newest 200 tags",
+    "POST /api/servers": "not necessary: each id of eight letters and digits receives mail; the "
+    "name is forgotten after 30 days",
+    "GET /api/servers/<id>/password": "the API key of the request, which is the SMTP password",
+    "GET /api/analysis/spam/<id>": "the rules are the deductions of mailcheck's report, which is "
+    "made for each request",
+    "GET /api/analysis/deliverability/<id>": "`Timeout` is a result that could not be determined; "
+    "`mx` is empty",
+    "GET /api/usage/limits": "the limit of messages is that of the inbox",
+    "GET /api/usage/transactions": "deleted and expired mail is not counted",
+}
+_REFUSED = (
+    ("POST", "/api/messages", f"{SENDS_NOTHING}; send mail over SMTP"),
+    ("POST", "/api/messages/<id>/forward", SENDS_NOTHING),
+    ("POST", "/api/messages/<id>/reply", SENDS_NOTHING),
+    ("POST", "/api/messages/<id>/screenshots", _NO_PREVIEWS),
+    ("GET", "/api/files/screenshots/<id>", _NO_PREVIEWS),
+    ("GET", "/api/screenshots/clients", _NO_PREVIEWS),
+    ("GET", "/api/devices", _NO_DEVICES),
+    ("POST", "/api/devices", _NO_DEVICES),
+    ("DELETE", "/api/devices/<id>", _NO_DEVICES),
+    ("GET", "/api/devices/<id>/otp", _NO_DEVICES),
+    ("POST", "/api/devices/otp", _NO_DEVICES),
+)
+_MESSAGES, _SERVERS = "/api/messages", "/api/servers"
+_ANALYSIS, _USAGE, _FILES = "/api/analysis", "/api/usage", "/api/files"
+_ROUTES: Sequence[AnyRoute] = (
+    Route("GET", _MESSAGES, Mailosaur.list_messages, ListMessages, _READ),
+    Route("POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages, _READ),
+    Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, _WRITE),
+    Route("GET", f"{_MESSAGES}/<id>", Mailosaur.message, NoParameters, _READ),
+    Route("DELETE", f"{_MESSAGES}/<id>", Mailosaur.delete_message, NoParameters, _BOTH),
+    Route("GET", f"{_FILES}/attachments/<id>", Mailosaur.file, NoParameters, _READ),
+    Route("GET", f"{_FILES}/email/<id>", Mailosaur.raw_message, NoParameters, _READ),
+    Route("GET", _SERVERS, Mailosaur.servers, NoParameters, _READ),
+    Route("POST", _SERVERS, Mailosaur.create_server, NamedServer, _WRITE),
+    Route("GET", f"{_SERVERS}/<id>", Mailosaur.server, NoParameters, _READ),
+    Route("PUT", f"{_SERVERS}/<id>", Mailosaur.rename_server, NamedServer, _WRITE),
+    Route("DELETE", f"{_SERVERS}/<id>", Mailosaur.delete_server, NoParameters, _WRITE),
+    Route("GET", f"{_SERVERS}/<id>/password", Mailosaur.password, NoParameters, _READ),
+    Route("GET", f"{_ANALYSIS}/spam/<id>", Mailosaur.spam, NoParameters, _TESTS),
+    Route(
+        "GET", f"{_ANALYSIS}/deliverability/<id>", Mailosaur.deliverability, NoParameters, _TESTS
+    ),
+    Route("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters, _READ),
+    Route("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters, _READ),
+    # With 400, the clients print the reason.
+    *(NotOffered(*one, 400) for one in _REFUSED),
+)
+
 MAILOSAUR = Facade(
     name="mailosaur",
     title="Mailosaur",
     base="/mailosaur",
     read_key=read_key,
     write_error=write_error,
-    routes=(
-        Route(
-            "GET",
-            "/api/messages",
-            Mailosaur.list_messages,
-            ListMessages,
-            _READ,
-            Like.CLOSE,
-            "`to` is the recipient of the envelope; `cc` and `bcc` are empty in lists",
-        ),
-        Route(
-            "POST",
-            "/api/messages/search",
-            Mailosaur.search,
-            SearchMessages,
-            _READ,
-            Like.CLOSE,
-            "held until mail arrives; `sentTo` is the recipient of the envelope, and `body` is "
-            "searched in the text, or in the words of the HTML if there is no text",
-        ),
-        Route("DELETE", "/api/messages", Mailosaur.delete_messages, OfServer, _WRITE),
-        Route(
-            "GET",
-            "/api/messages/<id>",
-            Mailosaur.message,
-            NoParameters,
-            _READ,
-            Like.CLOSE,
-            "mail to several addresses of a server is several messages",
-        ),
-        Route("DELETE", "/api/messages/<id>", Mailosaur.delete_message, NoParameters, _BOTH),
-        NotOffered("POST", "/api/messages", f"{SENDS_NOTHING}; send mail over SMTP", 400),
-        NotOffered("POST", "/api/messages/<id>/forward", SENDS_NOTHING, 400),
-        NotOffered("POST", "/api/messages/<id>/reply", SENDS_NOTHING, 400),
-        NotOffered("POST", "/api/messages/<id>/screenshots", _NO_PREVIEWS, 400),
-        Route("GET", "/api/files/attachments/<id>", Mailosaur.file, NoParameters, _READ),
-        Route("GET", "/api/files/email/<id>", Mailosaur.raw_message, NoParameters, _READ),
-        NotOffered("GET", "/api/files/screenshots/<id>", _NO_PREVIEWS, 400),
-        NotOffered("GET", "/api/screenshots/clients", _NO_PREVIEWS, 400),
-        Route(
-            "GET",
-            "/api/servers",
-            Mailosaur.servers,
-            NoParameters,
-            _READ,
-            Like.CLOSE,
-            "the servers with mail among the newest 200 tags",
-        ),
-        Route(
-            "POST",
-            "/api/servers",
-            Mailosaur.create_server,
-            NamedServer,
-            _WRITE,
-            Like.CLOSE,
-            "not necessary: each id of eight letters and digits receives mail; the name is "
-            "forgotten after 30 days",
-        ),
-        Route("GET", "/api/servers/<id>", Mailosaur.server, NoParameters, _READ),
-        Route("PUT", "/api/servers/<id>", Mailosaur.rename_server, NamedServer, _WRITE),
-        Route("DELETE", "/api/servers/<id>", Mailosaur.delete_server, NoParameters, _WRITE),
-        Route(
-            "GET",
-            "/api/servers/<id>/password",
-            Mailosaur.password,
-            NoParameters,
-            _READ,
-            Like.CLOSE,
-            "the API key of the request, which is the password for SMTP",
-        ),
-        Route(
-            "GET",
-            "/api/analysis/spam/<id>",
-            Mailosaur.spam,
-            NoParameters,
-            _TESTS,
-            Like.CLOSE,
-            "the rules are the deductions of mailcheck's report, which is made for each request",
-        ),
-        Route(
-            "GET",
-            "/api/analysis/deliverability/<id>",
-            Mailosaur.deliverability,
-            NoParameters,
-            _TESTS,
-            Like.CLOSE,
-            "`Timeout` is a result that could not be determined; `mx` is empty",
-        ),
-        Route(
-            "GET",
-            "/api/usage/limits",
-            Mailosaur.limits,
-            NoParameters,
-            _READ,
-            Like.CLOSE,
-            "the limit of messages is that of the inbox",
-        ),
-        Route(
-            "GET",
-            "/api/usage/transactions",
-            Mailosaur.days,
-            NoParameters,
-            _READ,
-            Like.CLOSE,
-            "deleted and expired mail is not counted",
-        ),
-        NotOffered("GET", "/api/devices", _NO_DEVICES, 400),
-        NotOffered("POST", "/api/devices", _NO_DEVICES, 400),
-        NotOffered("DELETE", "/api/devices/<id>", _NO_DEVICES, 400),
-        NotOffered("GET", "/api/devices/<id>/otp", _NO_DEVICES, 400),
-        NotOffered("POST", "/api/devices/otp", _NO_DEVICES, 400),
-    ),
+    routes=with_notes(_ROUTES, _NOTES),
 )

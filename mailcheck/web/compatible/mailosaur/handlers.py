@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mailcheck.api.deliverability.report import MailReport
 from mailcheck.api.shapes import Shape
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import (
@@ -27,7 +28,6 @@ from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox
 from mailcheck.web.compatible.facade import Call, NoParameters
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailosaur.analysis import (
-    Report,
     read_report,
     render_deliverability,
     render_spam,
@@ -279,7 +279,7 @@ class Mailosaur:
             return False  # deleted since the page was read
         return not wanted.content_mismatches(message.content)
 
-    async def _analyse(self, caller: Caller, message_id: str) -> Report:
+    async def _analyse(self, caller: Caller, message_id: str) -> MailReport:
         """Return the report of a test of a message. The test is deleted again."""
         message = await self._messages.message(caller, message_id)
         manage = self._tests.manage

@@ -1,0 +1,179 @@
+"""The declaration of MailSlurp's API."""
+
+from collections.abc import Sequence
+
+from twisted.web.server import Request
+
+from mailcheck.api.shapes import Shape
+from mailcheck.core.errors import ExpectedFailure, InvalidCredentials
+from mailcheck.core.rights import Scope
+from mailcheck.web.compatible.facade import (
+    SENDS_NOTHING,
+    AnyRoute,
+    Facade,
+    NoParameters,
+    NotOffered,
+    Route,
+    with_notes,
+)
+from mailcheck.web.compatible.mailslurp.handlers import (
+    ByAddress,
+    CodeOptions,
+    FindEmails,
+    MailSlurp,
+    MarkRead,
+    NewInbox,
+    OfInbox,
+    Pattern,
+    WebhookToCreate,
+)
+from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.web.site.requests import header_values
+
+
+class Error(Shape):
+    """An error of MailSlurp."""
+
+    message: str
+    error_class: str
+    status: int
+
+
+def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+    """Return an error as MailSlurp's clients show it."""
+    kind = "NotOffered" if failure is None else type(failure).__name__
+    return json_reply(Error(message, kind, status), status)
+
+
+def read_key(request: Request) -> str:
+    """Return the API key of a request.
+
+    :raises InvalidCredentials: there is none.
+    """
+    found = [one.strip() for one in header_values(request, b"X-API-Key") if one.strip()]
+    if not found:
+        raise InvalidCredentials("an API key is missing: send it as x-api-key")
+    return found[0]
+
+
+_READ, _WRITE, _HOOKS = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,), (Scope.WEBHOOKS,)
+_BOTH = (*_READ, *_WRITE)
+_EMAIL, _FILE, _INBOX = "/emails/<id>", "/attachments/<file>", "/inboxes/<id>"
+_HOOK, _HOOKS_OF_INBOX = "/webhooks/<hook>", f"{_INBOX}/webhooks"
+_SENDING = (
+    ("POST", _INBOX),
+    ("POST", f"{_INBOX}/confirm"),
+    ("POST", f"{_INBOX}/with-queue"),
+    ("POST", f"{_INBOX}/smtp-envelope"),
+    ("POST", f"{_EMAIL}/forward"),
+    ("PUT", _EMAIL),
+    ("POST", "/emails"),
+    ("POST", "/sendEmail"),
+    ("POST", "/sendEmailQuery"),
+)
+_NO_SMS = "mailcheck receives no text messages"
+_NO_AI = "mailcheck has no language model: use codes, links and patterns"
+
+_CREATE = ("", "/withOptions", "/withDefaults")
+_NEW = "any id that can be a tag is an inbox; names and descriptions are not kept"
+_LISTED = "the tags with mail"
+_EMPTIED = "deletes the messages; the address still receives mail"
+_NEWEST = "looks at the newest 100 messages of the inbox"
+_SIGNED = "events have the form and the signature of mailcheck's webhooks"
+_PATTERNS = "a regular expression is one of Python, and may take a quarter of a second"
+_NOTES = {
+    **{f"POST /inboxes{ending}": _NEW for ending in _CREATE},
+    "POST /createInbox": _NEW,
+    "POST /newEmailAddress": _NEW,
+    f"GET {_INBOX}": _NEW,
+    "GET /inboxes": _LISTED,
+    "GET /inboxes/paginated": _LISTED,
+    "GET /inboxes/offset-paginated": _LISTED,
+    f"DELETE {_INBOX}": _EMPTIED,
+    "DELETE /deleteEmailAddress": _EMPTIED,
+    f"GET {_INBOX}/emails": _NEWEST,
+    "GET /waitForEmailCount": _NEWEST,
+    "POST /waitFor": f"{_NEWEST}; {_PATTERNS}",
+    "POST /waitForMatchingEmails": f"{_NEWEST}; {_PATTERNS}",
+    "POST /waitForMatchingFirstEmail": f"`CONTAIN` and `EQUAL` ignore case; {_PATTERNS}",
+    f"PATCH {_EMAIL}/read": "a message that was read stays read",
+    f"POST {_EMAIL}/codes": "found as in mailcheck, in about sixty languages; the confidence is 1",
+    f"POST {_EMAIL}/contentMatch": _PATTERNS,
+    "POST /webhooks": _SIGNED,
+    f"POST {_HOOKS_OF_INBOX}": _SIGNED,
+}
+_ROUTES: Sequence[AnyRoute] = (
+    *(
+        Route("POST", f"/inboxes{ending}", MailSlurp.create_inbox, NewInbox, _READ)
+        for ending in _CREATE
+    ),
+    Route("POST", "/createInbox", MailSlurp.create_inbox, NewInbox, _READ),
+    Route("POST", "/newEmailAddress", MailSlurp.create_inbox, NewInbox, _READ),
+    Route("GET", "/inboxes", MailSlurp.inboxes, FindEmails, _READ),
+    Route("GET", "/inboxes/paginated", MailSlurp.inbox_page, FindEmails, _READ),
+    Route("GET", "/inboxes/offset-paginated", MailSlurp.inbox_page, FindEmails, _READ),
+    Route("GET", "/inboxes/ids", MailSlurp.inbox_ids, NoParameters, _READ),
+    Route("GET", "/inboxes/count", MailSlurp.count_inboxes, NoParameters, _READ),
+    Route("GET", "/inboxes/exists", MailSlurp.find_inbox, ByAddress, _READ),
+    Route("GET", "/inboxes/byEmailAddress", MailSlurp.find_inbox, ByAddress, _READ),
+    Route("GET", "/inboxes/getLatestEmail", MailSlurp.latest, FindEmails, _READ),
+    Route("GET", _INBOX, MailSlurp.inbox, NoParameters, _READ),
+    Route("DELETE", _INBOX, MailSlurp.empty_inbox, OfInbox, _WRITE),
+    Route("DELETE", f"{_INBOX}/deleteAllInboxEmails", MailSlurp.empty_inbox, OfInbox, _WRITE),
+    Route("DELETE", "/emptyInbox", MailSlurp.empty_inbox, OfInbox, _WRITE),
+    Route("DELETE", "/deleteEmailAddress", MailSlurp.empty_inbox, OfInbox, _WRITE),
+    Route("DELETE", "/inboxes", MailSlurp.delete_all, NoParameters, _WRITE),
+    Route("DELETE", "/emails", MailSlurp.delete_all, NoParameters, _WRITE),
+    Route("GET", f"{_INBOX}/emails", MailSlurp.list_of_inbox, FindEmails, _READ),
+    Route("GET", f"{_INBOX}/emails/count", MailSlurp.count, OfInbox, _READ),
+    Route("GET", f"{_INBOX}/emails/paginated", MailSlurp.page, FindEmails, _READ),
+    Route("GET", "/waitForLatestEmail", MailSlurp.wait_for_latest, FindEmails, _READ),
+    Route("GET", "/waitForNthEmail", MailSlurp.wait_for_nth, FindEmails, _READ),
+    Route("GET", "/waitForEmailCount", MailSlurp.wait_for_count, FindEmails, _READ),
+    Route("POST", "/waitFor", MailSlurp.wait_for_count, FindEmails, _READ),
+    Route("POST", "/waitForMatchingEmails", MailSlurp.wait_for_count, FindEmails, _READ),
+    Route("POST", "/waitForMatchingFirstEmail", MailSlurp.wait_for_matching, FindEmails, _READ),
+    Route("GET", "/emails", MailSlurp.page, FindEmails, _READ),
+    Route("GET", "/emails/offset-paginated", MailSlurp.page, FindEmails, _READ),
+    Route("GET", "/emails/latestIn", MailSlurp.latest, FindEmails, _READ),
+    Route("GET", "/emails/unreadCount", MailSlurp.count_unread, OfInbox, _READ),
+    Route("GET", _EMAIL, MailSlurp.email, NoParameters, _READ),
+    Route("GET", f"{_EMAIL}/summary", MailSlurp.summary, NoParameters, _READ),
+    Route("PATCH", f"{_EMAIL}/read", MailSlurp.mark_read, MarkRead, _BOTH),
+    Route("GET", f"{_EMAIL}/body", MailSlurp.body, NoParameters, _READ),
+    Route("GET", f"{_EMAIL}/html", MailSlurp.body, NoParameters, _READ),
+    Route("GET", f"{_EMAIL}/raw", MailSlurp.raw, NoParameters, _READ),
+    Route("GET", f"{_EMAIL}/raw/json", MailSlurp.raw_json, NoParameters, _READ),
+    Route("GET", f"{_EMAIL}/links", MailSlurp.links, NoParameters, _READ),
+    Route("GET", f"{_EMAIL}/textLines", MailSlurp.lines, NoParameters, _READ),
+    Route("POST", f"{_EMAIL}/codes", MailSlurp.codes, CodeOptions, _READ),
+    Route("POST", f"{_EMAIL}/contentMatch", MailSlurp.content_match, Pattern, _READ),
+    Route("DELETE", _EMAIL, MailSlurp.delete_email, NoParameters, _BOTH),
+    Route("GET", f"{_EMAIL}/attachments", MailSlurp.files, NoParameters, _READ),
+    Route("GET", f"{_EMAIL}{_FILE}", MailSlurp.file, NoParameters, _READ),
+    Route("GET", f"{_EMAIL}{_FILE}/base64", MailSlurp.file_base64, NoParameters, _READ),
+    Route("GET", f"{_EMAIL}{_FILE}/metadata", MailSlurp.file_facts, NoParameters, _READ),
+    Route("GET", f"{_FILE}/bytes", MailSlurp.file, NoParameters, _READ),
+    Route("GET", f"{_FILE}/base64", MailSlurp.file_base64, NoParameters, _READ),
+    Route("GET", f"{_FILE}/metadata", MailSlurp.file_facts, NoParameters, _READ),
+    Route("POST", "/webhooks", MailSlurp.create_webhook, WebhookToCreate, _HOOKS),
+    Route("POST", _HOOKS_OF_INBOX, MailSlurp.create_webhook, WebhookToCreate, _HOOKS),
+    Route("GET", _HOOKS_OF_INBOX, MailSlurp.webhooks, NoParameters, _HOOKS),
+    Route("GET", _HOOK, MailSlurp.webhook, NoParameters, _HOOKS),
+    Route("DELETE", _HOOK, MailSlurp.delete_webhook, NoParameters, _HOOKS),
+    Route("DELETE", f"{_INBOX}{_HOOK}", MailSlurp.delete_webhook, NoParameters, _HOOKS),
+    *(NotOffered(method, path, SENDS_NOTHING) for method, path in _SENDING),
+    NotOffered("POST", "/waitForLatestSms", _NO_SMS),
+    NotOffered("POST", "/waitForSms", _NO_SMS),
+    NotOffered("POST", "/waitForAIMessage", _NO_AI),
+    NotOffered("POST", "/waitForAIMessages", _NO_AI),
+)
+
+MAILSLURP = Facade(
+    name="mailslurp",
+    title="MailSlurp",
+    base="/mailslurp",
+    read_key=read_key,
+    write_error=write_error,
+    routes=with_notes(_ROUTES, _NOTES),
+)
