@@ -304,7 +304,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     budget, submission = accounts.checks, submission_server(config)
     servers = ServerNames(options.domain, mail_server(config), submission)
     sign_in, register = accounts.sign_in, accounts.register
-    key_pages = KeyPages(keys, webhooks, budget, renderer, submission, options.faults)
+    key_pages = KeyPages(keys, budget, renderer, submission, options.faults)
     return [
         *SignInPages(sign_in, register, accounts.sessions, renderer).pages(),
         *AccountPages(
@@ -334,7 +334,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
             renderer,
             accounts.oauth_outcomes,
         ).pages(),
-        *WebhookPages(webhooks, budget, renderer, key_pages.show).pages(),
+        *WebhookPages(webhooks, daemon.inbox.read, budget, renderer).pages(),
     ]
 
 
