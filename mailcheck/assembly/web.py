@@ -104,6 +104,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
     cancelled = runtime.cluster.notifications("cancelled calls")
     renderer, pages = build_pages(daemon, routes, description)
     admission = PageAccess(accounts.sessions, urls, addresses, clock_and_randomness)
+    dashboard = Dashboard(admission, renderer, pages)
     return BoundedSite(
         Root(
             Api(access, routes, description, urls, runtime.now).resource(),
@@ -114,9 +115,12 @@ def build_web(daemon: Daemon) -> BoundedSite:
                 **dict.fromkeys(OAUTH_SEGMENTS, build_oauth(daemon, addresses).resource()),
             },
             PublicPages(
-                lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses
+                lambda: daemon.heartbeat.state,
+                daemon.reports.operations.post,
+                addresses,
+                dashboard.as_page,
             ).resource(),
-            Dashboard(admission, renderer, pages).resource(),
+            dashboard.resource(),
         ),
         connection_limits(config),
         addresses,
@@ -225,7 +229,13 @@ def build_pages(
     """Return the renderer and all pages of the dashboard."""
     problems, static = daemon.runtime.conditions.problems, StaticFiles()
     renderer = Renderer(static, lambda: bool(problems.get(DISK)))
-    answers = AnswerPages(routes, daemon.inbox.read, daemon.tests.operations.manage)
+    answers = AnswerPages(
+        routes,
+        daemon.inbox.read,
+        daemon.tests.operations.manage,
+        daemon.accounts.checks,
+        renderer,
+    )
     return renderer, [
         *static.pages(),
         *LivePartPages(daemon.follow, daemon.runtime.reactor).pages(),
