@@ -29,6 +29,7 @@ from mailcheck.engines.sqlite_writer import SqliteWriter
 from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.inbox.feeds import InboxFeeds, MailHandoff
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
+from mailcheck.ports.identity_provider import IdentityProvider
 from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.analyst import Analyst
 from tests.fakes.clock_and_randomness import TEST_START, repeatable_bytes
@@ -139,6 +140,7 @@ class House:
         zone: MemoryZone | None = None,
         hosts: FakeHosts | None = None,
         analyse: Analyse | None = None,
+        identity_provider: IdentityProvider | None = None,
     ) -> None:
         """``analyse`` replaces the analysis of the mails of tests."""
         self.clock = Clock()
@@ -161,6 +163,7 @@ class House:
             self.hosts,
             self.receivers,
             FilterParts(self.content_filter, OrderedServices()),
+            identity_provider,
         )
         runtime = open_runtime(config, self.clock, clock_and_randomness, workers, outside)
         self.assembly = build_daemon(runtime, analyse)

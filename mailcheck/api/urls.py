@@ -51,6 +51,10 @@ class PublicUrls(Struct, frozen=True):
         """Return the link to sign up with an invitation."""
         return f"{self.public_url}/sign-up?invitation={code}"
 
+    def sign_in_url(self, code: str) -> str:
+        """Return the link to sign in once."""
+        return f"{self.public_url}/sign-in/link?code={code}"
+
     def join_url(self, code: str) -> str:
         """Return the link to join a project with an invitation."""
         return f"{self.public_url}/join?invitation={code}"

@@ -7,6 +7,7 @@ from mailcheck.assembly.deployment import reserved_names
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.instruments import Tally
+from mailcheck.core.signing_in.company import parse_group_role
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import AUDIT_INTERVAL, AuditRetention, retention_service
 from mailcheck.operations.accounts.audit import Audit
@@ -17,6 +18,8 @@ from mailcheck.operations.accounts.authenticate import (
     RequestMeter,
     RevokedKeys,
 )
+from mailcheck.operations.accounts.company_sign_in import CompanyRules, CompanySignIn
+from mailcheck.operations.accounts.id_tokens import Provider
 from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
@@ -34,6 +37,7 @@ from mailcheck.operations.oauth.grants import AccessTokens, Grants
 from mailcheck.store.accounts.account_removal import AccountRemoval
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
+from mailcheck.store.accounts.identity_store import IdentityStore
 from mailcheck.store.accounts.oauth_store import OAuthStore
 from mailcheck.store.accounts.project_store import ProjectStore
 
@@ -65,6 +69,7 @@ class AccountParts(Struct, frozen=True):
     access_tokens: AccessTokens
     attempts: Attempts
     oauth_outcomes: Tally
+    company: CompanySignIn | None
 
 
 def build_accounts(runtime: Runtime) -> AccountParts:
@@ -87,13 +92,21 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     sessions = DashboardSessions(SessionStore(engine), audit, clock_and_randomness)
     invitations = Invitations(passwords, audit, clock_and_randomness)
     sign_in = SignIn(
-        passwords, hasher, sessions, audit, attempts, runtime.clients, clock_and_randomness
+        passwords,
+        hasher,
+        sessions,
+        audit,
+        attempts,
+        runtime.clients,
+        clock_and_randomness,
+        IdentityStore(engine),
+        has_passwords=options.passwords,
     )
-    authenticator = Authenticator(store, default, now)
     revoked_keys = RevokedKeys(store, now)
     names = NameRules(reserved_names(runtime.config))
     rules = RegistrationRules(
-        Registration(options.registration),
+        # Nobody can choose a password then.
+        Registration(options.registration) if options.passwords else Registration.CLOSED,
         options.per_address,
         names,
         is_first_ours=options.bootstrap,
@@ -123,6 +136,45 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         AccessTokens(oauth_store, authenticator, now),
         attempts,
         Tally(),
+        build_company(runtime, keep, projects, names, sign_in, attempts, audit),
+    )
+
+
+def build_company(
+    runtime: Runtime,
+    keep: ManageAccounts,
+    projects: ManageProjects,
+    names: NameRules,
+    sign_in: SignIn,
+    attempts: Attempts,
+    audit: Audit,
+) -> CompanySignIn | None:
+    """Build the sign-in with the accounts of a company, if it is configured."""
+    options, provider = runtime.config.oidc, runtime.identity_provider
+    if provider is None:
+        return None
+    rules = CompanyRules(
+        options.client_id,
+        options.client_secret,
+        options.title,
+        options.scopes,
+        options.groups_claim,
+        options.allowed_groups,
+        [parse_group_role(one) for one in options.roles],
+        options.create_accounts,
+    )
+    return CompanySignIn(
+        rules,
+        Provider(options.issuer, provider, runtime.now),
+        IdentityStore(runtime.engine),
+        keep,
+        projects,
+        names,
+        sign_in,
+        attempts,
+        audit,
+        runtime.clients,
+        runtime.clock_and_randomness,
     )
 
 

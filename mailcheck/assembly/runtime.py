@@ -35,6 +35,7 @@ from mailcheck.operations.incidents import Incidents
 from mailcheck.ops.journal import ClientJournal, Pace
 from mailcheck.ports.clocks import CallSoon, ClockAndRandomness, Now
 from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
+from mailcheck.ports.identity_provider import IdentityProvider
 from mailcheck.ports.workers import Worker
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 
@@ -44,12 +45,14 @@ class Outside(Struct, frozen=True):
 
     :param probes: examines hosts, registries, policy files and links.
     :param receivers: opens connections to receivers of webhooks and alerts.
+    :param identity_provider: the company's sign-in service, if one is configured.
     """
 
     resolvers: Resolvers
     probes: OutsideProbes
     receivers: EventDialer
     spamd: FilterParts
+    identity_provider: IdentityProvider | None = None
 
 
 class Runtime(CheckRuntime, frozen=True):
@@ -70,6 +73,7 @@ class Runtime(CheckRuntime, frozen=True):
     clients: ClientJournal
     receivers: EventDialer
     spamd: FilterParts
+    identity_provider: IdentityProvider | None
     urls: PublicUrls
     holder: str
     redis_figures: RedisFigures
@@ -128,6 +132,7 @@ def open_runtime(
         clients=ClientJournal(pace),
         receivers=outside.receivers,
         spamd=outside.spamd,
+        identity_provider=outside.identity_provider,
         urls=PublicUrls(public_url(config)),
         holder=lease_holder(config, clock_and_randomness.random_bytes),
         redis_figures=figures,
@@ -149,7 +154,20 @@ def open_outside(
     """
     resolvers = open_resolvers(config, in_short_turns(reactor), clock_and_randomness.random_bytes)
     probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, shared)
-    return Outside(resolvers, probes, probes, build_filter(config, reactor, worker))
+    spamd, provider = build_filter(config, reactor, worker), open_identity_provider(config, reactor)
+    return Outside(resolvers, probes, probes, spamd, provider)
+
+
+def open_identity_provider(config: Config, reactor: Any) -> IdentityProvider | None:
+    """Return the connection to the company's sign-in service, or `None` without one."""
+    if not config.oidc.issuer:
+        return None
+    # Imported only if needed, since few daemons have one.
+    from mailcheck.probes.identity_provider import HttpIdentityProvider
+    from mailcheck.probes.trust import find_trust_roots
+
+    ca_file = config.oidc.ca_file or config.probes.ca_file
+    return HttpIdentityProvider(reactor, lambda: find_trust_roots(ca_file))
 
 
 def database_engine(config: Config, workers: Workers, gather: CallSoon) -> DatabaseEngine:

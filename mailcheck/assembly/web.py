@@ -43,12 +43,14 @@ from mailcheck.web.compatible.application import Facades, Served, admit_with_key
 from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.dashboard.access_control import PageAccess
+from mailcheck.web.dashboard.accounts.company_pages import CompanyPages
 from mailcheck.web.dashboard.accounts.consent_pages import ConsentPages
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
-from mailcheck.web.dashboard.accounts.pages import AccountPages, SignInPages
+from mailcheck.web.dashboard.accounts.pages import AccountPages
 from mailcheck.web.dashboard.accounts.people_pages import PeoplePages
 from mailcheck.web.dashboard.accounts.project_pages import ProjectPages
+from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
 from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
 from mailcheck.web.dashboard.application import Dashboard
@@ -315,8 +317,11 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     servers = ServerNames(options.domain, mail_server(config), submission)
     sign_in, register = accounts.sign_in, accounts.register
     key_pages = KeyPages(keys, budget, renderer, submission, options.faults)
+    company = accounts.company
+    sign_in_pages = SignInPages(sign_in, register, accounts.sessions, renderer, company)
     return [
-        *SignInPages(sign_in, register, accounts.sessions, renderer).pages(),
+        *sign_in_pages.pages(),
+        *CompanyPages(company, sign_in_pages, renderer).pages(),
         *AccountPages(
             sign_in,
             accounts.sessions,
@@ -324,6 +329,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
             register,
             accounts.invitations,
             renderer,
+            company,
         ).pages(),
         *OverviewPages(
             register,

@@ -34,6 +34,7 @@ from mailcheck.operations.accounts.manage_accounts import (
     IssuedKey,
 )
 from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
+from mailcheck.operations.accounts.sign_in import LINK_MINUTES
 
 
 def make_invitation(options: argparse.Namespace, console: Console) -> int:
@@ -120,6 +121,7 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
     sessions.set_defaults(command=show_sessions)
     invite = commands.add_parser("invite", help="create a link with which one person can sign up")
     invite.set_defaults(command=make_invitation)
+    _add_sign_in_commands(commands)
     password = commands.add_parser(
         "set-password", help="set the password of an account for the dashboard"
     )
@@ -128,6 +130,46 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
         "--generate", action="store_true", help="generate a password and print it"
     )
     password.set_defaults(command=set_password, has_progress=False)
+
+
+def _add_sign_in_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    link = commands.add_parser(
+        "sign-in-link", help="create a link that signs in to an account once"
+    )
+    link.add_argument("name", help="name of the account")
+    link.set_defaults(command=make_sign_in_link)
+    company = commands.add_parser(
+        "link", help="let a person of the company's sign-in service sign in to an account"
+    )
+    company.add_argument("name", help="name of the account")
+    company.add_argument("subject", help="the claim `sub` of the person, or `none` to remove it")
+    company.set_defaults(command=link_company)
+
+
+def make_sign_in_link(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account sign-in-link NAME``: print only the link to standard output."""
+    code = _with_account(
+        console, options.name, lambda accounts, account: accounts.sign_in.create_link(account)
+    )
+    console.print_line(PublicUrls(local_url(console.config)).sign_in_url(code))
+    console.print_note(f"it can be used once, within {LINK_MINUTES} minutes")
+    return EXIT_FINE
+
+
+def link_company(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account link NAME SUBJECT``."""
+
+    async def link(accounts: AccountParts, account: Account) -> None:
+        if accounts.company is None:
+            raise InvalidParameter("issuer", "[oidc] issuer is not configured")
+        if options.subject == "none":
+            await accounts.company.unlink(account)
+        else:
+            await accounts.company.link(account, options.subject)
+
+    _with_account(console, options.name, link)
+    console.print_note("removed" if options.subject == "none" else "linked")
+    return EXIT_FINE
 
 
 def _add_change(change: argparse.ArgumentParser) -> None:

@@ -278,6 +278,42 @@ class StorageOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class OidcOptions:
+    """Sign-in with the accounts of a company: see `docs/how-to/sign-in-with-your-company.md`."""
+
+    issuer: str = option(
+        "",
+        "Issuer URL of the OpenID Connect provider, exactly as in its metadata. Empty: off. "
+        "Requires [web] public_url.",
+    )
+    client_id: str = option("", "Client id that the provider has given this service.")
+    client_secret: str = option(
+        "", "Client secret. Empty: a public client, which PKCE protects.", is_secret=True
+    )
+    title: str = option("your company account", "Name of the provider on the sign-in page.")
+    scopes: tuple[str, ...] = option(
+        ("openid", "profile", "email"), "Scopes to request; openid is required."
+    )
+    create_accounts: bool = option(
+        True,
+        "Create an account for a person who signs in for the first time. false: the operator "
+        "links accounts with `mailcheck account link`.",
+    )
+    groups_claim: str = option("groups", "Claim with the names of a person's groups.")
+    allowed_groups: tuple[str, ...] = option(
+        (), "Groups whose members may sign in. Empty: everyone whom the provider identifies."
+    )
+    roles: tuple[str, ...] = option(
+        (),
+        "Roles of groups in projects: group=project:role (owner, editor, reader). Membership "
+        "follows the groups at each sign-in.",
+    )
+    ca_file: str = option(
+        "", "PEM file with the certificate authorities of the provider. Empty: public authorities."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterOptions:
     """Settings of several daemons on one PostgreSQL: see `docs/how-to/run-several-daemons.md`."""
 
@@ -316,6 +352,11 @@ class AccountsOptions:
         "Registration on the dashboard: open (for everyone), invite (with a link of "
         "`mailcheck account invite`), closed. `make run` on a loopback address sets open.",
         choices=("open", "invite", "closed"),
+    )
+    passwords: bool = option(
+        True,
+        "Let people sign in with name and password. false: only with [oidc], or with a link of "
+        "`mailcheck account sign-in-link`.",
     )
     per_address: int = option(
         20, "Maximum number of accounts that one client address may create in a UTC day.", lowest=1
@@ -531,6 +572,7 @@ class Config:
     daemon: DaemonOptions = field(default_factory=DaemonOptions)
     limits: LimitsOptions = field(default_factory=LimitsOptions)
     accounts: AccountsOptions = field(default_factory=AccountsOptions)
+    oidc: OidcOptions = field(default_factory=OidcOptions)
     dns: DnsOptions = field(default_factory=DnsOptions)
     blocklists: BlocklistOptions = field(default_factory=BlocklistOptions)
     probes: ProbeOptions = field(default_factory=ProbeOptions)

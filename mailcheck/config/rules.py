@@ -17,6 +17,7 @@ from mailcheck.core.network_addresses import (
     parse_listen_address,
 )
 from mailcheck.core.oauth.clients import LOOPBACK_HOSTS
+from mailcheck.core.signing_in.company import is_safe_url, parse_group_role
 from mailcheck.core.webhooks import MAILTO, parse_alert_receiver
 from mailcheck.dns.servers import parse_server
 from mailcheck.probes.spamd_address import parse_spamd_address
@@ -42,6 +43,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_public_url(config),
         _check_oauth(config),
         _check_preset_key(config),
+        _check_oidc(config),
         _check_resolvers(config),
         _check_blocklists(config),
         _check_spamd(config),
@@ -113,6 +115,23 @@ def _check_database(config: Config) -> Iterator[Problem]:
         yield "storage", "url", "is not of the form postgresql://user:password@host/name"
     elif path == ":memory:":
         yield "storage", "url", "is in memory; write sqlite:<path>, since processes share it"
+
+
+def _check_oidc(config: Config) -> Iterator[Problem]:
+    oidc = config.oidc
+    if not oidc.issuer:
+        if not config.accounts.passwords:
+            yield "accounts", "passwords", "cannot be false without [oidc] issuer"
+        return
+    if not is_safe_url(oidc.issuer) or "?" in oidc.issuer:
+        yield "oidc", "issuer", f"{oidc.issuer!r} is not an https URL without a query"
+    if not oidc.client_id:
+        yield "oidc", "client_id", "is empty; write the client id that the provider has given you"
+    if not config.web.public_url:
+        yield "oidc", "issuer", "requires [web] public_url, to which the provider sends browsers"
+    if "openid" not in oidc.scopes:
+        yield "oidc", "scopes", "must contain openid"
+    yield from _check_each("oidc", "roles", oidc.roles, parse_group_role)
 
 
 def _check_redis(config: Config) -> Iterator[Problem]:

@@ -52,6 +52,9 @@ class Action(StrEnum):
     SIGNED_OUT = "signed out"
     SESSION_ENDED = "session ended"
     PASSWORD_CHANGED = "password changed"  # noqa: S105
+    IDENTITY_LINKED = "company account linked"
+    IDENTITY_REMOVED = "company account removed"
+    SIGN_IN_LINK_CREATED = "sign-in link created"
     KEY_ISSUED = "key issued"
     KEY_REVOKED = "key revoked"
     CLIENT_REGISTERED = "client registered"

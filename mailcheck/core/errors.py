@@ -219,6 +219,14 @@ class OperatorMissing(ExpectedFailure):
     """The mail is for postmaster, but no account exists yet that could read it."""
 
 
+class SignInUnavailable(ExpectedFailure):
+    """The sign-in service of the company does not answer. Other ways to sign in work."""
+
+
+class IdentityTaken(ExpectedFailure):
+    """The identity of the company's sign-in service signs in to another account."""
+
+
 class AccountNameTaken(ExpectedFailure):
     """The account name is taken, looks like a name that is taken, or is reserved."""
 

@@ -24,6 +24,7 @@ from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
 from mailcheck.store.accounts.account_removal import AccountRemoval
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
+from mailcheck.store.accounts.identity_store import IdentityStore
 from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
@@ -58,6 +59,7 @@ class Stores:
     audit: AuditStore
     removal: AccountRemoval
     projects: ProjectStore
+    identities: IdentityStore
     tests: DeliverabilityStore
     earlier_contents: ContentStore
     """Content derived by the rules of an earlier version."""
@@ -179,6 +181,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         audit=AuditStore(engine),
         removal=AccountRemoval(engine),
         projects=ProjectStore(engine),
+        identities=IdentityStore(engine),
         tests=DeliverabilityStore(engine),
         counters=SqlRateCounters(engine),
         memory=SqlMemory(engine, lambda: instant_of(time.time())),

@@ -27,6 +27,7 @@ from mailcheck.store.accounts.account_store import (
     SessionStore,
     session_id,
 )
+from mailcheck.store.accounts.identity_store import IdentityStore
 
 
 class Attempts:
@@ -72,12 +73,17 @@ class DashboardSessions:
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
 
-    async def open(self, account_id: AccountId, by: Actor) -> str:
-        """Open a session for a person and return its new secret."""
+    async def open(self, account_id: AccountId, by: Actor, *, is_company: bool = False) -> str:
+        """Open a session for a person and return its new secret.
+
+        :param is_company: whether the company's sign-in service has identified the person.
+        """
         secret, now = new_session_secret(self._random_bytes), self._now()
         digest = digest_secret(secret)
-        await self._store.open_session(digest, account_id, by.client, now, _end(now, now))
-        await self._audit.note(Action.SIGNED_IN, account_id, by)
+        ends_at = _end(now, now)
+        await self._store.open_session(digest, account_id, by.client, now, ends_at, is_company)
+        detail = "company account" if is_company else ""
+        await self._audit.note(Action.SIGNED_IN, account_id, by, detail)
         return secret
 
     async def of_account(self, account_id: AccountId) -> list[ListedSession]:
@@ -105,10 +111,11 @@ class DashboardSessions:
         """Let the pages of a session show a project, or the person's own account (`None`)."""
         await self._store.show_project(digest_secret(secret), project_id)
 
-    async def end(self, secret: str, account_id: AccountId, by: Actor) -> None:
-        """End a session of an account, if it exists."""
-        await self._store.end_session(digest_secret(secret))
+    async def end(self, secret: str, account_id: AccountId, by: Actor) -> bool:
+        """End a session of an account, if it exists. Return whether the company opened it."""
+        is_company = await self._store.end_session(digest_secret(secret))
         await self._audit.note(Action.SIGNED_OUT, account_id, by)
+        return is_company
 
     @staticmethod
     def id_of(secret: str) -> str:
@@ -138,6 +145,9 @@ changes of an account."""
 MAX_NAME = 64
 """Maximum length of an account name, in characters."""
 
+LINK_MINUTES = 30
+"""Minutes until an unused sign-in link expires."""
+
 TOO_MANY = "too many attempts to sign in"
 
 
@@ -164,7 +174,12 @@ class SignIn:
         attempts: Attempts,
         journal: AccessJournal,
         clock_and_randomness: ClockAndRandomness,
+        links: IdentityStore,
+        *,
+        has_passwords: bool = True,
     ) -> None:
+        self.has_passwords = has_passwords
+        self._links = links
         self._store = store
         self._hasher = hasher
         self._sessions = sessions
@@ -196,6 +211,8 @@ class SignIn:
         """Count an attempt, and return the account with this name and password; see `sign_in`."""
         name = name.strip()
         await self._count(name, client, device)
+        if not self.has_passwords:
+            raise SignInFailed("passwords are switched off: sign in with your company account")
         account = await self._prove(name, password, client)
         if account.disabled_at is not None:
             raise AccountDisabled("this account is disabled: ask the operator of this service")
@@ -208,14 +225,46 @@ class SignIn:
         """
         await self._attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
 
-    async def open(self, account: Account, client: str) -> SignedIn:
+    async def create_link(self, account: Account, by: Actor = COMMAND_LINE) -> str:
+        """Return the code of a link that signs in to an account once, within `LINK_MINUTES`.
+
+        :raises InvalidParameter: the account is a project.
+        :raises AccountDisabled: the account is disabled.
+        """
+        if account.is_project:
+            raise InvalidParameter("name", f"{account.name!r} is a project: its members sign in")
+        if account.disabled_at is not None:
+            raise AccountDisabled(f"the account {account.name!r} is disabled: enable it first")
+        code, now = new_session_secret(self._random_bytes), self._now()
+        expires_at = Instant(now + LINK_MINUTES * MINUTE)
+        await self._links.add_link(digest_secret(code), account.id, now, expires_at)
+        await self._audit.note(Action.SIGN_IN_LINK_CREATED, account.id, by)
+        return code
+
+    async def follow_link(self, code: str, client: str) -> SignedIn:
+        """Open a session with the code of a link. ``client`` is as in `sign_in`.
+
+        :raises SignInFailed: the link was used, has expired, or never existed.
+        :raises AccountDisabled: the account is disabled.
+        :raises LimitExceeded: too many attempts from this address.
+        """
+        await self._attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
+        account = await self._links.use_link(digest_secret(code), self._now())
+        if account is None:
+            self._journal.note_failed_access("sign-in", client, "invalid sign-in link")
+            raise SignInFailed("this link was used before, or has expired: ask for a new one")
+        if account.disabled_at is not None:
+            raise AccountDisabled("this account is disabled: ask the operator of this service")
+        return await self.open(account, client)
+
+    async def open(self, account: Account, client: str, *, is_company: bool = False) -> SignedIn:
         """Open a session for an authenticated account. ``client`` is as in `sign_in`."""
         kept = await self._store.find_password(account.name)
         written = kept.password_hash if kept else None
         device = new_device_secret(written, self._random_bytes) if written else ""
-        return SignedIn(
-            account, await self._sessions.open(account.id, Actor(account.name, client)), device
-        )
+        by = Actor(account.name, client)
+        secret = await self._sessions.open(account.id, by, is_company=is_company)
+        return SignedIn(account, secret, device)
 
     async def change_password(self, account: Account, old: str, new: str, client: str) -> SignedIn:
         """Change a password, end all sessions and open a new one.

@@ -502,6 +502,7 @@ class SessionStore(Store):
         client: str,
         now: Instant,
         ends_at: Instant,
+        is_company: bool = False,
     ) -> None:
         """Add a session, and delete ended ones."""
         transaction.execute("DELETE FROM dashboard_session WHERE ends_at <= ?", (now,))
@@ -512,6 +513,7 @@ class SessionStore(Store):
             "created_at": now,
             "seen_at": now,
             "ends_at": ends_at,
+            "is_company": int(is_company),
         }
         insert(transaction, "dashboard_session", [row])
 
@@ -577,9 +579,12 @@ class SessionStore(Store):
 
     @frees_space
     @write
-    def end_session(self, transaction: Transaction, digest: bytes) -> None:
-        """End a session, if it exists."""
-        transaction.execute("DELETE FROM dashboard_session WHERE digest = ?", (digest,))
+    def end_session(self, transaction: Transaction, digest: bytes) -> bool:
+        """End a session, if it exists. Return whether the company's sign-in service opened it."""
+        row = transaction.row(
+            "DELETE FROM dashboard_session WHERE digest = ? RETURNING is_company", (digest,)
+        )
+        return row is not None and bool(row.is_company)
 
     @frees_space
     @write

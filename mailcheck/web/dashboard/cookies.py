@@ -10,6 +10,11 @@ from mailcheck.web.site.requests import header_values
 SESSION, VISITOR, DEVICE = "mailcheck-session", "mailcheck-visitor", "mailcheck-device"
 THEME = "mailcheck-theme"
 
+COMPANY = "mailcheck-company"
+"""Secret of a sign-in that is under way at the company's sign-in service."""
+
+COMPANY_AGE = 10 * 60
+
 SESSION_AGE = 30 * 24 * 3600
 """Seconds that a browser keeps the session. The store ends an unused session sooner."""
 

@@ -80,6 +80,8 @@ NOTICES: Mapping[str, str] = {
     "signed-out": "You have signed out.",
     "signed-up": "Welcome! Your account and your inbox are ready.",
     "password-changed": "Your password has been changed. You are signed out everywhere else.",
+    "company-linked": "Your company account signs in to this account from now on.",
+    "company-removed": "Your company account does not sign in to this account any more.",
     "session-ended": "The session has ended.",
     "account-changed": "The account has been changed.",
     "account-deleted": "The account has been deleted, with all of its data.",

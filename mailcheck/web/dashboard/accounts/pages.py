@@ -1,132 +1,22 @@
-"""Pages to sign in, sign out and sign up, and the account settings."""
-
-from typing import Any
+"""The account settings."""
 
 from msgspec import Struct
 
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.operations.accounts.audit import PAGE, Audit
+from mailcheck.operations.accounts.company_sign_in import CompanySignIn
 from mailcheck.operations.accounts.register import (
     INVITATION_DAYS,
     Invitations,
     Register,
     Registration,
 )
-from mailcheck.operations.accounts.sign_in import DashboardSessions, SignedIn, SignIn
-from mailcheck.web.dashboard.cookies import (
-    DEVICE,
-    DEVICE_AGE,
-    SESSION,
-    SESSION_AGE,
-    SYSTEM,
-    THEME,
-    THEME_AGE,
-    THEMES,
-    read_cookie,
-    write_cookie,
-)
+from mailcheck.operations.accounts.sign_in import DashboardSessions, SignIn
+from mailcheck.web.dashboard.accounts.sign_in_pages import session_cookies
+from mailcheck.web.dashboard.cookies import SYSTEM, THEME, THEME_AGE, THEMES, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, next_path
 from mailcheck.web.site.replies import Reply, reply_to_failure
-
-
-class SignInPages(Struct, frozen=True):
-    """The pages for signing in, signing up and signing out."""
-
-    _sign_in: SignIn
-    _register: Register
-    _sessions: DashboardSessions
-    _renderer: Renderer
-
-    def pages(self) -> list[Page]:
-        """List the pages."""
-        return [
-            Page("GET", "/sign-in", self.show_sign_in, is_open=True),
-            Page("POST", "/sign-in", self.sign_in, is_open=True),
-            Page("GET", "/sign-up", self.show_sign_up, is_open=True),
-            Page("POST", "/sign-up", self.sign_up, is_open=True),
-            Page("POST", "/sign-out", self.sign_out, is_open=True),
-        ]
-
-    async def show_sign_in(self, visit: Visit) -> Reply:
-        """GET /sign-in?next=<path>."""
-        if visit.person is not None:
-            return redirect(visit, next_path(visit.query))
-        return self._sign_in_form(visit, next_path(visit.query))
-
-    async def sign_in(self, visit: Visit) -> Reply:
-        """POST /sign-in: name, password, next."""
-        wanted = next_path(visit.form)
-        name, password = visit.form.text("name") or "", visit.form.text("password") or ""
-        try:
-            device = read_cookie(visit.request, DEVICE, is_secure=visit.is_secure)
-            signed_in = await self._sign_in.sign_in(name, password, visit.client, device)
-        except ExpectedFailure as failure:
-            return self._sign_in_form(visit, wanted, name, failure)
-        return await self._welcome(visit, signed_in, wanted)
-
-    async def show_sign_up(self, visit: Visit) -> Reply:
-        """GET /sign-up?invitation=<code>."""
-        invitation = visit.query.text("invitation") or ""
-        await self._register.require_open(invitation)
-        return self._sign_up_form(visit, invitation)
-
-    async def sign_up(self, visit: Visit) -> Reply:
-        """POST /sign-up: name, password, invitation."""
-        invitation, name = visit.form.text("invitation") or "", visit.form.text("name") or ""
-        password = visit.form.text("password") or ""
-        try:
-            signed_in = await self._register.register(name, password, invitation, visit.client)
-        except ExpectedFailure as failure:
-            return self._sign_up_form(visit, invitation, name, failure)
-        return await self._welcome(visit, signed_in, "/", done="signed-up")
-
-    async def sign_out(self, visit: Visit) -> Reply:
-        """POST /sign-out: delete the session from the browser and from the store."""
-        if visit.person is not None:
-            await self._sessions.end(visit.session, visit.visitor.id, visit.actor)
-        gone = write_cookie(SESSION, "", is_secure=visit.is_secure)
-        return redirect(visit, "/sign-in", cookies=[gone], done="signed-out")
-
-    async def _welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
-        """Set the cookies of the new session, and end the previous session."""
-        if visit.person is not None:
-            await self._sessions.end(visit.session, visit.visitor.id, visit.actor)
-        return redirect(visit, path, cookies=session_cookies(visit, signed_in), **query)
-
-    def _sign_in_form(
-        self, visit: Visit, wanted: str, name: str = "", failure: ExpectedFailure | None = None
-    ) -> Reply:
-        return self._form(
-            visit,
-            "sign_in.html",
-            failure,
-            name=name,
-            wanted=wanted,
-            can_register=self._register.rules.mode is Registration.OPEN,
-        )
-
-    def _sign_up_form(
-        self, visit: Visit, invitation: str, name: str = "", failure: ExpectedFailure | None = None
-    ) -> Reply:
-        return self._form(visit, "sign_up.html", failure, name=name, invitation=invitation)
-
-    def _form(
-        self, visit: Visit, template: str, failure: ExpectedFailure | None, **values: Any
-    ) -> Reply:
-        """Render a form, with the failure of its last submission."""
-        headers = None if failure is None else reply_to_failure(failure).headers
-        return self._renderer.page(visit, template, headers=headers, error=failure, **values)
-
-
-def session_cookies(visit: Visit, signed_in: SignedIn) -> list[str]:
-    """Return the cookies of a session, and the cookie that recognizes the browser later."""
-    given = ((SESSION, signed_in.secret, SESSION_AGE), (DEVICE, signed_in.device, DEVICE_AGE))
-    return [
-        write_cookie(name, secret, is_secure=visit.is_secure, max_age=age)
-        for name, secret, age in given
-        if secret
-    ]
 
 
 class AccountPages(Struct, frozen=True):
@@ -138,6 +28,7 @@ class AccountPages(Struct, frozen=True):
     _register: Register
     _invitations: Invitations
     _renderer: Renderer
+    _company: CompanySignIn | None
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -172,6 +63,9 @@ class AccountPages(Struct, frozen=True):
             error=failure,
             can_invite=visit.visitor.is_operator
             and self._register.rules.mode is Registration.INVITE,
+            has_passwords=self._sign_in.has_passwords,
+            company=None if self._company is None else self._company.rules.title,
+            is_linked=self._company is not None and await self._company.is_linked(visit.visitor),
             invitation=invitation,
             invitation_days=INVITATION_DAYS,
             mode=self._register.rules.mode,

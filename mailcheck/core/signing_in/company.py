@@ -1,0 +1,93 @@
+"""People whom an OpenID Connect provider has identified, and the projects of their groups."""
+
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.core.network_addresses import parse_ip_address
+from mailcheck.core.projects import Role
+
+MAX_SUBJECT = 255
+"""Maximum number of characters of a subject (OpenID Connect Core 2)."""
+
+
+class Identity(Struct, frozen=True):
+    """A verified person: the issuer and the subject together never change.
+
+    ``name`` is a proposal for the name of an account. ``groups`` are those of this sign-in.
+    """
+
+    issuer: str
+    subject: str
+    name: str = ""
+    groups: tuple[str, ...] = ()
+
+
+class LinkedIdentity(Struct, frozen=True):
+    """An identity that signs in to an account."""
+
+    issuer: str
+    subject: str
+    account_id: AccountId
+    linked_at: Instant
+
+
+class KnownPerson(Struct, frozen=True):
+    """The account of an identity. ``is_new`` is true if it was created for the identity."""
+
+    account: Account
+    is_new: bool
+
+
+class GroupRole(Struct, frozen=True):
+    """The role that the members of a group have in a project."""
+
+    group: str
+    project: str
+    role: Role
+
+
+def is_safe_url(url: str) -> bool:
+    """Return whether a URL is HTTPS, or HTTP on this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        is_plain = parts.username is None and not parts.fragment and url.isascii()
+    except ValueError:
+        return False
+    if not host or not is_plain or any(not "!" <= one <= "~" for one in url):
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+
+
+def _is_loopback(host: str) -> bool:
+    address = parse_ip_address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def parse_group_role(text: str) -> GroupRole:
+    """Parse ``group=project:role``. The group may contain ``=``.
+
+    :raises ValueError: the text has another form.
+    """
+    group, _, target = text.rpartition("=")
+    project, _, role = target.rpartition(":")
+    roles = ", ".join(Role)
+    if not group.strip() or not project.strip() or role.strip() not in list(Role):
+        raise ValueError(f"must be of the form group=project:role, with one of the roles {roles}")
+    return GroupRole(group.strip(), project.strip(), Role(role.strip()))
+
+
+def roles_of(groups: Iterable[str], mapping: Sequence[GroupRole]) -> dict[str, Role | None]:
+    """Return the highest role of a person in each project of the mapping; `None` is none."""
+    held = frozenset(groups)
+    found: dict[str, Role | None] = {one.project: None for one in mapping}
+    for one in mapping:
+        known = found[one.project]
+        if one.group in held and (known is None or one.role.includes(known)):
+            found[one.project] = one.role
+    return found

@@ -1,0 +1,411 @@
+"""Signing in with the account of a company: OpenID Connect with an authorization code and PKCE.
+
+The browser keeps one random secret in a cookie while the person is at the provider. The state, the
+nonce and the code verifier are derived from it, so that any daemon can finish a sign-in and nothing
+is stored.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from twisted.logger import Logger
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.audit import COMMAND_LINE, Action, Actor
+from mailcheck.core.errors import (
+    AccountDisabled,
+    AccountNameTaken,
+    AccountNotFound,
+    ExpectedFailure,
+    InvalidParameter,
+    LimitExceeded,
+    OnlyOwner,
+    SignInFailed,
+    SignInUnavailable,
+)
+from mailcheck.core.identifiers import new_session_secret, new_short_id
+from mailcheck.core.instants import MINUTE, Instant
+from mailcheck.core.keys import key_of
+from mailcheck.core.projects import Role
+from mailcheck.core.signing_in.company import (
+    MAX_SUBJECT,
+    GroupRole,
+    Identity,
+    LinkedIdentity,
+    roles_of,
+)
+from mailcheck.operations.accounts.audit import Audit
+from mailcheck.operations.accounts.id_tokens import REFUSED, Provider
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.accounts.projects import ManageProjects
+from mailcheck.operations.accounts.register import NameRules
+from mailcheck.operations.accounts.sign_in import (
+    MAX_NAME,
+    PER_ADDRESS,
+    TOO_MANY,
+    Attempts,
+    SignedIn,
+    SignIn,
+)
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.journals import AccessJournal
+from mailcheck.store.accounts.identity_store import IdentityStore
+
+LONGEST = 10 * MINUTE
+"""Time within which a person must come back from the provider."""
+
+MAX_GROUPS = 1_000
+"""Maximum number of groups of a person that are read."""
+
+NAME_CLAIMS = ("preferred_username", "name", "email", "sub")
+"""Claims that propose the name of a new account. None of them finds an existing account."""
+
+NAME_ATTEMPTS = 5
+"""Number of names that are tried for a new account."""
+
+BEGUN_ELSEWHERE = "this sign-in was begun in another browser, or took too long; sign in again"
+
+
+class CompanyRules(Struct, frozen=True):
+    """How people of the company sign in. ``title`` is the name of the provider on pages.
+
+    With ``allowed_groups``, only their members sign in. ``roles`` are the projects of groups.
+    """
+
+    client_id: str
+    client_secret: str
+    title: str
+    scopes: Sequence[str]
+    groups_claim: str
+    allowed_groups: Sequence[str]
+    roles: Sequence[GroupRole]
+    creates_accounts: bool
+
+
+class Beginning(Struct, frozen=True):
+    """A sign-in that has begun: the address of the provider, and the secret for the cookie."""
+
+    url: str
+    secret: str
+
+
+class Answer(Struct, frozen=True):
+    """The parameters with which the provider sent the browser back; empty if they are missing."""
+
+    code: str
+    state: str
+    issuer: str
+    error: str
+
+
+class Finished(Struct, frozen=True):
+    """A finished sign-in, and the path to show. ``signed_in`` is `None` after linking."""
+
+    signed_in: SignedIn | None
+    path: str
+
+
+class _State(Struct, frozen=True, array_like=True):
+    """What the state carries. ``links_to`` is the id of the account that is being linked."""
+
+    begun_at: Instant
+    path: str
+    links_to: str
+
+
+class CompanySignIn:
+    """Signs people in whom the provider identifies, and links their accounts."""
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        rules: CompanyRules,
+        provider: Provider,
+        identities: IdentityStore,
+        accounts: ManageAccounts,
+        projects: ManageProjects,
+        names: NameRules,
+        sign_in: SignIn,
+        attempts: Attempts,
+        audit: Audit,
+        journal: AccessJournal,
+        clock_and_randomness: ClockAndRandomness,
+    ) -> None:
+        self.rules = rules
+        self._provider = provider
+        self._identities = identities
+        self._accounts = accounts
+        self._projects = projects
+        self._names = names
+        self._sign_in = sign_in
+        self._attempts = attempts
+        self._audit = audit
+        self._journal = journal
+        self._now = clock_and_randomness.now
+        self._random_bytes = clock_and_randomness.random_bytes
+
+    async def begin(
+        self, back: str, path: str, client: str, links_to: Account | None = None
+    ) -> Beginning:
+        """Begin a sign-in.
+
+        :param back: the address to which the provider sends the browser back.
+        :param path: the page to show afterwards.
+        :param links_to: the signed-in account to link, or `None` to sign in.
+        :raises SignInUnavailable: the provider does not answer.
+        :raises LimitExceeded: too many attempts from this address.
+        """
+        await self._attempts.count(key_of("company sign-in from", client), PER_ADDRESS, TOO_MANY)
+        metadata = await self._provider.metadata()
+        secret = new_session_secret(self._random_bytes)
+        state = _State(self._now(), path, "" if links_to is None else links_to.id)
+        query = {
+            "response_type": "code",
+            "client_id": self.rules.client_id,
+            "redirect_uri": back,
+            "scope": " ".join(self.rules.scopes),
+            "state": _seal(secret, state),
+            "nonce": _derive(secret, "nonce"),
+            "code_challenge": _challenge(_derive(secret, "verifier")),
+            "code_challenge_method": "S256",
+        }
+        joint = "&" if "?" in metadata.authorization_endpoint else "?"
+        return Beginning(f"{metadata.authorization_endpoint}{joint}{urlencode(query)}", secret)
+
+    async def finish(
+        self, secret: str, answer: Answer, back: str, client: str, person: Account | None
+    ) -> Finished:
+        """Finish a sign-in: verify the answer of the provider, and open a session or link.
+
+        :param secret: the secret of the cookie, or empty.
+        :param person: the account that is signed in already.
+        :raises SignInFailed: the answer does not belong to this browser, or is not valid.
+        :raises SignInUnavailable: the provider does not answer.
+        :raises AccountDisabled: the account is disabled.
+        :raises IdentityTaken: the identity is linked to another account.
+        :raises LimitExceeded: too many attempts from this address.
+        """
+        counted = key_of("company sign-in finished from", client)
+        try:
+            await self._attempts.count(counted, PER_ADDRESS, TOO_MANY)
+            state = self._open(secret, answer.state)
+            identity = await self._identify(secret, answer, back)
+            if state.links_to:
+                if person is None or person.id != state.links_to:
+                    raise SignInFailed(BEGUN_ELSEWHERE)
+                await self.link(person, identity.subject, Actor(person.name, client))
+                return Finished(None, state.path)
+            account = await self._account_of(identity, client)
+            if account.disabled_at is not None:
+                raise AccountDisabled("this account is disabled: ask the operator of this service")
+        except (SignInFailed, LimitExceeded, AccountDisabled) as failure:
+            self._journal.note_failed_access("sign-in", client, str(failure))
+            raise
+        await self._follow_groups(account, identity.groups, client)
+        signed_in = await self._sign_in.open(account, client, is_company=True)
+        return Finished(signed_in, state.path)
+
+    async def logout_url(self, back: str) -> str:
+        """Return where the provider ends its own session, or empty if it cannot.
+
+        :param back: the address to which the provider sends the browser afterwards.
+        """
+        try:
+            metadata = await self._provider.metadata()
+        except (SignInUnavailable, SignInFailed):
+            return ""
+        if not metadata.end_session_endpoint:
+            return ""
+        query = {"client_id": self.rules.client_id, "post_logout_redirect_uri": back}
+        joint = "&" if "?" in metadata.end_session_endpoint else "?"
+        return f"{metadata.end_session_endpoint}{joint}{urlencode(query)}"
+
+    async def link(self, account: Account, subject: str, by: Actor = COMMAND_LINE) -> None:
+        """Let a person of the provider sign in to an existing account.
+
+        :raises InvalidParameter: the account is a project, or the subject is empty or too long.
+        :raises IdentityTaken: the person signs in to another account.
+        """
+        if account.is_project:
+            raise InvalidParameter("name", f"{account.name!r} is a project: choose a person")
+        if not 0 < len(subject) <= MAX_SUBJECT:
+            problem = f"the subject must have 1 to {MAX_SUBJECT} characters"
+            raise InvalidParameter("subject", f"{problem}; got {len(subject)}")
+        identity = LinkedIdentity(self._provider.issuer, subject, account.id, self._now())
+        await self._identities.link(identity)
+        await self._audit.note(Action.IDENTITY_LINKED, account.id, by, subject)
+
+    async def unlink(self, account: Account, by: Actor = COMMAND_LINE) -> bool:
+        """Remove the links of an account. Return whether there were any.
+
+        :raises InvalidParameter: the person could not sign in any more.
+        """
+        if by != COMMAND_LINE and not await self._sign_in.has_password(account):
+            raise InvalidParameter(
+                "company", "you have no password: ask the operator for one, then remove the link"
+            )
+        is_removed = await self._identities.unlink(account.id)
+        if is_removed:
+            await self._audit.note(Action.IDENTITY_REMOVED, account.id, by)
+        return is_removed
+
+    async def is_linked(self, account: Account) -> bool:
+        """Return whether a person of the provider can sign in to an account."""
+        found = await self._identities.identities_of(account.id)
+        return any(one.issuer == self._provider.issuer for one in found)
+
+    async def _identify(self, secret: str, answer: Answer, back: str) -> Identity:
+        """Return the person whom the provider has identified."""
+        metadata = await self._provider.metadata()
+        expected = self._provider.issuer
+        # RFC 9207: the answer of another provider must not reach this one.
+        if (answer.issuer or metadata.sends_issuer) and answer.issuer != expected:
+            raise SignInFailed("the answer comes from another sign-in service; sign in again")
+        if answer.error or not answer.code:
+            self._log.info("the provider has not signed a person in: {why}", why=answer.error[:60])
+            raise SignInFailed(REFUSED)
+        form = {
+            "grant_type": "authorization_code",
+            "code": answer.code,
+            "redirect_uri": back,
+            "code_verifier": _derive(secret, "verifier"),
+        }
+        rules = self.rules
+        tokens = await self._provider.exchange(form, rules.client_id, rules.client_secret)
+        nonce = _derive(secret, "nonce")
+        claims = await self._provider.verify(tokens.get("id_token"), rules.client_id, nonce)
+        subject: str = claims["sub"]
+        if rules.groups_claim not in claims and (rules.roles or rules.allowed_groups):
+            token = tokens.get("access_token")
+            more = await self._provider.user_info(token if isinstance(token, str) else "", subject)
+            claims = {**more, **claims}
+        return Identity(expected, subject, _name_of(claims), self._groups_of(claims))
+
+    def _groups_of(self, claims: Mapping[str, Any]) -> tuple[str, ...]:
+        found = claims.get(self.rules.groups_claim, ())
+        listed = [found] if isinstance(found, str) else found
+        if not isinstance(listed, list | tuple):
+            return ()
+        return tuple(one for one in listed[:MAX_GROUPS] if isinstance(one, str))
+
+    async def _account_of(self, identity: Identity, client: str) -> Account:
+        """Return the account of a person, and create it at the first sign-in."""
+        allowed = self.rules.allowed_groups
+        if allowed and not set(allowed).intersection(identity.groups):
+            raise SignInFailed("you are not in a group that may use this service")
+        known = await self._identities.find_account(identity.issuer, identity.subject)
+        if known is not None:
+            return known
+        if not self.rules.creates_accounts:
+            raise SignInFailed(
+                "no account is linked to your company account: ask the operator of this service"
+            )
+        for name in self._names_for(identity.name):
+            try:
+                draft = await self._accounts.draft(self._names.require(name))
+                # Operators are created on the machine itself.
+                account = replace(draft, is_operator=False)
+                linked = LinkedIdentity(
+                    identity.issuer, identity.subject, account.id, account.created_at
+                )
+                found = await self._identities.add_person(account, linked)
+            except (AccountNameTaken, InvalidParameter):
+                continue
+            if found.is_new:
+                by = Actor(found.account.name, client)
+                await self._audit.note(
+                    Action.ACCOUNT_CREATED, found.account.id, by, "company account"
+                )
+            return found.account
+        raise SignInFailed("no free name was found for your account: ask the operator")
+
+    def _names_for(self, proposed: str) -> list[str]:
+        short = proposed[: MAX_NAME - 8]
+        numbered = [f"{short}-{number}" for number in range(2, NAME_ATTEMPTS)]
+        return [proposed, *numbered, f"person-{new_short_id(self._random_bytes)}"]
+
+    async def _follow_groups(self, account: Account, groups: Sequence[str], client: str) -> None:
+        """Give a person the roles of the groups, and only those, in the projects of the mapping."""
+        current = {one.project.name: one.role for one in await self._projects.of_person(account)}
+        by = Actor("company account", client)
+        for name, role in roles_of(groups, self.rules.roles).items():
+            if role is current.get(name):
+                continue
+            try:
+                await self._set_role(account, name, role, by)
+            except (AccountNotFound, OnlyOwner) as failure:
+                self._log.warn(
+                    "the role of {person} in {project} does not follow the groups: {why}",
+                    person=account.name,
+                    project=name,
+                    why=failure,
+                )
+
+    async def _set_role(self, account: Account, name: str, role: Role | None, by: Actor) -> None:
+        project = await self._projects.find(name)
+        if role is None:
+            await self._projects.remove_member(project, account.id, by)
+        else:
+            await self._projects.set_member(project, account, role, by)
+
+    def _open(self, secret: str, sealed: str) -> _State:
+        state = _unseal(secret, sealed) if secret else None
+        if state is None or not 0 <= self._now() - state.begun_at <= LONGEST:
+            raise SignInFailed(BEGUN_ELSEWHERE)
+        return state
+
+
+def _name_of(claims: Mapping[str, Any]) -> str:
+    """Return a name for a new account; the local part of a mail address."""
+    for claim in NAME_CLAIMS:
+        found = claims.get(claim)
+        if isinstance(found, str) and found.strip():
+            name = found.strip().partition("@")[0] if claim != "sub" else found
+            printable = "".join(one for one in name if one.isprintable())
+            if printable.strip():
+                return printable.strip()[:MAX_NAME]
+    return "person"
+
+
+def _mac(secret: str, purpose: str, data: str = "") -> str:
+    digest = hmac.digest(secret.encode(), f"mailcheck {purpose} {data}".encode(), hashlib.sha256)
+    return _encode(digest)
+
+
+def _derive(secret: str, purpose: str) -> str:
+    """Return 43 characters of base64url that only the holder of the secret can derive."""
+    return _mac(secret, purpose)
+
+
+def _challenge(verifier: str) -> str:
+    """Return the code challenge (RFC 7636 4.2)."""
+    return _encode(hashlib.sha256(verifier.encode("ascii")).digest())
+
+
+def _seal(secret: str, state: _State) -> str:
+    text = _encode(msgspec.json.encode(state))
+    return f"{text}.{_mac(secret, 'state', text)}"
+
+
+def _unseal(secret: str, sealed: str) -> _State | None:
+    text, _, proof = sealed.partition(".")
+    if not hmac.compare_digest(proof.encode(), _mac(secret, "state", text).encode()):
+        return None
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        return msgspec.json.decode(data, type=_State)
+    except (binascii.Error, ValueError, ExpectedFailure):
+        return None
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")

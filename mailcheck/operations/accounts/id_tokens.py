@@ -1,0 +1,256 @@
+"""The metadata, keys and ID tokens of an OpenID Connect provider.
+
+Signatures and times are verified by ``joserfc`` (RFC 7515, 7517, 7519). The rules for ID tokens are
+those of OpenID Connect Core 3.1.3.7.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from mailcheck.core.errors import SignInFailed, SignInUnavailable
+from mailcheck.core.instants import HOUR, MINUTE, SECOND, Instant
+from mailcheck.core.signing_in.company import MAX_SUBJECT, is_safe_url
+from mailcheck.operations.concurrency import SingleFlight
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.identity_provider import (
+    IdentityProvider,
+    JsonObject,
+    ProviderRefused,
+    ProviderSilent,
+)
+
+if TYPE_CHECKING:
+    from joserfc.jwk import KeySet
+
+Answer = TypeVar("Answer")
+
+ALGORITHMS = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
+)
+"""Signatures with the private key of the provider. ``none`` and secrets of clients are refused."""
+
+KEY_TYPES = ("RSA", "EC", "OKP")
+
+MAX_KEYS = 50
+"""Maximum number of keys of a provider that are read."""
+
+CACHED_FOR = HOUR
+"""Time for which metadata and keys are cached. A new key is fetched when a token names it."""
+
+REFETCH_INTERVAL = MINUTE
+"""Shortest time between two requests for the keys, since tokens may name any key."""
+
+LEEWAY = 60
+"""Accepted difference between the clocks, in seconds."""
+
+UNAVAILABLE = "the company's sign-in service does not answer; try again in a moment"
+REFUSED = "the company's sign-in service did not confirm who you are; sign in again"
+
+
+class Metadata(Struct, frozen=True):
+    """The metadata of a provider (OpenID Connect Discovery 3), as far as it is used."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str = ""
+    end_session_endpoint: str = ""
+    token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
+    sends_issuer: bool = field(default=False, name="authorization_response_iss_parameter_supported")
+
+
+_ENDPOINTS = (
+    *("authorization_endpoint", "token_endpoint", "jwks_uri"),
+    *("userinfo_endpoint", "end_session_endpoint"),
+)
+
+
+class Provider:
+    """The provider of one issuer, with its cached metadata and keys."""
+
+    _log = Logger()
+
+    def __init__(self, issuer: str, connection: IdentityProvider, now: Now) -> None:
+        self.issuer = issuer
+        self._connection = connection
+        self._now = now
+        self._metadata: tuple[Instant, Metadata] | None = None
+        self._keys: tuple[Instant, KeySet] | None = None
+        self._fetching: SingleFlight[str, Any] = SingleFlight(self._fetch)
+
+    async def metadata(self) -> Metadata:
+        """Return the metadata.
+
+        :raises SignInUnavailable: the provider does not answer, or its metadata is unusable.
+        """
+        if self._metadata is None or self._now() - self._metadata[0] >= CACHED_FOR:
+            found: Metadata = await self._fetching.call("metadata")
+            self._metadata = self._now(), found
+        return self._metadata[1]
+
+    async def exchange(
+        self, form: Mapping[str, str], client_id: str, secret: str
+    ) -> Mapping[str, Any]:
+        """Exchange an authorization code for tokens (OpenID Connect Core 3.1.3).
+
+        :raises SignInFailed: the provider refuses the code.
+        :raises SignInUnavailable: the provider does not answer.
+        """
+        metadata = await self.metadata()
+        methods = metadata.token_endpoint_auth_methods_supported
+        user, sent = None, dict(form)
+        if secret and ("client_secret_basic" in methods or "client_secret_post" not in methods):
+            user = client_id, secret
+        else:
+            sent |= {"client_id": client_id} | ({"client_secret": secret} if secret else {})
+        return await self._answer(self._connection.post(metadata.token_endpoint, sent, user))
+
+    async def user_info(self, token: str, subject: str) -> Mapping[str, Any]:
+        """Return the claims of the UserInfo endpoint; empty if there is none.
+
+        :raises SignInFailed: the claims are about another subject.
+        :raises SignInUnavailable: the provider does not answer.
+        """
+        metadata = await self.metadata()
+        if not metadata.userinfo_endpoint or not token:
+            return {}
+        found = await self._answer(self._connection.get(metadata.userinfo_endpoint, token))
+        if found.get("sub") != subject:
+            self._log.warn("the UserInfo endpoint of the provider names another subject")
+            raise SignInFailed(REFUSED)
+        return found
+
+    async def verify(self, token: object, client_id: str, nonce: str) -> Mapping[str, Any]:
+        """Return the claims of an ID token that the provider issued for this client and nonce.
+
+        :raises SignInFailed: the token is not valid.
+        :raises SignInUnavailable: the keys of the provider cannot be fetched.
+        """
+        if not isinstance(token, str) or not token.isascii():
+            raise SignInFailed(REFUSED)
+        keys = await self._current_keys(_key_id(token))
+        try:
+            return _verify(token, keys, self.issuer, client_id, nonce, self._now())
+        except ValueError as failure:
+            # The reason is not shown, since it helps only those who make up tokens.
+            self._log.warn("an ID token was refused: {why}", why=failure)
+            raise SignInFailed(REFUSED) from None
+
+    async def _current_keys(self, key_id: str | None) -> "KeySet":
+        """Return the keys; fetch them again if the token names an unknown one."""
+        now = self._now()
+        if self._keys is not None:
+            fetched_at, keys = self._keys
+            is_known = key_id is None or any(key.kid == key_id for key in keys)
+            age = now - fetched_at
+            if age < (CACHED_FOR if is_known else REFETCH_INTERVAL):
+                return keys
+        found: KeySet = await self._fetching.call("keys")
+        self._keys = now, found
+        return found
+
+    async def _fetch(self, what: str) -> Any:
+        if what == "keys":
+            metadata = await self.metadata()
+            found = await self._answer(self._connection.get(metadata.jwks_uri))
+            return self._read_keys(found)
+        url = self.issuer.rstrip("/") + "/.well-known/openid-configuration"
+        return self._read_metadata(await self._answer(self._connection.get(url)))
+
+    def _read_metadata(self, document: JsonObject) -> Metadata:
+        try:
+            found = msgspec.convert(document, Metadata)
+        except msgspec.ValidationError as failure:
+            self._log.error("the metadata of the provider is unusable: {why}", why=failure)
+            raise SignInUnavailable(UNAVAILABLE) from None
+        given = [getattr(found, name) for name in _ENDPOINTS]
+        if found.issuer != self.issuer or not all(is_safe_url(url) for url in given if url):
+            self._log.error(
+                "the metadata of the provider names the issuer {found}, or an address without "
+                "HTTPS; [oidc] issuer is {configured}",
+                found=found.issuer,
+                configured=self.issuer,
+            )
+            raise SignInUnavailable(UNAVAILABLE)
+        return found
+
+    def _read_keys(self, document: JsonObject) -> "KeySet":
+        from joserfc.errors import JoseError
+        from joserfc.jwk import JWKRegistry, KeySet
+
+        listed = document.get("keys")
+        keys = []
+        for one in listed[:MAX_KEYS] if isinstance(listed, list) else ():
+            if not isinstance(one, dict) or one.get("kty") not in KEY_TYPES:
+                continue
+            if one.get("use", "sig") != "sig":
+                continue
+            try:
+                keys.append(JWKRegistry.import_key(one))
+            except (JoseError, ValueError, TypeError, KeyError) as failure:
+                self._log.warn("a key of the provider is not readable: {why}", why=failure)
+        if not keys:
+            self._log.error("the provider publishes no usable key")
+            raise SignInUnavailable(UNAVAILABLE)
+        return KeySet(keys)
+
+    async def _answer(self, asking: "Deferred[Answer]") -> Answer:
+        try:
+            return await asking
+        except ProviderSilent as failure:
+            self._log.warn("the provider does not answer: {why}", why=failure)
+            raise SignInUnavailable(UNAVAILABLE) from None
+        except ProviderRefused as failure:
+            self._log.warn("the provider refuses: {why}", why=failure)
+            raise SignInFailed(REFUSED) from None
+
+
+def _key_id(token: str) -> str | None:
+    from joserfc.errors import JoseError
+    from joserfc.jws import extract_compact
+
+    try:
+        found = extract_compact(token.encode("ascii")).headers().get("kid")
+    except (JoseError, ValueError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _verify(
+    token: str, keys: "KeySet", issuer: str, client_id: str, nonce: str, now: Instant
+) -> Mapping[str, Any]:
+    """Return the claims of an ID token.
+
+    :raises ValueError: the token is not valid.
+    """
+    from joserfc import jwt
+    from joserfc.errors import JoseError
+
+    rules = jwt.JWTClaimsRegistry(
+        now=now // SECOND,
+        leeway=LEEWAY,
+        iss={"essential": True, "value": issuer},
+        aud={"essential": True, "value": client_id},
+        sub={"essential": True},
+        exp={"essential": True},
+        iat={"essential": True},
+        nonce={"essential": True, "value": nonce},
+    )
+    try:
+        claims = jwt.decode(token, keys, algorithms=ALGORITHMS).claims
+        rules.validate(claims)
+    except (JoseError, ValueError, TypeError, KeyError, RecursionError) as failure:
+        raise ValueError(f"{type(failure).__name__} {failure}") from None
+    audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+    if claims.get("azp", client_id) != client_id or (len(audiences) > 1 and "azp" not in claims):
+        raise ValueError("it was issued for another client")
+    if not 0 < len(claims["sub"]) <= MAX_SUBJECT:
+        raise ValueError("the subject is empty or too long")
+    return claims

@@ -1,0 +1,125 @@
+"""Requests to the OpenID Connect provider that the operator has configured.
+
+Its host may be in a private network, so connections are not restricted to public addresses.
+Redirects are not followed, and answers are bounded in size and time.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from io import BytesIO
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+from treq.content import collect
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
+from twisted.web.client import URI, Agent, FileBodyProducer
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IPolicyForHTTPS, IResponse
+from zope.interface import implementer
+
+from mailcheck.ports.identity_provider import JsonObject, ProviderRefused, ProviderSilent
+from mailcheck.probes.trust import NoAuthorities, TrustRoots
+
+SECONDS = 10.0
+"""Time limit of a request with its answer. A person waits for several of them."""
+
+MAX_OCTETS = 262_144
+"""Maximum number of bytes of an answer. A set of keys has a few kilobytes."""
+
+USER_AGENT = "mailcheck"
+
+
+class _TooLarge(Exception):
+    pass
+
+
+@implementer(IPolicyForHTTPS)
+class _Verified:
+    def __init__(self, trust: TrustRoots) -> None:
+        self._trust = trust
+
+    def creatorForNetloc(self, hostname: bytes, port: int) -> IOpenSSLClientConnectionCreator:  # noqa: N802
+        """Return the options of TLS, as `IPolicyForHTTPS` requires."""
+        return self._trust.verify_as(hostname.decode("ascii"))
+
+
+class HttpIdentityProvider:
+    """Sends the requests over HTTP.
+
+    :param find_trust: loads the certificate authorities. It is called before the first request.
+    """
+
+    def __init__(self, reactor: Any, find_trust: Callable[[], TrustRoots]) -> None:
+        self._reactor = reactor
+        self._find_trust = find_trust
+
+    def get(self, url: str, token: str = "") -> Deferred[JsonObject]:
+        """Fetch a JSON object, as defined by `IdentityProvider`."""
+        return self._ask(b"GET", url, f"Bearer {token}" if token else "", None)
+
+    def post(
+        self, url: str, form: Mapping[str, str], user: tuple[str, str] | None
+    ) -> Deferred[JsonObject]:
+        """Send a form, as defined by `IdentityProvider`."""
+        authorization = ""
+        if user is not None:
+            pair = ":".join(map(quote_plus, user)).encode()
+            authorization = f"Basic {base64.b64encode(pair).decode()}"
+        return self._ask(b"POST", url, authorization, urlencode(form).encode())
+
+    @cached_property
+    def _agent(self) -> Agent:
+        return Agent(self._reactor, _Verified(self._find_trust()), connectTimeout=SECONDS)
+
+    def _ask(
+        self, method: bytes, url: str, authorization: str, body: bytes | None
+    ) -> Deferred[JsonObject]:
+        def too_late(_: object, __: float) -> JsonObject:
+            raise ProviderSilent(f"{url} has not answered within {SECONDS:g} seconds")
+
+        asking = Deferred.fromCoroutine(self._exchange(method, url, authorization, body))
+        return asking.addTimeout(SECONDS, self._reactor, too_late)
+
+    async def _exchange(
+        self, method: bytes, url: str, authorization: str, body: bytes | None
+    ) -> JsonObject:
+        headers = Headers({"Accept": ["application/json"], "User-Agent": [USER_AGENT]})
+        if authorization:
+            headers.setRawHeaders("Authorization", [authorization])
+        producer = None
+        if body is not None:
+            headers.setRawHeaders("Content-Type", ["application/x-www-form-urlencoded"])
+            producer = FileBodyProducer(BytesIO(body))
+        received = bytearray()
+        try:
+            parsed = URI.fromBytes(url.encode("ascii")).toBytes()
+            response: IResponse = await self._agent.request(method, parsed, headers, producer)
+            await collect(response, partial(_add, received))
+        except (CancelledError, NoAuthorities):
+            raise
+        except Exception as failure:
+            raise ProviderSilent(f"{url}: {type(failure).__name__} {failure}") from failure
+        return _read(url, response.code, bytes(received))
+
+
+def _add(received: bytearray, data: bytes) -> None:
+    received.extend(data)
+    if len(received) > MAX_OCTETS:
+        raise _TooLarge(f"more than {MAX_OCTETS} bytes")
+
+
+def _read(url: str, status: int, body: bytes) -> JsonObject:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    if status >= 500 or (status == 200 and not isinstance(found, dict)):
+        raise ProviderSilent(f"{url}: status {status} without a JSON object")
+    if status != 200:
+        error = found.get("error") if isinstance(found, dict) else None
+        raise ProviderRefused(f"{url}: status {status}, error {str(error)[:100]!r}")
+    answer: JsonObject = found
+    return answer

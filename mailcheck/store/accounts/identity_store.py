@@ -1,0 +1,123 @@
+"""Identities of a company's sign-in service, and links with which the operator lets people in."""
+
+from __future__ import annotations
+
+from msgspec.structs import asdict
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.errors import AccountNameTaken, IdentityTaken
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.core.signing_in.company import KnownPerson, LinkedIdentity
+from mailcheck.ports.engine import Transaction, Value
+from mailcheck.store.accounts.account_store import (
+    ACCOUNT_COLUMNS,
+    ACCOUNT_TABLES,
+    ACCOUNTS_LOCK,
+    insert_account,
+)
+from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
+
+_IDENTITY = columns_of(LinkedIdentity, "linked_identity")
+
+
+class IdentityStore(Store):
+    """Linked identities and sign-in links."""
+
+    @read
+    def find_account(self, transaction: Transaction, issuer: str, subject: str) -> Account | None:
+        """Return the account of an identity, or `None`."""
+        return _find_account(transaction, issuer, subject)
+
+    @write
+    def add_person(
+        self, transaction: Transaction, account: Account, identity: LinkedIdentity
+    ) -> KnownPerson | AccountNameTaken:
+        """Add an account with its identity. If the identity is known meanwhile, return its account.
+
+        :raises AccountNameTaken: the name exists, or looks like an existing one.
+        """
+        transaction.lock(ACCOUNTS_LOCK)
+        known = _find_account(transaction, identity.issuer, identity.subject)
+        if known is not None:
+            return KnownPerson(known, is_new=False)
+        taken = insert_account(transaction, account)
+        if taken is not None:
+            return taken
+        insert(transaction, "linked_identity", [asdict(identity)])
+        return KnownPerson(account, is_new=True)
+
+    @write
+    def link(self, transaction: Transaction, identity: LinkedIdentity) -> IdentityTaken | None:
+        """Link an identity to an account, in place of another identity of the same issuer.
+
+        :raises IdentityTaken: the identity signs in to another account.
+        """
+        transaction.lock(ACCOUNTS_LOCK)
+        known = _find_account(transaction, identity.issuer, identity.subject)
+        if known is not None and known.id != identity.account_id:
+            return IdentityTaken("this person signs in to another account; remove that link first")
+        transaction.execute(
+            "DELETE FROM linked_identity WHERE account_id = ? AND issuer = ?",
+            (identity.account_id, identity.issuer),
+        )
+        insert(transaction, "linked_identity", [asdict(identity)])
+        return None
+
+    @write
+    def unlink(self, transaction: Transaction, account_id: AccountId) -> bool:
+        """Remove all identities of an account; return false if it has none."""
+        return bool(
+            transaction.execute("DELETE FROM linked_identity WHERE account_id = ?", (account_id,))
+        )
+
+    @read
+    def identities_of(
+        self, transaction: Transaction, account_id: AccountId
+    ) -> list[LinkedIdentity]:
+        """Return the identities of an account."""
+        rows = transaction.rows(
+            f"SELECT {_IDENTITY} FROM linked_identity WHERE account_id = ? ORDER BY issuer",
+            (account_id,),
+        )
+        return [value_of(LinkedIdentity, row) for row in rows]
+
+    @write
+    def add_link(
+        self,
+        transaction: Transaction,
+        digest: bytes,
+        account_id: AccountId,
+        now: Instant,
+        expires_at: Instant,
+    ) -> None:
+        """Add a sign-in link, and delete expired ones."""
+        transaction.execute("DELETE FROM sign_in_link WHERE expires_at <= ?", (now,))
+        row: dict[str, Value] = {
+            "digest": digest,
+            "account_id": account_id,
+            "expires_at": expires_at,
+        }
+        insert(transaction, "sign_in_link", [row])
+
+    @write
+    def use_link(self, transaction: Transaction, digest: bytes, now: Instant) -> Account | None:
+        """Use up a sign-in link. Return its account, or `None` if the link is not valid."""
+        row = transaction.row(
+            f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
+            "JOIN sign_in_link ON sign_in_link.account_id = account.id "
+            "WHERE sign_in_link.digest = ? AND sign_in_link.expires_at > ?",
+            (digest, now),
+        )
+        gone = transaction.execute("DELETE FROM sign_in_link WHERE digest = ?", (digest,))
+        return value_of(Account, row) if row is not None and gone else None
+
+
+def _find_account(transaction: Transaction, issuer: str, subject: str) -> Account | None:
+    row = transaction.row(
+        f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
+        "JOIN linked_identity ON linked_identity.account_id = account.id "
+        "WHERE linked_identity.issuer = ? AND linked_identity.subject = ?",
+        (issuer, subject),
+    )
+    return None if row is None else value_of(Account, row)

@@ -1,0 +1,88 @@
+"""Pages to sign in with the account of a company, and to link it."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.core.errors import ExpectedFailure, SignInFailed
+from mailcheck.operations.accounts.company_sign_in import Answer, CompanySignIn
+from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages, lead_away
+from mailcheck.web.dashboard.cookies import COMPANY, COMPANY_AGE, read_cookie, write_cookie
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Visit, next_path
+from mailcheck.web.site.replies import Reply
+
+CALLBACK = "/sign-in/company/callback"
+
+LONGEST_ANSWER = 8_192
+"""Maximum number of characters of a parameter of the callback. The state carries a path."""
+
+
+class CompanyPages(Struct, frozen=True):
+    """The way to the company's sign-in service and back."""
+
+    _configured: CompanySignIn | None
+    _sign_in: SignInPages
+    _renderer: Renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", "/sign-in/company", self.leave, is_open=True),
+            Page("GET", CALLBACK, self.come_back, is_open=True),
+            Page("POST", "/account/company", self.link, is_personal=True),
+            Page("POST", "/account/company/remove", self.unlink, is_personal=True),
+        ]
+
+    @property
+    def _company(self) -> CompanySignIn:
+        if self._configured is None:
+            raise SignInFailed("this service has no sign-in with a company account")
+        return self._configured
+
+    async def leave(self, visit: Visit) -> Reply:
+        """GET /sign-in/company?next=<path>: redirect to the provider."""
+        wanted = next_path(visit.query)
+        try:
+            begun = await self._company.begin(_back(visit), wanted, visit.client)
+        except ExpectedFailure as failure:
+            return self._sign_in.form(visit, wanted, failure=failure)
+        headers = {"Location": begun.url}
+        return Reply(303, b"", "text/plain; charset=utf-8", headers, [_cookie(visit, begun.secret)])
+
+    async def come_back(self, visit: Visit) -> Reply:
+        """GET /sign-in/company/callback?code=&state=&iss=&error=."""
+        secret = read_cookie(visit.request, COMPANY, is_secure=visit.is_secure)
+        query, gone = visit.query, _cookie(visit, "")
+        try:
+            code, state, issuer, error = (
+                "".join(query.texts(name, 1, LONGEST_ANSWER))
+                for name in ("code", "state", "iss", "error")
+            )
+            finished = await self._company.finish(
+                secret, Answer(code, state, issuer, error), _back(visit), visit.client, visit.person
+            )
+        except ExpectedFailure as failure:
+            return replace(self._sign_in.form(visit, "/", failure=failure), cookies=[gone])
+        if finished.signed_in is None:
+            return redirect(visit, finished.path, cookies=[gone], done="company-linked")
+        reply = await self._sign_in.welcome(visit, finished.signed_in, finished.path)
+        return replace(reply, cookies=[*reply.cookies, gone])
+
+    async def link(self, visit: Visit) -> Reply:
+        """POST /account/company: lead to the provider, and link the person there."""
+        begun = await self._company.begin(_back(visit), "/account", visit.client, visit.visitor)
+        reply = lead_away(visit, self._renderer, begun.url)
+        return replace(reply, cookies=[_cookie(visit, begun.secret)])
+
+    async def unlink(self, visit: Visit) -> Reply:
+        """POST /account/company/remove."""
+        await self._company.unlink(visit.visitor, visit.actor)
+        return redirect(visit, "/account", done="company-removed")
+
+
+def _back(visit: Visit) -> str:
+    return visit.urls.public_url + CALLBACK
+
+
+def _cookie(visit: Visit, secret: str) -> str:
+    return write_cookie(COMPANY, secret, is_secure=visit.is_secure, max_age=COMPANY_AGE)

@@ -1,0 +1,159 @@
+"""Pages to sign in, sign out and sign up."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.operations.accounts.company_sign_in import CompanySignIn
+from mailcheck.operations.accounts.register import Register, Registration
+from mailcheck.operations.accounts.sign_in import DashboardSessions, SignedIn, SignIn
+from mailcheck.web.dashboard.cookies import (
+    DEVICE,
+    DEVICE_AGE,
+    SESSION,
+    SESSION_AGE,
+    read_cookie,
+    write_cookie,
+)
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Visit, next_path
+from mailcheck.web.site.replies import Reply, reply_to_failure
+
+
+def lead_away(visit: Visit, renderer: Renderer, url: str) -> Reply:
+    """Return a page that leads the browser to the company's sign-in service.
+
+    A form cannot lead to another site, since the policy of the pages forbids it.
+    """
+    return renderer.page(visit, "leave.html", url=url, host=urlsplit(url).hostname)
+
+
+class SignInPages(Struct, frozen=True):
+    """The pages for signing in, signing up and signing out."""
+
+    _sign_in: SignIn
+    _register: Register
+    _sessions: DashboardSessions
+    _renderer: Renderer
+    _company: CompanySignIn | None
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", "/sign-in", self.show_sign_in, is_open=True),
+            Page("POST", "/sign-in", self.sign_in, is_open=True),
+            Page("GET", "/sign-up", self.show_sign_up, is_open=True),
+            Page("POST", "/sign-up", self.sign_up, is_open=True),
+            Page("POST", "/sign-out", self.sign_out, is_open=True),
+            Page("GET", "/sign-in/link", self.show_link, is_open=True),
+            Page("POST", "/sign-in/link", self.follow_link, is_open=True),
+        ]
+
+    async def show_sign_in(self, visit: Visit) -> Reply:
+        """GET /sign-in?next=<path>."""
+        if visit.person is not None:
+            return redirect(visit, next_path(visit.query))
+        return self.form(visit, next_path(visit.query))
+
+    async def sign_in(self, visit: Visit) -> Reply:
+        """POST /sign-in: name, password, next."""
+        wanted = next_path(visit.form)
+        name, password = visit.form.text("name") or "", visit.form.text("password") or ""
+        try:
+            device = read_cookie(visit.request, DEVICE, is_secure=visit.is_secure)
+            signed_in = await self._sign_in.sign_in(name, password, visit.client, device)
+        except ExpectedFailure as failure:
+            return self.form(visit, wanted, name, failure)
+        return await self.welcome(visit, signed_in, wanted)
+
+    async def show_sign_up(self, visit: Visit) -> Reply:
+        """GET /sign-up?invitation=<code>."""
+        invitation = visit.query.text("invitation") or ""
+        await self._register.require_open(invitation)
+        return self._sign_up_form(visit, invitation)
+
+    async def sign_up(self, visit: Visit) -> Reply:
+        """POST /sign-up: name, password, invitation."""
+        invitation, name = visit.form.text("invitation") or "", visit.form.text("name") or ""
+        password = visit.form.text("password") or ""
+        try:
+            signed_in = await self._register.register(name, password, invitation, visit.client)
+        except ExpectedFailure as failure:
+            return self._sign_up_form(visit, invitation, name, failure)
+        return await self.welcome(visit, signed_in, "/", done="signed-up")
+
+    async def sign_out(self, visit: Visit) -> Reply:
+        """POST /sign-out: delete the session from the browser and from the store."""
+        is_company = visit.person is not None and await self._sessions.end(
+            visit.session, visit.visitor.id, visit.actor
+        )
+        gone = write_cookie(SESSION, "", is_secure=visit.is_secure)
+        if is_company and self._company is not None:
+            back = f"{visit.urls.public_url}/sign-in?done=signed-out"
+            url = await self._company.logout_url(back)
+            if url:
+                reply = lead_away(replace(visit, person=None, membership=None), self._renderer, url)
+                return replace(reply, cookies=[gone])
+        return redirect(visit, "/sign-in", cookies=[gone], done="signed-out")
+
+    async def show_link(self, visit: Visit) -> Reply:
+        """GET /sign-in/link?code=<code>. Opening it uses nothing up, since programs may do so."""
+        return self._renderer.page(
+            visit, "sign_in_link.html", code=visit.query.text("code") or "", title="Sign in"
+        )
+
+    async def follow_link(self, visit: Visit) -> Reply:
+        """POST /sign-in/link: code."""
+        code = visit.form.text("code") or ""
+        try:
+            signed_in = await self._sign_in.follow_link(code, visit.client)
+        except ExpectedFailure as failure:
+            return self.form(visit, "/", failure=failure)
+        return await self.welcome(visit, signed_in, "/account")
+
+    async def welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
+        """Set the cookies of the new session, and end the previous session."""
+        if visit.person is not None:
+            await self._sessions.end(visit.session, visit.visitor.id, visit.actor)
+        return redirect(visit, path, cookies=session_cookies(visit, signed_in), **query)
+
+    def form(
+        self, visit: Visit, wanted: str, name: str = "", failure: ExpectedFailure | None = None
+    ) -> Reply:
+        """Return the page to sign in, with the failure of the last attempt."""
+        return self._form(
+            visit,
+            "sign_in.html",
+            failure,
+            name=name,
+            wanted=wanted,
+            can_register=self._sign_in.has_passwords
+            and self._register.rules.mode is Registration.OPEN,
+            has_passwords=self._sign_in.has_passwords,
+            company=None if self._company is None else self._company.rules.title,
+        )
+
+    def _sign_up_form(
+        self, visit: Visit, invitation: str, name: str = "", failure: ExpectedFailure | None = None
+    ) -> Reply:
+        return self._form(visit, "sign_up.html", failure, name=name, invitation=invitation)
+
+    def _form(
+        self, visit: Visit, template: str, failure: ExpectedFailure | None, **values: Any
+    ) -> Reply:
+        """Render a form, with the failure of its last submission."""
+        headers = None if failure is None else reply_to_failure(failure).headers
+        return self._renderer.page(visit, template, headers=headers, error=failure, **values)
+
+
+def session_cookies(visit: Visit, signed_in: SignedIn) -> list[str]:
+    """Return the cookies of a session, and the cookie that recognizes the browser later."""
+    given = ((SESSION, signed_in.secret, SESSION_AGE), (DEVICE, signed_in.device, DEVICE_AGE))
+    return [
+        write_cookie(name, secret, is_secure=visit.is_secure, max_age=age)
+        for name, secret, age in given
+        if secret
+    ]

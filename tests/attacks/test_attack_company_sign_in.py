@@ -1,0 +1,296 @@
+"""Forged, replayed and mixed-up answers of a company's sign-in service."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.fakes.company import CLIENT_ID, ISSUER, Company
+from tests.house import House
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.test_dashboard_company import begin, company_house, names, sign_in
+
+pytestmark = pytest.mark.attack
+
+
+@pytest.fixture
+def company() -> Company:
+    """A provider that an attacker controls in part."""
+    return Company()
+
+
+@pytest.fixture
+def house(company: Company) -> Iterator[House]:
+    """A house with the provider."""
+    house = company_house(company)
+    yield house
+    house.close()
+
+
+def assert_refused(house: House, browser: Browser, company: Company) -> None:
+    """Fail unless the sign-in is refused without an account, a session or a reason."""
+    answer = sign_in(browser, company)
+    assert answer.status == 403
+    assert not browser.is_signed_in
+    assert names(house) == ["first"]
+    assert b"RS256" not in answer.body
+    assert b"token" not in answer.body.replace(b"form-token", b"")
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        Company.sign_not,
+        Company.sign_with_another_key,
+        Company.sign_with_public_key,
+        Company.sign_with_client_secret,
+        Company.sign_with_key_in_header,
+        lambda company, claims: "",
+        lambda company, claims: "a.b.c",
+        lambda company, claims: company.sign_properly(claims)[:-4] + "AAAA",
+        lambda company, claims: "\u00e4." * 3,
+    ],
+)
+def test_forged_signatures(
+    house: House, company: Company, forge: Callable[[Company, dict[str, Any]], str]
+) -> None:
+    """No signature, another key, HMAC with the public key or the client secret are refused."""
+    company.sign = lambda claims: forge(company, claims)
+    assert_refused(house, Browser(house), company)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"nonce": "another"},
+        {"nonce": None},
+        {"nonce": ["x"]},
+        {"iss": "https://evil.example"},
+        {"iss": ISSUER + "/"},
+        {"aud": "another client"},
+        {"aud": [CLIENT_ID, "another client"]},
+        {"aud": [CLIENT_ID], "azp": "another client"},
+        {"aud": []},
+        {"aud": {}},
+        {"exp": 1},
+        {"exp": None},
+        {"exp": "tomorrow"},
+        {"iat": 9_999_999_999},
+        {"iat": None},
+        {"nbf": 9_999_999_999},
+        {"sub": ""},
+        {"sub": None},
+        {"sub": 7},
+        {"sub": "x" * 256},
+    ],
+)
+def test_wrong_claims(house: House, company: Company, wrong: dict[str, Any]) -> None:
+    """A token for another nonce, issuer, client or time, or without a subject, is refused."""
+
+    def change(claims: dict[str, Any]) -> None:
+        claims.update(wrong)
+        for name in [name for name, value in wrong.items() if value is None]:
+            del claims[name]
+
+    company.change = change
+    assert_refused(house, Browser(house), company)
+
+
+def test_a_code_works_once(house: House, company: Company) -> None:
+    """A callback that is sent again signs nobody in, not even with the cookie of its browser."""
+    browser = Browser(house)
+    path = company.approve(begin(browser))
+    cookies = dict(browser.cookies)
+    assert browser.open(path).status == 303
+    assert browser.open(path).status == 403, "the cookie of the sign-in is gone"
+    thief = Browser(house, "192.0.2.66")
+    assert thief.open(path).status == 403
+    thief.cookies = cookies
+    assert thief.open(path).status == 403
+    assert not thief.is_signed_in
+
+
+@pytest.mark.parametrize("state", ["", "x", "x.y", "e30.", ".", "\u00e4"])
+def test_a_wrong_state(house: House, company: Company, state: str) -> None:
+    """A callback with another state than that of the browser is refused before the code is used."""
+    browser = Browser(house)
+    path = company.approve(begin(browser))
+    begun, _, rest = path.partition("state=")
+    assert browser.open(f"{begun}state={quote(state)}&{rest.partition('&')[2]}").status == 403
+    assert not company.forms
+
+
+def test_an_attacker_cannot_sign_a_victim_in_as_himself(house: House, company: Company) -> None:
+    """The callback of another browser is refused, whether or not the victim has begun a sign-in."""
+    path = company.approve(begin(Browser(house, "192.0.2.66")))
+    victim = Browser(house)
+    assert victim.open(path).status == 403
+    begin(victim)
+    assert victim.open(path).status == 403
+    assert not victim.is_signed_in
+    assert not company.forms
+
+
+def test_a_late_answer(house: House, company: Company) -> None:
+    """An answer after more than ten minutes is refused."""
+    browser = Browser(house)
+    path = company.approve(begin(browser))
+    house.pass_time(601)
+    assert browser.open(path).status == 403
+    assert not company.forms
+
+
+@pytest.mark.parametrize("issuer", ["", "&iss=https://evil.example", f"&iss={ISSUER}/"])
+def test_a_mixed_up_issuer(house: House, company: Company, issuer: str) -> None:
+    """The answer of another provider is refused, and its code is sent to nobody (RFC 9207)."""
+    browser = Browser(house)
+    path = company.approve(begin(browser)).partition("&iss=")[0] + issuer
+    assert browser.open(path).status == 403
+    assert not company.forms
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"issuer": "https://evil.example"},
+        {"token_endpoint": "http://login.company.example/token"},
+        {"jwks_uri": "file:///etc/passwd"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"end_session_endpoint": "https://user:pass@evil.example/"},
+        {"token_endpoint": 7},
+    ],
+)
+def test_hostile_metadata(house: House, company: Company, change: dict[str, Any]) -> None:
+    """Metadata of another issuer or with unsafe addresses is not used."""
+    company.metadata.update(change)
+    answer = Browser(house).open("/sign-in/company")
+    assert answer.status == 503
+    assert "location" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, {"keys": 7}, {"keys": [7, {}, {"kty": "oct", "k": "eA"}, {"kty": "RSA", "n": 1}]}]
+)
+def test_hostile_keys(house: House, company: Company, keys: dict[str, Any]) -> None:
+    """A set without a public key for signatures verifies nothing."""
+
+    class Keys:
+        def as_dict(self, private: bool) -> dict[str, Any]:
+            return keys
+
+    company.keys = Keys()  # type: ignore[assignment]
+    browser = Browser(house)
+    assert sign_in(browser, company).status == 503
+    assert not browser.is_signed_in
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/a\nb"],
+)
+def test_no_open_redirect(house: House, company: Company, path: str) -> None:
+    """After the sign-in the browser stays on this site."""
+    browser = Browser(house)
+    answer = sign_in(browser, company, f"/sign-in/company?next={quote(path)}")
+    assert (answer.status, answer.headers["location"]) == (303, "/")
+
+
+def test_no_session_fixation(house: House, company: Company) -> None:
+    """A session that an attacker has planted is replaced and ends."""
+    attacker = Browser(house, "192.0.2.66")
+    attacker.sign_up("mallory")
+    victim = Browser(house)
+    victim.cookies = dict(attacker.cookies)
+    sign_in(victim, company)
+    assert victim.cookies["__Host-mailcheck-session"] not in attacker.cookies.values()
+    assert not attacker.is_signed_in
+    victim.open("/account")
+    assert "ann" in victim.page.text
+
+
+def test_nobody_links_an_account_of_another(house: House, company: Company) -> None:
+    """A link that was begun by one person is refused in the session of another."""
+    mallory = Browser(house, "192.0.2.66")
+    mallory.sign_up("mallory")
+    mallory.open("/account")
+    page = mallory.submit("/account/company").body.decode()
+    (url,) = {one for one in page.split('"') if one.startswith(ISSUER)}
+    path = company.approve(url.replace("&amp;", "&"))
+    victim = Browser(house)
+    victim.sign_up("bob")
+    victim.cookies["__Host-mailcheck-company"] = mallory.cookies["__Host-mailcheck-company"]
+    assert victim.open(path).status == 403
+    victim.open("/account")
+    assert victim.post("/account/company").status == 403, "a form of another site"
+
+
+def test_an_identity_has_one_account(house: House, company: Company) -> None:
+    """An identity that signs in to an account cannot be linked to another one."""
+    sign_in(Browser(house), company)
+    bob = Browser(house, "192.0.2.12")
+    bob.sign_up("bob")
+    bob.open("/account")
+    page = bob.submit("/account/company").body.decode()
+    (url,) = {one for one in page.split('"') if one.startswith(ISSUER)}
+    assert bob.open(company.approve(url.replace("&amp;", "&"))).status == 409
+
+
+def test_claims_of_another_person(company: Company) -> None:
+    """Groups of a UserInfo answer about another subject are not used."""
+    house = company_house(company, allowed_groups=("admins",))
+    company.user_info = {"sub": "eve", "groups": ["admins"]}
+    assert_refused(house, Browser(house), company)
+
+
+@pytest.mark.parametrize("groups", [7, {"admins": True}, [["admins"]], None, "admin", ["Admins"]])
+def test_hostile_groups(company: Company, groups: object) -> None:
+    """Groups in another form, or with another name, are no groups."""
+    house = company_house(company, allowed_groups=("admins",))
+    company.claims["groups"] = groups
+    assert sign_in(Browser(house), company).status == 403
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "\u202e", "x" * 5_000, "<script>", "first\u200b", 7, None, "post\nmaster"]
+)
+def test_hostile_names(house: House, company: Company, name: object) -> None:
+    """Any name of the provider ends in an account of an acceptable and unique name."""
+    company.claims = {"sub": "s-1", "preferred_username": name}
+    browser = Browser(house)
+    assert sign_in(browser, company).status == 303
+    assert browser.is_signed_in
+    (made,) = [one for one in names(house) if one != "first"]
+    assert 0 < len(made) <= 64
+    assert made.isprintable()
+
+
+def test_disabled_people_stay_out(house: House, company: Company) -> None:
+    """A disabled account is not opened by the company either."""
+    sign_in(Browser(house), company)
+    accounts = house.assembly.accounts
+    from tests.house import run
+
+    run(accounts.keep.disable(run(accounts.keep.find("ann"))))
+    browser = Browser(house)
+    assert sign_in(browser, company).status == 403
+    assert not browser.is_signed_in
+
+
+def test_errors_of_the_provider_are_not_shown(house: House) -> None:
+    """What stands in the address of the callback does not reach the page."""
+    browser = Browser(house)
+    state = begin(browser).partition("state=")[2].partition("&")[0]
+    answer = browser.open(
+        f"/sign-in/company/callback?error=Call+the+number&iss={quote(ISSUER)}"
+        f"&error_description=%3Cb%3E&state={state}"
+    )
+    assert answer.status == 403
+    assert b"Call the number" not in answer.body
+
+
+def test_attempts_are_limited(house: House, company: Company) -> None:
+    """One address begins at most twenty sign-ins in a minute."""
+    browser = Browser(house)
+    statuses = [browser.open("/sign-in/company").status for _ in range(21)]
+    assert statuses == [303] * 20 + [429]
