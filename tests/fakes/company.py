@@ -67,7 +67,7 @@ class Company:
             return succeed(dict(self.metadata))
         if url.endswith("/userinfo"):
             return succeed(dict(self.user_info))
-        return succeed(self.keys.as_dict(private=False))  # type: ignore[arg-type]
+        return succeed(self.keys.as_dict(private=False))
 
     def post(
         self, url: str, form: Mapping[str, str], user: tuple[str, str] | None

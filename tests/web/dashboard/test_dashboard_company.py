@@ -111,7 +111,9 @@ def test_accounts_are_created_only_where_that_is_wanted(company: Company) -> Non
     assert sign_in(browser, company).status == 403
     assert "No account is linked" in browser.page.text
     assert names(house) == ["first"]
-    run(house.assembly.accounts.company.link(house.account, "ann-1"))
+    linking = house.assembly.accounts.company
+    assert linking is not None
+    run(linking.link(house.account, "ann-1"))
     assert sign_in(browser, company).status == 303
     browser.open("/account")
     assert "first" in browser.page.text
