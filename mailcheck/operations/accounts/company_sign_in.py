@@ -1,8 +1,8 @@
 """Signing in with the account of a company: OpenID Connect with an authorization code and PKCE.
 
 The browser keeps one random secret in a cookie while the person is at the provider. The state, the
-nonce and the code verifier are derived from it, so that any daemon can finish a sign-in and nothing
-is stored.
+nonce and the code verifier are derived from it. Any daemon can finish a sign-in, without a row in
+the store.
 """
 
 import base64
@@ -114,7 +114,7 @@ class Finished(Struct, frozen=True):
 
 
 class _State(Struct, frozen=True, array_like=True):
-    """What the state carries. ``links_to`` is the id of the account that is being linked."""
+    """The content of the state. ``links_to`` is the id of the account that is being linked."""
 
     begun_at: Instant
     path: str
@@ -122,7 +122,7 @@ class _State(Struct, frozen=True, array_like=True):
 
 
 class CompanySignIn:
-    """Signs people in whom the provider identifies, and links their accounts."""
+    """Sign-in of people of the company, and links of their accounts."""
 
     _log = Logger()
 
@@ -264,7 +264,7 @@ class CompanySignIn:
         return any(one.issuer == self._provider.issuer for one in found)
 
     async def _identify(self, secret: str, answer: Answer, back: str) -> Identity:
-        """Return the person whom the provider has identified."""
+        """Return the identity that the provider confirms."""
         metadata = await self._provider.metadata()
         expected = self._provider.issuer
         # RFC 9207: the answer of another provider must not reach this one.
@@ -334,7 +334,7 @@ class CompanySignIn:
         return [proposed, *numbered, f"person-{new_short_id(self._random_bytes)}"]
 
     async def _follow_groups(self, account: Account, groups: Sequence[str], client: str) -> None:
-        """Give a person the roles of the groups, and only those, in the projects of the mapping."""
+        """Set the roles of a person in the projects of the mapping to those of the groups."""
         current = {one.project.name: one.role for one in await self._projects.of_person(account)}
         by = Actor("company account", client)
         for name, role in roles_of(groups, self.rules.roles).items():

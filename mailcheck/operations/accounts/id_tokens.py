@@ -1,7 +1,7 @@
 """The metadata, keys and ID tokens of an OpenID Connect provider.
 
-Signatures and times are verified by ``joserfc`` (RFC 7515, 7517, 7519). The rules for ID tokens are
-those of OpenID Connect Core 3.1.3.7.
+Signatures and times are verified by ``joserfc`` (RFC 7515, 7517, 7519). OpenID Connect Core
+3.1.3.7 has the rules for ID tokens.
 """
 
 from collections.abc import Mapping
@@ -139,7 +139,7 @@ class Provider:
         try:
             return _verify(token, keys, self.issuer, client_id, nonce, self._now())
         except ValueError as failure:
-            # The reason is not shown, since it helps only those who make up tokens.
+            # The reason is not shown, since it would help an attacker.
             self._log.warn("an ID token was refused: {why}", why=failure)
             raise SignInFailed(REFUSED) from None
 
