@@ -260,7 +260,7 @@ class Tagged(Struct, frozen=True):
 
 
 class Invalid(Struct, frozen=True):
-    """A command that is not valid: its tag, or ``*`` if it has none, and what is wrong."""
+    """A command that is not valid. ``tag`` is ``*`` if it has none."""
 
     tag: bytes
     problem: str

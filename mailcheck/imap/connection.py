@@ -58,7 +58,7 @@ TICK = 120.0
 notification. Each client gets a line, so that routers keep the connection."""
 
 STUCK = 120.0
-"""Seconds after which a client that reads nothing of a response is disconnected."""
+"""Seconds after which a client that does not read a response is disconnected."""
 
 PIECE = 65_536
 """Octets of a response that are given to the transport at once."""
@@ -79,7 +79,7 @@ class ConnectionLost(Exception):
 
 
 class SharedByConnections:
-    """What the connections of a port share: memory for literals, and the ticks of idle clients."""
+    """The memory for literals and the ticks of idle clients, for all connections of a port."""
 
     def __init__(self, clock: IReactorTime) -> None:
         self.memory = MemoryBudget()
@@ -401,6 +401,8 @@ class ImapConnection(ServedConnection):
                 outcome = self._outcome_of(Failure())
             if outcome.startswith(b"BAD"):
                 self._count_error()
+            else:
+                self._errors = 0
             await self.send_large(tag + b" " + outcome + CRLF)
 
     def _fail(self, tag: bytes, failure: Failure) -> None:
@@ -414,6 +416,10 @@ class ImapConnection(ServedConnection):
         if response and not self._is_closed:
             self._wire.add(response)
             self._wire.flush()
+
+    def note_fetched(self) -> None:
+        """Record that the client fetches a whole message."""
+        self.journal.note_fetched()
 
     async def send_large(self, response: bytes) -> None:
         """Send a response of any size, no faster than the client reads.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -27,6 +28,21 @@ _DECODABLE = frozenset(
 )
 
 
+class Client(Protocol):
+    """The connection of a session."""
+
+    client_ip: str
+
+    def send(self, response: bytes) -> None:
+        """Send a small response."""
+
+    async def send_large(self, response: bytes) -> None:
+        """Send a response of any size, no faster than the client reads."""
+
+    def note_fetched(self) -> None:
+        """Record that the client fetches a whole message."""
+
+
 class UnknownEncoding(Exception):
     """A part cannot be decoded, since its transfer encoding is unknown (RFC 3516 4.3)."""
 
@@ -43,8 +59,6 @@ class FetchMessages:
     """Runs one FETCH, a batch of messages at a time.
 
     One batch is in memory: the beginnings of a few mails, and one large mail.
-
-    :param send: sends some octets; its result fires when the client takes more.
     """
 
     def __init__(
@@ -53,13 +67,14 @@ class FetchMessages:
         caller: Caller,
         selected: Selected,
         fetch: Fetch,
-        send: Callable[[bytes], Awaitable[None]],
+        client: Client,
     ) -> None:
         self._mailboxes = mailboxes
         self._caller = caller
         self._selected = selected
         self._fetch = fetch
-        self._send = send
+        self._client = client
+        self._send = client.send_large
         self._unsent: list[bytes] = []
         self._unsent_size = 0
         names = fetch.attributes
@@ -76,11 +91,14 @@ class FetchMessages:
         """
         has_mails = self._needs_mail or self._fetch.sections
         size = MAILS_AT_ONCE if has_mails else FACTS_AT_ONCE
+        has_whole = any(not one.part and not one.text for one in self._fetch.sections)
         for first in range(0, len(uids), size):
             messages = await self._read(uids[first : first + size])
             if has_mails:
                 for message in messages:
                     await self._respond(message)
+                    if has_whole:
+                        self._client.note_fetched()
                 await self._flush()
             else:
                 await self._send(b"".join(map(self._line, messages)))
@@ -228,7 +246,7 @@ class FetchMessages:
             return literal(_cut(raw_message[slice(*part.header)], section))
         if section.text == "":
             return literal(_cut(raw_message[slice(*part.body)], section))
-        # HEADER and TEXT are those of a mail: the whole one, or an attached one.
+        # HEADER and TEXT belong to the whole mail, or to an attached one.
         mail = part.attached if section.part else root
         if mail is None:
             return b"NIL"

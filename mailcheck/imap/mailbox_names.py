@@ -96,7 +96,7 @@ def _parents(name: str) -> Iterator[str]:
 class NamePattern:
     """A pattern of names: ``*`` is any text, ``%`` any text without a separator.
 
-    The time of a match is linear in the length of the name, whatever the pattern is.
+    The time of a match is linear in the length of the name, for any pattern.
     """
 
     def __init__(self, pattern: str) -> None:

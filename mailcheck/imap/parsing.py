@@ -58,7 +58,7 @@ MAX_FLAG = 100
 """Maximum length of a keyword."""
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-"""Names of months in dates, whatever the locale is (RFC 9051 9)."""
+"""Names of months in dates, in any locale (RFC 9051 9)."""
 
 SYSTEM_FLAGS = ("\\Answered", "\\Flagged", "\\Deleted", SEEN, "\\Draft")
 """The flags that every message can have (RFC 9051 2.3.2). No message has ``\\Recent``."""

@@ -28,7 +28,7 @@ MAX_LARGE_NUMBER = 2**63 - 1
 
 
 class SyntaxProblem(Exception):
-    """A command is not valid. The text says what is wrong."""
+    """A command is not valid. The text names the problem."""
 
 
 SequenceSet = tuple[tuple[int | None, int | None], ...] | None
@@ -77,7 +77,7 @@ class Scanner:
         self.expect(b" ")
 
     def end(self) -> None:
-        """Check that nothing follows."""
+        """Check that the command ends here."""
         if not self.is_at_end:
             raise SyntaxProblem(f"unexpected {self._rest} at the end of the command")
 

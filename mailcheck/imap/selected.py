@@ -1,4 +1,4 @@
-"""The mailbox that a connection has selected: message numbers, UIDs and what has changed."""
+"""The mailbox that a connection has selected: message numbers, UIDs and changes."""
 
 from array import array
 from bisect import bisect_left, bisect_right

@@ -1,10 +1,11 @@
 """The commands after the login (RFC 9051 6.3 and 6.4)."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position
+from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.messages import Session as MailSession
 from mailcheck.core.rights import Scope
 from mailcheck.imap.commands import (
@@ -24,7 +25,7 @@ from mailcheck.imap.commands import (
     Store,
     Tagged,
 )
-from mailcheck.imap.fetching import FetchMessages
+from mailcheck.imap.fetching import Client, FetchMessages
 from mailcheck.imap.mailbox_names import (
     TRASH,
     ListedMailbox,
@@ -49,19 +50,7 @@ ENABLED = frozenset({"CONDSTORE", "UTF8=ACCEPT", "IMAP4REV2"})
 """The extensions that change responses, and which ENABLE therefore names (RFC 9051 6.3.1)."""
 
 HELO_NAME = "imap"
-"""What an appended mail shows instead of the name that an SMTP client gives."""
-
-
-class Client(Protocol):
-    """The connection of a session."""
-
-    client_ip: str
-
-    def send(self, response: bytes) -> None:
-        """Send a small response."""
-
-    async def send_large(self, response: bytes) -> None:
-        """Send a response of any size, no faster than the client reads."""
+"""The name that an appended mail shows as that of its SMTP client."""
 
 
 class Refused(Exception):
@@ -94,6 +83,13 @@ class Session:
         """Tell a client that waits what has changed."""
         await self._sync(may_expunge=True)
 
+    async def _tell_news(self, *, may_expunge: bool) -> None:
+        """Send the changes after a command, which keeps its own outcome."""
+        try:
+            await self._sync(may_expunge=may_expunge)
+        except StoreUnavailable:
+            self.note_news()  # the next command tries again
+
     async def _sync(self, *, may_expunge: bool) -> None:
         selected = self._selected
         if selected is not None:
@@ -120,7 +116,7 @@ class Session:
         except Refused as refusal:
             outcome = str(refusal)
         if self.has_news and tagged.verb not in _OWN_SYNC:
-            await self._sync(may_expunge=tagged.verb not in _KEEP_NUMBERS)
+            await self._tell_news(may_expunge=tagged.verb not in _KEEP_NUMBERS)
         if outcome.startswith("OK"):
             outcome = f"{outcome} {tagged.verb} completed"
         return outcome.encode("ascii", "replace")
@@ -133,7 +129,7 @@ class Session:
         name = decode_name(written)
         found = None if name is None else find_mailbox(name, self._mailboxes.caught)
         if found is None or not self._may_see(found):
-            raise Refused("NO [NONEXISTENT] there is no such mailbox")
+            raise Refused("NO [NONEXISTENT] no mailbox has this name")
         return found
 
     def _may_see(self, mailbox: MailboxName) -> bool:
@@ -148,7 +144,7 @@ class Session:
 
     def _resolve(self, selected: Selected, numbers: SequenceSet, *, is_uid: bool) -> list[Position]:
         if not is_uid and not selected.has_all(numbers):
-            raise Refused("BAD there is no message with this number")
+            raise Refused("BAD no message has this number")
         return selected.resolve(numbers, is_uid=is_uid)
 
     async def _noop(self) -> str:
@@ -246,7 +242,7 @@ class Session:
         if command.verb == "SUBSCRIBE" and found is not None:
             return "OK"
         if command.verb != "CREATE" and found is None:
-            raise Refused("NO [NONEXISTENT] there is no such mailbox")
+            raise Refused("NO [NONEXISTENT] no mailbox has this name")
         raise Refused("NO [CANNOT] mailboxes are views of the inbox, and all are subscribed")
 
     async def _list(self, command: ListMailboxes) -> str:
@@ -265,6 +261,7 @@ class Session:
         tags = await self._mailboxes.tags(self._caller)
         has_sandbox = self._caller.rights.tags is None
         shows_subscribed = not command.selection.union(command.wanted).isdisjoint({"SUBSCRIBED"})
+        lines: list[bytes] = []
         for listed in list_mailboxes(tags, has_sandbox=has_sandbox):
             if not any(pattern.matches(listed.name) for pattern in patterns):
                 continue
@@ -275,16 +272,18 @@ class Session:
                 attributes = (*attributes, "\\Subscribed")
             name = write_name(listed.name, is_utf_8=self._is_utf_8)
             written = " ".join(attributes).encode("ascii")
-            await self._client.send_large(b'* %s (%s) "/" %s\r\n' % (verb, written, name))
+            lines.append(b'* %s (%s) "/" %s\r\n' % (verb, written, name))
             if command.status and listed.can_be_selected:
-                await self._send_status(listed, command.status)
+                lines.append(await self._status_of(listed, command.status))
+        await self._client.send_large(b"".join(lines))
         return "OK"
 
-    async def _send_status(self, listed: ListedMailbox, items: tuple[str, ...]) -> None:
+    async def _status_of(self, listed: ListedMailbox, items: tuple[str, ...]) -> bytes:
         mailbox = find_mailbox(listed.name, self._mailboxes.caught)
-        if mailbox is not None:
-            status = await self._mailboxes.status(self._caller, mailbox.wanted)
-            await self._client.send_large(self._status_line(mailbox, items, status))
+        if mailbox is None:
+            return b""
+        status = await self._mailboxes.status(self._caller, mailbox.wanted)
+        return self._status_line(mailbox, items, status)
 
     async def _status(self, command: Status) -> str:
         mailbox = self._find(command.mailbox)
@@ -319,13 +318,10 @@ class Session:
         if mailbox.tag is None:
             raise Refused("NO [CANNOT] mail can be appended to INBOX and to the mailbox of a tag")
         session = MailSession(self._client.client_ip, HELO_NAME, is_extended=True)
-        position = await self._mailboxes.append(
+        uid_validity, uid = await self._mailboxes.append(
             self._caller, session, mailbox.tag, command.raw_message, command.flags
         )
-        status = await self._mailboxes.open(self._caller, mailbox.wanted)
-        if self._selected is not None:
-            self._selected.has_news = True
-        return f"OK [APPENDUID {status.uid_validity} {position}]"
+        return f"OK [APPENDUID {uid_validity} {uid}]"
 
     # Messages.
 
@@ -353,7 +349,7 @@ class Session:
             uids = [uid for uid in uids if uid in chosen]
         await self._mailboxes.delete(self._caller, uids)
         await self._client.send_large(b"".join(selected.forget(uids)))
-        await self._sync(may_expunge=True)
+        await self._tell_news(may_expunge=True)
         return "OK"
 
     async def _search(self, command: Search, tag: bytes) -> str:
@@ -375,9 +371,7 @@ class Session:
         if "MODSEQ" in command.attributes:
             self._enable_condstore()
         uids = self._resolve(selected, command.numbers, is_uid=command.is_uid)
-        fetch = FetchMessages(
-            self._mailboxes, self._caller, selected, command, self._client.send_large
-        )
+        fetch = FetchMessages(self._mailboxes, self._caller, selected, command, self._client)
         await fetch.run(uids)
         return "OK"
 
@@ -430,7 +424,7 @@ class Session:
         uids = self._resolve(selected, command.numbers, is_uid=command.is_uid)
         await self._mailboxes.delete(self._caller, uids)
         await self._client.send_large(b"".join(selected.forget(uids)))
-        await self._sync(may_expunge=True)
+        await self._tell_news(may_expunge=True)
         return "OK"
 
 

@@ -108,7 +108,7 @@ class MailboxStatus(Struct, frozen=True):
 
 
 class MailboxChanges(Struct, frozen=True):
-    """What is new in a mailbox after a position.
+    """The changes of a mailbox after a position.
 
     ``arrived`` are the positions of new messages, ``marked`` the new marks of earlier ones.
     ``message_count`` counts all messages, so that a reader notices deleted ones.
@@ -121,7 +121,7 @@ class MailboxChanges(Struct, frozen=True):
 
 
 class Marking(Enum):
-    """What a change does with the flags that it names."""
+    """The effect of a change on the flags that it names."""
 
     ADD = "+"
     REMOVE = "-"
@@ -129,10 +129,14 @@ class Marking(Enum):
 
 
 class MarkResult(Struct, frozen=True):
-    """The marks after a change, and the messages that were changed since a given position."""
+    """The marks after a change, and the messages that were changed since a given position.
+
+    ``has_changed``: whether any message has other marks than before.
+    """
 
     marked: tuple[Marks, ...]
     modified: tuple[Position, ...]
+    has_changed: bool = False
 
 
 _MARK_COLUMNS = (
@@ -284,6 +288,11 @@ class MailboxStore(Store):
         )
 
     @read
+    def uid_validity(self, transaction: Transaction, account_id: AccountId) -> int:
+        """Return the UIDVALIDITY of all mailboxes of an inbox."""
+        return _inbox(transaction, account_id)[1]
+
+    @read
     def keywords(self, transaction: Transaction, account_id: AccountId) -> frozenset[str]:
         """Return all flags that messages of an inbox have, without the read mark."""
         rows = transaction.rows(
@@ -369,7 +378,9 @@ class MailboxStore(Store):
                 for one in marked.values()
             ],
         )
-        return MarkResult(tuple(marked.get(one.position, one) for one in found), modified)
+        return MarkResult(
+            tuple(marked.get(one.position, one) for one in found), modified, has_changed=True
+        )
 
     @frees_space
     @inbox_write(lambda _, account_id, *others: (account_id,))
@@ -387,7 +398,7 @@ class MailboxStore(Store):
     def save_structures(
         self, transaction: Transaction, structures: Sequence[tuple[DeliveryId, MailStructure]]
     ) -> None:
-        """Store structures; do nothing for deliveries that have been deleted."""
+        """Store structures, except for deliveries that have been deleted."""
         transaction.execute_many(
             "INSERT INTO mail_structure (delivery_id, derivation, sent_at, envelope, structure) "
             f"SELECT ?, {STRUCTURE_DERIVATION}, ?, ?, ? "

@@ -165,7 +165,7 @@ class SlowTransport(StringTransport):
 
 
 def test_large_mails_are_sent_as_fast_as_they_are_read(house: House) -> None:
-    """While the client reads nothing, at most one piece is in memory; then it is disconnected."""
+    """While the client does not read, at most one piece is in memory; then it is disconnected."""
     raw = b"Subject: large\r\n\r\n" + b"x" * 3_000_000
     house.receive(raw=raw)
     talk = Talk(house, transport=SlowTransport)
@@ -256,7 +256,7 @@ def test_extended_search(house: House) -> None:
 
 
 def test_numbers_of_other_mailboxes(house: House) -> None:
-    """Numbers and searches are those of the selected mailbox."""
+    """Numbers and searches refer to the selected mailbox."""
     house.receive(house.address("a"), house.address("b"), house.address("a"))
     talk = opened(house, mailbox=b"Tags/a")
     assert talk.do(b"SEARCH SUBJECT welcome").startswith(b"* SEARCH 1 2\r\n")

@@ -144,7 +144,7 @@ def test_list_options() -> None:
     ],
 )
 def test_invalid_commands(line: bytes, problem: str) -> None:
-    """The text of BAD says what is wrong."""
+    """The text of BAD names the problem."""
     found = parse_command([line])
     assert isinstance(found, Invalid)
     assert problem in found.problem
@@ -160,7 +160,7 @@ WORDS = [
 
 @given(st.lists(st.sampled_from(WORDS) | st.binary(max_size=8), max_size=12), st.data())
 def test_any_command_is_parsed_or_rejected(words: list[bytes], data: st.DataObject) -> None:
-    """The parser never raises, whatever the lines and literals are."""
+    """The parser never raises, for any lines and literals."""
     line = b" ".join(words).replace(b"\r", b"").replace(b"\n", b"")
     literals = data.draw(st.lists(st.binary(max_size=5), max_size=3))
     lines = [line, *data.draw(st.lists(st.binary(max_size=9), min_size=3, max_size=3))]
@@ -226,7 +226,7 @@ def test_any_bytes(data: bytes, cuts: list[int]) -> None:
 
 
 def test_a_long_line_ends_the_connection(house: House) -> None:
-    """After a line that is too long, nothing is read: its end may announce a literal."""
+    """Input after a line that is too long is not read: its end may announce a literal."""
     talk = Talk(house)
     sent = talk.send(b"a LOGIN " + b"x" * 70_000 + b"{9+}\r\n", b"b LOGOUT\r\n")
     assert sent == b"* BYE the line is too long\r\n"

@@ -197,7 +197,7 @@ def test_select(house: House) -> None:
     ]
     assert b"x OK [READ-ONLY]" in talk.do(b"EXAMINE INBOX (CONDSTORE)")
     assert talk.do(b"STORE 1 +FLAGS (a)").startswith(b"x NO [READ-ONLY]")
-    assert talk.do(b"SELECT Nowhere").endswith(b"x NO [NONEXISTENT] there is no such mailbox\r\n")
+    assert talk.do(b"SELECT Nowhere").endswith(b"x NO [NONEXISTENT] no mailbox has this name\r\n")
     assert talk.do(b"FETCH 1 FLAGS").startswith(b"x BAD"), "the failed SELECT closed the mailbox"
 
 

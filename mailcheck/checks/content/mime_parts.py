@@ -1,7 +1,7 @@
 """The parts of a mail as mail programs number them, and their description (RFC 9051 7.5.2).
 
 The tree is that of ``structure.py``, with two differences: an attached mail has the parts of that
-mail, and a text with uuencoded files is one part. All offsets are those of the received bytes.
+mail, and a text with uuencoded files is one part. All offsets refer to the received bytes.
 """
 
 import base64
@@ -39,7 +39,7 @@ Fields = Mapping[str, HeaderField]
 class Part(Struct, frozen=True):
     """A part: the ranges of its header and its body in the bytes of the mail.
 
-    ``parts`` are those of a multipart. ``attached`` is the mail in a part of type message/rfc822.
+    ``parts`` belong to a multipart. ``attached`` is the mail in a part of type message/rfc822.
     """
 
     content_type: str

@@ -1,7 +1,7 @@
 """Mailboxes of an inbox, as IMAP and POP3 show them.
 
-A mailbox is a filter on the messages of an inbox: all of them, those of one tag, or those that were
-caught for recipients of other domains. The UID of a message is its position in the inbox.
+A mailbox is a filter on the messages of an inbox: all mail, the mail of one tag, or the mail that
+was caught for recipients of other domains. The UID of a message is its position in the inbox.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ STRUCTURES_AT_ONCE = 2_000_000
 
 
 class MailboxSettings(Struct, frozen=True):
-    """``domains`` are those of this server, in lower case; ``domain`` is that of new addresses.
+    """``domains`` belong to this server, in lower case; ``domain`` is used for new addresses.
 
     ``max_size`` is the maximum number of octets of an appended mail.
     """
@@ -186,7 +186,7 @@ class Mailboxes:
     async def entries(self, caller: Caller, positions: Sequence[Position]) -> list[MailEntry]:
         """Return the messages at these positions, in order; deleted ones are left out.
 
-        The positions are those of a mailbox that the caller has opened.
+        The caller has opened a mailbox with these positions.
         """
         found: list[MailEntry] = []
         for some in _batches(positions, AT_ONCE):
@@ -296,14 +296,17 @@ class Mailboxes:
         caller.rights.require((Scope.INBOX_WRITE,))
         marked: list[Marks] = []
         modified: list[Position] = []
+        has_changed = False
         for some in _batches(positions, MAX_MARKED):
             result = await self._store.mark(
                 caller.account_id, some, marking, flags, unchanged_since, self._now()
             )
             marked += result.marked
             modified += result.modified
-        self._notifications.publish(caller.account_id)
-        return MarkResult(tuple(marked), tuple(modified))
+            has_changed = has_changed or result.has_changed
+        if has_changed:
+            self._notifications.publish(caller.account_id)
+        return MarkResult(tuple(marked), tuple(modified), has_changed)
 
     async def delete(self, caller: Caller, positions: Sequence[Position]) -> int:
         """Delete messages; return the number of messages that were still there.
@@ -338,10 +341,10 @@ class Mailboxes:
         tag: str,
         raw_message: bytes,
         flags: frozenset[str] = frozenset(),
-    ) -> Position:
+    ) -> tuple[int, Position]:
         """Store a mail as received now, with the quota and retention of the inbox.
 
-        :return: its position, when it is on disk.
+        :return: the UIDVALIDITY and the position of the mail, when it is on disk.
         :raises InboxFull: the inbox is over its quota.
         :raises OutOfSpace: the disk is full.
         """
@@ -365,7 +368,7 @@ class Mailboxes:
         position = row.summary.position
         if flags:
             await self.mark(caller, (position,), Marking.REPLACE, flags)
-        return position
+        return await self._store.uid_validity(caller.account_id), position
 
     # Notifications.
 
