@@ -45,7 +45,9 @@ def test_the_standard_library_finds_the_same_parts(one: CorpusMail) -> None:
     assert [part.content_type for part in parts] == [other.get_content_type() for other in others]
     for part, other in zip(parts, others, strict=True):
         body, _ = decode_transfer(one.raw[slice(*part.body)], part.encoding)
-        assert body.strip() == other.get_payload(decode=True).strip()
+        payload = other.get_payload(decode=True)
+        assert isinstance(payload, bytes)
+        assert body.strip() == payload.strip()
 
 
 def test_numbers() -> None:
