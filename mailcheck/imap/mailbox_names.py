@@ -136,10 +136,13 @@ _WILDCARDS = re.compile(r"[*%]{2,}")
 _SHIFTED = re.compile(rb"&([^-]*)-")
 
 
-def decode_name(octets: bytes) -> str | None:
-    """Decode a name: modified UTF-7 (RFC 3501 5.1.3) or UTF-8; `None` if it is neither."""
+def decode_name(octets: bytes, *, is_utf_8: bool = False) -> str | None:
+    """Decode a name in modified UTF-7 (RFC 3501 5.1.3); `None` if it is broken.
+
+    Clients that have enabled UTF-8 send that (RFC 6855 3), and some others do, too.
+    """
     try:
-        if not octets.isascii():
+        if is_utf_8 or not octets.isascii():
             return octets.decode("utf-8")
         return _SHIFTED.sub(lambda match: _unshift(match[1]), octets).decode("utf-8")
     except (ValueError, UnicodeError):

@@ -126,11 +126,17 @@ class Session:
         return not self._enabled.isdisjoint({"UTF8=ACCEPT", "IMAP4REV2"})
 
     def _find(self, written: bytes) -> MailboxName:
-        name = decode_name(written)
-        found = None if name is None else find_mailbox(name, self._mailboxes.caught)
+        found = self._look_up(written)
         if found is None or not self._may_see(found):
             raise Refused("NO [NONEXISTENT] no mailbox has this name")
         return found
+
+    def _decode(self, written: bytes) -> str | None:
+        return decode_name(written, is_utf_8=self._is_utf_8)
+
+    def _look_up(self, written: bytes) -> MailboxName | None:
+        name = self._decode(written)
+        return None if name is None else find_mailbox(name, self._mailboxes.caught)
 
     def _may_see(self, mailbox: MailboxName) -> bool:
         return not mailbox.tag or self._caller.rights.allows_tag(mailbox.tag)
@@ -230,8 +236,7 @@ class Session:
 
     async def _change_mailbox(self, command: ChangeMailbox) -> str:
         """Refuse to change the mailboxes, which follow from the mail; accept subscriptions."""
-        name = decode_name(command.mailbox)
-        found = None if name is None else find_mailbox(name, self._mailboxes.caught)
+        found = self._look_up(command.mailbox)
         if command.verb == "CREATE" and found is not None:
             if found.tag:
                 raise Refused(
@@ -252,10 +257,10 @@ class Session:
             # The separator alone.
             self._client.send(b'* %s (\\Noselect) "/" ""\r\n' % verb)
             return "OK"
-        prefix = decode_name(command.reference) or ""
+        prefix = self._decode(command.reference) or ""
         patterns = [
             NamePattern(prefix + pattern)
-            for pattern in map(decode_name, command.patterns)
+            for pattern in map(self._decode, command.patterns)
             if pattern is not None
         ]
         tags = await self._mailboxes.tags(self._caller)

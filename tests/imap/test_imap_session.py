@@ -11,6 +11,7 @@ from mailcheck.connections.policies import offer_to_all
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.messages import Envelope, Session
 from mailcheck.core.rights import Rights, Scope, make_rights
+from mailcheck.core.watches import ALERT_TAG
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.imap.imap_talk import FAR, Talk, make_factory, opened
 
@@ -399,6 +400,23 @@ def test_append_to_a_full_inbox() -> None:
     house = House(config_in_memory(inbox=InboxOptions(max_messages=1)))
     talk = opened(house, mail())
     assert talk.do(b"APPEND INBOX {1+}\r\nx").startswith(b"x NO [OVERQUOTA]")
+
+
+def test_reserved_tags(house: House) -> None:
+    """Mail for a tag of the service itself cannot be appended."""
+    talk = opened(house)
+    sent = talk.do(b"APPEND Tags/" + ALERT_TAG.encode() + b" {1+}\r\nx")
+    assert sent.startswith(b"x NO the tag ")
+
+
+def test_names_in_utf_8(house: House) -> None:
+    """After UTF8=ACCEPT, names are UTF-8, and an ampersand stands for itself (RFC 6855 3)."""
+    house.receive(house.address("ü"), house.address("a&-b"))
+    talk = opened(house)
+    assert b"MESSAGES 1" in talk.do(b"STATUS Tags/&APw- (MESSAGES)")
+    assert b"* ENABLED UTF8=ACCEPT" in talk.do(b"ENABLE UTF8=ACCEPT UNKNOWN")
+    assert b"MESSAGES 1" in talk.do('STATUS "Tags/ü" (MESSAGES)'.encode())
+    assert b"MESSAGES 1" in talk.do(b"STATUS Tags/a&-b (MESSAGES)")
 
 
 # News.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
+from twisted.internet.defer import Deferred
 
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import Caller, InboxState
@@ -21,7 +22,7 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.errors import MailTooLarge, MessageNotFound, Overloaded
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
-from mailcheck.core.messages import NULL_REVERSE_PATH, Envelope, Recipient, Session
+from mailcheck.core.messages import NULL_REVERSE_PATH, Envelope, Session
 from mailcheck.core.recent import LruCache
 from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import SingleFlight
@@ -53,7 +54,6 @@ from mailcheck.store.mailbox_store import (
 )
 
 if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
     from twisted.internet.interfaces import IReactorTime
 
     from mailcheck.checks.content.mime_parts import Part
@@ -345,6 +345,7 @@ class Mailboxes:
         """Store a mail as received now, with the quota and retention of the inbox.
 
         :return: the UIDVALIDITY and the position of the mail, when it is on disk.
+        :raises RecipientUnknown: the tag is reserved for mail from this service.
         :raises InboxFull: the inbox is over its quota.
         :raises OutOfSpace: the disk is full.
         """
@@ -356,9 +357,10 @@ class Mailboxes:
             parse_mailbox(sender)
         except ValueError:
             sender = NULL_REVERSE_PATH
-        recipient = Recipient(
-            address, caller.account_id, tag, retention_hours=inbox.retention_hours
-        )
+        session = replace(session, account_id=caller.account_id)
+        # The same checks as for mail on the submission port: quota, disk, reserved tags, faults.
+        found = self._receiver.accept_recipient(session, sender, parse_mailbox(address))
+        recipient = await found if isinstance(found, Deferred) else found
         delivery_id = await self._receiver.deliver(
             session, Envelope(sender, (recipient,)), raw_message
         )
