@@ -25,6 +25,7 @@ from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExce
 from mailcheck.core.rights import Scope
 from mailcheck.imap.commands import Authenticate, Identify, Invalid, Login, Plain, Tagged
 from mailcheck.imap.failures import refusal_of
+from mailcheck.imap.fetching import BrokenResponse
 from mailcheck.imap.literals import (
     BEFORE_LOGIN,
     MAX_LITERALS,
@@ -396,6 +397,14 @@ class ImapConnection(ServedConnection):
             try:
                 outcome = await work
             except ConnectionLost:
+                return
+            except BrokenResponse as broken:
+                self.log.warn(
+                    "{client_ip} is disconnected in a response: {why}",
+                    client_ip=self.client_ip,
+                    why=broken.__cause__,
+                )
+                self.abort()
                 return
             except Exception:
                 outcome = self._outcome_of(Failure())

@@ -10,7 +10,7 @@ from mailcheck.checks.content.header import split_header
 from mailcheck.checks.content.mime_parts import Part, find_part, write_structure
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position
-from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.errors import ExpectedFailure, MessageNotFound
 from mailcheck.imap.commands import Fetch, Section
 from mailcheck.imap.selected import Selected
 from mailcheck.imap.writing import CRLF, literal, write_date_time, write_flags
@@ -41,6 +41,10 @@ class Client(Protocol):
 
     def note_fetched(self) -> None:
         """Record that the client fetches a whole message."""
+
+
+class BrokenResponse(Exception):
+    """A response was sent in part, so the client cannot find the end of it."""
 
 
 class UnknownEncoding(Exception):
@@ -77,6 +81,7 @@ class FetchMessages:
         self._send = client.send_large
         self._unsent: list[bytes] = []
         self._unsent_size = 0
+        self._flushed = 0
         names = fetch.attributes
         self._needs_structure = "ENVELOPE" in names or "BODYSTRUCTURE" in names
         self._needs_mail = "BODY" in names or not all(map(_is_slice, fetch.sections))
@@ -96,12 +101,28 @@ class FetchMessages:
             messages = await self._read(uids[first : first + size])
             if has_mails:
                 for message in messages:
-                    await self._respond(message)
+                    await self._respond_whole(message)
                     if has_whole:
                         self._client.note_fetched()
                 await self._flush()
             else:
                 await self._send(b"".join(map(self._line, messages)))
+
+    async def _respond_whole(self, message: _Message) -> None:
+        """Respond about a message, or not at all if it was deleted or cannot be read.
+
+        :raises BrokenResponse: a part of the response was sent before it failed.
+        """
+        complete, flushed = len(self._unsent), self._flushed
+        try:
+            await self._respond(message)
+        except (ExpectedFailure, UnknownEncoding) as failure:
+            if self._flushed != flushed:
+                raise BrokenResponse from failure
+            del self._unsent[complete:]
+            if not isinstance(failure, MessageNotFound):
+                await self._flush()
+                raise
 
     def _line(self, message: _Message) -> bytes:
         """Return the whole response about a message, without sections."""
@@ -120,6 +141,7 @@ class FetchMessages:
     async def _flush(self) -> None:
         unsent, self._unsent, self._unsent_size = self._unsent, [], 0
         if unsent:
+            self._flushed += 1
             await self._send(b"".join(unsent))
 
     async def _read(self, uids: Sequence[Position]) -> list[_Message]:
@@ -168,12 +190,7 @@ class FetchMessages:
         response = _Response(self._add, number)
         if attributes:
             await response.add(b" ".join(attributes))
-        try:
-            await self._respond_sections(message, response)
-        except MessageNotFound:
-            if response.has_items:
-                raise  # a part of the response was sent
-            return
+        await self._respond_sections(message, response)
         await response.end()
 
     def _attributes(self, message: _Message) -> Iterator[bytes]:
@@ -202,7 +219,7 @@ class FetchMessages:
                 octets = await self._mailboxes.octets(entry, *section.partial)
                 await response.add(section.label + b" " + literal(octets))
             elif _is_header(section) and _has_header(beginning, entry):
-                header = _header_of(beginning, 0, section)
+                header = _header_of(beginning, section)
                 await response.add(section.label + b" " + literal(header))
             else:
                 rest.append(section)
@@ -237,7 +254,7 @@ class FetchMessages:
         if not section.part and section.text == "":
             return literal(_cut(raw_message, section))
         if not section.part and section.text.startswith("HEADER"):
-            return literal(_header_of(raw_message, 0, section))
+            return literal(_header_of(raw_message, section))
         root = await self._mailboxes.parts(entry, raw_message)
         part = find_part(root, section.part)
         if part is None:
@@ -252,7 +269,7 @@ class FetchMessages:
             return b"NIL"
         if section.text == "TEXT":
             return literal(_cut(raw_message[slice(*mail.body)], section))
-        return literal(_header_of(raw_message[: mail.body[1]], mail.header[0], section))
+        return literal(_choose(raw_message[slice(*mail.header)], section))
 
     async def _binary(self, entry: MailEntry, raw_message: bytes, section: Section) -> bytes:
         """Return a part without its transfer encoding (RFC 9051 6.4.5.1), or its size."""
@@ -275,11 +292,6 @@ class _Response:
         self._send = send
         self._start = b"* %d FETCH (" % number
 
-    @property
-    def has_items(self) -> bool:
-        """Whether an item was sent."""
-        return self._start == b" "
-
     async def add(self, item: bytes) -> None:
         """Send an item, or its name if its value follows."""
         await self._send(self._start + item)
@@ -291,7 +303,7 @@ class _Response:
 
     async def end(self) -> None:
         """End the response, if it has any item."""
-        if self.has_items:
+        if self._start == b" ":
             await self._send(b")" + CRLF)
 
 
@@ -324,10 +336,14 @@ _BLANK_LINE = re.compile(rb"\n\r?\n")
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
-def _header_of(raw_message: bytes, start: int, section: Section) -> bytes:
-    """Return the header of a mail that begins at ``start``, or some of its fields."""
-    end = split_header(raw_message, start, len(raw_message)).body_start
-    header = raw_message[start:end]
+def _header_of(raw_message: bytes, section: Section) -> bytes:
+    """Return the header of a mail, or some of its fields."""
+    return _choose(
+        raw_message[: split_header(raw_message, 0, len(raw_message)).body_start], section
+    )
+
+
+def _choose(header: bytes, section: Section) -> bytes:
     if section.text != "HEADER":
         is_negated = section.text == "HEADER.FIELDS.NOT"
         header = _choose_fields(header, section.fields, is_negated=is_negated)

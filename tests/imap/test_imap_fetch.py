@@ -144,7 +144,11 @@ def test_uuencoded_text_is_one_part(house: House) -> None:
 def test_an_unknown_encoding(house: House) -> None:
     """BINARY of a part in an unknown encoding is refused with its code (RFC 3516 4.3)."""
     raw = b"Content-Transfer-Encoding: x-odd\r\n\r\nabc"
-    assert b"x NO [UNKNOWN-CTE]" in opened(house, raw).do(b"FETCH 1 BINARY.PEEK[1]")
+    talk = opened(house, mail(), raw)
+    sent = talk.do(b"FETCH 1:2 (UID BINARY.PEEK[1])")
+    assert sent.startswith(b"* 1 FETCH (UID 1 BINARY[1] {")
+    assert sent.endswith(b")\r\nx NO [UNKNOWN-CTE] the part has an unknown transfer encoding\r\n")
+    assert b"* 2 FETCH" not in sent, "no response is sent in part"
 
 
 def test_deleted_messages_are_left_out(house: House) -> None:
@@ -193,6 +197,18 @@ def test_a_client_that_goes_away(house: House) -> None:
         assert talk.transport.producer is not None
         talk.transport.producer.stopProducing()
         talk.lose()
+
+
+def test_a_response_that_breaks_off(house: House) -> None:
+    """After a failure in the middle of a response, the connection ends: its end is not known."""
+    raw = (
+        b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n"
+        + b"x" * 100_000
+        + b"\r\n--b\r\nContent-Transfer-Encoding: x-odd\r\n\r\ny\r\n--b--\r\n"
+    )
+    talk = opened(house, raw)
+    assert b"UNKNOWN-CTE" not in talk.do(b"FETCH 1 (BODY.PEEK[1] BINARY.PEEK[2])")
+    assert talk.is_closing
 
 
 # Searches.
