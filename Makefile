@@ -23,6 +23,7 @@ HOST ?= 127.0.0.1
 SMTP_PORT ?= 2525
 SUBMISSION_PORT ?= 2587
 HTTP_PORT ?= 8080
+IMAP_PORT ?= 1143
 
 # Tests start hundreds of daemons, which must not compile their modules each time. So compiled modules
 # are always written, even if the caller's environment forbids it.
@@ -36,6 +37,7 @@ INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 ## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
 run: export MAILCHECK_SMTP_SUBMISSION_LISTEN ?= $(HOST):$(SUBMISSION_PORT)
+run: export MAILCHECK_IMAP_LISTEN ?= $(HOST):$(IMAP_PORT)
 run: export MAILCHECK_WEB_LISTEN ?= $(HOST):$(HTTP_PORT)
 run: export MAILCHECK_ACCOUNTS_BOOTSTRAP ?= true
 run: export MAILCHECK_ACCOUNTS_REGISTRATION ?= $(if $(filter 127.% localhost [::1],$(HOST)),open,invite)

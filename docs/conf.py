@@ -18,44 +18,7 @@ source_suffix = {".md": "markdown"}
 templates_path = ["_templates"]
 exclude_patterns = ["recipes/node_modules"]
 
-# The documentation has the colours, the header and the icon of the pages (web/dashboard/static).
-_light = {
-    "color-brand-primary": "#1d4ed8",
-    "color-brand-content": "#1d4ed8",
-    "color-brand-visited": "#1d4ed8",
-    "color-foreground-primary": "#17212f",
-    "color-foreground-secondary": "#536072",
-    "color-foreground-muted": "#536072",
-    "color-background-primary": "#ffffff",
-    "color-background-secondary": "#f4f6f9",
-    "color-background-hover": "#eef2f7",
-    "color-background-border": "#d9e0e9",
-    "color-sidebar-item-background--hover": "#e8eefc",
-    "color-sidebar-item-background--current": "#e8eefc",
-}
-_dark = {
-    "color-brand-primary": "#8fb2ff",
-    "color-brand-content": "#8fb2ff",
-    "color-brand-visited": "#8fb2ff",
-    "color-foreground-primary": "#e8edf4",
-    "color-foreground-secondary": "#a5b1c2",
-    "color-foreground-muted": "#a5b1c2",
-    "color-background-primary": "#171f2b",
-    "color-background-secondary": "#0e131b",
-    "color-background-hover": "#0f161f",
-    "color-background-border": "#2b3647",
-    "color-sidebar-item-background--hover": "#1c2a47",
-    "color-sidebar-item-background--current": "#1c2a47",
-}
 html_theme = "furo"
-html_theme_options = {
-    "light_css_variables": _light,
-    "dark_css_variables": _dark,
-    "sidebar_hide_name": True,
-}
-html_css_files = ["mailcheck.css"]
-_icon = ROOT / "mailcheck" / "web" / "dashboard" / "static" / "icon.svg"
-html_favicon = html_logo = str(_icon)
 html_title = f"mailcheck {version}"
 html_static_path = ["_static"]
 # Publish no sources and no dates, so that two builds of the same pages are equal.

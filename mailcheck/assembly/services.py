@@ -21,7 +21,7 @@ from mailcheck.assembly.deployment import (
     receive_settings,
     smtp_settings,
 )
-from mailcheck.assembly.mail_programs import pop3_factory
+from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.metrics import list_metrics
 from mailcheck.assembly.ops import (
     Certificates,
@@ -70,6 +70,8 @@ class Ports(NamedTuple):
     mail: ListeningService
     submission: ListeningService
     broken_tls: ListeningService
+    imap: ListeningService
+    imap_tls: ListeningService
     pop3: ListeningService
     pop3_tls: ListeningService
     metrics: ListeningService
@@ -150,6 +152,8 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
     # Without a certificate, every handshake ends in an alert (RFC 8446 6.2).
     broken = mail_factory(daemon, offer_to_all(CertificateOptions()), is_submission=True)
     site = build_web(daemon)
+    imap = imap_factory(daemon, tls_for, is_tls=False)
+    imap_tls = imap_factory(daemon, certificates.for_all, is_tls=True)
     pop3 = pop3_factory(daemon, tls_for, is_tls=False)
     pop3_tls = pop3_factory(daemon, certificates.for_all, is_tls=True)
 
@@ -157,6 +161,7 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
         return {
             ("mail",): mail.connection_count,
             ("submission",): submission.connection_count,
+            ("IMAP",): imap.connection_count + imap_tls.connection_count,
             ("POP3",): pop3.connection_count + pop3_tls.connection_count,
             ("HTTP",): len(site.connections),
         }
@@ -181,6 +186,8 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
         listening(reactor, "mail", at("smtp", "listen"), mail, mail.drain),
         listening(reactor, "submission", to_submission, submission, submission.drain),
         listening(reactor, "broken TLS", at("smtp", "broken_tls_listen"), broken, broken.drain),
+        listening(reactor, "IMAP", at("imap", "listen"), imap, imap.drain),
+        listening(reactor, "IMAP over TLS", at("imap", "tls_listen"), imap_tls, imap_tls.drain),
         listening(reactor, "POP3", at("pop3", "listen"), pop3, pop3.drain),
         listening(reactor, "POP3 over TLS", at("pop3", "tls_listen"), pop3_tls, pop3_tls.drain),
         listening(reactor, "metrics", at("ops", "listen"), MetricsSite(measured), is_needed=False),
@@ -216,7 +223,7 @@ def _ops(
     doors = Doors(
         mail=where(ports.mail),
         submission=where(ports.submission),
-        imap=list,
+        imap=lambda: [*ports.imap.addresses, *ports.imap_tls.addresses],
         pop3=lambda: [*ports.pop3.addresses, *ports.pop3_tls.addresses],
         web=where(ports.web),
         metrics=where(ports.metrics),
@@ -262,6 +269,7 @@ def _first_start(daemon: Daemon, ports: Ports, output: TextIO) -> FirstStart:
         write = FirstSteps(
             mail=ports.mail.addresses,
             submission=ports.submission.addresses,
+            imap=ports.imap.addresses,
             urls=PublicUrls(_url(daemon, ports)),
             per_minute=config.limits.requests_per_minute,
             per_day=config.limits.requests_per_day,

@@ -91,10 +91,6 @@ class NoMailYet(ExpectedFailure):
     """The deliverability test has not received a mail yet."""
 
 
-class PageNotFound(ExpectedFailure):
-    """A page of the dashboard does not exist."""
-
-
 class AttachmentNotFound(ExpectedFailure):
     """The message has no such attachment."""
 

@@ -18,6 +18,7 @@ mailcheck is ready.
                more for one key: mailcheck key issue {name} --per-minute 6000 --per-day 1000000
   mail         {mail}
   submission   {submission}
+  IMAP         {imap}
   dashboard    {dashboard}
                sign in as {name}, password: {password}
   web          {api}
@@ -46,11 +47,12 @@ EXAMPLE_TAG = "signup"
 class FirstSteps(Struct, frozen=True):
     """Implements the port `mailcheck.daemon.first_start.FirstSteps`.
 
-    ``mail`` and ``submission`` are listening addresses, as ``host:port``.
+    ``mail``, ``submission`` and ``imap`` are listening addresses, as ``host:port``.
     """
 
     mail: Sequence[str]
     submission: Sequence[str]
+    imap: Sequence[str]
     urls: PublicUrls
     per_minute: int
     per_day: int
@@ -65,6 +67,7 @@ class FirstSteps(Struct, frozen=True):
             mail=", ".join(self.mail) or "not received",
             server=_reachable(self.mail),
             submission=", ".join(self.submission) or "not offered",
+            imap=", ".join(self.imap) or "not offered",
             dashboard=f"{self.urls.public_url}/",
             name=name,
             password=_write(password),

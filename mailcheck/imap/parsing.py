@@ -301,8 +301,9 @@ def _fetch(scanner: Scanner, *, is_uid: bool) -> Fetch:
         attributes.append("MODSEQ")
     if len(sections) > MAX_SECTIONS:
         raise SyntaxProblem(f"FETCH may have at most {MAX_SECTIONS} sections")
-    # Equal sections would only be sent twice.
-    distinct = {(one.label, one.partial): one for one in sections}
+    # Equal sections would only be sent twice. BODY[] beside BODY.PEEK[] still marks as read.
+    peeks_first = sorted(sections, key=lambda one: one.is_peek, reverse=True)
+    distinct = {(one.label, one.partial): one for one in peeks_first}
     return Fetch(
         numbers,
         tuple(dict.fromkeys(attributes)),

@@ -27,6 +27,7 @@ from tests.house import House, config_in_memory, result_of, run
 STEPS = FirstSteps(
     mail=("127.0.0.1:2525",),
     submission=(),
+    imap=(),
     urls=PublicUrls("http://127.0.0.1:8080"),
     per_minute=60,
     per_day=1000,
@@ -291,7 +292,7 @@ def test_nothing_is_told_too_early(laptop: Laptop) -> None:
 
 def test_what_is_not_offered() -> None:
     """Missing listeners are reported as such."""
-    steps = FirstSteps((), (), PublicUrls("http://x"), 1, 2, 0.5)
+    steps = FirstSteps((), (), (), PublicUrls("http://x"), 1, 2, 0.5)
     nothing = Shown(None, None)
     key = Shown(Path("var/api-key"), None)
     text = steps("dev-abc@mailcheck.example", key, "ann", nothing)

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from msgspec import Struct
 
-from mailcheck.checks.dnsbl.catalogue import PROFILE_SIZE
 from mailcheck.checks.quality.topics import topic_of, topic_of_finding
 from mailcheck.core.addresses import SEPARATOR, split_subaddress
 from mailcheck.core.errors import ExpectedFailure
@@ -27,7 +26,6 @@ MENU: tuple[Entry, ...] = (
     ("Inbox", "/inbox"),
     ("Deliverability", "/tests"),
     ("Domains", "/domain"),
-    ("Webhooks", "/webhooks"),
     ("Connect", "/connect"),
     ("Keys", "/keys"),
 )
@@ -154,7 +152,6 @@ def _templates() -> "Environment":
     templates.filters["moment"] = render_moment
     templates.filters["event_moment"] = render_event_moment
     templates.filters["topic"] = topic_of
-    templates.globals["lists_of_check"] = PROFILE_SIZE
     templates.globals["topic_of_finding"] = topic_of_finding
     templates.filters["thousands"] = "{:,}".format
     templates.filters["octets"] = format_size
