@@ -89,6 +89,8 @@ class Client(NamedTuple):
 ALL = {
     "mailosaur-python": Client(PYTHON, "mailosaur_client.py"),
     "mailosaur-node": Client(NODE, "mailosaur_client.mjs"),
+    "mailslurp-python": Client(PYTHON, "mailslurp_python.py"),
+    "mailslurp-node": Client(NODE, "mailslurp_client.mjs"),
 }
 
 

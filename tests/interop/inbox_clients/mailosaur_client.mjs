@@ -1,5 +1,5 @@
 // Uses the inbox as tests with Mailosaur's client for Node.js do. Usage: node mailosaur_client.mjs COUNT.
-// It prints what mailosaur_client.py prints.
+// It prints the same as mailosaur_client.py.
 import { createRequire } from "node:module";
 
 const load = createRequire(`${process.env.CLIENTS}/package.json`);

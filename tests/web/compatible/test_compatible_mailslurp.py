@@ -250,6 +250,9 @@ class TestWaits:
         for path in ("/emails/latestIn", "/inboxes/getLatestEmail"):
             assert client.get(f"{path}?inboxId={INBOX}").json["subject"] == "two"
             assert client.get(f"{path}?inboxId=other").status == 404
+        receive(house, "other", subject="three")
+        assert client.get("/emails/latest").json["subject"] == "three"
+        assert client.send("DELETE", "/inboxes/other").status == 204
         for path in ("/emails", "/emails/offset-paginated", f"/inboxes/{INBOX}/emails/paginated"):
             assert subjects(client.get(f"{path}?page=1&size=1")) == ["one"]
         assert subjects(client.get(f"/emails?inboxId={INBOX}&searchFilter=two")) == ["two"]

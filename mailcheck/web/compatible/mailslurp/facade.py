@@ -135,6 +135,7 @@ _ROUTES: Sequence[AnyRoute] = (
     Route("POST", "/waitForMatchingFirstEmail", MailSlurp.wait_for_matching, FindEmails, _READ),
     Route("GET", "/emails", MailSlurp.page, FindEmails, _READ),
     Route("GET", "/emails/offset-paginated", MailSlurp.page, FindEmails, _READ),
+    Route("GET", "/emails/latest", MailSlurp.latest, FindEmails, _READ),
     Route("GET", "/emails/latestIn", MailSlurp.latest, FindEmails, _READ),
     Route("GET", "/emails/unreadCount", MailSlurp.count_unread, OfInbox, _READ),
     Route("GET", _EMAIL, MailSlurp.email, NoParameters, _READ),

@@ -255,7 +255,9 @@ class MailSlurp:
 
     async def latest(self, call: Call[FindEmails]) -> Reply:
         """GET /emails/latest and others: return the newest message, without a wait."""
-        found = await self._find(call.caller, call.request, "DESC")
+        caller, request = call.caller, call.request
+        wanted = _filter(caller, request, request.inbox_id)
+        found = await self._load(await self._read.page(caller.account_id, wanted, 1, 1))
         if not found:
             raise MessageNotFound("the inbox has no message")
         return await self._whole(call.caller, found, 0)
