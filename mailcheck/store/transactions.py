@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, update_wrapper, wraps
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from msgspec import Struct, convert
+from msgspec.json import Decoder
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
@@ -38,6 +40,17 @@ def columns_of(kind: type[Struct], table: str, *others: str) -> str:
     return ", ".join(f"{table}.{name}" for name in kind.__struct_fields__ if name not in others)
 
 
+_INSPECTED: set[type] = set()
+_INSPECTING = Lock()
+
+
+def _inspect(kind: type) -> None:
+    """Let msgspec inspect a class. It does so at the first use, and only one thread may do it."""
+    with _INSPECTING:
+        Decoder(kind)
+        _INSPECTED.add(kind)
+
+
 def value_of(kind: type[Made], row: Row, **given: object) -> Made:
     """Return a value of a class from the columns of a row with the same names.
 
@@ -45,6 +58,8 @@ def value_of(kind: type[Made], row: Row, **given: object) -> Made:
 
     :param given: fields without a column, or with another stored form.
     """
+    if kind not in _INSPECTED:
+        _inspect(kind)
     return convert({**row._asdict(), **given}, kind, strict=False)
 
 

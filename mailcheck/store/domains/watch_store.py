@@ -487,8 +487,12 @@ def _text_of(settings: WatchSettings) -> str:
     return msgspec.json.encode(settings).decode()
 
 
+# Made here, since two threads must not inspect a class at the same time.
+_DECODE_SETTINGS = msgspec.json.Decoder(WatchSettings).decode
+
+
 def _settings_of(text: str) -> WatchSettings:
-    return msgspec.json.decode(text, type=WatchSettings)
+    return _DECODE_SETTINGS(text)
 
 
 def _watch_of(row: Row) -> Watch:

@@ -5,7 +5,7 @@ from functools import partial
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.checks.content.outline import Outline
 from mailcheck.core.accounts import Caller
-from mailcheck.core.errors import AttachmentNotFound
+from mailcheck.core.errors import AttachmentNotFound, InvalidParameter
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.contents import MailBytes
@@ -13,6 +13,19 @@ from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.operations.lazy_functions import outline_mail
 
 _JOINT = "."
+
+MAX_PAGE = 1_000_000
+"""Maximum number of a page. Databases have no larger offsets than 64 bits."""
+
+
+def require_page(page: int) -> int:
+    """Return the number of a page, counted from 0.
+
+    :raises InvalidParameter: it is out of range.
+    """
+    if not 0 <= page <= MAX_PAGE:
+        raise InvalidParameter("page", f"page is from 0 to {MAX_PAGE:,}; you sent {page}")
+    return page
 
 
 def join_file_id(message_id: str, attachment_id: str) -> str:

@@ -317,6 +317,7 @@ class TestErrors:
             ("", {"subject": "x"}, "server"),
             (f"server={SERVER}", {}, "criteria"),
             (f"server={SERVER}&page=-1", {"subject": "x"}, "page"),
+            (f"server={SERVER}&page=99999999999999999999", {"subject": "x"}, "page"),
             (f"server={SERVER}&page=1&itemsPerPage=900", {"body": "x", "match": "ANY"}, "page"),
             (f"server={SERVER}&itemsPerPage=1001", {"subject": "x"}, "itemsPerPage"),
             (f"server={SERVER}&receivedAfter=now", {"subject": "x"}, "receivedAfter"),

@@ -387,6 +387,8 @@ class TestErrors:
             (f"/waitForEmailCount?inboxId={INBOX}&count=0", "you sent 0"),
             (f"/inboxes/{INBOX}/emails?limit=101", "you sent 101"),
             ("/emails?page=-1", "you sent -1"),
+            ("/emails?page=99999999999999999999", "you sent 99999999999999999999"),
+            ("/inboxes/paginated?page=-1", "you sent -1"),
         ],
     )
     def test_bad_input(self, client: Client, path: str, part: str) -> None:

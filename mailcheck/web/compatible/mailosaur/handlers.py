@@ -34,7 +34,7 @@ from mailcheck.web.compatible.mailosaur.analysis import (
 )
 from mailcheck.web.compatible.mailosaur.servers import KeepServers, require_server
 from mailcheck.web.compatible.mailosaur.shapes import render_list, render_message
-from mailcheck.web.compatible.reading import ReadMessages
+from mailcheck.web.compatible.reading import ReadMessages, require_page
 from mailcheck.web.site.replies import JSON, Reply, download_reply, json_reply, large_json_reply
 
 POLL_DELAY = {"x-ms-delay": "250"}
@@ -324,8 +324,7 @@ def _filter(caller: Caller, request: ListMessages) -> MessageFilter:
 
     :raises InvalidParameter: the server, the page or the time is invalid.
     """
-    if request.page < 0:
-        raise InvalidParameter("page", f"pages are counted from 0; you sent {request.page}")
+    require_page(request.page)
     if not 1 <= request.items_per_page <= MAX_ITEMS:
         raise InvalidParameter(
             "itemsPerPage",

@@ -52,7 +52,7 @@ from mailcheck.web.compatible.mailslurp.shapes import (
     render_preview,
     render_webhook,
 )
-from mailcheck.web.compatible.reading import ReadMessages, split_file_id
+from mailcheck.web.compatible.reading import ReadMessages, require_page, split_file_id
 from mailcheck.web.site.replies import JSON, Reply, download_reply, json_reply, large_json_reply
 
 MAX_EMAILS = 100
@@ -217,7 +217,7 @@ class MailSlurp:
     async def inbox_page(self, call: Call[FindEmails]) -> Reply:
         """GET /inboxes/paginated."""
         found, size = await self._all_inboxes(call.caller), _size(call.request)
-        page = call.request.page
+        page = require_page(call.request.page)
         shown = found[size * page : size * (page + 1)]
         return json_reply(render_page(shown, len(found), page, size))
 
@@ -580,8 +580,7 @@ def _require_inbox(caller: Caller, inbox_id: str | None) -> str:
 def _filter(
     caller: Caller, request: FindEmails, inbox_id: str | None, *, is_required: bool = False
 ) -> MessageFilter:
-    if request.page < 0:
-        raise InvalidParameter("page", f"pages are counted from 0; you sent {request.page}")
+    require_page(request.page)
     terms = [_UNREAD] if request.unread_only else []
     if request.search_filter:
         terms.append(Term(Field.ANYWHERE, request.search_filter))
