@@ -333,14 +333,14 @@ class TestErrors:
         assert problem["field"] == field
         assert problem["detail"][0]["description"]
 
-    @pytest.mark.parametrize(
-        "route", [one for one in MAILOSAUR.routes if isinstance(one, NotOffered)], ids=str
-    )
-    def test_what_is_not_offered(self, client: Client, route: NotOffered) -> None:
+    def test_what_is_not_offered(self, client: Client) -> None:
         """A route that is not offered is refused with its reason, which the clients print."""
-        answer = client.send(route.method, route.path.replace("<id>", "x"))
-        assert answer.status == 400
-        assert answer.json["errors"][0]["detail"][0]["description"] == route.reason
+        refused = [one for one in MAILOSAUR.routes if isinstance(one, NotOffered)]
+        assert len(refused) == 11
+        for route in refused:
+            answer = client.send(route.method, route.path.replace("<id>", "x"))
+            assert answer.status == 400, route
+            assert answer.json["errors"][0]["detail"][0]["description"] == route.reason
 
     @pytest.mark.parametrize(
         "header", [None, "Basic", "Basic !", "Basic Og==", "Bearer {key}", "Basic eDo="]

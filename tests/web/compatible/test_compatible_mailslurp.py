@@ -411,13 +411,13 @@ class TestErrors:
             find_pattern(pattern, "a" * 40 + "b")
         assert part in str(refused.value)
 
-    @pytest.mark.parametrize(
-        "route", [one for one in MAILSLURP.routes if isinstance(one, NotOffered)], ids=str
-    )
-    def test_what_is_not_offered(self, client: Client, route: NotOffered) -> None:
+    def test_what_is_not_offered(self, client: Client) -> None:
         """A route that is not offered is refused with its reason."""
-        answer = client.send(route.method, route.path.replace("<id>", "x"))
-        assert (answer.status, answer.json["message"]) == (501, route.reason)
+        refused = [one for one in MAILSLURP.routes if isinstance(one, NotOffered)]
+        assert len(refused) == 13
+        for route in refused:
+            answer = client.send(route.method, route.path.replace("<id>", "x"))
+            assert (answer.status, answer.json["message"]) == (501, route.reason)
 
     @pytest.mark.parametrize("headers", [{}, {"x-api-key": " "}, {"x-api-key": "wrong"}])
     def test_no_key(self, client: Client, headers: dict[str, str]) -> None:
