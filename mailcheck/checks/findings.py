@@ -34,6 +34,9 @@ class Severity(Enum):
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
+PROBLEMS = (Severity.ERROR, Severity.WARNING)
+"""Severities of findings that need a fix."""
+
 
 class RecordToPublish(Struct, frozen=True):
     """A DNS record as it is entered in a zone editor: absolute name without the final dot.

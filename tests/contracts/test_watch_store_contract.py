@@ -71,6 +71,34 @@ async def test_a_watch_is_kept_whole(stores: Stores) -> None:
     assert await stores.watches.of_account(BOB, 5) == ([], 0)
 
 
+async def test_the_worst_watch_is_first(stores: Stores) -> None:
+    """Watches are listed by score, then by problems; those without results come last."""
+    names = ("good", "bad", "worse", "new", "listed", "fine")
+    watches = dict(zip(names, await prepared(stores, *names), strict=True))
+    for name, scores in (("good", (40, 95)), ("bad", (60,)), ("worse", (80, 60))):
+        for hour, score in enumerate(scores):
+            made = WatchScore(at(3_600 * hour), score, "B", {"SPF": score})
+            count = 3 if name == "worse" else 1
+            await run(stores, watches[name], 3_600 * hour, score=made, problem_count=count)
+    await run(stores, watches["listed"], problem_count=2)
+    await run(stores, watches["fine"], problem_count=0)
+    found = await stores.watches.worst_first(ANN, 80, at(3_600), 10, 0)
+    order = [str(one.id) for one in found.watches]
+    assert order == ["listed", "worse", "bad", "good", "fine", "new"]
+    assert (found.total, found.failing) == (6, 3)
+    # The score before the period applies at its start.
+    assert [one.score for one in found.scores[WatchId("good")]] == [40, 95]
+    assert found.scores[WatchId("new")] == []
+    later = await stores.watches.worst_first(ANN, 80, at(7_200), 2, 3)
+    assert [str(one.id) for one in later.watches] == ["good", "fine"]
+    assert [one.score for one in later.scores[WatchId("good")]] == [95]
+    assert await stores.watches.worst_first(BOB, 80, NOON, 10, 0) == ([], {}, 0, 0)
+    assert await stores.watches.find_target(ANN, watches["bad"].target) == (
+        await stores.watches.find(ANN, WatchId("bad"))
+    )
+    assert await stores.watches.find_target(BOB, watches["bad"].target) is None
+
+
 async def test_a_target_is_watched_once(stores: Stores) -> None:
     """A second equal watch of an account is rejected; another account can have its own."""
     await prepared(stores, "one")

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, doc
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.findings import PROBLEMS, Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import aliases_of
 from mailcheck.checks.proofs import Proofs, ProvenFix, proof_of
-
-_PROBLEMS = (Severity.ERROR, Severity.WARNING)
 
 
 class DnsRecord(Shape):
@@ -102,4 +100,4 @@ def render_record(record: RecordToPublish) -> DnsRecord:
 
 def problem_texts(findings: Iterable[Finding]) -> list[str]:
     """Return the sentences about problems, without notes and undetermined results."""
-    return [finding.meaning for finding in findings if finding.severity in _PROBLEMS]
+    return [finding.meaning for finding in findings if finding.severity in PROBLEMS]

@@ -8,19 +8,26 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from mailcheck.checks.dnsbl.listings import describe_listings
+from mailcheck.checks.dkim.evaluate import DkimVerdict
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict
+from mailcheck.checks.dnsbl.listings import Listing, describe_listings
 from mailcheck.checks.findings import Finding, Severity, worst
+from mailcheck.checks.hosts.mx import MxVerdict
+from mailcheck.checks.hosts.registration import RegistrationVerdict
+from mailcheck.checks.hosts.starttls import StarttlsVerdict
 from mailcheck.checks.scoring.awards import AWARDS, GRADES, MAX_UNDETERMINED, MAXIMA, Award
 from mailcheck.checks.scoring.blacklists import judge_blacklists
-from mailcheck.checks.scoring.evidence import Evidence
+from mailcheck.checks.scoring.evidence import Evidence, is_parked
 from mailcheck.checks.scoring.hosts import (
     classify_age,
     classify_mx,
     classify_reverse_dns,
     classify_starttls,
 )
+from mailcheck.checks.scoring.no_mail import uses_no_mail
 from mailcheck.checks.scoring.outcomes import FactorName, Mark, Outcome, Status, mark_of
 from mailcheck.checks.scoring.spf_dkim_dmarc import classify_dkim, classify_dmarc, classify_spf
+from mailcheck.checks.spf.tree import SpfVerdict
 
 UNDETERMINED_PREFIX = "Could not be determined: "
 
@@ -114,54 +121,88 @@ def judge(evidence: Evidence) -> tuple[Judgement, ...]:
 def judge_dns(evidence: Evidence) -> Judgements:
     """Judge the factors that depend on DNS records."""
     is_parked, reverse_dns = evidence.is_parked, evidence.reverse_dns
-    of_keys = evidence.dkim.findings
     of_name = () if reverse_dns is None else reverse_dns.findings
     if evidence.uses_no_mail:
-        # Neither keys nor names are needed once all records declare that no mail is used.
-        of_keys = of_name = () if is_parked else (*evidence.mx.findings, *evidence.dmarc.findings)
-    findings = {
-        FactorName.SPF: evidence.spf.findings,
-        FactorName.DKIM: of_keys,
-        FactorName.DMARC: evidence.dmarc.findings,
-        FactorName.MX: evidence.mx.findings,
-        FactorName.REVERSE_DNS: of_name,
+        of_name = _of_unused(evidence.mx, evidence.dmarc, is_parked=is_parked)
+    classified = classify_reverse_dns(reverse_dns, evidence.mx, is_parked=is_parked)
+    return {
+        **judge_records(evidence.spf, evidence.dkim, evidence.dmarc, evidence.mx),
+        **_make_judgements({FactorName.REVERSE_DNS: (classified, of_name)}),
     }
-    classified = _classify_dns(evidence, is_parked=is_parked)
+
+
+def judge_records(
+    spf: SpfVerdict, dkim: DkimVerdict, dmarc: DmarcVerdict, mx: MxVerdict
+) -> Judgements:
+    """Judge the records of the domain itself."""
+    parked, of_keys = is_parked(spf, mx, dmarc), dkim.findings
+    if uses_no_mail(spf, mx):
+        of_keys = _of_unused(mx, dmarc, is_parked=parked)
+    findings = {
+        FactorName.SPF: spf.findings,
+        FactorName.DKIM: of_keys,
+        FactorName.DMARC: dmarc.findings,
+        FactorName.MX: mx.findings,
+    }
+    classified = _classify_records(spf, dkim, dmarc, mx, is_parked=parked)
     return _make_judgements({name: (one, findings[name]) for name, one in classified.items()})
+
+
+def _of_unused(mx: MxVerdict, dmarc: DmarcVerdict, *, is_parked: bool) -> tuple[Finding, ...]:
+    """Return the findings about keys and names of a domain that sends no mail.
+
+    Neither is needed once all records declare that no mail is used.
+    """
+    return () if is_parked else (*mx.findings, *dmarc.findings)
 
 
 def points_of_dns(evidence: Evidence, *, is_parked: bool) -> list[int]:
     """Return the points of each of these factors."""
-    classified = _classify_dns(evidence, is_parked=is_parked)
+    names, mx = evidence.reverse_dns, evidence.mx
+    classified = {
+        **_classify_records(evidence.spf, evidence.dkim, evidence.dmarc, mx, is_parked=is_parked),
+        FactorName.REVERSE_DNS: classify_reverse_dns(names, mx, is_parked=is_parked),
+    }
     return [AWARDS[outcome].points for outcome, _ in classified.values()]
 
 
-def _classify_dns(
-    evidence: Evidence, *, is_parked: bool
+def _classify_records(
+    spf: SpfVerdict, dkim: DkimVerdict, dmarc: DmarcVerdict, mx: MxVerdict, *, is_parked: bool
 ) -> Mapping[FactorName, tuple[Outcome, str]]:
-    mx, names = evidence.mx, evidence.reverse_dns
     return {
-        FactorName.SPF: classify_spf(evidence.spf),
-        FactorName.DKIM: classify_dkim(evidence.dkim, is_parked=is_parked),
-        FactorName.DMARC: classify_dmarc(evidence.dmarc),
+        FactorName.SPF: classify_spf(spf),
+        FactorName.DKIM: classify_dkim(dkim, is_parked=is_parked),
+        FactorName.DMARC: classify_dmarc(dmarc),
         FactorName.MX: classify_mx(mx, is_parked=is_parked),
-        FactorName.REVERSE_DNS: classify_reverse_dns(names, mx, is_parked=is_parked),
     }
 
 
 def judge_rest(evidence: Evidence) -> Judgements:
     """Judge the factors that depend on hosts, registry and blocklists."""
-    starttls, registration = evidence.starttls, evidence.registration
-    judgements = _make_judgements(
-        {
-            FactorName.STARTTLS: (classify_starttls(starttls), starttls.findings),
-            FactorName.DOMAIN_AGE: (classify_age(registration), registration.findings),
-        }
-    )
-    name, blacklists = FactorName.BLACKLISTS, judge_blacklists(evidence.listings)
-    findings = describe_listings(evidence.listings)
-    of_lists = _make_judgement(name, blacklists.award, blacklists.detail, findings)
-    return {**judgements, name: of_lists}
+    return {
+        **judge_starttls(evidence.starttls),
+        **judge_age(evidence.registration),
+        **judge_listings(evidence.listings),
+    }
+
+
+def judge_starttls(starttls: StarttlsVerdict) -> Judgements:
+    """Judge the encryption of mail to the domain."""
+    judged = classify_starttls(starttls), starttls.findings
+    return _make_judgements({FactorName.STARTTLS: judged})
+
+
+def judge_age(registration: RegistrationVerdict) -> Judgements:
+    """Judge the age of the registration."""
+    judged = classify_age(registration), registration.findings
+    return _make_judgements({FactorName.DOMAIN_AGE: judged})
+
+
+def judge_listings(listings: Sequence[Listing]) -> Judgements:
+    """Judge the results of the blocklists."""
+    name, blacklists = FactorName.BLACKLISTS, judge_blacklists(listings)
+    findings = describe_listings(listings)
+    return {name: _make_judgement(name, blacklists.award, blacklists.detail, findings)}
 
 
 def _make_judgements(

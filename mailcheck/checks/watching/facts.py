@@ -16,7 +16,7 @@ from mailcheck.checks.dnsbl.listings import (
     describe_listings,
     has_usable_answer,
 )
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import PROBLEMS, Finding, Severity
 from mailcheck.checks.hosts.mta_sts import MtaStsVerdict
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.hosts.registration import RegistrationVerdict
@@ -49,8 +49,6 @@ LISTS = "blocklists"
 """Topic of all lists together: whether any of them answers."""
 
 _LIST, _HOST = "list ", "mail host "
-
-_PROBLEMS = (Severity.ERROR, Severity.WARNING)
 
 
 class Fact(Struct, frozen=True, omit_defaults=True):
@@ -180,7 +178,7 @@ def _problems(findings: Iterable[Finding]) -> dict[str, Fact]:
     """Return a fact for each id of a problem; the worst finding stands for all with its id."""
     facts: dict[str, Fact] = {}
     for finding in sorted(findings, key=lambda one: one.severity.rank):
-        if finding.severity in _PROBLEMS:
+        if finding.severity in PROBLEMS:
             facts.setdefault(finding.id, Fact("found", finding.severity, finding.meaning))
     return facts
 
@@ -294,6 +292,6 @@ def _listing(row: Listing) -> dict[str, Fact]:
     if not row.is_listed:
         return {}
     (finding,) = describe_listings([row])
-    severity = finding.severity if finding.severity in _PROBLEMS else None
+    severity = finding.severity if finding.severity in PROBLEMS else None
     codes = f" ({', '.join(row.codes)})" if row.codes else ""
     return {"listed": Fact(_value([", ".join(row.matched) + codes]), severity, finding.meaning)}

@@ -1,6 +1,7 @@
 """The reputation of a domain: all checks that affect whether receivers accept its mail."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from msgspec import Struct, field
@@ -25,7 +26,17 @@ from mailcheck.checks.proofs import CachedConclusion, CachedEvaluation, Outcome,
 from mailcheck.checks.scoring.domain_outcome import outcome_of_evidence
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.no_mail import advise_no_mail
-from mailcheck.checks.scoring.score import Score, compute_score, judge_rest
+from mailcheck.checks.scoring.score import (
+    Judgements,
+    Score,
+    compute_score,
+    judge_age,
+    judge_dns,
+    judge_listings,
+    judge_records,
+    judge_rest,
+    judge_starttls,
+)
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import HOUR, MINUTE, Instant
@@ -73,6 +84,10 @@ class Reputation(Struct, frozen=True):
     checked_at: Instant
     is_cached: bool = False
     proofs: Proofs = field(default_factory=dict)
+
+
+OnFactors = Callable[[Judgements], None]
+"""Called with the factors that have just been determined. They are not final for the total."""
 
 
 class ReputationSources(Struct, frozen=True):
@@ -138,21 +153,29 @@ class ComputeReputation:
         self._allow_private = allow_private
         self._cache = cache
         self._running = SingleFlight(self._compute)
+        self._listeners: dict[Key, list[OnFactors]] = {}
         self.outcomes = Tally()
 
     async def compute(
-        self, query: ReputationQuery, offered: ReportPlaces = NOWHERE, *, is_refresh: bool = False
+        self,
+        query: ReputationQuery,
+        offered: ReportPlaces = NOWHERE,
+        *,
+        is_refresh: bool = False,
+        on_factors: OnFactors | None = None,
     ) -> Reputation:
         """Return the reputation, from the cache unless ``is_refresh`` is set.
 
         :param offered: where advice directs reports to. Cached results are shared by all
             accounts and direct them nowhere.
+        :param on_factors: called during a check, and not for a cached result.
         """
         remembered = None if is_refresh else await self._cache.get(query.key)
         if remembered is not None:
             found = replace(remembered, is_cached=True)
         else:
-            found = await self._running.call(query)
+            with self._told(query.key, on_factors):
+                found = await self._running.call(query)
         dmarc = found.evidence.dmarc
         is_silent = dmarc.presence is not Presence.UNDETERMINED and (
             dmarc.record is None or not dmarc.record.requests_reports
@@ -160,6 +183,29 @@ class ComputeReputation:
         if not (offered.dmarc and is_silent and found.score.is_gradable and self._is_proving):
             return found
         return await self._offer(query, found, offered)
+
+    async def has_cached(self, query: ReputationQuery) -> bool:
+        """Return whether the result is in the cache."""
+        return await self._cache.get(query.key) is not None
+
+    @contextmanager
+    def _told(self, key: Key, on_factors: OnFactors | None) -> Iterator[None]:
+        """Tell the caller about the factors of a running check while the block runs."""
+        if on_factors is None:
+            yield
+            return
+        listeners = self._listeners.setdefault(key, [])
+        listeners.append(on_factors)
+        try:
+            yield
+        finally:
+            listeners.remove(on_factors)
+            if not listeners:
+                self._listeners.pop(key, None)
+
+    def _tell(self, query: ReputationQuery, judgements: Judgements) -> None:
+        for on_factors in tuple(self._listeners.get(query.key, ())):
+            on_factors(judgements)
 
     async def _offer(
         self, query: ReputationQuery, found: Reputation, offered: ReportPlaces
@@ -186,9 +232,9 @@ class ComputeReputation:
             query.domain, known, NOWHERE, allow_private=self._allow_private
         )
         authentication, by_hosts, registration = await run_all(
-            evaluator.evaluate(authenticate),
+            self._authenticate(query, authenticate, evaluator),
             self._by_hosts(query, evaluator.answers),
-            _find_registration(sources.registrations, query.domain),
+            self._find_registration(query),
         )
         spf, dkim, dmarc, _ = authentication
         hosts, blocklists, starttls, reverse_dns = by_hosts
@@ -203,6 +249,8 @@ class ComputeReputation:
             reverse_dns=reverse_dns,
         )
         score = compute_score(evidence)
+        if hosts.mx.exists:
+            self._tell(query, judge_dns(evidence))
         found = Reputation(query.domain, hosts, evidence, blocklists, score, self._now())
         self.outcomes.add(outcome_of(is_determined=not score.undetermined))
         if score.is_gradable and self._is_proving:
@@ -210,6 +258,20 @@ class ComputeReputation:
         if score.is_gradable:
             lifetime = REMEMBERED_UNDETERMINED if score.undetermined else REMEMBERED
             await self._cache.put(query.key, found, lifetime)
+        return found
+
+    async def _authenticate(
+        self, query: ReputationQuery, authenticate: Authenticate, evaluator: DnsEvaluator
+    ) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
+        found = await evaluator.evaluate(authenticate)
+        spf, dkim, dmarc, mx = found
+        if mx.exists:
+            self._tell(query, judge_records(spf, dkim, dmarc, mx))
+        return found
+
+    async def _find_registration(self, query: ReputationQuery) -> RegistrationVerdict:
+        found = await self._sources.registrations.find_registration(query.domain)
+        self._tell(query, judge_age(found))
         return found
 
     async def _prove(
@@ -248,11 +310,23 @@ class ComputeReputation:
         hosts = await self._sources.blocklists.find_hosts(query.domain)
         left = max(0.0, ends_at - self._clock.seconds())
         blocklists, starttls, reverse_dns = await run_all(
-            self._sources.blocklists.check_domain(query.domain, hosts, query.addresses),
-            probe_hosts(hosts.mx, self._sources.prober, self._clock, left),
+            self._check_blocklists(query, hosts),
+            self._probe_hosts(query, hosts, left),
             self._reverse_dns(query, hosts, left, answers),
         )
         return hosts, blocklists, starttls, reverse_dns
+
+    async def _check_blocklists(self, query: ReputationQuery, hosts: MailHosts) -> BlocklistCheck:
+        check = await self._sources.blocklists.check_domain(query.domain, hosts, query.addresses)
+        self._tell(query, judge_listings(check.listings))
+        return check
+
+    async def _probe_hosts(
+        self, query: ReputationQuery, hosts: MailHosts, seconds: float
+    ) -> StarttlsVerdict:
+        found = await probe_hosts(hosts.mx, self._sources.prober, self._clock, seconds)
+        self._tell(query, judge_starttls(found))
+        return found
 
     async def _reverse_dns(
         self, query: ReputationQuery, hosts: MailHosts, seconds: float, answers: Answers
@@ -265,10 +339,6 @@ class ComputeReputation:
         return await evaluator.evaluate(
             partial(evaluate_reverse_dns, host.address, host_name=host.host_name)
         )
-
-
-async def _find_registration(finder: RegistrationFinder, domain: str) -> RegistrationVerdict:
-    return await finder.find_registration(domain)
 
 
 MAX_PROBED_HOSTS = 4

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from mailcheck.checks.findings import Severity
+from mailcheck.checks.dnsbl.listings import Listing, describe_listings
+from mailcheck.checks.findings import PROBLEMS, Severity
 from mailcheck.checks.scoring.awards import GOOD_FROM
 from mailcheck.checks.scoring.outcomes import Mark
 from mailcheck.checks.scoring.score import grade_of
@@ -13,6 +15,8 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.core.watches import Watch, WatchKind, WatchScore
+from mailcheck.operations.domains.compute_reputation import Reputation
+from mailcheck.operations.domains.list_problems import Problem
 from mailcheck.ports.clocks import Now
 from mailcheck.store.domains.report_store import ReportedDomain, ReportStore
 from mailcheck.store.domains.watch_store import WatchStore
@@ -137,6 +141,35 @@ def summarize_watch(
         severity,
         watch.problem_count or 0,
         reported,
+    )
+
+
+def with_check(
+    summary: DomainSummary, found: Reputation, problems: Sequence[Problem]
+) -> DomainSummary:
+    """Return a summary with the results of a check that has just ended."""
+    score = found.score
+    first = problems[0] if problems else None
+    return replace(
+        summary,
+        score=score.score if score.is_gradable else None,
+        grade=score.grade if score.is_gradable else "",
+        marks={one.name.value: one.mark for one in score.factors},
+        problem="" if first is None else first.meaning,
+        severity=None if first is None or first.finding is None else first.finding.severity,
+        problem_count=len(problems),
+    )
+
+
+def with_listings(summary: DomainSummary, listings: Sequence[Listing]) -> DomainSummary:
+    """Return the summary of an address with the results of the blocklists."""
+    problems = [one for one in describe_listings(listings) if one.severity in PROBLEMS]
+    first = problems[0] if problems else None
+    return replace(
+        summary,
+        problem="" if first is None else first.meaning,
+        severity=None if first is None else first.severity,
+        problem_count=len(problems),
     )
 
 

@@ -117,7 +117,7 @@ _GRADE = f"""
 
 _WORST_FIRST = f"""
     SELECT {_COLUMNS} FROM watch WHERE account_id = ?
-    ORDER BY {_GRADE}, problem_count DESC, target LIMIT ? OFFSET ?
+    ORDER BY {_GRADE}, COALESCE(problem_count, 0) DESC, target LIMIT ? OFFSET ?
 """
 
 _FAILING = f"SELECT COUNT(*) AS number FROM watch WHERE account_id = ? AND {_GRADE} < ?"

@@ -230,6 +230,44 @@ class ManageWatches:
         )
         return SavedWatch(changed, await self._receivers.made_of(account_id, receivers))
 
+    async def of_target(self, account_id: AccountId, target: str) -> Watch | None:
+        """Return the watch of a domain or an address, or `None`."""
+        return await self._store.find_target(account_id, target)
+
+    async def switch(
+        self,
+        account_id: AccountId,
+        target: str,
+        *,
+        is_on: bool,
+        settings: WatchSettings,
+    ) -> SavedWatch | None:
+        """Start or pause the checks of a target. A watch is created if there is none.
+
+        :param settings: the settings of a new watch.
+        :returns: the watch, or `None` if there is none to pause.
+        """
+        watch = await self._store.find_target(account_id, target)
+        if watch is not None:
+            return await self.change(
+                account_id, watch.id, lambda known: replace(known, is_paused=not is_on)
+            )
+        return await self.create(account_id, target, settings) if is_on else None
+
+    async def save(self, account_id: AccountId, target: str, settings: WatchSettings) -> SavedWatch:
+        """Change the settings of the watch of a target, or create it.
+
+        :raises InvalidParameter: the target or a setting is invalid.
+        :raises TooManyWatches: the account has the maximum number of watches.
+        :raises TooManyWebhooks: the account has the maximum number of alert receivers.
+        """
+        watch = await self._store.find_target(account_id, target)
+        if watch is None:
+            return await self.create(account_id, target, settings)
+        return await self.change(
+            account_id, watch.id, lambda known: replace(settings, is_paused=known.is_paused)
+        )
+
     async def delete(self, account_id: AccountId, watch_id: str) -> None:
         """Delete a watch and its history.
 
