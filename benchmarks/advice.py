@@ -36,8 +36,9 @@ from mailcheck.operations.deliverability import score_mail
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.domains import compute_reputation, describe_domain
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
-from mailcheck.web.dashboard.domains.pages import view_check
-from mailcheck.web.dashboard.domains.view import WORDS, DomainForm
+from mailcheck.operations.domains.show_domains import DomainSummary, with_check
+from mailcheck.web.dashboard.domains.frame import FACTORS, view_domain
+from mailcheck.web.dashboard.domains.pages import DomainCheck, view_check
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.workers.scheduling import DirectWorker
@@ -65,7 +66,8 @@ MODULES: tuple[Any, ...] = (score_mail, compute_reputation, describe_domain)
 
 VISIT: Any = SimpleNamespace(
     request=SimpleNamespace(prepath=[b"domain"], uri=b"/domain", requestHeaders=Headers()),
-    owner=None,
+    person=None,
+    membership=None,
     is_secure=False,
     link=str,
     form_secret=SimpleNamespace(token=str),
@@ -106,15 +108,15 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
                 checks.reputation.compute(ReputationQuery(DOMAIN)),
                 checks.domain.describe(DOMAIN),
             )
+            found = DomainCheck(reputation, described)
+            summary = with_check(DomainSummary(DOMAIN), reputation, found.problems)
             renderer.page(
                 VISIT,
-                "domain.html",
-                form=DomainForm(DOMAIN, "", ""),
-                words=WORDS,
-                name=DOMAIN,
-                problem="",
-                whole="",
-                **view_check(reputation, described),
+                "domain_fix_result.html",
+                row=view_domain(summary, reputation.checked_at),
+                factors=FACTORS,
+                again="",
+                **view_check(found),
             )
 
         async def report(scoring: Scoring = scoring) -> None:

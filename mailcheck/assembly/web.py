@@ -61,10 +61,12 @@ from mailcheck.web.dashboard.deliverability.preflight import PreflightPages
 from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
 from mailcheck.web.dashboard.deliverability.report_pages import ReportFiles, ReportPages
 from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
-from mailcheck.web.dashboard.domains.pages import DomainPages
+from mailcheck.web.dashboard.domains.frame import DomainFrame
+from mailcheck.web.dashboard.domains.history_pages import HistoryPages
+from mailcheck.web.dashboard.domains.old_pages import OldDomainPages
+from mailcheck.web.dashboard.domains.pages import CheckDomain, DomainPages
 from mailcheck.web.dashboard.domains.reports_pages import ReportsPages
 from mailcheck.web.dashboard.domains.view import NameRules
-from mailcheck.web.dashboard.domains.watch_pages import WatchPages
 from mailcheck.web.dashboard.inbox.checks_pages import CheckPages
 from mailcheck.web.dashboard.inbox.live import LivePages
 from mailcheck.web.dashboard.inbox.message_pages import MessagePages
@@ -364,14 +366,18 @@ def _show_domains(daemon: Daemon) -> ShowDomains:
 def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     config, checks, reports = daemon.runtime.config, daemon.checks, daemon.reports.operations
     rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
-    budget, turns = daemon.accounts.checks, checks.turns
+    budget, turns, watches = daemon.accounts.checks, checks.turns, daemon.watches.keep
+    domains = _show_domains(daemon)
+    frame = DomainFrame(domains, renderer, rules)
+    check = CheckDomain(checks.reputation, checks.domain, reports.show.to_offer, budget, turns)
     return [
         *DomainPages(
-            checks.reputation, checks.domain, reports.show.to_offer, budget, turns, renderer, rules
+            check, checks.blocklists, budget, turns, domains, watches, frame, renderer
         ).pages(),
-        *BlocklistPages(checks.blocklists, budget, turns, renderer, rules).pages(),
-        *WatchPages(daemon.watches.keep, budget, turns, renderer).pages(),
-        *ReportsPages(reports, budget, turns, renderer).pages(),
+        *BlocklistPages(checks.blocklists, budget, turns, frame).pages(),
+        *ReportsPages(reports, budget, turns, frame, renderer).pages(),
+        *HistoryPages(watches, budget, turns, frame, renderer).pages(),
+        *OldDomainPages(watches, frame).pages(),
     ]
 
 

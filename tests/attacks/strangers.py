@@ -43,7 +43,7 @@ NONSENSE = "x" * 39
 OPTIONAL = ("q", "refresh", "reporter")
 """Optional parameters that are sent nevertheless."""
 
-SPENDING = ("delete", "revoke", "sign", "account", "deliverability", "v1/watches", "post /watches")
+SPENDING = ("delete", "revoke", "sign", "account", "deliverability", "v1/watches", "post /domains")
 """Words of entry points that delete something which other calls need, or that leave work behind."""
 
 _MANY = range(10)
@@ -149,6 +149,8 @@ class Target:
             "key_id": run(house.assembly.accounts.keep.issue_key(house.account, "")).key.id,
             "report_id": store_report(house, f"report {self._calls}").id,
             "name": "x",
+            "domain": DOMAIN,
+            "alert_id": "x",
         }
 
     def _first(self, kind: str, path: str, **wanted: str) -> str:
@@ -256,7 +258,11 @@ class Target:
         if method == "GET":
             cookies = "; ".join("=".join(one) for one in self.browser.cookies.items())
             visit = RawHttp(self.house, self.browser.peer)
-            visit.send(request(f"{path}?domain={DOMAIN}&q=x", f"Cookie: {cookies}"))
+            visit.send(
+                request(
+                    f"{path}?domain={DOMAIN}&check={DOMAIN}&whole=true&q=x", f"Cookie: {cookies}"
+                )
+            )
             self.house.pass_time(0.1)
             visit.hang_up()
             return

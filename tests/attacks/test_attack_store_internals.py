@@ -217,9 +217,9 @@ SURFACES: dict[str, Callable[[BrokenHouse], bytes | str]] = {
     "sign in": of_form("/sign-in", name="ann", password="correct horse"),
     "new key": of_form("/keys", name="laptop"),
     "new webhook": of_form("/webhooks", url="https://example.com/hook"),
-    "new watch": of_form("/watches", target="example.com"),
+    "new watch": of_form("/domains/example.com/settings", every="60"),
     "password": of_form("/account/password", old="correct horse", new=OTHER, again=OTHER),
-    **{path: of_page(path) for path in ("/", "/keys", "/account", "/inbox", "/watches")},
+    **{path: of_page(path) for path in ("/", "/keys", "/account", "/inbox", "/domains")},
     **{
         f"{method} {path}": of_api(method, path)
         for method, path in (

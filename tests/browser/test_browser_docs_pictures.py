@@ -59,6 +59,6 @@ def test_pictures_of_the_documentation(browser: Browser, tmp_path: Path) -> None
         world.send(watched.page.locator("#address").inner_text(), INVOICE)
         watched.page.locator("#issues-title").wait_for()
         take(watched, "report")
-        watched.go("/domain?domain=poor.test")
+        watched.go("/domains/poor.test")
         watched.page.locator(".score-card").wait_for()
         take(watched, "domain")

@@ -96,8 +96,11 @@ def test_pictures_of_results(browser: Browser, tools: ToolWorld, theme: str, wid
         shown = {
             "report": (urlsplit(page.url).path, "#verdict-title"),
             "changes": (changes, ".versus"),
-            "domain-poor": ("/domain?domain=poor.test", ".score-card"),
-            "blocklists-listed": ("/blocklists?query=listed.test", ".total"),
+            "domains": ("/domains?check=poor.test", "#checked .score-of"),
+            "domain-poor": ("/domains/poor.test", ".score-card"),
+            "domain-checks": ("/domains/poor.test/checks", "#known-title"),
+            "domain-history": ("/domains/poor.test/history", "#settings-title"),
+            "blocklists-listed": ("/domains/listed.test/blocklists", ".total"),
         }
         for name, (path, is_there) in shown.items():
             watched.go(path)

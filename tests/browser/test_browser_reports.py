@@ -40,6 +40,7 @@ def test_a_week_of_reports_names_the_forgotten_service(browser: Browser, tmp_pat
                 client.sendmail("", [address], signed_report(name, address))
         counted = page.get_by_text("counted", exact=True)
         watched.go_until("/reports", lambda: counted.count() == len(RECEIVERS))
+        watched.go(f"/domains/{DOMAIN}/reports")
         text = page.locator("main").inner_text()
         assert "268 messages, 199 passed" in text
         assert text.index("newsmill.example") < text.index("203.0.113.66")

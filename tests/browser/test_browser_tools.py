@@ -1,4 +1,4 @@
-"""Domain checks and blocklist checks in a real browser."""
+"""The overview, domain checks and blocklist checks in a real browser."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser.people import make_account
 from tests.browser.tool_world import SLOW_LISTS, ToolWorld, running_tool_world
 from tests.browser.watching import Watched, watched_page
+from tests.house import mail
 
 SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 
@@ -29,24 +30,46 @@ def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
 
 
 def check_domain(visitor: Watched, domain: str) -> None:
-    """Check a domain by the form."""
-    visitor.go("/domain")
-    visitor.page.get_by_label("Domain", exact=True).fill(domain)
+    """Check a domain in the table, and open its page."""
+    visitor.go("/domains")
+    visitor.page.get_by_label("Domain or IP address", exact=True).fill(domain)
     visitor.page.keyboard.press("Enter")
+    visitor.page.locator("#checked .score-of").wait_for()
+    visitor.page.locator("#checked .domain-name").click()
     visitor.page.locator(".score-card").wait_for()
 
 
-def test_a_domain_is_checked(visitor: Watched) -> None:
-    """The page is shown before the result, and its address can be shared."""
+def test_a_domain_is_checked_in_its_row(visitor: Watched, world: ToolWorld) -> None:
+    """Each factor appears in the row when it is determined; the switch watches the domain."""
     page = visitor.page
-    visitor.go("/domain")
-    page.get_by_label("Domain", exact=True).fill("good.test")
-    page.get_by_role("button", name="Check", exact=True).click()
-    expect(page).to_have_url(f"{visitor.origin}/domain?domain=good.test&selectors=&ips=")
+    world.lists.hold()
+    try:
+        visitor.go("/domains")
+        visitor.require_accessible()
+        page.get_by_label("Domain or IP address", exact=True).fill("good.test")
+        page.get_by_role("button", name="Check", exact=True).click()
+        expect(page).to_have_url(f"{visitor.origin}/domains?check=good.test&selectors=&ips=")
+        row = page.locator("#checked tr")
+        expect(row.get_by_title("SPF: pass")).to_be_visible()
+        expect(row.get_by_title("Blocklists: checking")).to_be_visible()
+        expect(row).to_have_attribute("aria-busy", "true")
+    finally:
+        world.lists.release()
+    expect(row.get_by_title("Blocklists: pass")).to_be_visible()
+    expect(row).to_contain_text("A+")
+    row.get_by_role("switch", name="Watch good.test").click()
+    row = page.locator("#domain-rows tr", has_text="good.test")
+    expect(row.get_by_role("switch")).to_be_checked()
+    expect(row).to_contain_text("A+")  # the first check of the watch has ended
+    visitor.require_accessible()
+    row.get_by_role("link", name="good.test").click()
     expect(page.get_by_role("img", name="Score 100 of 100, grade A+")).to_be_visible()
+    page.get_by_role("link", name="Checks").click()
     expect(page.locator("#known-spf")).to_contain_text("1 of 10 lookups")
     expect(page.locator("#spf-tree")).to_contain_text("1 of 10 DNS lookups")
-    visitor.require_accessible()
+    for tab in ("Reports", "History"):
+        page.get_by_role("navigation", name="good.test").get_by_role("link", name=tab).click()
+        visitor.require_accessible()
 
 
 def test_a_fix_is_copied(visitor: Watched) -> None:
@@ -69,9 +92,7 @@ def test_blocklists_fill_in(visitor: Watched, world: ToolWorld) -> None:
     """Rows change as lists answer, and listings move to the top at the end."""
     page = visitor.page
     world.lists.hold()
-    visitor.go("/blocklists")
-    page.get_by_label("IP address or domain").fill("listed.test")
-    page.get_by_role("button", name="Check 32 lists").click()
+    visitor.go("/domains/listed.test/blocklists")
     expect(page.locator("#rows tr")).to_have_count(32)
     expect(page.locator("#rows tr.pending")).to_have_count(len(SLOW_LISTS))
     expect(page.locator(".total")).to_have_count(0)
@@ -91,7 +112,7 @@ def test_lists_that_do_not_answer_are_unknown(visitor: Watched, world: ToolWorld
     page = visitor.page
     world.lists.hold()
     try:
-        visitor.go("/blocklists?query=silent.test")
+        visitor.go("/domains/silent.test/blocklists")
         page.locator(".total").wait_for()
     finally:
         world.lists.release()
@@ -109,13 +130,13 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
     with watched_page(browser, world.daemon.http_port, java_script_enabled=False) as watched:
         make_account(watched, world.daemon)
         page = watched.page
-        watched.go("/domain")
-        page.get_by_label("Domain", exact=True).fill("poor.test")
+        watched.go("/domains")
+        page.get_by_label("Domain or IP address", exact=True).fill("poor.test")
         page.get_by_role("button", name="Check", exact=True).click()
+        expect(page.locator("#checked .grade-box")).to_contain_text("D")
+        page.locator("#checked .domain-name").click()
         expect(page.locator(".letter")).to_have_text("D")
-        watched.go("/blocklists")
-        page.get_by_label("IP address or domain").fill("known.test")
-        page.get_by_role("button", name="Check 32 lists").click()
+        watched.go("/domains/known.test/blocklists")
         expect(page.locator(".total")).to_contain_text("on 1 of the 32 lists")
         expect(page.locator("button[data-copy]:visible")).to_have_count(0)
         watched.require_quiet()
@@ -135,11 +156,9 @@ def test_markup_in_records_is_escaped(browser: Browser, world: ToolWorld, size: 
         assert page.locator("#result script, #result img").count() == 0
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= SIZES[size]["width"], "the page is wider than the screen"
-        watched.go("/domain?domain=%3Cscript%3Ealert(1)%3C/script%3E")
+        watched.go("/domains?check=%3Cscript%3Ealert(1)%3C/script%3E")
         expect(page.locator("#problem")).to_be_visible()
-        watched.go("/blocklists?query=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E")
-        expect(page.locator("#problem")).to_be_visible()
-        # The console reports the error statuses of the two pages.
+        # The console reports the error status of the page.
         watched.complaints[:] = [one for one in watched.complaints if "400" not in one]
         watched.require_quiet()
 
@@ -147,30 +166,69 @@ def test_markup_in_records_is_escaped(browser: Browser, world: ToolWorld, size: 
 def test_a_failed_check_is_shown(visitor: Watched, world: ToolWorld) -> None:
     """A failure of the check is shown on the page."""
     page = visitor.page
-    page.route("**/domain?*whole=true*", lambda route: route.abort())
-    visitor.go("/domain?domain=good.test")
-    expect(page.locator("#result [role=alert]")).to_contain_text("cannot be reached")
+    page.route("**/domains/*/live?*", lambda route: route.abort())
+    visitor.go("/domains/good.test?refresh=true")
+    expect(page.locator("#result [role=alert]")).to_contain_text("connection was lost")
     page.unroute_all()
-    page.route("**/blocklists/live?*", lambda route: route.abort())
-    visitor.go("/blocklists?query=good.test")
+    page.route("**/blocklists/live", lambda route: route.abort())
+    visitor.go("/domains/good.test/blocklists")
     expect(page.locator("#totals [role=alert]")).to_contain_text("connection was lost")
     page.unroute_all()
     visitor.complaints.clear()
 
 
 def test_a_pasted_url_is_checked(visitor: Watched) -> None:
-    """A URL is checked by its domain, the diagrams fit, and the link leads to the same check."""
+    """A URL is checked by its domain, and its diagrams fit."""
     page = visitor.page
     check_domain(visitor, "https://poor.test/shop?x=1")
-    expect(page.locator("#meant")).to_contain_text("Its domain poor.test is checked")
+    expect(page.locator(".result-name")).to_have_text("poor.test")
+    page.get_by_role("link", name="Checks").click()
+    page.locator("#known-title").wait_for()
     for width in (390, 820, 1440):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         visitor.require_accessible()
     expect(page.locator(".way li.bad")).to_contain_text("gone.poor.test")
-    visitor.go(page.locator("#check-link").get_attribute("href") or "")
-    page.locator(".score-card").wait_for()
-    expect(page.locator(".result-name")).to_have_text("poor.test")
+
+
+MAX_REQUESTS = 10
+"""Requests of a page, including its event stream and the update after it has opened."""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_overview_answers_with_one_key(browser: Browser, world: ToolWorld, theme: str) -> None:
+    """From the overview one key copies the newest code, or opens the report or the worst domain."""
+    with watched_page(browser, world.daemon.http_port, color_scheme=theme) as watched:
+        person = make_account(watched, world.daemon)
+        watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = watched.page
+        watched.go("/")
+        expect(page.locator("#first-steps[open]")).to_be_visible()
+        watched.require_accessible()
+        page.keyboard.press("n")
+        address = page.locator("#tests .mono")
+        expect(address).to_contain_text("@mailcheck.example")
+        person.get_mail(mail("Your code"), "signup")
+        world.send(address.inner_text(), mail("A test", "Hello.", "Ann <ann@poor.test>"))
+        expect(page.locator("#mails li")).to_contain_text("Your code")  # without a reload
+        expect(page.locator("#tests .score").first).to_contain_text("of 10")
+        page.keyboard.press("c")
+        expect(page.locator("#mails .code-button")).to_contain_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == "482913"
+        watched.require_accessible()
+        watched.press_to_leave("t", "**/tests/*")
+        expect(page.locator("#issues-title")).to_be_visible()
+        watched.go("/domains/poor.test")
+        page.get_by_role("switch", name="Watch poor.test").click()
+        watched.requests.clear()
+        watched.go("/")
+        expect(page.locator(".domain-card")).to_contain_text("problems")
+        assert len(watched.requests) <= MAX_REQUESTS, watched.requests
+        watched.require_accessible()
+        watched.press_to_leave("d", "**/domains/poor.test")
+        expect(page.locator(".issue").first).to_contain_text("Fix:")
+        watched.require_accessible()
+        watched.require_quiet()
 
 
 def test_a_call_is_tried(visitor: Watched) -> None:

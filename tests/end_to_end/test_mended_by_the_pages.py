@@ -164,7 +164,7 @@ def test_a_domain_is_mended_from_top_to_bottom(tmp_path: Path) -> None:
     """Following the domain page and the report to their ends leads to all points and to 10.0."""
     zone = MemoryZone(LOCAL.records())
     publish_list_test_entries(zone)
-    page_of_domain = f"/domain?domain={LOCAL.domain}&selectors=s1&refresh=true&whole=true"
+    page_of_domain = f"/domains/{LOCAL.domain}?selectors=s1&refresh=true&whole=true"
     scores: list[int] = []
     marks: list[float] = []
     with running_local_world(tmp_path, zone) as (world, visitor, publish):

@@ -180,13 +180,13 @@ def _classify_records(
 def judge_rest(evidence: Evidence) -> Judgements:
     """Judge the factors that depend on hosts, registry and blocklists."""
     return {
-        **judge_starttls(evidence.starttls),
+        **judge_encryption(evidence.starttls),
         **judge_age(evidence.registration),
         **judge_listings(evidence.listings),
     }
 
 
-def judge_starttls(starttls: StarttlsVerdict) -> Judgements:
+def judge_encryption(starttls: StarttlsVerdict) -> Judgements:
     """Judge the encryption of mail to the domain."""
     judged = classify_starttls(starttls), starttls.findings
     return _make_judgements({FactorName.STARTTLS: judged})

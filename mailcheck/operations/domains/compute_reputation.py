@@ -32,10 +32,10 @@ from mailcheck.checks.scoring.score import (
     compute_score,
     judge_age,
     judge_dns,
+    judge_encryption,
     judge_listings,
     judge_records,
     judge_rest,
-    judge_starttls,
 )
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
@@ -325,7 +325,7 @@ class ComputeReputation:
         self, query: ReputationQuery, hosts: MailHosts, seconds: float
     ) -> StarttlsVerdict:
         found = await probe_hosts(hosts.mx, self._sources.prober, self._clock, seconds)
-        self._tell(query, judge_starttls(found))
+        self._tell(query, judge_encryption(found))
         return found
 
     async def _reverse_dns(

@@ -32,9 +32,7 @@ class Problem(Struct, frozen=True):
         return ("" if self.finding is None else self.finding.id, self.meaning)
 
 
-def list_problems(
-    reputation: Reputation, report: DomainReport | None = None
-) -> tuple[Problem, ...]:
+def list_problems(reputation: Reputation, report: DomainReport) -> tuple[Problem, ...]:
     """List the problems of a domain, the largest gain first.
 
     The sum of all gains is what fixing everything adds to the score. What could not be

@@ -26,7 +26,7 @@ To add pages:
    data of the account changes (`FollowAccount`). ``aria-keyshortcuts="c"`` makes
    the key click its element; the inbox has its own keys.
 7. Add ``*ThingPages(...).pages()`` to ``assembly/web.py``. If the page belongs in
-   the menu, add it to `MENU` or `SUBMENUS` in ``rendering.py``.
+   the menu, add it to `MENU` in ``rendering.py``.
 
 Inline scripts and inline styles are not used: the content security policy forbids
 both. The addresses of the files in ``static/`` change with their content.

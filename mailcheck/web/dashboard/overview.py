@@ -10,21 +10,16 @@ from mailcheck.api.deliverability.tests import address_of
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.deliverability_tests import ListedTest
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.instants import Instant
 from mailcheck.core.messages import ListedMessage
 from mailcheck.operations.accounts.register import Register, Registration
 from mailcheck.operations.deliverability.manage_tests import ManageTests
-from mailcheck.operations.domains.show_domains import (
-    TREND,
-    DomainList,
-    DomainSummary,
-    ShowDomains,
-)
+from mailcheck.operations.domains.show_domains import DomainList, ShowDomains
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.inbox.messages import LOOKED_THROUGH, ReadInbox
-from mailcheck.web.dashboard.charts import Trend, draw_scores, draw_trend
+from mailcheck.web.dashboard.charts import draw_trend
 from mailcheck.web.dashboard.deliverability.report_view import BEST, level_of
-from mailcheck.web.dashboard.domains.view import ALERT_LEVELS, score_level
+from mailcheck.web.dashboard.domains.frame import view_domain
+from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
 from mailcheck.web.dashboard.rendering import Renderer, format_count
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_first_mail, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
@@ -70,14 +65,6 @@ class StatusPart(Struct, frozen=True):
     icon: str
     text: str
     path: str
-
-
-class DomainCard(Struct, frozen=True):
-    """A domain on the overview."""
-
-    domain: DomainSummary
-    level: str
-    trend: Trend | None
 
 
 class OverviewPages(Struct, frozen=True):
@@ -130,7 +117,7 @@ class OverviewPages(Struct, frozen=True):
             newest_coded=_newest_coded(recent.messages),
             status_line=write_status(domains, unread, tests, len(alerts)),
             **self._view_tests(tests),
-            cards=[_card(one, visit.asked_at) for one in domains.domains[:SHOWN_DOMAINS]],
+            cards=[view_domain(one, visit.asked_at) for one in domains.domains[:SHOWN_DOMAINS]],
             domain_total=domains.total,
             alerts=alerts[:SHOWN_ALERTS],
             alert_total=len(alerts),
@@ -191,10 +178,3 @@ def _newest_report(tests: Iterable[ListedTest]) -> ListedTest | None:
 
 def _newest_coded(messages: Iterable[ListedMessage]) -> ListedMessage | None:
     return next((one for one in messages if one.extracted.codes), None)
-
-
-def _card(domain: DomainSummary, now: Instant) -> DomainCard:
-    level = "unknown" if domain.score is None else score_level(domain.score, 100)
-    if domain.score is None and domain.problem_count:
-        level = "bad"
-    return DomainCard(domain, level, draw_scores(domain.trend, Instant(now - TREND), now))

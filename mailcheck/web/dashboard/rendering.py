@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -25,53 +25,19 @@ MENU: tuple[Entry, ...] = (
     ("Overview", "/"),
     ("Inbox", "/inbox"),
     ("Deliverability", "/tests"),
-    ("Domains", "/domain"),
+    ("Domains", "/domains"),
     ("Connect", "/connect"),
     ("Keys", "/keys"),
 )
 
-SUBMENUS: dict[str, tuple[Entry, ...]] = {
-    "/domain": (
-        ("Domain check", "/domain"),
-        ("Blocklists", "/blocklists"),
-        ("Watches", "/watches"),
-        ("Reports", "/reports"),
-    )
-}
-"""Pages in the submenu of a menu entry, by the path of the entry."""
+BELOW: Mapping[str, str] = {"/reports": "/domains"}
+"""Paths that belong to a menu entry without being below its path, and that entry."""
 
 
 def is_current(entry: str, path: str) -> bool:
-    """Return whether a path belongs to a menu entry or to its submenu."""
-    return any(
-        path == one or (one != "/" and path.startswith(f"{one}/"))
-        for one in (entry, *(below for _, below in SUBMENUS.get(entry, ())))
-    )
-
-
-class Submenu(NamedTuple):
-    """A submenu: the title of its menu entry, and its pages as title, path, whether current.
-
-    ``is_open`` is whether one of its pages is shown. Closed submenus are rendered for the
-    command palette only.
-    """
-
-    title: str
-    is_open: bool
-    pages: tuple[tuple[str, str, bool], ...]
-
-
-def list_submenus(path: str) -> list[Submenu]:
-    """Return all submenus."""
-    return [
-        Submenu(
-            title,
-            is_current(entry, path),
-            tuple((name, one, path == one or path.startswith(f"{one}/")) for name, one in pages),
-        )
-        for title, entry in MENU
-        if (pages := SUBMENUS.get(entry, ()))
-    ]
+    """Return whether a path belongs to a menu entry."""
+    first = "/" + path.split("/")[1]
+    return BELOW.get(first, first) == entry
 
 
 NOTICES: Mapping[str, str] = {
@@ -92,7 +58,6 @@ NOTICES: Mapping[str, str] = {
     "member-removed": "The person is no longer a member.",
     "key-fault-set": "The simulated failures are set. They apply from the next SMTP login.",
     "key-revoked": "The key has been revoked. Requests with it are rejected.",
-    "receivers-chosen": "The recipients of alerts have been saved.",
     "sample-sent": "A test mail is on its way to your inbox.",
     "deletion-undone": "The messages are back.",
     "undo-too-late": "The messages have been removed: a deletion can be undone for 30 seconds.",
@@ -106,8 +71,10 @@ NOTICES: Mapping[str, str] = {
     "share-renewed": "The old share link no longer works. A new one has been created.",
     "alert-acknowledged": "The alert is acknowledged. You will be notified when it ends.",
     "watch-deleted": "The watch has been deleted.",
-    "watch-made": "The watch has been created. The first check will run soon.",
+    "watch-off": "The domain is no longer checked regularly. Its history is kept.",
+    "watch-on": "The domain is watched. You get an alert when something breaks.",
     "watch-run": "The check has finished.",
+    "watch-saved": "The settings have been saved.",
     "webhook-deleted": "The webhook has been deleted. Nothing more is sent to it.",
     "webhook-replayed": "All messages that are still in the inbox are sent again.",
     "webhook-resumed": "The webhook is active again and continues where it stopped.",
@@ -208,7 +175,6 @@ class Renderer(Struct, frozen=True):
                 (title, entry, is_current(entry, path) and status != NOT_FOUND)
                 for title, entry in MENU
             ],
-            submenus=list_submenus("" if status == NOT_FOUND else path),
             refuses_mail=self._refuses_mail(),
             here_uri=visit.request.uri.decode("ascii", "replace"),
             theme=theme_of(visit),

@@ -1,4 +1,4 @@
-"""The page of domain checks: score, factors, fixes and all results."""
+"""The table of domains, and the page of one: score, factors, fixes and all results."""
 
 import re
 from html import unescape
@@ -11,14 +11,22 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.quality.topics import topic_of
 from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.config.options import InboxOptions, LimitsOptions
+from mailcheck.core.watches import WatchSettings
+from mailcheck.web.dashboard.domains.pages import PER_PAGE
 from mailcheck.web.dashboard.domains.view import MECHANISMS
 from tests.fakes.memory_zone import MemoryZone
+from tests.house import run
 from tests.web.checking import GOOD, zone_with
 from tests.web.dashboard.browser import Browser
-from tests.web.dashboard.tools_visit import MARKUP, visit_tools
+from tests.web.dashboard.tools_visit import MARKUP, Events, visit_tools
 
-CHECK = "/domain?domain=good.example"
-WHOLE = f"{CHECK}&whole=true"
+CHECK = "/domains/good.example"
+WHOLE = f"{CHECK}?whole=true"
+RESULTS = f"{CHECK}/checks?whole=true"
+LIVE = f"{CHECK}/live"
+
+MAX_PAGE = 80_000
+"""Bytes of a page before compression."""
 
 POOR = {
     "poor.example": {"MX": ["10 mx1.good.example."], "TXT": ["v=spf1 include:a.poor.example ?all"]},
@@ -47,9 +55,122 @@ def test_the_page_alone_starts_no_check() -> None:
     browser = visit_tools(zone)
     body = browser.open(CHECK).body.decode()
     assert zone.asked == []
-    whole = WHOLE.replace("&", "&amp;")
-    assert f'data-fill="{whole}"' in body
-    assert f'<noscript><meta http-equiv="refresh" content="0;url={whole}"></noscript>' in body
+    assert f'data-check="{LIVE}?view=fix"' in body
+    assert f'<noscript><meta http-equiv="refresh" content="0;url={WHOLE}"></noscript>' in body
+    table = browser.open("/domains?check=Good.Example.").body.decode()
+    assert zone.asked == []
+    assert f'data-check="{LIVE}?view=row"' in table
+    assert table.count(": checking</span>") == len(FactorName)
+
+
+def test_each_factor_is_sent_when_it_is_determined() -> None:
+    """Factors are sent as they are determined; the row, or the tab, follows at the end."""
+    zone = zone_with({}, silent=["good.example.dbl.spamhaus.org"])
+    browser = visit_tools(zone)
+    stream = Events(browser, f"{LIVE}?view=row")
+    browser.house.pass_time(0.1)
+    first = {one["name"] for one in stream.named("factor")}
+    assert {"SPF", "DKIM", "DMARC", "MX-Records", "STARTTLS", "Domain-Age"} <= first
+    assert "Blacklists" not in first
+    assert stream.named("done") == []
+    for _ in range(3):
+        browser.house.pass_time(5)
+    assert "Blacklists" in {one["name"] for one in stream.named("factor")}
+    (done,) = stream.named("done")
+    assert done["html"].lstrip().startswith("<tr")
+    assert "Grade </span>A+" in done["html"]
+    assert 'aria-checked="false"' in done["html"]
+    assert stream.has_ended
+    (done,) = Events(browser, f"{LIVE}?view=fix").named("done")
+    assert 'aria-label="Score 100 of 100, grade A+"' in done["html"]
+    assert browser.open(f"{LIVE}?view=all").status == 400
+
+
+def test_a_checked_row_without_scripts() -> None:
+    """Without scripts the row is loaded with its result; the switch watches the domain."""
+    browser = visit_tools(zone_with({}))
+    browser.open("/domains?check=good.example&whole=true")
+    assert "Grade A+" in words(browser)
+    assert "Nothing to fix" in words(browser)
+    answer = browser.submit(f"{CHECK}/watch", on="true", next="/domains")
+    assert answer.headers["location"] == "/domains?done=watch-on"
+    assert 'aria-checked="true" aria-label="Watch good.example"' in (
+        browser.open("/domains").body.decode()
+    )
+    browser.submit(f"{CHECK}/watch", on="false", next="/domains")
+    assert 'aria-checked="false" aria-label="Watch good.example"' in (
+        browser.open("/domains").body.decode()
+    )
+
+
+def test_an_address_in_the_table() -> None:
+    """An IP address is checked on the blocklists in its row; its page begins with them."""
+    listed = {"1.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"], "TXT": ["spam"]}}
+    browser = visit_tools(zone_with(listed))
+    browser.open("/domains?check=8.8.4.1&whole=true")
+    assert "1 problem" in words(browser)
+    (done,) = Events(browser, "/domains/8.8.4.1/live?view=row").named("done")
+    assert "1 problem" in done["html"]
+    assert browser.open("/domains/8.8.4.1").headers["location"] == "/domains/8.8.4.1/blocklists"
+
+
+def test_the_worst_domain_is_first() -> None:
+    """The table lists the domains with the lowest score first, each with its gravest problem."""
+    browser = visit_tools(zone_with(POOR))
+    for name in ("good.example", "poor.example", "new.example"):
+        browser.open("/domains")
+        browser.submit(f"/domains/{name}/watch", on="true")
+    for name in ("good.example", "poor.example"):
+        browser.open("/domains")
+        browser.submit(f"/domains/{name}/run")
+    browser.open("/domains")
+    page = words(browser)
+    assert page.index("poor.example") < page.index("good.example") < page.index("new.example")
+    assert "1 domain needs attention" in page
+    assert "SPF: warning" in page
+    assert "DMARC" in page[page.index("poor.example") : page.index("good.example")]
+
+
+def test_a_page_out_of_range() -> None:
+    """A page number out of range leads to the last page."""
+    browser = visit_tools(zone_with({}))
+    assert browser.open("/domains?page=7").headers["location"] == "/domains?page=1"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/domain", "/domains"),
+        ("/domain?domain=Good.Example&ips=8.8.8.8", "/domains/good.example?ips=8.8.8.8"),
+        ("/blocklists", "/domains"),
+        ("/blocklists?query=8.8.4.1", "/domains/8.8.4.1/blocklists"),
+        ("/watches", "/domains"),
+        ("/watches?target=good.example", "/domains/good.example/history"),
+        ("/reports?domain=good.example&days=7", "/domains/good.example/reports?days=7"),
+        ("/domains/GOOD.example/checks", "/domains/good.example/checks"),
+    ],
+)
+def test_old_addresses(old: str, new: str) -> None:
+    """Former addresses, and other spellings, lead to the present pages."""
+    answer = visit_tools(zone_with({})).open(old)
+    assert (answer.status, answer.headers["location"]) == (303, new)
+
+
+def test_pages_are_small() -> None:
+    """A full table and the tabs of a bad domain are below 80 kB before compression."""
+    browser = visit_tools(zone_with(POOR))
+    account = run(browser.house.assembly.accounts.keep.find("ann"))
+    keep = browser.house.assembly.watches.keep
+    for number in range(PER_PAGE + 1):
+        name = "poor.example" if number == 0 else f"x{number}.poor.example"
+        made = run(keep.create(account.id, name, WatchSettings()))
+        run(keep.run(account.id, made.watch.id))
+    body = browser.open("/domains").body
+    assert body.count(b"<tr") == PER_PAGE + 1
+    assert b"Page 1 of 2" in body
+    assert len(body) < MAX_PAGE
+    for tab in ("", "/checks", "/blocklists", "/reports", "/history"):
+        assert len(browser.open(f"/domains/poor.example{tab}?whole=true").body) < MAX_PAGE
 
 
 def test_a_good_domain() -> None:
@@ -57,11 +178,12 @@ def test_a_good_domain() -> None:
     browser = visit_tools(zone_with({}))
     body = browser.open(WHOLE).body.decode()
     assert 'aria-label="Score 100 of 100, grade A+"' in body
-    assert "All factors have full points." in words(browser)
+    assert "All factors have full points. Nothing to fix." in words(browser)
+    assert "Verified: the fix" not in words(browser)
+    browser.open(RESULTS)
     assert "20 of 20" in words(browser)
     assert "On none of the 32 lists that answered." in words(browser)
     assert "10mx1.good.example8.8.4.10, 2001:4860::10" in words(browser)
-    assert "Verified: the fix" not in words(browser)
 
 
 def test_issues_without_points_are_mentioned() -> None:
@@ -72,35 +194,42 @@ def test_issues_without_points_are_mentioned() -> None:
     zone = zone_with({"_mta-sts.good.example": {"TXT": ["v=STSv1; nonsense"]}})
     browser = visit_tools(zone)
     browser.open(WHOLE)
-    assert "All factors have full points. 1 issue below takes no points off." in words(browser)
+    assert "1 problem below takes no points off." in words(browser)
+    assert "MTA-STS" in words(browser)
 
 
 def test_what_to_publish_can_be_copied() -> None:
     """Each record to publish can be copied, and its verified gain is shown."""
     browser = visit_tools(zone_with(POOR), inbox=InboxOptions(domain="in.example.net"))
-    answer = browser.open("/domain?domain=Poor.Example.&whole=true")
+    answer = browser.open("/domains/poor.example?whole=true")
     found = copied(answer.body)
     assert {"_dmarc.poor.example", "TXT"} <= found
     (value,) = {one for one in found if one.startswith("v=DMARC1; p=none")}
     assert value.startswith("v=DMARC1; p=none; rua=mailto:dmarc-")
     assert "poor.example._report._dmarc.in.example.net TXT v=DMARC1;" in words(browser)
     assert "Verified: the fix changes the score from 68 → 71" in words(browser)
+    browser.open("/domains/poor.example/checks?whole=true")
     assert "9 of 20" in words(browser)
 
 
 def test_the_gain_above_the_issues_is_their_sum() -> None:
     """The total gain is the sum of the gains in the rows."""
     browser = visit_tools(zone_with(POOR))
-    answer = browser.open("/domain?domain=poor.example&whole=true")
+    answer = browser.open("/domains/poor.example?whole=true")
     rows = re.findall(r'class="points plus">\+(\d+)<', answer.body.decode())
     assert len(rows) > 2
-    assert f"You can gain {sum(map(int, rows))} points" in words(browser)
+    total = sum(map(int, rows))
+    assert f"{total} points to gain. Fix everything below: 68 → {68 + total}" in words(browser)
+    assert f"68 + {total} = {68 + total} of 100" in words(browser)
+    assert rows == sorted(rows, key=int, reverse=True)
+    meanings = re.findall(r'class="meaning">([^<]+)<', answer.body.decode())
+    assert len(meanings) == len(set(meanings))
 
 
 def test_all_results() -> None:
     """The page shows the SPF tree with its lookups, the keys, and mechanisms without points."""
     browser = visit_tools(zone_with(POOR))
-    browser.open("/domain?domain=poor.example&whole=true")
+    browser.open("/domains/poor.example/checks?whole=true")
     for text in (
         "a.poor.example by include:a.poor.example",
         "v=spf1 ip4:192.0.2.0/24 -all",
@@ -116,7 +245,7 @@ def test_what_could_not_be_determined() -> None:
     """A name server that does not answer makes a factor unknown, neither missing nor failed."""
     failing = {"_dmarc.good.example": DnsStatus.TIMEOUT}
     browser = visit_tools(zone_with({}, failing=failing))
-    body = browser.open(WHOLE).body.decode()
+    body = browser.open(RESULTS).body.decode()
     dmarc = body[body.index("<h3>DMARC</h3>") : body.index("<h3>MX</h3>")]
     assert '<span class="badge unknown">unknown</span>' in dmarc
     for level in ("good", "warn", "bad"):
@@ -137,25 +266,26 @@ def test_too_few_results_for_a_grade() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "problem"),
+    ("path", "problem"),
     [
-        ("domain=https://8.8.8.8/", "is an IP address; send a domain name"),
-        (f"domain={MARKUP.replace('&', '%26')}", "Domain"),
-        ("domain=good.example&selectors=a._domainkey.x", "is the name of a DNS record"),
-        ("domain=good.example&ips=10.0.0.1", "is private: blocklists know public addresses"),
+        ("/domains?check=a..b", "Domain"),
+        ("/domains?check=localhost", "localhost"),
+        ("/domains?check=10.0.0.1", "is private: blocklists know public addresses"),
+        (f"/domains?check={MARKUP.replace('&', '%26')}", "Domain"),
+        (f"{CHECK}?selectors=a._domainkey.x", "is the name of a DNS record"),
+        (f"{CHECK}?ips=10.0.0.1", "is private: blocklists know public addresses"),
         (
-            "domain=good.example&ips=8.8.8.1,8.8.8.2,8.8.8.3,8.8.8.4,8.8.8.5",
+            f"{CHECK}?ips=8.8.8.1,8.8.8.2,8.8.8.3,8.8.8.4,8.8.8.5",
             "4 sending addresses are allowed",
         ),
     ],
 )
-def test_what_can_not_be_checked(query: str, problem: str) -> None:
-    """Invalid input is explained beside the form, which keeps what was entered."""
+def test_what_can_not_be_checked(path: str, problem: str) -> None:
+    """Invalid input is explained, and the form of the table keeps what was entered."""
     zone = zone_with({})
     browser = visit_tools(zone)
-    answer = browser.open(f"/domain?{query}")
+    answer = browser.open(path)
     assert answer.status == 400
-    assert 'id="problem"' in answer.body.decode()
     assert problem in answer.body.decode()
     assert "<script>alert" not in answer.body.decode()
     assert zone.asked == []
@@ -165,32 +295,29 @@ def test_selectors_and_addresses() -> None:
     """Selectors and sending addresses may be separated by any separator."""
     zone = zone_with({"own._domainkey.good.example": GOOD["default._domainkey.good.example"]})
     browser = visit_tools(zone)
-    browser.open(f"{WHOLE}&selectors=own,+Other&ips=8.8.8.8")
+    browser.open(f"{RESULTS}&selectors=own,+Other&ips=8.8.8.8")
     assert "found 2 keys Selectorown" in words(browser)
     asked = {question.name for question in zone.asked}
     assert {"other._domainkey.good.example", "8.8.8.8.in-addr.arpa"} <= asked
 
 
 @pytest.mark.parametrize(
-    ("typed", "kind"),
+    "typed",
     [
-        ("http://good.example/x?y=1", "a URL"),
-        ("https://ann:secret@Good.Example:8443/x", "a URL"),
-        ("good.example/x", "a URL"),
-        ("ann@good.example", "a mail address"),
-        ("Ann <ann@good.example>", "a mail address"),
-        ("mailto:ann@good.example?subject=x", "a mail address"),
+        "http://good.example/x?y=1",
+        "https://ann:secret@Good.Example:8443/x",
+        "good.example/x",
+        "ann@good.example",
+        "Ann <ann@good.example>",
+        "mailto:ann@good.example?subject=x",
     ],
 )
-def test_a_url_or_a_mail_address_names_its_domain(typed: str, kind: str) -> None:
+def test_a_url_or_a_mail_address_names_its_domain(typed: str) -> None:
     """A URL or a mail address is checked by its domain, and the page says so."""
     browser = visit_tools(zone_with({}))
-    answer = browser.open(f"/domain?{urlencode({'domain': typed})}&whole=true")
-    assert f"{typed} is {kind}. Its domain good.example is checked." in words(browser)
-    assert 'aria-label="Score 100 of 100' in answer.body.decode()
-    assert 'id="check-link" href="/domain?domain=good.example"' in answer.body.decode().replace(
-        "Good.Example", "good.example"
-    )
+    browser.open(f"/domains?{urlencode({'check': typed})}&whole=true")
+    assert f"{typed}: the domain good.example is checked." in words(browser)
+    assert "Grade A+" in words(browser)
 
 
 def test_score_and_sections_are_of_the_same_records() -> None:
@@ -200,7 +327,7 @@ def test_score_and_sections_are_of_the_same_records() -> None:
     browser.open(WHOLE)
     zone.publish("good.example", "TXT")
     browser.house.pass_time(400)  # cached answers expire
-    browser.open(WHOLE)
+    browser.open(RESULTS)
     assert "Cached result of" not in words(browser)
     assert "No record found." in words(browser)
     assert "0 of 15" in words(browser)
@@ -212,7 +339,7 @@ def test_the_mail_route() -> None:
         "good.example": {**GOOD["good.example"], "MX": ["10 mx1.good.example.", "20 no.example."]}
     }
     browser = visit_tools(zone_with(hosts))
-    body = browser.open(WHOLE).body.decode()
+    body = browser.open(RESULTS).body.decode()
     drawn = body[body.index('id="way-title"') : body.index('id="spf-title"')]
     assert drawn.index("mx1.good.example") < drawn.index("no.example")
     assert 'class="good"' in drawn
@@ -221,13 +348,13 @@ def test_the_mail_route() -> None:
 
 
 def test_a_result_is_cached() -> None:
-    """A second check says that its result is cached, with a link that checks again."""
+    """A cached result is shown at once and says so, with a link that checks again."""
     browser = visit_tools(zone_with({}))
     browser.open(WHOLE)
-    body = browser.open(WHOLE).body.decode()
+    body = browser.open(CHECK).body.decode()
     assert "Cached result of" in body
-    assert 'href="/domain?domain=good.example&amp;refresh=true"' in body
-    assert "refresh=true" in browser.open(f"{CHECK}&refresh=true").body.decode()
+    assert f'href="{CHECK}?refresh=true"' in body
+    assert "refresh=true" in browser.open(f"{CHECK}?refresh=true").body.decode()
     assert "Cached result of" not in browser.open(f"{WHOLE}&refresh=true").body.decode()
 
 
@@ -244,10 +371,11 @@ def test_markup_in_records_is_escaped() -> None:
         "_smtp._tls.good.example": {"TXT": [f"v=TLSRPTv1; rua=mailto:{MARKUP}"]},
     }
     browser = visit_tools(zone_with(hostile))
-    answer = browser.open(WHOLE)
-    assert answer.status == 200
-    assert "<script>alert" not in answer.body.decode()
-    assert "<script>alert(1)" in words(browser)
+    for path in (WHOLE, RESULTS, "/domains?check=good.example&whole=true"):
+        answer = browser.open(path)
+        assert answer.status == 200
+        assert "<script>alert" not in answer.body.decode()
+        assert "<script>alert(1)" in words(browser)
 
 
 def test_checks_are_limited() -> None:
@@ -258,6 +386,8 @@ def test_checks_are_limited() -> None:
         assert browser.open(CHECK).status == 200
     for _ in range(2):
         assert browser.open(WHOLE).status == 200
+    (problem,) = Events(browser, f"{LIVE}?view=row").named("problem")
+    assert "limit of 2 checks per minute on the pages" in problem["problem"]
     refused = browser.open(WHOLE)
     assert (refused.status, refused.headers["retry-after"]) == (429, "60")
     assert "limit of 2 checks per minute on the pages" in words(browser)
@@ -292,7 +422,9 @@ def test_the_usage_of_checks() -> None:
     assert "0 of 60 checks this minute" in words(browser)
 
 
-@pytest.mark.parametrize("path", ["/domain", "/blocklists", "/tests", "/tests/aaaaaaaaaaaaa"])
+@pytest.mark.parametrize(
+    "path", ["/domains", CHECK, "/blocklists", "/tests", "/tests/aaaaaaaaaaaaa"]
+)
 def test_checks_require_an_account(path: str) -> None:
     """Visitors without a session are redirected to sign in, and back afterwards."""
     browser = visit_tools(zone_with({}))
@@ -305,9 +437,9 @@ def test_checks_require_an_account(path: str) -> None:
 def test_each_topic_says_why_it_matters_and_where_to_read_on() -> None:
     """Each factor and mechanism explains why it matters, with links."""
     browser = visit_tools(zone_with({}))
-    body = browser.open(WHOLE).body.decode()
+    body = browser.open(RESULTS).body.decode()
     for name in (*MECHANISMS, *(one.value for one in FactorName)):
         topic = topic_of(name)
         assert str(escape(topic.why)) in body
         assert all(f'href="{escape(link.url)}"' in body for link in topic.links)
-    assert "Blacklist" not in body
+    assert "Blacklist" not in words(browser)

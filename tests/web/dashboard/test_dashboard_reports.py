@@ -46,7 +46,7 @@ def test_the_records_to_receive_reports(owner: Browser, zone: MemoryZone) -> Non
     """Both records are shown until the domain requests its reports here."""
     local = address(owner)
     assert local.startswith("dmarc-")
-    page = words(owner, f"/reports?domain={DOMAIN}")
+    page = words(owner, f"/domains/{DOMAIN}/reports")
     assert f"v=DMARC1; p=none; rua=mailto:{local}" in page
     host = local.partition("@")[2]
     assert f"{DOMAIN}._report._dmarc.{host}" in page
@@ -56,7 +56,7 @@ def test_the_records_to_receive_reports(owner: Browser, zone: MemoryZone) -> Non
     assert f"_smtp._tls.{DOMAIN}" in page
     assert f"v=TLSRPTv1; rua=mailto:{tls}" in page
     zone.publish(f"_smtp._tls.{DOMAIN}", "TXT", f"v=TLSRPTv1; rua=mailto:{tls}")
-    page = words(owner, f"/reports?domain={DOMAIN}")
+    page = words(owner, f"/domains/{DOMAIN}/reports")
     for kind in ("DMARC", "TLS"):
         assert f"already requests {kind} reports to this service" in page
 
@@ -69,34 +69,30 @@ def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> N
     for name in RECEIVERS:
         owner.house.receive(local, raw=signed_report(name, local), sender="")
         owner.house.pass_time(1)
-    page = words(owner, "/reports")
+    assert "counted" in words(owner, "/reports")
+    assert "74 %" in words(owner, "/domains")
+    page = words(owner, f"/domains/{DOMAIN}/reports")
     assert "268 messages, 199 passed. p=reject would block 69 today" in page
     assert page.index("newsmill.example") < page.index("203.0.113.66")
     assert "v=spf1 ip4:192.0.2.10 include:newsmill.example ~all" in page
-    assert "counted" in page
 
 
-def test_pages_of_a_domain_lead_to_each_other(owner: Browser) -> None:
-    """The pages of a domain share a menu entry, and link to each other."""
-    names = ["Domain check", "Blocklists", "Watches", "Reports"]
-    paths = ["/domain", "/blocklists", "/watches", "/reports"]
-    for path in paths:
-        body = owner.open(path).body.decode()
-        assert '<a href="/domain" aria-current="true">Domains</a>' in body
-        for name, other in zip(names, paths, strict=True):
-            mark = ' aria-current="page"' if other == path else ""
-            assert f'<a href="{other}"{mark}>{name}</a>' in body
-    assert 'aria-label="Domains" hidden' in owner.open("/inbox").body.decode()
-    reports = owner.open(f"/reports?domain={DOMAIN}").body.decode()
-    assert f'href="/domain?domain={DOMAIN}"' in reports
-    assert f'href="/watches?target={DOMAIN}"' in reports
-    found = owner.open(f"/domain?domain={DOMAIN}&whole=true").body.decode()
-    assert f'href="/reports?domain={DOMAIN}"' in found
+def test_the_tabs_of_a_domain(owner: Browser) -> None:
+    """The pages of a domain share a menu entry, and are tabs of one page."""
+    titles = {"": "Fix", "/checks": "Checks", "/blocklists": "Blocklists"}
+    titles |= {"/reports": "Reports", "/history": "History"}
+    for end in titles:
+        body = owner.open(f"/domains/{DOMAIN}{end}?whole=true").body.decode()
+        assert '<a href="/domains" aria-current="page">Domains</a>' in body
+        for other, title in titles.items():
+            mark = ' aria-current="page"' if other == end else ""
+            assert f'<a href="/domains/{DOMAIN}{other}"{mark}>{title}</a>' in body
+    assert '<a href="/domains" aria-current="page">' in owner.open("/reports").body.decode()
 
 
 def test_an_invalid_domain(owner: Browser) -> None:
     """An invalid domain is explained."""
-    assert owner.open("/reports?domain=a@b").status == 400
+    assert owner.open("/reports?domain=a b").status == 400
 
 
 def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) -> None:

@@ -1,9 +1,8 @@
-"""The page that checks an address or a domain against the blocklists."""
+"""The tab that checks an address or a domain against the blocklists."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlencode
 
 from msgspec import Struct
 from twisted.web.server import Request
@@ -18,14 +17,12 @@ from mailcheck.api.requests.fields import FLAG
 from mailcheck.api.shapes import as_json
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.dnsbl.listings import Listing
-from mailcheck.core.domain_names import parse_blocklist_query
-from mailcheck.core.errors import ExpectedFailure, InvalidParameter
-from mailcheck.core.network_addresses import IpAddress
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.semaphores import CheckSlots
-from mailcheck.web.dashboard.domains.view import NameRules
-from mailcheck.web.dashboard.rendering import Renderer, format_sentence
+from mailcheck.web.dashboard.domains.frame import BLOCKLISTS, DomainFrame, Target, path_of
+from mailcheck.web.dashboard.rendering import format_sentence
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import EVENT_STREAM, Stream, write_event
 from mailcheck.web.site.replies import Reply
@@ -101,48 +98,38 @@ def count_results(check: BlocklistCheck) -> Totals:
 
 
 class BlocklistPages(Struct, frozen=True):
-    """The page of blocklist checks, and the event stream that completes it."""
+    """The tab of blocklists, and the event stream that completes it."""
 
     _blocklists: CheckBlocklists
     _budget: CheckBudget
     _turns: CheckSlots
-    _renderer: Renderer
-    _rules: NameRules
+    _frame: DomainFrame
 
     def pages(self) -> list[Page]:
         """List the pages."""
-        return [
-            Page("GET", "/blocklists", self.show),
-            Page("GET", "/blocklists/live", self.stream),
-        ]
+        one = "/domains/<domain>/blocklists"
+        return [Page("GET", one, self.show), Page("GET", f"{one}/live", self.stream)]
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /blocklists?query=&whole=true. ``whole`` waits until all lists have answered."""
-        text = (visit.query.text("query") or "").strip()
-        if not text:
-            return self._page(visit, text)
-        try:
-            query = self._read(text)
-        except InvalidParameter as problem:
-            return self._page(visit, text, error=problem)
+        """GET /domains/{domain}/blocklists?whole=true. ``whole`` waits for all lists."""
+        target = self._frame.target(visit)
         if not visit.query.value("whole", FLAG, False):
-            rows = pending_rows(self._blocklists.lists_for(query))
-            return self._page(visit, text, name=str(query), rows=rows)
+            rows = pending_rows(self._blocklists.lists_for(target.query))
+            return await self._page(visit, target, rows=rows)
         await self._budget.take(visit.account.id)
         async with self._turns.held(visit.account.id):
-            check = await self._blocklists.check(query)
-        return self._page(
+            check = await self._blocklists.check(target.query)
+        return await self._page(
             visit,
-            text,
-            name=check.query,
+            target,
             rows=finished_rows(check),
             totals=count_results(check),
             addresses=check.addresses,
         )
 
     async def stream(self, visit: Visit) -> Stream:
-        """GET /blocklists/live?query=: a ``row`` event for each list, then ``done``."""
-        query = self._read(visit.query.required("query"))
+        """GET /domains/{domain}/blocklists/live: a ``row`` event for each list, then ``done``."""
+        query = self._frame.target(visit).query
 
         async def run(request: Request) -> None:
             def write_row(row: Listing) -> None:
@@ -170,28 +157,22 @@ class BlocklistPages(Struct, frozen=True):
 
         return Stream(EVENT_STREAM, run)
 
-    def _read(self, text: str) -> IpAddress | str:
-        return parse_blocklist_query(
-            text,
-            allow_special_use=self._rules.allow_special_use,
-            allow_private=self._rules.allow_private,
-        )
-
-    def _page(self, visit: Visit, text: str, **values: Any) -> Reply:
-        asked = urlencode({"query": text})
-        return self._renderer.page(
+    async def _page(self, visit: Visit, target: Target, **values: Any) -> Reply:
+        here = path_of(target.name, BLOCKLISTS)
+        return await self._frame.page(
             visit,
-            "blocklists.html",
-            text=text,
-            live=f"/blocklists/live?{asked}",
-            whole=f"/blocklists?{asked}&whole=true",
+            "domain_blocklists.html",
+            target,
+            BLOCKLISTS,
+            name=target.name,
+            live=f"{here}/live",
+            whole=f"{here}?whole=true",
             labels=LABELS,
             explanations=EXPLANATIONS,
-            **{"name": "", "rows": [], "totals": None, "addresses": (), **values},
+            **{"totals": None, "addresses": (), **values},
         )
 
     def _fragment(self, visit: Visit, template: str, **values: Any) -> str:
-        reply = self._renderer.page(
+        return self._frame.fragment(
             visit, template, labels=LABELS, explanations=EXPLANATIONS, **values
         )
-        return reply.body.decode()

@@ -1,193 +1,371 @@
-"""The page of domain checks: score, fixes, mail route and all records."""
+"""The table of all domains, and the tabs Fix and Checks of one, with the stream of a check."""
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from msgspec import Struct
+from twisted.web.server import Request
 
+from mailcheck.api.domains.findings import render_finding
 from mailcheck.api.domains.report import render_domain_report
 from mailcheck.api.domains.reputation import render_reputation
-from mailcheck.api.requests.fields import FLAG
+from mailcheck.api.requests.fields import FLAG, INTEGER, LAST_PAGE
 from mailcheck.api.shapes import as_json
-from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, StarttlsVerdict
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.checks.scoring.score import Judgements
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.receiver_reports import Offer
+from mailcheck.core.watches import WatchSettings
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.compute_reputation import (
     ComputeReputation,
+    OnFactors,
     Reputation,
+    ReputationQuery,
 )
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
-from mailcheck.operations.semaphores import CheckSlots
-from mailcheck.web.dashboard.domains.view import (
-    HOST_PROBLEMS,
-    WORDS,
-    DomainForm,
-    NameRules,
-    count_issues,
-    displayed_gain,
-    order_fixes,
-    read_domain_form,
-    score_level,
+from mailcheck.operations.domains.list_problems import Problem, list_problems, total_gain
+from mailcheck.operations.domains.show_domains import (
+    DomainSummary,
+    ShowDomains,
+    with_check,
+    with_listings,
 )
-from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.operations.domains.watches.manage_watches import ManageWatches
+from mailcheck.operations.semaphores import CheckSlots
+from mailcheck.web.dashboard.domains.frame import (
+    BLOCKLISTS,
+    CHECKS,
+    FACTORS,
+    FIX,
+    DomainFrame,
+    Target,
+    path_of,
+    read_target,
+    view_domain,
+)
+from mailcheck.web.dashboard.domains.mail_route import describe_route
+from mailcheck.web.dashboard.domains.view import WORDS, read_settings_query, score_level
+from mailcheck.web.dashboard.rendering import Renderer, format_sentence, redirect
+from mailcheck.web.dashboard.visits import Page, Visit, local_path
+from mailcheck.web.site.event_streams import EVENT_STREAM, Stream, write_event
 from mailcheck.web.site.replies import Reply
 
-Step = tuple[str, str]
-"""Level and label."""
+PER_PAGE = 15
+"""Number of domains in a page of the table."""
 
-LEVELS = ("bad", "warn", "unknown", "", "good")
-"""Levels from worst to best. The worst step of a host determines its level."""
+ROW = "row"
+"""View of a check in the table. The other views are tabs."""
 
 
-class RouteHost(Struct, frozen=True):
-    """A mail host on the route. ``priority`` is ``None`` for an implicit MX."""
+class DomainCheck(Struct, frozen=True):
+    """A finished check of a domain."""
 
-    exchange: str
-    priority: int | None
-    addresses: tuple[str, ...]
-    steps: tuple[Step, ...]
+    reputation: Reputation
+    report: DomainReport
 
     @property
-    def level(self) -> str:
-        """The level of the worst step."""
-        return min((level for level, _ in self.steps if level), key=LEVELS.index, default="")
+    def problems(self) -> tuple[Problem, ...]:
+        """All problems, the largest gain first."""
+        return list_problems(self.reputation, self.report)
 
 
-class MailRoute(Struct, frozen=True):
-    """The mail hosts in the order in which senders try them, and the MTA-STS policy."""
-
-    hosts: tuple[RouteHost, ...]
-    policy: Step
-
-
-def describe_route(report: Mapping[str, Any], starttls: StarttlsVerdict) -> MailRoute:
-    """Combine the mail hosts of a domain report with the results of their probes."""
-    probes = {one.exchange: one for one in starttls.probes}
-    pinned = {one["exchange"]: one for one in report["dane"]["hosts"] if one["records"]}
-    hosts = tuple(
-        RouteHost(
-            one["exchange"],
-            one["priority"],
-            tuple(one["ip"]),
-            _steps(one, probes.get(one["exchange"]), pinned.get(one["exchange"])),
-        )
-        for one in report["mx"]["records"]
-    )
-    if report["mx"]["implicitMx"]:
-        own = report["domain"]
-        hosts = (RouteHost(own, None, (), _encryption(probes.get(own))),)
-    return MailRoute(hosts, _policy(report["mtaSts"]))
-
-
-def _steps(
-    host: Mapping[str, Any], probe: StarttlsProbe | None, pinned: Mapping[str, Any] | None
-) -> tuple[Step, ...]:
-    problem = host.get("problem")
-    steps: list[Step] = []
-    if problem is not None:
-        level = "unknown" if problem == "undetermined" else "bad"
-        steps.append((level, HOST_PROBLEMS.get(problem, problem)))
-    if host["ip"]:
-        steps += _encryption(probe)
-    if pinned is not None:
-        secure = {True: ("good", "DANE"), False: ("warn", "DANE, not signed")}
-        steps.append(secure.get(pinned["secure"], ("unknown", "DANE, signature unknown")))
-    return tuple(steps)
-
-
-def _encryption(probe: StarttlsProbe | None) -> tuple[Step, ...]:
-    if probe is None:
-        return (("unknown", "TLS: not checked"),)
-    if probe.outcome is ProbeOutcome.NOT_OFFERED:
-        return (("bad", "no STARTTLS"),)
-    if probe.outcome is not ProbeOutcome.ENCRYPTED:
-        return (("unknown", f"TLS: {probe.outcome.value}"),)
-    certificate = ("good", "certificate valid")
-    if not probe.is_certificate_trusted:
-        certificate = ("warn", "certificate not trusted")
-    elif not probe.is_name_matching:
-        certificate = ("warn", "certificate for another name")
-    return (("good", probe.tls_version), certificate)
-
-
-def _policy(found: Mapping[str, Any]) -> Step:
-    policy = found["policy"]
-    if found["presence"] == "undetermined":
-        return "unknown", "could not be determined"
-    if policy is None or not policy["valid"]:
-        return "", "none" if found["record"] is None else "not valid"
-    return "good" if policy["mode"] == "enforce" else "", f"mode {policy['mode']}"
-
-
-class DomainPages(Struct, frozen=True):
-    """The page of domain checks. It is displayed at once and loads the result afterwards."""
+class CheckDomain(Struct, frozen=True):
+    """Runs the checks of a domain for a page. It counts as one check of the account."""
 
     _reputation: ComputeReputation
     _describe: DescribeDomain
     _offer: Offer
     _budget: CheckBudget
     _turns: CheckSlots
-    _renderer: Renderer
-    _rules: NameRules
 
-    def pages(self) -> list[Page]:
-        """List the page."""
-        return [Page("GET", "/domain", self.show)]
-
-    async def show(self, visit: Visit) -> Reply:
-        """GET /domain?domain=&selectors=&ips=&refresh=true&whole=true.
-
-        ``whole`` waits for the result. Otherwise a script of the page requests it.
-        """
-        form = read_domain_form(visit.query)
-        if not form.domain:
-            return self._page(visit, form)
-        try:
-            query = form.read(self._rules)
-        except InvalidParameter as problem:
-            return self._page(visit, form, error=problem)
-        is_refresh = visit.query.value("refresh", FLAG, False)
-        if not visit.query.value("whole", FLAG, False):
-            more = {"refresh": "true"} if is_refresh else {}
-            whole = form.query(domain=form.typed, whole="true", **more)
-            return self._page(visit, form, name=query.domain, whole=whole)
+    async def run(
+        self,
+        visit: Visit,
+        query: ReputationQuery,
+        *,
+        is_refresh: bool,
+        on_factors: OnFactors | None = None,
+    ) -> DomainCheck:
+        """Return the score, and all records that it is based on."""
         await self._budget.take(visit.account.id)
         async with self._turns.held(visit.account.id):
             offered = await self._offer(visit.account.id)
             reputation, report = await run_all(
-                self._reputation.compute(query, offered, is_refresh=is_refresh),
+                self._reputation.compute(
+                    query, offered, is_refresh=is_refresh, on_factors=on_factors
+                ),
                 self._describe.describe(query.domain, query.selectors, offered),
             )
             if reputation.is_cached and not _agree(reputation, report):
                 # The cached score is outdated: the sections would contradict it.
                 reputation = await self._reputation.compute(query, offered, is_refresh=True)
-        return self._page(visit, form, name=query.domain, **view_check(reputation, report))
+        return DomainCheck(reputation, report)
 
-    def _page(self, visit: Visit, form: DomainForm, **values: Any) -> Reply:
-        shown = {"name": "", "whole": "", "found": None, **values}
-        return self._renderer.page(visit, "domain.html", form=form, words=WORDS, **shown)
+    async def is_ready(self, query: ReputationQuery) -> bool:
+        """Return whether the score is known, so that the page needs no waiting."""
+        return await self._reputation.has_cached(query)
 
 
-def view_check(reputation: Reputation, report: DomainReport) -> dict[str, Any]:
+class DomainPages(Struct, frozen=True):
+    """The table of domains, and the tabs that show a check."""
+
+    _check: CheckDomain
+    _blocklists: CheckBlocklists
+    _budget: CheckBudget
+    _turns: CheckSlots
+    _domains: ShowDomains
+    _watches: ManageWatches
+    _frame: DomainFrame
+    _renderer: Renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        one = "/domains/<domain>"
+        return [
+            Page("GET", "/domains", self.table),
+            Page("GET", one, self.fix),
+            Page("GET", f"{one}/checks", self.checks),
+            Page("GET", f"{one}/live", self.stream),
+            Page("POST", f"{one}/watch", self.switch),
+        ]
+
+    async def table(self, visit: Visit) -> Reply:
+        """GET /domains?check=&selectors=&ips=&page=&whole=true.
+
+        ``check`` is a domain or an address to check in its row. ``whole`` waits for the result.
+        """
+        typed = (visit.query.text("check") or "").strip()
+        page = visit.query.value("page", INTEGER, 1, 1, LAST_PAGE)
+        found = await self._domains.page(visit.account.id, PER_PAGE, page)
+        last = max(1, -(-found.total // PER_PAGE))
+        if page > last:
+            return redirect(visit, "/domains", page=str(last))
+        values: dict[str, Any] = {"checked": None, "is_whole": True, "typed": typed}
+        failure = None
+        try:
+            if typed:
+                values |= await self._checked(visit, typed)
+        except InvalidParameter as problem:
+            failure = problem
+        checked = values["checked"]
+        rows = [
+            view_domain(one, visit.asked_at)
+            for one in found.domains
+            if checked is None or one.name != checked.domain.name
+        ]
+        return self._renderer.page(
+            visit,
+            "domains.html",
+            error=failure,
+            rows=rows,
+            total=found.total,
+            failing=found.failing,
+            page=page,
+            pages=last,
+            factors=FACTORS,
+            **{"live": "", "whole": "", **values},
+        )
+
+    async def _checked(self, visit: Visit, typed: str) -> dict[str, Any]:
+        target = read_target(typed, self._frame.rules)
+        summary = await self._frame.summary(visit, target)
+        given = _given(visit)
+        values = {
+            "target": target,
+            "typed": typed,
+            "live": f"{target.path}/live?{urlencode({'view': ROW, **given})}",
+            "whole": f"/domains?{urlencode({'check': typed, 'whole': 'true', **given})}",
+        }
+        is_whole = visit.query.value("whole", FLAG, False)
+        if is_whole:
+            summary = await self._run_row(visit, target, summary, None)
+        row = view_domain(summary, visit.asked_at)
+        return {**values, "is_whole": is_whole, "checked": row}
+
+    async def _run_row(
+        self,
+        visit: Visit,
+        target: Target,
+        summary: DomainSummary,
+        on_factors: OnFactors | None,
+    ) -> DomainSummary:
+        """Check the target of a row, and return its summary."""
+        if not isinstance(target.query, str):
+            await self._budget.take(visit.account.id)
+            async with self._turns.held(visit.account.id):
+                check = await self._blocklists.check(target.query)
+            return with_listings(summary, check.listings)
+        found = await self._check.run(
+            visit, self._query(visit, target.query), is_refresh=False, on_factors=on_factors
+        )
+        return with_check(summary, found.reputation, found.problems)
+
+    async def fix(self, visit: Visit) -> Reply:
+        """GET /domains/{domain}?selectors=&ips=&refresh=true&whole=true: what to fix."""
+        return await self._tab(visit, FIX)
+
+    async def checks(self, visit: Visit) -> Reply:
+        """GET /domains/{domain}/checks?selectors=&ips=&refresh=true&whole=true: all results."""
+        return await self._tab(visit, CHECKS)
+
+    async def _tab(self, visit: Visit, tab: str) -> Reply:
+        target = self._frame.target(visit)
+        if not isinstance(target.query, str):
+            return redirect(visit, path_of(target.name, BLOCKLISTS))
+        if visit.path["domain"] != target.name:
+            return redirect(visit, path_of(target.name, tab), **_given(visit))
+        query = self._query(visit, target.query)
+        is_refresh = visit.query.value("refresh", FLAG, False)
+        given, here = _given(visit), path_of(target.name, tab)
+        more = {"refresh": "true"} if is_refresh else {}
+        values: dict[str, Any] = {
+            "query_string": f"?{urlencode(given)}" if given else "",
+            "again": f"{here}?{urlencode({**given, 'refresh': 'true'})}",
+            "live": f"{target.path}/live?{urlencode({'view': tab, **given, **more})}",
+            "whole": f"{here}?{urlencode({**given, **more, 'whole': 'true'})}",
+            "settings": read_settings_query(visit.query),
+        }
+        is_ready = not is_refresh and await self._check.is_ready(query)
+        if not is_ready and not visit.query.value("whole", FLAG, False):
+            return await self._frame.page(
+                visit, f"domain_{tab}.html", target, tab, is_whole=False, **values
+            )
+        found = await self._check.run(visit, query, is_refresh=is_refresh)
+        summary = await self._frame.summary(visit, target)
+        return await self._frame.page(
+            visit,
+            f"domain_{tab}.html",
+            target,
+            tab,
+            summary=with_check(summary, found.reputation, found.problems),
+            is_whole=True,
+            **values,
+            **view_check(found),
+        )
+
+    async def stream(self, visit: Visit) -> Stream:
+        """GET /domains/{domain}/live?view=row|fix|checks&selectors=&ips=&refresh=true.
+
+        A ``factor`` event for each factor, then ``done`` with the row or the content of the tab.
+        """
+        target = self._frame.target(visit)
+        view = visit.query.text("view") or ROW
+        if view not in (ROW, FIX, CHECKS):
+            raise InvalidParameter("view", f"`view` must be row, fix or checks; got {view[:20]!r}")
+        query = self._query(visit, target.query) if isinstance(target.query, str) else None
+        is_refresh = visit.query.value("refresh", FLAG, False)
+
+        async def run(request: Request) -> None:
+            def write_factors(judgements: Judgements) -> None:
+                for name, judgement in judgements.items():
+                    html = self._frame.fragment(
+                        visit, "domain_mark.html", name=name.value, result=judgement.mark.value
+                    )
+                    event = {"name": _slug(name.value), "html": html}
+                    request.write(write_event("factor", event))
+
+            try:
+                summary = await self._frame.summary(visit, target)
+                if view == ROW or query is None:
+                    summary = await self._run_row(visit, target, summary, write_factors)
+                    html = self._frame.fragment(
+                        visit,
+                        "domain_row.html",
+                        row=view_domain(summary, visit.asked_at),
+                        factors=FACTORS,
+                        state="fresh",
+                        next_path="/domains",
+                        given=_given(visit),
+                    )
+                else:
+                    found = await self._check.run(
+                        visit, query, is_refresh=is_refresh, on_factors=write_factors
+                    )
+                    summary = with_check(summary, found.reputation, found.problems)
+                    html = self._frame.fragment(
+                        visit,
+                        f"domain_{view}_result.html",
+                        again=f"{path_of(target.name, view)}?refresh=true",
+                        query_string="",
+                        **self._frame.values(visit, target, summary),
+                        **view_check(found),
+                    )
+            except ExpectedFailure as failure:
+                request.write(write_event("problem", {"problem": format_sentence(str(failure))}))
+                return
+            request.write(write_event("done", {"html": html}))
+
+        return Stream(EVENT_STREAM, run)
+
+    async def switch(self, visit: Visit) -> Reply:
+        """POST /domains/{domain}/watch: on, selectors, ips, next."""
+        target = self._frame.target(visit)
+        is_on = visit.form.value("on", FLAG, False)
+        given = read_settings_query(visit.form)
+        settings = WatchSettings(selectors=given.selectors, addresses=given.addresses)
+        await self._watches.switch(visit.account.id, target.name, is_on=is_on, settings=settings)
+        place = local_path(visit.form.text("next") or target.path)
+        return redirect(visit, place, done="watch-on" if is_on else "watch-off")
+
+    def _query(self, visit: Visit, domain: str) -> ReputationQuery:
+        return read_settings_query(visit.query).query_for(domain, self._frame.rules)
+
+
+def view_check(found: DomainCheck) -> dict[str, Any]:
     """Return the template values of a finished check."""
+    reputation, report = found.reputation, found.report
     score = reputation.score
-    found, known = as_json(render_reputation(reputation)), as_json(render_domain_report(report))
-    fixes = order_fixes(found["factors"])
+    shown, known = as_json(render_reputation(reputation)), as_json(render_domain_report(report))
+    problems = found.problems
     return {
-        "found": found,
+        "found": shown,
         "report": known,
-        "fixes": fixes,
-        "displayed_gain": displayed_gain,
-        "gained": sum(map(displayed_gain, fixes)),
-        "issues_below": count_issues(known),
+        "problems": _view_problems(found),
+        "gained": total_gain(problems),
         "route": describe_route(known, reputation.evidence.starttls),
         "is_gradable": score.is_gradable,
         "level": score_level(score.score, 100) if score.is_gradable else "unknown",
         "checked_at": reputation.checked_at,
+        "words": WORDS,
     }
+
+
+def _view_problems(found: DomainCheck) -> list[Mapping[str, Any]]:
+    """Return the problems for their template: with the finding as JSON, if there is one.
+
+    ``solved_by`` is the number of an earlier problem with the same record.
+    """
+    proofs = {**found.report.proofs, **found.reputation.proofs}
+    shown: list[Mapping[str, Any]] = []
+    first_with: dict[object, int] = {}
+    for number, problem in enumerate(found.problems, 1):
+        finding = problem.finding
+        record = None if problem.fix is None else problem.fix.record
+        earlier = None if record is None else first_with.setdefault(record, number)
+        shown.append(
+            {
+                "topic": problem.topic,
+                "meaning": problem.meaning,
+                "gain": problem.gain,
+                "finding": None if finding is None else as_json(render_finding(finding, proofs)),
+                "is_proven": problem.gain > 0 and problem.fix is not None,
+                "solved_by": None if earlier == number else earlier,
+            }
+        )
+    return shown
+
+
+def _given(visit: Visit) -> dict[str, str]:
+    """Return the selectors and addresses in a query, if any."""
+    given = {name: (visit.query.text(name) or "").strip() for name in ("selectors", "ips")}
+    return {name: value for name, value in given.items() if value}
+
+
+def _slug(name: str) -> str:
+    return name.replace(" ", "-")
 
 
 def _agree(reputation: Reputation, report: DomainReport) -> bool:

@@ -1,4 +1,4 @@
-"""The page of DMARC and TLS reports: senders, failures, and where reports are sent."""
+"""DMARC and TLS reports: the senders of a domain, failures, and where reports are sent."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +14,19 @@ from mailcheck.api.domains.receiver_reports import (
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
 from mailcheck.api.requests.fields import DAY, INTEGER, LAST_PAGE
 from mailcheck.api.shapes import as_json
-from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportSelection
+from mailcheck.core.receiver_reports import ReportId, ReportSelection
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.offer_records import RecordOffer
 from mailcheck.operations.semaphores import CheckSlots
+from mailcheck.web.dashboard.domains.frame import (
+    BLOCKLISTS,
+    REPORTS,
+    DomainFrame,
+    path_of,
+    read_target,
+)
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
@@ -35,68 +41,70 @@ SPANS = {7: "1 week", 30: "1 month", 90: "3 months", 365: "1 year"}
 
 
 class ReportsPages(Struct, frozen=True):
-    """The page of received reports, and their deletion."""
+    """The tab of the reports about a domain, and the page of all received reports."""
 
     _reports: ReportOperations
     _budget: CheckBudget
     _turns: CheckSlots
+    _frame: DomainFrame
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
+            Page("GET", "/domains/<domain>/reports", self.of_domain),
             Page("GET", "/reports", self.show),
             Page("POST", "/reports/delete", self.delete_all),
             Page("POST", "/reports/<report_id>/delete", self.delete_one),
         ]
 
-    async def show(self, visit: Visit) -> Reply:
-        """GET /reports?domain=&days=&page=&senders=&tls=. The last three are page numbers.
-
-        Without ``domain`` the domain with the most messages is displayed.
-        """
+    async def of_domain(self, visit: Visit) -> Reply:
+        """GET /domains/{domain}/reports?days=&senders=&tls=. The last two are page numbers."""
         account_id, show, query = visit.account.id, self._reports.show, visit.query
-        domains = await show.domains(account_id)
-        own = await show.addresses(account_id)
-        typed = (query.text("domain") or "").strip()
+        target = self._frame.target(visit)
         days = query.value("days", INTEGER, DEFAULT_REPORT_DAYS, 1, MOST_REPORT_DAYS)
-        page, senders, tls = (
-            query.value(name, INTEGER, 1, 1, LAST_PAGE) for name in ("page", "senders", "tls")
-        )
-        sources = await show.sources(account_id)
-        refused = await show.refused(account_id)
-        newest = await show.reports(account_id, NEWEST, page)
-        kept = render_kept_reports(own, domains, sources, refused, newest, page, NEWEST)
-        values: dict[str, Any] = {
-            "kept": as_json(kept),
-            "days": days,
-            "page": page,
-            "senders_page": senders,
-            "tls_page": tls,
-            "spans": SPANS,
-            "typed": typed,
-            "domain": "",
-            "overview": None,
-        }
-        known = [one.domain for one in domains if one.kind is ReportKind.DMARC]
-        known += [one.domain for one in domains if one.kind is ReportKind.TLS]
-        try:
-            domain = parse_domain(typed or next(iter(known), ""), allow_special_use=True)
-        except InvalidParameter as problem:
-            failure = problem if typed else None
-            return self._renderer.page(visit, "reports.html", error=failure, **values)
+        senders, tls = (query.value(name, INTEGER, 1, 1, LAST_PAGE) for name in ("senders", "tls"))
+        if target.is_address:
+            return redirect(visit, path_of(target.name, BLOCKLISTS))
+        domain, own = target.name, await show.addresses(account_id)
         await self._budget.take(account_id)
         async with self._turns.held(account_id):
             overview = await show.dmarc(account_id, domain, days, SHOWN, senders)
             offered = await self._reports.offer.offer(domain, own)
         found = await show.tls(account_id, domain, days, SHOWN, tls)
-        values |= {
-            "domain": domain,
-            "overview": as_json(render_overview(overview, senders, SHOWN)),
-            "tls": as_json(render_tls_overview(found, tls, SHOWN)),
-            "offered": {"dmarc": _shown(offered.dmarc), "tls": _shown(offered.tls)},
-        }
-        return self._renderer.page(visit, "reports.html", **values)
+        return await self._frame.page(
+            visit,
+            "domain_reports.html",
+            target,
+            REPORTS,
+            here=path_of(domain, REPORTS),
+            days=days,
+            spans=SPANS,
+            senders_page=senders,
+            tls_page=tls,
+            overview=as_json(render_overview(overview, senders, SHOWN)),
+            tls=as_json(render_tls_overview(found, tls, SHOWN)),
+            offered={"dmarc": _shown(offered.dmarc), "tls": _shown(offered.tls)},
+            addresses={"dmarc": own.dmarc, "tls": own.tls},
+        )
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /reports?page=: all received reports. With ``domain`` it leads to its tab."""
+        account_id, show = visit.account.id, self._reports.show
+        typed = (visit.query.text("domain") or "").strip()
+        if typed:
+            days = visit.query.text("days")
+            more = {} if days is None else {"days": days}
+            target = read_target(typed, self._frame.rules)
+            return redirect(visit, path_of(target.name, REPORTS), **more)
+        page = visit.query.value("page", INTEGER, 1, 1, LAST_PAGE)
+        domains = await show.domains(account_id)
+        own = await show.addresses(account_id)
+        sources = await show.sources(account_id)
+        refused = await show.refused(account_id)
+        newest = await show.reports(account_id, NEWEST, page)
+        kept = render_kept_reports(own, domains, sources, refused, newest, page, NEWEST)
+        return self._renderer.page(visit, "reports.html", kept=as_json(kept), page=page)
 
     async def delete_one(self, visit: Visit) -> Reply:
         """POST /reports/<report_id>/delete."""

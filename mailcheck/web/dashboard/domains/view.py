@@ -1,10 +1,8 @@
-"""The form of the domain check, and the labels of its results."""
+"""Settings of a domain check, and the labels of its results."""
 
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
-from urllib.parse import urlencode
 
 from msgspec import Struct
 
@@ -13,8 +11,6 @@ from mailcheck.checks.scoring.awards import FAIR_FROM, GOOD_FROM
 from mailcheck.core.domain_names import (
     MAX_ADDRESSES,
     MAX_SELECTORS,
-    domain_meant,
-    parse_domain,
     parse_host_address,
     parse_selector,
 )
@@ -63,59 +59,41 @@ class NameRules(Struct, frozen=True):
     allow_private: bool
 
 
-class DomainForm(Struct, frozen=True):
-    """The submitted form. ``typed`` may also be a URL or a mail address."""
+class GivenSettings(Struct, frozen=True):
+    """The DKIM selectors and sending addresses in a query or a form, as they were entered."""
 
-    typed: str
-    selectors: str
-    addresses: str
+    selectors: tuple[str, ...]
+    addresses: tuple[str, ...]
 
-    @property
-    def domain(self) -> str:
-        """The domain in the typed text, not validated yet."""
-        return domain_meant(self.typed)
+    def query_for(self, domain: str, rules: NameRules) -> ReputationQuery:
+        """Return the query of a check.
 
-    @property
-    def is_other(self) -> bool:
-        """Whether the typed text is not the domain itself."""
-        return self.domain != self.typed
-
-    def query(self, **more: str) -> str:
-        """Return the query string of this check."""
-        fields = {"domain": self.domain, "selectors": self.selectors, "ips": self.addresses, **more}
-        return "?" + urlencode({name: value for name, value in fields.items() if value})
-
-    def read(self, rules: NameRules) -> ReputationQuery:
-        """Validate the form.
-
-        :raises InvalidParameter: a field is not valid; the message says what to enter instead.
+        :raises InvalidParameter: a selector or an address is not valid.
         """
-        domain = parse_domain(self.domain, allow_special_use=rules.allow_special_use)
-        selectors = _split(self.selectors, MAX_SELECTORS, "selectors")
-        texts = _split(self.addresses, MAX_ADDRESSES, "sending addresses")
         addresses: list[IpAddress] = [
             parse_host_address(text, name="the address", allow_private=rules.allow_private)
-            for text in texts
+            for text in self.addresses
         ]
         return ReputationQuery(
             domain,
-            tuple(dict.fromkeys(map(parse_selector, selectors))),
+            tuple(dict.fromkeys(map(parse_selector, self.selectors))),
             tuple(dict.fromkeys(addresses)),
         )
 
 
-def read_domain_form(query: Query) -> DomainForm:
-    """Return the form in a query string.
+def read_settings_query(query: Query) -> GivenSettings:
+    """Return the selectors and addresses in the parameters ``selectors`` and ``ips``.
 
-    :raises InvalidParameter: a field is repeated or too long.
+    :raises InvalidParameter: there are too many.
     """
-    return DomainForm(
-        *((query.text(name) or "").strip() for name in ("domain", "selectors", "ips"))
+    return GivenSettings(
+        _split(query.text("selectors") or "", MAX_SELECTORS, "selectors"),
+        _split(query.text("ips") or "", MAX_ADDRESSES, "sending addresses"),
     )
 
 
-def _split(text: str, at_most: int, what: str) -> list[str]:
-    parts = [part for part in SEPARATORS.split(text) if part]
+def _split(text: str, at_most: int, what: str) -> tuple[str, ...]:
+    parts = tuple(part for part in SEPARATORS.split(text) if part)
     if len(parts) > at_most:
         raise InvalidParameter(what, f"at most {at_most} {what} are allowed; got {len(parts)}")
     return parts
@@ -125,35 +103,6 @@ def score_level(score: float, best: float) -> str:
     """Return the level of a score: good, warn or bad."""
     of_100 = 100 * score / best
     return "good" if of_100 >= GOOD_FROM else "warn" if of_100 >= FAIR_FROM else "bad"
-
-
-def order_fixes(factors: Sequence[Any]) -> list[Any]:
-    """Return the factors that lack points, first those with a record and the largest gain.
-
-    Records that require other records come last.
-    """
-    lacking = [one for one in factors if one["gain"] and one["determined"]]
-    return sorted(lacking, key=_order_of_fixing)
-
-
-def displayed_gain(factor: Any) -> int:
-    """Return the points that a factor displays: the verified gain of its record, or all."""
-    proven: int = (factor["fix"] or {}).get("gain", 0)
-    return proven if proven > 0 else int(factor["gain"])
-
-
-def count_issues(report: Any) -> int:
-    """Count the errors and warnings of all results, whether they cost points or not."""
-    return sum(
-        one["severity"] in ("error", "warning")
-        for key in MECHANISMS
-        for one in report[key]["findings"]
-    )
-
-
-def _order_of_fixing(factor: Any) -> tuple[bool, bool, int]:
-    fix = factor["fix"] or {}
-    return "record" not in fix, bool(fix.get("beside")), -factor["gain"]
 
 
 WORDS: Mapping[str, Mapping[str, str] | Sequence[str]] = MappingProxyType(

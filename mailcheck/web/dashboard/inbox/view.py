@@ -26,7 +26,7 @@ SHORTCUTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("o",), "open the link"),
     (("s",), "score the message"),
     (("/",), "search"),
-    (("g i", "g d", "g t"), "go to inbox / domain check / tests"),
+    (("g i", "g d", "g t"), "go to inbox / domains / tests"),
     (("Ctrl K",), "command palette"),
     (("?",), "show this help"),
 )

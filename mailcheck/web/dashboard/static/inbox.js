@@ -510,7 +510,7 @@ const KEYS = {
   s: () => press("score-mail"),
   "?": () => document.getElementById("keys").showModal(),
 };
-const GO = { i: "/inbox", d: "/domain", t: "/tests" };
+const GO = { i: "/inbox", d: "/domains", t: "/tests" };
 let isGoing = false;
 
 document.addEventListener("keydown", (event) => {

@@ -36,13 +36,34 @@ function showProblemIn(where, problem) {
   where.replaceChildren(box);
 }
 
-// Domain checks: load the result into the page.
-const pending = document.querySelector("[data-fill]");
-if (pending) {
-  fetchPart(pending.dataset.fill, pending.id).then(({ part }) => {
+// Domain checks: replace the mark of each factor when it is determined, and everything at the end.
+for (const pending of document.querySelectorAll("[data-check]")) {
+  const source = new EventSource(pending.dataset.check);
+  const end = (text) => {
+    source.close();
+    pending.removeAttribute("aria-busy");
+    pending.querySelector(".busy")?.remove();
+    if (text) showProblemIn(pending.querySelector("[data-check-problem]"), text);
+  };
+  source.addEventListener("factor", (event) => {
+    const { name, html } = JSON.parse(event.data);
+    const made = document.createElement("template");
+    made.innerHTML = html;
+    pending.querySelector(`[data-factor="${CSS.escape(name)}"]`)?.replaceWith(made.content);
+  });
+  source.addEventListener("done", (event) => {
+    end();
+    const made = document.createElement("template");
+    made.innerHTML = JSON.parse(event.data).html;
+    const part = made.content.firstElementChild;
     pending.replaceWith(part);
     enhancePart(part);
-  }, (problem) => showProblemIn(pending, problem));
+  });
+  source.addEventListener("problem", (event) => end(JSON.parse(event.data).problem));
+  // Do not reconnect: that would repeat the check.
+  source.addEventListener("error", () => end("The connection was lost. Reload the page."));
+  window.addEventListener("pagehide", () => source.close());
+  window.addEventListener("pageshow", (event) => event.persisted && pending.isConnected && location.reload());
 }
 
 // Blocklists: update the row of each list when it answers.
