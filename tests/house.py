@@ -10,6 +10,7 @@ from msgspec import structs
 from treq.testing import StubTreq
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
+from twisted.web.server import Site
 
 from mailcheck.assembly.checks import Resolvers
 from mailcheck.assembly.daemon import build_daemon
@@ -123,6 +124,14 @@ class Pending:
         self.stub.flush()
 
 
+def stub_of(site: Site) -> Any:
+    """Return a client of a site in memory."""
+    stub: Any = StubTreq(site.resource)
+    # treq would put a site of its own around the resource.
+    stub._agent._serverFactory = site
+    return stub
+
+
 class House:
     """A daemon without sockets, threads or real time.
 
@@ -171,9 +180,7 @@ class House:
         self.assembly.runtime.engine.open()
         _OPEN.append(self)
         self.site = build_web(self.assembly)
-        self.stub: Any = StubTreq(self.site.resource)
-        # treq would put a site of its own around the resource.
-        self.stub._agent._serverFactory = self.site
+        self.stub: Any = stub_of(self.site)
         self.account = self.add_account("first")
         self.key = self.issue_key(self.account)
 

@@ -1,21 +1,41 @@
-"""Builds what handles the requests of other products' clients."""
+"""Builds the APIs of other mail testers, and the listeners of Mailpit's clients."""
 
 from collections.abc import Mapping
+from functools import partial
+
+from msgspec import Struct
+from twisted.web.resource import IResource
+from twisted.web.server import Request
 
 from mailcheck.assembly.daemon import Daemon
+from mailcheck.assembly.deployment import connection_limits, public_url, smtp_settings
+from mailcheck.connections.policies import TlsPolicy
+from mailcheck.operations.inbox.open_inbox import Chaos, OpenInbox, OpenReceiver, Passwords
+from mailcheck.operations.inbox.spam import CheckSpam
+from mailcheck.operations.inbox.submit_mail import SubmitMail
+from mailcheck.smtp.protocol import MailFactory
+from mailcheck.smtp.verbs import VERBS
+from mailcheck.web.api.access_control import AccessControl
+from mailcheck.web.compatible.application import Facades, Served, admit_with_key
+from mailcheck.web.compatible.catalogue import FACADES
+from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.compatible.hold import Hold
+from mailcheck.web.compatible.mailhog import MAILHOG, MailHog
 from mailcheck.web.compatible.mailosaur.facade import MAILOSAUR
 from mailcheck.web.compatible.mailosaur.handlers import Mailosaur
 from mailcheck.web.compatible.mailosaur.servers import KeepServers
+from mailcheck.web.compatible.mailpit.admission import OpenAdmission
+from mailcheck.web.compatible.mailpit.routes import MAILPIT, Mailpit
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 from mailcheck.web.compatible.mailslurp.handlers import MailSlurp
 from mailcheck.web.compatible.reading import ReadMessages
+from mailcheck.web.site.requests import BodyLimits, ClientAddresses, RequestUrls
+from mailcheck.web.site.server import BoundedSite
 
 
 def build_operations(daemon: Daemon) -> Mapping[str, object]:
     """Return the handlers of each facade that is below a path, by its name."""
     runtime, inbox = daemon.runtime, daemon.inbox
-    hold = Hold(inbox.follow, inbox.read, runtime.config.compatible.hold)
     messages = ReadMessages(inbox.read, daemon.mail.mail_bytes)
     servers = KeepServers(
         inbox.read,
@@ -29,7 +49,7 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
         messages,
         servers,
         daemon.tests.operations,
-        hold,
+        build_hold(daemon),
         runtime.turns,
     )
     mailslurp = MailSlurp(
@@ -38,9 +58,119 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
         inbox.webhooks,
         messages,
         daemon.mail.mail_bytes,
-        hold,
+        build_hold(daemon),
         runtime.turns,
         runtime.config.inbox.domain,
         runtime.clock_and_randomness.random_bytes,
     )
     return {MAILOSAUR.name: mailosaur, MAILSLURP.name: mailslurp}
+
+
+def build_facades(
+    daemon: Daemon, access: AccessControl, addresses: ClientAddresses, urls: RequestUrls
+) -> Mapping[str, IResource]:
+    """Build the APIs of other products that are below a path, by its first segment."""
+    operations = build_operations(daemon)
+    hosted = [one for one in FACADES if one.base]
+
+    def base_of(facade: Facade, request: Request) -> str:
+        return urls.of(request).public_url + facade.base
+
+    served = [
+        Served(one, operations[one.name], admit_with_key(access, one), partial(base_of, one))
+        for one in hosted
+    ]
+    resource = Facades(served, addresses, daemon.runtime.now).resource()
+    return {one.base.strip("/").partition("/")[0]: resource for one in hosted}
+
+
+def build_hold(daemon: Daemon) -> Hold:
+    """Build the hold of searches that find nothing."""
+    inbox = daemon.inbox
+    return Hold(inbox.follow, inbox.read, daemon.runtime.config.compatible.hold)
+
+
+class OpenListeners(Struct, frozen=True):
+    """What listens for Mailpit's clients."""
+
+    site: BoundedSite
+    mail: MailFactory
+
+
+def build_open_listeners(
+    daemon: Daemon,
+    access: AccessControl,
+    addresses: ClientAddresses,
+    tls_for: TlsPolicy,
+    body_size: int,
+) -> OpenListeners:
+    """Build the listeners that need no API key.
+
+    :param body_size: maximum size of a request with a mail.
+    """
+    runtime, options = daemon.runtime, daemon.runtime.config.mailpit
+    inbox = OpenInbox(daemon.accounts.keep, daemon.inbox.read, options.project, runtime.now)
+    chaos = Chaos(runtime.clock_and_randomness.random_bytes, is_on=runtime.config.inbox.faults)
+    admission = OpenAdmission(
+        inbox, Passwords(options.ui_password), access, addresses, options.hosts
+    )
+    hold = build_hold(daemon)
+    served = [
+        Served(facade, operations, admission.admit, admission.base)
+        for facade, operations in (
+            (MAILPIT, _mailpit(daemon, hold, chaos)),
+            (MAILHOG, _mailhog(daemon, hold, chaos)),
+        )
+    ]
+    site = BoundedSite(
+        Facades(served, addresses, runtime.now).resource(),
+        connection_limits(runtime.config),
+        addresses,
+        runtime.reactor,
+        runtime.clients,
+        BodyLimits({b"/api/v1/send": body_size}),
+    )
+    passwords = Passwords(options.smtp_password)
+    mail = MailFactory(
+        VERBS,
+        OpenReceiver(daemon.receiver, inbox, chaos, passwords),
+        smtp_settings(
+            runtime.config,
+            tls_for,
+            is_submission=True,
+            is_auth_optional=not passwords,
+            is_private=not passwords,
+        ),
+        runtime.reactor,
+        daemon.journals["open"],
+    )
+    return OpenListeners(site, mail)
+
+
+def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
+    runtime, config = daemon.runtime, daemon.runtime.config
+    submit = SubmitMail(
+        daemon.receiver, daemon.journals["open"], runtime.reactor, config.smtp.max_message_size
+    )
+    spam = CheckSpam(
+        runtime.spamd.content_filter,
+        daemon.mail.mail_bytes,
+        config.smtp.host_name or config.inbox.domain,
+        is_on=config.spamassassin.spamd != "off",
+    )
+    return Mailpit(
+        daemon.inbox,
+        hold,
+        daemon.mail.mail_bytes,
+        submit,
+        spam,
+        chaos,
+        lambda: f"{public_url(config)}/inbox",
+        config.inbox.domain,
+        runtime.clock_and_randomness,
+    )
+
+
+def _mailhog(daemon: Daemon, hold: Hold, chaos: Chaos) -> MailHog:
+    inbox = daemon.inbox
+    return MailHog(inbox.mails, inbox.read, daemon.mail.mail_bytes, hold, chaos)

@@ -79,7 +79,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     heartbeat = Heartbeat(
         runtime.conditions, runtime.engine, workers.needed, runtime.reactor, workers.patient
     )
-    journals = {name: MailJournal(name, runtime.pace) for name in ("mail", "submission")}
+    journals = {name: MailJournal(name, runtime.pace) for name in ("mail", "submission", "open")}
     return Daemon(
         runtime,
         checks,

@@ -74,6 +74,7 @@ def own_ports(config: Config) -> frozenset[int]:
     smtp, imap, pop3, ops = config.smtp, config.imap, config.pop3, config.ops
     texts = (*imap.listen, *imap.tls_listen, *pop3.listen, *pop3.tls_listen)
     texts += (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
+    texts += (*config.mailpit.listen, *config.mailpit.smtp_listen)
     texts += (*config.providers.listen, *ops.listen, *((ops.manhole,) if ops.manhole else ()))
     addresses = map(real_address, map(parse_listen_address, texts))
     return frozenset(address.port for address in addresses if address.port)
@@ -114,7 +115,14 @@ def connection_limits(config: Config) -> ConnectionLimits:
     return ConnectionLimits(in_all, web.max_connections_per_address)
 
 
-def smtp_settings(config: Config, tls_for: TlsPolicy, *, is_submission: bool) -> SmtpSettings:
+def smtp_settings(
+    config: Config,
+    tls_for: TlsPolicy,
+    *,
+    is_submission: bool,
+    is_auth_optional: bool = False,
+    is_private: bool = False,
+) -> SmtpSettings:
     """Return the settings of the SMTP server on one port."""
     smtp = config.smtp
     return SmtpSettings(
@@ -127,6 +135,8 @@ def smtp_settings(config: Config, tls_for: TlsPolicy, *, is_submission: bool) ->
             idle=smtp.idle_timeout,
         ),
         is_submission=is_submission,
+        is_auth_optional=is_auth_optional,
+        is_private=is_private,
         tls_for=tls_for,
         auth_without_tls=AuthWithoutTls(smtp.auth_without_tls),
         proxy_protocol_from=tuple(ip_network(text) for text in smtp.proxy_protocol_from),

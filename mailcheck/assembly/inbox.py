@@ -22,6 +22,7 @@ from mailcheck.operations.inbox.contents import MailBytes, MessageContents, Mess
 from mailcheck.operations.inbox.feeds import InboxFeeds, MailHandoff
 from mailcheck.operations.inbox.follow_inbox import FollowInbox
 from mailcheck.operations.inbox.mailboxes import Mailboxes, MailboxSettings
+from mailcheck.operations.inbox.mails import Mails
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.receive_mail import ReceiveMail, RequestedFaults
@@ -31,6 +32,7 @@ from mailcheck.ports.cluster import Notifications
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore
+from mailcheck.store.mails import MailsStore
 from mailcheck.store.messages import ExpiryStore
 
 
@@ -110,20 +112,18 @@ def build_inbox(
     clock_and_randomness = runtime.clock_and_randomness
     expiry_now = clock_and_randomness.expiry_now
     store, loader = mail.store, mail.loader
+    read = ReadInbox(
+        store, mail.contents, loader, mail.mail_bytes, expiry_now, mail.notifications.publish
+    )
+    delete = DeleteMessages(store, expiry_now, mail.removals.publish)
     return InboxOperations(
-        read=ReadInbox(
-            store,
-            mail.contents,
-            loader,
-            mail.mail_bytes,
-            expiry_now,
-            mail.notifications.publish,
-        ),
+        read=read,
+        mails=Mails(MailsStore(runtime.engine), mail.contents, loader, read, delete, expiry_now),
         wait=WaitForMessage(store, mail.feeds, loader, slots, clock_and_randomness),
         follow=FollowInbox(
             store, mail.feeds, loader, slots, accounts.revoked_keys, clock_and_randomness
         ),
-        delete=DeleteMessages(store, expiry_now, mail.removals.publish),
+        delete=delete,
         share=ShareMessage(store, loader, clock_and_randomness),
         authenticate=AuthenticateMessage(
             known,

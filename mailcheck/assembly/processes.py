@@ -37,6 +37,8 @@ def shared_addresses(config: Config) -> list[ListenAddress]:
         *listen_addresses(config, "pop3", "tls_listen"),
         *listen_addresses(config, "web", "listen"),
         *listen_addresses(config, "providers", "listen"),
+        *listen_addresses(config, "mailpit", "listen"),
+        *listen_addresses(config, "mailpit", "smtp_listen"),
     ]
 
 

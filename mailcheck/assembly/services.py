@@ -34,7 +34,7 @@ from mailcheck.assembly.ops import (
 from mailcheck.assembly.reports import report_services
 from mailcheck.assembly.runtime import daemon_presence
 from mailcheck.assembly.watches import watch_services
-from mailcheck.assembly.web import build_provider_site, build_web
+from mailcheck.assembly.web import build_open, build_provider_site, build_web
 from mailcheck.assembly.webhooks import webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
@@ -67,6 +67,8 @@ class Ports(NamedTuple):
 
     web: ListeningService
     providers: ListeningService
+    mailpit: ListeningService
+    mailpit_mail: ListeningService
     mail: ListeningService
     submission: ListeningService
     broken_tls: ListeningService
@@ -151,6 +153,7 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
     submission = mail_factory(daemon, tls_for, is_submission=True)
     # Without a certificate, every handshake ends in an alert (RFC 8446 6.2).
     broken = mail_factory(daemon, offer_to_all(CertificateOptions()), is_submission=True)
+    opened = build_open(daemon, tls_for)
     site = build_web(daemon)
     imap = imap_factory(daemon, tls_for, is_tls=False)
     imap_tls = imap_factory(daemon, certificates.for_all, is_tls=True)
@@ -182,6 +185,16 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
             "the APIs of providers",
             at("providers", "listen"),
             build_provider_site(daemon),
+        ),
+        listening(
+            in_short_turns(reactor), "Mailpit's clients", at("mailpit", "listen"), opened.site
+        ),
+        listening(
+            reactor,
+            "mail of Mailpit's clients",
+            at("mailpit", "smtp_listen"),
+            opened.mail,
+            opened.mail.drain,
         ),
         listening(reactor, "mail", at("smtp", "listen"), mail, mail.drain),
         listening(reactor, "submission", to_submission, submission, submission.drain),
@@ -226,6 +239,8 @@ def _ops(
         imap=lambda: [*ports.imap.addresses, *ports.imap_tls.addresses],
         pop3=lambda: [*ports.pop3.addresses, *ports.pop3_tls.addresses],
         web=where(ports.web),
+        mailpit=where(ports.mailpit),
+        mailpit_mail=where(ports.mailpit_mail),
         metrics=where(ports.metrics),
         domains=(config.inbox.domain, *config.inbox.aliases),
         url=daemon.runtime.urls.public_url,

@@ -1,15 +1,16 @@
 """Builds the HTTP services of a daemon: REST, MCP and the pages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
-from twisted.web.resource import IResource
-from twisted.web.server import Request
-
 from mailcheck.api.urls import PROVIDERS_PATH
-from mailcheck.assembly.compatible import build_operations
+from mailcheck.assembly.compatible import (
+    OpenListeners,
+    build_facades,
+    build_open_listeners,
+)
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import (
     connection_limits,
@@ -18,6 +19,7 @@ from mailcheck.assembly.deployment import (
     submission_server,
 )
 from mailcheck.cluster.local import LocalCluster
+from mailcheck.connections.policies import TlsPolicy
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.operations.accounts.manage_accounts import OwnKeys
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
@@ -39,9 +41,6 @@ from mailcheck.web.api.report_routes import ReportRoutes
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.api.watch_routes import WatchRoutes
 from mailcheck.web.api.webhook_routes import WebhookRoutes
-from mailcheck.web.compatible.application import Facades, Served, admit_with_key
-from mailcheck.web.compatible.catalogue import FACADES
-from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.dashboard.access_control import PageAccess
 from mailcheck.web.dashboard.accounts.company_pages import CompanyPages
 from mailcheck.web.dashboard.accounts.consent_pages import ConsentPages
@@ -95,7 +94,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
     """Build the HTTP site."""
     runtime, accounts = daemon.runtime, daemon.accounts
     config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
-    addresses = ClientAddresses([ip_network(text) for text in config.web.trusted_proxies])
+    addresses = client_addresses(daemon)
     urls = RequestUrls(runtime.urls, addresses, is_configured=bool(config.web.public_url))
     access = build_access(daemon, addresses)
     for_agents = build_access(daemon, addresses, accounts.access_tokens)
@@ -138,7 +137,7 @@ def posted_size(mail_size: int) -> int:
 def build_provider_site(daemon: Daemon) -> BoundedSite:
     """Build the site for SDKs that accept only a host: it has the paths of all providers."""
     runtime, config = daemon.runtime, daemon.runtime.config
-    addresses = ClientAddresses([ip_network(text) for text in config.web.trusted_proxies])
+    addresses = client_addresses(daemon)
     access = build_access(daemon, addresses)
     return BoundedSite(
         build_providers(daemon, access, addresses, "").resource(),
@@ -148,6 +147,19 @@ def build_provider_site(daemon: Daemon) -> BoundedSite:
         runtime.clients,
         BodyLimits({b"/": posted_size(config.smtp.max_message_size)}),
     )
+
+
+def client_addresses(daemon: Daemon) -> ClientAddresses:
+    """Return the rules that find the addresses of clients behind proxies."""
+    trusted = daemon.runtime.config.web.trusted_proxies
+    return ClientAddresses([ip_network(text) for text in trusted])
+
+
+def build_open(daemon: Daemon, tls_for: TlsPolicy) -> OpenListeners:
+    """Build the listeners of clients without an API key."""
+    addresses = client_addresses(daemon)
+    size = posted_size(daemon.runtime.config.smtp.max_message_size)
+    return build_open_listeners(daemon, build_access(daemon, addresses), addresses, tls_for, size)
 
 
 def oauth_settings(daemon: Daemon) -> OAuthSettings:
@@ -203,24 +215,6 @@ def build_providers(
         config.inbox.domain,
         runtime.clock_and_randomness,
     )
-
-
-def build_facades(
-    daemon: Daemon, access: AccessControl, addresses: ClientAddresses, urls: RequestUrls
-) -> Mapping[str, IResource]:
-    """Build the APIs of other products that are below a path, by its first segment."""
-    operations = build_operations(daemon)
-    hosted = [one for one in FACADES if one.base]
-
-    def base_of(facade: Facade, request: Request) -> str:
-        return urls.of(request).public_url + facade.base
-
-    served = [
-        Served(one, operations[one.name], admit_with_key(access, one), partial(base_of, one))
-        for one in hosted
-    ]
-    resource = Facades(served, addresses, daemon.runtime.now).resource()
-    return {one.base.strip("/").partition("/")[0]: resource for one in hosted}
 
 
 def build_pages(

@@ -10,6 +10,7 @@ from pathlib import Path
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.config.example import render_example
+from mailcheck.config.mailpit import translate_environment
 from mailcheck.config.reading import load_config
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.identifiers import KEY_FILE
@@ -19,12 +20,23 @@ CONFIG_FILE = "mailcheck.toml"
 
 def add_serve(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck serve``."""
+    parser.add_argument(
+        "--like",
+        choices=("mailpit",),
+        help="listen as Mailpit does, and read the variables MP_* of its images",
+    )
     parser.set_defaults(command=serve, has_progress=False)
 
 
 def serve(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck serve``: run the daemon in the foreground until it is stopped."""
     from twisted.scripts.twistd import run
+
+    if options.like:
+        translated = translate_environment(os.environ)
+        os.environ.update(translated.variables)
+        if translated.ignored:
+            console.print_note(f"mailcheck: ignored: {', '.join(translated.ignored)}")
 
     config = ["--config", options.config] if options.config else []
     sys.argv = ["twistd", "--nodaemon", "--pidfile=", "mailcheck", *config]

@@ -244,6 +244,42 @@ class CompatibleOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class MailpitOptions:
+    """Listeners for clients of Mailpit and MailHog. Without a password, only private ones may."""
+
+    listen: tuple[str, ...] = option(
+        (),
+        "Addresses for HTTP, usually port 8025: host:port or a Twisted endpoint. Empty: none. The "
+        "limits of [web] apply.",
+    )
+    smtp_listen: tuple[str, ...] = option(
+        (),
+        "Addresses for mail to any recipient, usually port 1025. Empty: none. The limits of "
+        "[smtp] apply.",
+    )
+    project: str = option(
+        "", "Account or project whose inbox it is. Empty: the first account of this daemon."
+    )
+    ui_password: str = option(
+        "",
+        "user:password for HTTP, several separated by spaces. With one, clients from everywhere "
+        "are accepted.",
+        is_secret=True,
+    )
+    smtp_password: str = option(
+        "",
+        "user:password for SMTP, several separated by spaces. With one, clients from everywhere "
+        "are accepted, and without one any password is.",
+        is_secret=True,
+    )
+    hosts: tuple[str, ...] = option(
+        (),
+        "Names in public DNS by which browsers reach the HTTP listener. Other public names are "
+        "rejected, as they may be a page's attempt of DNS rebinding.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class StorageOptions:
     """The storage of mail."""
 
@@ -567,6 +603,7 @@ class Config:
     web: WebOptions = field(default_factory=WebOptions)
     providers: ProvidersOptions = field(default_factory=ProvidersOptions)
     compatible: CompatibleOptions = field(default_factory=CompatibleOptions)
+    mailpit: MailpitOptions = field(default_factory=MailpitOptions)
     storage: StorageOptions = field(default_factory=StorageOptions)
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
     daemon: DaemonOptions = field(default_factory=DaemonOptions)

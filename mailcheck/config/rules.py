@@ -79,6 +79,8 @@ def _check_listen(config: Config) -> Iterator[Problem]:
         ("pop3", "tls_listen", config.pop3.tls_listen),
         ("web", "listen", config.web.listen),
         ("providers", "listen", config.providers.listen),
+        ("mailpit", "listen", config.mailpit.listen),
+        ("mailpit", "smtp_listen", config.mailpit.smtp_listen),
         ("ops", "listen", config.ops.listen),
     ):
         yield from _check_each(section, option, addresses, parse_listen_address)

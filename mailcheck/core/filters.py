@@ -17,6 +17,7 @@ from mailcheck.core.addresses import UNTAGGED, fold_tag
 from mailcheck.core.content import MessageContent, fold_text
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
 from mailcheck.core.messages import MessageSummary
 from mailcheck.core.rights import TagLimit
@@ -46,6 +47,27 @@ class Field(Enum):
     LARGER = "larger"
     IS = "is"
     VIA = "via"
+
+    # Terms of other grammars than ours.
+    HEADER = "header"
+    ADDRESSED = "addressed"
+    BLIND_COPY = "bcc"
+    ANY_RECIPIENT = "any recipient"
+    ANY_TAG = "any tag"
+    SMALLER = "smaller"
+
+
+FOREIGN = frozenset(
+    {
+        Field.HEADER,
+        Field.ADDRESSED,
+        Field.BLIND_COPY,
+        Field.ANY_RECIPIENT,
+        Field.ANY_TAG,
+        Field.SMALLER,
+    }
+)
+"""The fields that only grammars of other products have."""
 
 
 ATTACHMENT, CODE = "attachment", "code"
@@ -83,11 +105,16 @@ class Term(NamedTuple):
 
     ``value`` is the text as written for the fields that search text and for tags, one of
     `CHOICES`, an `Instant` (``newer`` includes it, ``older`` excludes it), or a number of bytes
-    for ``larger``.
+    for ``larger`` and ``smaller``. For `Field.HEADER` it is the name of a header field, a colon
+    and a part of its value. A mail must not match a term that ``is_negated``.
+
+    `Field.ADDRESSED` (which includes the author), `Field.BLIND_COPY`, `Field.ANY_RECIPIENT` and
+    `Field.ANY_TAG` are about all recipients of a mail, the others about one of its messages.
     """
 
     field: Field
     value: str | int
+    is_negated: bool = False
 
 
 class Search(Struct, frozen=True):
@@ -98,7 +125,7 @@ class Search(Struct, frozen=True):
 
 
 _QUOTED = r'["\u201c\u201d\u201e](?P<{name}>[^"\u201c\u201d\u201e]*)(?:["\u201c\u201d\u201e]|\Z)'
-_PREFIXES = "|".join(field.value for field in Field if field.value)
+_PREFIXES = "|".join(one.value for one in Field if one.value and one not in FOREIGN)
 _TERM = re.compile(
     rf"(?P<prefix>{_PREFIXES}):(?:{_QUOTED.format(name='quoted')}|(?P<value>\S*))"
     rf"|{_QUOTED.format(name='phrase')}|(?P<word>\S+)",
@@ -110,7 +137,7 @@ are accepted, since phones type them. A quote without an end extends to the end 
 _AGO = re.compile(r"(\d{1,6})([smhdw])", re.ASCII | re.IGNORECASE)
 _UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 
-_SIZE = re.compile(r"(\d{1,9})([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
+SIZE = re.compile(r"(\d{1,9})([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _POWERS = {"": 0, "k": 10, "m": 20, "g": 30}
 
 
@@ -173,10 +200,15 @@ def _read_choice(field: Field, value: str) -> str:
 
 
 def _read_size(value: str) -> int:
-    match = _SIZE.fullmatch(value)
-    if match is None:
+    if SIZE.fullmatch(value) is None:
         raise _wrong(Field.LARGER, value, "larger: and a number of bytes, like 500, 100k or 2M")
-    return int(match[1]) << _POWERS[match[2].lower()]
+    return bytes_of(value)
+
+
+def bytes_of(size: str) -> int:
+    """Return the number of bytes of a size that `SIZE` matches: k, M and G are powers of 1,024."""
+    match = SIZE.fullmatch(size)
+    return 0 if match is None else int(match[1]) << _POWERS[match[2].lower()]
 
 
 def _read_moment(field: Field, value: str, now: Instant) -> Instant:
@@ -221,6 +253,8 @@ class MessageFilter(Struct, frozen=True):
     ``has_attachment``.
     ``allowed`` are the tags of the caller; other messages do not exist for it. ``foreign_to`` are
     domains, in lower case: only mail to recipients of other domains matches.
+    ``mails`` are the deliveries that messages must belong to. With ``once_per_mail``, only the
+    first message of each mail matches, for clients that know no message per recipient.
     ``since`` and ``up_to`` are inclusive, ``after`` is exclusive. For a wait, an ``after`` at the
     start of the inbox is different from `None`.
     """
@@ -234,6 +268,8 @@ class MessageFilter(Struct, frozen=True):
     text: str | None = None
     has_attachment: bool | None = None
     search: Search | None = None
+    mails: tuple[DeliveryId, ...] | None = None
+    once_per_mail: bool = False
     allowed: TagLimit | None = None
     foreign_to: tuple[str, ...] = ()
     since: Instant | None = None
@@ -290,9 +326,12 @@ class MessageFilter(Struct, frozen=True):
     def mismatches(self, message: MessageSummary) -> list[str]:
         """Return the reasons, as phrases, why a message does not match. Empty if it matches.
 
-        Conditions about the content are not checked, nor is ``search``, which needs the store.
+        Conditions about the content are not checked, nor those that need the store: ``search``
+        and ``once_per_mail``.
         """
         reasons = self._address_mismatches(message.tag, message.recipient)
+        if self.mails is not None and message.delivery_id not in self.mails:
+            reasons.append("it belongs to another mail")
         if self.author is not None and fold_text(self.author) not in message.header.author_key:
             reasons.append(f"its author is {message.header.author_text!r}")
         if self.subject is not None and fold_text(self.subject) not in message.header.subject_key:

@@ -22,6 +22,8 @@ class Doors(NamedTuple):
     imap: Where
     pop3: Where
     web: Where
+    mailpit: Where
+    mailpit_mail: Where
     metrics: Where
     domains: Sequence[str]
     url: str
@@ -81,6 +83,11 @@ class StartReport(Service):
                 )
         where = ", ".join(doors.web())
         log.info("HTTP is served on {where}: {url}/", where=where, url=doors.url)
+        if where := ", ".join(doors.mailpit_mail()):
+            log.info("mail to any recipient is received on {where}", where=where)
+        for where in doors.mailpit():
+            # Starters of Mailpit wait for these words.
+            log.info("clients of Mailpit: accessible via http://{where}/", where=where)
         if where := ", ".join(doors.metrics()):
             log.info("metrics are served on {where}, at /metrics", where=where)
         if not await self._has_account():

@@ -144,9 +144,10 @@ def _finish_mail(
         bad_ending = None
         if line_ends is LineEnds.INVALID:
             bad_ending = replies.BARE_CONTENT
-        elif transaction.session.account_id is None:
-            # An authenticated program may end its lines with LF. Its mail is not relayed, so no
-            # other server can be tricked into seeing a second mail inside it.
+        elif transaction.session.account_id is None and not connection.settings.is_auth_optional:
+            # An authenticated program may end its lines with LF, and so may one that need not
+            # authenticate. Its mail is not relayed, so no other server can be tricked into seeing
+            # a second mail inside it.
             bad_ending = replies.BARE_LINE_FEED
         if bad_ending is not None:
             # Sender and receiver may disagree where the mail ends. Further input could be part of

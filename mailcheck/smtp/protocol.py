@@ -25,6 +25,7 @@ from mailcheck.connections.proxy_header import ProxyHeaderReader
 from mailcheck.connections.receive_path import ReceivePath, ReceiveReplies
 from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.network_addresses import is_local_client
 from mailcheck.ports.mail_receiver import MailJournal, MailReceiver
 from mailcheck.smtp import replies
 from mailcheck.smtp.client import Client
@@ -139,7 +140,11 @@ class MailProtocol(ReceivePath):
 
     def greet(self) -> None:
         """Send the greeting or reject the client; called again after XCLIENT."""
-        rejection = self._connections.open.admit(self, self.client.claimed_ip)
+        client_ip = self.client.claimed_ip
+        if self.settings.is_private and not is_local_client(client_ip):
+            self.close_with(replies.PRIVATE_ONLY)
+            return
+        rejection = self._connections.open.admit(self, client_ip)
         if rejection is not None:
             # Close at once, so that rejected clients do not pile up.
             self.close_with(REJECTIONS[rejection])

@@ -87,6 +87,9 @@ CANNOT_VERIFY = reply(252, "Cannot verify addresses; send a message instead", "2
 READY_FOR_TLS = reply(220, "Ready to start TLS", "2.0.0")
 AUTHENTICATED = reply(235, "Authenticated", "2.7.0")
 
+PRIVATE_ONLY = reply(
+    554, "Only clients on this machine or in its private network may send mail here", "5.7.1"
+)
 TOO_MANY_CONNECTIONS = reply(421, "Too many connections, try again later", "4.7.0")
 IDLE_TOO_LONG = reply(421, "Idle for too long; closed to make room for other clients", "4.4.2")
 TOO_MANY_COMMANDS = reply(421, "Too many commands without a message", "4.7.0")

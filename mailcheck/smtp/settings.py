@@ -88,12 +88,16 @@ class SmtpSettings(Struct, frozen=True):
     """The settings of one port.
 
     ``host_name`` is sent in the greeting. Hosts of ``proxy_protocol_from`` must send a PROXY header
-    first. Hosts of ``xclient_from`` may use XCLIENT and XFORWARD. ``is_submission`` requires AUTH.
+    first. Hosts of ``xclient_from`` may use XCLIENT and XFORWARD. ``is_submission`` offers AUTH,
+    which is required unless ``is_auth_optional``. ``is_private`` rejects clients outside of this
+    machine and its private network.
     """
 
     host_name: str
     limits: Limits = field(default_factory=Limits)
     is_submission: bool = False
+    is_auth_optional: bool = False
+    is_private: bool = False
     tls_for: TlsPolicy = offer_no_tls
     auth_without_tls: AuthWithoutTls = AuthWithoutTls.PRIVATE
     proxy_protocol_from: tuple[IpNetwork, ...] = ()

@@ -341,7 +341,9 @@ def mail(connection: MailProtocol, argument: bytes) -> None:
         raise CommandError(replies.HELO_FIRST)
     if connection.transaction is not None:
         raise CommandError(replies.MAIL_IS_OPEN)
-    if connection.settings.is_submission and client.account_id is None:
+    settings = connection.settings
+    is_auth_required = settings.is_submission and not settings.is_auth_optional
+    if is_auth_required and client.account_id is None:
         raise CommandError(replies.AUTH_REQUIRED)
     command = parse_mail(argument, has_auth=connection.settings.is_submission)
     if command.size > connection.limits.message_size:

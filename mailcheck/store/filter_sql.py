@@ -51,9 +51,31 @@ _SEARCHED_COLUMNS = {
     Field.TEXT: (_TEXT,),
     # The text is last, since it is the longest.
     Field.ANYWHERE: (_SUBJECT, _AUTHOR, _RECIPIENT, _ADDRESSES, _FILES, _TEXT),
+    Field.ADDRESSED: (_AUTHOR, _ADDRESSES),
+    Field.ANY_RECIPIENT: (_ADDRESSES,),
 }
-_DERIVED = frozenset({Field.TO, Field.TEXT, Field.ANYWHERE, Field.HAS})
-_COMPARED = {Field.OLDER: "message.received_at < ?", Field.LARGER: "message.size > ?"}
+_DERIVED = frozenset(
+    {
+        Field.TO,
+        Field.TEXT,
+        Field.ANYWHERE,
+        Field.HAS,
+        Field.HEADER,
+        Field.ADDRESSED,
+        Field.BLIND_COPY,
+        Field.ANY_RECIPIENT,
+    }
+)
+_COMPARED = {
+    Field.OLDER: "message.received_at < ?",
+    Field.LARGER: "message.size > ?",
+    Field.SMALLER: "message.size < ?",
+}
+
+_OF_SAME_MAIL = """
+    SELECT 1 FROM message AS other
+    WHERE other.delivery_id = message.delivery_id AND other.account_id = message.account_id
+"""
 _CHOSEN = {
     Field.HAS: {
         ATTACHMENT: "content.attachment_count > 0",
@@ -82,6 +104,11 @@ def filter_sql(
     ]
     parts += allowed_parts(wanted.allowed, "message")
     parts += address_parts(wanted, "message")
+    if wanted.mails is not None:
+        marks = ", ".join("?" * len(wanted.mails)) or "NULL"
+        parts.append((f"message.delivery_id IN ({marks})", wanted.mails))
+    if wanted.once_per_mail:
+        parts.append(_is_first(wanted.allowed))
     if wanted.start > START:
         parts.append(("message.position > ?", (wanted.start,)))
     if wanted.up_to is not None:
@@ -97,6 +124,14 @@ def filter_sql(
         parts.append((f"({condition} OR {UNDERIVED})" if or_underived else condition, asked))
     parts += _terms_sql(transaction, account_id, wanted)
     return " AND ".join(part for part, _ in parts), [one for _, some in parts for one in some]
+
+
+def _is_first(allowed: TagLimit | None) -> Condition:
+    """Return the condition that no earlier message of the same mail is visible to the caller."""
+    earlier = _joined(
+        " AND ", [("other.position < message.position", ()), *allowed_parts(allowed, "other")]
+    )
+    return f"NOT EXISTS ({_OF_SAME_MAIL} AND {earlier[0]})", earlier[1]
 
 
 def derived_sql(
@@ -181,10 +216,7 @@ def _only(search: Search | None, *, derived: bool) -> Search | None:
 
 
 def _content_parts(transaction: Transaction, wanted: MessageFilter) -> list[Condition]:
-    parts: list[Condition] = [
-        ("content.header_key LIKE ? ESCAPE '!'", (_field_containing(name, part),))
-        for name, part in wanted.headers
-    ]
+    parts: list[Condition] = [_header_containing(name, part) for name, part in wanted.headers]
     if wanted.has_attachment is not None:
         comparison = "> 0" if wanted.has_attachment else "= 0"
         parts.append((f"content.attachment_count {comparison}", ()))
@@ -227,7 +259,7 @@ def _terms_sql(
 ) -> list[Condition]:
     terms = () if wanted.search is None else sorted(wanted.search.terms, key=_turn)
     asked = [_term_sql(transaction, account_id, term) for term in terms]
-    in_texts = [term for term in terms if _TEXT in _SEARCHED_COLUMNS.get(term.field, ())]
+    in_texts = [term for term in terms if _is_in_text(term)]
     if len(in_texts) < 2:
         return asked
     # Before a text is read for one word, the signatures for all words are compared.
@@ -236,13 +268,22 @@ def _terms_sql(
     return asked[:first] + by_signature + asked[first:]
 
 
-def _turn(term: Term) -> tuple[bool, int]:
+def _is_in_text(term: Term) -> bool:
+    return _TEXT in _SEARCHED_COLUMNS.get(term.field, ()) and not term.is_negated
+
+
+def _turn(term: Term) -> tuple[bool, bool, int]:
     """Put conditions on texts last, and long words before short ones, which more mails have."""
-    return term.field in _SEARCHED_COLUMNS, -len(str(term.value))
+    return _is_in_text(term), term.field in _SEARCHED_COLUMNS, -len(str(term.value))
 
 
 def _term_sql(transaction: Transaction, account_id: AccountId, term: Term) -> Condition:
-    field, value = term
+    condition, values = _positive_sql(transaction, account_id, term)
+    return (f"NOT ({condition})" if term.is_negated else condition), values
+
+
+def _positive_sql(transaction: Transaction, account_id: AccountId, term: Term) -> Condition:
+    field, value, _ = term
     if isinstance(value, int):
         if field is Field.NEWER:
             return _since(account_id, Instant(value))
@@ -253,7 +294,39 @@ def _term_sql(transaction: Transaction, account_id: AccountId, term: Term) -> Co
         return _tagged(value)
     if field is Field.VIA:
         return "message.via = ?", (value,)
+    if field is Field.HEADER:
+        return _header_containing(*value.split(":", 1))
+    if field is Field.ANY_TAG:
+        return _in_same_mail(transaction.containing("other.tag_key", fold_tag(value)))
+    if field is Field.BLIND_COPY:
+        return _is_blind_copy(transaction, value)
+    if field in (Field.ADDRESSED, Field.ANY_RECIPIENT):
+        anyone = _sent_to(transaction, value)
+        return _joined(" OR ", [_contained_sql(transaction, term, _text_containing), anyone])
     return _contained_sql(transaction, term, _text_containing)
+
+
+def _in_same_mail(condition: Condition) -> Condition:
+    """Return the condition that a message of the same mail, named ``other``, satisfies another."""
+    return f"EXISTS ({_OF_SAME_MAIL} AND {condition[0]})", condition[1]
+
+
+def _sent_to(transaction: Transaction, part: str) -> Condition:
+    return _in_same_mail(transaction.containing("other.recipient_key", part.casefold()))
+
+
+def _header_containing(name: str, part: str) -> Condition:
+    return "content.header_key LIKE ? ESCAPE '!'", (_field_containing(name, part),)
+
+
+def _is_blind_copy(transaction: Transaction, part: str) -> Condition:
+    """Return the condition that a Bcc, or a recipient that no header field names, matches."""
+    hidden, shown = (
+        _sent_to(transaction, part),
+        [_header_containing(name, part) for name in ("to", "cc")],
+    )
+    unnamed = _joined(" AND ", [hidden, *((f"NOT ({one})", value) for one, value in shown)])
+    return _joined(" OR ", [_header_containing("bcc", part), unnamed])
 
 
 def _contained_sql(

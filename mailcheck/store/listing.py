@@ -95,13 +95,18 @@ def read_page(
     now: Instant,
     limit: int,
     offset: int,
-    headers: "HeaderCache",
+    headers: "HeaderCache | None" = None,
 ) -> MessagePage:
-    """Return a page of the matching messages, newest first."""
+    """Return a page of the matching messages, newest first.
+
+    :param headers: the cache for searches by author and subject, if they may use one.
+    """
     not_searched = 0
     if needs_scan(wanted):
         # Mails are scanned once for the page, the total and the number of unknown matches.
-        found = headers.page(transaction, account_id, wanted, now, limit, offset)
+        found = None
+        if headers is not None:
+            found = headers.page(transaction, account_id, wanted, now, limit, offset)
         if found is None:
             matches, not_searched = _scan_messages(transaction, account_id, wanted, now)
             found = matches[offset : offset + limit], len(matches)

@@ -160,7 +160,7 @@ class MailStore(Store):
         )
         messages = tuple(map(_message_of, rows))
         if prefetch is not None:
-            messages = _with_contents(transaction, messages, prefetch)
+            messages = with_contents(transaction, messages, prefetch)
         return messages, last_position
 
     @read
@@ -292,29 +292,34 @@ class MailStore(Store):
             )
 
     @inbox_write(lambda _, account_id, *others: (account_id,))
-    def mark_matches_read(
+    def mark_matches(
         self,
         transaction: Transaction,
         account_id: AccountId,
         wanted: MessageFilter,
         now: Instant,
         limit: int,
+        is_read: int,
     ) -> int:
-        """Mark at most ``limit`` matching unread messages as read; return their number."""
+        """Mark at most ``limit`` matching messages as read (1) or unread (0).
+
+        Return the number of messages that were not marked so before.
+        """
         lock_inboxes(transaction, [account_id])
         condition, values = filter_sql(transaction, account_id, wanted, now)
         found = transaction.rows(
             f"SELECT message.position {FROM_CONTENT} WHERE {condition} "
-            "AND message.is_read = 0 LIMIT ?",
-            [*values, limit],
+            "AND message.is_read <> ? LIMIT ?",
+            [*values, is_read, limit],
         )
         if not found:
             return 0
         marks = ", ".join("?" * len(found))
         return transaction.execute(
-            "UPDATE message SET is_read = 1, mod_sequence = ? "
+            "UPDATE message SET is_read = ?, mod_sequence = ? "
             f"WHERE account_id = ? AND position IN ({marks})",
             [
+                is_read,
                 next_position(transaction, account_id),
                 account_id,
                 *(row.position for row in found),
@@ -457,9 +462,25 @@ def _read_message(
     return None if row is None else _message_of(row)
 
 
-def _with_contents(
+def read_rows(
+    transaction: Transaction, account_id: AccountId, positions: Sequence[Position]
+) -> tuple[MessageRow, ...]:
+    """Return the messages at these positions, newest first."""
+    if not positions:
+        return ()
+    marks = ", ".join("?" * len(positions))
+    rows = transaction.rows(
+        f"SELECT {_ROW_COLUMNS} {FROM_MESSAGE} WHERE message.account_id = ? "
+        f"AND message.position IN ({marks}) ORDER BY message.position DESC",
+        [account_id, *positions],
+    )
+    return tuple(map(_message_of, rows))
+
+
+def with_contents(
     transaction: Transaction, messages: Sequence[MessageRow], prefetch: Prefetch
 ) -> tuple[MessageRow, ...]:
+    """Add the content, or the raw mail, of the messages that are to be read along."""
     left, room = prefetch.max_messages, prefetch.max_octets
     found = []
     for message in messages:

@@ -115,7 +115,7 @@ async def test_changes(stores: Stores) -> None:
     assert [(one.position, one.is_read, one.mod_sequence) for one in changes.marked] == [
         (1, True, 3)
     ]
-    assert await stores.messages.mark_matches_read(ANN, ANY, NOON, 10) == 2
+    assert await stores.messages.mark_matches(ANN, ANY, NOON, 10, 1) == 2
     changes = await store.changes(ANN, ANY, NOON, Position(5))
     assert [(one.position, one.mod_sequence) for one in changes.marked] == [(2, 6), (4, 6)]
     changes = await store.changes(ANN, ANY, NOON, Position(6))

@@ -120,7 +120,9 @@ def may_match(wanted: MessageFilter, message: MessageSummary, known: MessageCont
     if known is not None and wanted.content_mismatches(known):
         return False
     search = wanted.search
-    return search is None or all(satisfies(*term, message, known) for term in search.terms)
+    return search is None or all(
+        satisfies(term.field, term.value, message, known) for term in search.terms
+    )
 
 
 def satisfies(

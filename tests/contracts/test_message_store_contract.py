@@ -537,13 +537,13 @@ async def test_marking_matches_as_read(stores: Stores) -> None:
     tagged = MessageFilter(tag="a", up_to=Position(4))
     assert await unread() == 6
     assert await unread(looked=4) == 4
-    assert await store.mark_matches_read(ANN, tagged, NOON, 1) == 1
-    assert await store.mark_matches_read(ANN, tagged, NOON, 100) == 1
-    assert await store.mark_matches_read(ANN, tagged, NOON, 100) == 0
+    assert await store.mark_matches(ANN, tagged, NOON, 1, 1) == 1
+    assert await store.mark_matches(ANN, tagged, NOON, 100, 1) == 1
+    assert await store.mark_matches(ANN, tagged, NOON, 100, 1) == 0
     assert (await unread(), await unread(MessageFilter(tag="a"))) == (4, 1)
     assert await unread(looked=3) == 3
     assert await listed(stores, MessageFilter(search=parse_search("is:read", NOON))) == [3, 1]
     asked = MessageFilter(search=parse_search("welcome", NOON))
-    assert await store.mark_matches_read(ANN, asked, NOON, 100) == 4
+    assert await store.mark_matches(ANN, asked, NOON, 100, 1) == 4
     assert await unread(owner=BOB) == 1
-    assert await store.mark_matches_read(ANN, ANY, EXPIRY, 100) == 0
+    assert await store.mark_matches(ANN, ANY, EXPIRY, 100, 1) == 0

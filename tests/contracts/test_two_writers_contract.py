@@ -438,7 +438,7 @@ async def test_marking_as_read_and_sweeping(processes: Processes) -> None:
     await fill(processes, 10)
 
     def mark(stores: Stores) -> Deferred[int]:
-        return stores.messages.mark_matches_read(ANN, MessageFilter(tag="a"), NOON, 100)
+        return stores.messages.mark_matches(ANN, MessageFilter(tag="a"), NOON, 100, 1)
 
     outcomes = await processes.race(mark, lambda s: s.expiry.expire(EXPIRY, 5))
     assert outcomes[1] == 5

@@ -16,6 +16,8 @@ DOORS = Doors(
     imap=list,
     pop3=lambda: ["0.0.0.0:110", "0.0.0.0:995"],
     web=lambda: ["127.0.0.1:8080"],
+    mailpit=lambda: ["127.0.0.1:8025"],
+    mailpit_mail=lambda: ["127.0.0.1:1025"],
     metrics=list,
     domains=["mail.example", "second.example"],
     url="https://mail.example",
@@ -50,6 +52,8 @@ def test_what_listens_and_who_may_send() -> None:
     text = lines(reported(DOORS, lambda: succeed(True)))
     assert "mailcheck 1.2 has started" in text
     assert "mail is received on 0.0.0.0:25" in text
+    assert "mail to any recipient is received on 127.0.0.1:1025" in text
+    assert "accessible via http://127.0.0.1:8025/" in text
     assert "mail.example, second.example; with your certificate" in text
     assert "on 0.0.0.0:587, [::]:587" in text
     assert "without TLS: private networks only" in text

@@ -1,8 +1,10 @@
 """Selection and decoding of the text, HTML, attachments and pictures of a mail."""
 
 import base64
+import hashlib
 import re
 from collections.abc import Collection, Iterator, Sequence, Set
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -218,6 +220,29 @@ def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None
             charset = entity.parameters.get("charset", "")
             return Attachment(name_attachment(entity), entity.content_type, data, opened, charset)
     return None
+
+
+class Digests(NamedTuple):
+    """The digests of the decoded bytes of an attachment, in hexadecimal."""
+
+    md5: str
+    sha1: str
+    sha256: str
+
+
+def digest_attachments(raw_message: bytes) -> dict[str, Digests]:
+    """Return the digests of all attachments by their `AttachmentFacts` ids."""
+    raw_message = end_lines(raw_message)
+    root = scan_structure(raw_message).root
+    return {
+        str(number): _digest(decode_entity(raw_message, one))
+        for number, one in enumerate(list_attachments(root), 1)
+    }
+
+
+def _digest(data: bytes) -> Digests:
+    made = (hashlib.new(name, data, usedforsecurity=False) for name in Digests._fields)
+    return Digests(*(one.hexdigest() for one in made))
 
 
 OPENED_FIELDS = ("from", "to", "cc", "date", "subject")

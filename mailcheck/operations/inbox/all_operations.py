@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckLinks, CheckMail
 from mailcheck.operations.inbox.follow_inbox import FollowInbox
+from mailcheck.operations.inbox.mails import Mails
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
@@ -13,6 +14,7 @@ class InboxOperations(Struct, frozen=True):
     """Everything an account can do with its inbox."""
 
     read: ReadInbox
+    mails: Mails
     wait: WaitForMessage
     follow: FollowInbox
     delete: DeleteMessages

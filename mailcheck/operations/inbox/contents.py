@@ -228,6 +228,16 @@ class MessageContents:
         """
         return await self._of(_Wanted(delivery_id))
 
+    async def keep(self, message: MessageSummary) -> None:
+        """Derive the content of a message if necessary, and store it before returning.
+
+        :raises MessageNotFound: the message was deleted meanwhile.
+        :raises Overloaded: too many large mails are being read.
+        """
+        content = await self.of_message(message)
+        if content is not UNREADABLE:
+            await self._store.save_content(message.delivery_id, content)
+
     def prepare(self, delivery: Delivery) -> None:
         """Start deriving the content of a mail that is being stored, for waiting clients.
 

@@ -229,10 +229,12 @@ class ReadInbox:
             await self._store.mark_read(account_id, message_ids)
             self._tell(account_id)
 
-    async def mark_all_read(self, account_id: AccountId, wanted: MessageFilter) -> None:
-        """Mark all matching messages as read."""
-        now = self._now()
-        while await self._store.mark_matches_read(account_id, wanted, now, BATCH) == BATCH:
+    async def mark_all(
+        self, account_id: AccountId, wanted: MessageFilter, *, is_read: bool = True
+    ) -> None:
+        """Mark all matching messages as read or unread."""
+        now, mark = self._now(), self._store.mark_matches
+        while await mark(account_id, wanted, now, BATCH, int(is_read)) == BATCH:
             pass
         self._tell(account_id)
 

@@ -21,6 +21,7 @@ from mailcheck.core.errors import (
     InvalidParameter,
     LimitExceeded,
     MailTooLarge,
+    OperatorMissing,
     Overloaded,
     RecipientUnknown,
 )
@@ -55,8 +56,9 @@ _STATUSES: Mapping[type[ExpectedFailure], int] = {
     AddressUsed: 409,
     TimeIsUp: WAIT_TIMED_OUT,
     ConnectionDropped: SERVICE_UNAVAILABLE,
+    OperatorMissing: SERVICE_UNAVAILABLE,
 }
-"""The statuses of failures that only posted mail and waits have."""
+"""The statuses of failures that only posted mail, waits and open listeners have."""
 
 Admit = Callable[[Request], Awaitable[Caller]]
 """Returns the caller of a request within its limits.

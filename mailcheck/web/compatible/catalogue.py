@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 
 from mailcheck.web.compatible.facade import Facade
+from mailcheck.web.compatible.mailhog import MAILHOG
 from mailcheck.web.compatible.mailosaur.facade import MAILOSAUR
+from mailcheck.web.compatible.mailpit.routes import MAILPIT
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 
 FACADES: Sequence[Facade] = (
+    MAILPIT,
+    MAILHOG,
     MAILOSAUR,
     MAILSLURP,
 )

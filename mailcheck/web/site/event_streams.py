@@ -85,7 +85,7 @@ def make_stream(
             request.responseHeaders = _SENT
             try:
                 async for event in events:
-                    await _wait_until_read(request, clock)
+                    await wait_until_read(request, clock)
                     request.write(write(event))
             except DeferredTimeout:
                 channel: Any = request.channel
@@ -101,7 +101,7 @@ _SENT = Headers()
 """Replaces the sent headers of a stream, to save memory when there are thousands of streams."""
 
 
-async def _wait_until_read(request: Request, clock: IReactorTime) -> None:
+async def wait_until_read(request: Request, clock: IReactorTime) -> None:
     """If the write buffer of the connection is full, wait until the client has read it."""
     channel: Any = request.channel
     if channel is None or not channel.is_full:

@@ -161,6 +161,7 @@ class WebConnection(OpenHttpChannel):
     _head_problem: str | None = None
     _drops_input = False
     _waits_for_reader = False
+    _receive: Callable[[bytes], None] | None = None
     transport: Any
 
     def __init__(self, connections: Connections) -> None:
@@ -170,6 +171,9 @@ class WebConnection(OpenHttpChannel):
     def dataReceived(self, data: bytes) -> None:
         """Receive data. Only the first bytes of a request restart the timeout."""
         if self._drops_input:
+            return
+        if self._receive is not None:
+            self._receive(data)
             return
         if self._is_answering:
             self._ahead += data
@@ -238,6 +242,14 @@ class WebConnection(OpenHttpChannel):
             ahead, self._ahead = self._ahead, b""
             if ahead:
                 self.dataReceived(ahead)
+
+    def switch_protocol(self, receive: Callable[[bytes], None]) -> None:
+        """Pass all further bytes to a function. The response has told the client to switch."""
+        self._receive = receive
+        self.setTimeout(None)
+        ahead, self._ahead = self._ahead, b""
+        if ahead:
+            receive(ahead)
 
     def start_read_timeout(self) -> None:
         """Start the timeout in which the client must read the response."""

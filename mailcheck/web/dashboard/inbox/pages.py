@@ -200,7 +200,7 @@ class InboxPages(Struct, frozen=True):
         if ids:
             await self._read.mark_read(visit.account.id, ids)
         else:
-            await self._read.mark_all_read(visit.account.id, request.wanted)
+            await self._read.mark_all(visit.account.id, request.wanted)
         return redirect(visit, f"/inbox{request.here(done='messages-read')}")
 
     async def delete(self, visit: Visit) -> Reply:

@@ -1,0 +1,167 @@
+"""Mails of an inbox, each once with all its recipients, as clients of other products know them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.filters import ANY, MessageFilter
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.inbox.contents import LARGE, MessageContents, MessageLoader
+from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox
+from mailcheck.ports.clocks import Now
+from mailcheck.store.mails import MailCount, MailMessage, MailPage, MailsStore
+from mailcheck.store.messages import Prefetch
+
+MOST = 500
+"""Maximum number of mails of a page, and of mails that are deleted or derived at once."""
+
+_ALONG = Prefetch(lambda _: True, LARGE, MOST)
+
+
+class Mail(Struct, frozen=True, eq=False):
+    """A mail: its first message with the content, and all messages that the caller may use."""
+
+    message: StoredMessage
+    messages: Sequence[MailMessage]
+
+    @property
+    def id(self) -> DeliveryId:
+        """The id of the mail."""
+        return self.message.summary.delivery_id
+
+    @property
+    def received_at(self) -> Instant:
+        """When the mail was received."""
+        return self.message.summary.received_at
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all messages were read."""
+        return all(one.is_read for one in self.messages)
+
+    @property
+    def tags(self) -> list[str]:
+        """The distinct tags of the recipients."""
+        return list(dict.fromkeys(one.tag for one in self.messages if one.tag))
+
+    @property
+    def hidden_recipients(self) -> list[str]:
+        """The recipients that no address field of the header names: blind copies."""
+        named = {one.address.casefold() for one in self.message.content.people}
+        return [one.recipient for one in self.messages if one.recipient.casefold() not in named]
+
+
+class MailList(Struct, frozen=True):
+    """A page of mails, newest first, with the numbers of all matches and of the whole inbox."""
+
+    mails: Sequence[Mail]
+    matches: MailCount
+    inbox: MailCount
+
+
+class Mails:
+    """Lists, reads, marks and deletes whole mails.
+
+    Every search is complete: content that was not derived yet is derived before the answer.
+    """
+
+    def __init__(
+        self,
+        store: MailsStore,
+        contents: MessageContents,
+        loader: MessageLoader,
+        read: ReadInbox,
+        delete: DeleteMessages,
+        now: Now,
+    ) -> None:
+        self._store = store
+        self._contents = contents
+        self._loader = loader
+        self._read = read
+        self._delete = delete
+        self._now = now
+
+    async def page(self, caller: Caller, wanted: MessageFilter, limit: int, start: int) -> MailList:
+        """List matching mails, newest first. At most `MOST` are returned."""
+        found = await self._page(caller, wanted, min(limit, MOST), start)
+        of_inbox = found.count
+        if wanted != ANY:
+            everything = _of(caller, ANY)
+            of_inbox = await self._store.count(caller.account_id, everything, self._now())
+        return MailList(await self._complete(found), found.count, of_inbox)
+
+    async def mail(self, caller: Caller, mail_id: str) -> Mail:
+        """Return a mail.
+
+        :raises MessageNotFound: the caller has no such mail, or may not use its tags.
+        """
+        return await self._first(caller, MessageFilter(mails=(DeliveryId(mail_id),)))
+
+    async def newest(self, caller: Caller, wanted: MessageFilter = ANY) -> Mail:
+        """Return the newest matching mail.
+
+        :raises MessageNotFound: there is none.
+        """
+        return await self._first(caller, wanted)
+
+    async def mark(self, caller: Caller, wanted: MessageFilter, *, is_read: bool) -> None:
+        """Mark all matching mails as read or unread."""
+        for batch in await self._batches(caller, wanted):
+            await self._read.mark_all(caller.account_id, batch, is_read=is_read)
+
+    async def delete(self, caller: Caller, wanted: MessageFilter) -> None:
+        """Delete all matching mails that exist now."""
+        for batch in await self._batches(caller, wanted):
+            await self._delete.matching(caller.account_id, batch)
+
+    async def _batches(self, caller: Caller, wanted: MessageFilter) -> list[MessageFilter]:
+        """Return filters for the messages of all matching mails."""
+        if wanted.search is not None or wanted.asks_content:
+            await self._page(caller, wanted, 0, 0)
+        wanted = _of(caller, wanted)
+        ids = await self._store.ids(caller.account_id, wanted, self._now())
+        return [
+            MessageFilter(mails=ids[first : first + MOST], allowed=caller.rights.tags)
+            for first in range(0, len(ids), MOST)
+        ]
+
+    async def _first(self, caller: Caller, wanted: MessageFilter) -> Mail:
+        mails = await self._complete(await self._page(caller, wanted, 1, 0))
+        if not mails:
+            raise MessageNotFound
+        return mails[0]
+
+    async def _page(
+        self, caller: Caller, wanted: MessageFilter, limit: int, start: int
+    ) -> MailPage:
+        wanted, account_id = _of(caller, wanted), caller.account_id
+        asked = account_id, wanted, self._now(), limit, start, _ALONG
+        found = await self._store.page(*asked)
+        if not found.not_searched:
+            return found
+        for summary in await self._store.underived(account_id, wanted, self._now(), MOST):
+            with suppress(MessageNotFound):  # deleted meanwhile
+                await self._contents.keep(summary)
+        return await self._store.page(*asked)
+
+    async def _complete(self, found: MailPage) -> list[Mail]:
+        messages: dict[DeliveryId, list[MailMessage]] = defaultdict(list)
+        for one in found.messages:
+            messages[one.delivery_id].append(one)
+        mails = []
+        for row in found.rows:
+            with suppress(MessageNotFound):  # deleted since the page was read
+                message = await self._loader.complete(row)
+                mails.append(Mail(message, messages[row.summary.delivery_id]))
+        return mails
+
+
+def _of(caller: Caller, wanted: MessageFilter) -> MessageFilter:
+    return replace(wanted, allowed=caller.rights.tags, once_per_mail=True)

@@ -1,0 +1,227 @@
+"""The inbox that clients use without an API key: of one account, on listeners of its own."""
+
+from collections.abc import Mapping
+from hmac import compare_digest
+
+from msgspec import Struct
+from twisted.internet.defer import Deferred, fail, succeed
+
+from mailcheck.core.accounts import Account, Caller, RequestLimits
+from mailcheck.core.addresses import Mailbox
+from mailcheck.core.errors import (
+    AccountNotFound,
+    FaultMet,
+    InvalidCredentials,
+    InvalidParameter,
+    OperatorMissing,
+)
+from mailcheck.core.faults import Fault
+from mailcheck.core.identifiers import DeliveryId, KeyId, RandomBytes
+from mailcheck.core.instants import SECOND
+from mailcheck.core.messages import Envelope, Recipient, Session
+from mailcheck.core.recent import Recent
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.inbox.messages import ReadInbox
+from mailcheck.ports.clocks import Now
+from mailcheck.ports.mail_receiver import MailReceiver, Traffic
+
+FRESHNESS = 2 * SECOND
+"""Milliseconds for which the account is cached, as inboxes are for incoming mail."""
+
+KEY_ID = KeyId("open")
+"""Stands for the key of callers that have none; their waits are counted together."""
+
+UNLIMITED = RequestLimits(2**31 - 1, 2**31 - 1)
+"""Limits of requests: the clients are on this machine or in its network, or have the password."""
+
+
+class Passwords:
+    """The users and passwords of a listener. Without any, everyone may use it.
+
+    :param pairs: ``user:password``, separated by spaces.
+    """
+
+    def __init__(self, pairs: str) -> None:
+        self._pairs = [one.encode() for one in pairs.split()]
+
+    def __bool__(self) -> bool:
+        """Whether a password is needed."""
+        return bool(self._pairs)
+
+    def allows(self, user: str, password: str) -> bool:
+        """Return whether a user has this password."""
+        sent = f"{user}:{password}".encode("utf-8", "replace")
+        return any(compare_digest(one, sent) for one in self._pairs)
+
+
+class OpenInbox:
+    """Finds the account whose inbox is open.
+
+    :param name: the name of an account or a project; empty for the first account.
+    """
+
+    def __init__(self, accounts: ManageAccounts, read: ReadInbox, name: str, now: Now) -> None:
+        self._accounts = accounts
+        self._read = read
+        self._name = name
+        self._now = now
+        self._known: Recent[str, Account] = Recent(1, FRESHNESS)
+
+    async def account(self) -> Account:
+        """Return the account.
+
+        :raises OperatorMissing: it does not exist yet.
+        """
+        known = self._known.get(self._name, self._now())
+        if known is not None:
+            return known
+        found = await self._find()
+        if found is None:
+            which = f"the account {self._name!r}" if self._name else "an account"
+            raise OperatorMissing(f"there is no inbox: {which} of [mailpit] project is missing")
+        self._known.put(self._name, found, self._now())
+        return found
+
+    async def caller(self, client: str) -> Caller:
+        """Return the caller of a request from the address ``client``.
+
+        :raises OperatorMissing: the account does not exist yet.
+        """
+        account = await self.account()
+        state = await self._read.state(account.id)
+        return Caller(account.id, KEY_ID, UNLIMITED, state.last_position, client=client)
+
+    async def _find(self) -> Account | None:
+        if not self._name:
+            return next(iter(await self._accounts.accounts()), None)
+        try:
+            return await self._accounts.find(self._name)
+        except AccountNotFound:
+            return None
+
+
+class ChaosTrigger(Struct, frozen=True, rename="pascal"):
+    """An SMTP error, and its probability in percent."""
+
+    error_code: int
+    probability: int = 0
+
+
+DEFAULT_TRIGGERS: Mapping[str, ChaosTrigger] = {
+    "sender": ChaosTrigger(451),
+    "recipient": ChaosTrigger(451),
+    "authentication": ChaosTrigger(535),
+}
+
+
+class Chaos:
+    """Simulated failures at random, of all mail to the open inbox.
+
+    :param is_on: whether the operator allows simulated failures.
+    """
+
+    def __init__(self, random_bytes: RandomBytes, *, is_on: bool) -> None:
+        self._random_bytes = random_bytes
+        self.is_on = is_on
+        self.triggers = dict(DEFAULT_TRIGGERS)
+
+    def set(self, triggers: Mapping[str, ChaosTrigger | None]) -> None:
+        """Replace all triggers; those that are `None` are switched off.
+
+        :raises InvalidParameter: a code or a probability is out of range.
+        """
+        for name, one in triggers.items():
+            if one is None:
+                continue
+            if not 400 <= one.error_code <= 599:
+                raise InvalidParameter(
+                    name, f"{name}: ErrorCode must be from 400 to 599; got {one.error_code}"
+                )
+            if not 0 <= one.probability <= 100:
+                raise InvalidParameter(
+                    name, f"{name}: Probability must be from 0 to 100; got {one.probability}"
+                )
+        self.triggers = {
+            name: triggers.get(name) or default for name, default in DEFAULT_TRIGGERS.items()
+        }
+
+    def meet(self, name: str) -> FaultMet | None:
+        """Return the failure of a trigger, if it occurs now."""
+        one = self.triggers[name]
+        # 65,500 is a multiple of 100, so each percent is as likely as the others.
+        number = int.from_bytes(self._random_bytes(4), "big") % 65_500 % 100
+        if not self.is_on or number >= one.probability:
+            return None
+        family = one.error_code // 100
+        return FaultMet(f"simulated failure of the {name}", (one.error_code, f"{family}.3.0"))
+
+
+class OpenReceiver:
+    """Implements the port `MailReceiver` of the SMTP server: all mail is for the open inbox.
+
+    AUTH accepts any password, unless ``passwords`` has some.
+    """
+
+    def __init__(
+        self, receiver: MailReceiver, inbox: OpenInbox, chaos: Chaos, passwords: Passwords
+    ) -> None:
+        self._receiver = receiver
+        self._inbox = inbox
+        self._chaos = chaos
+        self._passwords = passwords
+
+    @property
+    def traffic(self) -> Traffic:
+        """The tracker of incoming mails."""
+        return self._receiver.traffic
+
+    def accept_recipient(
+        self, session: Session, envelope_sender: str, mailbox: Mailbox
+    ) -> Deferred[Recipient]:
+        """Accept any recipient, unless chaos rejects it; the port lists the errors."""
+        failure = self._chaos.meet("sender") or self._chaos.meet("recipient")
+        if failure is not None:
+            return fail(failure)
+        return Deferred.fromCoroutine(self._accept(session, envelope_sender, mailbox))
+
+    def find_fault(
+        self, sender: Caller | None, recipients: tuple[Recipient, ...]
+    ) -> Deferred[Fault | None] | None:
+        """Return the fault of a whole mail."""
+        return self._receiver.find_fault(sender, recipients)
+
+    def deliver(
+        self, session: Session, envelope: Envelope, raw_message: bytes
+    ) -> Deferred[DeliveryId]:
+        """Store a mail; the port lists the errors."""
+        return self._receiver.deliver(session, envelope, raw_message)
+
+    def record_refusal(
+        self,
+        session: Session,
+        envelope_sender: str,
+        recipients: tuple[Recipient, ...],
+        reason: str,
+    ) -> None:
+        """Record a rejected mail."""
+        self._receiver.record_refusal(session, envelope_sender, recipients, reason)
+
+    def authenticate(self, name: str, password: str, client_ip: str) -> Deferred[Caller]:
+        """Return the caller of the open inbox, if name and password are right."""
+        failure = self._chaos.meet("authentication")
+        if failure is not None:
+            return fail(failure)
+        if self._passwords and not self._passwords.allows(name, password):
+            return fail(InvalidCredentials("the user or the password is wrong"))
+        return Deferred.fromCoroutine(self._inbox.caller(client_ip))
+
+    async def _accept(self, session: Session, envelope_sender: str, mailbox: Mailbox) -> Recipient:
+        account = await self._inbox.account()
+        accepted = self._receiver.accept_recipient(_of(session, account), envelope_sender, mailbox)
+        return await (accepted if isinstance(accepted, Deferred) else succeed(accepted))
+
+
+def _of(session: Session, account: Account) -> Session:
+    return Session(
+        session.client_ip, session.helo_name, session.is_extended, session.tls, account.id
+    )

@@ -1,0 +1,44 @@
+"""The verdict of the content filter about a message of an inbox."""
+
+from mailcheck.checks.deliverability.content_filter import FilterOutcome
+from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
+from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.inbox.contents import MailBytes
+from mailcheck.ports.probes import ContentFilter
+
+
+class CheckSpam:
+    """Passes messages to the content filter, as a receiver would.
+
+    :param host: the name of this server in the trace fields.
+    :param is_on: whether the operator has turned the filter on.
+    """
+
+    def __init__(
+        self, content_filter: ContentFilter, mail_bytes: MailBytes, host: str, *, is_on: bool
+    ) -> None:
+        self._content_filter = content_filter
+        self._mail_bytes = mail_bytes
+        self._host = host
+        self.is_on = is_on
+
+    async def of_message(self, message: StoredMessage) -> FilterOutcome:
+        """Return the verdict about a message, or the reason why there is none.
+
+        :raises MessageNotFound: the message was deleted meanwhile.
+        :raises Overloaded: too many large mails are being read.
+        """
+        summary, session = message.summary, message.session
+        facts = TraceFacts(
+            envelope_sender=message.envelope_sender,
+            recipient=summary.recipient,
+            helo_name=session.helo_name,
+            client_ip=session.client_ip,
+            client_name="",
+            receiving_host=self._host,
+            protocol="ESMTP" if session.tls is None else "ESMTPS",
+            mail_id=summary.delivery_id,
+            received_at=summary.received_at,
+        )
+        raw = await self._mail_bytes.whole(summary)
+        return await self._content_filter.judge(with_trace_fields(raw, facts))

@@ -1,0 +1,153 @@
+"""Lists of mails, each once with all its recipients: for clients that know no messages of ours.
+
+A mail is the delivery that its messages share. Its id is that of the delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import MessageSummary
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.filter_sql import UNDERIVED, allowed_parts, filter_sql, without_derived
+from mailcheck.store.listing import read_page
+from mailcheck.store.mail_store import read_rows, with_contents
+from mailcheck.store.messages import (
+    FROM_CONTENT,
+    SUMMARY_COLUMNS,
+    MessageRow,
+    Prefetch,
+    summary_of,
+)
+from mailcheck.store.transactions import Store, read
+
+
+class MailMessage(Struct, frozen=True):
+    """A message of a mail."""
+
+    delivery_id: DeliveryId
+    recipient: str
+    tag: str
+    is_read: bool
+
+
+class MailCount(Struct, frozen=True):
+    """The number of mails, and of those that are not read."""
+
+    total: int
+    unread: int
+
+
+class MailPage(Struct, frozen=True):
+    """A page of mails, newest first: the first message of each, and all messages of these mails.
+
+    ``count`` is that of all matches. ``not_searched`` counts further possible matches, whose
+    content is not derived yet.
+    """
+
+    rows: tuple[MessageRow, ...]
+    messages: tuple[MailMessage, ...]
+    count: MailCount
+    not_searched: int
+
+
+class MailsStore(Store):
+    """Lists whole mails. ``now`` hides expired messages."""
+
+    @read
+    def page(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        wanted: MessageFilter,
+        now: Instant,
+        limit: int,
+        offset: int,
+        prefetch: Prefetch,
+    ) -> MailPage:
+        """Return a page of mails, newest first; ``wanted`` asks for each once."""
+        found = read_page(transaction, account_id, wanted, now, limit, offset)
+        positions = [summary.position for summary, _ in found.entries]
+        rows = read_rows(transaction, account_id, positions)
+        return MailPage(
+            with_contents(transaction, rows, prefetch),
+            _messages_of(transaction, account_id, wanted, [one.summary for one in rows]),
+            _count(transaction, account_id, wanted, now),
+            found.not_searched,
+        )
+
+    @read
+    def count(
+        self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
+    ) -> MailCount:
+        """Count the matching mails."""
+        return _count(transaction, account_id, wanted, now)
+
+    @read
+    def underived(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        wanted: MessageFilter,
+        now: Instant,
+        limit: int,
+    ) -> tuple[MessageSummary, ...]:
+        """Return possible matches whose content is not derived yet, newest first."""
+        condition, values = filter_sql(transaction, account_id, without_derived(wanted), now)
+        rows = transaction.rows(
+            f"SELECT {SUMMARY_COLUMNS} {FROM_CONTENT} WHERE {condition} AND {UNDERIVED} "
+            "ORDER BY message.position DESC LIMIT ?",
+            [*values, limit],
+        )
+        return tuple(map(summary_of, rows))
+
+    @read
+    def ids(
+        self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
+    ) -> tuple[DeliveryId, ...]:
+        """Return the ids of all matching mails."""
+        condition, values = filter_sql(transaction, account_id, wanted, now)
+        rows = transaction.rows(
+            f"SELECT message.delivery_id {FROM_CONTENT} WHERE {condition} "
+            "ORDER BY message.position",
+            values,
+        )
+        return tuple(row.delivery_id for row in rows)
+
+
+def _count(
+    transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
+) -> MailCount:
+    condition, values = filter_sql(transaction, account_id, wanted, now)
+    counted = transaction.rows(
+        f"SELECT COUNT(*) AS total, COUNT(CASE WHEN message.is_read = 0 THEN 1 END) AS unread "
+        f"{FROM_CONTENT} WHERE {condition}",
+        values,
+    )
+    return MailCount(counted[0].total, counted[0].unread)
+
+
+def _messages_of(
+    transaction: Transaction,
+    account_id: AccountId,
+    wanted: MessageFilter,
+    mails: Sequence[MessageSummary],
+) -> tuple[MailMessage, ...]:
+    if not mails:
+        return ()
+    marks = ", ".join("?" * len(mails))
+    limits = allowed_parts(wanted.allowed, "message")
+    condition = " AND ".join([f"message.delivery_id IN ({marks})", *(one for one, _ in limits)])
+    rows = transaction.rows(
+        "SELECT message.delivery_id, message.recipient, message.tag, message.is_read FROM message "
+        f"WHERE message.account_id = ? AND {condition} ORDER BY message.position",
+        [account_id, *(one.delivery_id for one in mails), *(v for _, some in limits for v in some)],
+    )
+    return tuple(
+        MailMessage(row.delivery_id, row.recipient, row.tag, bool(row.is_read)) for row in rows
+    )

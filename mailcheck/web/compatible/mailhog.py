@@ -1,0 +1,291 @@
+"""The API of MailHog, on the listener of Mailpit, whose paths it shares."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import Struct, field
+
+from mailcheck.checks.content.raw_parts import RawPart, read_raw_parts
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.filters import ANY, Field, MessageFilter, Search, Term
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.instants import format_instant
+from mailcheck.core.rights import Scope
+from mailcheck.operations.inbox.contents import MailBytes
+from mailcheck.operations.inbox.mails import Mail, MailList, Mails
+from mailcheck.operations.inbox.messages import ReadInbox
+from mailcheck.operations.inbox.open_inbox import DEFAULT_TRIGGERS, Chaos, ChaosTrigger
+from mailcheck.web.compatible.facade import (
+    SENDS_NOTHING,
+    Call,
+    Facade,
+    Like,
+    NoParameters,
+    NotOffered,
+    Route,
+)
+from mailcheck.web.compatible.hold import Hold
+from mailcheck.web.site.errors import NOT_FOUND
+from mailcheck.web.site.replies import Reply, download_reply, json_reply
+
+READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
+
+PAGE_SIZE = 50
+
+_KINDS = {
+    "from": Field.FROM,
+    "to": Field.ANY_RECIPIENT,
+    "containing": Field.ANYWHERE,
+}
+
+
+class Page(Struct, frozen=True):
+    """A page of messages."""
+
+    start: int = 0
+    limit: int = PAGE_SIZE
+
+
+class SearchMessages(Struct, frozen=True):
+    """A search by sender, recipient or content, and a page of its matches."""
+
+    kind: str = "containing"
+    query: str = ""
+    start: int = 0
+    limit: int = PAGE_SIZE
+
+
+class Jim(Struct, frozen=True, rename="pascal"):
+    """The chances of simulated failures, from 0 to 1. Other chances of MailHog are ignored."""
+
+    reject_sender_chance: float = 0.05
+    reject_recipient_chance: float = 0.05
+    reject_auth_chance: float = 0.05
+
+
+class Path(Struct, rename="pascal"):
+    """An address of the envelope."""
+
+    mailbox: str
+    domain: str
+    params: str = ""
+    relays: list[str] | None = None
+
+
+class Content(Struct, rename="pascal"):
+    """A mail or a part of it, as it was sent: encoded."""
+
+    headers: Mapping[str, list[str]]
+    body: str
+    size: int
+    mime: "Mime | None" = field(name="MIME", default=None)
+
+
+class Mime(Struct, rename="pascal"):
+    """The parts of a multipart."""
+
+    parts: list[Content]
+
+
+class Raw(Struct, rename="pascal"):
+    """The mail as text, with its envelope."""
+
+    from_: str = field(name="From")
+    to: list[str]
+    data: str
+    helo: str
+
+
+class Message(Struct, rename="pascal"):
+    """A whole mail."""
+
+    id: str = field(name="ID")
+    from_: Path = field(name="From")
+    to: list[Path]
+    content: Content
+    created: str
+    mime: Mime | None = field(name="MIME")
+    raw: Raw
+
+
+class Messages(Struct):
+    """A page of messages, newest first."""
+
+    total: int
+    count: int
+    start: int
+    items: list[Message]
+
+
+class MailHog:
+    """Handles the requests of MailHog's clients."""
+
+    def __init__(
+        self, mails: Mails, read: ReadInbox, mail_bytes: MailBytes, hold: Hold, chaos: Chaos
+    ) -> None:
+        self._mails = mails
+        self._read = read
+        self._mail_bytes = mail_bytes
+        self._hold = hold
+        self._chaos = chaos
+
+    async def messages(self, call: Call[Page]) -> Reply:
+        """GET /api/v2/messages."""
+        return await self._list(call, ANY, call.request.start, call.request.limit)
+
+    async def search(self, call: Call[SearchMessages]) -> Reply:
+        """GET /api/v2/search."""
+        asked = call.request
+        if asked.kind not in _KINDS:
+            raise InvalidParameter(
+                "kind", f"kind must be one of {', '.join(_KINDS)}; got {asked.kind[:80]!r}"
+            )
+        wanted = ANY
+        if asked.query:
+            wanted = MessageFilter(
+                search=Search(asked.query, (Term(_KINDS[asked.kind], asked.query),))
+            )
+        return await self._list(call, wanted, asked.start, asked.limit)
+
+    async def message(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/messages/{id}."""
+        mail = await self._mails.mail(call.caller, call.path["id"])
+        return json_reply(await self._render(mail))
+
+    async def download(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/messages/{id}/download."""
+        mail = await self._mails.mail(call.caller, call.path["id"])
+        return download_reply(await self._raw(mail), "message/rfc822", f"{mail.id}.eml")
+
+    async def delete(self, call: Call[NoParameters]) -> Reply:
+        """DELETE /api/v1/messages/{id}."""
+        mail = await self._mails.mail(call.caller, call.path["id"])
+        await self._mails.delete(call.caller, MessageFilter(mails=(DeliveryId(mail.id),)))
+        return json_reply({})
+
+    async def jim(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v2/jim: 404 while no failure is simulated."""
+        chances = {
+            name: trigger.probability / 100 for name, trigger in self._chaos.triggers.items()
+        }
+        if not self._chaos.is_on or not any(chances.values()):
+            return write_error(NOT_FOUND, "Jim is not enabled", None)
+        return json_reply(Jim(chances["sender"], chances["recipient"], chances["authentication"]))
+
+    async def set_jim(self, call: Call[Jim]) -> Reply:
+        """POST and PUT /api/v2/jim."""
+        asked = call.request
+        chances = {
+            "sender": asked.reject_sender_chance,
+            "recipient": asked.reject_recipient_chance,
+            "authentication": asked.reject_auth_chance,
+        }
+        self._chaos.set(
+            {
+                name: ChaosTrigger(DEFAULT_TRIGGERS[name].error_code, round(100 * chance))
+                for name, chance in chances.items()
+            }
+        )
+        return json_reply({})
+
+    async def stop_jim(self, call: Call[NoParameters]) -> Reply:
+        """DELETE /api/v2/jim."""
+        self._chaos.set({})
+        return json_reply({})
+
+    async def _list(
+        self, call: Call[Page] | Call[SearchMessages], wanted: MessageFilter, start: int, limit: int
+    ) -> Reply:
+        look = partial(self._mails.page, call.caller, wanted, max(limit, 0), max(start, 0))
+        found: MailList = await self._hold.until(
+            call.caller, look, lambda one: one.matches.total > 0
+        )
+        items = [await self._render(one) for one in found.mails]
+        return json_reply(Messages(found.matches.total, len(items), start, items))
+
+    async def _raw(self, mail: Mail) -> bytes:
+        summary = mail.message.summary
+        return await self._read.raw_message(summary.account_id, summary.id)
+
+    async def _render(self, mail: Mail) -> Message:
+        raw = await self._raw(mail)
+        summary = mail.message.summary
+        work = partial(read_raw_parts, raw)
+        root: RawPart = await self._mail_bytes.work(work, len(raw), summary.account_id)
+        sender, recipients = mail.message.envelope_sender, [one.recipient for one in mail.messages]
+        data = raw.decode("utf-8", "replace")
+        return Message(
+            id=mail.id,
+            from_=_path(sender),
+            to=[_path(one) for one in recipients],
+            content=_content(root, is_root=True),
+            created=format_instant(summary.received_at),
+            mime=_mime(root),
+            raw=Raw(sender, recipients, data, mail.message.session.helo_name),
+        )
+
+
+def _path(address: str) -> Path:
+    mailbox, _, domain = address.rpartition("@")
+    return Path(mailbox, domain)
+
+
+def _content(part: RawPart, *, is_root: bool = False) -> Content:
+    headers: dict[str, list[str]] = {}
+    for name, value in part.fields:
+        headers.setdefault(name, []).append(value)
+    return Content(headers, part.body, len(part.body), None if is_root else _mime(part))
+
+
+def _mime(part: RawPart) -> Mime | None:
+    return Mime([_content(one) for one in part.parts]) if part.parts else None
+
+
+def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+    """Return an error as JSON, since the clients parse every body."""
+    return json_reply({"error": message}, status)
+
+
+def read_key(_: object) -> str:
+    """Return no key: the listener admits its clients itself."""
+    return ""
+
+
+_MESSAGE = "/api/v1/messages/<id>"
+
+ROUTES: Sequence[Route[Any] | NotOffered] = (
+    Route("GET", "/api/v2/messages", MailHog.messages, Page, READ, note="held while it is empty"),
+    Route(
+        "GET",
+        "/api/v2/search",
+        MailHog.search,
+        SearchMessages,
+        READ,
+        Like.CLOSE,
+        "held while nothing matches; `containing` looks at subject, addresses, text and names of "
+        "files",
+    ),
+    Route("GET", _MESSAGE, MailHog.message, NoParameters, READ),
+    Route("DELETE", _MESSAGE, MailHog.delete, NoParameters, WRITE),
+    Route("GET", f"{_MESSAGE}/download", MailHog.download, NoParameters, READ),
+    NotOffered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, 403),
+    Route("GET", "/api/v2/jim", MailHog.jim, NoParameters, READ),
+    Route(
+        "POST",
+        "/api/v2/jim",
+        MailHog.set_jim,
+        Jim,
+        WRITE,
+        Like.CLOSE,
+        "the chances to reject; connections are not closed or slowed down",
+    ),
+    Route("PUT", "/api/v2/jim", MailHog.set_jim, Jim, WRITE, Like.CLOSE, "as POST"),
+    Route("DELETE", "/api/v2/jim", MailHog.stop_jim, NoParameters, WRITE),
+    NotOffered(
+        "GET", "/api/v1/events", "use the WebSocket /api/events, or GET /api/v1/inbox/events"
+    ),
+    NotOffered("GET", "/api/v2/outgoing-smtp", SENDS_NOTHING),
+)
+
+MAILHOG = Facade("mailhog", "MailHog", "", ROUTES, read_key, write_error)

@@ -1,0 +1,1 @@
+"""The API of Mailpit, on a listener of its own."""

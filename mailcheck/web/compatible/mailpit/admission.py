@@ -1,0 +1,130 @@
+"""Who may use a listener that needs no API key.
+
+Without a password, only clients on this machine and in its private network may. Their browsers
+show pages of strangers, so a request that a page of another site causes is rejected:
+
+* DNS rebinding gives a stranger's name the address of this machine. The name is in ``Host``.
+* A page can send requests to other sites. Browsers name it in ``Origin``, or tell that the request
+  is ``cross-site``. WebSockets are requests too.
+"""
+
+import base64
+import binascii
+from collections.abc import Collection
+
+from twisted.web.server import Request
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.errors import InvalidCredentials, NotPermitted
+from mailcheck.core.network_addresses import is_local_client, parse_ip_address
+from mailcheck.operations.inbox.open_inbox import OpenInbox, Passwords
+from mailcheck.web.api.access_control import AccessControl, Denied
+from mailcheck.web.site.requests import ClientAddresses, header_values
+
+PRIVATE_SUFFIXES = (".localhost", ".test", ".internal", ".local")
+"""Endings of names that no stranger can have in public DNS (RFC 6761, RFC 6762, ICANN)."""
+
+_OTHER_SITES = ("cross-site", "same-site")
+
+
+class OpenAdmission:
+    """Admits clients without an API key to the open inbox.
+
+    :param hosts: names of this listener that are in public DNS.
+    """
+
+    def __init__(
+        self,
+        inbox: OpenInbox,
+        passwords: Passwords,
+        access: AccessControl,
+        addresses: ClientAddresses,
+        hosts: Collection[str],
+    ) -> None:
+        self._inbox = inbox
+        self._passwords = passwords
+        self._access = access
+        self._addresses = addresses
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    async def admit(self, request: Request) -> Caller:
+        """Return the caller of a request.
+
+        :raises NotPermitted: the client or the page that caused the request may not use the inbox.
+        :raises InvalidCredentials: the password is missing or wrong.
+        :raises LimitExceeded: too many requests with a wrong password.
+        :raises OperatorMissing: the account of the inbox does not exist yet.
+        """
+        client = self._addresses.client_ip(request)
+        if not self._passwords:
+            self._require_private(client, request)
+        _require_own_page(request)
+        if self._passwords and not _has_password(request, self._passwords):
+            denied = await self._access.authenticate(request, _wrong_password)
+            assert isinstance(denied, Denied)
+            raise denied.failure
+        return await self._inbox.caller(client)
+
+    def base(self, request: Request) -> str:
+        """Return the URL of the listener for a client."""
+        scheme = self._addresses.client_scheme(request) or "http"
+        return f"{scheme}://{_host_of(request)}"
+
+    def _require_private(self, client: str, request: Request) -> None:
+        if not is_local_client(client):
+            raise NotPermitted(
+                f"{client} is not on this machine or in its private network: set a password with "
+                "[mailpit] ui_password to use this listener from elsewhere"
+            )
+        name = _name_of(_host_of(request))
+        is_private = (
+            "." not in name
+            or name.endswith(PRIVATE_SUFFIXES)
+            or parse_ip_address(name) is not None
+            or name in self._hosts
+        )
+        if not is_private:
+            raise NotPermitted(
+                f"{name[:253]} is not a name of this listener: add it to [mailpit] hosts"
+            )
+
+
+def _require_own_page(request: Request) -> None:
+    """Check that no page of another site caused the request."""
+    origins = header_values(request, b"Origin")
+    host = _host_of(request).lower()
+    if any(origin.lower().partition("://")[2] != host for origin in origins):
+        raise NotPermitted(f"pages of {origins[0][:253]} may not use this listener")
+    sites = header_values(request, b"Sec-Fetch-Site")
+    modes = header_values(request, b"Sec-Fetch-Mode")
+    is_link = request.method in (b"GET", b"HEAD") and modes == ["navigate"]
+    if not is_link and any(one.strip().lower() in _OTHER_SITES for one in sites):
+        raise NotPermitted("pages of other sites may not use this listener")
+
+
+def _host_of(request: Request) -> str:
+    return "".join(header_values(request, b"Host")[:1]).strip()
+
+
+def _name_of(host: str) -> str:
+    """Return the name or the address in a Host header, in lower case."""
+    name = host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+    return name.lower().rstrip(".")
+
+
+def _has_password(request: Request, passwords: Passwords) -> bool:
+    for value in header_values(request, b"Authorization"):
+        scheme, _, encoded = value.strip().partition(" ")
+        if scheme.lower() != "basic":
+            continue
+        try:
+            user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        except (binascii.Error, ValueError):
+            continue
+        if passwords.allows(user, password):
+            return True
+    return False
+
+
+def _wrong_password() -> str:
+    raise InvalidCredentials("send a user and a password of this listener (HTTP Basic)")

@@ -1,0 +1,157 @@
+"""The requests of Mailpit's API."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+
+from mailcheck.core.messages import Posted, SubmittedMail
+from mailcheck.operations.inbox.open_inbox import ChaosTrigger
+from mailcheck.web.providers.bodies import decode_base64, require_few
+from mailcheck.web.providers.conversion import MAX_RECIPIENTS, Stamp
+from mailcheck.web.providers.mime import (
+    File,
+    OutgoingMail,
+    Person,
+    make_headers,
+    make_person,
+    write_mail,
+)
+from mailcheck.web.providers.posted import describe_request
+
+PAGE_SIZE = 50
+
+
+class Page(Struct, frozen=True):
+    """A page of messages."""
+
+    start: int = 0
+    limit: int = PAGE_SIZE
+
+
+class SearchMessages(Struct, frozen=True):
+    """A search, and a page of its matches."""
+
+    query: str = ""
+    start: int = 0
+    limit: int = PAGE_SIZE
+    tz: str = ""
+
+
+class ChosenMessages(Struct, frozen=True):
+    """Messages by id or by a search; all messages without either."""
+
+    ids: list[str] | str = field(name="IDs", default_factory=list)
+    search: str = ""
+    read: bool = False
+    tz: str = ""
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The ids."""
+        return (self.ids,) if isinstance(self.ids, str) else tuple(self.ids)
+
+
+class SetTags(Struct, frozen=True):
+    """New tags of messages."""
+
+    ids: list[str] = field(name="IDs", default_factory=list)
+    tags: list[str] = field(default_factory=list)
+
+
+class RenameTag(Struct, frozen=True):
+    """A new name of a tag."""
+
+    name: str
+
+
+class LinkCheck(Struct, frozen=True):
+    """Whether redirects are followed."""
+
+    follow: bool = False
+
+
+class SetChaos(Struct, frozen=True):
+    """Triggers of simulated failures; a missing one is switched off."""
+
+    sender: ChaosTrigger | None = None
+    recipient: ChaosTrigger | None = None
+    authentication: ChaosTrigger | None = None
+
+
+class NamedAddress(Struct, rename="pascal"):
+    """An address with its display name."""
+
+    email: str
+    name: str = ""
+
+
+class SentFile(Struct, rename="pascal"):
+    """A file in Base64; with a Content-ID it is an inline image."""
+
+    content: str
+    filename: str
+    content_type: str = ""
+    content_id: str = field(name="ContentID", default="")
+
+
+class SendMessage(Struct, frozen=True):
+    """A mail to be received."""
+
+    from_: NamedAddress = field(name="From")
+    to: list[NamedAddress] = field(default_factory=list)
+    cc: list[NamedAddress] = field(default_factory=list)
+    bcc: list[str] = field(default_factory=list)
+    reply_to: list[NamedAddress] = field(name="ReplyTo", default_factory=list)
+    subject: str = ""
+    text: str = ""
+    html: str = field(name="HTML", default="")
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tags: list[str] = field(default_factory=list)
+    attachments: list[SentFile] = field(default_factory=list)
+
+
+def mail_of(request: SendMessage, stamp: Stamp) -> SubmittedMail:
+    """Return the mail that a request describes. It runs in a worker process.
+
+    :raises InvalidParameter: an address, a header or a file is invalid.
+    """
+    mail = OutgoingMail(
+        author=_person("From", request.from_),
+        to=_people("To", request.to),
+        cc=_people("Cc", request.cc),
+        bcc=tuple(make_person("Bcc", "", one) for one in request.bcc),
+        reply_to=_people("ReplyTo", request.reply_to),
+        subject=request.subject,
+        text=request.text if request.text or not request.html else None,
+        html=request.html or None,
+        headers=make_headers("Headers", [*request.headers.items(), *_tag_header(request.tags)]),
+        files=tuple(map(_file, request.attachments)),
+    )
+    require_few("To, Cc and Bcc", mail.recipients, MAX_RECIPIENTS)
+    return SubmittedMail(
+        mail.envelope_sender,
+        mail.recipients,
+        write_mail(mail, stamp.message_id(0), stamp.sent_at),
+        Posted("mailpit", describe_request(_shown(request), "")),
+    )
+
+
+def _shown(request: SendMessage) -> object:
+    return {name: getattr(request, name) for name in SendMessage.__struct_fields__}
+
+
+def _tag_header(tags: Sequence[str]) -> Sequence[tuple[str, str]]:
+    return [("X-Tags", ", ".join(tags))] if tags else []
+
+
+def _person(name: str, given: NamedAddress) -> Person:
+    return make_person(name, given.name, given.email)
+
+
+def _people(name: str, given: Sequence[NamedAddress]) -> tuple[Person, ...]:
+    return tuple(_person(name, one) for one in given)
+
+
+def _file(given: SentFile) -> File:
+    data = decode_base64("Attachments.Content", given.content)
+    return File(given.filename, given.content_type, data, given.content_id)

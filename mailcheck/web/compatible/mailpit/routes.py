@@ -1,0 +1,485 @@
+"""The routes of Mailpit's API."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import escape
+from typing import Any
+
+from mailcheck.checks.content.bodies import digest_attachments
+from mailcheck.core.accounts import Caller
+from mailcheck.core.content import content_id_key
+from mailcheck.core.errors import AttachmentNotFound, ExpectedFailure, MessageNotFound
+from mailcheck.core.filters import ANY, MessageFilter
+from mailcheck.core.identifiers import DeliveryId, RandomBytes
+from mailcheck.core.instants import SECOND
+from mailcheck.core.messages import Session
+from mailcheck.core.rights import Scope
+from mailcheck.operations.inbox.all_operations import InboxOperations
+from mailcheck.operations.inbox.contents import MailBytes
+from mailcheck.operations.inbox.mails import Mail, MailList
+from mailcheck.operations.inbox.open_inbox import Chaos
+from mailcheck.operations.inbox.spam import CheckSpam
+from mailcheck.operations.inbox.submit_mail import SubmitMail
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.web.compatible.facade import (
+    SENDS_NOTHING,
+    Call,
+    Facade,
+    Like,
+    NoParameters,
+    NotOffered,
+    Route,
+)
+from mailcheck.web.compatible.hold import Hold
+from mailcheck.web.compatible.mailpit import responses
+from mailcheck.web.compatible.mailpit.events import EventSockets
+from mailcheck.web.compatible.mailpit.requests import (
+    ChosenMessages,
+    LinkCheck,
+    Page,
+    SearchMessages,
+    SendMessage,
+    SetChaos,
+    mail_of,
+)
+from mailcheck.web.compatible.mailpit.search import read_search
+from mailcheck.web.providers.conversion import Stamp
+from mailcheck.web.site.errors import BAD_REQUEST, NOT_FOUND
+from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.replies import Reply, download_reply, json_reply
+from mailcheck.web.site.websockets import WebSocket
+
+READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
+
+TEXT = "text/plain; charset=utf-8"
+OK = Reply(200, b"ok", TEXT)
+FOUND = 302
+LATEST = "latest"
+
+POLICY = (
+    # As Mailpit's, without scripts: the HTML of a mail with its pictures and styles.
+    "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox; "
+    "default-src 'none'; img-src * data:; style-src * 'unsafe-inline'; font-src * data:; "
+    "media-src *; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+
+_CID = re.compile(r"cid:([^\s\"'()<>]+)", re.IGNORECASE)
+_NO_CHAOS = "chaos is off: the operator has set [inbox] faults = false"
+
+
+class Mailpit:
+    """Handles the requests of Mailpit's clients."""
+
+    def __init__(
+        self,
+        inbox: InboxOperations,
+        hold: Hold,
+        mail_bytes: MailBytes,
+        submit: SubmitMail,
+        spam: CheckSpam,
+        chaos: Chaos,
+        dashboard: Callable[[], str],
+        domain: str,
+        clock_and_randomness: ClockAndRandomness,
+    ) -> None:
+        """``dashboard`` returns the URL of the inbox on the dashboard."""
+        self._mails = inbox.mails
+        self._inbox = inbox
+        self._hold = hold
+        self._mail_bytes = mail_bytes
+        self._submit = submit
+        self._spam = spam
+        self._chaos = chaos
+        self._dashboard = dashboard
+        self._domain = domain
+        self._now = clock_and_randomness.now
+        self._random_bytes: RandomBytes = clock_and_randomness.random_bytes
+        self._sockets = EventSockets(inbox.follow, inbox.mails, clock_and_randomness.clock)
+        self._began = self._now()
+
+    async def messages(self, call: Call[Page]) -> Reply:
+        """GET /api/v1/messages."""
+        return await self._list(call, ANY, call.request.limit, call.request.start)
+
+    async def search(self, call: Call[SearchMessages]) -> Reply:
+        """GET /api/v1/search."""
+        asked = call.request
+        wanted = read_search(asked.query, asked.tz)
+        return await self._list(call, wanted, asked.limit, asked.start)
+
+    async def message(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/message/{id}; marks it as read."""
+        mail = await self._mail(call)
+        if not mail.is_read:
+            await self._mails.mark(call.caller, MessageFilter(mails=(mail.id,)), is_read=True)
+        digests = {}
+        if mail.message.content.attachments:
+            raw = await self._raw(call, mail)
+            work = partial(digest_attachments, raw)
+            digests = await self._mail_bytes.work(work, len(raw), call.caller.account_id)
+        return json_reply(responses.render_message(mail, digests))
+
+    async def headers(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/message/{id}/headers."""
+        mail = await self._mail(call)
+        return json_reply(responses.render_headers(mail.message.content.header_list))
+
+    async def raw(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/message/{id}/raw."""
+        return Reply(200, await self._raw(call, await self._mail(call)), TEXT)
+
+    async def part(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/message/{id}/part/{part}."""
+        mail = await self._mail(call)
+        summary = mail.message.summary
+        found = await self._inbox.read.attachment(summary.account_id, summary.id, call.path["part"])
+        return download_reply(found.data, found.content_type, found.filename)
+
+    async def thumbnail(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/message/{id}/part/{part}/thumb."""
+        reply = await self.part(call)
+        if not reply.content_type.startswith("image/"):
+            raise AttachmentNotFound(f"part {call.path['part']} is not a picture")
+        return reply
+
+    async def html_check(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/message/{id}/html-check."""
+        message = (await self._mail(call)).message
+        found = await self._inbox.check.of_message(message)
+        if found.compatibility is None:
+            return write_error(BAD_REQUEST, "the message has no HTML", None)
+        return json_reply(responses.render_html_check(found.compatibility, message.content.html))
+
+    async def link_check(self, call: Call[LinkCheck]) -> Reply:
+        """GET /api/v1/message/{id}/link-check."""
+        message = (await self._mail(call)).message
+        checks = await self._inbox.check.of_message(message)
+        urls = [one.url for one in checks.links][:100]
+        found = await self._inbox.check_links.check(call.caller.account_id, checks, urls, "HEAD")
+        return json_reply(responses.render_links(found, call.request.follow))
+
+    async def spam_check(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/message/{id}/sa-check."""
+        outcome = await self._spam.of_message((await self._mail(call)).message)
+        return json_reply(responses.render_spam_check(outcome))
+
+    async def mark(self, call: Call[ChosenMessages]) -> Reply:
+        """PUT /api/v1/messages."""
+        await self._mails.mark(call.caller, _chosen(call.request), is_read=call.request.read)
+        return OK
+
+    async def delete(self, call: Call[ChosenMessages]) -> Reply:
+        """DELETE /api/v1/messages."""
+        await self._mails.delete(call.caller, _chosen(call.request))
+        return OK
+
+    async def delete_matches(self, call: Call[SearchMessages]) -> Reply:
+        """DELETE /api/v1/search."""
+        wanted = read_search(call.request.query, call.request.tz)
+        if wanted == ANY:
+            return write_error(BAD_REQUEST, "no search query: send query", None)
+        await self._mails.delete(call.caller, wanted)
+        return OK
+
+    async def send(self, call: Call[SendMessage]) -> Reply:
+        """POST /api/v1/send."""
+        caller = call.caller
+        stamp = Stamp(self._now(), self._random_bytes(16), self._domain)
+        work = partial(mail_of, call.request, stamp)
+        mail = await self._mail_bytes.work(work, len(call.body), caller.account_id)
+        session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
+        (delivery_id,) = await self._submit.submit(caller, session, [mail])
+        return json_reply(responses.SentMessage(delivery_id))
+
+    async def tags(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/tags."""
+        return json_reply(await self._tags(call.caller))
+
+    async def info(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/info."""
+        caller = call.caller
+        found = await self._mails.page(caller, ANY, 0, 0)
+        overview = await self._inbox.read.overview(caller.account_id, caller.rights.tags)
+        return json_reply(
+            {
+                "Version": responses.own_version(),
+                "LatestVersion": responses.own_version(),
+                "Database": "",
+                "DatabaseSize": overview.state.byte_count,
+                "Messages": found.inbox.total,
+                "Unread": found.inbox.unread,
+                "Tags": {one.tag: one.message_count for one in overview.tags if one.tag},
+                "RuntimeStats": {"Uptime": (self._now() - self._began) // SECOND},
+            }
+        )
+
+    async def web_ui(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/webui."""
+        return json_reply(
+            {
+                "Label": "",
+                "MessageRelay": {"Enabled": False},
+                "SpamAssassin": self._spam.is_on,
+                "ChaosEnabled": self._chaos.is_on,
+                "DuplicatesIgnored": False,
+                "HideDeleteAllButton": False,
+            }
+        )
+
+    async def chaos(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/chaos."""
+        if not self._chaos.is_on:
+            return write_error(BAD_REQUEST, _NO_CHAOS, None)
+        return json_reply(responses.render_chaos(self._chaos))
+
+    async def set_chaos(self, call: Call[SetChaos]) -> Reply:
+        """PUT /api/v1/chaos."""
+        if self._chaos.is_on:
+            asked = call.request
+            self._chaos.set({name: getattr(asked, name) for name in asked.__struct_fields__})
+        return await self.chaos(Call(call.caller, call.received_at, NoParameters()))
+
+    async def page(self, call: Call[NoParameters]) -> Reply:
+        """GET /view/{id}: to the HTML, or to the text without HTML."""
+        mail = await self._mail(call)
+        ending = "html" if mail.message.content.html else "txt"
+        return _redirect(f"{call.base}/view/{mail.id}.{ending}")
+
+    async def html(self, call: Call[NoParameters]) -> Reply:
+        """GET /view/{id}.html."""
+        mail = await self._mail(call)
+        content = mail.message.content
+        if not content.html:
+            return write_error(NOT_FOUND, "the message has no HTML", None)
+        parts = {
+            content_id_key(one.content_id): one.id for one in content.attachments if one.content_id
+        }
+
+        def link(match: re.Match[str]) -> str:
+            part = parts.get(content_id_key(match[1]))
+            url = f"{call.base}/api/v1/message/{mail.id}/part/{part}"
+            return match[0] if part is None else escape(url)
+
+        html = _CID.sub(link, content.html).encode("utf-8", "replace")
+        return Reply(200, html, "text/html; charset=utf-8", {"Content-Security-Policy": POLICY})
+
+    async def text(self, call: Call[NoParameters]) -> Reply:
+        """GET /view/{id}.txt."""
+        text = (await self._mail(call)).message.content.text
+        return Reply(200, text.encode("utf-8", "replace"), TEXT)
+
+    async def events(self, call: Call[NoParameters]) -> Stream:
+        """GET /api/events, a WebSocket."""
+        return self._sockets.stream(call.caller, WebSocket(call.headers))
+
+    async def home(self, call: Call[NoParameters]) -> Reply:
+        """GET /: to the dashboard."""
+        return _redirect(self._dashboard())
+
+    async def alive(self, call: Call[NoParameters]) -> Reply:
+        """GET /livez."""
+        return OK
+
+    async def ready(self, call: Call[NoParameters]) -> Reply:
+        """GET /readyz: whether the store answers, which it has done for the caller."""
+        return OK
+
+    async def _list(
+        self, call: Call[Page] | Call[SearchMessages], wanted: MessageFilter, limit: int, start: int
+    ) -> Reply:
+        look = partial(self._mails.page, call.caller, wanted, max(limit, 0), max(start, 0))
+        found: MailList = await self._hold.until(
+            call.caller, look, lambda one: one.matches.total > 0
+        )
+        tags = await self._tags(call.caller)
+        return json_reply(responses.render_list(found, start, tags))
+
+    async def _mail(self, call: Call[NoParameters] | Call[LinkCheck]) -> Mail:
+        if call.path["id"] != LATEST:
+            return await self._mails.mail(call.caller, call.path["id"])
+
+        async def look() -> Mail | None:
+            try:
+                return await self._mails.newest(call.caller)
+            except MessageNotFound:
+                return None
+
+        found = await self._hold.until(call.caller, look, bool)
+        if found is None:
+            raise MessageNotFound
+        return found
+
+    async def _raw(self, call: Call[NoParameters], mail: Mail) -> bytes:
+        return await self._inbox.read.raw_message(call.caller.account_id, mail.message.summary.id)
+
+    async def _tags(self, caller: Caller) -> list[str]:
+        overview = await self._inbox.read.overview(caller.account_id, caller.rights.tags)
+        return sorted(one.tag for one in overview.tags if one.tag)
+
+
+def _chosen(request: ChosenMessages) -> MessageFilter:
+    if request.chosen:
+        return MessageFilter(mails=tuple(map(DeliveryId, request.chosen)))
+    return read_search(request.search, request.tz)
+
+
+def _redirect(url: str) -> Reply:
+    return Reply(FOUND, b"", TEXT, {"Location": url})
+
+
+def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+    """Return an error as Mailpit does: a text, or JSON for a mail that was not sent."""
+    return Reply(status, message.encode(), TEXT)
+
+
+_MESSAGE = "/api/v1/message/<id>"
+_STATUS_OF_RELEASE = 403
+
+ROUTES: Sequence[Route[Any] | NotOffered] = (
+    Route("GET", "/api/v1/messages", Mailpit.messages, Page, READ, note="held while it is empty"),
+    Route("PUT", "/api/v1/messages", Mailpit.mark, ChosenMessages, WRITE),
+    Route(
+        "DELETE",
+        "/api/v1/messages",
+        Mailpit.delete,
+        ChosenMessages,
+        WRITE,
+        Like.CLOSE,
+        "a body that is not JSON is an error; Mailpit deletes everything",
+    ),
+    Route(
+        "GET",
+        "/api/v1/search",
+        Mailpit.search,
+        SearchMessages,
+        READ,
+        Like.CLOSE,
+        "held while nothing matches; `has:inline` is not offered",
+    ),
+    Route("DELETE", "/api/v1/search", Mailpit.delete_matches, SearchMessages, WRITE),
+    Route(
+        "GET",
+        _MESSAGE,
+        Mailpit.message,
+        NoParameters,
+        READ,
+        note="ids have another form; `latest` is held while there is no message",
+    ),
+    Route(
+        "GET",
+        f"{_MESSAGE}/headers",
+        Mailpit.headers,
+        NoParameters,
+        READ,
+        Like.CLOSE,
+        "values are decoded",
+    ),
+    Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, NoParameters, READ),
+    Route("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, NoParameters, READ),
+    Route(
+        "GET",
+        f"{_MESSAGE}/part/<part>/thumb",
+        Mailpit.thumbnail,
+        NoParameters,
+        READ,
+        Like.CLOSE,
+        "the picture in its own size; 404 for other files",
+    ),
+    Route(
+        "GET",
+        f"{_MESSAGE}/html-check",
+        Mailpit.html_check,
+        NoParameters,
+        READ,
+        Like.CLOSE,
+        "over the checks of mailcheck: only features without full support are listed",
+    ),
+    Route("GET", f"{_MESSAGE}/link-check", Mailpit.link_check, LinkCheck, WRITE),
+    Route(
+        "GET",
+        f"{_MESSAGE}/sa-check",
+        Mailpit.spam_check,
+        NoParameters,
+        READ,
+        note="with the SpamAssassin of mailcheck, see `[spamassassin]`",
+    ),
+    NotOffered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, _STATUS_OF_RELEASE),
+    Route(
+        "POST",
+        "/api/v1/send",
+        Mailpit.send,
+        SendMessage,
+        WRITE,
+        Like.CLOSE,
+        "`Tags` become the header field X-Tags",
+    ),
+    Route(
+        "GET",
+        "/api/v1/tags",
+        Mailpit.tags,
+        NoParameters,
+        READ,
+        Like.CLOSE,
+        "the +tags of the recipients",
+    ),
+    Route(
+        "GET",
+        "/api/v1/info",
+        Mailpit.info,
+        NoParameters,
+        READ,
+        Like.CLOSE,
+        "of the runtime statistics, only the uptime",
+    ),
+    Route("GET", "/api/v1/webui", Mailpit.web_ui, NoParameters, READ),
+    Route("GET", "/api/v1/chaos", Mailpit.chaos, NoParameters, READ),
+    Route(
+        "PUT",
+        "/api/v1/chaos",
+        Mailpit.set_chaos,
+        SetChaos,
+        WRITE,
+        Like.CLOSE,
+        "the sender is rejected at RCPT; tags such as `fault.data-451` fail single mails",
+    ),
+    Route(
+        "GET",
+        "/view/<id>",
+        Mailpit.page,
+        NoParameters,
+        READ,
+        Like.CLOSE,
+        "leads to the HTML, or to the text without HTML",
+    ),
+    Route(
+        "GET",
+        "/view/<id>.html",
+        Mailpit.html,
+        NoParameters,
+        READ,
+        Like.CLOSE,
+        "scripts do not run; `embed` is ignored",
+    ),
+    Route("GET", "/view/<id>.txt", Mailpit.text, NoParameters, READ),
+    Route(
+        "GET",
+        "/api/events",
+        Mailpit.events,
+        NoParameters,
+        READ,
+        Like.CLOSE,
+        "a WebSocket with `new`, `stats`, and `prune` for every deletion",
+    ),
+    Route("GET", "/", Mailpit.home, NoParameters, READ, Like.CLOSE, "leads to the dashboard"),
+    Route("GET", "/livez", Mailpit.alive, NoParameters, READ),
+    Route("GET", "/readyz", Mailpit.ready, NoParameters, READ),
+)
+
+
+def read_key(_: object) -> str:
+    """Return no key: the listener admits its clients itself."""
+    return ""
+
+
+MAILPIT = Facade("mailpit", "Mailpit", "", ROUTES, read_key, write_error)

@@ -1,0 +1,505 @@
+"""Every route of Mailpit's API, and what its clients rely on."""
+
+import hashlib
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from mailcheck.checks.deliverability.content_filter import (
+    FilterProblem,
+    FilterRule,
+    FilterVerdict,
+    unavailable,
+)
+from mailcheck.core.accounts import AccountLimits
+from mailcheck.web.compatible.facade import NotOffered, Route
+from mailcheck.web.compatible.mailpit.routes import MAILPIT
+from tests.house import run
+from tests.web.compatible.open_site import RICH, TEXT, OpenSite, mail
+from tests.web.compatible.sites import Asked
+
+
+@pytest.fixture
+def site() -> OpenSite:
+    """The listeners, without a hold."""
+    return OpenSite()
+
+
+@pytest.fixture(scope="module")
+def searched() -> OpenSite:
+    """The listeners with a message, for tests that only read."""
+    site = OpenSite()
+    raw = mail(more="Cc: boss@customer.example\r\nReply-To: help@example.com\r\n")
+    site.send("jane@customer.example", "hidden+promo@customer.example", raw=raw)
+    return site
+
+
+def listed(site: OpenSite, path: str = "/api/v1/messages") -> Any:
+    """Return a list of messages."""
+    answer = site.get(path)
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def search(site: OpenSite, query: str, more: str = "") -> list[str]:
+    """Return the subjects of the messages that match."""
+    found = listed(site, f"/api/v1/search?query={quote(query)}{more}")
+    assert found["messages_count"] == len(found["messages"])
+    return [one["Subject"] for one in found["messages"]]
+
+
+def newest(site: OpenSite) -> Any:
+    """Return the newest message."""
+    return site.get("/api/v1/message/latest").json
+
+
+def test_mail_to_anyone_is_listed(site: OpenSite) -> None:
+    """A mail to any recipient is in the list, with every field that clients read."""
+    assert site.send("jane@customer.example", "+x@other.example").startswith("250")
+    found = listed(site)
+    (message,) = found.pop("messages")
+    assert found == {
+        "total": 1,
+        "unread": 1,
+        "count": 1,
+        "messages_count": 1,
+        "messages_unread": 1,
+        "start": 0,
+        "tags": ["x"],
+    }
+    assert len(message.pop("ID")) == 36
+    assert message.pop("Created").endswith("Z")
+    assert message.pop("Size") > 100
+    assert message == {
+        "MessageID": "one@example.com",
+        "Read": False,
+        "From": {"Name": "Shop", "Address": "shop@example.com"},
+        "To": [
+            {"Name": "", "Address": "jane@customer.example"},
+            {"Name": "", "Address": "+x@other.example"},
+        ],
+        "Cc": [],
+        "Bcc": [],
+        "ReplyTo": [],
+        "Subject": "Welcome",
+        "Username": "",
+        "Tags": ["x"],
+        "Attachments": 0,
+        "Snippet": "Your code is 482913: \u2026",
+    }
+
+
+def test_blind_copies_are_recipients_that_the_header_does_not_name(site: OpenSite) -> None:
+    """A recipient of the envelope alone is in Bcc."""
+    site.send("jane@customer.example", "hidden@customer.example", raw=mail())
+    assert listed(site)["messages"][0]["Bcc"] == [
+        {"Name": "", "Address": "hidden@customer.example"}
+    ]
+
+
+def test_lines_may_end_with_a_line_feed(site: OpenSite) -> None:
+    """Mail of programs that do not write CRLF is accepted, as Mailpit accepts it."""
+    assert site.send(raw=mail().replace(b"\r\n", b"\n") + b"\r\n").startswith("250")
+    assert listed(site)["messages"][0]["Subject"] == "Welcome"
+
+
+def test_a_page_of_the_list(site: OpenSite) -> None:
+    """``start`` and ``limit`` choose a page; the numbers are those of all messages."""
+    for number in range(3):
+        site.send(raw=mail(str(number)))
+    found = listed(site, "/api/v1/messages?start=1&limit=1")
+    assert [one["Subject"] for one in found["messages"]] == ["1"]
+    assert (found["start"], found["count"], found["total"]) == (1, 1, 3)
+
+
+def test_a_whole_message(site: OpenSite) -> None:
+    """It has bodies, attachments with digests, inline pictures and unsubscribe links."""
+    site.send("jane@customer.example", raw=RICH)
+    message = newest(site)
+    assert message["Subject"] == "Invoice \u20ac"
+    assert message["From"] == {"Name": "Sh\u00f6p", "Address": "shop@example.com"}
+    assert message["To"] == [{"Name": "Jane", "Address": "jane@customer.example"}]
+    assert [one["Address"] for one in message["Cc"]] == ["boss@customer.example"]
+    assert [one["Address"] for one in message["ReplyTo"]] == ["help@example.com"]
+    assert message["ReturnPath"] == "shop@example.com"
+    assert message["Date"] == "2026-11-21T09:00:00.000Z"
+    assert "Hi" in message["HTML"]
+    assert message["ListUnsubscribe"] == {
+        "Header": "<https://example.com/leave>, <mailto:leave@example.com>",
+        "Links": ["https://example.com/leave", "mailto:leave@example.com"],
+        "Errors": "",
+        "HeaderPost": "List-Unsubscribe=One-Click",
+    }
+    (file,), (picture,) = message["Attachments"], message["Inline"]
+    assert (file["FileName"], file["ContentType"], file["Size"]) == ("a.txt", "text/plain", 5)
+    assert file["Checksums"]["SHA256"] == hashlib.sha256(b"hello").hexdigest()
+    assert (picture["ContentID"], picture["ContentType"]) == ("logo", "image/png")
+    part = site.get(f"/api/v1/message/{message['ID']}/part/{file['PartID']}")
+    assert (part.body, part.headers["content-type"]) == (b"hello", "text/plain")
+    thumb = f"/api/v1/message/{message['ID']}/part/{picture['PartID']}/thumb"
+    assert site.get(thumb).headers["content-type"] == "image/png"
+    assert site.get(thumb.replace(f"/{picture['PartID']}/", f"/{file['PartID']}/")).status == 404
+
+
+def test_headers_and_raw(site: OpenSite) -> None:
+    """Header fields are lists by name; the raw mail is what was sent."""
+    site.send(raw=mail(more="X-A: one\r\nX-A: two\r\n"))
+    headers = site.get("/api/v1/message/latest/headers").json
+    assert headers["X-A"] == ["one", "two"]
+    assert headers["Message-Id"] == ["<one@example.com>"]
+    raw = site.get("/api/v1/message/latest/raw")
+    assert raw.body == mail(more="X-A: one\r\nX-A: two\r\n")
+    assert raw.headers["content-type"].startswith("text/plain")
+
+
+def test_reading_a_message_marks_it_as_read(site: OpenSite) -> None:
+    """A message that a client gets is read; lists do not change that."""
+    site.send()
+    listed(site)
+    assert listed(site)["unread"] == 1
+    newest(site)
+    assert (listed(site)["unread"], listed(site)["messages"][0]["Read"]) == (0, True)
+
+
+def test_marking_messages(site: OpenSite) -> None:
+    """Some messages by id, some by a search, or all are marked."""
+    site.send(raw=mail("First"))
+    site.send(raw=mail("Second"))
+    first = listed(site)["messages"][1]["ID"]
+    for body, unread in (
+        ({"IDs": [first], "Read": True}, 1),
+        ({"Read": False}, 2),
+        ({"Search": "subject:second", "Read": True}, 1),
+        ({"ids": [], "Read": True}, 0),
+    ):
+        answer = site.ask("PUT", "/api/v1/messages", json=body).answer()
+        assert (answer.status, answer.body) == (200, b"ok")
+        assert listed(site)["unread"] == unread
+
+
+def test_deleting_messages(site: OpenSite) -> None:
+    """Messages are deleted by id, as JSON or as a form, or all of them without an id."""
+    for number in range(4):
+        site.send(raw=mail(str(number)))
+    ids = [one["ID"] for one in listed(site)["messages"]]
+    assert site.ask("DELETE", "/api/v1/messages", json={"IDs": ids[:1]}).answer().body == b"ok"
+    site.ask("DELETE", "/api/v1/messages", data={"ids": ids[1]}).answer()
+    assert [one["ID"] for one in listed(site)["messages"]] == ids[2:]
+    site.ask("DELETE", "/api/v1/messages").answer()
+    assert listed(site)["total"] == 0
+
+
+def test_an_unreadable_body_deletes_nothing(site: OpenSite) -> None:
+    """A body that is not JSON is an error, and the messages remain."""
+    site.send()
+    assert site.ask("DELETE", "/api/v1/messages", data=b"{").answer().status == 400
+    assert listed(site)["total"] == 1
+
+
+def test_deleting_by_search(site: OpenSite) -> None:
+    """Only matches are deleted; without a query it is an error."""
+    site.send(raw=mail("First"))
+    site.send(raw=mail("Second"))
+    assert site.ask("DELETE", "/api/v1/search?query=subject:first").answer().body == b"ok"
+    assert [one["Subject"] for one in listed(site)["messages"]] == ["Second"]
+    assert site.ask("DELETE", "/api/v1/search").answer().status == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "is_found"),
+    [
+        ("welcome", True),
+        ("welcome 482913", True),
+        ("welcome nobody", False),
+        ('"Your code"', True),
+        ("-482913", False),
+        ("!nobody", True),
+        ("to:jane", True),
+        ("TO:JANE@CUSTOMER.EXAMPLE", True),
+        ("to:hidden", False),
+        ("to:shop", False),
+        ("bcc:hidden", True),
+        ("bcc:jane", False),
+        ("cc:boss", True),
+        ("reply-to:help", True),
+        ("from:shop", True),
+        ("-from:shop", False),
+        ('addressed:"hidden+promo@customer.example"', True),
+        ("addressed:shop@example.com", True),
+        ("addressed:nobody", False),
+        ('subject:"Welcome"', True),
+        ('"subject:Welcome"', True),
+        ("subject:code", False),
+        ("message-id:one@example.com", True),
+        ("tag:promo", True),
+        ("tag:other", False),
+        ("is:tagged", False),
+        ("is:unread", True),
+        ("is:read", False),
+        ("-is:read", True),
+        ("has:attachment", False),
+        ("larger:10", True),
+        ("larger:1M", False),
+        ("smaller:1M", True),
+        ("after:2001-01-01", True),
+        ("before:2001-01-01", False),
+        ("before:2100/01/01", True),
+        ("to:", True),
+        ("unknown:prefix", False),
+    ],
+)
+def test_the_search_grammar(searched: OpenSite, query: str, is_found: bool) -> None:
+    """Words, phrases, prefixes and negations of Mailpit find what they find there."""
+    assert search(searched, query) == (["Welcome"] if is_found else [])
+
+
+def test_dates_are_in_a_time_zone(site: OpenSite) -> None:
+    """A date begins at midnight of ``tz``; an unknown zone is an error."""
+    site.send()
+    assert search(site, "after:2001-01-01", "&tz=Pacific/Auckland") == ["Welcome"]
+    answer = site.get("/api/v1/search?query=after:2026-01-01&tz=Nowhere")
+    assert (answer.status, b"Nowhere" in answer.body) == (400, True)
+
+
+@pytest.mark.parametrize("query", ["has:inline", "larger:much", "after:yesterday", "is:funny"])
+def test_a_term_that_is_not_offered_is_an_error(searched: OpenSite, query: str) -> None:
+    """It is not taken for a word that no message contains."""
+    answer = searched.get(f"/api/v1/search?query={query}")
+    assert answer.status == 400
+    assert query.partition(":")[2].encode() in answer.body
+
+
+def test_the_html_check(site: OpenSite) -> None:
+    """Features without full support are warnings with percentages; they add up to 100."""
+    site.send(raw=RICH)
+    found = site.get("/api/v1/message/latest/html-check").json
+    warning = next(one for one in found["Warnings"] if one["Slug"] == "css-display-flex")
+    assert warning["Score"]["Found"] == 1
+    assert warning["URL"].startswith("https://www.caniemail.com/")
+    total = found["Total"]
+    assert total["Supported"] + total["Partial"] + total["Unsupported"] == pytest.approx(100)
+    assert 0 < total["Supported"] < 100
+    site.send(raw=mail())
+    assert site.get("/api/v1/message/latest/html-check").status == 400
+
+
+def test_the_link_check(site: OpenSite) -> None:
+    """Every link has the status of its answer."""
+    site.send()
+    found = site.get("/api/v1/message/latest/link-check?follow=true").json
+    (link,) = found["Links"]
+    assert link["URL"] == "https://example.com/confirm?t=7f3a"
+    assert (link["StatusCode"] > 0, found["Errors"]) == (True, 0)
+
+
+def test_the_spam_check(site: OpenSite) -> None:
+    """The verdict of SpamAssassin, or the reason why there is none."""
+    site.send()
+    rule = FilterRule("GTUBE", 1000.0, "BODY: Generic Test")
+    site.house.content_filter.outcome = FilterVerdict(1000.0, 5.0, True, (rule,))
+    assert site.get("/api/v1/message/latest/sa-check").json == {
+        "IsSpam": True,
+        "Error": "",
+        "Score": 1000.0,
+        "Rules": [{"Score": 1000.0, "Name": "GTUBE", "Description": "BODY: Generic Test"}],
+    }
+    site.house.content_filter.outcome = unavailable(FilterProblem.TIMEOUT)
+    found = site.get("/api/v1/message/latest/sa-check").json
+    assert (found["Rules"], "did not finish" in found["Error"]) == (None, True)
+
+
+def test_sending_over_the_api(site: OpenSite) -> None:
+    """The mail is received with all its parts, and its id leads to it."""
+    answer = site.ask(
+        "POST",
+        "/api/v1/send",
+        json={
+            "From": {"Email": "from@example.com", "Name": "From"},
+            "To": [{"Email": "jane@example.com", "Name": "Jane"}],
+            "Cc": [{"Email": "cc@example.com"}],
+            "Bcc": ["bcc@example.com"],
+            "ReplyTo": [{"Email": "reply@example.com"}],
+            "Subject": "Hello",
+            "Text": "text",
+            "HTML": "<p>html</p>",
+            "Headers": {"X-Own": "1"},
+            "Tags": ["one"],
+            "Attachments": [{"Filename": "a.txt", "Content": "aGVsbG8="}],
+        },
+    ).answer()
+    message = site.get(f"/api/v1/message/{answer.json['ID']}").json
+    assert (message["Subject"], message["Text"].strip()) == ("Hello", "text")
+    assert [one["Address"] for one in message["Bcc"]] == ["bcc@example.com"]
+    assert message["Attachments"][0]["FileName"] == "a.txt"
+    headers = site.get(f"/api/v1/message/{answer.json['ID']}/headers").json
+    assert (headers["X-Own"], headers["X-Tags"]) == (["1"], ["one"])
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"To": [{"Email": "a@example.com"}]}, "From"),
+        ({"From": {"Email": "nonsense"}, "To": [{"Email": "a@b.example"}]}, "nonsense"),
+        ({"From": {"Email": "a@b.example"}, "Attachments": [{}]}, "Content"),
+    ],
+)
+def test_a_mail_that_cannot_be_sent(site: OpenSite, body: Any, words: str) -> None:
+    """The error names what is wrong, and no mail is stored."""
+    answer = site.ask("POST", "/api/v1/send", json=body).answer()
+    assert (answer.status, words in answer.body.decode()) == (400, True)
+    assert listed(site)["total"] == 0
+
+
+def test_release_is_refused(site: OpenSite) -> None:
+    """No captured mail leaves, and the answer says so."""
+    site.send()
+    identity = newest(site)["ID"]
+    answer = site.ask(
+        "POST", f"/api/v1/message/{identity}/release", json={"To": ["a@example.com"]}
+    ).answer()
+    assert (answer.status, b"sends no captured mail" in answer.body) == (403, True)
+
+
+def test_tags_information_and_settings(site: OpenSite) -> None:
+    """Tags are those of addresses; the information counts messages; chaos is on."""
+    site.send("a+b@example.com")
+    assert site.get("/api/v1/tags").json == ["b"]
+    found = site.get("/api/v1/info").json
+    assert (found["Messages"], found["Unread"], found["Tags"]) == (1, 1, {"b": 1})
+    found = site.get("/api/v1/webui").json
+    assert (found["ChaosEnabled"], found["MessageRelay"]) == (True, {"Enabled": False})
+
+
+def test_probes_of_health(site: OpenSite) -> None:
+    """Both answer ok, with a Date header, which clients read as the time."""
+    for path in ("/livez", "/readyz"):
+        answer = site.get(path)
+        assert (answer.status, answer.body) == (200, b"ok")
+        assert answer.headers["date"].endswith("GMT")
+
+
+def test_chaos_rejects_mail(site: OpenSite) -> None:
+    """A trigger with 100 percent rejects every mail; without triggers all are accepted again."""
+    wanted = {"Recipient": {"ErrorCode": 452, "Probability": 100}}
+    found = site.ask("PUT", "/api/v1/chaos", json=wanted).answer().json
+    assert found["Recipient"] == {"ErrorCode": 452, "Probability": 100}
+    assert found["Authentication"] == {"ErrorCode": 535, "Probability": 0}
+    assert "452 4.3.0 simulated failure" in site.talk(
+        b"EHLO x", b"MAIL FROM:<a@b.example>", b"RCPT TO:<c@d.example>"
+    )
+    site.ask("PUT", "/api/v1/chaos", json={"Authentication": wanted["Recipient"]}).answer()
+    assert "452" in site.talk(b"EHLO x", b"AUTH PLAIN AGEAYg==")
+    assert site.ask("PUT", "/api/v1/chaos", json={}).answer().json == site.get("/api/v1/chaos").json
+    assert site.send().startswith("250")
+
+
+@pytest.mark.parametrize(
+    "trigger", [{"ErrorCode": 200, "Probability": 1}, {"ErrorCode": 451, "Probability": 101}]
+)
+def test_a_trigger_out_of_range(site: OpenSite, trigger: Any) -> None:
+    """It is an error that names the value."""
+    answer = site.ask("PUT", "/api/v1/chaos", json={"Sender": trigger}).answer()
+    assert answer.status == 400
+
+
+def test_views(site: OpenSite) -> None:
+    """The HTML shows inline pictures and runs no script; the text is plain."""
+    site.send(raw=RICH)
+    identity = newest(site)["ID"]
+    page = site.get(f"/view/{identity}.html")
+    assert f"/api/v1/message/{identity}/part/1" in page.body.decode()
+    assert "script" not in page.headers["content-security-policy"].replace("allow-scripts", "!")
+    assert page.headers["content-security-policy"].startswith("sandbox ")
+    assert (
+        site.ask("GET", f"/view/{identity}", allow_redirects=False)
+        .answer()
+        .headers["location"]
+        .endswith(f"/view/{identity}.html")
+    )
+    site.send()
+    assert site.get("/view/latest.txt").body.decode().strip() == TEXT
+    assert site.get("/view/latest.html").status == 404
+    answer = site.ask("GET", "/view/latest", allow_redirects=False).answer()
+    assert (answer.status, answer.headers["location"].endswith(".txt")) == (302, True)
+
+
+def test_the_root_leads_to_the_dashboard(site: OpenSite) -> None:
+    """There is no other page for people."""
+    answer = site.ask("GET", "/", allow_redirects=False).answer()
+    assert (answer.status, answer.headers["location"]) == (302, "http://127.0.0.1:8080/inbox")
+
+
+def test_unknown_messages(site: OpenSite) -> None:
+    """Ids that lead to no message are 404, also for other methods and without any mail."""
+    for path in ("", "/headers", "/raw", "/part/1", "/html-check", "/link-check", "/sa-check"):
+        for identity in ("nonsense", "latest"):
+            assert site.get(f"/api/v1/message/{identity}{path}").status == 404
+    assert site.get("/view/nonsense.html").status == 404
+
+
+@pytest.mark.parametrize("route", MAILPIT.routes, ids=lambda one: f"{one.method} {one.path}")
+def test_every_declared_route(site: OpenSite, route: Route[Any] | NotOffered) -> None:
+    """A route that is offered answers without an error; the others answer with their reason."""
+    site.send("jane@customer.example", raw=RICH)
+    identity, part = newest(site)["ID"], newest(site)["Inline"][0]["PartID"]
+    path = route.path.replace("<id>", identity).replace("<part>", part)
+    body = {"From": {"Email": "a@b.example"}, "To": [{"Email": "c@d.example"}]}
+    query = "?query=nothing" if path == "/api/v1/search" else ""
+    asked = site.ask(route.method, path + query, json=body, allow_redirects=False)
+    answer = asked.answer()
+    if isinstance(route, NotOffered):
+        assert (answer.status, route.reason in answer.body.decode()) == (route.status, True)
+    elif path == "/api/events":
+        assert (answer.status, b"handshake" in answer.body) == (400, True)
+    elif path.endswith(".txt") or answer.status == 302:
+        assert answer.status in (200, 302)
+    else:
+        assert answer.status == 200
+
+
+def ask_held(site: OpenSite, path: str) -> Asked:
+    """Send a request that is held."""
+    asked = site.ask("GET", path)
+    site.pass_time(1.5)
+    assert not asked.is_answered
+    return asked
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/messages",
+        "/api/v1/search?query=to:jane",
+        "/api/v1/search?query=482913",
+        "/api/v1/message/latest",
+        "/view/latest.txt",
+    ],
+)
+def test_a_search_waits_for_its_mail(path: str) -> None:
+    """A request that finds nothing is answered when a matching mail arrives, and has it."""
+    site = OpenSite(hold=2.0)
+    asked = ask_held(site, path)
+    site.send()
+    assert asked.is_answered
+    assert b"482913" in asked.answer().body
+
+
+def test_other_mail_does_not_end_the_hold() -> None:
+    """A search goes on waiting while only other mail arrives, and then finds nothing."""
+    site = OpenSite(hold=5.0)
+    asked = ask_held(site, "/api/v1/search?query=to:joe")
+    site.send()
+    assert not asked.is_answered
+    site.pass_time(5)
+    assert asked.answer().json["messages_count"] == 0
+
+
+def test_a_full_inbox_rejects_new_mail_and_keeps_the_old(site: OpenSite) -> None:
+    """When the maximum is reached, a mail gets 452; older mail is not deleted for it."""
+    keep = site.house.assembly.accounts.keep
+    run(keep.set_limits(site.house.account, AccountLimits(max_messages=1)))
+    assert site.send().startswith("250")
+    site.pass_time(3)
+    assert "452" in site.talk(b"EHLO x", b"MAIL FROM:<a@b.example>", b"RCPT TO:<c@d.example>")
+    assert listed(site)["total"] == 1
