@@ -6,7 +6,7 @@ import threading
 from email.message import EmailMessage
 
 import pytest
-from pytest_mailpit import Chaos, MailpitAssertionError, MailpitClient
+from pytest_mailpit import MailpitAssertionError, MailpitClient
 
 PORT = int(os.environ["SMTP_PORT"])
 
