@@ -91,7 +91,7 @@ def started_as() -> str:
     return command
 
 
-def char_code_function(recipient: str) -> str:
+def code_for(recipient: str) -> str:
     """Return the code in the mail to a recipient."""
     number = int(recipient.partition("@")[0].rpartition("-")[2])
     return str(482_000 + number)
@@ -99,7 +99,7 @@ def char_code_function(recipient: str) -> str:
 
 def mail_to(recipient: str) -> EmailMessage:
     """Return a sign-up mail."""
-    code = char_code_function(recipient)
+    code = code_for(recipient)
     link = f"https://shop.example/confirm?t={code}"
     message = EmailMessage()
     message["From"], message["To"] = "Shop <shop@example.com>", recipient
@@ -156,7 +156,7 @@ def check(rows: Sequence[Any], recipients: Sequence[str]) -> None:
     """Check what a client has found for each recipient."""
     assert [row["to"] for row in rows] == list(recipients)
     for row in rows:
-        code = char_code_function(row["to"])
+        code = code_for(row["to"])
         assert row["code"] == code
         assert row["link"] == f"https://shop.example/confirm?t={code}"
         assert bytes.fromhex(row["file"]) == FILE

@@ -6,7 +6,7 @@ import threading
 from email.message import EmailMessage
 
 import pytest
-from pytest_mailpit import MailpitAssertionError, MailpitClient
+from pytest_mailpit import Chaos, MailpitAssertionError, MailpitClient
 
 PORT = int(os.environ["SMTP_PORT"])
 
@@ -65,7 +65,7 @@ def test_no_mail(mailpit: MailpitClient) -> None:
         mailpit.wait_for_message(recipient="eve@example.com", timeout=0.5)
 
 
-def test_chaos(mailpit: MailpitClient, mailpit_chaos) -> None:
+def test_chaos(mailpit_chaos: Chaos) -> None:
     """Rejected recipients raise in the software under test."""
     mailpit_chaos.reject_recipients(452)
     with pytest.raises(smtplib.SMTPRecipientsRefused):
