@@ -1,11 +1,18 @@
 """FETCH and SEARCH: exact bytes, sections, structures, and the filters of the store."""
 
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.testing import StringTransport
 
-from tests.house import House, mail
+from mailcheck.assembly.workers import Workers
+from mailcheck.core.errors import WorkerDied
+from mailcheck.workers.scheduling import DirectWorker
+from tests.house import House, config_in_memory, mail
 from tests.imap.imap_talk import Talk, opened
 
 INNER = b"Subject: inner\r\nFrom: in@x.example\r\n\r\ninner body\r\n"
@@ -209,6 +216,28 @@ def test_a_response_that_breaks_off(house: House) -> None:
     talk = opened(house, raw)
     assert b"UNKNOWN-CTE" not in talk.do(b"FETCH 1 (BODY.PEEK[1] BINARY.PEEK[2])")
     assert talk.is_closing
+
+
+class PoisonedWorker(DirectWorker):
+    """A worker that dies when it describes a certain mail."""
+
+    def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
+        """Run a call."""
+        mails = call.args[0] if isinstance(call, partial) else ()
+        if isinstance(mails, list) and any(b"poison" in one for one in mails):
+            return fail(WorkerDied("the content process has died"))
+        return super().run(call)
+
+
+def test_a_mail_that_cannot_be_described() -> None:
+    """A mail that stops the worker has a bare structure, and the others have their own."""
+    workers = Workers(DirectWorker(), DirectWorker(), PoisonedWorker())
+    house = House(config_in_memory(), workers)
+    talk = opened(house, mail("one"), mail("poison"), mail("three"))
+    sent = talk.do(b"FETCH 1:3 (ENVELOPE BODYSTRUCTURE)")
+    assert sent.count(b"\r\n* ") + 1 == 3
+    assert b"* 2 FETCH (ENVELOPE (NIL NIL NIL " in sent
+    assert b'"three"' in sent
 
 
 # Searches.

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import Caller, InboxState
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.cursors import Position
-from mailcheck.core.errors import MailTooLarge, MessageNotFound, Overloaded
+from mailcheck.core.errors import MailTooLarge, MessageNotFound, Overloaded, WorkerDied
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import NULL_REVERSE_PATH, Envelope, Session
@@ -102,6 +103,8 @@ class Mailboxes:
     Every filter is limited to the tags of the caller. Failures of the store are
     `StoreUnavailable`.
     """
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -446,9 +449,12 @@ class Mailboxes:
         else:
             raws = await self.beginnings(entries, STRUCTURES_AT_ONCE)
         largest = max((len(raw) for raw in raws.values()), default=0)
-        derived = await self._mail_bytes.work(
-            partial(derive_structures, list(raws.values())), largest, entries[0].account_id
-        )
+        try:
+            derived = await self._mail_bytes.work(
+                partial(derive_structures, list(raws.values())), largest, entries[0].account_id
+            )
+        except WorkerDied as failure:
+            return await self._derive_each(entries, failure)
         made = [
             (delivery_id, MailStructure(envelope, structure, sent_at))
             for delivery_id, (envelope, structure, sent_at) in zip(raws, derived, strict=True)
@@ -456,6 +462,25 @@ class Mailboxes:
         saved = self._store.save_structures(made)
         saved.addErrback(lambda _: None)  # they can be derived again
         return dict(made)
+
+    async def _derive_each(
+        self, entries: Sequence[MailEntry], failure: WorkerDied
+    ) -> dict[DeliveryId, MailStructure]:
+        """Derive structures one by one, since one of the mails has stopped a worker."""
+        if len(entries) == 1:
+            mail = entries[0].delivery_id
+            self._log.error("{mail} has no structure: {why}", mail=mail, why=failure)
+            return {mail: _undescribed(entries[0])}
+        made: dict[DeliveryId, MailStructure] = {}
+        for entry in entries:
+            made.update(await self._derive_some([entry]))
+        return made
+
+
+def _undescribed(entry: MailEntry) -> MailStructure:
+    """Return the structure of a mail that cannot be read: octets without an envelope."""
+    structure = b'("APPLICATION" "OCTET-STREAM" NIL NIL NIL "8BIT" %d NIL NIL NIL NIL)' % entry.size
+    return MailStructure(b"(" + b" ".join([b"NIL"] * 10) + b")", structure, None)
 
 
 def _limited(caller: Caller, wanted: MessageFilter) -> MessageFilter:
