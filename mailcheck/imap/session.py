@@ -228,11 +228,9 @@ class Session:
 
     async def _first_unseen(self, selected: Selected) -> list[bytes]:
         """Return the number of the first unread message (RFC 3501 6.3.1)."""
-        for marks in await self._mailboxes.marks(self._caller, selected.mailbox.wanted):
-            number = None if marks.is_read else selected.number_of(marks.position)
-            if number is not None:
-                return [b"* OK [UNSEEN %d] first unread message" % number]
-        return []
+        first = await self._mailboxes.first_unread(self._caller, selected.mailbox.wanted)
+        number = None if first is None else selected.number_of(first)
+        return [] if number is None else [b"* OK [UNSEEN %d] first unread message" % number]
 
     async def _change_mailbox(self, command: ChangeMailbox) -> str:
         """Refuse to change the mailboxes, which follow from the mail; accept subscriptions."""

@@ -270,6 +270,19 @@ class MailboxStore(Store):
         return [_marks_of(row) for row in rows]
 
     @read
+    def first_unread(
+        self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
+    ) -> Position | None:
+        """Return the first unread message of a mailbox, or `None`."""
+        condition, values = filter_sql(transaction, account_id, wanted, now)
+        row = transaction.row(
+            f"SELECT message.position {FROM_CONTENT} WHERE {condition} "
+            "AND message.is_read = 0 ORDER BY message.position LIMIT 1",
+            values,
+        )
+        return None if row is None else row.position
+
+    @read
     def matches(
         self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
     ) -> tuple[frozenset[Position], tuple[tuple[Position, DeliveryId], ...]]:

@@ -87,6 +87,8 @@ async def test_marks(stores: Stores) -> None:
         (2, [], 6),
         (3, ["$Todo", "\\Flagged"], 4),
     ]
+    assert await store.first_unread(ANN, ANY, NOON) == 2
+    assert await store.first_unread(ANN, MessageFilter(tag="a"), NOON) is None
     assert await store.keywords(ANN) == {"$Todo", "\\Flagged"}
     assert await store.flagged(ANN, MessageFilter(tag="c"), NOON, "\\Flagged") == [3]
     assert await store.flagged(ANN, MessageFilter(tag="a"), NOON, "\\Flagged") == []

@@ -176,6 +176,12 @@ class Mailboxes:
         """Return the marks of all messages of a mailbox, in order."""
         return await self._store.marks(caller.account_id, _limited(caller, wanted), self._now())
 
+    async def first_unread(self, caller: Caller, wanted: MessageFilter) -> Position | None:
+        """Return the first unread message of a mailbox, or `None`."""
+        return await self._store.first_unread(
+            caller.account_id, _limited(caller, wanted), self._now()
+        )
+
     async def keywords(self, caller: Caller) -> frozenset[str]:
         """Return all flags that messages of the inbox have, without the read mark."""
         return await self._store.keywords(caller.account_id)
