@@ -40,9 +40,11 @@ class Hold:
         """Return the first result that is enough, or the last one when the time is over.
 
         A held request uses one of the wait slots of the key. If all are in use, or the daemon is
-        stopping, the current result is returned.
+        stopping, a request without a timeout gets the current result.
 
         :param seconds: the time to wait, if the request has a timeout; `None` is the usual hold.
+        :raises TooManyWaits: the request has a timeout, and all slots are in use.
+        :raises WaitInterrupted: the request has a timeout, and the daemon is stopping.
         """
         patience = self.seconds if seconds is None else seconds
         after = caller.position
@@ -60,5 +62,6 @@ class Hold:
                         if is_enough(found):
                             break
         except (LimitExceeded, WaitInterrupted):
-            pass
+            if seconds is not None:
+                raise
         return found
