@@ -107,6 +107,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
     cancelled = runtime.cluster.notifications("cancelled calls")
     renderer, pages = build_pages(daemon, routes, description)
     admission = PageAccess(accounts.sessions, urls, addresses, clock_and_randomness)
+    dashboard = Dashboard(admission, renderer, pages)
     return BoundedSite(
         Root(
             Api(access, routes, description, urls, runtime.now).resource(),
@@ -117,9 +118,12 @@ def build_web(daemon: Daemon) -> BoundedSite:
                 **dict.fromkeys(OAUTH_SEGMENTS, build_oauth(daemon, addresses).resource()),
             },
             PublicPages(
-                lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses
+                lambda: daemon.heartbeat.state,
+                daemon.reports.operations.post,
+                addresses,
+                dashboard.as_page,
             ).resource(),
-            Dashboard(admission, renderer, pages).resource(),
+            dashboard.resource(),
         ),
         connection_limits(config),
         addresses,
@@ -223,7 +227,13 @@ def build_pages(
     """Return the renderer and all pages of the dashboard."""
     problems, static = daemon.runtime.conditions.problems, StaticFiles()
     renderer = Renderer(static, lambda: bool(problems.get(DISK)))
-    answers = AnswerPages(routes, daemon.inbox.read, daemon.tests.operations.manage)
+    answers = AnswerPages(
+        routes,
+        daemon.inbox.read,
+        daemon.tests.operations.manage,
+        daemon.accounts.checks,
+        renderer,
+    )
     return renderer, [
         *static.pages(),
         *LivePartPages(daemon.follow, daemon.runtime.reactor).pages(),
@@ -302,7 +312,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     budget, submission = accounts.checks, submission_server(config)
     servers = ServerNames(options.domain, mail_server(config), submission)
     sign_in, register = accounts.sign_in, accounts.register
-    key_pages = KeyPages(keys, webhooks, budget, renderer, submission, options.faults)
+    key_pages = KeyPages(keys, budget, renderer, submission, options.faults)
     company = accounts.company
     sign_in_pages = SignInPages(sign_in, register, accounts.sessions, renderer, company)
     return [
@@ -336,7 +346,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
             renderer,
             accounts.oauth_outcomes,
         ).pages(),
-        *WebhookPages(webhooks, budget, renderer, key_pages.show).pages(),
+        *WebhookPages(webhooks, daemon.inbox.read, budget, renderer).pages(),
     ]
 
 

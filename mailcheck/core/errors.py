@@ -91,6 +91,10 @@ class NoMailYet(ExpectedFailure):
     """The deliverability test has not received a mail yet."""
 
 
+class PageNotFound(ExpectedFailure):
+    """A page of the dashboard does not exist."""
+
+
 class AttachmentNotFound(ExpectedFailure):
     """The message has no such attachment."""
 

@@ -26,6 +26,12 @@ MOST_WEBHOOKS = 10
 DELIVERIES_KEPT = 20
 """Number of recent deliveries stored for each webhook."""
 
+MESSAGE_EVENT = "msg_"
+"""What the id of an event about a message begins with. The id of the message follows."""
+
+RESPONSE_KEPT = 500
+"""Maximum number of characters of a receiver's response that are stored with a delivery."""
+
 LONGEST_URL = 2_048
 """Maximum number of characters of a URL."""
 
@@ -144,13 +150,15 @@ class Attempt(Struct, frozen=True):
     """The result of a delivery attempt: the HTTP status, if any, and a description of the problem.
 
     ``wait`` is set if the event was not sent because of the target's rate limit: the milliseconds
-    until the next attempt is allowed. ``is_permanent``: a retry cannot succeed.
+    until the next attempt is allowed. ``is_permanent``: a retry cannot succeed. ``response`` is the
+    beginning of the response's body in one line.
     """
 
     status: int | None = None
     problem: str = ""
     wait: int = 0
     is_permanent: bool = False
+    response: str = ""
 
     @property
     def is_taken(self) -> bool:

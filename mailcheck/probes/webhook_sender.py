@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IConsumer
@@ -20,12 +21,13 @@ from twisted.web.http_headers import Headers
 from twisted.web.iweb import IBodyProducer, IResponse
 from zope.interface import implementer
 
+from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import SECOND
 from mailcheck.core.keys import key_of
 from mailcheck.core.network_addresses import IpAddress, IpNetwork, counting_key, parse_ip_address
-from mailcheck.core.webhooks import Attempt
+from mailcheck.core.webhooks import RESPONSE_KEPT, Attempt
 from mailcheck.operations.inbox.event_signatures import sign_with_ecdsa
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
@@ -54,6 +56,9 @@ KEPT_SECONDS = 30
 
 MAX_OCTETS = 65_536
 """Maximum number of octets of a response."""
+
+MAX_KEPT = 4 * RESPONSE_KEPT
+"""Maximum number of octets of a response that are decoded."""
 
 MOST_A_MINUTE = 1_200
 """Maximum number of events to one public address (IPv6: /64) per clock minute, from all
@@ -222,7 +227,7 @@ class HttpWebhookLine:
             await rest.ended.addTimeout(DRAIN_SECONDS, self._reactor)
         except DeferredTimeout:
             self._connections.hang_up()
-        return _judge(response.code)
+        return replace(_judge(response.code), response=rest.text)
 
     def _too_much(self) -> Attempt:
         problem = f"its address has received {MOST_A_MINUTE:,} events in this minute"
@@ -321,10 +326,21 @@ class _Body:
 
 
 class _Rest(Protocol):
-    """Discards the rest of a response. ``ended`` fires at its end or when the connection closes."""
+    """Keeps the beginning of a response. ``ended`` fires at its end or when it is closed."""
 
     def __init__(self) -> None:
         self.ended: Deferred[None] = Deferred()
+        self._begin = b""
+
+    @property
+    def text(self) -> str:
+        """The beginning of the response in one line."""
+        text = " ".join(flatten_controls(self._begin.decode("utf-8", "replace")).split())
+        return text[:RESPONSE_KEPT]
+
+    def dataReceived(self, data: bytes) -> None:
+        """Keep the first bytes."""
+        self._begin += data[: MAX_KEPT - len(self._begin)]
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Fire ``ended``."""

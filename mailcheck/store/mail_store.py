@@ -237,6 +237,26 @@ class MailStore(Store):
         return _read_message(transaction, condition, (message_id, account_id, now))
 
     @read
+    def subjects(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        message_ids: Sequence[MessageId],
+        now: Instant,
+    ) -> dict[MessageId, str]:
+        """Return the subjects of messages of the account; those that are gone are left out."""
+        if not message_ids:
+            return {}
+        marks = ", ".join("?" * len(message_ids))
+        return dict(
+            transaction.rows(
+                f"SELECT message.id, delivery.subject {FROM_MESSAGE} WHERE message.account_id = ? "
+                f"AND message.expires_at > ? AND message.id IN ({marks})",
+                (account_id, now, *message_ids),
+            )
+        )
+
+    @read
     def find_delivered(
         self, transaction: Transaction, account_id: AccountId, delivery_id: str, now: Instant
     ) -> MessageRow | None:

@@ -56,7 +56,7 @@ class Attendee(Struct, frozen=True):
 
 
 class Invitation(Struct, frozen=True):
-    """An event in a mail. ``title`` says what the mail asks; unknown parts are empty."""
+    """An event in a mail. ``title`` is the kind of the mail; unknown parts are empty."""
 
     title: str
     summary: str
@@ -75,7 +75,7 @@ class _Property(Struct, frozen=True):
 
 
 def read_invitation(data: bytes) -> Invitation | None:
-    """Return the first event of an iCalendar object, or `None` if it has none."""
+    """Return the first event of an iCalendar object, or `None` if there is no event."""
     method = ""
     event: list[_Property] = []
     inside = 0

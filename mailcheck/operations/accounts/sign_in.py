@@ -48,7 +48,7 @@ class Attempts:
             return
         seconds = usage.exhausted.seconds_left(self._now())
         is_short = usage.exhausted is MINUTE_WINDOW
-        when = f"in {seconds} seconds" if is_short else "tomorrow (UTC)"
+        when = f"in {seconds} second{'' if seconds == 1 else 's'}" if is_short else "tomorrow (UTC)"
         raise LimitExceeded(f"{what}; try again {when}", seconds)
 
 

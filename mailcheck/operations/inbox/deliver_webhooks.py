@@ -24,6 +24,7 @@ from mailcheck.core.instants import SECOND
 from mailcheck.core.instruments import Tally
 from mailcheck.core.messages import ListedMessage, StoredMessage
 from mailcheck.core.webhooks import (
+    MESSAGE_EVENT,
     MOST_WEBHOOKS,
     PAUSED_RETRY,
     Webhook,
@@ -420,7 +421,7 @@ class _WebhookSender:
         if not self._may_go_on():
             return False
         listed = ListedMessage(message.summary, message.content.extracted)
-        event_id = f"msg_{message.summary.id}"
+        event_id = f"{MESSAGE_EVENT}{message.summary.id}"
         body = queue.write(webhook, listed, message.content.text, message.content.message_id)
         delivery = await send_once(self._line, webhook, event_id, body, queue.clock, queue.now())
         if self.webhook.revision != revision:

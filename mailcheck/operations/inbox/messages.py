@@ -191,6 +191,12 @@ class ReadInbox:
         """
         return await self._loader.load(account_id, message_id)
 
+    async def subjects(
+        self, account_id: AccountId, message_ids: Sequence[MessageId]
+    ) -> dict[MessageId, str]:
+        """Return the subjects of messages; those that are gone are left out."""
+        return await self._store.subjects(account_id, message_ids, self._now())
+
     async def delivered(self, caller: Caller, delivery_id: str) -> StoredMessage:
         """Return the first message of a delivery.
 

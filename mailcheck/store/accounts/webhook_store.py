@@ -46,8 +46,8 @@ _COLUMNS = f"{columns_of(Webhook, 'webhook', 'account_name')}, account.name AS a
 _WEBHOOKS = f"SELECT {_COLUMNS} FROM webhook JOIN account ON account.id = webhook.account_id"
 
 _DELIVERIES = """
-    SELECT event_id, attempted_at AS at, status, problem, milliseconds FROM webhook_delivery
-    WHERE webhook_id = ? ORDER BY number DESC
+    SELECT event_id, attempted_at AS at, status, problem, milliseconds, response
+    FROM webhook_delivery WHERE webhook_id = ? ORDER BY number DESC
 """
 
 _IS_OPEN = "state <> 'ended'"
@@ -67,12 +67,12 @@ _RECORD = """
 
 _NOTE = f"""
     INSERT INTO webhook_delivery
-    (webhook_id, slot, number, event_id, attempted_at, status, problem, milliseconds)
-    SELECT id, (attempts - ?) % {DELIVERIES_KEPT}, attempts - ?, ?, ?, ?, ?, ? FROM webhook
+    (webhook_id, slot, number, event_id, attempted_at, status, problem, milliseconds, response)
+    SELECT id, (attempts - ?) % {DELIVERIES_KEPT}, attempts - ?, ?, ?, ?, ?, ?, ? FROM webhook
     WHERE id = ?
     ON CONFLICT (webhook_id, slot) DO UPDATE SET number = excluded.number,
     event_id = excluded.event_id, attempted_at = excluded.attempted_at, status = excluded.status,
-    problem = excluded.problem, milliseconds = excluded.milliseconds
+    problem = excluded.problem, milliseconds = excluded.milliseconds, response = excluded.response
 """
 
 
@@ -127,7 +127,11 @@ class WebhookStore(Store):
     def deliveries(self, transaction: Transaction, webhook_id: WebhookId) -> list[WebhookDelivery]:
         """Return the last deliveries, newest first."""
         return [
-            value_of(WebhookDelivery, row, attempt=Attempt(row.status, row.problem))
+            value_of(
+                WebhookDelivery,
+                row,
+                attempt=Attempt(row.status, row.problem, response=row.response),
+            )
             for row in transaction.rows(_DELIVERIES, (webhook_id,))
         ]
 
@@ -281,6 +285,7 @@ def _delivery_values(
         attempt.status,
         attempt.problem,
         delivery.milliseconds,
+        attempt.response,
         webhook_id,
     )
 

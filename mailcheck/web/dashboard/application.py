@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import cast
@@ -76,6 +77,15 @@ class Dashboard:
 
         page = Page("", "", refuse, is_open=True)
         return Deferred.fromCoroutine(self._serve(cast(Request, request), page, {}))
+
+    async def as_page(self, request: Request, reply: Reply) -> Reply:
+        """Render an error of a page that is not part of the dashboard, if a browser asked."""
+        if not prefers_html(request):
+            return reply
+        visit = self._access.begin_visit(request, {})
+        with suppress(ExpectedFailure):  # without the menu if the session cannot be looked up
+            visit = await self._access.authenticate(visit)
+        return self._as_page(visit, reply)
 
     async def _serve(self, request: Request, page: Page, path: dict[str, str]) -> bytes:
         visit = self._access.begin_visit(request, path)

@@ -11,7 +11,7 @@ from mailcheck.core.accounts import Account, Caller, RequestLimits
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import KeyId
 from mailcheck.operations.follow_account import FollowAccount
-from mailcheck.web.dashboard.rendering import format_sentence
+from mailcheck.web.dashboard.rendering import describe_failure, format_sentence
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import (
     EVENT_STREAM,
@@ -75,4 +75,4 @@ def live_caller(account: Account) -> Caller:
 def write_problem(failure: ExpectedFailure) -> bytes:
     """Return the event for an expected failure."""
     # Browsers reserve the event name "error" for connection errors.
-    return write_event("problem", {"problem": format_sentence(str(failure))})
+    return write_event("problem", {"problem": format_sentence(describe_failure(failure))})

@@ -9,9 +9,10 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from msgspec import Struct
 
+from mailcheck.checks.dnsbl.catalogue import PROFILE_SIZE
 from mailcheck.checks.quality.topics import topic_of, topic_of_finding
 from mailcheck.core.addresses import SEPARATOR, split_subaddress
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.errors import ExpectedFailure, LimitExceeded
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.web.dashboard.cookies import THEMES, theme_of
 from mailcheck.web.dashboard.static_files import StaticFiles
@@ -26,6 +27,7 @@ MENU: tuple[Entry, ...] = (
     ("Inbox", "/inbox"),
     ("Deliverability", "/tests"),
     ("Domains", "/domains"),
+    ("Webhooks", "/webhooks"),
     ("Connect", "/connect"),
     ("Keys", "/keys"),
 )
@@ -119,6 +121,7 @@ def _templates() -> "Environment":
     templates.filters["moment"] = render_moment
     templates.filters["event_moment"] = render_event_moment
     templates.filters["topic"] = topic_of
+    templates.globals["lists_of_check"] = PROFILE_SIZE
     templates.globals["topic_of_finding"] = topic_of_finding
     templates.filters["thousands"] = "{:,}".format
     templates.filters["octets"] = format_size
@@ -180,7 +183,7 @@ class Renderer(Struct, frozen=True):
             theme=theme_of(visit),
             themes=THEMES,
             notice=NOTICES.get(visit.query.text("done") or ""),
-            **{"problem": "" if error is None else str(error), **values},
+            **{"problem": "" if error is None else describe_failure(error), **values},
         )
         body = text.encode("utf-8", "replace")
         return Reply(status, body, "text/html; charset=utf-8", {**PAGE_HEADERS, **(headers or {})})
@@ -203,6 +206,14 @@ def render_event_moment(moment: datetime) -> Markup:
     """Render the time of an event in UTC, as `render_moment` does. It may be in any year."""
     text = moment.strftime("%Y-%m-%d %H:%M UTC")
     return Markup('<time datetime="{}">{}</time>').format(f"{moment:%Y-%m-%dT%H:%M:%SZ}", text)
+
+
+def describe_failure(failure: ExpectedFailure) -> str:
+    """Return the message of a failure. That of a limit says when to try again."""
+    text = str(failure)
+    if not isinstance(failure, LimitExceeded) or "try again" in text:
+        return text
+    return f"{text.removesuffix('.')}; try again in {format_duration(failure.retry_after)}"
 
 
 def format_duration(seconds: int) -> str:

@@ -100,9 +100,14 @@ class PublicPages:
         state: Callable[[], State],
         reports: PostReport,
         addresses: ClientAddresses,
+        as_page: Callable[[Request, Reply], Awaitable[Reply]],
         documentation: Documentation | None = None,
     ) -> None:
-        """``state`` returns the state of the daemon without side effects."""
+        """``state`` returns the state of the daemon without side effects.
+
+        :param as_page: renders an error as a page, if the client is a browser.
+        """
+        self._as_page = as_page
         self._state = state
         self._reports = reports
         self._addresses = addresses
@@ -164,9 +169,10 @@ class PublicPages:
         """GET /docs: redirect to the first page."""
         return redirect_to_first_page()
 
-    async def _read_documentation(self, _: Request, name: str = "") -> Reply:
+    async def _read_documentation(self, request: Request, name: str = "") -> Reply:
         """GET /docs/<name>: a file of the documentation."""
-        return self._documentation.read(name)
+        reply = self._documentation.read(name)
+        return await self._as_page(request, reply) if reply.status == NOT_FOUND else reply
 
     def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Respond to an unknown path or method."""

@@ -1,7 +1,6 @@
 """The page of the API reference, which is rendered from the OpenAPI document."""
 
 import gzip
-import json
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,38 +11,56 @@ from mailcheck.web.dashboard.api_reference.view import (
     render_code,
     shorten,
 )
-from tests.house import House, mail, run
+from tests.house import Answer, House, mail, run
 from tests.spec.description import load_document
 from tests.web.dashboard.browser import Browser
-from tests.web.dashboard.inbox_visit import fetch, receive
+from tests.web.dashboard.inbox_visit import receive
 from tests.web.raw_http import RawHttp
 
 DOCUMENT = load_document()
 
 
+GROUPS = [tag["name"].lower().replace(" ", "-") for tag in DOCUMENT["tags"]]
+OPERATIONS = [one for methods in DOCUMENT["paths"].values() for one in methods.values()]
+
+
 @pytest.fixture
 def page(house: House) -> Browser:
-    """Open the page without signing in."""
+    """Open the reference without signing in."""
     browser = Browser(house)
     assert browser.open("/api").status == 200
     return browser
 
 
 def test_every_operation_is_shown(page: Browser) -> None:
-    """Each operation and each type is on the page, and every link leads to an existing id."""
-    operations = [one for methods in DOCUMENT["paths"].values() for one in methods.values()]
-    assert {one["operationId"] for one in operations} <= page.page.ids
-    assert {f"schema-{name}" for name in DOCUMENT["components"]["schemas"]} <= page.page.ids
-    fragments = [address[1:] for address in page.page.addresses if address.startswith("#")]
-    assert [name for name in fragments if name not in page.page.ids] == []
+    """Each operation and each type is on a page, and every link leads to an existing id."""
+    ids = {"": page.page.ids}
+    addresses = {"": page.page.addresses}
+    text = ""
+    for group in (*GROUPS, "responses", "types"):
+        assert page.open(f"/api/{group}").status == 200
+        ids[group], addresses[group] = page.page.ids, page.page.addresses
+        text += page.page.text
+    assert {one["operationId"] for one in OPERATIONS} <= ids[""]
+    assert {one["operationId"] for one in OPERATIONS} <= {
+        one for group in GROUPS for one in ids[group]
+    }
+    assert {f"schema-{name}" for name in DOCUMENT["components"]["schemas"]} <= ids["types"]
+    for group, some in addresses.items():
+        for address in some:
+            target, _, fragment = address.partition("#")
+            named = target.removeprefix("/api").removeprefix("/") if target else group
+            if fragment and (not target or target == "types" or target.startswith("/api")):
+                assert fragment in ids[named], (group, address)
     for path, methods in DOCUMENT["paths"].items():
-        assert path in page.page.text
+        assert path in text
         for operation in methods.values():
-            assert operation["summary"] in page.page.text
+            assert operation["summary"] in text
             for parameter in operation.get("parameters", ()):
-                assert parameter["name"] in page.page.text
+                assert parameter["name"] in text
     for status in ("400", "401", "404", "405", "413", "429", "500", "503"):
-        assert status in page.page.text
+        assert status in text
+    assert page.open("/api/nonsense").status == 404
 
 
 def test_page_and_document_lead_to_each_other(page: Browser, house: House) -> None:
@@ -55,19 +72,21 @@ def test_page_and_document_lead_to_each_other(page: Browser, house: House) -> No
     assert "/api" in page.page.addresses
 
 
-def test_the_compressed_page_is_small(house: House) -> None:
-    """Compressed, the page with all examples has at most 75 % of the 80 kB of a first visit."""
+@pytest.mark.parametrize("path", ["", *GROUPS, "responses", "types"])
+def test_the_compressed_pages_are_small(house: House, path: str) -> None:
+    """Compressed, each page of the reference has at most a third of the 80 kB of a page."""
     raw = RawHttp(house)
-    raw.send(b"GET /api HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nAccept-Encoding: gzip\r\n\r\n")
+    head = "Host: a\r\nAccept: text/html\r\nAccept-Encoding: gzip\r\n\r\n"
+    raw.send(f"GET /api{path and '/'}{path} HTTP/1.1\r\n{head}".encode())
     _, _, body = raw.received().partition(b"\r\n\r\n")
-    assert len(body) < 60_000
+    assert len(body) < 30_000
     assert b"</html>" in gzip.decompress(body)
 
 
 def test_types_are_described() -> None:
     """Types are described in words: references are links, and enums list their values."""
     assert describe_type({"$ref": "#/components/schemas/Message"}) == (
-        '<a href="#schema-Message">Message</a>'
+        '<a href="types#schema-Message">Message</a>'
     )
     assert describe_type({"type": ["string", "null"]}) == "string or null"
     assert describe_type({"type": "array", "items": {"type": "integer"}}) == "array of integer"
@@ -108,39 +127,72 @@ def test_long_lists_are_cut_in_examples() -> None:
 
 
 def test_each_command_can_be_copied(page: Browser) -> None:
-    """Every command can be copied, and calls that only read data can be tried."""
-    body = page.open("/api").body.decode()
-    ids = [one["operationId"] for methods in DOCUMENT["paths"].values() for one in methods.values()]
+    """Every command can be copied, and calls that do not wait for long can be tried."""
+    body = "".join(page.open(f"/api/{group}").body.decode() for group in GROUPS)
+    ids = [one["operationId"] for one in OPERATIONS]
     for name in ids:
         assert f'data-copy="command-{name}"' in body
-    tried = {name for name in ids if f'href="/api/answers/{name}"' in body}
-    assert {"getInbox", "listMessages", "getMessage", "listTests", "getTest"} <= tried
-    reading = {
-        operation["operationId"]
-        for methods in DOCUMENT["paths"].values()
-        for method, operation in methods.items()
-        if method == "get"
-    }
-    assert tried <= reading
+    tried = {name for name in ids if f'action="/api/answers/{name}"' in body}
+    reading = {"getInbox", "listMessages", "getMessage", "listTests", "getTest"}
+    assert {*reading, "deleteMessage", "getReputation"} <= tried
     assert not {name for name in tried if name.lower().startswith("wait")}
+    assert not {"createWebhook", "deleteWebhook"} & tried
+
+
+def attempt(browser: Browser, name: str, *fields: str, **form: str) -> Answer:
+    """Try a call as the script does, and return the response."""
+    browser.open("/api/inbox")
+    form["form-token"] = browser.page.form_token
+    return browser.post(f"/api/answers/{name}", *fields, **form)
 
 
 def test_a_call_is_tried(house: House) -> None:
-    """Tried calls return the data of the signed-in account; other visitors are rejected."""
+    """Tried calls use the data of the signed-in account; other visitors are rejected."""
     ann, bob = Browser(house, "192.0.2.7"), Browser(house, "192.0.2.8")
     ann.sign_up("ann")
     bob.sign_up("bob")
     accounts = {one.name: one for one in run(house.assembly.accounts.keep.accounts())}
     message_id = receive(house, accounts["ann"], mail("Your code"))
-    listed = json.loads(fetch(ann, "/api/answers/listMessages").body)
-    assert (listed["called"], listed["status"]) == ("GET /inbox/messages?limit=3", 200)
-    assert [one["id"] for one in listed["answer"]["messages"]] == [message_id]
-    shown = json.loads(fetch(ann, "/api/answers/getMessage").body)
-    assert shown["called"] == f"GET /inbox/messages/{message_id}"
-    assert shown["answer"]["subject"] == "Your code"
-    assert json.loads(fetch(bob, "/api/answers/listMessages").body)["answer"]["messages"] == []
-    refused = fetch(bob, "/api/answers/getMessage")
-    assert (refused.status, "inbox is empty" in refused.body.decode()) == (404, True)
-    for name in ("deleteMessage", "waitForMessage", "nonsense"):
-        assert fetch(ann, f"/api/answers/{name}").status == 400
-    assert fetch(Browser(house, "192.0.2.9"), "/api/answers/getInbox").status == 303
+    receive(house, accounts["ann"], mail("Later"))
+
+    def text(browser: Browser, name: str, **form: str) -> str:
+        assert attempt(browser, name, **form).status == 200
+        return browser.page.text
+
+    listed = text(ann, "listMessages", **{"query-limit": "1"})
+    assert "GET /inbox/messages?limit=1" in listed
+    assert '"subject": "Later"' in listed
+    assert message_id not in listed
+    assert '"subject": "Later"' in text(ann, "getMessage"), "the newest one"
+    assert '"subject": "Your code"' in text(ann, "getMessage", **{"path-id": message_id})
+    assert '"messages": []' in text(bob, "listMessages")
+    assert '"success": true' in text(ann, "deleteMessage", **{"path-id": message_id})
+    assert attempt(ann, "getMessage", **{"path-id": message_id}).status == 404
+    assert attempt(bob, "getMessage").status == 400
+    for name in ("waitForMessage", "createWebhook", "nonsense"):
+        assert attempt(ann, name).status == 400
+    assert attempt(ann, "listMessages", **{"query-limit": "x"}).status == 400
+
+
+def test_a_try_is_protected_like_a_form(house: House, browser: Browser) -> None:
+    """A try needs a session, the form token and the same site, and no key."""
+    browser.sign_up("ann")
+    assert browser.post("/api/answers/getInbox").status == 403
+    assert attempt(browser, "getInbox", "Sec-Fetch-Site: cross-site").status == 403
+    assert attempt(browser, "getInbox", "Sec-Fetch-Site: same-origin").status == 200
+    stranger = Browser(house, "192.0.2.9")
+    assert attempt(stranger, "getInbox").status == 303
+    assert browser.open("/api/answers/getInbox").status == 405
+
+
+def test_a_check_that_is_tried_counts(browser: Browser) -> None:
+    """Checks and changes that are tried count as checks of the account; reading does not."""
+    browser.sign_up("ann")
+    for name, form, used in (
+        ("getInbox", {}, 0),
+        ("checkMx", {"query-domain": "example.com"}, 1),
+        ("deleteMessages", {}, 2),
+    ):
+        attempt(browser, name, **form)
+        browser.open("/keys")
+        assert f"{used} of 1,000 checks today" in " ".join(browser.page.text.split())

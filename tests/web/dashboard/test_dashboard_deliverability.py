@@ -14,7 +14,11 @@ from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.messages import NULL_REVERSE_PATH
 from mailcheck.operations.deliverability.check_progress import PARTS
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL
-from mailcheck.web.dashboard.deliverability.report_view import summarize_report
+from mailcheck.web.dashboard.deliverability.report_view import (
+    VERDICTS,
+    ReceiverColumn,
+    summarize_report,
+)
 from tests.fakes.analyst import Analyst
 from tests.house import run
 from tests.operations.scored_mails import MAIL, received, zone_with
@@ -108,7 +112,28 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
 def test_a_report_without_deductions(severities: list[str], said: str) -> None:
     """A report without deductions still names the issues among its findings."""
     found = {"score": 10.0, "deductions": [], "findings": [{"severity": s} for s in severities]}
-    assert said in summarize_report(found, "good").next
+    assert said in summarize_report(found, "good", ()).next
+
+
+@pytest.mark.parametrize(
+    ("audience", "title"),
+    [
+        ("every sender", "does not meet all rules of Google and Yahoo for every sender"),
+        ("bulk senders", "does not meet all rules of Google and Yahoo for bulk mail"),
+    ],
+)
+def test_the_verdict_agrees_with_the_rules(audience: str, title: str) -> None:
+    """A good score is no promise while rules of a receiver are not met; the title names it."""
+    found = {"score": 9.0, "deductions": [], "findings": []}
+    columns = [
+        ReceiverColumn("Google", audience, "", 1),
+        ReceiverColumn("Yahoo", audience, "", 2),
+        ReceiverColumn("Microsoft", "bulk senders", "", 0),
+    ]
+    verdict = summarize_report(found, "good", columns)
+    assert (verdict.title, verdict.level) == (f"This mail should arrive, but {title}", "warn")
+    assert summarize_report(found, "good", columns[2:]).level == "good"
+    assert summarize_report(found, "bad", columns).title == VERDICTS["bad"]
 
 
 def test_deductions_add_up_to_the_score(scored: ScoredHouse, browser: Browser) -> None:
@@ -197,7 +222,12 @@ def test_reverse_dns_is_shown_apart_from_spf() -> None:
     assert "badge good" in heads["spf"]
     assert "minus" not in heads["spf"]
     assert "<h3>Reverse DNS</h3>" in heads["rdns"]
-    assert "-1.0" in heads["rdns"]
+    # The price is in the list of issues alone, and so is the advice.
+    assert "-1.0" not in heads["rdns"]
+    (issue,) = re.findall(r'id="(issue-\d)"[^>]*>\s*<summary><span[^>]*>-1.0</span> <h3>Rev', body)
+    assert f'<a href="#{issue}">' in body
+    fix = re.findall(r"Publish a PTR|PTR record for", body)
+    assert len(fix) <= 1
     scored.close()
 
 
@@ -449,7 +479,7 @@ def test_the_history(scored: ScoredHouse, browser: Browser) -> None:
     browser.open("/tests?page=2")
     assert "26 to 27 of 27" in words(browser)
     browser.open("/tests?page=9")
-    assert "No more tests." in words(browser)
+    assert "26 to 27 of 27" in words(browser)
 
 
 def test_tests_of_other_accounts(scored: ScoredHouse, browser: Browser) -> None:

@@ -1,4 +1,4 @@
-"""Webhooks on the page of API keys: create, show once, test, resume and delete."""
+"""Webhooks on their page: create, show once, test, resume and delete."""
 
 import re
 from html import unescape
@@ -24,7 +24,7 @@ def receivers(house: House) -> ScriptedReceivers:
 def owner(browser: Browser, receivers: ScriptedReceivers) -> Browser:
     """Sign up an account without a webhook."""
     browser.sign_up("ann")
-    browser.open("/keys")
+    browser.open("/webhooks")
     return browser
 
 
@@ -34,13 +34,13 @@ def create(owner: Browser, **form: str) -> str:
     assert answer.status == 200
     found = re.search(r'id="webhook-secret">(whsec_[^<]+)<', answer.body.decode())
     assert found is not None
-    owner.open("/keys")
+    owner.open("/webhooks")
     return unescape(found[1])
 
 
 def webhook_of(owner: Browser) -> str:
     """Return the path of the only webhook on the page."""
-    found = re.search(r'action="(/webhooks/\w+)/test"', owner.open("/keys").body.decode())
+    found = re.search(r'action="(/webhooks/\w+)/test"', owner.open("/webhooks").body.decode())
     assert found is not None
     return found[1]
 
@@ -60,10 +60,26 @@ def test_a_webhook_is_created(owner: Browser, receivers: ScriptedReceivers) -> N
     receive(owner, "Sign-up", tag="signup")
     assert receivers.subjects == ["Sign-up"]
     assert receivers.posts[0].secrets == (secret,)
-    page = owner.open("/keys").body.decode()
+    page = owner.open("/webhooks").body.decode()
     assert secret not in page
     for words in (URL, "active", "tag: signup", receivers.ids[0], "200"):
         assert words in page
+
+
+def test_deliveries_show_subject_and_response(owner: Browser, receivers: ScriptedReceivers) -> None:
+    """A delivery links to its message by subject, and shows what the receiver answered."""
+    create(owner)
+    receivers.answers = [Attempt(202, response="queued <b>1</b>")]
+    receive(owner, "Sign-up <b>")
+    page = owner.open("/webhooks").body.decode()
+    assert re.search(r'<a href="/inbox/messages/[^"]+" dir="auto">Sign-up &lt;b&gt;</a>', page)
+    assert "queued &lt;b&gt;1&lt;/b&gt;" in page
+    message_id = re.search(r'href="/inbox/messages/([^"]+)"', page)
+    assert message_id is not None
+    owner.submit(f"/inbox/messages/{message_id[1]}/delete")
+    owner.open("/webhooks")
+    assert "(deleted message)" in owner.page.text
+    assert "Sign-up" not in owner.page.text
 
 
 def test_an_invalid_form(owner: Browser) -> None:
@@ -80,13 +96,13 @@ def test_failures_are_shown_and_resumed(owner: Browser, receivers: ScriptedRecei
     create(owner)
     receivers.answers = [BROKEN, BROKEN]
     receive(owner)
-    owner.open("/keys")
+    owner.open("/webhooks")
     assert "It answered 500. Failing since" in owner.page.text
     path = webhook_of(owner)
     owner.follow(owner.submit(f"{path}/resume"))
     assert len(receivers.posts) == 2
     owner.house.pass_time(6)
-    owner.open("/keys")
+    owner.open("/webhooks")
     assert len(receivers.posts) == 3
     assert "Failing since" not in owner.page.text
 
@@ -110,7 +126,7 @@ def test_an_ended_webhook(owner: Browser, receivers: ScriptedReceivers) -> None:
     create(owner)
     receivers.answers = [Attempt(410, "it answered 410")]
     receive(owner)
-    page = owner.open("/keys").body.decode()
+    page = owner.open("/webhooks").body.decode()
     assert "ended" in page
     assert "/resume" not in page
     assert "/replay" not in page
@@ -124,7 +140,7 @@ def test_rotate_replay_and_delete(owner: Browser, receivers: ScriptedReceivers) 
     answer = owner.submit(f"{path}/rotate")
     found = re.search(r'id="webhook-secret">(whsec_[^<]+)<', answer.body.decode())
     assert found is not None
-    owner.open("/keys")
+    owner.open("/webhooks")
     owner.follow(owner.submit(f"{path}/replay"))
     assert receivers.subjects == ["one", "one"]
     assert receivers.posts[1].secrets == (unescape(found[1]), first)
@@ -143,6 +159,6 @@ def test_webhooks_of_other_accounts(
     path = webhook_of(owner)
     stranger = Browser(owner.house, "192.0.2.11")
     stranger.sign_up("bob")
-    stranger.open("/keys")
+    stranger.open("/webhooks")
     assert stranger.submit(f"{path}/{what}").status == 404
     assert receivers.posts == []

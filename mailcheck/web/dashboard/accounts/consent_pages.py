@@ -10,7 +10,7 @@ from mailcheck.core.oauth.grants import AuthorizationRequest, OAuthRefused, Refu
 from mailcheck.core.rights import SCOPE_TEXTS, Scope
 from mailcheck.operations.oauth.clients import OAuthClients
 from mailcheck.operations.oauth.grants import Grants
-from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.rendering import Renderer, describe_failure
 from mailcheck.web.dashboard.visits import LONGEST_PATH, Page, Visit
 from mailcheck.web.oauth.application import AUTHORIZE_PATH, OAuthSettings
 from mailcheck.web.oauth.authorization import Return, read_request, read_return
@@ -99,7 +99,7 @@ class ConsentPages(Struct, frozen=True):
             "authorize.html",
             headers=HEADERS,
             status=200 if failure is None else status_of(failure),
-            problem=None if failure is None else str(failure),
+            problem=None if failure is None else describe_failure(failure),
             client=back.client,
             destination=describe_redirect(back.redirect_uri),
             scopes={scope: SCOPE_TEXTS[scope] for scope in asked.scopes},

@@ -2,22 +2,17 @@
 
 from msgspec import Struct
 
-from mailcheck.api.inbox.webhooks import describe_filter
 from mailcheck.api.requests.parsing import Query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.instants import DAY
 from mailcheck.core.projects import Role
 from mailcheck.core.rights import SCOPE_TEXTS, Scope, make_rights
-from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.accounts.manage_accounts import MAX_KEY_NAME, OwnKeys
-from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
-from mailcheck.web.dashboard.accounts.webhook_pages import EMPTY_FORM, WebhookForm
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 
 LIFETIMES = {
@@ -76,7 +71,6 @@ class KeyPages(Struct, frozen=True):
     """
 
     _keys: OwnKeys
-    _webhooks: ManageWebhooks
     _checks: CheckBudget
     _renderer: Renderer
     _submission: str
@@ -102,18 +96,14 @@ class KeyPages(Struct, frozen=True):
     async def show(
         self,
         visit: Visit,
-        form: WebhookForm = EMPTY_FORM,
-        *,
         given: "KeyForm | None" = None,
         failure: ExpectedFailure | None = None,
     ) -> Reply:
         """GET /keys. A failure of a form is shown on the same page."""
-        webhooks = await self._webhooks.all_shown(visit.account.id)
-        failed = failure or form.failure
         return self._renderer.page(
             visit,
             "keys.html",
-            status=200 if failed is None else status_of(failed),
+            error=failure,
             keys=await self._keys.valid(visit.account),
             checks=await self._checks.peek(visit.account.id),
             given=given or KeyForm(),
@@ -122,13 +112,6 @@ class KeyPages(Struct, frozen=True):
             longest=MAX_KEY_NAME,
             largest_every=LARGEST_EVERY,
             has_faults=self._has_faults,
-            problem=None if failure is None else str(failure),
-            webhooks=webhooks,
-            filters={one.webhook.id: describe_filter(one.webhook.wanted) for one in webhooks},
-            webhook_form=form,
-            webhook_problem=None if form.failure is None else str(form.failure),
-            longest_url=LONGEST_URL,
-            event_providers=EVENT_PROVIDERS,
         )
 
     async def create(self, visit: Visit) -> Reply:

@@ -7,7 +7,7 @@ from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
-from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
@@ -69,7 +69,7 @@ class PeoplePages(Struct, frozen=True):
             account=account,
             address=join_subaddress(account.mailbox_name, "", self._domain),
             holdings=await self._accounts.holdings(account),
-            problem=None if failure is None else str(failure),
+            problem=None if failure is None else describe_failure(failure),
         )
 
     async def rename(self, visit: Visit) -> Reply:

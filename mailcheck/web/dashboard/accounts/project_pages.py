@@ -10,7 +10,7 @@ from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.projects import ManageProjects
 from mailcheck.operations.accounts.register import INVITATION_DAYS
 from mailcheck.operations.accounts.sign_in import DashboardSessions
-from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
@@ -51,7 +51,7 @@ class ProjectPages(Struct, frozen=True):
             "projects.html",
             status=200 if failure is None else status_of(failure),
             projects=await self._projects.of_person(visit.visitor),
-            problem=None if failure is None else str(failure),
+            problem=None if failure is None else describe_failure(failure),
             name=visit.form.text("name") or "",
         )
 
@@ -114,7 +114,7 @@ class ProjectPages(Struct, frozen=True):
             is_owner=visit.role is Role.OWNER,
             invitation=invitation,
             invitation_days=INVITATION_DAYS,
-            problem=None if failure is None else str(failure),
+            problem=None if failure is None else describe_failure(failure),
         )
 
     async def invite(self, visit: Visit) -> Reply:

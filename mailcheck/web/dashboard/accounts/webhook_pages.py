@@ -1,22 +1,23 @@
-"""Pages to create, test, resume and delete webhooks. A secret is shown once."""
-
-from collections.abc import Awaitable, Callable
+"""Pages to list, create, test, resume and delete webhooks. A secret is shown once."""
 
 from msgspec import Struct
 
+from mailcheck.api.inbox.webhooks import describe_filter
 from mailcheck.api.requests.fields import TAG
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import MessageId
 from mailcheck.core.projects import Role
-from mailcheck.core.webhooks import EVENT_PROVIDERS, Webhook
+from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL, MESSAGE_EVENT, Webhook
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
+from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 
-LIST_PATH = "/keys"
+LIST_PATH = "/webhooks"
 """Path of the page that lists the webhooks."""
 
 
@@ -33,20 +34,18 @@ EMPTY_FORM = WebhookForm()
 
 
 class WebhookPages(Struct, frozen=True):
-    """The actions on an account's webhooks, on the page of its API keys.
-
-    :param show: renders that page.
-    """
+    """The page of an account's webhooks with their deliveries, and the actions on them."""
 
     _webhooks: ManageWebhooks
+    _inbox: ReadInbox
     _budget: CheckBudget
     _renderer: Renderer
-    _show: Callable[[Visit, WebhookForm], Awaitable[Reply]]
 
     def pages(self) -> list[Page]:
         """List the pages."""
         one = "/webhooks/<webhook_id>"
         return [
+            Page("GET", "/webhooks", self.show, role=Role.EDITOR),
             Page("POST", "/webhooks", self.create, role=Role.OWNER),
             Page("POST", f"{one}/rotate", self.rotate, role=Role.OWNER),
             Page("POST", f"{one}/test", self.test, role=Role.OWNER),
@@ -54,6 +53,31 @@ class WebhookPages(Struct, frozen=True):
             Page("POST", f"{one}/replay", self.replay, role=Role.OWNER),
             Page("POST", f"{one}/delete", self.delete, role=Role.OWNER),
         ]
+
+    async def show(self, visit: Visit, form: WebhookForm = EMPTY_FORM) -> Reply:
+        """GET /webhooks. A failure of the form is shown on the same page."""
+        account = visit.account
+        webhooks = await self._webhooks.all_shown(account.id)
+        ids = {
+            one.event_id: MessageId(one.event_id.removeprefix(MESSAGE_EVENT))
+            for shown in webhooks
+            for one in shown.deliveries
+            if one.event_id.startswith(MESSAGE_EVENT)
+        }
+        subjects = await self._inbox.subjects(account.id, list(set(ids.values())))
+        return self._renderer.page(
+            visit,
+            "webhooks.html",
+            error=form.failure,
+            webhooks=webhooks,
+            message_ids={event: one for event, one in ids.items() if one in subjects},
+            subjects=subjects,
+            checks=await self._budget.peek(account.id),
+            filters={one.webhook.id: describe_filter(one.webhook.wanted) for one in webhooks},
+            webhook_form=form,
+            longest_url=LONGEST_URL,
+            event_providers=EVENT_PROVIDERS,
+        )
 
     async def create(self, visit: Visit) -> Reply:
         """POST /webhooks: url, tag, provider. The response shows the secret."""
@@ -65,7 +89,7 @@ class WebhookPages(Struct, frozen=True):
                 raise InvalidParameter("provider", f"choose one of {', '.join(EVENT_PROVIDERS)}")
             made = await self._webhooks.create(visit.account.id, url, wanted, visit.actor, provider)
         except ExpectedFailure as failure:
-            return await self._show(visit, WebhookForm(url, tag, provider, failure))
+            return await self.show(visit, WebhookForm(url, tag, provider, failure))
         return self._shown_once(visit, made)
 
     async def rotate(self, visit: Visit) -> Reply:
@@ -98,5 +122,5 @@ class WebhookPages(Struct, frozen=True):
 
     def _shown_once(self, visit: Visit, webhook: Webhook) -> Reply:
         return self._renderer.page(
-            visit, "webhook_secret.html", webhooks=[webhook], place=f"{LIST_PATH}#webhooks"
+            visit, "webhook_secret.html", webhooks=[webhook], place=LIST_PATH
         )

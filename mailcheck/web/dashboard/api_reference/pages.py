@@ -1,20 +1,22 @@
 """The API reference, and the calls that visitors can try on it."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from markupsafe import Markup
 from msgspec import Struct, field
 
-from mailcheck.api.requests.parsing import read_query
 from mailcheck.api.urls import API_PAGE_PATH, API_PATH, PublicUrls
-from mailcheck.core.errors import InvalidParameter, MessageNotFound
+from mailcheck.core.errors import InvalidParameter, PageNotFound
 from mailcheck.core.filters import MessageFilter
+from mailcheck.core.projects import Role
+from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.messages import ReadInbox
-from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.calls import PATH_PARAMETERS, Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, MAX_CACHED, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import (
     list_limits,
@@ -23,6 +25,7 @@ from mailcheck.web.dashboard.api_reference.view import (
     view_responses,
     view_schemas,
 )
+from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.live import live_caller
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
@@ -31,25 +34,57 @@ from mailcheck.web.site.replies import Reply, json_reply
 
 ANSWERS_PATH = "/api/answers"
 
-EXCLUDED_PATHS = ("/wait", "/events", "/tools/", "/raw", "/html", "/attachments/")
-"""Parts of paths whose calls wait, send requests to other hosts, or do not return JSON."""
+EXCLUDED_PATHS = ("/wait", "/events", "/faults")
+"""Parts of paths whose calls take long, or act on the key of their caller."""
 
-SHORT_LIST_QUERY = b"limit=3"
-"""Query that keeps lists short on the page."""
+EXCLUDED_CHANGES = "/inbox/webhooks"
+"""Beginning of paths whose changes the audit log records with the key of their caller."""
+
+PATH_FIELD, QUERY_FIELD, BODY_FIELD = "path-", "query-", "body"
+"""Names of form fields: the first two are followed by the name of the parameter."""
+
+LONGEST_ANSWER = 100_000
+"""Maximum number of characters of a response that is shown."""
+
+_VARIABLE = re.compile(r"<(\w+)>")
 
 
 def can_be_tried(route: Route[Any]) -> bool:
-    """Return whether a call can be tried: it only reads data and returns JSON at once."""
-    return route.method == "GET" and not any(part in route.path for part in EXCLUDED_PATHS)
+    """Return whether a call can be tried."""
+    is_excluded = any(part in route.path for part in EXCLUDED_PATHS)
+    changes_webhooks = route.method != "GET" and route.path.startswith(EXCLUDED_CHANGES)
+    return not is_excluded and not changes_webhooks
+
+
+def is_check(route: Route[Any]) -> bool:
+    """Return whether a call counts as a check: it changes data or sends requests to others."""
+    return route.method != "GET" or "/tools/" in route.path
+
+
+class Tried(Struct, frozen=True):
+    """A call that was tried: its request line, the status, and the response as text."""
+
+    called: str
+    status: int
+    answer: str
 
 
 class AnswerPages:
-    """Runs API calls for the signed-in account."""
+    """Runs API calls for the signed-in account, within its session and its checks."""
 
-    def __init__(self, routes: Sequence[Route[Any]], inbox: ReadInbox, tests: ManageTests) -> None:
+    def __init__(
+        self,
+        routes: Sequence[Route[Any]],
+        inbox: ReadInbox,
+        tests: ManageTests,
+        budget: CheckBudget,
+        renderer: Renderer,
+    ) -> None:
         self._routes = {one.operation.id: one for one in routes if can_be_tried(one)}
         self._inbox = inbox
         self._tests = tests
+        self._budget = budget
+        self._renderer = renderer
 
     @property
     def shown(self) -> frozenset[str]:
@@ -58,54 +93,86 @@ class AnswerPages:
 
     def pages(self) -> list[Page]:
         """List the page."""
-        return [Page("GET", f"{ANSWERS_PATH}/<operation_id>", self.answer)]
+        path = f"{ANSWERS_PATH}/<operation_id>"
+        return [Page("POST", path, self.answer, role=Role.READER)]
 
     async def answer(self, visit: Visit) -> Reply:
-        """GET /api/answers/{operationId}: the request line, the status, and the response.
+        """POST /api/answers/{operationId}: path-NAME, query-NAME, body.
 
-        :raises InvalidParameter: the call does not exist or cannot be tried.
-        :raises MessageNotFound: the account has no message or test for the call yet.
+        The form token protects the call like any other form. A missing id in the path is that of
+        the newest message or test.
+
+        :raises InvalidParameter: the call does not exist, cannot be tried, or has no valid field.
+        :raises NotPermitted: the role of the visitor does not permit changes.
         """
         route = self._routes.get(visit.path["operation_id"])
         if route is None:
             raise InvalidParameter("operation_id", "this call cannot be tried here")
-        path = await self._fill_in(route, visit)
-        query = SHORT_LIST_QUERY if "limit" in route.operation.query_names else b""
+        if route.method != "GET":
+            visit.role.require(Role.OWNER)
+        if is_check(route):
+            await self._budget.take(visit.account.id)
+        tried = await self._run(route, visit)
+        if not prefers_html(visit.request):
+            shown = {"called": tried.called, "status": tried.status, "answer": tried.answer}
+            return json_reply(shown)
+        return self._renderer.page(
+            visit, "api_answer.html", tried=tried, back=f"{API_PAGE_PATH}#{route.operation.id}"
+        )
+
+    async def _run(self, route: Route[Any], visit: Visit) -> Tried:
+        path = {
+            name: visit.form.text(PATH_FIELD + PATH_PARAMETERS[name].name)
+            or await self._newest(name, visit)
+            for name in _VARIABLE.findall(route.path)
+        }
+        fields = {
+            name: visit.form.text(QUERY_FIELD + name) or "" for name in route.operation.query_names
+        }
+        query = urlencode({name: value for name, value in fields.items() if value})
+        body = (visit.form.text(BODY_FIELD) or "").encode() if route.operation.reads_body else b""
+        shown = _VARIABLE.sub(lambda found: quote(path[found[1]], safe=""), route.path)
+        called = f"{route.method} {shown}{'?' if query else ''}{query}"
         call = Call(
             live_caller(visit.account),
             visit.asked_at,
-            read_query(route.operation.request, query),
+            route.operation.read(query.encode(), body),
             path,
             "application/json",
             visit.urls,
+            body,
         )
         reply = await route.handle(call)
         if isinstance(reply, Stream):
             raise TypeError(f"{route.path} answers with a stream")
-        called = route.path
-        for name, value in path.items():
-            called = called.replace(f"<{name}>", value)
-        called = f"GET {called}{'?' if query else ''}{query.decode('ascii')}"
-        answer = json.loads(reply.body)
-        return json_reply({"called": called, "status": reply.status, "answer": answer})
+        return Tried(called, reply.status, _text_of(reply))
 
-    async def _fill_in(self, route: Route[Any], visit: Visit) -> dict[str, str]:
-        """Return the newest message or the newest test for a path that requires one."""
+    async def _newest(self, name: str, visit: Visit) -> str:
+        """Return the id of the newest message or test, for a call without one."""
         account_id = visit.account.id
-        if "<message_id>" in route.path:
+        if name == "message_id":
             found = await self._inbox.page(account_id, MessageFilter(), 1, 1)
             for one in found.messages:
-                return {"message_id": one.summary.id}
-            raise MessageNotFound("your inbox is empty: send a mail and try again")
-        if "<test_id>" in route.path:
+                return one.summary.id
+        if name == "test_id":
             for listed in (await self._tests.page(account_id, 1, 1)).entries:
-                return {"test_id": listed.test.id}
-            raise MessageNotFound("you have no deliverability test: create one and try again")
-        return {}
+                return listed.test.id
+        parameter = PATH_PARAMETERS[name].name
+        raise InvalidParameter(parameter, f"enter the {parameter}: there is none to take instead")
+
+
+def _text_of(reply: Reply) -> str:
+    """Return the response as text: JSON with indentation, and the beginning of anything else."""
+    if reply.content_type.startswith("application/json"):
+        text = json.dumps(json.loads(reply.body), indent=2, ensure_ascii=False)
+    else:
+        text = f"{reply.content_type}\n\n{reply.body.decode('utf-8', 'replace')}"
+    rest = "" if len(text) <= LONGEST_ANSWER else "\n[Only the beginning is shown.]"
+    return text[:LONGEST_ANSWER] + rest
 
 
 class ApiPages(Struct, frozen=True):
-    """The page of the API reference. It is open to all.
+    """The pages of the API reference: one for each group of operations. They are open to all.
 
     :param answered: names of the calls that can be tried with the data of the account.
     """
@@ -113,33 +180,62 @@ class ApiPages(Struct, frozen=True):
     _description: ApiDescription
     _answered: frozenset[str]
     _renderer: Renderer
-    _calls: dict[PublicUrls, Markup] = field(default_factory=dict)
+    _parts: dict[PublicUrls, Mapping[str, Markup]] = field(default_factory=dict)
 
     def pages(self) -> list[Page]:
         """List the pages."""
-        return [Page("GET", API_PAGE_PATH, self.show, is_open=True)]
+        return [
+            Page("GET", API_PAGE_PATH, self.overview, is_open=True),
+            Page("GET", f"{API_PAGE_PATH}/<group>", self.show, is_open=True),
+        ]
+
+    async def overview(self, visit: Visit) -> Reply:
+        """GET /api: about the API as a whole, and a list of all operations."""
+        return self._page(visit, "")
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /api."""
+        """GET /api/<group>: the operations of a group, the shared responses, or all types."""
+        return self._page(visit, visit.path["group"])
+
+    def _page(self, visit: Visit, group: str) -> Reply:
         urls = visit.urls
         document = self._description.document(urls)
-        if urls not in self._calls:  # rendering is slow, and the result the same for all visitors
-            if len(self._calls) >= MAX_CACHED:
-                self._calls.clear()
-            self._calls[urls] = self._renderer.part(
-                "api_calls.html",
-                groups=view_groups(document),
-                shared=view_responses(document),
-                schemas=view_schemas(document),
-                limits=list_limits(document),
-                answered=self._answered,
-                answers_path=urlsplit(urls.public_url).path + ANSWERS_PATH,
-            )
+        if urls not in self._parts:  # rendering is slow, and the result the same for all visitors
+            if len(self._parts) >= MAX_CACHED:
+                self._parts.clear()
+            self._parts[urls] = self._render(document, urls)
+        part = self._parts[urls].get(group)
+        if part is None:
+            raise PageNotFound(f"the API reference has no page {group[:100]}: see {API_PAGE_PATH}")
         return self._renderer.page(
             visit,
             "api.html",
+            group=group,
+            groups=view_groups(document),
             prose=view_prose(document),
             base_url=urls.base_url,
             document_url=visit.link(API_PATH + DOCUMENT_PATH),
-            calls=self._calls[urls],
+            part=part,
         )
+
+    def _render(self, document: Mapping[str, Any], urls: PublicUrls) -> Mapping[str, Markup]:
+        """Render the main part of each page, by the name of its group."""
+        base = urlsplit(urls.public_url).path
+        groups = view_groups(document)
+        common = {
+            "groups": groups,
+            "base": base + API_PAGE_PATH,
+            "answers_path": base + ANSWERS_PATH,
+            "answered": self._answered,
+        }
+        return {
+            "": self._renderer.part("api_contents.html", **common),
+            **{
+                group.anchor: self._renderer.part("api_calls.html", group=group, **common)
+                for group in groups
+            },
+            "responses": self._renderer.part(
+                "api_responses.html", shared=view_responses(document), limits=list_limits(document)
+            ),
+            "types": self._renderer.part("api_types.html", schemas=view_schemas(document)),
+        }

@@ -46,7 +46,7 @@ def describe_type(schema: Mapping[str, Any]) -> Markup:
     """Describe the type of a schema. A named schema is a link to its description."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(_PREFIX)
-        return Markup('<a href="#schema-{0}">{0}</a>').format(name)
+        return Markup('<a href="types#schema-{0}">{0}</a>').format(name)
     if "anyOf" in schema:
         return Markup(" or ").join(describe_type(one) for one in schema["anyOf"])
     if "const" in schema:
@@ -117,9 +117,10 @@ _RESPONSES = "#/components/responses/"
 
 
 class ParameterRow(Row, frozen=True):
-    """A parameter of a call."""
+    """A parameter of a call, with an example for the form that tries the call."""
 
     place: str
+    example: str
 
 
 class AnswerRow(Struct, frozen=True):
@@ -133,7 +134,10 @@ class AnswerRow(Struct, frozen=True):
 
 
 class CallView(Struct, frozen=True):
-    """One operation. ``refusals`` are the error statuses that all operations share."""
+    """One operation. ``refusals`` are the error statuses that all operations share.
+
+    ``example`` is an example of its JSON body, or empty.
+    """
 
     id: str
     method: str
@@ -145,6 +149,7 @@ class CallView(Struct, frozen=True):
     answers: list[AnswerRow]
     refusals: list[str]
     command: str
+    example: str
 
 
 class GroupView(Struct, frozen=True):
@@ -233,7 +238,14 @@ def _view_call(method: str, path: str, operation: Mapping[str, Any], base_url: s
         ],
         refusals=[status for status, answer in responses.items() if "$ref" in answer],
         command=write_command(method, base_url + path, operation),
+        example=_example_of(operation),
     )
+
+
+def _example_of(operation: Mapping[str, Any]) -> str:
+    """Return an example of the JSON body, or an empty text."""
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    return "" if body is None else json.dumps(body["example"], ensure_ascii=False, indent=2)
 
 
 def _view_parameter(parameter: Mapping[str, Any]) -> ParameterRow:
@@ -242,7 +254,12 @@ def _view_parameter(parameter: Mapping[str, Any]) -> ParameterRow:
     words = " ".join(filter(None, (parameter["description"], f"({bounds})" if bounds else "")))
     kind, is_required = describe_type(schema), parameter["required"]
     return ParameterRow(
-        parameter["name"], kind, is_required, render_code(words), place=parameter["in"]
+        parameter["name"],
+        kind,
+        is_required,
+        render_code(words),
+        place=parameter["in"],
+        example=str(parameter.get("example", "")),
     )
 
 

@@ -1,6 +1,7 @@
 """The earlier tests of a domain: a plot of their scores, and the comparison of two reports."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct
@@ -22,12 +23,18 @@ from mailcheck.web.site.replies import Reply
 MAX_PLOTTED = 30
 """Maximum number of tests in a plot: the newest."""
 
-WIDTH, HEIGHT, MARGIN = 640, 80, 12
-"""Size and margin of the plot, in its own units."""
+HEIGHT, MARGIN = 96, 12
+"""Height and vertical margin of the plot, in pixels."""
+
+SIDE = 4.0
+"""Margin of the plot at its sides, in percent of its width, which depends on the page."""
+
+MAX_DATES = 4
+"""Maximum number of dates below the plot."""
 
 
 class PlottedTest(Struct, frozen=True):
-    """A test in the plot: its position, score and level."""
+    """A test in the plot: its score and level, x in percent of the width, and y in pixels."""
 
     listed: ListedTest
     x: float
@@ -41,7 +48,6 @@ class History(Struct, frozen=True):
 
     domain: str
     tests: tuple[PlottedTest, ...]
-    width: int = WIDTH
     height: int = HEIGHT
 
     @property
@@ -50,9 +56,16 @@ class History(Struct, frozen=True):
         return [(score, _height_of(score)) for score in (0, BEST // 2, BEST)]
 
     @property
-    def line(self) -> str:
-        """The points of the line through all tests."""
-        return " ".join(f"{one.x},{one.y}" for one in self.tests)
+    def lines(self) -> list[tuple[PlottedTest, PlottedTest]]:
+        """The ends of the lines between tests."""
+        return list(pairwise(self.tests))
+
+    @property
+    def dates(self) -> list[PlottedTest]:
+        """The tests whose dates are shown: the first, the last and some between them."""
+        last = len(self.tests) - 1
+        shown = min(MAX_DATES, last + 1)
+        return [self.tests[round(place * last / (shown - 1))] for place in range(shown)]
 
 
 class Comparison(Struct, frozen=True):
@@ -80,13 +93,13 @@ async def find_history(tests: ManageTests, visit: Visit, document: Any) -> Histo
 def plot(domain: str, found: Sequence[ListedTest]) -> History:
     """Plot the scores of tests, given newest first, from left to right in time."""
     scored = [(one, points(one.tenths)) for one in reversed(found) if one.tenths is not None]
-    step = (WIDTH - 2 * MARGIN) / max(1, len(scored) - 1)
+    step = (100 - 2 * SIDE) / max(1, len(scored) - 1)
     return History(
         domain,
         tuple(
             PlottedTest(
                 one,
-                round(MARGIN + place * step, 1),
+                round(SIDE + place * step, 2),
                 _height_of(score),
                 score,
                 level_of(score, is_content_only=one.is_content_only),

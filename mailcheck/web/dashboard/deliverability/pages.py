@@ -51,9 +51,16 @@ class DeliverabilityPages(Struct, frozen=True):
         ]
 
     async def history(self, visit: Visit) -> Reply:
-        """GET /tests?page=: the account's tests, newest first."""
+        """GET /tests?page=: the account's tests, newest first.
+
+        A page number beyond the end shows the last page.
+        """
         page = visit.query.value("page", INTEGER, 1, 1, LAST_PAGE)
-        found = await self._operations.manage.page(visit.account.id, TESTS_PER_PAGE, page)
+        manage, account_id = self._operations.manage, visit.account.id
+        found = await manage.page(account_id, TESTS_PER_PAGE, page)
+        last = max(1, -(-found.total // TESTS_PER_PAGE))
+        if page > last:
+            page, found = last, await manage.page(account_id, TESTS_PER_PAGE, last)
         first = (page - 1) * TESTS_PER_PAGE
         has_more = bool(found.entries) and first + len(found.entries) < found.total
         return self._renderer.page(

@@ -35,11 +35,16 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
 )
 
 
+EVERY_SENDER = "every sender"
+"""The audience of rules that are not for senders of bulk mail only."""
+
+
 class Verdict(Struct, frozen=True):
-    """The summary of a report: the overall result, and what to do first."""
+    """The summary of a report: the overall result with its level, and what to do first."""
 
     title: str
     next: str
+    level: str
 
 
 class ReceiverColumn(Struct, frozen=True):
@@ -49,6 +54,11 @@ class ReceiverColumn(Struct, frozen=True):
     audience: str
     source: str
     broken: int
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether the rules are for every sender, and not for senders of bulk mail only."""
+        return self.audience == EVERY_SENDER
 
 
 class RuleRow(Struct, frozen=True):
@@ -92,15 +102,16 @@ def view_report(document: JsonObject) -> dict[str, Any]:
     shown: Any = document
     lost = sum(round(one["points"] * 10) for one in shown["deductions"])
     level = level_of(shown["score"], is_content_only=shown.get("contentOnly", False))
+    matrix = make_matrix(shown["report"]["checklists"])
     return {
         "doc": shown,
         "level": level,
         "is_content_only": level == "unknown",
-        "verdict": summarize_report(shown, level),
+        "verdict": summarize_report(shown, level, matrix.columns),
         "best": BEST,
         "lost": points(lost),
         "rules": RULES,
-        "matrix": make_matrix(shown["report"]["checklists"]),
+        "matrix": matrix,
     }
 
 
@@ -109,8 +120,11 @@ def level_of(score: float, *, is_content_only: bool) -> str:
     return "unknown" if is_content_only else score_level(score, BEST)
 
 
-def summarize_report(shown: Any, level: str) -> Verdict:
-    """Summarize a report, and name the first fix."""
+def summarize_report(shown: Any, level: str, receivers: Sequence[ReceiverColumn]) -> Verdict:
+    """Summarize a report, and name the first fix.
+
+    A good score is no promise while a receiver's rules are not met, so the title names it.
+    """
     issues = shown["deductions"]
     if level == "unknown":
         ending = "Delivery cannot be predicted: the mail came from a private address."
@@ -130,7 +144,19 @@ def summarize_report(shown: Any, level: str) -> Verdict:
             points_lost = first["points"]
             noun = "point" if points_lost == 1 else "points"
             ending += f" The first one takes {points_lost} {noun}."
-    return Verdict(VERDICTS[level], ending)
+    broken = [one for one in receivers if one.broken]
+    if level != "good" or not broken:
+        return Verdict(VERDICTS[level], ending, level)
+    strict = [one for one in broken if one.is_for_all] or broken
+    names = _join_names(list(dict.fromkeys(one.name for one in strict)))
+    kind = "for every sender" if strict[0].is_for_all else "for bulk mail"
+    title = f"This mail should arrive, but does not meet all rules of {names} {kind}"
+    return Verdict(title, ending, "warn")
+
+
+def _join_names(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence: ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def make_matrix(checklists: Sequence[Any]) -> Matrix:

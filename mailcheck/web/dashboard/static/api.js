@@ -1,23 +1,26 @@
-// Show the response of a call for the signed-in account below its command.
+// Show the response of a call for the signed-in account below its form.
 "use strict";
 
-document.addEventListener("click", async (event) => {
-  const link = event.target.closest("[data-answer]");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.answer) return;
   event.preventDefault();
-  const place = document.getElementById(link.dataset.answer);
+  const place = document.getElementById(form.dataset.answer);
+  const button = form.querySelector("button");
   const text = document.createElement("pre");
   text.id = `${place.id}-text`;
   text.tabIndex = 0;
+  button.disabled = true;
   try {
-    const answer = await fetch(link.href, { headers: { Accept: "application/json" } });
+    const answer = await fetch(form.action, {
+      method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" },
+    });
     const found = await answer.json();
-    text.textContent = answer.ok
-      ? `${found.called}\n${found.status}\n\n${JSON.stringify(found.answer, null, 2)}`
-      : found.error;
+    text.textContent = answer.ok ? `${found.called}\n${found.status}\n\n${found.answer}` : found.error;
   } catch {
-    text.textContent = "The server cannot be reached, or you are not signed in.";
+    text.textContent = "The server cannot be reached. Reload the page.";
   }
+  button.disabled = false;
   const copy = document.createElement("button");
   copy.type = "button";
   copy.className = "copy small";

@@ -86,6 +86,12 @@ for (const [part, html] of readParts(document)) sent.set(part, html);
 
 enhance(document);
 
+// On a narrow screen the menus scroll: show their current entries.
+for (const entry of document.querySelectorAll(".top nav:not([hidden]) [aria-current]")) {
+  const menu = entry.closest("nav");
+  menu.scrollLeft += entry.getBoundingClientRect().right - menu.getBoundingClientRect().right + 24;
+}
+
 async function updateParts() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok || answer.redirected) return;
