@@ -51,19 +51,6 @@ class ChosenMessages(Struct, frozen=True):
         return (self.ids,) if isinstance(self.ids, str) else tuple(self.ids)
 
 
-class SetTags(Struct, frozen=True):
-    """New tags of messages."""
-
-    ids: list[str] = field(name="IDs", default_factory=list)
-    tags: list[str] = field(default_factory=list)
-
-
-class RenameTag(Struct, frozen=True):
-    """A new name of a tag."""
-
-    name: str
-
-
 class LinkCheck(Struct, frozen=True):
     """Whether redirects are followed."""
 

@@ -335,6 +335,7 @@ def write_error(status: int, message: str, failure: ExpectedFailure | None) -> R
 
 _MESSAGE = "/api/v1/message/<id>"
 _STATUS_OF_RELEASE = 403
+_FIXED_TAGS = "tags are the +tag of the recipients: send the mail to an address with the tag"
 
 ROUTES: Sequence[Route[Any] | NotOffered] = (
     Route("GET", "/api/v1/messages", Mailpit.messages, Page, READ, note="held while it is empty"),
@@ -423,6 +424,9 @@ ROUTES: Sequence[Route[Any] | NotOffered] = (
         Like.CLOSE,
         "the +tags of the recipients",
     ),
+    NotOffered("PUT", "/api/v1/tags", _FIXED_TAGS),
+    NotOffered("PUT", "/api/v1/tags/<tag>", _FIXED_TAGS),
+    NotOffered("DELETE", "/api/v1/tags/<tag>", _FIXED_TAGS),
     Route(
         "GET",
         "/api/v1/info",
