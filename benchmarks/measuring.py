@@ -38,7 +38,12 @@ def machine_seconds() -> float:
 
 def resident_bytes(pid: int) -> int:
     """Return the resident memory of a process and its children, in bytes."""
-    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in processes(pid))
+    return sum(own_resident_bytes(one) for one in processes(pid))
+
+
+def own_resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process alone, in bytes."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -29,7 +29,7 @@ class LimitedConnection(Protocol):
         """Close the connection for another client."""
 
     def drain(self) -> None:
-        """Close the connection as soon as nothing is in progress."""
+        """Close the connection when the current command is complete."""
 
     def abort(self) -> None:
         """Abort the connection."""

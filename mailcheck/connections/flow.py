@@ -15,7 +15,7 @@ class OutputFlow:
 
     The buffer of the transport never has more than one piece beyond its own limit (64 KiB).
 
-    :param on_stuck: called if the client reads nothing for ``patience`` seconds.
+    :param on_stuck: called if the client does not read for ``patience`` seconds.
     """
 
     def __init__(self, transport: Any, clock: IReactorTime, patience: float, on_stuck: Any) -> None:
@@ -78,6 +78,6 @@ class OutputFlow:
             self._waiting.callback(None)
 
     def stopProducing(self) -> None:  # noqa: N802
-        """Write nothing more: the connection is lost."""
+        """Stop: the connection is lost."""
         self._is_stopped = True
         self.resumeProducing()

@@ -643,3 +643,6 @@ _PARSERS: Mapping[str, Callable[[Scanner], Command]] = {
     "MOVE": partial(_copy, is_move=True, is_uid=False),
     "UID MOVE": partial(_copy, is_move=True, is_uid=True),
 }
+
+COMMANDS = tuple(_PARSERS)
+"""The names of all commands."""

@@ -203,7 +203,7 @@ class Pop3Connection(ServedConnection):
         self.session = None
 
     def note_reply(self, line: bytes) -> None:
-        """Do nothing: failed logins are in the journal."""
+        """Ignore it: the journal has failed logins."""
 
     def dispatch(self, line: bytes) -> None:
         """Run a command line, or raise `CommandError`."""
@@ -414,7 +414,7 @@ def noop(connection: Pop3Connection, argument: bytes) -> None:
     """Do nothing."""
     connection.require_session()
     _require_no_argument(argument)
-    connection.reply(ok("nothing done"))
+    connection.reply(ok("still here"))
 
 
 def quit_(connection: Pop3Connection, argument: bytes) -> None:

@@ -106,6 +106,8 @@ class Session:
     async def run(self, tagged: Tagged) -> bytes:
         """Run a command, send its responses, and return the last one without the tag."""
         command = tagged.command
+        if tagged.verb in ONLY_BEFORE_LOGIN:
+            return f"BAD {tagged.verb} is not possible after the login".encode("ascii")
         try:
             if isinstance(command, Plain):
                 outcome = await _PLAIN[command.verb](self)
@@ -435,6 +437,9 @@ def _known(selected: Selected, uids: list[Position]) -> list[Position]:
     """Return the UIDs that the client knows."""
     return [uid for uid in uids if selected.number_of(uid) is not None]
 
+
+ONLY_BEFORE_LOGIN = frozenset({"AUTHENTICATE", "LOGIN", "STARTTLS"})
+"""Commands of the state that a login ends (RFC 9051 6.2)."""
 
 _PLAIN: Mapping[str, Callable[[Session], Awaitable[str]]] = {
     "NOOP": Session._noop,

@@ -15,14 +15,15 @@ from typing import Any
 
 from twisted.internet.testing import StringTransport
 
-from mailcheck.assembly.mail_programs import pop3_factory
+from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.reachable import Cost
 from mailcheck.assembly.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.imap.pop3 import COMMANDS
+from mailcheck.imap.parsing import COMMANDS as IMAP_COMMANDS
+from mailcheck.imap.pop3 import COMMANDS as POP3_COMMANDS
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped
@@ -75,6 +76,27 @@ MAIL = (
     + b"\r\n--b\r\nContent-Type: text/plain\r\n"
     + b"Content-Disposition: attachment; filename=a.txt\r\n\r\nx\r\n--b--\r\n"
 )
+
+
+IMAP_ARGUMENTS = {
+    "ENABLE": " CONDSTORE",
+    "ID": " NIL",
+    "SELECT": " INBOX",
+    "EXAMINE": " INBOX",
+    "LIST": ' "" *',
+    "LSUB": ' "" *',
+    "STATUS": " INBOX (MESSAGES UNSEEN SIZE)",
+    "APPEND": " INBOX {1000}",
+    "EXPUNGE": " 1:*",
+    "SEARCH": " TEXT code",
+    "FETCH": " * (ENVELOPE BODYSTRUCTURE BODY[])",
+    "STORE": r" 1:* +FLAGS (\Deleted)",
+    "COPY": " 1:* Trash",
+    "MOVE": " 1:* Trash",
+    **dict.fromkeys(("CREATE", "DELETE", "SUBSCRIBE", "UNSUBSCRIBE"), " Tags/x"),
+    "RENAME": " Tags/x Tags/y",
+}
+"""The arguments of commands of IMAP."""
 
 
 class CountedWorker(DirectWorker):
@@ -176,7 +198,8 @@ class Target:
                 path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule.rule)
                 yield from (f"{method} {prefix}{path}" for method in rule.methods - {"HEAD"})
         yield from (f"tool {name}" for name in self.tools)
-        yield from (f"POP3 {command.decode()}" for command in COMMANDS)
+        yield from (f"POP3 {command.decode()}" for command in POP3_COMMANDS)
+        yield from (f"IMAP {command}" for command in IMAP_COMMANDS)
         for port in ("mail", "submission"):
             yield from (f"{port} {verb.decode()}" for verb in VERBS)
         yield from (f"address {name}" for name in self._mailboxes())
@@ -215,6 +238,8 @@ class Target:
             self._talk(kind, name)
         elif kind == "POP3":
             self._read_over_pop3(name)
+        elif kind == "IMAP":
+            self._read_over_imap(name)
         elif kind == "address":
             self._send(self._mailboxes()[name])
         elif kind == "port":
@@ -348,6 +373,23 @@ class Target:
             lines.append(MAIL + b".")
         protocol.dataReceived(b"\r\n".join(lines) + b"\r\n")
         protocol.dataReceived(b"x\r\n")
+        self.house.pass_time(0.1)
+        protocol.connectionLost()
+
+    def _read_over_imap(self, command: str) -> None:
+        protocol = imap_factory(self.house.assembly, offer_no_tls, is_tls=False).make()
+        protocol.makeConnection(StringTransport())
+        if command == "LOGIN":
+            protocol.dataReceived(f"a LOGIN mallory {NONSENSE}\r\n".encode())
+        elif command == "AUTHENTICATE":
+            response = _plain("mallory", NONSENSE)
+            protocol.dataReceived(f"a AUTHENTICATE PLAIN {response}\r\n".encode())
+        else:
+            protocol.dataReceived(f"a LOGIN any {self.house.key}\r\nb SELECT INBOX\r\n".encode())
+            argument = IMAP_ARGUMENTS.get(command.removeprefix("UID "), "")
+            protocol.dataReceived(f"c {command}{argument}\r\n".encode())
+            if command == "APPEND":
+                protocol.dataReceived(MAIL[:1_000] + b"\r\n")
         self.house.pass_time(0.1)
         protocol.connectionLost()
 

@@ -471,3 +471,12 @@ def test_searches_see_own_messages_only(house: House) -> None:
     talk = opened(house, mail())
     house.receive()
     assert talk.do(b"SEARCH ALL").startswith(b"* SEARCH 1\r\n* 2 EXISTS\r\n")
+
+
+@pytest.mark.parametrize("command", [b"STARTTLS", b"LOGIN a b", b"AUTHENTICATE PLAIN AGEAYg=="])
+def test_a_second_login_is_rejected(house: House, command: bytes) -> None:
+    """Commands that belong before the login are BAD after it, and the session goes on."""
+    talk = Talk(house)
+    talk.log_in(house.key)
+    assert talk.do(command).startswith(b"x BAD ")
+    assert b"x OK" in talk.do(b"NOOP")

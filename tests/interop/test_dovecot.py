@@ -17,12 +17,14 @@ These differences are known, and are removed before the answers are compared:
   Content-Type (RFC 2045 5.2), and NIL at the end of a list (RFC 9051 7.5.2).
 * ENVELOPE: Dovecot writes the host of an address without a domain as ``MISSING_DOMAIN``.
 * Order of the untagged responses of a command.
+* POP3: texts for people, and the form of unique ids.
 """
 
 import random
 import re
-from collections.abc import Iterator
-from typing import Any
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -416,31 +418,50 @@ def sequences(random_: random.Random, mails: list[str]) -> list[str]:
     return [begin, *(one() for _ in range(random_.randint(*COMMANDS)))]
 
 
+class Servers(NamedTuple):
+    """A session of IMAP with each server, and their ports of POP3."""
+
+    sides: tuple[Side, Side]
+    dovecot_pop3: int
+    our_pop3: int
+    key: str
+
+
 @pytest.fixture(scope="module")
-def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """Dovecot and a daemon, each with an empty inbox."""
-    (imap,) = free_ports(1)
+    imap, pop3 = free_ports(2)
+    listen = {"imap_listen": f"127.0.0.1:{imap}", "pop3_listen": f"127.0.0.1:{pop3}"}
     with (
         running_dovecot() as dovecot,
-        running_daemon(tmp_path_factory.mktemp("imap"), imap_listen=f"127.0.0.1:{imap}") as daemon,
+        running_daemon(tmp_path_factory.mktemp("imap"), **listen) as daemon,
     ):
-        yield Side(dovecot.imap, USER, PASSWORD), Side(imap, "any", daemon.key)
+        sides = Side(dovecot.imap, USER, PASSWORD), Side(imap, "any", daemon.key)
+        yield Servers(sides, dovecot.pop3, pop3, daemon.key)
+        for side in sides:
+            side.client.close()
+
+
+def fill(sides: Sequence[Side], random_: random.Random, flags: Sequence[str]) -> list[str]:
+    """Add mails to both inboxes if there are only a few; return the mails, which must be equal."""
+    while True:
+        theirs, ours = (side.uids() for side in sides)
+        assert theirs == ours
+        if len(ours) >= FEWEST:
+            return ours
+        raw = random_.choice(MAILS)
+        chosen = " ".join(random_.sample(flags, random_.randint(0, len(flags))))
+        for side in sides:
+            side.append(raw, chosen)
 
 
 @pytest.mark.timeout(600)
-def test_answers_are_those_of_dovecot(sides: tuple[Side, Side]) -> None:
+def test_answers_are_those_of_dovecot(servers: Servers) -> None:
     """Random sequences of commands have the same answers on both servers."""
-    random_ = random.Random(45)
+    sides, random_ = servers.sides, random.Random(45)
     different: list[str] = []
     for number in range(SEQUENCES):
-        mails = sides[1].uids()
-        assert sides[0].uids() == mails
-        while len(mails) < FEWEST:
-            raw = random_.choice(MAILS)
-            flags = " ".join(random_.sample(FLAGS[:3], random_.randint(0, 2)))
-            for side in sides:
-                side.append(raw, flags)
-            mails = sides[1].uids()
+        mails = fill(sides, random_, FLAGS[:3])
         done: list[str] = []
         for command in sequences(random_, mails):
             done.append(command)
@@ -452,6 +473,102 @@ def test_answers_are_those_of_dovecot(sides: tuple[Side, Side]) -> None:
                 for side in sides:
                     side.clear()
                 break
+        for side in sides:
+            side.restart()
+    assert not different, f"{len(different)} differences:\n" + "\n".join(different[:40])
+
+
+# POP3.
+
+POP3_SEQUENCES = 150
+MULTI_LINE = re.compile(r"(LIST|UIDL)$|(RETR|TOP) ", re.IGNORECASE)
+POP3_INVALID = (
+    "RETR",
+    "RETR 0",
+    "RETR x",
+    "LIST 99",
+    "DELE 99",
+    "TOP 1",
+    "TOP x 1",
+    "FOO",
+    "PASS x",
+)
+
+
+class Pop3Side:
+    """A session of POP3."""
+
+    def __init__(self, port: int, user: str, password: str) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._file = self._socket.makefile("rb")
+        self._file.readline()
+        for command in (f"USER {user}", f"PASS {password}"):
+            assert self.send(command)[0] == b"+OK"
+
+    def send(self, command: str) -> list[Any]:
+        """Send a command; return the status, and what servers must agree on."""
+        self._socket.sendall(command.encode() + b"\r\n")
+        status, _, text = self._file.readline().rstrip().partition(b" ")
+        if status == b"+OK" and MULTI_LINE.match(command):
+            lines = []
+            while (line := self._file.readline()) != b".\r\n":
+                lines.append(line.split()[0] if command == "UIDL" else line)
+            return [status, *lines]
+        if status == b"+OK" and command.startswith(("STAT", "LIST")):
+            return [status, text]
+        return [status]
+
+    def close(self) -> None:
+        """Close the connection without QUIT."""
+        self._file.close()
+        self._socket.close()
+
+
+def pop3_sequence(random_: random.Random, count: int) -> list[str]:
+    """Return the commands of a session with some messages."""
+    commands = []
+    for _ in range(random_.randint(*COMMANDS)):
+        number = random_.randint(1, count)
+        choices = [
+            "STAT",
+            "LIST",
+            f"LIST {number}",
+            "UIDL",
+            f"RETR {number}",
+            f"retr {number}",
+            f"TOP {number} {random_.randint(0, 5)}",
+            f"DELE {number}",
+            "RSET",
+            "NOOP",
+            random_.choice(POP3_INVALID),
+        ]
+        commands.append(random_.choices(choices, [2, 2, 2, 2, 3, 1, 4, 3, 1, 1, 2])[0])
+    return [*commands, *random_.choice([["QUIT"], ["QUIT"], []])]
+
+
+def test_pop3_sessions_are_those_of_dovecot(servers: Servers) -> None:
+    """Random sessions of POP3 have the same answers, and leave the same mails."""
+    sides, random_ = servers.sides, random.Random(1_939)
+    different: list[str] = []
+    for side in sides:
+        side.restart()
+        side.clear()
+    for number in range(POP3_SEQUENCES):
+        mails = fill(sides, random_, ())
+        sessions = [
+            Pop3Side(servers.dovecot_pop3, USER, PASSWORD),
+            Pop3Side(servers.our_pop3, "any", servers.key),
+        ]
+        done: list[str] = []
+        for command in pop3_sequence(random_, len(mails)):
+            done.append(command)
+            theirs, ours = (session.send(command) for session in sessions)
+            if theirs != ours:
+                different.append(
+                    f"{number}: {' | '.join(done)}\n  dovecot   {theirs}\n  mailcheck {ours}"
+                )
+        for session in sessions:
+            session.close()
         for side in sides:
             side.restart()
     assert not different, f"{len(different)} differences:\n" + "\n".join(different[:40])
