@@ -106,8 +106,6 @@ class Session:
     async def run(self, tagged: Tagged) -> bytes:
         """Run a command, send its responses, and return the last one without the tag."""
         command = tagged.command
-        if tagged.verb in ONLY_BEFORE_LOGIN:
-            return f"BAD {tagged.verb} is not possible after the login".encode("ascii")
         try:
             if isinstance(command, Plain):
                 outcome = await _PLAIN[command.verb](self)
@@ -167,7 +165,7 @@ class Session:
         self._client.send(b'* NAMESPACE (("" "/")) NIL NIL\r\n')
         return "OK"
 
-    async def _already(self, command: Login | Authenticate) -> str:
+    async def _already(self, command: object = None) -> str:
         raise Refused("BAD already logged in")
 
     async def _enable(self, command: Enable) -> str:
@@ -438,11 +436,9 @@ def _known(selected: Selected, uids: list[Position]) -> list[Position]:
     return [uid for uid in uids if selected.number_of(uid) is not None]
 
 
-ONLY_BEFORE_LOGIN = frozenset({"AUTHENTICATE", "LOGIN", "STARTTLS"})
-"""Commands of the state that a login ends (RFC 9051 6.2)."""
-
 _PLAIN: Mapping[str, Callable[[Session], Awaitable[str]]] = {
     "NOOP": Session._noop,
+    "STARTTLS": Session._already,
     "CHECK": Session._check,
     "NAMESPACE": Session._namespace,
     "CLOSE": Session._close,
