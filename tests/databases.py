@@ -78,6 +78,7 @@ def postgresql_url(_one_database: tuple[str, Any]) -> str:
             "DELETE FROM message; DELETE FROM deliverability_test; DELETE FROM receiver_report; "
             "DELETE FROM delivery; "
             "DELETE FROM invitation; DELETE FROM account; DELETE FROM audit_entry; "
+            "DELETE FROM oauth_client; "
             "DELETE FROM request_count; "
             "DELETE FROM remembered; DELETE FROM known_selector; DELETE FROM lease"
         )

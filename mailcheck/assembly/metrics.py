@@ -66,6 +66,13 @@ def list_metrics(
         *store_metrics(runtime.engine, runtime.workers),
         *redis_metrics(runtime.redis_figures),
         *web_metrics(site.answers, runtime.clients.failed_access),
+        counter(
+            "oauth_requests",
+            "Requests to the authorization server: done, or refused with the error of OAuth. A "
+            "request to authorize is counted when the person has decided.",
+            ("endpoint", "outcome"),
+            daemon.accounts.oauth_outcomes,
+        ),
         *state_metrics(runtime.conditions, certificate_expiry, log),
     ]
 
@@ -306,7 +313,7 @@ def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
         counter("http_answers", "Answered HTTP requests, by status.", ("status",), answers),
         counter(
             "failed_access",
-            "Requests with a missing or wrong API key, failed sign-ins, and failed logins of mail "
+            "Requests with a missing or wrong API key or OAuth secret, failed sign-ins, and failed logins of mail "
             "programs.",
             ("kind",),
             failed_access,

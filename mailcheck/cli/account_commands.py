@@ -14,6 +14,7 @@ from typing import Any
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
+from mailcheck.assembly.deployment import has_oauth
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import local_url
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
@@ -329,6 +330,76 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     revoke.set_defaults(command=revoke_key)
 
 
+def add_client_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of ``mailcheck client``."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add = commands.add_parser("add", help="register a program that people can connect by OAuth")
+    add.add_argument("name", help="name of the program, which people see")
+    add.add_argument(
+        "--redirect-uri",
+        action="append",
+        required=True,
+        dest="redirect_uris",
+        help="address to which the access is sent (repeat it for more)",
+    )
+    add.add_argument("--secret", action="store_true", help="also create a secret, printed once")
+    add.set_defaults(command=add_client)
+    listing = commands.add_parser("list", help="list registered programs, without their secrets")
+    listing.add_argument("--json", action="store_true", help="print one JSON object per line")
+    listing.set_defaults(command=list_clients)
+    removal = commands.add_parser("remove", help="remove a program, and end its access")
+    removal.add_argument("id", help="the client id, as `mailcheck client list` shows it")
+    removal.set_defaults(command=remove_client)
+
+
+def add_client(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck client add NAME --redirect-uri URI``: print the client id, and the secret."""
+    made = with_accounts(
+        console.config,
+        lambda accounts: accounts.oauth_clients.add(
+            options.name, options.redirect_uris, has_secret=options.secret
+        ),
+    )
+    console.print_line(made.client.id)
+    if made.secret:
+        console.print_line(made.secret)
+        console.print_note("the second line is the client secret; it is not stored")
+    if not has_oauth(console.config):
+        console.print_note("it cannot be used now: OAuth is off ([web] oauth, public_url)")
+    return EXIT_FINE
+
+
+def list_clients(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck client list``: print a line for each registered client."""
+    for client in with_accounts(console.config, lambda accounts: accounts.oauth_clients.list()):
+        shown = {
+            "id": client.id,
+            "name": client.name,
+            "source": client.source,
+            "hasSecret": client.has_secret,
+            "redirectUris": client.redirect_uris.split(),
+            "createdAt": format_instant(client.created_at),
+            "expiresAt": _moment(client.expires_at),
+        }
+        if options.json:
+            console.print_text(json.dumps(shown))
+            continue
+        expiry = f"expires {shown['expiresAt']}" if client.expires_at else "does not expire"
+        kind = "with a secret" if client.has_secret else "without a secret"
+        words = (client.id, client.source, kind, expiry, client.redirect_uris, client.name)
+        console.print_line("  ".join(words))
+    return EXIT_FINE
+
+
+def remove_client(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck client remove ID``: also revoke what people have granted to it."""
+    revoked = with_accounts(
+        console.config, lambda accounts: accounts.oauth_clients.delete(options.id)
+    )
+    console.print_note(f"removed; {revoked} grants were revoked")
+    return EXIT_FINE
+
+
 def add_account(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account add NAME``: print the inbox address."""
     account = with_accounts(
@@ -553,6 +624,7 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
             "account": account.name,
             "name": key.name,
             "hint": key.hint,
+            "clientId": key.client_id,
             "perMinute": key.per_minute or defaults.requests_per_minute,
             "perDay": key.per_day or defaults.requests_per_day,
             "failsEvery": key.fails_every,
@@ -571,7 +643,8 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
         rates = f"{shown['perMinute']}/min {shown['perDay']}/day"
         used = f"last used {shown['lastUsedAt'] or 'never'}"
         rights = str(key.rights)
-        words = (key.id, account.name, f"{key.hint}...", rights, rates, state, used, key.name)
+        hint = f"{key.hint}..." if key.client_id is None else f"OAuth client {key.client_id}"
+        words = (key.id, account.name, hint, rights, rates, state, used, key.name)
         console.print_line("  ".join(words).rstrip())
     return EXIT_FINE
 

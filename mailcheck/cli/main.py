@@ -114,6 +114,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "audit": ("who did what with accounts and keys", "account_commands:add_audit"),
     "key": ("API keys: issue, list, fault, revoke", "account_commands:add_key_commands"),
+    "client": (
+        "programs that people connect by OAuth: add, list, remove",
+        "account_commands:add_client_commands",
+    ),
     "new": ("get an inbox address and its cursor", "inbox_commands:add_new"),
     "wait": ("wait for a mail and print its code, its link or all", "inbox_commands:add_wait"),
     "inbox": ("list, show or delete the mails of an inbox", "inbox_commands:add_inbox"),

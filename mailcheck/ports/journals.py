@@ -20,9 +20,9 @@ class AccessJournal(Protocol):
     """Records failed authentication."""
 
     def note_failed_access(self, kind: str, client_ip: str, why: str) -> None:
-        """Record a wrong ``key``, or a failed ``sign-in`` or ``login``.
+        """Record a wrong ``key``, or a failed ``sign-in``, ``login`` or ``oauth`` request.
 
-        The key and the name themselves are never recorded.
+        Secrets and names are never recorded.
         """
 
 

@@ -326,3 +326,36 @@ def test_a_project_and_its_members(mailcheck: Mailcheck, alice: str) -> None:
     assert mailcheck("project", "members", "bob").status == 1
     assert mailcheck("project", "add", "more", "--owner", "shop").status == 1
     assert alice
+
+
+URI = "https://agent.example/callback"
+
+
+def test_clients_of_oauth(mailcheck: Mailcheck) -> None:
+    """A program is registered with a secret that is printed once, listed, and removed."""
+    added = mailcheck("client", "add", "Copilot", "--redirect-uri", URI, "--secret")
+    client_id, secret = added.lines
+    assert added.status == 0
+    assert re.fullmatch("mcs_[a-z2-7]{32}", secret)
+    assert "OAuth is off" in added.errors
+    (line,) = mailcheck("client", "list").lines
+    for shown in (client_id, "Copilot", URI, "with a secret", "does not expire"):
+        assert shown in line
+    assert secret not in line
+    (listed,) = mailcheck("client", "list", "--json").lines
+    assert json.loads(listed)["redirectUris"] == [URI]
+    removed = mailcheck("client", "remove", client_id)
+    assert "0 grants" in removed.errors
+    assert mailcheck("client", "list").lines == []
+    again = mailcheck("client", "remove", client_id)
+    assert again.status == 1
+    assert client_id in again.errors
+
+
+def test_a_bad_client_of_oauth(mailcheck: Mailcheck) -> None:
+    """A redirect URI that is not acceptable is named, and nothing is registered."""
+    added = mailcheck("client", "add", "Copilot", "--redirect-uri", "http://agent.example/")
+    assert added.status == 1
+    assert "'http://agent.example/' must use https" in added.errors
+    assert mailcheck("client", "add", " ", "--redirect-uri", URI).status == 1
+    assert mailcheck("client", "list").lines == []

@@ -25,6 +25,7 @@ from mailcheck.store.accounts.account_removal import AccountRemoval
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.accounts.identity_store import IdentityStore
+from mailcheck.store.accounts.oauth_store import OAuthStore
 from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
@@ -60,6 +61,7 @@ class Stores:
     removal: AccountRemoval
     projects: ProjectStore
     identities: IdentityStore
+    oauth: OAuthStore
     tests: DeliverabilityStore
     earlier_contents: ContentStore
     """Content derived by the rules of an earlier version."""
@@ -182,6 +184,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         removal=AccountRemoval(engine),
         projects=ProjectStore(engine),
         identities=IdentityStore(engine),
+        oauth=OAuthStore(engine),
         tests=DeliverabilityStore(engine),
         counters=SqlRateCounters(engine),
         memory=SqlMemory(engine, lambda: instant_of(time.time())),

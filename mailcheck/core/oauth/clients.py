@@ -71,7 +71,7 @@ class Client(Struct, frozen=True):
 
     @property
     def is_verified(self) -> bool:
-        """Whether somebody else than the client itself vouches for its identity."""
+        """Whether the identity is confirmed by the operator or by a host."""
         return self.source is not ClientSource.REGISTRATION
 
     @property
@@ -179,7 +179,7 @@ def is_document_url(client_id: str) -> bool:
 class ClientMetadata(Struct, frozen=True):
     """The metadata of a client in a registration or in its document (RFC 7591 section 2).
 
-    Other members are ignored: nothing is loaded from the URLs among them.
+    Other members are ignored, and no URL among them is loaded.
     """
 
     client_id: str | None = None

@@ -56,7 +56,7 @@ class OAuthRefused(ExpectedFailure):
 
 
 class AuthorizationRequest(Struct, frozen=True):
-    """What a client asks a person for. ``scopes`` are those that can be granted."""
+    """The request of a client to a person. ``scopes`` contains the scopes that can be granted."""
 
     client_id: str
     redirect_uri: str

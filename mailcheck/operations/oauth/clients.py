@@ -88,8 +88,8 @@ class OAuthClients:
     async def find(self, client_id: str, account_id: AccountId) -> Client:
         """Return the client that a person wants to connect. A document may have to be fetched.
 
-        :param account_id: the account of the person, for whom fetched documents are counted.
-        :raises OAuthRefused: there is no such client, or its document cannot be used.
+        :param account_id: the account of the person; fetched documents are counted for it.
+        :raises OAuthRefused: the client is unknown, or its document cannot be used.
         :raises LimitExceeded: the person has opened too many documents.
         """
         if self.open_to is OpenTo.ANY and is_document_url(client_id):

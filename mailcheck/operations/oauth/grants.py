@@ -57,7 +57,7 @@ class Tokens(Struct, frozen=True):
 
 
 class Grants:
-    """What people allow clients."""
+    """The operations on grants, by people and by clients."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Grants:
     ) -> str:
         """Return the code for a client that a person has allowed to use an account.
 
-        :param scopes: those that the person has chosen from the scopes of the request.
+        :param scopes: the scopes that the person has chosen.
         :raises InvalidParameter: no scope was chosen, or the account is not offered to the person.
         :raises TooManyKeys: the account has the maximum number of keys.
         """
@@ -167,7 +167,7 @@ class Grants:
     ) -> Tokens:
         """Exchange a refresh token for the next tokens. ``client`` is the caller's address.
 
-        :param scopes: the scopes that the client asks for; empty for those of the grant.
+        :param scopes: the scopes that the client asks for; empty for all scopes of the grant.
         :raises OAuthRefused: the token is unknown, expired, used or of another client, or a scope
             was not granted.
         """

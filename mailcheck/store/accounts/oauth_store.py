@@ -40,7 +40,7 @@ class OAuthStore(Store):
     ) -> None:
         """Add a client, and delete expired ones.
 
-        If ``maximum`` clients have registered themselves, the oldest of those without a grant are
+        If ``maximum`` clients have registered themselves, the oldest clients without a grant are
         deleted to make room for another one.
         """
         now = client.created_at

@@ -49,7 +49,7 @@ class Return(Struct, frozen=True):
 async def read_return(query: Query, clients: OAuthClients, account_id: AccountId) -> Return:
     """Return the client of an authorization request, and where to answer it.
 
-    :param account_id: the account of the person, for whom fetched documents are counted.
+    :param account_id: the account of the person; fetched documents are counted for it.
     :raises InvalidParameter: a parameter is missing, repeated or too long.
     :raises OAuthRefused: the client is unknown, or the redirect URI is not one of its own.
     :raises LimitExceeded: the person has opened too many documents.
