@@ -313,8 +313,8 @@ def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
         counter("http_answers", "Answered HTTP requests, by status.", ("status",), answers),
         counter(
             "failed_access",
-            "Requests with a missing or wrong API key or OAuth secret, failed sign-ins, and failed logins of mail "
-            "programs.",
+            "Requests with a missing or wrong API key or OAuth secret, failed sign-ins, and failed "
+            "logins of mail programs.",
             ("kind",),
             failed_access,
         ),
