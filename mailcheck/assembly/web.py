@@ -97,8 +97,8 @@ def build_web(daemon: Daemon) -> BoundedSite:
     addresses = client_addresses(daemon)
     urls = RequestUrls(runtime.urls, addresses, is_configured=bool(config.web.public_url))
     access = build_access(daemon, addresses)
-    for_agents = build_access(daemon, addresses, accounts.access_tokens)
     oauth = oauth_settings(daemon)
+    for_agents = build_access(daemon, addresses, accounts.access_tokens if oauth.is_on else None)
     routes = build_routes(daemon)
     description = ApiDescription(routes)
     dispatcher = Dispatcher(

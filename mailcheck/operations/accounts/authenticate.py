@@ -97,7 +97,10 @@ class Authenticator:
 
 def _explain_unknown(secret: str) -> str:
     if secret.startswith(ACCESS_TOKEN_PREFIX):
-        return "an OAuth access token is valid at the MCP endpoint only: use an API key here"
+        return (
+            "an OAuth access token is valid at the MCP endpoint only, while OAuth is on: use an "
+            "API key here"
+        )
     return "the API key is unknown"
 
 

@@ -32,7 +32,7 @@ from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.sign_in import Attempts
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import ClientDocuments
-from mailcheck.store.accounts.oauth_store import OAuthStore
+from mailcheck.store.accounts.oauth_store import KnownClient, OAuthStore
 
 UNUSED_LIFE = 1 * DAY
 """Milliseconds until a client that has registered itself expires without a grant."""
@@ -94,11 +94,14 @@ class OAuthClients:
         """
         if self.open_to is OpenTo.ANY and is_document_url(client_id):
             return await self._find_document(client_id, account_id)
+        return (await self._find_registered(client_id)).client
+
+    async def _find_registered(self, client_id: str) -> KnownClient:
         known = await self._store.find_client(client_id, self._now())
         is_open = self.open_to is OpenTo.ANY
         if known is None or not (is_open or known.client.source is ClientSource.OPERATOR):
             raise OAuthRefused(RefusalCode.INVALID_CLIENT, self._explain_unknown(client_id))
-        return known.client
+        return known
 
     async def _find_document(self, url: str, account_id: AccountId) -> Client:
         await self._attempts.count(
@@ -138,15 +141,12 @@ class OAuthClients:
 
         A client with a document has no secret, so its document is not needed here.
 
-        :raises OAuthRefused: the client is unknown, or its secret is wrong.
+        :raises OAuthRefused: the client is unknown or may not be connected, or its secret is wrong.
         """
         if self.open_to is OpenTo.ANY and is_document_url(client_id):
             digest = None
         else:
-            known = await self._store.find_client(client_id, self._now())
-            if known is None:
-                raise OAuthRefused(RefusalCode.INVALID_CLIENT, self._explain_unknown(client_id))
-            digest = known.secret_digest
+            digest = (await self._find_registered(client_id)).secret_digest
         if digest is None:
             if secret:
                 raise OAuthRefused(

@@ -10,6 +10,7 @@ HOME = CHECKOUT / ".venv-mcp"
 NODE = HOME / "bin" / "node"
 MODULES = HOME / "javascript" / "node_modules"
 INSPECTOR = MODULES / ".bin" / "mcp-inspector"
+MCP_REMOTE = MODULES / ".bin" / "mcp-remote"
 CONFORMANCE = MODULES / ".bin" / "conformance"
 DRIVERS = Path(__file__).parent
 

@@ -8,6 +8,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.core.oauth.grants import ACCESS_LIFE, CODE_LIFE, REFRESH_LIFE
 from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
+from mailcheck.operations.oauth.clients import OpenTo
 from tests.house import House, run
 from tests.web.dashboard.browser import Browser
 from tests.web.mcp.agent import Agent, failure_of
@@ -263,6 +264,24 @@ def test_only_registered_clients() -> None:
     assert metadata["client_id_metadata_document_supported"] is False
     assert Program(browser, add_client(house)[0].id).connect()
     house.close()
+
+
+def test_limiting_the_clients_ends_others(program: Program) -> None:
+    """When connections are limited to registered clients, the tokens of others end."""
+    house = program.house
+    metadata = {"redirect_uris": [CALLBACK]}
+    own = Program(program.browser, register(house, metadata).json["client_id"])
+    known, unknown = program.connect(), own.connect()
+    house.assembly.accounts.oauth_clients.open_to = OpenTo.REGISTERED
+    assert own.refresh(unknown["refresh_token"]).json["error"] == "invalid_client"
+    assert program.refresh(known["refresh_token"]).status == 200
+
+
+def test_a_very_long_request(program: Program) -> None:
+    """A request that could not be submitted is refused before it is shown."""
+    answer = program.ask(extra="x" * 4_000)
+    assert answer.status == 400
+    assert "the maximum is 4000" in answer.body.decode()
 
 
 def test_deleting_a_client_ends_its_grants(program: Program) -> None:

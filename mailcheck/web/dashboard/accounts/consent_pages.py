@@ -49,13 +49,16 @@ class ConsentPages(Struct, frozen=True):
 
     async def decide(self, visit: Visit) -> Reply:
         """POST /authorize: query (the request), decision, account, scope."""
-        texts = visit.form.texts("query", 1, LONGEST_PATH)
+        texts = visit.form.texts("query", 1, 2 * LONGEST_PATH)
         query = texts[0] if texts else ""
         return await self._handle(visit, Query(split_query(query.encode("utf-8"))), query)
 
     async def _handle(self, visit: Visit, query: Query, text: str) -> Reply:
         if not self._settings.is_on:
             return error_reply(NOT_FOUND, self._settings.explain_off())
+        if len(text) > LONGEST_PATH:
+            problem = f"the request has {len(text)} characters; the maximum is {LONGEST_PATH}"
+            raise InvalidParameter("query", problem)
         try:
             back = await read_return(query, self._clients, visit.visitor.id)
         except (OAuthRefused, InvalidParameter, LimitExceeded) as failure:
