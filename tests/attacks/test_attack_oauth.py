@@ -160,7 +160,7 @@ def test_refreshing_gives_no_more_scopes(program: Program) -> None:
     """A refresh cannot add a scope."""
     program.ask()
     tokens = program.exchange(returned(program.submit(scope="inbox:read"))["code"]).json
-    refused = program.refresh(tokens["refresh_token"], scope="inbox:read webhooks")
+    refused = program.refresh(tokens["refresh_token"], scope="inbox:read domains")
     assert (refused.status, refused.json["error"]) == (400, "invalid_scope")
     renewed = program.refresh(tokens["refresh_token"], scope="inbox:read").json
     assert renewed["scope"] == "inbox:read"

@@ -24,6 +24,9 @@ ACCESS_LIFE = 1 * HOUR
 REFRESH_LIFE = 30 * DAY
 """Milliseconds after which an unused grant ends. Each refresh begins them anew."""
 
+OFFERED = tuple(scope for scope in Scope if scope is not Scope.WEBHOOKS)
+"""The scopes of the tools for agents, which are the scopes that can be granted."""
+
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}", re.ASCII)
 
@@ -115,12 +118,12 @@ def is_verifier(text: str) -> bool:
 
 
 def choose_scopes(asked: str) -> tuple[Scope, ...]:
-    """Return the scopes of a request that exist, or all scopes if it names none of them.
+    """Return the scopes of a request that can be granted, or all of these if it names none.
 
     Unknown scopes, such as ``offline_access``, are ignored (RFC 6749 section 3.3).
     """
     words = set(asked.split())
-    return tuple(scope for scope in Scope if scope in words) or tuple(Scope)
+    return tuple(scope for scope in OFFERED if scope in words) or OFFERED
 
 
 def require_resource(named: Sequence[str], resource: str) -> None:

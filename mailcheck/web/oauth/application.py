@@ -29,12 +29,12 @@ from mailcheck.core.oauth.clients import (
     parse_metadata,
 )
 from mailcheck.core.oauth.grants import (
+    OFFERED,
     OAuthRefused,
     RefusalCode,
     is_verifier,
     require_resource,
 )
-from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.sign_in import Attempts
 from mailcheck.operations.incidents import public_failure
 from mailcheck.operations.oauth.clients import OAuthClients, OpenTo, RegisteredClient
@@ -185,7 +185,7 @@ class OAuthServer:
             "authorization_endpoint": url + AUTHORIZE_PATH,
             "token_endpoint": url + TOKEN_PATH,
             "revocation_endpoint": url + REVOKE_PATH,
-            "scopes_supported": list(map(str, Scope)),
+            "scopes_supported": list(map(str, OFFERED)),
             "response_types_supported": ["code"],
             "response_modes_supported": ["query"],
             "grant_types_supported": ["authorization_code", "refresh_token"],
@@ -214,7 +214,7 @@ class OAuthServer:
             {
                 "resource": urls.mcp_url,
                 "authorization_servers": [urls.public_url],
-                "scopes_supported": list(map(str, Scope)),
+                "scopes_supported": list(map(str, OFFERED)),
                 "bearer_methods_supported": ["header"],
                 "resource_name": "mailcheck",
                 "resource_documentation": urls.public_url + GUIDE_PATH,

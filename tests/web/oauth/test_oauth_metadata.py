@@ -2,6 +2,7 @@
 
 import pytest
 
+from mailcheck.assembly.web import build_tools
 from mailcheck.config.options import WebOptions
 from tests.house import House, config_in_memory
 from tests.web.dashboard.browser import Browser
@@ -99,6 +100,13 @@ def test_the_option(oauth: str, public_url: str, is_on: bool) -> None:
     house = House(config_in_memory(web=WebOptions(public_url=public_url, oauth=oauth)))
     assert house.open(SERVER).answer().status == (200 if is_on else 404)
     house.close()
+
+
+def test_the_scopes_are_those_of_the_tools(house: House) -> None:
+    """The scopes that can be granted are those that a tool needs."""
+    needed = {str(scope) for tool in build_tools(house.assembly) for scope in tool.scopes}
+    assert set(house.open(SERVER).answer().json["scopes_supported"]) == needed
+    assert set(house.open(PROTECTED).answer().json["scopes_supported"]) == needed
 
 
 def test_no_openid_provider(house: House) -> None:
