@@ -1,9 +1,24 @@
 """The metadata of the authorization server, the challenge of the MCP endpoint, and OAuth off."""
 
+from pathlib import Path
+
 import pytest
 
 from mailcheck.assembly.web import build_tools
 from mailcheck.config.options import WebOptions
+from mailcheck.core.instants import DAY, HOUR, MINUTE
+from mailcheck.core.oauth.grants import ACCESS_LIFE, CODE_LIFE, MAX_STATE, REFRESH_LIFE
+from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
+from mailcheck.operations.oauth.clients import (
+    DOCUMENTS_PER_ACCOUNT,
+    MAX_REGISTERED,
+    UNUSED_LIFE,
+    USED_LIFE,
+)
+from mailcheck.operations.oauth.clients import PER_ADDRESS as REGISTRATIONS
+from mailcheck.probes.client_documents import FRESHNESS, MAX_OCTETS, SECONDS
+from mailcheck.web.dashboard.visits import LONGEST_PATH
+from mailcheck.web.oauth.application import PER_ADDRESS as TOKENS
 from tests.house import House, config_in_memory
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
@@ -11,6 +26,7 @@ from tests.web.mcp.agent import Agent
 from tests.web.oauth.conftest import house as house
 from tests.web.oauth.program import ISSUER, RESOURCE, Program, oauth_house, register
 
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "oauth.md").read_text()
 SERVER = "/.well-known/oauth-authorization-server"
 PROTECTED = "/.well-known/oauth-protected-resource"
 DISCOVERY = [SERVER, PROTECTED, f"{PROTECTED}/mcp", "/.well-known/openid-configuration"]
@@ -114,3 +130,26 @@ def test_no_openid_provider(house: House) -> None:
     answer = house.open("/.well-known/openid-configuration").answer()
     assert answer.status == 404
     assert SERVER in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"| code | {CODE_LIFE // MINUTE} minutes |",
+        f"| access token | {ACCESS_LIFE // HOUR} hour |",
+        f"| refresh token | {REFRESH_LIFE // DAY} days |",
+        f"after {UNUSED_LIFE // DAY} day without a grant, {USED_LIFE // DAY} days after",
+        f"of at most {MAX_OCTETS // 1024} kB, served within {SECONDS:g} seconds",
+        f"is cached for {FRESHNESS // MINUTE} minutes",
+        f"up to {MAX_STATE:,} characters",
+        f"The query has at most {LONGEST_PATH:,} characters",
+        f"| {TOKENS.per_minute} a minute, {TOKENS.per_day:,} a day |",
+        f"| {REGISTRATIONS.per_minute} a minute, {REGISTRATIONS.per_day} a day |",
+        f"| {MAX_REGISTERED:,}; then the oldest",
+        f"| {DOCUMENTS_PER_ACCOUNT.per_minute} a minute, {DOCUMENTS_PER_ACCOUNT.per_day} a day |",
+        f"| keys and grants of one account | {MAX_KEYS} |",
+    ],
+)
+def test_the_page_of_the_endpoints(said: str) -> None:
+    """The numbers in docs/reference/oauth.md are those of the code."""
+    assert said in PAGE
