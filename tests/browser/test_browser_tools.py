@@ -220,6 +220,9 @@ def test_the_overview_answers_with_one_key(browser: Browser, world: ToolWorld, t
         expect(page.locator("#issues-title")).to_be_visible()
         watched.go("/domains/poor.test")
         page.get_by_role("switch", name="Watch poor.test").click()
+        watched.go("/")
+        expect(page.locator(".domain-card")).to_contain_text("problems")  # the watch has run
+        page.goto("about:blank")
         watched.requests.clear()
         watched.go("/")
         expect(page.locator(".domain-card")).to_contain_text("problems")
