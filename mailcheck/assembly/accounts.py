@@ -22,6 +22,7 @@ from mailcheck.operations.accounts.company_sign_in import CompanyRules, CompanyS
 from mailcheck.operations.accounts.id_tokens import Provider
 from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.accounts.passkeys import Passkeys, relying_party_of
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.projects import ManageProjects
 from mailcheck.operations.accounts.register import (
@@ -39,6 +40,7 @@ from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, 
 from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.accounts.identity_store import IdentityStore
 from mailcheck.store.accounts.oauth_store import OAuthStore
+from mailcheck.store.accounts.passkey_store import PasskeyStore
 from mailcheck.store.accounts.project_store import ProjectStore
 
 KEY_USE_INTERVAL = 30.0
@@ -70,6 +72,8 @@ class AccountParts(Struct, frozen=True):
     attempts: Attempts
     oauth_outcomes: Tally
     company: CompanySignIn | None
+    passkeys: Passkeys | None
+    passkey_store: PasskeyStore
 
 
 def build_accounts(runtime: Runtime) -> AccountParts:
@@ -137,7 +141,20 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         attempts,
         Tally(),
         build_company(runtime, keep, projects, names, sign_in, attempts, audit),
+        build_passkeys(runtime, sign_in, attempts, audit),
+        PasskeyStore(engine),
     )
+
+
+def build_passkeys(
+    runtime: Runtime, sign_in: SignIn, attempts: Attempts, audit: Audit
+) -> Passkeys | None:
+    """Build the operations on passkeys, if browsers allow them at the public URL."""
+    site = relying_party_of(runtime.config.web.public_url)
+    if site is None:
+        return None
+    store, clocks = PasskeyStore(runtime.engine), runtime.clock_and_randomness
+    return Passkeys(site, store, sign_in, attempts, audit, runtime.clients, clocks)
 
 
 def build_company(

@@ -47,6 +47,7 @@ from mailcheck.web.dashboard.accounts.consent_pages import ConsentPages
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages
+from mailcheck.web.dashboard.accounts.passkey_pages import PasskeyPages
 from mailcheck.web.dashboard.accounts.people_pages import PeoplePages
 from mailcheck.web.dashboard.accounts.project_pages import ProjectPages
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
@@ -313,20 +314,23 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     servers = ServerNames(options.domain, mail_server(config), submission)
     sign_in, register = accounts.sign_in, accounts.register
     key_pages = KeyPages(keys, budget, renderer, submission, options.faults)
-    company = accounts.company
-    sign_in_pages = SignInPages(sign_in, register, accounts.sessions, renderer, company)
+    company, passkeys = accounts.company, accounts.passkeys
+    sign_in_pages = SignInPages(sign_in, register, accounts.sessions, renderer, company, passkeys)
+    account_pages = AccountPages(
+        sign_in,
+        accounts.sessions,
+        accounts.audit,
+        register,
+        accounts.invitations,
+        renderer,
+        company,
+        passkeys,
+    )
     return [
         *sign_in_pages.pages(),
         *CompanyPages(company, sign_in_pages, renderer).pages(),
-        *AccountPages(
-            sign_in,
-            accounts.sessions,
-            accounts.audit,
-            register,
-            accounts.invitations,
-            renderer,
-            company,
-        ).pages(),
+        *PasskeyPages(passkeys, sign_in_pages, account_pages).pages(),
+        *account_pages.pages(),
         *OverviewPages(
             register,
             daemon.inbox.read,

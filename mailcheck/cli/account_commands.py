@@ -28,12 +28,14 @@ from mailcheck.core.identifiers import new_password
 from mailcheck.core.instants import DAY, HOUR, Instant, format_instant, instant_of
 from mailcheck.core.projects import Member, Role
 from mailcheck.core.rights import Scope, make_rights
+from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.operations.accounts.manage_accounts import (
     LONGEST_RETENTION,
     MAX_QUOTA,
     SHORTEST_RETENTION,
     IssuedKey,
 )
+from mailcheck.operations.accounts.passkeys import remove_passkeys
 from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
 from mailcheck.operations.accounts.sign_in import LINK_MINUTES
 
@@ -139,12 +141,50 @@ def _add_sign_in_commands(commands: "argparse._SubParsersAction[argparse.Argumen
     )
     link.add_argument("name", help="name of the account")
     link.set_defaults(command=make_sign_in_link)
+    passkeys = commands.add_parser("passkeys", help="list or remove the passkeys of an account")
+    passkeys.add_argument("name", help="name of the account")
+    passkeys.add_argument("--remove", metavar="ID", help="remove the one with this id, or `all`")
+    passkeys.add_argument("--json", action="store_true", help="print one JSON object per line")
+    passkeys.set_defaults(command=show_passkeys)
     company = commands.add_parser(
         "link", help="let a person of the company's sign-in service sign in to an account"
     )
     company.add_argument("name", help="name of the account")
     company.add_argument("subject", help="the claim `sub` of the person, or `none` to remove it")
     company.set_defaults(command=link_company)
+
+
+def show_passkeys(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account passkeys NAME``: list the passkeys of an account, or remove them."""
+    if options.remove is not None:
+        return _remove_passkeys(options, console)
+
+    async def read(accounts: AccountParts, account: Account) -> list[Passkey]:
+        return await accounts.passkey_store.passkeys_of(account.id)
+
+    for one in _with_account(console, options.name, read):
+        row = {
+            "id": one.id,
+            "name": one.name,
+            "createdAt": _moment(one.created_at),
+            "lastUsedAt": _moment(one.last_used_at),
+        }
+        if options.json:
+            console.print_line(json.dumps(row))
+        else:
+            console.print_line(f"{one.id}  {one.name}  last used {row['lastUsedAt'] or 'never'}")
+    return EXIT_FINE
+
+
+def _remove_passkeys(options: argparse.Namespace, console: Console) -> int:
+    chosen = None if options.remove == "all" else options.remove
+
+    async def remove(accounts: AccountParts, account: Account) -> list[str]:
+        return await remove_passkeys(accounts.passkey_store, accounts.audit, account, chosen)
+
+    removed = _with_account(console, options.name, remove)
+    console.print_note(f"removed: {', '.join(removed) or 'none'}")
+    return EXIT_FINE
 
 
 def make_sign_in_link(options: argparse.Namespace, console: Console) -> int:

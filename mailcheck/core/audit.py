@@ -54,6 +54,10 @@ class Action(StrEnum):
     PASSWORD_CHANGED = "password changed"  # noqa: S105
     IDENTITY_LINKED = "company account linked"
     IDENTITY_REMOVED = "company account removed"
+    PASSKEY_ADDED = "passkey added"
+    PASSKEY_RENAMED = "passkey renamed"
+    PASSKEY_REMOVED = "passkey removed"
+    SECOND_FACTOR_CHANGED = "second factor changed"
     SIGN_IN_LINK_CREATED = "sign-in link created"
     KEY_ISSUED = "key issued"
     KEY_REVOKED = "key revoked"

@@ -219,6 +219,14 @@ class OperatorMissing(ExpectedFailure):
     """The mail is for postmaster, but no account exists yet that could read it."""
 
 
+class PasskeyNeeded(ExpectedFailure):
+    """The password is right, and the account requires a passkey too. ``account_id`` names it."""
+
+    def __init__(self, problem: str, account_id: str) -> None:
+        super().__init__(problem)
+        self.account_id = account_id
+
+
 class SignInUnavailable(ExpectedFailure):
     """The sign-in service of the company does not answer. Other ways to sign in work."""
 

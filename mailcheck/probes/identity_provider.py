@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from io import BytesIO
 from typing import Any
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote, urlencode
 
 from treq.content import collect
 from twisted.internet.defer import CancelledError, Deferred
@@ -66,7 +66,7 @@ class HttpIdentityProvider:
         """Send a form, as defined by `IdentityProvider`."""
         authorization = ""
         if user is not None:
-            pair = ":".join(map(quote_plus, user)).encode()
+            pair = ":".join(quote(one, safe="") for one in user).encode()
             authorization = f"Basic {base64.b64encode(pair).decode()}"
         return self._ask(b"POST", url, authorization, urlencode(form).encode())
 

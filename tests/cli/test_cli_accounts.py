@@ -359,3 +359,29 @@ def test_a_bad_client_of_oauth(mailcheck: Mailcheck) -> None:
     assert "'http://agent.example/' must use https" in added.errors
     assert mailcheck("client", "add", " ", "--redirect-uri", URI).status == 1
     assert mailcheck("client", "list").lines == []
+
+
+def test_a_sign_in_link_is_printed(mailcheck: Mailcheck, alice: str) -> None:
+    """A link that works once is printed alone, and not for a project."""
+    made = mailcheck("account", "sign-in-link", "alice")
+    assert re.fullmatch(r"http\S+/sign-in/link\?code=[a-z2-7]{32}\n", made.output)
+    assert "30 minutes" in made.errors
+    mailcheck("project", "add", "shop", "--owner", "alice")
+    assert mailcheck("account", "sign-in-link", "shop").status == 1
+    assert mailcheck("account", "sign-in-link", "nobody").status != 0
+
+
+def test_passkeys_are_listed_and_removed(mailcheck: Mailcheck, alice: str) -> None:
+    """An account without passkeys has an empty list; an unknown passkey is an error."""
+    assert mailcheck("account", "passkeys", "alice").lines == []
+    assert "removed: none" in mailcheck("account", "passkeys", "alice", "--remove", "all").errors
+    unknown = mailcheck("account", "passkeys", "alice", "--remove", "abc")
+    assert unknown.status != 0
+    assert "'abc'" in unknown.errors
+
+
+def test_a_company_account_needs_a_provider(mailcheck: Mailcheck, alice: str) -> None:
+    """Without a configured provider, linking is an error that names the option."""
+    linked = mailcheck("account", "link", "alice", "248289761001")
+    assert linked.status != 0
+    assert "[oidc] issuer" in linked.errors

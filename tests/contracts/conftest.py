@@ -26,6 +26,7 @@ from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, 
 from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.accounts.identity_store import IdentityStore
 from mailcheck.store.accounts.oauth_store import OAuthStore
+from mailcheck.store.accounts.passkey_store import PasskeyStore
 from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
@@ -62,6 +63,7 @@ class Stores:
     projects: ProjectStore
     identities: IdentityStore
     oauth: OAuthStore
+    passkeys: PasskeyStore
     tests: DeliverabilityStore
     earlier_contents: ContentStore
     """Content derived by the rules of an earlier version."""
@@ -185,6 +187,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         projects=ProjectStore(engine),
         identities=IdentityStore(engine),
         oauth=OAuthStore(engine),
+        passkeys=PasskeyStore(engine),
         tests=DeliverabilityStore(engine),
         counters=SqlRateCounters(engine),
         memory=SqlMemory(engine, lambda: instant_of(time.time())),

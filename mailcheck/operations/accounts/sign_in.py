@@ -5,7 +5,13 @@ from msgspec import Struct
 from mailcheck.core.accounts import Account, RequestLimits
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
 from mailcheck.core.client_limits import MINUTE_WINDOW
-from mailcheck.core.errors import AccountDisabled, InvalidParameter, LimitExceeded, SignInFailed
+from mailcheck.core.errors import (
+    AccountDisabled,
+    InvalidParameter,
+    LimitExceeded,
+    PasskeyNeeded,
+    SignInFailed,
+)
 from mailcheck.core.identifiers import (
     AccountId,
     digest_secret,
@@ -196,6 +202,7 @@ class SignIn:
 
         :raises SignInFailed: no account has this name and password.
         :raises AccountDisabled: the password is right, but the account is disabled.
+        :raises PasskeyNeeded: the password is right, but the account requires a passkey too.
         :raises LimitExceeded: too many attempts by this browser, from this address or for this
             name.
         :raises Overloaded: too many people are signing in.
@@ -216,7 +223,16 @@ class SignIn:
         account = await self._prove(name, password, client)
         if account.disabled_at is not None:
             raise AccountDisabled("this account is disabled: ask the operator of this service")
+        if await self.needs_passkey(account):
+            raise PasskeyNeeded(
+                "this account needs a passkey, too; programs use an API key", account.id
+            )
         return account
+
+    async def needs_passkey(self, account: Account) -> bool:
+        """Return whether the password of an account alone does not sign in."""
+        kept = await self._store.find_password(account.name)
+        return kept is not None and kept.needs_passkey
 
     async def count_failed_key(self, client: str) -> None:
         """Count a wrong API key that a program sent as its password.

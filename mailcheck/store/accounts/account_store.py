@@ -101,10 +101,14 @@ def _bare(text: str) -> str:
 
 
 class StoredPassword(Struct, frozen=True):
-    """An account and the hash of its password, or `None` without a password."""
+    """An account and the hash of its password, or `None` without a password.
+
+    With ``needs_passkey``, the password alone does not sign in.
+    """
 
     account: Account
     password_hash: str | None
+    needs_passkey: bool = False
 
 
 class SessionRow(Struct, frozen=True):
@@ -399,13 +403,16 @@ class PasswordStore(Store):
     def find_password(self, transaction: Transaction, name: str) -> StoredPassword | None:
         """Return an account by its name, with the hash of its password, or `None`."""
         row = transaction.row(
-            f"SELECT account_password.hash AS password_hash, {ACCOUNT_COLUMNS} "
+            "SELECT account_password.hash AS password_hash, account_password.needs_passkey, "
+            f"{ACCOUNT_COLUMNS} "
             f"FROM {ACCOUNT_TABLES} "
             f"LEFT JOIN account_password ON account_password.account_id = account.id "
             f"WHERE account.name = ?",
             (name,),
         )
-        return None if row is None else StoredPassword(value_of(Account, row), row.password_hash)
+        if row is None:
+            return None
+        return StoredPassword(value_of(Account, row), row.password_hash, bool(row.needs_passkey))
 
     @write
     def set_password(

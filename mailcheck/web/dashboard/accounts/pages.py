@@ -5,6 +5,7 @@ from msgspec import Struct
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.company_sign_in import CompanySignIn
+from mailcheck.operations.accounts.passkeys import Passkeys
 from mailcheck.operations.accounts.register import (
     INVITATION_DAYS,
     Invitations,
@@ -29,6 +30,7 @@ class AccountPages(Struct, frozen=True):
     _invitations: Invitations
     _renderer: Renderer
     _company: CompanySignIn | None
+    _passkeys: Passkeys | None
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -56,6 +58,7 @@ class AccountPages(Struct, frozen=True):
         self, visit: Visit, failure: ExpectedFailure | None = None, invitation: str | None = None
     ) -> Reply:
         """GET /account."""
+        passkeys = self._passkeys
         return self._renderer.page(
             visit,
             "account.html",
@@ -66,6 +69,9 @@ class AccountPages(Struct, frozen=True):
             has_passwords=self._sign_in.has_passwords,
             company=None if self._company is None else self._company.rules.title,
             is_linked=self._company is not None and await self._company.is_linked(visit.visitor),
+            passkeys=None if passkeys is None else await passkeys.of_account(visit.visitor),
+            needs_passkey=await self._sign_in.needs_passkey(visit.visitor),
+            has_password=await self._sign_in.has_password(visit.visitor),
             invitation=invitation,
             invitation_days=INVITATION_DAYS,
             mode=self._register.rules.mode,

@@ -6,8 +6,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.errors import ExpectedFailure, PasskeyNeeded
+from mailcheck.core.identifiers import AccountId
 from mailcheck.operations.accounts.company_sign_in import CompanySignIn
+from mailcheck.operations.accounts.passkeys import Passkeys
 from mailcheck.operations.accounts.register import Register, Registration
 from mailcheck.operations.accounts.sign_in import DashboardSessions, SignedIn, SignIn
 from mailcheck.web.dashboard.cookies import (
@@ -39,6 +41,7 @@ class SignInPages(Struct, frozen=True):
     _sessions: DashboardSessions
     _renderer: Renderer
     _company: CompanySignIn | None
+    _passkeys: Passkeys | None
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -65,9 +68,20 @@ class SignInPages(Struct, frozen=True):
         try:
             device = read_cookie(visit.request, DEVICE, is_secure=visit.is_secure)
             signed_in = await self._sign_in.sign_in(name, password, visit.client, device)
+        except PasskeyNeeded as failure:
+            if self._passkeys is None:
+                return self.form(visit, wanted, name, failure)
+            return await self._ask_for_passkey(visit, wanted, self._passkeys, failure.account_id)
         except ExpectedFailure as failure:
             return self.form(visit, wanted, name, failure)
         return await self.welcome(visit, signed_in, wanted)
+
+    async def _ask_for_passkey(
+        self, visit: Visit, wanted: str, passkeys: Passkeys, account_id: str
+    ) -> Reply:
+        """Return the second step, which accepts the passkeys of one account."""
+        request = await passkeys.begin_sign_in(visit.client, AccountId(account_id))
+        return self._renderer.page(visit, "sign_in_passkey.html", wanted=wanted, request=request)
 
     async def show_sign_up(self, visit: Visit) -> Reply:
         """GET /sign-up?invitation=<code>."""
@@ -133,6 +147,7 @@ class SignInPages(Struct, frozen=True):
             can_register=self._sign_in.has_passwords
             and self._register.rules.mode is Registration.OPEN,
             has_passwords=self._sign_in.has_passwords,
+            has_passkeys=self._passkeys is not None,
             company=None if self._company is None else self._company.rules.title,
         )
 

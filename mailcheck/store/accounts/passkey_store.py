@@ -1,0 +1,147 @@
+"""Passkeys, and challenges that wait for an answer."""
+
+from __future__ import annotations
+
+from msgspec.structs import asdict
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.core.signing_in.passkeys import MAX_PASSKEYS, Passkey
+from mailcheck.ports.engine import Transaction, Value
+from mailcheck.store.accounts.account_store import ACCOUNT_COLUMNS, ACCOUNT_TABLES, ACCOUNTS_LOCK
+from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
+
+_PASSKEY = columns_of(Passkey, "passkey")
+
+
+class PasskeyStore(Store):
+    """Passkeys of accounts. A credential id belongs to one passkey."""
+
+    @write
+    def add_passkey(self, transaction: Transaction, passkey: Passkey) -> InvalidParameter | None:
+        """Add a passkey.
+
+        :raises InvalidParameter: the account has the maximum number, or the credential is known.
+        """
+        transaction.lock(ACCOUNTS_LOCK)
+        if len(_list(transaction, passkey.account_id)) >= MAX_PASSKEYS:
+            problem = f"an account has at most {MAX_PASSKEYS} passkeys: remove one first"
+            return InvalidParameter("credential", problem)
+        known = transaction.row(
+            "SELECT 1 FROM passkey WHERE credential_id = ?", (passkey.credential_id,)
+        )
+        if known is not None:
+            return InvalidParameter("credential", "this passkey is registered already")
+        insert(transaction, "passkey", [asdict(passkey)])
+        return None
+
+    @read
+    def passkeys_of(self, transaction: Transaction, account_id: AccountId) -> list[Passkey]:
+        """Return the passkeys of an account, oldest first."""
+        return _list(transaction, account_id)
+
+    @read
+    def find_passkey(
+        self, transaction: Transaction, credential_id: bytes
+    ) -> tuple[Passkey, Account] | None:
+        """Return a passkey by its credential id, with its account, or `None`."""
+        row = transaction.row(
+            f"SELECT {_PASSKEY} FROM passkey WHERE credential_id = ?", (credential_id,)
+        )
+        if row is None:
+            return None
+        found = value_of(Passkey, row)
+        owner = transaction.row(
+            f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} WHERE account.id = ?",
+            (found.account_id,),
+        )
+        return None if owner is None else (found, value_of(Account, owner))
+
+    @write
+    def note_use(
+        self, transaction: Transaction, passkey_id: str, sign_count: int, now: Instant
+    ) -> bool:
+        """Record a use. Return false if the counter has not grown, as of a copied passkey."""
+        return bool(
+            transaction.execute(
+                "UPDATE passkey SET sign_count = ?, last_used_at = ? "
+                "WHERE id = ? AND (sign_count < ? OR (sign_count = 0 AND ? = 0))",
+                (sign_count, now, passkey_id, sign_count, sign_count),
+            )
+        )
+
+    @write
+    def rename_passkey(
+        self, transaction: Transaction, account_id: AccountId, passkey_id: str, name: str
+    ) -> bool:
+        """Rename a passkey of an account; return false if there is none."""
+        return bool(
+            transaction.execute(
+                "UPDATE passkey SET name = ? WHERE id = ? AND account_id = ?",
+                (name, passkey_id, account_id),
+            )
+        )
+
+    @write
+    def remove_passkeys(
+        self, transaction: Transaction, account_id: AccountId, passkey_id: str | None = None
+    ) -> list[str]:
+        """Remove one or all passkeys of an account; return the names of the removed ones.
+
+        After the last one, the password alone signs in again.
+        """
+        removed = [
+            one
+            for one in _list(transaction, account_id)
+            if passkey_id is None or one.id == passkey_id
+        ]
+        for one in removed:
+            transaction.execute("DELETE FROM passkey WHERE id = ?", (one.id,))
+        if not _list(transaction, account_id):
+            _require_passkey(transaction, account_id, is_required=False)
+        return [one.name for one in removed]
+
+    @write
+    def require_passkey(
+        self, transaction: Transaction, account_id: AccountId, *, is_required: bool
+    ) -> bool:
+        """Require a passkey after the password, or not. Return false if there is no passkey."""
+        if is_required and not _list(transaction, account_id):
+            return False
+        return _require_passkey(transaction, account_id, is_required=is_required)
+
+    @write
+    def add_challenge(
+        self, transaction: Transaction, digest: bytes, now: Instant, expires_at: Instant
+    ) -> None:
+        """Add a challenge, and delete expired ones."""
+        transaction.execute("DELETE FROM passkey_challenge WHERE expires_at <= ?", (now,))
+        row: dict[str, Value] = {"digest": digest, "expires_at": expires_at}
+        insert(transaction, "passkey_challenge", [row])
+
+    @write
+    def use_challenge(self, transaction: Transaction, digest: bytes, now: Instant) -> bool:
+        """Use up a challenge; return false if it is unknown, used or expired."""
+        row = transaction.row(
+            "DELETE FROM passkey_challenge WHERE digest = ? RETURNING expires_at", (digest,)
+        )
+        return row is not None and bool(row.expires_at > now)
+
+
+def _list(transaction: Transaction, account_id: AccountId) -> list[Passkey]:
+    rows = transaction.rows(
+        f"SELECT {_PASSKEY} FROM passkey WHERE account_id = ? ORDER BY created_at, id",
+        (account_id,),
+    )
+    return [value_of(Passkey, row) for row in rows]
+
+
+def _require_passkey(transaction: Transaction, account_id: AccountId, *, is_required: bool) -> bool:
+    return bool(
+        transaction.execute(
+            "UPDATE account_password SET needs_passkey = ? WHERE account_id = ?",
+            (int(is_required), account_id),
+        )
+    )

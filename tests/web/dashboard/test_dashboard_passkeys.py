@@ -1,0 +1,395 @@
+"""Passkeys on the pages, in a browser without a screen and with an authenticator of the test."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mailcheck.config.options import AccountsOptions, WebOptions
+from mailcheck.core.errors import PasskeyNeeded
+from tests.fakes.authenticator import FLAG, Authenticator
+from tests.house import Answer, House, config_in_memory, result_of, run
+from tests.web.dashboard.browser import Browser
+
+PUBLIC, DOMAIN = "https://mail.company.example", "mail.company.example"
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """A house at a public address."""
+    config = config_in_memory(
+        web=WebOptions(public_url=PUBLIC),
+        accounts=AccountsOptions(password_cost=10, registration="open"),
+    )
+    house = House(config)
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def browser(house: House) -> Browser:
+    """The browser of Ann, who has a password."""
+    browser = Browser(house)
+    browser.sign_up("ann")
+    return browser
+
+
+def authenticator(**options: Any) -> Authenticator:
+    """Return an authenticator for the site."""
+    return Authenticator(PUBLIC, DOMAIN, **options)
+
+
+def options(browser: Browser, path: str) -> dict[str, Any]:
+    """Return the options for the browser."""
+    answer = browser.submit(path)
+    assert answer.status == 200, answer.body
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+def add(browser: Browser, device: Authenticator, name: str = "My laptop") -> Answer:
+    """Add a passkey on the page of the account."""
+    browser.open("/account")
+    asked = options(browser, "/account/passkeys/options")
+    return browser.submit("/account/passkeys", name=name, credential=device.create(asked))
+
+
+def sign_in(browser: Browser, device: Authenticator, **fields: str) -> Answer:
+    """Sign in with the passkey alone."""
+    browser.open("/sign-in")
+    asked = options(browser, "/sign-in/passkey/options")
+    return browser.submit("/sign-in/passkey", credential=device.get(asked), **fields)
+
+
+def test_a_passkey_signs_in_alone(house: House, browser: Browser) -> None:
+    """A passkey is added on the page of the account, and signs in without name or password."""
+    device = authenticator()
+    assert add(browser, device).headers["location"] == "/account?done=passkey-added"
+    browser.open("/account")
+    assert "passkeys" in browser.page.ids
+    other = Browser(house, "192.0.2.12")
+    device.counter = 2
+    answer = sign_in(other, device, next="/inbox")
+    assert (answer.status, answer.headers["location"]) == (303, "/inbox")
+    other.open("/account")
+    assert "ann" in other.page.text
+    actions = [one.action for one in run(house.assembly.accounts.audit.newest(None, ""))]
+    assert "passkey added" in actions
+
+
+def test_the_options_require_the_person(browser: Browser) -> None:
+    """Browsers are asked for user verification and a discoverable passkey of this site."""
+    browser.open("/account")
+    asked = options(browser, "/account/passkeys/options")
+    assert asked["rp"]["id"] == DOMAIN
+    assert asked["authenticatorSelection"]["userVerification"] == "required"
+    assert asked["authenticatorSelection"]["residentKey"] == "required"
+    assert asked["attestation"] == "none"
+    assert len(asked["challenge"]) >= 43
+    add(browser, authenticator())
+    browser.open("/account")
+    again = options(browser, "/account/passkeys/options")
+    assert len(again["excludeCredentials"]) == 1
+    assert again["challenge"] != asked["challenge"]
+    asked = options(browser, "/sign-in/passkey/options")
+    assert asked["userVerification"] == "required"
+    assert "allowCredentials" not in asked, "a stranger learns no credential"
+
+
+def second_step(house: House) -> tuple[Browser, dict[str, Any]]:
+    """Enter the right password; return the browser and the options of the second step."""
+    other = Browser(house, "192.0.2.12")
+    answer = other.sign_in("ann")
+    assert answer.status == 200
+    found = re.search(r'data-request="([^"]+)"', answer.body.decode())
+    assert found is not None
+    return other, json.loads(found[1].replace("&#34;", '"'))
+
+
+def test_a_passkey_after_the_password(house: House, browser: Browser) -> None:
+    """As a second factor, the password alone opens nothing, and the passkey completes it."""
+    device = authenticator()
+    browser.open("/account")
+    assert browser.submit("/account/second-factor", required="true").status == 400
+    add(browser, device)
+    browser.open("/account")
+    assert browser.submit("/account/second-factor", required="true").status == 303
+    other, asked = second_step(house)
+    assert len(asked["allowCredentials"]) == 1
+    assert not other.is_signed_in
+    other, asked = second_step(house)
+    device.counter = 2
+    assert other.submit("/sign-in/passkey", credential=device.get(asked)).status == 303
+    assert other.is_signed_in
+    wrong = Browser(house, "192.0.2.13")
+    assert wrong.sign_in("ann", "wrong password").status == 403
+    with pytest.raises(PasskeyNeeded):
+        run(house.assembly.accounts.sign_in.verify("ann", "correct horse", "192.0.2.14"))
+
+
+def test_the_second_step_is_for_one_account(house: House, browser: Browser) -> None:
+    """The passkey of another person does not complete the sign-in after a password."""
+    add(browser, authenticator())
+    browser.open("/account")
+    browser.submit("/account/second-factor", required="true")
+    bob = Browser(house, "192.0.2.11")
+    bob.sign_up("bob")
+    of_bob = authenticator(credential_id=b"bob's")
+    add(bob, of_bob)
+    other, asked = second_step(house)
+    of_bob.counter = 2
+    assert other.submit("/sign-in/passkey", credential=of_bob.get(asked)).status == 403
+    assert not other.is_signed_in
+
+
+def test_names_and_removal(house: House, browser: Browser) -> None:
+    """A person renames and removes passkeys; after the last one the password is enough again."""
+    device = authenticator()
+    add(browser, device)
+    browser.open("/account")
+    browser.submit("/account/second-factor", required="true")
+    ann = run(house.assembly.accounts.keep.find("ann"))
+    (passkey,) = result_of(house.assembly.accounts.passkey_store.passkeys_of(ann.id))
+    path = f"/account/passkeys/{passkey.id}"
+    browser.open("/account")
+    assert browser.submit(f"{path}/rename", name="Old phone").status == 303
+    answer = browser.open("/account")
+    assert 'value="Old phone"' in answer.body.decode()
+    for name in ("", " ", "x" * 61, "a\u202eb"):
+        assert browser.submit(f"{path}/rename", name=name).status == 400
+    assert browser.submit(f"{path}/remove").status == 303
+    other = Browser(house, "192.0.2.12")
+    device.counter = 9
+    assert sign_in(other, device).status == 403
+    assert other.sign_in("ann").status == 303
+
+
+def test_the_operator_removes_lost_passkeys(house: House, browser: Browser) -> None:
+    """Without its device, an account is opened again by the command line."""
+    from mailcheck.operations.accounts.passkeys import remove_passkeys
+
+    add(browser, authenticator())
+    add(browser, authenticator(credential_id=b"other"), "Phone")
+    browser.open("/account")
+    browser.submit("/account/second-factor", required="true")
+    accounts = house.assembly.accounts
+    ann = run(accounts.keep.find("ann"))
+    removed = run(remove_passkeys(accounts.passkey_store, accounts.audit, ann))
+    assert removed == ["My laptop", "Phone"]
+    assert Browser(house, "192.0.2.12").sign_in("ann").status == 303
+
+
+def test_disabled_people_stay_out(house: House, browser: Browser) -> None:
+    """A passkey of a disabled account opens nothing."""
+    device = authenticator()
+    add(browser, device)
+    ann = run(house.assembly.accounts.keep.find("ann"))
+    run(house.assembly.accounts.keep.disable(ann))
+    device.counter = 2
+    other = Browser(house, "192.0.2.12")
+    assert sign_in(other, device).status == 403
+    assert "disabled" in other.page.text
+
+
+@pytest.mark.parametrize("url", ["", "http://mail.company.example", "https://192.0.2.1"])
+def test_without_a_usable_address_there_are_none(url: str) -> None:
+    """Where browsers allow no passkeys, pages do not offer them, and the reason is an error."""
+    house = House(config_in_memory(web=WebOptions(public_url=url)))
+    browser = Browser(house)
+    assert b"passkey" not in browser.open("/sign-in").body
+    browser.open("/sign-in")
+    assert browser.submit("/sign-in/passkey/options").status == 403
+    assert "public_url" in browser.page.text
+
+
+def test_a_counter_that_stays_zero_is_accepted(house: House, browser: Browser) -> None:
+    """Passkeys that are synchronized between devices do not count."""
+    device = authenticator(counter=0)
+    add(browser, device)
+    for number in (12, 13):
+        assert sign_in(Browser(house, f"192.0.2.{number}"), device).status == 303
+
+
+def changed(device: Authenticator, **fields: Any) -> Authenticator:
+    """Return an authenticator with the same key that sends something else."""
+    return replace(device, **fields)
+
+
+BAD = [
+    {"origin": "https://evil.example"},
+    {"origin": PUBLIC + ".evil.example"},
+    {"origin": "https://sub.mail.company.example"},
+    {"origin": "http://mail.company.example"},
+    {"domain": "evil.example"},
+    {"domain": "company.example"},
+    {"flags": int(FLAG.UP)},
+    {"flags": int(FLAG.UV)},
+    {"flags": 0},
+    {"cross_origin": True},
+]
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("bad", BAD)
+def test_answers_for_another_site_or_without_the_person(
+    house: House, browser: Browser, bad: dict[str, Any]
+) -> None:
+    """Another origin or RP ID, a frame, and a missing user verification are refused."""
+    device = authenticator()
+    assert add(browser, changed(device, **bad)).status == 400
+    add(browser, device)
+    device.counter = 2
+    other = Browser(house, "192.0.2.12")
+    assert sign_in(other, changed(device, **bad)).status == 403
+    assert not other.is_signed_in
+    assert sign_in(other, device).status == 303
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("count", [0, 4, 5])
+def test_a_cloned_authenticator(house: House, browser: Browser, count: int) -> None:
+    """A counter that has not grown is the sign of a copy, and is refused."""
+    device = authenticator(counter=5)
+    add(browser, device)
+    other = Browser(house, "192.0.2.12")
+    assert sign_in(other, changed(device, counter=count)).status == 403
+    assert "copy" in other.page.text
+    assert not other.is_signed_in
+    assert sign_in(other, changed(device, counter=6)).status == 303
+
+
+@pytest.mark.attack
+def test_a_challenge_is_answered_once(house: House, browser: Browser) -> None:
+    """A recorded answer is refused, also by another daemon, and a late one too."""
+    device = authenticator()
+    browser.open("/account")
+    asked = options(browser, "/account/passkeys/options")
+    made = device.create(asked)
+    assert browser.submit("/account/passkeys", name="a", credential=made).status == 303
+    browser.open("/account")
+    assert browser.submit("/account/passkeys", name="b", credential=made).status == 400
+    other = Browser(house, "192.0.2.12")
+    other.open("/sign-in")
+    asked = options(other, "/sign-in/passkey/options")
+    device.counter = 2
+    answer = device.get(asked)
+    assert other.submit("/sign-in/passkey", credential=answer).status == 303
+    thief = Browser(house, "192.0.2.66")
+    thief.open("/sign-in")
+    assert thief.submit("/sign-in/passkey", credential=answer).status == 403
+    device.counter = 3
+    thief.open("/sign-in")
+    asked = options(thief, "/sign-in/passkey/options")
+    house.pass_time(301)
+    assert thief.submit("/sign-in/passkey", credential=device.get(asked)).status == 403
+
+
+@pytest.mark.attack
+def test_challenges_have_one_purpose(house: House, browser: Browser) -> None:
+    """A challenge to sign in adds no passkey, one of another person neither, and vice versa."""
+    device = authenticator()
+    browser.open("/account")
+    asked = options(browser, "/sign-in/passkey/options")
+    asked["user"] = {"id": "YW5u"}
+    answer = browser.submit("/account/passkeys", name="a", credential=device.create(asked))
+    assert answer.status == 400
+    bob = Browser(house, "192.0.2.11")
+    bob.sign_up("bob")
+    bob.open("/account")
+    asked = options(bob, "/account/passkeys/options")
+    browser.open("/account")
+    answer = browser.submit("/account/passkeys", name="a", credential=device.create(asked))
+    assert answer.status == 400
+    add(browser, authenticator())
+    browser.open("/account")
+    asked = options(browser, "/account/passkeys/options")
+    other = Browser(house, "192.0.2.12")
+    other.open("/sign-in")
+    answer = other.submit("/sign-in/passkey", credential=authenticator().get(asked))
+    assert answer.status == 403
+    for kind in ("webauthn.create", "payment.get", ""):
+        other.open("/sign-in")
+        asked = options(other, "/sign-in/passkey/options")
+        assert other.submit("/sign-in/passkey", credential=device.get(asked, kind)).status == 403
+
+
+@pytest.mark.attack
+def test_another_key_or_another_person(house: House, browser: Browser) -> None:
+    """A signature of another key, an unknown credential and a foreign user handle are refused."""
+    device = authenticator()
+    add(browser, device)
+    other = Browser(house, "192.0.2.12")
+    for forged in (
+        authenticator(user_handle=device.user_handle, counter=9),
+        changed(device, credential_id=b"unknown", counter=9),
+        changed(device, user_handle=b"somebody", counter=9),
+    ):
+        assert sign_in(other, forged).status == 403
+    bob = Browser(house, "192.0.2.11")
+    bob.sign_up("bob")
+    assert add(bob, authenticator()).status == 400, "a credential belongs to one account"
+    ann = run(house.assembly.accounts.keep.find("ann"))
+    (passkey,) = result_of(house.assembly.accounts.passkey_store.passkeys_of(ann.id))
+    bob.open("/account")
+    assert bob.submit(f"/account/passkeys/{passkey.id}/remove").status == 400
+    assert bob.submit(f"/account/passkeys/{passkey.id}/rename", name="mine").status == 400
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "credential",
+    [
+        "",
+        "{",
+        "[]",
+        "7",
+        "null",
+        '{"response": {}}',
+        '{"response": {"clientDataJSON": 7}, "rawId": "x"}',
+        '{"response": {"clientDataJSON": "e30"}, "rawId": "x", "id": "x"}',
+        '{"response": {"clientDataJSON": "W10"}, "rawId": [], "id": "x"}',
+        '{"response": {"clientDataJSON": "\u00e4"}, "rawId": "\u00e4"}',
+        "[" * 8_000,
+        '{"response": {"clientDataJSON": "' + "A" * 10_000 + '"}, "rawId": "x"}',
+    ],
+)
+def test_broken_answers(house: House, browser: Browser, credential: str) -> None:
+    """Any other JSON is refused without a crash."""
+    browser.open("/account")
+    assert browser.submit("/account/passkeys", name="a", credential=credential).status == 400
+    other = Browser(house, "192.0.2.12")
+    other.open("/sign-in")
+    assert other.submit("/sign-in/passkey", credential=credential).status == 403
+
+
+@pytest.mark.attack
+def test_broken_attestations(browser: Browser) -> None:
+    """An attestation object that is cut or not CBOR is refused without a crash."""
+    for cut in range(0, 160, 16):
+        browser.open("/account")
+        asked = options(browser, "/account/passkeys/options")
+        answer = json.loads(authenticator().create(asked))
+        whole = answer["response"]["attestationObject"]
+        answer["response"]["attestationObject"] = whole[:cut]
+        made = browser.submit("/account/passkeys", name="a", credential=json.dumps(answer))
+        assert made.status == 400
+
+
+@pytest.mark.attack
+def test_the_number_of_passkeys_is_limited(browser: Browser) -> None:
+    """An account has at most twenty passkeys."""
+    statuses = [
+        add(browser, authenticator(credential_id=bytes([number] * 16))).status
+        for number in range(21)
+    ]
+    assert statuses == [303] * 20 + [400]
+
+
+@pytest.mark.attack
+def test_other_sites_add_nothing(browser: Browser) -> None:
+    """Forms and scripts of other sites get no options and add no passkey."""
+    for path in ("/account/passkeys/options", "/account/passkeys", "/account/second-factor"):
+        assert browser.post(path, name="a", required="false").status == 403
