@@ -5,9 +5,10 @@ import pytest
 from mailcheck.config.options import AccountsOptions
 from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExceeded, NotPermitted
 from mailcheck.core.rights import Scope, make_rights
+from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.operations.accounts.log_in import Login
 from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME_AND_ADDRESS
-from tests.house import House, config_in_memory, run
+from tests.house import House, config_in_memory, result_of, run
 
 CLIENT = "203.0.113.9"
 PASSWORD = "correct horse battery"
@@ -128,3 +129,32 @@ def test_a_revoked_key_ends_what_runs(house: House) -> None:
         run(accounts.keep.revoke_key(login.caller.key_id))
         run(accounts.revoked_keys.check())
     assert len(ended) == 1
+
+
+def test_a_password_that_needs_a_passkey_logs_no_program_in(house: House) -> None:
+    """Once a passkey is required, a program needs an API key, and running logins end."""
+    accounts, account_id = house.assembly.accounts, house.account.id
+    login = log_in(house, "first", PASSWORD)
+    ended: list[ExpectedFailure] = []
+    passkey = Passkey("id", account_id, b"c", b"key", 0, "Phone", house.assembly.runtime.now())
+    result_of(accounts.passkey_store.add_passkey(passkey))
+    with accounts.log_in.watched(login, ended.append):
+        result_of(accounts.passkey_store.require_passkey(account_id, is_required=True))
+        run(accounts.log_in.check())
+    assert len(ended) == 1
+    for _ in range(2):
+        with pytest.raises(InvalidCredentials, match="passkey"):
+            log_in(house, "first", PASSWORD)
+    with pytest.raises(InvalidCredentials, match="no account has"):
+        log_in(house, "first", "wrong")
+    assert log_in(house, "first", house.key).caller.account_id == account_id
+
+
+def test_passwords_that_are_switched_off_log_no_program_in() -> None:
+    """Without passwords, only API keys log in."""
+    options = AccountsOptions(password_cost=10, passwords=False)
+    house = House(config_in_memory(accounts=options))
+    run(house.assembly.accounts.sign_in.set_password(house.account, PASSWORD))
+    with pytest.raises(InvalidCredentials):
+        log_in(house, "first", PASSWORD)
+    assert log_in(house, "first", house.key).caller.account_id == house.account.id

@@ -14,6 +14,7 @@ from mailcheck.core.errors import (
     AccountDisabled,
     ExpectedFailure,
     InvalidCredentials,
+    PasskeyNeeded,
     SignInFailed,
 )
 from mailcheck.core.identifiers import API_KEY_PREFIX, KeyId
@@ -126,15 +127,18 @@ class LogIn:
         if stored is None or not self._is_known(stored, password):
             try:
                 await self._sign_in.verify(name, password, client)
-            except (SignInFailed, AccountDisabled) as failure:
-                is_disabled = isinstance(failure, AccountDisabled)
-                raise InvalidCredentials(str(failure) if is_disabled else WRONG) from None
+            except (SignInFailed, AccountDisabled, PasskeyNeeded) as failure:
+                # The other two say that the password is right.
+                is_wrong = isinstance(failure, SignInFailed)
+                raise InvalidCredentials(WRONG if is_wrong else str(failure)) from None
             stored = await self._passwords.find_password(name)  # the hash may have been renewed
         if stored is None or stored.password_hash is None:
             raise InvalidCredentials(WRONG)
         account = stored.account
         if account.disabled_at is not None:
             raise InvalidCredentials("the account is disabled")
+        if stored.needs_passkey:
+            raise InvalidCredentials("this account needs a passkey, too: use an API key")
         self._known.put(self._digest(stored.password_hash, password), True, self._now())
         caller = Caller(
             account.id, KeyId(f"password of {account.id}"), RequestLimits(0, 0), client=client
@@ -154,5 +158,6 @@ def _is_valid(login: Login, stored: StoredPassword | None) -> bool:
     return (
         stored is not None
         and stored.account.disabled_at is None
+        and not stored.needs_passkey
         and stored.password_hash == login.password_hash
     )
