@@ -123,7 +123,7 @@ def test_by_keyboard(watched: Watched, person: Person) -> None:
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Your inbox address")).to_be_visible()
+    expect(page.get_by_role("heading", name="Newest mails")).to_be_visible()
     watched.require_quiet()
 
 
