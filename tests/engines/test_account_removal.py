@@ -13,6 +13,7 @@ from tests.house import result_of
 WITHOUT_ACCOUNT = {
     # They belong to the service: schema, invitations, caches and leases of daemons.
     *("schema_step", "invitation", "known_selector", "lease", "remembered", "request_count"),
+    *("oauth_client", "passkey_challenge"),
     # The log stays. Its entries have the name of the account, but no longer its id.
     "audit_entry",
 }

@@ -13,8 +13,12 @@ from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.keys import key_of
+from mailcheck.core.oauth.clients import Client, ClientSource
+from mailcheck.core.oauth.grants import AuthorizationCode, NewTokens
 from mailcheck.core.projects import Member, Role
 from mailcheck.core.receiver_reports import ReportKind
+from mailcheck.core.signing_in.company import LinkedIdentity
+from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.core.watches import AlertId, Raised, WatchChange, WatchScore
 from mailcheck.core.webhooks import Attempt, WebhookDelivery
 from mailcheck.engines.database import DatabaseEngine
@@ -30,6 +34,9 @@ from mailcheck.engines.store_copy import (
 from mailcheck.ports.cluster import Hit
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
+from mailcheck.store.accounts.identity_store import IdentityStore
+from mailcheck.store.accounts.oauth_store import OAuthStore
+from mailcheck.store.accounts.passkey_store import PasskeyStore
 from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
@@ -70,6 +77,31 @@ def ignore_progress(table: str, done: int, total: int) -> None:
     """Ignore the progress."""
 
 
+def fill_signing_in(engine: SqliteEngine) -> None:
+    """Add an identity, a link, a passkey, a challenge, and a client with a code and tokens."""
+    identities, passkeys, oauth = IdentityStore(engine), PasskeyStore(engine), OAuthStore(engine)
+    result_of(identities.link(LinkedIdentity("https://id.example", "ann-1", ANN, NOON)))
+    result_of(identities.add_link(b"link", ANN, NOON, at(60)))
+    result_of(passkeys.add_passkey(Passkey("p", ANN, b"\xff\x00", b"cose", 0, "Laptop", NOON)))
+    result_of(passkeys.add_challenge(b"challenge", NOON, at(60)))
+    back = "https://agent.example/back"
+    client = Client(
+        id="agent",
+        name="Agent",
+        redirect_uris=back,
+        source=ClientSource.OPERATOR,
+        has_secret=True,
+        created_at=NOON,
+    )
+    result_of(oauth.add_client(client, b"secret", 9))
+    code = AuthorizationCode(ANN, "agent", "Agent", back, "challenge", "messages:read", at(60))
+    result_of(oauth.add_code(b"code", code, NOON))
+    grant = ApiKey(KeyId("g"), ANN, "", "", NOON, None, None, None, None, client_id="agent")
+    tokens = NewTokens(b"access", at(60), b"refresh", at(60))
+    redeemed = oauth.redeem_code(b"code", grant, b"none", back, "challenge", tokens, 9)
+    assert result_of(redeemed).key is not None
+
+
 def fill(path: str) -> None:
     """Create a database with rows in each of its tables, and close it."""
     engine = SqliteEngine(path, DirectWorker(), DirectWorker())
@@ -90,6 +122,7 @@ def fill(path: str) -> None:
     result_of(projects.add(account("shop", is_project=True), owner, 9))
     shop = AccountId("shop")
     result_of(projects.add_invitation(b"join", shop, Role.READER, NOON, at(60)))
+    fill_signing_in(engine)
     test = deliverability_test("report")
     result_of(DeliverabilityStore(engine).add(test, at(9_999)))
     many = [recipient("ann", f"t{number}") for number in range(1_200)]

@@ -151,7 +151,7 @@ def test_the_recipients_of_alerts(owner: Browser) -> None:
     page = words(owner, PAGE)
     assert "https://ops.example.com/alerts active" in page
     assert "whsec_" not in page
-    assert "Receives alerts of watches" in words(owner, "/keys")
+    assert "Receives alerts of watches" in words(owner, "/webhooks")
     owner.open(PAGE)
     wrong = owner.submit(save, every="15", alert_to="ops@mailcheck.example")
     assert wrong.status == 400
