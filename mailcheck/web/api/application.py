@@ -20,7 +20,13 @@ from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
 from mailcheck.web.site.errors import CONTENT_TOO_LARGE
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import MoreHeaders, Reply, error_reply, reply_to_failure, respond
-from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, RequestUrls, header_values
+from mailcheck.web.site.requests import (
+    MAX_BODY,
+    BoundedRequest,
+    RequestUrls,
+    header_values,
+    read_body,
+)
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
 _DOCUMENT = Path("GET", DOCUMENT_PATH)
@@ -62,7 +68,7 @@ class Api:
             caller.rights.require(route.operation.scopes)
             accept = ", ".join(header_values(request, b"Accept"))
             urls = self._urls.of(request)
-            body = b"" if request.content is None else request.content.read()
+            body = read_body(request)
             parsed = route.operation.read(request.uri.partition(b"?")[2], body)
             last_event_id = "".join(header_values(request, b"Last-Event-ID"))
             call = Call(caller, received_at, parsed, values, accept, urls, body, last_event_id)

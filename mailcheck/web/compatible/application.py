@@ -22,7 +22,6 @@ from mailcheck.core.errors import (
     LimitExceeded,
     MailTooLarge,
     OperatorMissing,
-    Overloaded,
     RecipientUnknown,
 )
 from mailcheck.operations.incidents import public_failure
@@ -42,7 +41,7 @@ from mailcheck.web.site.errors import (
 )
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply, reply_to_crash, respond
-from mailcheck.web.site.requests import ClientAddresses, PacedRequest
+from mailcheck.web.site.requests import ClientAddresses, headers_of, read_mail
 from mailcheck.web.site.routing import MAX_SHOWN, Path, route_to
 
 FORM = "application/x-www-form-urlencoded"
@@ -117,9 +116,8 @@ class Facades:
             if isinstance(route, NotOffered):
                 return served.facade.write_error(route.status, route.reason, None)
             caller.rights.require(route.scopes)
-            _require_whole(request)
-            body = b"" if request.content is None else request.content.read()
-            headers = _headers_of(request)
+            body = read_mail(request)
+            headers = headers_of(request)
             call = Call(
                 caller,
                 received_at,
@@ -191,23 +189,6 @@ def _refuse(facade: Facade, failure: ExpectedFailure) -> Reply:
 
 def _with_headers(reply: Reply, headers: Mapping[str, str]) -> Reply:
     return msgspec.structs.replace(reply, headers={**headers, **reply.headers})
-
-
-def _require_whole(request: Request) -> None:
-    if isinstance(request, PacedRequest):
-        if request.has_no_room:
-            raise Overloaded("too many large requests are being received; try again later")
-        if request.is_too_large:
-            raise MailTooLarge(f"the body must have at most {request.max_body:,} bytes")
-
-
-def _headers_of(request: Request) -> Mapping[str, str]:
-    return {
-        name.decode("ascii", "replace").lower(): ",".join(
-            value.decode("utf-8", "replace") for value in found
-        )
-        for name, found in request.requestHeaders.getAllRawHeaders()
-    }
 
 
 def read_fields(encoded: bytes) -> Mapping[str, str | list[str]]:

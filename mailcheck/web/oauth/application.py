@@ -60,6 +60,7 @@ from mailcheck.web.site.requests import (
     BoundedRequest,
     ClientAddresses,
     header_values,
+    read_body,
 )
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
@@ -312,7 +313,7 @@ class OAuthServer:
     async def _register(self, request: Request) -> Reply:
         """POST /register: register the client that asks (RFC 7591)."""
         client = counting_key(self._addresses.client_ip(request))
-        body = b"" if request.content is None else request.content.read()
+        body = read_body(request)
         try:
             metadata = parse_metadata(body)
         except InvalidParameter as failure:
@@ -351,7 +352,7 @@ def _read_form(request: Request) -> Query:
     wanted = "application/x-www-form-urlencoded"
     if [one.partition(";")[0].strip().lower() for one in types] != [wanted]:
         raise InvalidParameter("body", f"Content-Type must be {wanted}")
-    return Query(split_query(b"" if request.content is None else request.content.read()))
+    return Query(split_query(read_body(request)))
 
 
 def _required(form: Query, name: str) -> str:

@@ -18,8 +18,6 @@ from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import (
     ConnectionDropped,
     ExpectedFailure,
-    MailTooLarge,
-    Overloaded,
     RequestRepeated,
 )
 from mailcheck.core.identifiers import AccountId, DeliveryId
@@ -47,7 +45,7 @@ from mailcheck.web.providers.provider import (
 )
 from mailcheck.web.site.errors import NOT_FOUND
 from mailcheck.web.site.replies import Reply, error_reply, reply_to_crash, respond
-from mailcheck.web.site.requests import ClientAddresses, PacedRequest
+from mailcheck.web.site.requests import ClientAddresses, headers_of, read_mail
 from mailcheck.web.site.routing import Path, route_to
 
 REPEAT_LIFETIME = 1 * DAY
@@ -245,13 +243,7 @@ class Providers:
         access = await self._access.check(request, secret)
         if isinstance(access, Denied):
             raise access.failure
-        if isinstance(request, PacedRequest):
-            if request.has_no_room:
-                raise Overloaded("too many large requests are being received; try again later")
-            if request.is_too_large:
-                raise MailTooLarge(f"the body must have at most {request.max_body:,} bytes")
-        body = b"" if request.content is None else request.content.read()
-        posting = msgspec.structs.replace(posting, body=body)
+        posting = msgspec.structs.replace(posting, body=read_mail(request))
         return await handle(access.caller, secret(), posting)
 
     async def _show(self, caller: Caller, route: ShowRoute, delivery_id: str) -> Response:
@@ -288,14 +280,9 @@ def _public(result: DeliveryId | ExpectedFailure) -> DeliveryId | ExpectedFailur
 
 
 def _posting_of(request: Request, values: dict[str, str]) -> Posting:
-    headers = {
-        name.decode("ascii", "replace").lower(): ",".join(
-            value.decode("utf-8", "replace") for value in found
-        )
-        for name, found in request.requestHeaders.getAllRawHeaders()
-    }
     method = request.method.decode("ascii", "replace")
-    return Posting(method, request.uri.decode("utf-8", "replace"), headers, b"", values)
+    uri = request.uri.decode("utf-8", "replace")
+    return Posting(method, uri, headers_of(request), b"", values)
 
 
 async def _drop_connection(request: Request) -> None:

@@ -16,7 +16,7 @@ from mailcheck.operations.reports.receive_reports import TLS_PATH, PostReport
 from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES
 from mailcheck.web.site.errors import CONTENT_TOO_LARGE, NOT_FOUND, NOT_READY
 from mailcheck.web.site.replies import Reply, error_reply, json_reply, respond
-from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, ClientAddresses
+from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, ClientAddresses, read_body
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
 ARCHIVE = "docs.zip"
@@ -161,7 +161,7 @@ class PublicPages:
             return error_reply(
                 CONTENT_TOO_LARGE, f"a report must have at most {MAX_BODY} compressed bytes"
             )
-        body = b"" if request.content is None else request.content.read()
+        body = read_body(request)
         await self._reports.post(token, self._addresses.client_ip(request), body)
         return json_reply({"status": "taken"}, ACCEPTED)
 
