@@ -26,8 +26,8 @@ class Address(Struct, rename="pascal"):
     address: str
 
 
-class Summary(Struct, rename="pascal"):
-    """A message in a list, and in events."""
+class Head(Struct, rename="pascal"):
+    """What a message in a list and a whole message begin with."""
 
     id: str = field(name="ID")
     message_id: str = field(name="MessageID")
@@ -37,6 +37,11 @@ class Summary(Struct, rename="pascal"):
     cc: list[Address]
     bcc: list[Address]
     reply_to: list[Address]
+
+
+class Summary(Head, rename="pascal"):
+    """A message in a list, and in events."""
+
     subject: str
     created: str
     username: str
@@ -79,17 +84,9 @@ class ListUnsubscribe(Struct, rename="pascal"):
     header_post: str
 
 
-class Message(Struct, rename="pascal"):
+class Message(Head, rename="pascal"):
     """A whole message."""
 
-    id: str = field(name="ID")
-    message_id: str = field(name="MessageID")
-    read: bool
-    from_: Address | None = field(name="From")
-    to: list[Address]
-    cc: list[Address]
-    bcc: list[Address]
-    reply_to: list[Address]
     return_path: str
     subject: str
     list_unsubscribe: ListUnsubscribe
