@@ -384,12 +384,7 @@ class MailStore(Store):
         limit: int,
     ) -> int:
         """Delete at most ``limit`` matching messages; return their number."""
-        condition, values = filter_sql(transaction, account_id, wanted, now)
-        found = transaction.rows(
-            f"SELECT message.id, message.account_id {FROM_CONTENT} WHERE {condition} LIMIT ?",
-            [*values, limit],
-        )
-        return remove_messages(transaction, found)
+        return remove_messages(transaction, _matching(transaction, account_id, wanted, now, limit))
 
     @frees_space
     @inbox_write(lambda _, account_id, *others: (account_id,))
@@ -417,10 +412,7 @@ class MailStore(Store):
         limit: int,
     ) -> int:
         """Delete at most ``limit`` matching messages as `hide` does; return their number."""
-        condition, values = filter_sql(transaction, account_id, wanted, now)
-        found = transaction.rows(
-            f"SELECT message.id {FROM_CONTENT} WHERE {condition} LIMIT ?", [*values, limit]
-        )
+        found = _matching(transaction, account_id, wanted, now, limit)
         return hide_messages(transaction, account_id, [row.id for row in found], now)
 
     @inbox_write(lambda _, account_id, *others: (account_id,))
@@ -567,4 +559,19 @@ def _insert_refusal(transaction: Transaction, refusal: Refusal, position: str) -
         f"INSERT INTO refusal (account_id, position, {', '.join(values)}) "
         f"SELECT account_id, {position}, {marks} FROM inbox WHERE account_id = ?",
         (*values.values(), refusal.account_id),
+    )
+
+
+def _matching(
+    transaction: Transaction,
+    account_id: AccountId,
+    wanted: MessageFilter,
+    now: Instant,
+    limit: int,
+) -> Sequence[Row]:
+    """Return id and account of at most ``limit`` matching messages."""
+    condition, values = filter_sql(transaction, account_id, wanted, now)
+    return transaction.rows(
+        f"SELECT message.id, message.account_id {FROM_CONTENT} WHERE {condition} LIMIT ?",
+        [*values, limit],
     )
