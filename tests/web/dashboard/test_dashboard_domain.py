@@ -55,11 +55,11 @@ def test_the_page_alone_starts_no_check() -> None:
     browser = visit_tools(zone)
     body = browser.open(CHECK).body.decode()
     assert zone.asked == []
-    assert f'data-check="{LIVE}?view=fix"' in body
+    assert f'data-check-live="{LIVE}?view=fix"' in body
     assert f'<noscript><meta http-equiv="refresh" content="0;url={WHOLE}"></noscript>' in body
     table = browser.open("/domains?check=Good.Example.").body.decode()
     assert zone.asked == []
-    assert f'data-check="{LIVE}?view=row"' in table
+    assert f'data-check-live="{LIVE}?view=row"' in table
     assert table.count(": checking</span>") == len(FactorName)
 
 

@@ -37,8 +37,8 @@ function showProblemIn(where, problem) {
 }
 
 // Domain checks: replace the mark of each factor when it is determined, and everything at the end.
-for (const pending of document.querySelectorAll("[data-check]")) {
-  const source = new EventSource(pending.dataset.check);
+for (const pending of document.querySelectorAll("[data-check-live]")) {
+  const source = new EventSource(pending.dataset.checkLive);
   const end = (text) => {
     source.close();
     pending.removeAttribute("aria-busy");
