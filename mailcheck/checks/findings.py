@@ -111,6 +111,7 @@ class Area(Enum):
     LINKS = "links"
     UNSUBSCRIBE = "unsubscribe"
     ARC = "arc"
+    DKIM2 = "dkim2"
 
 
 class CheckStatus(Enum):

@@ -153,6 +153,47 @@ ENCRYPTION = (
         " addresses."),
 )
 
+CERTIFICATES = (
+    Row("caa.absent", None, "The domain has no CAA record",
+        "Any certificate authority may issue certificates for it", _NOTE,
+        advice="This is optional. To restrict it, publish CAA records that name your certificate"
+        " authorities: issue for hosts, issuemail for S/MIME, issuevmc for the logo."),
+    Row("caa.bad-report-address", None, "The report address in a CAA record is not a URL",
+        "Certificate authorities cannot report refused requests", _WARNING,
+        advice="Write the address (iodef) as a mailto: or https: URL."),
+    Row("caa.contradiction", None, "CAA records forbid and allow the same certificates",
+        "The prohibition has no effect", _WARNING,
+        advice='Remove the record with the value ";", or the records that name an authority.'),
+    Row("caa.mail-forbidden", None, "No certificate authority may issue S/MIME certificates",
+        'The CAA record issuemail has the value ";"', _NOTE,
+        advice="Keep it if nobody signs mail of the domain with S/MIME. Otherwise name the"
+        " authority in the record."),
+    Row("caa.mail-unrestricted", None, "The CAA records do not restrict S/MIME certificates",
+        "The property issue is about hosts only (RFC 9495)", _NOTE,
+        advice="This is optional. To restrict it, publish a CAA record with the tag issuemail and"
+        ' the authority of your S/MIME certificates, or ";" if there are none.'),
+    Row("caa.marks-forbidden", None, "No certificate authority may issue mark certificates",
+        'The CAA record issuevmc has the value ";"', _NOTE,
+        advice="Keep it if the domain does not use BIMI with a certificate. Otherwise name the"
+        " authority in the record."),
+    Row("caa.reserved-flags", None, "A CAA record has flags that have no meaning",
+        "Certificate authorities ignore them, so the record may not be critical", _WARNING,
+        advice="Publish the record with flags 0, or with 128 if it is critical."),
+    Row("caa.syntax", None, "A CAA record does not name a certificate authority",
+        "It allows no authority to issue", _WARNING,
+        advice="Write the domain name of the authority, as its documentation gives it, such as"
+        " letsencrypt.org. Publish one record for each authority."),
+    Row("caa.undetermined", None, "The CAA records could not be determined",
+        "DNS gave no usable answer; certificate authorities refuse to issue then", _UNDETERMINED,
+        advice=RETRY_ADVICE),
+    Row("caa.unknown-critical", None, "A critical CAA record has an unknown tag",
+        "No certificate authority may issue any certificate", _ERROR,
+        advice="Correct the tag, remove the record, or publish it with flags 0."),
+    Row("caa.unknown-tag", None, "A CAA record has an unknown tag",
+        "Certificate authorities ignore it", _NOTE,
+        advice="Correct the tag, or remove the record."),
+)
+
 REPUTATION = (
     Row("registration.absent", None, "The domain is not registered",
         "Its mail is not accepted", _ERROR,
@@ -201,4 +242,4 @@ REPUTATION = (
 )
 # fmt: on
 
-ROWS = (*MX, *ENCRYPTION, *REPUTATION)
+ROWS = (*MX, *ENCRYPTION, *CERTIFICATES, *REPUTATION)

@@ -377,6 +377,17 @@ ARC = (
         advice="No action is needed. This is for information only."),
 )
 
+DKIM2 = (
+    Row("dkim2.malformed", Area.DKIM2, "The DKIM2 fields are malformed",
+        "DKIM2 is a draft, so it costs no points", _NOTE,
+        advice="It costs no points here. If your server writes these fields, update it: versions of"
+        " the draft are not compatible with each other. Keep signing with DKIM."),
+    Row("dkim2.present", Area.DKIM2, "The mail is signed with DKIM2",
+        "DKIM2 is a draft: each hop signs the envelope, and describes its changes of the mail",
+        _NOTE,
+        advice="No action is needed. Keep signing with DKIM, which receivers require."),
+)
+
 SENDER = (
     Row("authentication.nothing-passes", Area.AUTHENTICATION, "Neither SPF nor DKIM passes",
         "Gmail rejects such mail (5.7.26)", price=20,
@@ -688,6 +699,7 @@ ROWS = (
     *DKIM,
     *DMARC,
     *ARC,
+    *DKIM2,
     *SENDER,
     *HEADERS,
     *CONTENT,

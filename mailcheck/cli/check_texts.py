@@ -105,9 +105,11 @@ def describe_domain(report: DomainReport) -> list[Line]:
         "TLS-RPT": ", ".join(records.tls_rpt.rua) or _absence(records.tls_rpt.presence),
         "DANE": "protects every mail host" if records.dane.is_protecting else "not in effect",
         "DNSSEC": records.dnssec.status.value,
+        "CAA": ", ".join(one.text for one in records.caa.properties)
+        or _absence(records.caa.presence),
     }
     lines += [f"  {name:<8} {text}" for name, text in more.items()]
-    shown = ("dkim", "mtaSts", "tlsRpt", "dane", "dnssec")
+    shown = ("dkim", "mtaSts", "tlsRpt", "dane", "dnssec", "caa")
     rest = [finding for name in shown for finding in report.findings[name]]
     lines += describe_findings(rest, report.proofs)
     wrong = (Severity.ERROR, Severity.WARNING)

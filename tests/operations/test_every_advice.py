@@ -90,6 +90,11 @@ def silent(policy: str) -> Case:
     return Case({**texts, (DOMAIN, "MX"): (), (KEY_NAME, "TXT"): ()}, senders=())
 
 
+def caa(*values: str) -> Case:
+    """Publish CAA records."""
+    return Case({(DOMAIN, "CAA"): values})
+
+
 def aliased(name: str, text: str) -> Case:
     """Publish a TXT record at the target of a CNAME."""
     there = f"there.{DOMAIN}"
@@ -179,6 +184,13 @@ CASES: dict[str, Case] = {
         {(RPT, "TXT"): (f"v=TLSRPTv1; rua=mailto:t@{DOMAIN}", "v=TLSRPTv1; rua=mailto:u@x.example")}
     ),
     "tls-rpt.unreadable": Case({(RPT, "TXT"): (f"v=tlsrptv1; rua=mailto:t@{DOMAIN}",)}),
+    "caa.contradiction": caa('0 issue ";"', '0 issue "ca.example"'),
+    "caa.syntax": caa('0 issuemail "https://ca.example/"'),
+    "caa.reserved-flags": caa('1 issue "ca.example"'),
+    "caa.unknown-critical": caa('128 isuemail "ca.example"'),
+    "caa.unknown-critical without a similar tag": caa('128 tbs "x"'),
+    "caa.unknown-tag": caa('0 isuewild ";"'),
+    "caa.bad-report-address": caa('0 iodef "security@d.example"'),
     "tls-rpt.syntax": Case({(RPT, "TXT"): (f"v=TLSRPTv1; rua=t@{DOMAIN}",)}),
 }
 """Cases by the id of the finding that they cause, with a suffix if there are several."""

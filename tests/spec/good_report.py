@@ -50,6 +50,7 @@ GOOD_REPORT: dict[str, Any] = {
     "links": {"urls": [], "hosts": [], "findings": []},
     "unsubscribe": {"listUnsubscribe": None, "listUnsubscribePost": None, "findings": []},
     "arc": {"result": "none", "findings": []},
+    "dkim2": {"signatures": [], "instances": 0, "findings": []},
     "checklists": [{"receiver": name, "rules": []} for name in ("google", "yahoo", "microsoft")],
 }
 

@@ -38,6 +38,7 @@ AREAS = (
     "links",
     "unsubscribe",
     "arc",
+    "dkim2",
 )
 
 DNS_RECORD = record({"name": WORD, "type": WORD, "value": WORD})
@@ -277,6 +278,9 @@ REPORT = record(
                     )
                 ),
             },
+        ),
+        "dkim2": record(
+            {"signatures": array(OBJECT), "instances": COUNT, "findings": FINDINGS},
         ),
         "checklists": array(_CHECKLIST, minItems=3),
     }

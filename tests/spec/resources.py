@@ -180,6 +180,14 @@ _MECHANISMS: dict[str, dict[str, Schema]] = {
     "tlsRpt": {"presence": _PRESENCE, "record": or_null(STRING), "rua": array(STRING)},
     "dane": {"presence": _PRESENCE, "protecting": BOOLEAN, "hosts": array(OBJECT)},
     "dnssec": {"status": one_of("signed", "unsigned", "undetermined")},
+    "caa": {
+        "presence": _PRESENCE,
+        "foundAt": or_null(STRING),
+        "records": array(STRING),
+        "hostIssuers": or_null(array(STRING)),
+        "mailIssuers": or_null(array(STRING)),
+        "markIssuers": or_null(array(STRING)),
+    },
 }
 
 DOMAIN_REPORT = shape(

@@ -188,6 +188,26 @@ class Arc(Shape):
     findings: MailFindings
 
 
+class Dkim2Signature(Shape):
+    """A signature of one hop, as written by its sender."""
+
+    sequence: Annotated[int | None, doc("i=: number of the hop; null: not a number")]
+    instance: Annotated[int | None, doc("m=: version of the mail; null: not a number")]
+    domain: str
+    mail_from: Annotated[str, doc("mf=: envelope sender that the hop has signed")]
+    recipients: Annotated[Texts, doc("rt=: envelope recipients that the hop has signed")]
+    algorithms: Texts
+    flags: Texts
+
+
+class Dkim2(Shape):
+    """The DKIM2 fields (draft-ietf-dkim-dkim2-spec), which are not verified."""
+
+    signatures: Annotated[tuple[Dkim2Signature, ...], doc("in the order of hops")]
+    instances: Annotated[int, doc("number of Message-Instance fields", ge=0)]
+    findings: MailFindings
+
+
 class Rule(Shape):
     """A requirement of a mailbox provider."""
 
@@ -218,6 +238,7 @@ class Report(Shape):
     links: Links
     unsubscribe: Unsubscribe
     arc: Arc
+    dkim2: Dkim2
     checklists: tuple[Checklist, ...]
 
 
@@ -234,6 +255,7 @@ def render_details(report: DeliverabilityReport) -> Report:
         links=_links(facts, _findings(report, Area.LINKS)),
         unsubscribe=_unsubscribe(facts.unsubscribe, _findings(report, Area.UNSUBSCRIBE)),
         arc=_arc(report),
+        dkim2=_dkim2(report),
         checklists=tuple(map(_checklist, report.checklists)),
     )
 
@@ -399,6 +421,26 @@ def _arc(report: DeliverabilityReport) -> Arc:
 def _seal(seal: arc_verdicts.ArcSeal) -> Seal:
     return Seal(
         seal.instance, seal.domain[:MAX_TEXT], seal.selector[:MAX_TEXT], seal.chain[:MAX_TEXT]
+    )
+
+
+def _dkim2(report: DeliverabilityReport) -> Dkim2:
+    dkim2 = report.evidence.dkim2
+    return Dkim2(
+        signatures=tuple(
+            Dkim2Signature(
+                sequence=one.sequence,
+                instance=one.instance,
+                domain=one.domain,
+                mail_from=one.mail_from,
+                recipients=one.recipients,
+                algorithms=one.algorithms,
+                flags=one.flags,
+            )
+            for one in dkim2.signatures
+        ),
+        instances=dkim2.instances,
+        findings=_findings(report, Area.DKIM2),
     )
 
 

@@ -8,6 +8,7 @@ from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.dkim import evaluate as dkim_verdicts
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.hosts.caa import ISSUE, ISSUE_MAIL, ISSUE_MARK
 from mailcheck.checks.hosts.dane import DnssecStatus, HostTlsa
 from mailcheck.checks.hosts.mta_sts import PolicyMode
 from mailcheck.checks.spf import tree as spf_verdicts
@@ -165,6 +166,20 @@ class DnssecReport(Shape):
     findings: Findings
 
 
+class CaaReport(Shape):
+    """The certificate authorities that may issue (RFC 8659)."""
+
+    presence: Found
+    found_at: Annotated[str | None, doc("the domain or the nearest one above it with records")]
+    records: Texts
+    host_issuers: Annotated[
+        Texts | None, doc("authorities for hosts; null: any may issue, unless undetermined")
+    ]
+    mail_issuers: Annotated[Texts | None, doc("the same for S/MIME (RFC 9495)")]
+    mark_issuers: Annotated[Texts | None, doc("the same for the logo (BIMI)")]
+    findings: Findings
+
+
 class DomainReport(Shape):
     """The complete report about the mail set-up of a domain."""
 
@@ -179,6 +194,7 @@ class DomainReport(Shape):
     tls_rpt: TlsRptReport
     dane: DaneReport
     dnssec: DnssecReport
+    caa: CaaReport
 
 
 def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
@@ -195,6 +211,7 @@ def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
         tls_rpt=_tls_rpt(report),
         dane=_dane(report),
         dnssec=DnssecReport(report.records.dnssec.status, _findings(report, "dnssec")),
+        caa=_caa(report),
     )
 
 
@@ -331,3 +348,16 @@ def _dane_presence(hosts: tuple[HostTlsa, ...]) -> Presence:
         if presence in found:
             return presence
     return Presence.ABSENT
+
+
+def _caa(report: describe_domain.DomainReport) -> CaaReport:
+    caa = report.records.caa
+    return CaaReport(
+        presence=caa.presence,
+        found_at=caa.found_at,
+        records=tuple(one.text for one in caa.properties),
+        host_issuers=caa.issuers(ISSUE),
+        mail_issuers=caa.issuers(ISSUE_MAIL),
+        mark_issuers=caa.issuers(ISSUE_MARK),
+        findings=_findings(report, "caa"),
+    )

@@ -7,6 +7,7 @@ from msgspec import Struct
 from mailcheck.checks.content.header import split_header
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.dkim.arc import ArcChain, read_chain
+from mailcheck.checks.dkim.dkim2 import Dkim2OfMail, read_dkim2
 from mailcheck.checks.dkim.signature_headers import read_signatures
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.reading import read_mail
@@ -27,6 +28,7 @@ class MailReading(Struct, frozen=True):
     facts: MailFacts
     identities: Identities
     chain: ArcChain
+    dkim2: Dkim2OfMail
     claimed_by: tuple[str, ...]
 
 
@@ -38,6 +40,7 @@ def read_mail_for_score(raw_message: bytes) -> MailReading:
         facts=facts,
         identities=Identities(facts.author_domains, signatures, facts.author_fields),
         chain=read_chain(raw_message),
+        dkim2=read_dkim2(raw_message),
         claimed_by=_read_claims(raw_message),
     )
 

@@ -29,6 +29,7 @@ from mailcheck.checks.deliverability.sender import (
     without_absent_zones,
 )
 from mailcheck.checks.dkim.arc import ArcOfMail, describe_arc
+from mailcheck.checks.dkim.dkim2 import Dkim2OfMail, describe_dkim2
 from mailcheck.checks.dkim.mail import DkimOfMail, choose_signature_to_fix
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
 from mailcheck.checks.finding_row import ERROR_TENTHS
@@ -75,6 +76,7 @@ class MailEvidence(Struct, frozen=True):
     is_own_host: bool = False
     envelope: SenderDomain | None = None
     author: SenderDomain | None = None
+    dkim2: Dkim2OfMail = Dkim2OfMail()
 
 
 class CheckSummary(Struct, frozen=True):
@@ -175,12 +177,13 @@ class DnsCharges:
 
 
 def charge_other_evidence(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
-    """Price the results of blocklists, content filter, format and ARC."""
+    """Price the results of blocklists, content filter, format, ARC and DKIM2."""
     return (
         *charge_blocklists(evidence.listings),
         *charge_content_filter(evidence.content_filter),
         *evidence.quality,
         *(uncharged(finding) for finding in describe_arc(evidence.arc)),
+        *(uncharged(finding) for finding in describe_dkim2(evidence.dkim2)),
     )
 
 

@@ -212,6 +212,7 @@ class ScoreMail:
             quality=judge_quality(reading.facts, handover, authentication.dkim),
             envelope=envelope,
             author=author,
+            dkim2=reading.dkim2,
         )
         evidence = replace(evidence, is_own_host=_is_own_host(evidence))
         score = score_mail(evidence)

@@ -10,6 +10,7 @@ from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import Finding
+from mailcheck.checks.hosts.caa import CaaVerdict, evaluate_caa
 from mailcheck.checks.hosts.dane import DaneVerdict, DnssecVerdict, evaluate_dane, evaluate_dnssec
 from mailcheck.checks.hosts.mta_sts import (
     MtaStsRecord,
@@ -47,6 +48,7 @@ class DomainRecords(Struct, frozen=True):
     tls_rpt: TlsRptVerdict
     dane: DaneVerdict
     dnssec: DnssecVerdict
+    caa: CaaVerdict
 
     @property
     def is_parked(self) -> bool:
@@ -54,7 +56,7 @@ class DomainRecords(Struct, frozen=True):
         return is_parked(self.spf, self.mx, self.dmarc)
 
 
-_ASIDE = ("mtaSts", "tlsRpt", "dane", "dnssec")
+_ASIDE = ("mtaSts", "tlsRpt", "dane", "dnssec", "caa")
 """Topics that are not part of a score."""
 
 
@@ -90,6 +92,7 @@ class DomainReport(Struct, frozen=True):
             "tlsRpt": records.tls_rpt.findings,
             "dane": records.dane.findings,
             "dnssec": records.dnssec.findings,
+            "caa": records.caa.findings,
         }
 
 
@@ -173,6 +176,7 @@ class DescribeDomain:
         judge_dnssec = CachedEvaluation(
             partial(evaluate_dnssec, domain, is_validating=is_validating)
         )
+        judge_caa = CachedEvaluation(partial(evaluate_caa, domain))
 
         def evaluate(answers: Answers) -> DomainRecords:
             spf, dkim, dmarc, mx = authenticate(answers)
@@ -185,6 +189,7 @@ class DescribeDomain:
                 tls_rpt=judge_tls_rpt(answers),
                 dane=judge_dane(answers, mx),
                 dnssec=judge_dnssec(answers),
+                caa=judge_caa(answers),
             )
 
         return evaluate

@@ -1,0 +1,265 @@
+"""Evaluation of CAA records: which certificate authorities may issue (RFC 8659, RFC 9495).
+
+The records restrict issuance only. A certificate that exists stays valid whatever they say.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from dns.rdtypes.ANY.CAA import CAA
+from msgspec import Struct
+
+from mailcheck.checks.aliases import alias_target, publish_at_target
+from mailcheck.checks.dns_answers import Answers, DnsAnswer, Presence, look_up
+from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.findings_table import make_finding, undetermined
+
+CRITICAL = 128  # bit 0 of the flags, RFC 8659 4.1
+
+ISSUE, ISSUE_WILD, ISSUE_MAIL, ISSUE_MARK = "issue", "issuewild", "issuemail", "issuevmc"
+ISSUERS = (ISSUE, ISSUE_WILD, ISSUE_MAIL, ISSUE_MARK)
+"""Tags whose value names an authority: for hosts, for wildcards, for S/MIME (RFC 9495), and for
+mark certificates (requirements of the AuthIndicators group)."""
+
+IODEF, CONTACT_MAIL, CONTACT_PHONE = "iodef", "contactemail", "contactphone"
+KNOWN_TAGS = (*ISSUERS, IODEF, CONTACT_MAIL, CONTACT_PHONE)
+
+MAX_SHOWN = 80  # characters of a value that are quoted
+MAX_RECORDS = 50
+"""Maximum number of records that are evaluated. Authorities read all, but no domain needs more."""
+
+_HOST = re.compile(r"[a-z0-9](?:-*[a-z0-9])*(?:\.[a-z0-9](?:-*[a-z0-9])*)*", re.ASCII | re.I)
+_NAMES_IN_TEXT = re.compile(r"(?:[a-z0-9-]{1,63}\.){1,10}[a-z]{2,63}", re.ASCII | re.I)
+_TAG = re.compile(r"[A-Za-z0-9](?:-*[A-Za-z0-9])*", re.ASCII)
+_VALUE = re.compile(r"[!-:<-~]*", re.ASCII)
+_REPORT_URL = re.compile(r"mailto:[^@\s]+@[^@\s]+|https?://[!-~]+", re.ASCII)
+_ADDRESS = re.compile(r"[\w.+-]+@[A-Za-z0-9.-]+", re.ASCII)
+_WHAT = {
+    ISSUE: "certificates for hosts",
+    ISSUE_WILD: "wildcard certificates",
+    ISSUE_MAIL: "S/MIME certificates",
+    ISSUE_MARK: "mark certificates for BIMI",
+}
+
+
+class CaaProperty(Struct, frozen=True):
+    """One record. ``tag`` is in lower case, since tags are compared without case (RFC 8659 4.1).
+
+    ``issuer`` is the authority that the record allows: empty if it allows none, `None` for a
+    record of another kind or with a malformed value. ``text`` is the record as in a zone file.
+    """
+
+    flags: int
+    tag: str
+    value: str
+    issuer: str | None
+    text: str
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether an authority that does not know the tag must not issue."""
+        return bool(self.flags & CRITICAL)
+
+
+class CaaVerdict(Struct, frozen=True):
+    """The relevant records (RFC 8659 3): those at the nearest name that has any.
+
+    ``found_at`` is that name, or `None` without records.
+    """
+
+    domain: str
+    presence: Presence
+    found_at: str | None
+    properties: tuple[CaaProperty, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether no authority may issue, because of a critical tag that none knows."""
+        return any(one.is_critical and one.tag not in KNOWN_TAGS for one in self.properties)
+
+    def issuers(self, tag: str) -> tuple[str, ...] | None:
+        """Return the authorities that may issue; empty for none, `None` for any.
+
+        A malformed value allows no authority (RFC 8659 4.2).
+        """
+        found = [one for one in self.properties if one.tag == tag]
+        if self.is_blocked:
+            return ()
+        return tuple(sorted({one.issuer for one in found if one.issuer})) if found else None
+
+
+def evaluate_caa(domain: str, answers: Answers) -> CaaVerdict:
+    """Evaluate the CAA records of a domain.
+
+    All names up to the top-level domain are looked up at once. The first one with records counts.
+    """
+    labels = domain.split(".")
+    names = [".".join(labels[start:]) for start in range(len(labels))]
+    for answer in [look_up(answers, name, "CAA") for name in names]:
+        name = answer.question.name
+        if not answer.status.is_determined:
+            silence = undetermined("caa.undetermined", [name])
+            return CaaVerdict(domain, Presence.UNDETERMINED, None, (), (silence,))
+        found = _read(answer)
+        if found:
+            target = alias_target(answer)
+            findings = (publish_at_target(one, name, target) for one in _judge(name, found))
+            return CaaVerdict(domain, Presence.FOUND, name, found, tuple(findings))
+    return CaaVerdict(domain, Presence.ABSENT, None, (), (_absent(domain),))
+
+
+def _read(answer: DnsAnswer) -> tuple[CaaProperty, ...]:
+    records = sorted((one for one in answer.records if isinstance(one, CAA)), key=CAA.to_text)
+    return tuple(map(_property, records[:MAX_RECORDS]))
+
+
+def _property(record: CAA) -> CaaProperty:
+    tag = record.tag.decode("ascii", "replace").lower()
+    value = record.value.decode("utf-8", "replace")
+    issuer = read_issuer(value) if tag in ISSUERS else None
+    return CaaProperty(record.flags, tag, value, issuer, record.to_text())
+
+
+def read_issuer(value: str) -> str | None:
+    """Return the authority in a value: empty if it names none, `None` if it is malformed.
+
+    The grammar is that of RFC 8659 4.2: a domain name, and parameters after semicolons.
+    """
+    name, *parameters = (part.strip(" \t") for part in value.split(";"))
+    if name and _HOST.fullmatch(name) is None:
+        return None
+    if parameters and not parameters[-1]:
+        parameters.pop()  # only the last one may be empty
+    for one in parameters:
+        tag, equals, text = (part.strip(" \t") for part in one.partition("="))
+        if not equals or _TAG.fullmatch(tag) is None or _VALUE.fullmatch(text) is None:
+            return None
+    return name.lower()
+
+
+def _judge(name: str, found: Sequence[CaaProperty]) -> Iterator[Finding]:
+    for one in found:
+        yield from _judge_property(name, one)
+    for tag in ISSUERS:
+        same = [one for one in found if one.tag == tag]
+        yield from _judge_issuers(name, tag, same)
+    tags = {one.tag for one in found}
+    if ISSUE in tags and ISSUE_MAIL not in tags:
+        yield make_finding(
+            "caa.mail-unrestricted",
+            f"The CAA records of {name} restrict certificates for hosts, but not those for mail"
+            " addresses (S/MIME): any certificate authority may issue these.",
+        )
+
+
+def _judge_property(name: str, one: CaaProperty) -> Iterator[Finding]:
+    if one.tag not in KNOWN_TAGS:
+        yield _unknown(name, one)
+    elif one.flags not in (0, CRITICAL):
+        yield make_finding(
+            "caa.reserved-flags",
+            f"The record {_shown(one)} of {name} has flags {one.flags}. Authorities ignore all of"
+            f" them but {CRITICAL} (critical).",
+            proposed=_rewrite(name, one, one.flags & CRITICAL, one.tag),
+            replaced=(one.text.lower(),),
+        )
+    elif one.tag in ISSUERS and one.issuer is None:
+        yield make_finding(
+            "caa.syntax",
+            f"The value of {_shown(one)} of {name} is not the domain name of a certificate"
+            " authority, with parameters after a semicolon. It allows no authority to issue"
+            f" {_WHAT[one.tag]}.",
+            proposed=_repair(name, one),
+            replaced=(one.text.lower(),),
+        )
+    elif one.tag == IODEF and _REPORT_URL.fullmatch(one.value) is None:
+        yield make_finding(
+            "caa.bad-report-address",
+            f"The value of {_shown(one)} of {name} is not a mailto: or https: URL, so authorities"
+            " cannot report there.",
+            proposed=_repair_report_address(name, one),
+            replaced=(one.text.lower(),),
+        )
+
+
+def _unknown(name: str, one: CaaProperty) -> Finding:
+    """Return a finding about a tag that no authority knows; a near miss is corrected."""
+    near = get_close_matches(one.tag, KNOWN_TAGS, 1)
+    proposed = _rewrite(name, one, one.flags & CRITICAL, near[0]) if near else None
+    advice = f'Correct the tag to "{near[0]}".' if near else None
+    if one.is_critical:
+        return make_finding(
+            "caa.unknown-critical",
+            f'The record {_shown(one)} of {name} is critical, and no authority knows its tag "'
+            f'{one.tag[:MAX_SHOWN]}", so none may issue any certificate.',
+            advice,
+            proposed or _rewrite(name, one, 0, one.tag),
+            (one.text.lower(),),
+        )
+    return make_finding(
+        "caa.unknown-tag",
+        f'Authorities ignore the record {_shown(one)} of {name}: they do not know its tag "'
+        f'{one.tag[:MAX_SHOWN]}".',
+        advice,
+        proposed,
+        (one.text.lower(),),
+    )
+
+
+def _judge_issuers(name: str, tag: str, same: Sequence[CaaProperty]) -> Iterator[Finding]:
+    """Compare the records of one tag. They allow each authority that any of them names."""
+    denials = [one for one in same if one.issuer == ""]
+    grants = [one for one in same if one.issuer]
+    if denials and grants:
+        yield make_finding(
+            "caa.contradiction",
+            f"The record {_shown(denials[0])} of {name} forbids {_WHAT[tag]}, but"
+            f" {_shown(grants[0])} allows them. The prohibition has no effect.",
+            proposed=RecordToPublish(name, "CAA", grants[0].text),
+            replaced=tuple(one.text.lower() for one in denials),
+        )
+    elif denials and tag == ISSUE_MAIL:
+        yield make_finding(
+            "caa.mail-forbidden",
+            f"{name} forbids all certificate authorities to issue S/MIME certificates for its"
+            " addresses.",
+        )
+    elif denials and tag == ISSUE_MARK:
+        yield make_finding(
+            "caa.marks-forbidden",
+            f"{name} forbids all certificate authorities to issue mark certificates for its logo.",
+        )
+
+
+def _absent(domain: str) -> Finding:
+    return make_finding(
+        "caa.absent",
+        f"{domain} and the domains above it have no CAA record, so any certificate authority may"
+        " issue certificates for its hosts, its addresses (S/MIME) and its logo.",
+    )
+
+
+def _rewrite(name: str, one: CaaProperty, flags: int, tag: str) -> RecordToPublish:
+    """Return the record with other flags and another tag; its value keeps its escapes."""
+    value = one.text.split(" ", 2)[2]
+    return RecordToPublish(name, "CAA", f"{flags} {tag} {value}")
+
+
+def _repair(name: str, one: CaaProperty) -> RecordToPublish | None:
+    """Return the intended record if the value names exactly one authority and no parameters."""
+    names = dict.fromkeys(map(str.lower, _NAMES_IN_TEXT.findall(one.value)))
+    if len(names) != 1 or ";" in one.value or "@" in one.value:
+        return None
+    return RecordToPublish(name, "CAA", f'{one.flags} {one.tag} "{next(iter(names))}"')
+
+
+def _repair_report_address(name: str, one: CaaProperty) -> RecordToPublish | None:
+    if _ADDRESS.fullmatch(one.value.strip()) is None:
+        return None
+    return RecordToPublish(name, "CAA", f'{one.flags} {one.tag} "mailto:{one.value.strip()}"')
+
+
+def _shown(one: CaaProperty) -> str:
+    return f"'{one.text[:MAX_SHOWN]}'"
