@@ -15,7 +15,7 @@ from mailcheck.checks.hosts.caa import (
     evaluate_caa,
     read_issuer,
 )
-from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.memory_zone import Failures, MemoryZone
 from tests.fakes.settling import settle
 
 DOMAIN = "mail.d.example"
@@ -45,7 +45,7 @@ def test_the_nearest_records_count(at: str) -> None:
 @pytest.mark.parametrize("name", [DOMAIN, "d.example"])
 def test_a_lost_answer_is_not_an_absent_record(name: str) -> None:
     """If a name on the way did not answer, records above it say nothing about the domain."""
-    failing = {(name, "CAA"): DnsStatus.SERVFAIL}
+    failing: Failures = {(name, "CAA"): DnsStatus.SERVFAIL}
     zone = MemoryZone({"example": {"CAA": ['0 issue "ca.example"']}}, failing=failing)
     caa = evaluate(zone)
     assert (caa.presence, caa.found_at) == (Presence.UNDETERMINED, None)
@@ -54,7 +54,7 @@ def test_a_lost_answer_is_not_an_absent_record(name: str) -> None:
 
 def test_a_failure_above_the_records_has_no_effect() -> None:
     """Names above the relevant records do not matter."""
-    failing = {("example", "CAA"): DnsStatus.TIMEOUT}
+    failing: Failures = {("example", "CAA"): DnsStatus.TIMEOUT}
     zone = MemoryZone({DOMAIN: {"CAA": ['0 issuemail "ca.example"']}}, failing=failing)
     assert evaluate(zone).issuers(ISSUE_MAIL) == ("ca.example",)
 
