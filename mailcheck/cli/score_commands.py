@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.quality.receiver_replies import Action, load_profiles
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
@@ -113,7 +114,8 @@ FAIL_UNDER = 8.0
 _NO_FILTER = (FilterProblem.OFF.value, FilterProblem.NOT_INSTALLED.value)
 
 EXIT_STATUSES = (
-    "Exit status: 0 fine, 1 the score is below --fail-under, 2 usage error, 3 undetermined."
+    "Exit status: 0 fine, 1 the score is below --fail-under or a receiver of --as does what"
+    " --fail-on names or worse, 2 usage error, 3 undetermined."
 )
 
 
@@ -154,9 +156,22 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-under",
         type=float,
-        default=FAIL_UNDER,
         metavar="SCORE",
-        help=f"score below which the exit status is 1 ({FAIL_UNDER:g})",
+        help=f"score below which the exit status is 1 (default: {FAIL_UNDER:g}, none with --as)",
+    )
+    parser.add_argument(
+        "--as",
+        action="append",
+        default=[],
+        choices=[one.id for one in load_profiles()],
+        dest="receivers",
+        help="judge the mail by the reply of this receiver; may be repeated",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=[one.value for one in (Action.SPAM, Action.DEFER, Action.REJECT)],
+        default=Action.REJECT.value,
+        help="with --as: the mildest action for which the exit status is 1 (default: reject)",
     )
 
 
@@ -195,17 +210,35 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
     else:
         console.print_lines(describe_report(shape))
         console.print_lines(describe_checks(html) if html is not None else ())
-    return judge_report(shape, options.fail_under)
+    return judge_report(shape, options)
 
 
-def judge_report(report: Shape, fail_under: float) -> int:
-    """Return the exit status of a report.
+def judge_report(report: Shape, options: argparse.Namespace) -> int:
+    """Return the exit status of a report, by its score or by the replies of chosen receivers.
 
     A missing content filter does not count, since developers seldom have one.
     """
-    if report["score"] < fail_under:
+    wanted, fail_under = options.receivers, options.fail_under
+    if fail_under is None and not wanted:
+        fail_under = FAIL_UNDER
+    if fail_under is not None and report["score"] < fail_under:
         return EXIT_PROBLEM
+    if wanted:
+        return _judge_replies(report["report"].get("replies", ()), wanted, Action(options.fail_on))
     unknown = set(report["undetermined"])
     if report["checks"]["spamassassin"]["problem"] in _NO_FILTER:
         unknown.discard("spamassassin")
     return EXIT_UNDETERMINED if unknown else EXIT_FINE
+
+
+def _judge_replies(replies: Sequence[Shape], wanted: Sequence[str], fail_on: Action) -> int:
+    """Return the exit status of the replies of receivers.
+
+    The status is undetermined if a missing answer decides, or if the report has no such reply
+    because an earlier version wrote it.
+    """
+    found = [one for one in replies if one["receiver"] in wanted]
+    known = [one for one in found if one["determined"]]
+    if any(Action(one["action"]).severity >= fail_on.severity for one in known):
+        return EXIT_PROBLEM
+    return EXIT_FINE if len(known) == len(set(wanted)) else EXIT_UNDETERMINED

@@ -48,6 +48,7 @@ def describe_report(report: Shape) -> Iterator[Line]:
     yield ""
     for checklist in report["report"]["checklists"]:
         yield from _checklist_lines(checklist)
+    yield from describe_replies(report["report"].get("replies", ()))
 
 
 def _findings(title: str, found: Sequence[Shape]) -> Iterator[Line]:
@@ -78,6 +79,37 @@ def _checklist_lines(checklist: Shape) -> Iterator[Line]:
         word = Painted(f"{'meets':<7}", GREEN)
     yield "  ", word, f" rules of {checklist['name']}{rest}"
     yield from (f"          not met: {text}" for text in broken)
+
+
+_ACTIONS = {
+    "accept": ("accept", GREEN),
+    "spam": ("spam", YELLOW),
+    "unknown": ("unknown", BLUE),
+    "defer": ("defer", YELLOW),
+    "reject": ("reject", RED),
+}
+
+
+def describe_replies(replies: Sequence[Shape]) -> Iterator[Line]:
+    """Yield the replies of receivers by their published rules, each with its reason."""
+    if not replies:
+        return
+    yield ""
+    yield Painted("replies by the published rules", BOLD)
+    for one in replies:
+        word, colour = _ACTIONS[one["action"]]
+        who = f" {one['receiver']:<12}"
+        yield "  ", Painted(f"{word:<7}", colour), f"{who} {_describe_reply(one)}"
+        if one["action"] != "accept":
+            first = one["rules"][0]
+            yield f"                       {one['explanation']} ({first['source']}, {first['date']})"
+
+
+def _describe_reply(one: Shape) -> str:
+    reply = one["reply"]
+    if reply is None:
+        return "no reply is known"
+    return " ".join(str(part) for part in (reply["code"], reply["enhanced"], reply["text"]) if part)
 
 
 def describe_checks(checks: Shape) -> Iterator[Line]:

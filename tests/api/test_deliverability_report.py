@@ -26,7 +26,7 @@ SCHEMA = Draft202012Validator(schema_of(MailReport))
 
 PARTS = (
     "reverseDns", "helo", "transport", "headers", "mime", "html", "links", "unsubscribe", "arc",
-    "dkim2", "checklists",
+    "dkim2", "checklists", "replies",
 )  # fmt: skip
 
 MAX_DOCUMENT = 1_000_000

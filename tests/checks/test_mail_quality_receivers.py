@@ -11,7 +11,6 @@ from mailcheck.checks.quality.receivers import (
     Evidence,
     RuleResult,
     evidence_from_mail,
-    is_rfc5322_format,
     judge_by_receivers,
     load_receivers,
 )
@@ -49,7 +48,7 @@ def test_the_questions_of_the_table_are_known() -> None:
     rules = [(one, rule) for one in receivers for rule in one.rules]
     assert len({rule.id for _, rule in rules}) == len(rules)
     assert all(rule.id.startswith(f"{one.id}.") for one, rule in rules)
-    assert {rule.question for _, rule in rules} == QUESTIONS.keys()
+    assert {rule.question for _, rule in rules} <= QUESTIONS.keys()
     assert all(one.source.startswith("https://") for one in receivers)
     assert all(rule.text.endswith(".") for _, rule in rules)
 
@@ -143,7 +142,7 @@ def test_one_that_passes_is_enough_for_every_sender() -> None:
 )
 def test_the_format_is_that_of_rfc_5322(raw: bytes, is_valid: bool) -> None:
     """One From with a mailbox, a readable Date, no repeated fields, no overlong line."""
-    assert is_rfc5322_format(read_mail(raw)) is is_valid
+    assert evidence_from_mail(read_mail(raw), None).is_format_valid is is_valid
 
 
 def test_a_mail_gives_its_part_of_the_evidence() -> None:

@@ -203,6 +203,38 @@ _CHECKLIST = record(
     {"name": WORD, "source": WORD, "met": BOOLEAN},
 )
 
+_ACTION = one_of("accept", "spam", "unknown", "defer", "reject")
+
+_REPLY_LINE = or_null(record({"code": COUNT, "enhanced": or_null(WORD), "text": WORD}))
+
+_REPLY = record(
+    {
+        "receiver": WORD,
+        "name": WORD,
+        "audience": WORD,
+        "action": _ACTION,
+        "determined": BOOLEAN,
+        "reply": _REPLY_LINE,
+        "stage": or_null(one_of("connect", "mail", "rcpt", "data")),
+        "explanation": WORD,
+        "rules": array(
+            record(
+                {
+                    "id": WORD,
+                    "requirement": or_null(WORD),
+                    "result": one_of("not-met", "undetermined"),
+                    "action": _ACTION,
+                    "reply": _REPLY_LINE,
+                    "also": _STRINGS,
+                    "explanation": WORD,
+                    "source": WORD,
+                    "date": WORD,
+                }
+            )
+        ),
+    }
+)
+
 _HEADERS: dict[str, Schema] = {
     "size": COUNT,
     "fields": _STRINGS,
@@ -283,7 +315,9 @@ REPORT = record(
             {"signatures": array(OBJECT), "instances": COUNT, "findings": FINDINGS},
         ),
         "checklists": array(_CHECKLIST, minItems=3),
-    }
+    },
+    # Reports of earlier versions have no replies.
+    {"replies": array(_REPLY, minItems=7)},
 )
 
 # Results as information, without points

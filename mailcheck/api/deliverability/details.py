@@ -7,14 +7,14 @@ from msgspec import field
 
 from mailcheck.api.deliverability.findings import MailFinding, MailFindings, render_area
 from mailcheck.api.inbox.messages import Tls
-from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.dkim import arc as arc_verdicts
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import Area
 from mailcheck.checks.quality import facts as found
-from mailcheck.checks.quality import receivers
+from mailcheck.checks.quality import receiver_replies, receivers
 from mailcheck.core.instants import format_instant
 
 MAX_SHOWN = 200
@@ -226,6 +226,42 @@ class Checklist(Shape):
     rules: tuple[Rule, ...]
 
 
+class ReplyLine(Shape):
+    """An SMTP reply."""
+
+    code: Annotated[int, doc("250, 4xx or 5xx")]
+    enhanced: Annotated[str | None, doc("enhanced status code (RFC 3463)")]
+    text: str
+
+
+class ReplyRule(Shape):
+    """A rule of a receiver that the mail does not meet, or that could not be judged."""
+
+    id: Annotated[str, doc("stable identifier")]
+    requirement: Annotated[str | None, doc("id of the same rule in `checklists`")]
+    result: receivers.RuleResult
+    action: receiver_replies.Action
+    reply: ReplyLine | None
+    also: Annotated[Texts, doc("other replies that the receiver publishes for this rule")]
+    explanation: str
+    source: Annotated[str, doc("URL of the rule")]
+    date: Annotated[str, doc("date of the version of the source")]
+
+
+class ReceiverReply(Shape):
+    """The reply that a receiver gives to the mail by its published rules."""
+
+    receiver: Annotated[str, doc("gmail, gmail-bulk, yahoo, ...; -bulk: for bulk mail")]
+    name: str
+    audience: Annotated[str, doc("senders for which the rules are")]
+    action: receiver_replies.Action
+    determined: Annotated[bool, doc("false if a missing answer decides")]
+    reply: Annotated[ReplyLine | None, doc("null: not known")]
+    stage: Annotated[receiver_replies.Stage | None, doc("when the reply comes")]
+    explanation: str
+    rules: tuple[ReplyRule, ...]
+
+
 class Report(Shape):
     """The transmission, structure and content of the mail."""
 
@@ -240,6 +276,10 @@ class Report(Shape):
     arc: Arc
     dkim2: Dkim2
     checklists: tuple[Checklist, ...]
+    replies: Annotated[
+        tuple[ReceiverReply, ...] | Absent,
+        doc("what receivers would reply; absent in reports of earlier versions"),
+    ] = ABSENT
 
 
 def render_details(report: DeliverabilityReport) -> Report:
@@ -257,6 +297,7 @@ def render_details(report: DeliverabilityReport) -> Report:
         arc=_arc(report),
         dkim2=_dkim2(report),
         checklists=tuple(map(_checklist, report.checklists)),
+        replies=tuple(map(_receiver_reply, report.replies)),
     )
 
 
@@ -452,6 +493,41 @@ def _checklist(checklist: receivers.Checklist) -> Checklist:
         met=checklist.is_met,
         rules=tuple(Rule(rule.id, rule.text, rule.result) for rule in checklist.rules),
     )
+
+
+def _receiver_reply(found: receiver_replies.SimulatedReply) -> ReceiverReply:
+    return ReceiverReply(
+        receiver=found.profile.id,
+        name=found.profile.name,
+        audience=found.profile.audience,
+        action=found.action,
+        determined=found.is_determined,
+        reply=_reply_line(found.reply),
+        stage=found.stage,
+        explanation=found.explanation,
+        rules=tuple(map(_reply_rule, found.rules)),
+    )
+
+
+def _reply_rule(judged: receiver_replies.JudgedRule) -> ReplyRule:
+    rule = judged.rule
+    return ReplyRule(
+        id=rule.id,
+        requirement=judged.requirement or None,
+        result=judged.result,
+        action=judged.action,
+        reply=_reply_line(judged.reply),
+        also=judged.also,
+        explanation=judged.explanation,
+        source=rule.source.url,
+        date=rule.source.date.isoformat(),
+    )
+
+
+def _reply_line(reply: receiver_replies.Reply | None) -> ReplyLine | None:
+    if reply is None:
+        return None
+    return ReplyLine(reply.code, reply.enhanced or None, reply.text)
 
 
 def _cut(texts: Sequence[str]) -> Texts:

@@ -12,15 +12,18 @@ from mailcheck.checks.deliverability.sender import SenderDomain
 from mailcheck.checks.dkim.key_record import RSA
 from mailcheck.checks.dkim.mail import DkimOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail
+from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.dnsbl.listings import Listing, ListingStatus
 from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.header import judge_headers
 from mailcheck.checks.quality.links import judge_links
-from mailcheck.checks.quality.receivers import Checklist, evidence_from_mail, judge_by_receivers
+from mailcheck.checks.quality.receivers import Evidence, evidence_from_mail
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
 from mailcheck.checks.quality.wording import enumerate_some
+from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.weights import MAX_QUALITY, charge
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.messages import TlsFacts
@@ -88,30 +91,98 @@ def judge_quality(
     )
 
 
-def judge_receivers(
+def collect_receiver_evidence(
     facts: MailFacts, evidence: MailEvidence, handover: Handover
-) -> tuple[Checklist, ...]:
-    """Check the rules of Google, Yahoo and Microsoft."""
+) -> Evidence:
+    """Return what the rules and replies of Google, Yahoo, Microsoft and others depend on."""
     found = evidence.authentication
-    dkim, dmarc = found.dkim, found.dmarc
-    known = evidence_from_mail(facts, signed_fields(dkim))
-    return judge_by_receivers(
-        replace(
-            known,
-            spf_passes=_claim(found.spf.mail_from.result),
-            dkim_passes=bool(dkim.passing) if dkim.is_determined else None,
-            any_aligned=_any_aligned(dmarc),
-            has_dmarc_record=_has_record(dmarc),
-            is_ptr_confirmed=_is_confirmed(evidence),
-            tls_used=handover.tls_used,
-            key_bits=_shortest_key(dkim),
-            can_receive_replies=_can_receive_replies(evidence.author),
+    origin, spf, dkim, dmarc = found.origin, found.spf, found.dkim, found.dmarc
+    is_utf8 = is_smtputf8(handover.mail.transcript)
+    known = evidence_from_mail(facts, signed_fields(dkim), is_smtputf8=is_utf8)
+    envelope, author = evidence.envelope, evidence.author
+    has_sender = bool(handover.mail.envelope_sender)
+    problem = ""
+    if origin.problem:
+        problem = (
+            f"The mail came from {origin.client_ip or 'nowhere'} ({origin.problem}), an address"
+            " that receivers on the Internet never see."
         )
+    return replace(
+        known,
+        spf_passes=_claim(spf.mail_from.result),
+        dkim_passes=bool(dkim.passing) if dkim.is_determined else None,
+        any_aligned=_any_aligned(dmarc),
+        has_dmarc_record=_has_record(dmarc),
+        is_ptr_confirmed=_is_confirmed(evidence),
+        tls_used=handover.tls_used,
+        key_bits=_shortest_key(dkim),
+        can_receive_replies=_can_receive_replies(author),
+        fails_reject=_fails_with(dmarc, Policy.REJECT),
+        fails_quarantine=_fails_with(dmarc, Policy.QUARANTINE),
+        spf_fails=_has_result(spf, AuthResult.FAIL),
+        has_spf_error=_has_result(spf, AuthResult.PERMERROR),
+        spf_allows_none=_allows_none(spf),
+        is_listed=_is_on_spamhaus(evidence.listings, origin.client_ip, is_policy=False),
+        is_dynamic=_is_on_spamhaus(evidence.listings, origin.client_ip, is_policy=True),
+        has_sender=has_sender,
+        sender_exists=_exists(envelope),
+        sender_receives_mail=None if envelope is None else _receives_mail(envelope),
+        author_exists=_exists(author),
+        client_ip=origin.client_ip,
+        sender_domain=spf.mail_from.domain,
+        author_domain=dmarc.author_domain or "",
+        address_problem=problem,
     )
 
 
 def _claim(result: AuthResult) -> bool | None:
     return result is AuthResult.PASS if result.is_determined else None
+
+
+def _has_result(spf: SpfOfMail, result: AuthResult) -> bool | None:
+    found = spf.mail_from.result
+    return found is result if found.is_determined else None
+
+
+def _allows_none(spf: SpfOfMail) -> bool | None:
+    if not spf.mail_from.result.is_determined:
+        return None
+    return (spf.mail_from.record or "").lower().split() == ["v=spf1", "-all"]
+
+
+def _fails_with(dmarc: DmarcOfMail, policy: Policy) -> bool | None:
+    """Return whether DMARC fails and requests a handling; `None` if it may."""
+    if dmarc.result is AuthResult.TEMPERROR:
+        is_record_known = dmarc.verdict is not None and dmarc.policy is not None
+        return None if not is_record_known or dmarc.policy is policy else False
+    return dmarc.result is AuthResult.FAIL and dmarc.policy is policy
+
+
+SPAMHAUS = "zen.spamhaus.org"
+"""The zone with all lists of addresses of Spamhaus."""
+
+
+def _is_on_spamhaus(listings: Sequence[Listing], client_ip: str, *, is_policy: bool) -> bool | None:
+    """Return whether Spamhaus lists the client, for abuse or only by its policy."""
+    for listing in listings:
+        if listing.blocklist.zone == SPAMHAUS:
+            if listing.status is ListingStatus.CLEAN:
+                return False
+            if listing.is_listed:
+                return client_ip in listing.matched and listing.is_policy is is_policy
+    return None
+
+
+def _exists(sender: SenderDomain | None) -> bool | None:
+    if sender is None or (sender.mx.exists and sender.mx.presence is Presence.UNDETERMINED):
+        return None
+    return sender.mx.exists
+
+
+def _receives_mail(sender: SenderDomain) -> bool | None:
+    if sender.mx.presence is Presence.UNDETERMINED:
+        return None
+    return not sender.mx.is_null_mx
 
 
 def _any_aligned(dmarc: DmarcOfMail) -> bool | None:

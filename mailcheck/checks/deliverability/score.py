@@ -48,6 +48,7 @@ from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.proofs import CachedConclusion, Proofs
 from mailcheck.checks.quality.facts import MailFacts
+from mailcheck.checks.quality.receiver_replies import SimulatedReply
 from mailcheck.checks.quality.receivers import Checklist
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict
@@ -132,6 +133,7 @@ class DeliverabilityReport(Struct, frozen=True):
     evidence: MailEvidence
     score: MailScore
     checklists: tuple[Checklist, ...]
+    replies: tuple[SimulatedReply, ...]
     notes: tuple[str, ...]
     records: tuple[RecordToPublish, ...] = ()
     proofs: Proofs = field(default_factory=dict)

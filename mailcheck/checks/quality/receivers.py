@@ -17,6 +17,9 @@ from mailcheck.checks.quality.unsubscribe import (
     is_bulk_looking,
 )
 
+CANNOT_BE_DETERMINED = "cannot be determined"
+"""The question of rules that one mail cannot show, such as a spam rate."""
+
 MIN_KEY_BITS = 1024
 """Minimum number of bits of an RSA key that Google requires (and RFC 8301 3.2)."""
 
@@ -31,6 +34,32 @@ class RuleResult(Enum):
     """Could not be determined, or cannot be determined from a single mail; never "not met"."""
 
 
+class FormatProblem(Enum):
+    """A way in which a mail does not follow RFC 5322."""
+
+    NO_AUTHOR = "no From field with a mailbox"
+    SEVERAL_FROM_FIELDS = "several From fields"
+    SEVERAL_AUTHORS = "several mailboxes in From"
+    NO_SENDER = "several mailboxes in From and no Sender field"
+    NO_DATE = "no readable Date field"
+    REPEATED_FIELDS = "repeated fields that must be single"
+    LONG_LINES = "lines over 998 octets"
+    NO_MESSAGE_ID = "no valid Message-ID"
+    RAW_HEADER = "octets over 127 in the header without SMTPUTF8"
+
+
+INVALID_FORMAT = frozenset(
+    {
+        FormatProblem.NO_AUTHOR,
+        FormatProblem.SEVERAL_FROM_FIELDS,
+        FormatProblem.NO_DATE,
+        FormatProblem.REPEATED_FIELDS,
+        FormatProblem.LONG_LINES,
+    }
+)
+"""The problems that break the format of RFC 5322 3.6 for large receivers."""
+
+
 class Evidence(Struct, frozen=True):
     """Evidence about a mail; `None` means that a value could not be determined.
 
@@ -39,6 +68,14 @@ class Evidence(Struct, frozen=True):
     valid signatures, or `None` if there is none or all keys are Ed25519. ``tls_used`` is `None`
     if TLS was not offered. ``claims_gmail`` and ``claims_freemail`` are about the author domain,
     ``can_receive_replies`` is about its MX.
+
+    ``fails_reject`` and ``fails_quarantine`` are whether DMARC fails with that policy.
+    ``spf_allows_none`` is whether the record of MAIL FROM allows no address at all. ``is_listed``
+    is whether Spamhaus lists the address for abuse, ``is_dynamic`` whether it lists the address as
+    one that must not send mail directly. ``sender_exists`` and ``sender_receives_mail`` are about
+    the domain of MAIL FROM, if ``has_sender``; ``author_exists`` is about the author domain, if
+    there is a single one. ``address_problem`` says why the client's address cannot be checked, and
+    is empty if it can.
     """
 
     spf_passes: bool | None = None
@@ -56,6 +93,22 @@ class Evidence(Struct, frozen=True):
     has_one_click: bool | None = None
     has_unsubscribe_link: bool = False
     has_list_unsubscribe: bool = False
+    format_problems: frozenset[FormatProblem] = frozenset()
+    fails_reject: bool | None = None
+    fails_quarantine: bool | None = None
+    spf_fails: bool | None = None
+    has_spf_error: bool | None = None
+    spf_allows_none: bool | None = None
+    is_listed: bool | None = None
+    is_dynamic: bool | None = None
+    has_sender: bool = True
+    sender_exists: bool | None = None
+    sender_receives_mail: bool | None = None
+    author_exists: bool | None = None
+    client_ip: str = ""
+    sender_domain: str = ""
+    author_domain: str = ""
+    address_problem: str = ""
 
 
 class RuleOutcome(Struct, frozen=True):
@@ -155,6 +208,31 @@ def _freemail_is_genuine(evidence: Evidence) -> RuleResult:
     return _result(evidence.any_aligned) if evidence.claims_freemail else RuleResult.NOT_APPLICABLE
 
 
+def _negated(claim: bool | None) -> RuleResult:
+    return _result(None if claim is None else not claim)
+
+
+def _has_no(problem: FormatProblem) -> Callable[[Evidence], RuleResult]:
+    return lambda evidence: _result(problem not in evidence.format_problems)
+
+
+def _of_sender(claim: bool | None, evidence: Evidence) -> RuleResult:
+    return _result(claim) if evidence.has_sender else RuleResult.NOT_APPLICABLE
+
+
+def _author_exists(evidence: Evidence) -> RuleResult:
+    if not evidence.author_domain:
+        return RuleResult.NOT_APPLICABLE
+    return _result(evidence.author_exists)
+
+
+def _is_not_on_spamhaus(evidence: Evidence) -> RuleResult:
+    if evidence.is_listed or evidence.is_dynamic:
+        return RuleResult.NOT_MET
+    is_unknown = evidence.is_listed is None or evidence.is_dynamic is None
+    return RuleResult.UNDETERMINED if is_unknown else RuleResult.MET
+
+
 def _one_click_works(evidence: Evidence) -> RuleResult:
     return (
         _result(evidence.has_one_click) if evidence.is_bulk_looking else RuleResult.NOT_APPLICABLE
@@ -190,31 +268,70 @@ QUESTIONS: Mapping[str, Callable[[Evidence], RuleResult]] = MappingProxyType(
         "one-click works": _one_click_works,
         "unsubscribe link is visible": _link_is_visible,
         "some way to unsubscribe": _can_be_unsubscribed,
-        "cannot be determined": lambda evidence: RuleResult.UNDETERMINED,
+        "one from field": _has_no(FormatProblem.SEVERAL_FROM_FIELDS),
+        "author is present": _has_no(FormatProblem.NO_AUTHOR),
+        "one author": _has_no(FormatProblem.SEVERAL_AUTHORS),
+        "several authors have a sender": _has_no(FormatProblem.NO_SENDER),
+        "date is valid": _has_no(FormatProblem.NO_DATE),
+        "no repeated fields": _has_no(FormatProblem.REPEATED_FIELDS),
+        "lines are short": _has_no(FormatProblem.LONG_LINES),
+        "message-id is valid": _has_no(FormatProblem.NO_MESSAGE_ID),
+        "header is ascii or smtputf8": _has_no(FormatProblem.RAW_HEADER),
+        "dmarc does not request rejection": lambda evidence: _negated(evidence.fails_reject),
+        "dmarc does not request quarantine": lambda evidence: _negated(evidence.fails_quarantine),
+        "spf does not fail": lambda evidence: _negated(evidence.spf_fails),
+        "spf record is valid": lambda evidence: _negated(evidence.has_spf_error),
+        "sender domain sends mail": lambda evidence: _negated(evidence.spf_allows_none),
+        "address is not on spamhaus": _is_not_on_spamhaus,
+        "address is not on spamhaus for abuse": lambda evidence: _negated(evidence.is_listed),
+        "address is not dynamic": lambda evidence: _negated(evidence.is_dynamic),
+        "sender domain exists": lambda evidence: _of_sender(evidence.sender_exists, evidence),
+        "sender domain receives mail": lambda evidence: _of_sender(
+            evidence.sender_receives_mail, evidence
+        ),
+        "author domain exists": _author_exists,
+        CANNOT_BE_DETERMINED: lambda evidence: RuleResult.UNDETERMINED,
     }
 )
-"""The questions in the table and the functions that answer them."""
+"""The questions in the tables of rules and replies, and the functions that answer them."""
 
 
-def is_rfc5322_format(facts: MailFacts) -> bool:
-    """Return whether a mail meets RFC 5322 3.6.
+def find_format_problems(
+    facts: MailFacts, *, is_smtputf8: bool = False
+) -> frozenset[FormatProblem]:
+    """Return the ways in which a mail does not follow RFC 5322 2.1.1, 2.2 and 3.6.
 
-    It has one From field with a mailbox, a readable Date, no repeated field that must be single,
-    and no line over 998 octets.
+    :param is_smtputf8: whether the client announced UTF-8 in the header (RFC 6531 3.4).
     """
-    has_author = facts.author_fields == 1 and bool(facts.author_domains)
-    has_date = facts.date is not None and facts.date.instant is not None
-    return has_author and has_date and not facts.repeated_fields and not facts.long_lines
+    has_several_authors = facts.author_fields == 1 and len(facts.authors) > 1
+    message_id = facts.message_id
+    found = {
+        FormatProblem.NO_AUTHOR: not facts.author_domains,
+        FormatProblem.SEVERAL_FROM_FIELDS: facts.author_fields > 1,
+        FormatProblem.SEVERAL_AUTHORS: has_several_authors,
+        FormatProblem.NO_SENDER: has_several_authors and not facts.sender_address,
+        FormatProblem.NO_DATE: facts.date is None or facts.date.instant is None,
+        FormatProblem.REPEATED_FIELDS: bool(facts.repeated_fields),
+        FormatProblem.LONG_LINES: facts.long_lines > 0,
+        FormatProblem.NO_MESSAGE_ID: message_id is None or not message_id.is_well_formed,
+        FormatProblem.RAW_HEADER: bool(facts.raw_8bit_fields) and not is_smtputf8,
+    }
+    return frozenset(problem for problem, is_found in found.items() if is_found)
 
 
-def evidence_from_mail(facts: MailFacts, signed_fields: Set[str] | None) -> Evidence:
+def evidence_from_mail(
+    facts: MailFacts, signed_fields: Set[str] | None, *, is_smtputf8: bool = False
+) -> Evidence:
     """Return the evidence from the mail itself; the caller adds the results of the checks.
 
     :param signed_fields: as for `find_one_click`.
+    :param is_smtputf8: as for `find_format_problems`.
     """
     one_click = find_one_click(facts, signed_fields)
+    problems = find_format_problems(facts, is_smtputf8=is_smtputf8)
     return Evidence(
-        is_format_valid=is_rfc5322_format(facts),
+        is_format_valid=not problems & INVALID_FORMAT,
+        format_problems=problems,
         claims_gmail=any(map(is_gmail, facts.author_domains)),
         claims_freemail=any(map(is_freemail, facts.author_domains)),
         is_bulk_looking=is_bulk_looking(facts),

@@ -19,8 +19,8 @@ from mailcheck.checks.deliverability.content_filter import FilterOutcome
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.deliverability.quality import (
     Handover,
+    collect_receiver_evidence,
     judge_quality,
-    judge_receivers,
     was_starttls_offered,
 )
 from mailcheck.checks.deliverability.score import (
@@ -53,6 +53,8 @@ from mailcheck.checks.mail_domains import is_local_name, read_mail_domain, regis
 from mailcheck.checks.overlay import build_zone
 from mailcheck.checks.proofs import CachedConclusion, Outcome, Proofs
 from mailcheck.checks.quality.facts import MailFacts
+from mailcheck.checks.quality.receiver_replies import simulate_replies
+from mailcheck.checks.quality.receivers import judge_by_receivers
 from mailcheck.checks.quality.topics import topic_of
 from mailcheck.checks.scoring.domain_outcome import policies_of
 from mailcheck.checks.spf.mail import SpfOfMail
@@ -216,13 +218,15 @@ class ScoreMail:
         )
         evidence = replace(evidence, is_own_host=_is_own_host(evidence))
         score = score_mail(evidence)
+        of_receivers = collect_receiver_evidence(reading.facts, evidence, handover)
         proving = verify_fixes_of_mail(evaluator, reading.identities, evidence, score)
         return DeliverabilityReport(
             mail=mail,
             facts=reading.facts,
             evidence=evidence,
             score=score,
-            checklists=judge_receivers(reading.facts, evidence, handover),
+            checklists=judge_by_receivers(of_receivers),
+            replies=simulate_replies(of_receivers),
             notes=tuple(self._notes(evaluator, reading, score)),
             records=tuple(records),
             proofs=await self._part(evaluator, "fixes", proving),

@@ -25,6 +25,17 @@ RULES: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Result of a receiver's rule -> level and label, the most important first."""
 
+ACTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "accept": ("good", "accepted"),
+        "spam": ("warn", "spam folder"),
+        "unknown": ("unknown", "unknown"),
+        "defer": ("warn", "deferred"),
+        "reject": ("bad", "rejected"),
+    }
+)
+"""What a receiver does with a mail -> level and label."""
+
 VERDICTS: Mapping[str, str] = MappingProxyType(
     {
         "good": "This mail should arrive",
@@ -111,6 +122,8 @@ def view_report(document: JsonObject) -> dict[str, Any]:
         "best": BEST,
         "lost": points(lost),
         "rules": RULES,
+        "actions": ACTIONS,
+        "replies": shown["report"].get("replies", ()),
         "matrix": matrix,
     }
 
