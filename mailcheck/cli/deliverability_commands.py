@@ -112,7 +112,7 @@ def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:
             console.print_lines(describe_report(found))
             console.print_line("")
             console.print_line(f"full report: {found['shareUrl']}")
-        return judge_report(found, options)
+        return judge_report(found, options.fail_under, options.receivers, options.fail_on)
     again = f"continue: {_again(found['testId'], options)}"
     said = {
         "pending": (f"no mail has arrived; {again}", EXIT_PROBLEM),

@@ -210,21 +210,27 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
     else:
         console.print_lines(describe_report(shape))
         console.print_lines(describe_checks(html) if html is not None else ())
-    return judge_report(shape, options)
+    return judge_report(shape, options.fail_under, options.receivers, options.fail_on)
 
 
-def judge_report(report: Shape, options: argparse.Namespace) -> int:
-    """Return the exit status of a report, by its score or by the replies of chosen receivers.
+def judge_report(
+    report: Shape,
+    fail_under: float | None = None,
+    receivers: Sequence[str] = (),
+    fail_on: str = Action.REJECT.value,
+) -> int:
+    """Return the exit status of a report, by its score or by the replies of some receivers.
+
+    The score counts if there are no receivers, or if ``fail_under`` is given.
 
     A missing content filter does not count, since developers seldom have one.
     """
-    wanted, fail_under = options.receivers, options.fail_under
-    if fail_under is None and not wanted:
+    if fail_under is None and not receivers:
         fail_under = FAIL_UNDER
     if fail_under is not None and report["score"] < fail_under:
         return EXIT_PROBLEM
-    if wanted:
-        return _judge_replies(report["report"].get("replies", ()), wanted, Action(options.fail_on))
+    if receivers:
+        return _judge_replies(report["report"].get("replies", ()), receivers, Action(fail_on))
     unknown = set(report["undetermined"])
     if report["checks"]["spamassassin"]["problem"] in _NO_FILTER:
         unknown.discard("spamassassin")

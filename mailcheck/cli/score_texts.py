@@ -81,13 +81,8 @@ def _checklist_lines(checklist: Shape) -> Iterator[Line]:
     yield from (f"          not met: {text}" for text in broken)
 
 
-_ACTIONS = {
-    "accept": ("accept", GREEN),
-    "spam": ("spam", YELLOW),
-    "unknown": ("unknown", BLUE),
-    "defer": ("defer", YELLOW),
-    "reject": ("reject", RED),
-}
+_ACTIONS = {"accept": GREEN, "spam": YELLOW, "unknown": BLUE, "defer": YELLOW, "reject": RED}
+"""Action of a receiver -> colour."""
 
 
 def describe_replies(replies: Sequence[Shape]) -> Iterator[Line]:
@@ -97,12 +92,11 @@ def describe_replies(replies: Sequence[Shape]) -> Iterator[Line]:
     yield ""
     yield Painted("replies by the published rules", BOLD)
     for one in replies:
-        word, colour = _ACTIONS[one["action"]]
-        who = f" {one['receiver']:<12}"
-        yield "  ", Painted(f"{word:<7}", colour), f"{who} {_describe_reply(one)}"
+        word = Painted(f"{one['action']:<7}", _ACTIONS[one["action"]])
+        yield "  ", word, f" {one['receiver']:<12} {_describe_reply(one)}"
         if one["action"] != "accept":
-            first = one["rules"][0]
-            yield f"                       {one['explanation']} ({first['source']}, {first['date']})"
+            rule = one["rules"][0]
+            yield f"          {one['explanation']} ({rule['source']}, {rule['date']})"
 
 
 def _describe_reply(one: Shape) -> str:

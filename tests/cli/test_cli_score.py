@@ -23,7 +23,12 @@ from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trac
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.html_checks.check import check_raw_mail
-from mailcheck.cli.score_commands import judge_report, read_mail_of_file, read_records
+from mailcheck.cli.score_commands import (
+    add_report_options,
+    judge_report,
+    read_mail_of_file,
+    read_records,
+)
 from mailcheck.cli.score_texts import describe_checks, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
@@ -327,3 +332,49 @@ async def test_assumptions_on_the_command_line(resolver: str, tmp_path: Path) ->
     asked = await scored(resolver, tmp_path, mail=MAIL)
     assert (asked.status, asked.output) == (2, "")
     assert asked.errors.startswith("mailcheck: --ip is missing")
+
+
+def report_with(**actions: tuple[str, bool]) -> Any:
+    """Return a report with replies: an action, and whether it is determined."""
+    replies = [
+        {"receiver": name, "action": action, "determined": is_known}
+        for name, (action, is_known) in actions.items()
+    ]
+    return {"score": 3.0, "report": {"replies": replies}}
+
+
+@pytest.mark.parametrize(
+    ("found", "arguments", "status"),
+    [
+        ({"gmail": ("reject", True)}, ("--as", "gmail"), 1),
+        ({"gmail": ("accept", True), "yahoo": ("reject", True)}, ("--as", "gmail"), 0),
+        ({"gmail": ("accept", True)}, ("--as", "gmail", "--fail-under", "8"), 1),
+        ({"gmail": ("defer", True)}, ("--as", "gmail"), 0),
+        ({"gmail": ("defer", True)}, ("--as", "gmail", "--fail-on", "defer"), 1),
+        ({"gmail": ("spam", True)}, ("--as", "gmail", "--fail-on", "defer"), 0),
+        ({"gmail": ("spam", True)}, ("--as", "gmail", "--fail-on", "spam"), 1),
+        ({"gmail": ("defer", False)}, ("--as", "gmail", "--fail-on", "defer"), 3),
+        ({"gmail": ("unknown", False)}, ("--as", "gmail", "--fail-on", "spam"), 3),
+        ({}, ("--as", "gmail"), 3),
+    ],
+)
+def test_the_status_follows_the_reply_of_a_receiver(
+    found: dict[str, tuple[str, bool]], arguments: tuple[str, ...], status: int
+) -> None:
+    """With --as, the receiver's action decides, and a missing answer is never a refusal."""
+    parser = argparse.ArgumentParser()
+    add_report_options(parser)
+    given = parser.parse_args(arguments)
+    report = report_with(**found)
+    assert judge_report(report, given.fail_under, given.receivers, given.fail_on) == status
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_reply_of_gmail_on_the_command_line(resolver: str, tmp_path: Path) -> None:
+    """An unauthenticated mail is refused as Gmail publishes it, and the status says so."""
+    record = ("--record", "sender.example TXT v=spf1 -all", "--as", "gmail")
+    done = await scored(resolver, tmp_path, *ENVELOPE, *record, mail=MAIL)
+    assert done.status == 1, done.errors
+    assert re.search(r"reject +gmail +550 5\.7\.26 Unauthenticated email", done.output)
+    good = await scored(resolver, tmp_path, *ENVELOPE, "--as", "gmail", mail=RSA.sign(MAIL))
+    assert good.status == 0, good.errors

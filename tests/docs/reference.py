@@ -21,6 +21,7 @@ from mailcheck.assembly.web import build_pages, build_routes, build_tools
 from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.finding_row import Row
 from mailcheck.checks.findings_table import ROWS
+from mailcheck.checks.quality.receiver_replies import load_profiles
 from mailcheck.checks.quality.topics import load_topics
 from mailcheck.checks.weights import LISTING_TIERS, MEASURED, QUALITY_AREAS
 from mailcheck.cli.main import COMMANDS, make_parser
@@ -439,6 +440,44 @@ def _price_table(rows: Iterable[Row]) -> str:
     )
 
 
+def write_receiver_replies() -> str:
+    """Return the page of the replies that receivers give by their published rules."""
+    profiles = load_profiles()
+    sections = []
+    for first in (one for one in profiles if not one.is_bulk):
+        bulk = next((one for one in profiles if one.is_bulk and one.name == first.name), None)
+        shown = first if bulk is None else bulk
+        ids = code(first.id) + (f", for senders of bulk mail {code(shown.id)}" if bulk else "")
+        who = f" Bulk mail: {shown.audience}." if bulk else ""
+        rows = [
+            (
+                code(rule.id),
+                cell(rule.note),
+                rule.action.value,
+                cell("; ".join(filter(None, (str(rule.reply or ""), *rule.also)))),
+                cell(str(rule.later or "")),
+                rule.stage.value,
+                f"[{rule.source.date}]({rule.source.url})",
+            )
+            for rule in shown.rules
+        ]
+        head = ("Rule", "Broken if", "Action", "Replies", "DNS is silent", "Stage", "Source")
+        sections.append(f"## {first.name}\n\nReceiver {ids}.{who}\n\n{table(head, rows)}")
+    words = (
+        "The rules from which a report says what receivers would reply, each with its source and"
+        " the date of the version that was read. The first reply is the strictest that the"
+        " receiver publishes; others follow. Rules whose id contains `.bulk-` apply to senders of"
+        " bulk mail only. `{author}`, `{sender}` and `{ip}` stand for values of the mail."
+        " [See the replies of receivers](../how-to/see-the-replies-of-receivers.md) is the guide.\n"
+    )
+    return page(
+        "Replies of receivers",
+        "`mailcheck/checks/quality/receiver_replies.toml`",
+        words,
+        *sections,
+    )
+
+
 def write_blocklists() -> str:
     """Return the page of blocklists with their contents, weights and terms."""
     catalogue = parse_catalogue(packaged_catalogue_text())
@@ -551,6 +590,7 @@ def write_pages() -> dict[str, str]:
         "topics.md": write_topics(),
         "findings.md": write_findings(),
         "blocklists.md": write_blocklists(),
+        "receiver-replies.md": write_receiver_replies(),
         "providers.md": write_providers(),
         "compatible.md": write_facades(),
     }

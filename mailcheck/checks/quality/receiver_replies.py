@@ -131,6 +131,8 @@ class JudgedRule(Struct, frozen=True):
     reply: Reply | None
     explanation: str
     also: tuple[str, ...] = ()
+    is_open: bool = False
+    """Whether the rule does not count, because this mail cannot show whether it is met."""
 
 
 class SimulatedReply(Struct, frozen=True):
@@ -165,7 +167,7 @@ class SimulatedReply(Struct, frozen=True):
         """Why the receiver replies so, in a sentence or two."""
         if self.deciding is not None:
             return self.deciding.explanation
-        return "No published rule that can be checked is broken."
+        return "No published rule that could be checked is broken."
 
 
 def simulate_replies(evidence: Evidence) -> tuple[SimulatedReply, ...]:
@@ -178,9 +180,7 @@ def _simulate(profile: Profile, evidence: Evidence) -> SimulatedReply:
     judged = [_judge(rule, requirements.get(rule.question, ""), evidence) for rule in profile.rules]
     shown = [one for one in judged if one.result in (RuleResult.NOT_MET, RuleResult.UNDETERMINED)]
     shown.sort(key=_order)
-    decisive = [
-        one for one in shown if one.action is not Action.ACCEPT and not one.rule.is_about_reputation
-    ]
+    decisive = [one for one in shown if one.action is not Action.ACCEPT and not one.is_open]
     deciding = decisive[0] if decisive else None
     action = Action.ACCEPT if deciding is None else deciding.action
     is_accepted = action in (Action.ACCEPT, Action.SPAM)
@@ -191,7 +191,7 @@ def _simulate(profile: Profile, evidence: Evidence) -> SimulatedReply:
 def _order(judged: JudgedRule) -> tuple[bool, int, int]:
     """Return the sorting key: the most severe action first, then the earliest reply."""
     rule = judged.rule
-    return rule.is_about_reputation, -judged.action.severity, list(Stage).index(rule.stage)
+    return judged.is_open, -judged.action.severity, list(Stage).index(rule.stage)
 
 
 def _judge(rule: ReplyRule, requirement: str, evidence: Evidence) -> JudgedRule:
@@ -203,12 +203,12 @@ def _judge(rule: ReplyRule, requirement: str, evidence: Evidence) -> JudgedRule:
     if result is not RuleResult.UNDETERMINED:
         return conclude(Action.ACCEPT, None, "")
     if rule.is_about_reputation:
-        return conclude(Action.UNKNOWN, None, rule.note)
+        return conclude(Action.UNKNOWN, None, rule.note, is_open=True)
     if evidence.address_problem:
         return conclude(Action.UNKNOWN, None, evidence.address_problem)
     if rule.later is None:
-        action = Action.ACCEPT if rule.action is Action.ACCEPT else Action.UNKNOWN
-        return conclude(action, None, "Whether the mail meets this rule could not be determined.")
+        why = "Whether the mail meets this rule could not be determined."
+        return conclude(Action.UNKNOWN, None, f"{why} {rule.note}", is_open=True)
     explanation = "DNS gave no usable answer, and receivers defer mail that they cannot check."
     if rule.later == STANDARD_DEFERRAL:
         explanation += " This receiver publishes no reply for that; the code is that of RFC 7208."

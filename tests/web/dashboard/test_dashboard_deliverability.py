@@ -380,6 +380,20 @@ def test_the_rules_of_receivers_are_one_table(scored: ScoredHouse, browser: Brow
     assert broken.count("The From domain has a DMARC record") == 1
 
 
+def test_the_replies_of_receivers(scored: ScoredHouse, browser: Browser) -> None:
+    """Each receiver has its reply with the reason and its dated source."""
+    scored.zone.publish("sender.example", "TXT", "v=spf1 -all")
+    test_id = make(browser)
+    scored.send(test_id, UNSIGNED)
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    section = body[body.index('id="replies"') :]
+    for one in over_rest(scored, test_id)["report"]["replies"]:
+        assert f"<strong>{one['name']}</strong>, {one['audience']}" in section
+    assert "550 5.7.26 Unauthenticated email from sender.example is not accepted" in section
+    assert '<span class="badge bad">rejected</span> <strong>Gmail</strong>, every sender' in section
+    assert 'href="https://support.google.com/a/answer/3726730"' in section
+
+
 def test_the_mail_beside_its_report(scored: ScoredHouse, browser: Browser) -> None:
     """The mail is shown as in the inbox: its text, or its HTML in a sandboxed frame."""
     test_id = make(browser)
