@@ -14,12 +14,14 @@ from mailcheck.daemon.retention import ReportRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.reports.all_operations import ReportOperations
+from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.ingest_reports import IngestReports
 from mailcheck.operations.reports.offer_records import OfferRecords
 from mailcheck.operations.reports.receive_reports import PostReport, ReceiveReports, ReportAddresses
 from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 from mailcheck.operations.reports.summarize_senders import SummarizeSenders
 from mailcheck.store.domains.report_store import ReportStore
+from mailcheck.store.domains.sender_store import SenderStore
 from mailcheck.store.mail_store import MailStore
 
 LOOK_INTERVAL = 30.0
@@ -61,11 +63,13 @@ def build_reports(
     )
     look = share_work(runtime.cluster, "waiting reports", runner.wake)
     senders = SummarizeSenders(workers.analysis, plain, checks.blocklists, clock_and_randomness)
+    decide = DecideSenders(SenderStore(runtime.engine), runtime.now)
     operations = ReportOperations(
-        ShowReports(store, inboxes, senders, addresses, runtime.now),
+        ShowReports(store, inboxes, senders, addresses, decide, runtime.now),
         PostReport(inboxes, store, meter, look, clock_and_randomness),
         OfferRecords(plain, runtime.clock),
         DeleteReports(store, runtime.now),
+        decide,
     )
     mail = ReceiveReports(inboxes, look, own_domains(config))
     return ReportParts(store, runner, mail, operations)

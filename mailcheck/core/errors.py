@@ -303,6 +303,10 @@ class ReportBusy(ExpectedFailure):
     """The report is being processed now."""
 
 
+class TooManyDecisions(ExpectedFailure):
+    """The account has decided about the maximum number of senders."""
+
+
 class WatchNotFound(ExpectedFailure):
     """The account has no such watch: it never existed, or was deleted."""
 

@@ -40,6 +40,21 @@ class ReportState(Enum):
     """Not a valid report."""
 
 
+class SenderDecision(Enum):
+    """Decision of a person about a sender in DMARC reports. The values are part of the API."""
+
+    MINE = "mine"
+    """It sends for the owner, so its mail must pass."""
+    NOT_MINE = "not-mine"
+    """Its mail may be stopped."""
+
+
+UNDECIDED = "undecided"
+"""Name of the missing decision in requests."""
+
+MAX_DECISIONS = 1_000
+"""Maximum number of decisions of an account, about all of its domains."""
+
 REPORTS_KEPT = 400 * DAY
 """Retention of reports and their contents. It allows to compare a year with the year before."""
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.checks.receiver_reports.aggregate import (
     AggregateReport,
@@ -388,7 +389,7 @@ def row(**changes: object) -> Row:
         (Cause.FORWARDED, {"reasons": ("mailing_list: known",)}),
         (Cause.FORWARDED, {"reasons": ("local_policy: arc=pass as.1.list.example=pass",)}),
         (
-            Cause.FORWARDED,
+            Cause.MAYBE_FORWARDED,
             {
                 "signatures": (Signature("example.org", "k", "fail"),),
                 "spf_checks": (SpfCheck("forwarder.example", "mfrom", "pass"),),
@@ -441,6 +442,76 @@ def test_senders_are_named_and_sorted() -> None:
     assert "p=reject stops this mail" in advise(forger)
     assert own.is_known
     assert not newsletter.is_known
+
+
+INTACT = Signature("example.org", "k", "pass")
+BROKEN_ONE = Signature("example.org", "k", "fail")
+RELAYED = SpfCheck("list.example", "mfrom", "pass")
+
+
+def overview_of_rows(*rows: tuple[Row, int]) -> dict[str, Sender]:
+    """Return the senders of rows by name."""
+    day = Instant(1_794_960_000_000)
+    seen = [ReportedRow(one, messages, "google.com", day, day) for one, messages in rows]
+    return {one.name: one for one in overview_of("example.org", seen, "none", {}).senders}
+
+
+OWN_MAIL = (
+    row(
+        dkim="pass",
+        spf="pass",
+        signatures=(INTACT,),
+        spf_checks=(SpfCheck("example.org", "mfrom", "pass"),),
+    ),
+    100,
+)
+
+
+def test_a_host_that_passes_on_intact_signatures_forwards() -> None:
+    """Signatures of another sender that arrive intact show that a broken one was forwarded."""
+    broken = row(source="198.51.100.9", signatures=(BROKEN_ONE,), spf_checks=(RELAYED,))
+    intact = row(source="198.51.100.9", dkim="pass", signatures=(INTACT,), spf_checks=(RELAYED,))
+    relay = overview_of_rows(OWN_MAIL, (broken, 2), (intact, 5))["list.example"]
+    assert (relay.forwarded, relay.survived, relay.failing, relay.messages) == (2, 5, 2, 7)
+    assert relay.cause is Cause.FORWARDED
+    assert relay.is_forwarder
+    assert not relay.is_known
+
+
+def test_a_broken_signature_alone_is_neither_forwarded_nor_forged() -> None:
+    """Anyone can add a broken signature, so nothing is claimed about the sender."""
+    broken = row(source="198.51.100.9", signatures=(BROKEN_ONE,), spf_checks=(RELAYED,))
+    stranger = overview_of_rows(OWN_MAIL, (broken, 2))["list.example"]
+    assert stranger.cause is Cause.MAYBE_FORWARDED
+    assert (stranger.forwarded, stranger.is_forwarder) == (0, False)
+    assert "could not be determined" in explain(stranger)
+    known = replace(broken, spf_checks=(SpfCheck("srs.improvmx.com", "mfrom", "pass"),))
+    forwarder = overview_of_rows(OWN_MAIL, (known, 2))["ImprovMX"]
+    assert (forwarder.key, forwarder.cause) == ("improvmx", Cause.FORWARDED)
+    assert forwarder.is_forwarder
+
+
+def test_a_sender_with_a_signature_of_its_own_does_not_forward() -> None:
+    """A service that signs for the domain with its own selector sends, and is authorized."""
+    own = Signature("example.org", "service", "pass")
+    sent = row(source="198.51.100.9", dkim="pass", signatures=(own,), spf_checks=(RELAYED,))
+    failed = row(source="198.51.100.9", signatures=(), spf_checks=(RELAYED,))
+    sender = overview_of_rows(OWN_MAIL, (sent, 9), (failed, 1))["list.example"]
+    assert (sender.survived, sender.is_known, sender.is_forwarder) == (0, True, False)
+    assert sender.cause is Cause.OTHER_DOMAIN
+
+
+def test_services_have_their_names() -> None:
+    """A sender is a service of the catalogue, by its envelope sender or its host name."""
+    envelope = SpfCheck("em7.sendgrid.net", "mfrom", "pass")
+    by_envelope = overview_of_rows((row(spf_checks=(envelope,)), 1))
+    assert [one.key for one in by_envelope.values()] == ["sendgrid"]
+    assert "If SendGrid sends for you" in advise(by_envelope["SendGrid"])
+    day = Instant(1_794_960_000_000)
+    seen = [ReportedRow(row(), 1, "google.com", day, day)]
+    hosts = {"192.0.2.1": "mail-1.mcsv.net"}
+    (sender,) = overview_of("example.org", seen, "none", hosts).senders
+    assert (sender.key, sender.name) == ("mailchimp", "Mailchimp")
 
 
 def test_days_are_whole() -> None:

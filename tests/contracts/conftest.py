@@ -33,6 +33,7 @@ from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_store import ReportStore
+from mailcheck.store.domains.sender_store import SenderStore
 from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore
@@ -73,6 +74,7 @@ class Stores:
     webhooks: WebhookStore
     watches: WatchStore
     reports: ReportStore
+    senders: SenderStore
 
 
 class PicklingWorker(DirectWorker):
@@ -195,4 +197,5 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         webhooks=WebhookStore(engine),
         watches=WatchStore(engine),
         reports=ReportStore(engine),
+        senders=SenderStore(engine),
     )

@@ -16,7 +16,7 @@ from mailcheck.core.keys import key_of
 from mailcheck.core.oauth.clients import Client, ClientSource
 from mailcheck.core.oauth.grants import AuthorizationCode, NewTokens
 from mailcheck.core.projects import Member, Role
-from mailcheck.core.receiver_reports import ReportKind
+from mailcheck.core.receiver_reports import ReportKind, SenderDecision
 from mailcheck.core.signing_in.company import LinkedIdentity
 from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.core.watches import AlertId, Raised, WatchChange, WatchScore
@@ -44,6 +44,7 @@ from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_quotas import Outcome, Tally
 from mailcheck.store.domains.report_store import CountedRow, ReportStore
+from mailcheck.store.domains.sender_store import SenderStore
 from mailcheck.store.domains.watch_store import RunRecord, WatchStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore, MailStructure
@@ -152,6 +153,8 @@ def fill(path: str) -> None:
         watched, NOON, at(60), "{}", (change,), ((AlertId("a1"), raised),), (), score
     )
     assert result_of(watches.record("daemon", recorded))
+    decided = SenderDecision.MINE
+    result_of(SenderStore(engine).decide(ANN, "example.org", "sendgrid", decided, NOON))
     reports = ReportStore(engine)
     result_of(mails.deliver(delivery(report_recipient("ann"), raw=mail("Report"))))
     row = CountedRow(

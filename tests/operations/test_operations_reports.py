@@ -1,5 +1,6 @@
 """Reports from receivers, from the received mail to the summary of senders."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -320,3 +321,34 @@ def test_reports_for_agents(house: House) -> None:
     assert sender["failing"] == 41
     assert "include:newsmill.example" in sender["fix"]
     assert "198.51.100.7" in sender["meaning"]
+
+
+def test_a_person_decides_about_a_sender(house: House) -> None:
+    """A decision is stored under the key of the sender, and is shown until it is taken back."""
+    send(house, signed_report("yahoo.xml", address(house)))
+
+    def shown() -> object:
+        (sender,) = house.get(f"/reports/dmarc?domain={DOMAIN}").json["senders"]
+        assert (sender["key"], sender["service"]) == ("newsmill.example", False)
+        return sender["decision"]
+
+    def decide(decision: str, sender: str = "newsmill.example") -> Answer:
+        body = {"domain": DOMAIN, "sender": sender, "decision": decision}
+        data = json.dumps(body).encode()
+        return house.ask("POST", "/reports/dmarc/senders", data=data).answer()
+
+    assert shown() is None
+    for decision, stored in (("mine", "mine"), ("not-mine", "not-mine"), ("undecided", None)):
+        confirmed = decide(decision)
+        assert confirmed.json == {
+            "success": True,
+            "domain": DOMAIN,
+            "sender": "newsmill.example",
+            "decision": stored,
+        }
+        assert shown() == stored
+    assert "mine, not-mine or undecided; got" in decide("yours").json["error"]
+    assert (
+        'the key of a sender, as the reports show it; got "a b"'
+        in (decide("mine", "a b").json["error"])
+    )

@@ -16,6 +16,8 @@ from tests.spec.shapes import (
 
 KIND = one_of("dmarc", "tls")
 
+DECISION = or_null(one_of("mine", "not-mine"))
+
 REPORTS = shape(
     record(
         {
@@ -104,12 +106,18 @@ REPORTS_DMARC = shape(
             "senders": array(
                 record(
                     {
+                        "key": WORD,
                         "name": WORD,
+                        "service": BOOLEAN,
+                        "decision": DECISION,
                         "fromDomain": STRING,
                         "known": BOOLEAN,
+                        "forwarder": BOOLEAN,
                         "messages": COUNT,
                         "passing": COUNT,
                         "failing": COUNT,
+                        "forwarded": COUNT,
+                        "survived": COUNT,
                         "cause": one_of(
                             "passes",
                             "own-signature",
@@ -121,6 +129,7 @@ REPORTS_DMARC = shape(
                             "unsigned",
                             "other-domain",
                             "forwarded",
+                            "maybe-forwarded",
                             "nothing",
                         ),
                         "meaning": WORD,
@@ -138,13 +147,17 @@ REPORTS_DMARC = shape(
                         "lastDay": WORD,
                         "overrides": array(WORD),
                     },
-                    {"listed": array(WORD), "record": DNS_RECORD},
+                    {"listed": array(WORD), "record": DNS_RECORD, "guide": WORD},
                 )
             ),
             "nextPage": or_null(COUNT),
             "total": COUNT,
         }
     )
+)
+
+SENDER_DECIDED = shape(
+    record({"success": {"const": True}, "domain": WORD, "sender": WORD, "decision": DECISION})
 )
 
 REPORTS_TLS = shape(

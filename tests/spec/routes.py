@@ -51,6 +51,7 @@ from tests.spec.receiver_reports import (
     REPORTS_DELETED,
     REPORTS_DMARC,
     REPORTS_TLS,
+    SENDER_DECIDED,
 )
 from tests.spec.resources import (
     BLACKLIST_CHECK,
@@ -130,6 +131,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("PUT", "/inbox/faults"): {200: FAULTS},
     ("GET", "/reports"): {200: REPORTS},
     ("GET", "/reports/dmarc"): {200: REPORTS_DMARC},
+    ("POST", "/reports/dmarc/senders"): {200: SENDER_DECIDED, 409: ERROR},
     ("GET", "/reports/tls"): {200: REPORTS_TLS},
     ("DELETE", "/reports"): {200: REPORTS_DELETED},
     ("DELETE", "/reports/{reportId}"): {200: REPORT_DELETED, 404: ERROR, 409: ERROR},

@@ -22,14 +22,16 @@ from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVer
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, WebOptions
 from mailcheck.core.instants import Instant
+from mailcheck.core.receiver_reports import MAX_DECISIONS, SenderDecision
 from mailcheck.core.rights import make_rights
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
 from mailcheck.ports.workers import Lease
+from mailcheck.store.domains.sender_store import SenderStore
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import DOMAIN, ask_for_reports, reports_zone, signed_report
 from tests.fakes.scripted_receivers import BROKEN
-from tests.house import config_in_memory, mail, result_of, run
+from tests.house import House, config_in_memory, mail, result_of, run
 from tests.operations.scored_mails import MAIL, PERFECT, received
 from tests.web.checking import GOOD, checking_house
 from tests.web.scored_house import ScoredHouse
@@ -250,6 +252,7 @@ def _reports() -> dict[str, Any]:
         "dmarc reports": house.get(f"/reports/dmarc?domain={DOMAIN}").json,
         "tls reports": house.get(f"/reports/tls?domain={DOMAIN}").json,
     }
+    found |= _decisions(house)
     one = f"/reports/{found['reports']['reports'][0]['id']}"
     found["report deleted"] = house.ask("DELETE", one).answer().json
     found["no report"] = house.ask("DELETE", one).answer().json
@@ -261,6 +264,26 @@ def _reports() -> dict[str, Any]:
     waiting = result_of(house.assembly.reports.store.claim(lease, now))
     found["report busy"] = house.ask("DELETE", f"/reports/{waiting.id}").answer().json
     house.close()
+    return found
+
+
+def _decisions(house: House) -> dict[str, Any]:
+    """Return a decision about a sender, and the error of an account with too many."""
+    path, body = "/reports/dmarc/senders", {"domain": DOMAIN, "sender": "newsmill.example"}
+    mine = json.dumps({**body, "decision": "mine"}).encode()
+    found = {"sender decided": house.ask("POST", path, data=mine).answer().json}
+    store = SenderStore(house.assembly.runtime.engine)
+    for number in range(MAX_DECISIONS):
+        store.decide(
+            house.account.id,
+            DOMAIN,
+            f"s{number}.example",
+            SenderDecision.NOT_MINE,
+            house.assembly.runtime.now(),
+        ).addErrback(lambda _: None)
+    house.pass_time(1)
+    other = json.dumps({**body, "sender": "other.example", "decision": "mine"}).encode()
+    found["too many decisions"] = house.ask("POST", path, data=other).answer().json
     return found
 
 

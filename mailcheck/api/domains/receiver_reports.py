@@ -16,6 +16,7 @@ from mailcheck.core.receiver_reports import (
     ReportKind,
     ReportPlaces,
     ReportState,
+    SenderDecision,
 )
 from mailcheck.operations.reports import show_reports
 from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
@@ -36,14 +37,22 @@ class ReportSource(Shape):
 
 
 class ReportSender(Shape):
-    """A sender, named by its authenticated domain, its reverse DNS or its IP address."""
+    """A sender, named by its service, its authenticated domain, its reverse DNS or its address."""
 
+    key: Annotated[str, doc("identifies the sender in decisions")]
     name: str
+    service: Annotated[bool, doc("it is a service of the catalogue of sending services")]
+    decision: Annotated[
+        SenderDecision | None, doc("whether it sends for the owner; null: undecided")
+    ]
     from_domain: Annotated[str, doc("From domain of the failing mail")]
-    known: Annotated[bool, doc("some of its mail passes DMARC")]
+    known: Annotated[bool, doc("some of its own mail passes DMARC")]
+    forwarder: Annotated[bool, doc("it forwarded mail, and none of its own mail passes")]
     messages: Count
     passing: Count
     failing: Count
+    forwarded: Annotated[int, doc("failing messages that were forwarded", ge=0)]
+    survived: Annotated[int, doc("forwarded messages that pass, by DKIM", ge=0)]
     cause: Annotated[Cause, doc("why its mail fails")]
     meaning: Annotated[str, doc("the cause in one sentence")]
     fix: Annotated[str, doc("what to do")]
@@ -62,6 +71,7 @@ class ReportSender(Shape):
         DnsRecord | Absent,
         doc("SPF record that authorizes the sender; mailcheck verified that SPF then passes"),
     ] = ABSENT
+    guide: Annotated[str | Absent, doc("page of the service about its DNS records")] = ABSENT
 
 
 class Reporter(Shape):
@@ -187,13 +197,20 @@ def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDER
 
 def _sender(shown: ShownSender) -> ReportSender:
     sender = shown.sender
+    service = sender.service
     return ReportSender(
+        key=sender.key,
         name=sender.name,
+        service=service is not None,
+        decision=shown.decision,
         from_domain=sender.domain,
         known=sender.is_known,
+        forwarder=sender.is_forwarder,
         messages=sender.messages,
         passing=sender.passing,
         failing=sender.failing,
+        forwarded=sender.forwarded,
+        survived=sender.survived,
         cause=sender.cause,
         meaning=shown.meaning,
         fix=shown.fix,
@@ -206,6 +223,7 @@ def _sender(shown: ShownSender) -> ReportSender:
         overrides=sender.reasons,
         listed=ABSENT if shown.listed is None else shown.listed,
         record=ABSENT if shown.record is None else render_record(shown.record),
+        guide=ABSENT if service is None or not service.guide else service.guide,
     )
 
 
@@ -370,6 +388,15 @@ class DeletedReport(Shape):
 
     success: Always
     id: str
+
+
+class DecidedSender(Shape):
+    """Confirmation of a decision about a sender."""
+
+    success: Always
+    domain: str
+    sender: Annotated[str, doc("key of the sender")]
+    decision: Annotated[SenderDecision | None, doc("null: undecided")]
 
 
 class DeletedReports(Shape):

@@ -28,7 +28,12 @@ from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_INPUT, MAX_SELECTORS,
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY as ONE_DAY
 from mailcheck.core.instants import MINUTE, Instant
-from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE, ReportSelection
+from mailcheck.core.receiver_reports import (
+    LARGEST_REPORT_PAGE,
+    UNDECIDED,
+    ReportSelection,
+    SenderDecision,
+)
 from mailcheck.core.watches import (
     CLOCK_PATTERN,
     HISTORY_KEPT,
@@ -197,6 +202,30 @@ class GetReports(Request, frozen=True, kw_only=True):
         ),
     ] = LARGEST_REPORT_PAGE
     page: PageNumber = 1
+
+
+SENDER = required_text(MAX_INPUT)
+
+DECISION = one_of((*(one.value for one in SenderDecision), UNDECIDED))
+
+
+class DecideSender(Request, frozen=True, kw_only=True):
+    """A decision about a sender in the DMARC reports of a domain."""
+
+    example: ClassVar = '{"domain": "example.com", "sender": "sendgrid", "decision": "mine"}'
+
+    domain: Annotated[str, required_text(MAX_INPUT), Description("domain of the reports")]
+    sender: Annotated[str, SENDER, Description("`key` of a sender in `GET /reports/dmarc`")]
+    decision: Annotated[
+        str,
+        DECISION,
+        Description("whether the sender sends for you"),
+    ]
+
+    @property
+    def decided(self) -> SenderDecision | None:
+        """The decision, or `None` for undecided."""
+        return None if self.decision == UNDECIDED else SenderDecision(self.decision)
 
 
 class DeleteReports(Request, frozen=True, kw_only=True):

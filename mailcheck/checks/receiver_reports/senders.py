@@ -1,8 +1,9 @@
 """Senders of a domain according to DMARC reports: why their mail fails, and what to do about it.
 
-A sender has the name of the domain that authenticates its mail, or its reverse DNS name, or its
-address. This module sends no queries; the reverse DNS names are passed in. A year of reports may
-have 20,000 different rows, which take some tenths of a second, so a child process handles them.
+A sender is a service of the catalogue, or it has the name of the domain that authenticates its
+mail, or its reverse DNS name, or its address. This module sends no queries; the reverse DNS names
+are passed in. A year of reports may have 20,000 different rows, which take some tenths of a second,
+so a child process handles them.
 """
 
 from collections import Counter
@@ -25,6 +26,13 @@ from mailcheck.checks.receiver_reports.aggregate import (
     SpfCheck,
 )
 from mailcheck.checks.receiver_reports.limits import MAX_KEPT
+from mailcheck.checks.receiver_reports.services import (
+    SendingService,
+    find_service_by_id,
+    find_service_of_address,
+    find_service_of_domain,
+    find_service_of_host,
+)
 from mailcheck.core.instants import BEGINNING, DAY, Instant
 from mailcheck.core.receiver_reports import day_of
 
@@ -59,6 +67,8 @@ class Cause(Enum):
     """SPF or DKIM passes, but for another domain."""
     FORWARDED = "forwarded"
     """The mail was forwarded, which breaks SPF, and often the signature."""
+    MAYBE_FORWARDED = "maybe-forwarded"
+    """A signature of the domain broke at a host of others, which forwards or forges the mail."""
     UNSIGNED = "unsigned"
     """Neither SPF nor DKIM passes, and a receiver says that the mail is not signed (none)."""
     NOTHING = "nothing"
@@ -112,17 +122,24 @@ class Source(Struct, frozen=True):
 class Sender(Struct, frozen=True):
     """A sender with the messages of all its addresses; ``sources`` are the most active ones.
 
+    ``key`` identifies the sender in all reports: the id of its service, or its name. ``forwarded``
+    counts failing messages that were forwarded, and ``survived`` the forwarded messages that pass,
+    because a signature of the domain is intact.
+
     ``domain`` is the From domain of most failing messages, or of most messages if none fail.
     ``vouched_for`` are other domains for which SPF or DKIM passes. ``selectors`` are those of the
     domain's own signatures that do not verify. ``envelope_domains`` are those in the domain for
     which SPF does not pass.
     """
 
+    key: str
     name: str
     domain: str
     cause: Cause
     messages: int
     failing: int
+    forwarded: int
+    survived: int
     sources: tuple[Source, ...]
     vouched_for: tuple[str, ...]
     selectors: tuple[tuple[str, str], ...]
@@ -140,8 +157,18 @@ class Sender(Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether any of its mail passes, so that the domain has authorized it."""
-        return self.passing > 0
+        """Whether any of its own mail passes, so that the domain has authorized it."""
+        return self.passing > self.survived
+
+    @property
+    def is_forwarder(self) -> bool:
+        """Whether it forwarded mail, and sent no mail of its own that passes."""
+        return self.forwarded + self.survived > 0 and not self.is_known
+
+    @property
+    def service(self) -> SendingService | None:
+        """The service of the catalogue, or `None`."""
+        return find_service_by_id(self.key)
 
 
 class Overview(Struct, frozen=True):
@@ -178,8 +205,10 @@ def find_cause(row: Row) -> Cause:
     """Return why the messages of a row fail."""
     if row.passes:
         return Cause.PASSES
-    if _is_forwarded(row):
+    if _is_reported_as_forwarded(row):
         return Cause.FORWARDED
+    if _is_broken_elsewhere(row):
+        return Cause.MAYBE_FORWARDED
     signed = {one.result for one in _own_signatures(row)}
     checked = {one.result for one in _own_checks(row)}
     if cause := _cause_in(signed, _OF_SIGNATURES) or _cause_in(checked, _OF_SPF):
@@ -217,10 +246,16 @@ def _cause_in(results: set[str], causes: Mapping[str, Cause]) -> Cause | None:
 _FORWARDING = ("forwarded", "mailing_list", "trusted_forwarder")
 
 
-def _is_forwarded(row: Row) -> bool:
-    """Return whether a receiver reports forwarding, or a signature broke at another host."""
-    if any(one.startswith(_FORWARDING) or "arc=pass" in one.lower() for one in row.reasons):
-        return True
+def _is_reported_as_forwarded(row: Row) -> bool:
+    """Return whether a receiver says that the mail was forwarded."""
+    return any(one.startswith(_FORWARDING) or "arc=pass" in one.lower() for one in row.reasons)
+
+
+def _is_broken_elsewhere(row: Row) -> bool:
+    """Return whether a signature of the domain broke, and SPF passes for another domain.
+
+    Forwarding does this, and so does a forger who adds an invalid signature.
+    """
     broken = any(one.result == "fail" for one in _own_signatures(row))
     return broken and any(not _is_own(name, row) for name in _spf_domains(row))
 
@@ -281,9 +316,13 @@ def summarize_page(
 
 
 class _Judged(Struct, frozen=True):
-    """Conclusions from a row that do not depend on its address."""
+    """Conclusions from a row that do not depend on its address.
+
+    ``intact`` are the domain's own signatures that verify, if SPF does not pass for the domain.
+    """
 
     cause: Cause
+    intact: tuple[tuple[str, str], ...]
     vouched_for: tuple[str, ...]
     selectors: tuple[tuple[str, str], ...]
     envelope_domains: tuple[str, ...]
@@ -292,8 +331,10 @@ class _Judged(Struct, frozen=True):
 def _judge(row: Row) -> _Judged:
     broken = [one for one in _own_signatures(row) if one.result not in (PASS, "", _NONE)]
     failed = [one.domain for one in _own_checks(row) if one.result not in (PASS, "")]
+    valid = [(one.selector, one.domain) for one in _own_signatures(row) if one.result == PASS]
     return _Judged(
         find_cause(row),
+        tuple(dict.fromkeys(valid)) if row.spf != PASS else (),
         tuple(dict.fromkeys(_vouched_for(row))),
         tuple(dict.fromkeys((one.selector, one.domain) for one in broken)),
         tuple(dict.fromkeys(failed)),
@@ -305,7 +346,6 @@ def overview_of(
 ) -> Overview:
     """Summarize rows; ``hosts`` are the known reverse DNS names of addresses."""
     reporters: Counter[str] = Counter()
-    failing = forwarded = 0
     known: dict[tuple[object, ...], _Judged] = {}
     by_source: dict[str, list[_JudgedRow]] = {}
     for one in seen:
@@ -317,48 +357,112 @@ def overview_of(
         found = known[key]
         by_source.setdefault(row.source, []).append((one, found))
         reporters[one.reporter] += one.messages
-        if found.cause is not Cause.PASSES:
-            failing += one.messages
-            if found.cause is Cause.FORWARDED:
-                forwarded += one.messages
-    by_name: dict[str, list[_JudgedRow]] = {}
+    by_name: dict[_Identity, list[_JudgedRow]] = {}
     for source, some in by_source.items():
-        by_name.setdefault(_name_of(source, some, hosts), []).extend(some)
-    ordered = sorted((_sort_key(name, some), name) for name, some in by_name.items())
+        by_name.setdefault(_identify(source, some, hosts), []).extend(some)
+    by_name = _with_forwarding(by_name)
+    known_ones = [one for some in by_name.values() for one in some]
+    ordered = sorted((_sort_key(who, some), who) for who, some in by_name.items())
     return Overview(
         domain=domain,
         messages=reporters.total(),
-        failing=failing,
-        forwarded=forwarded,
+        failing=_sum(known_ones, lambda found: found.cause is not Cause.PASSES),
+        forwarded=_sum(known_ones, lambda found: found.cause is Cause.FORWARDED),
         policy=policy,
         begins_at=min((one.first_day for one in seen), default=BEGINNING),
         ends_at=Instant(max((one.last_day for one in seen), default=Instant(-DAY)) + DAY),
         reporters=dict(reporters.most_common()),
-        senders=tuple(_sender(name, by_name[name], hosts) for _, name in ordered[:MAX_SENDERS]),
+        senders=tuple(_sender(who, by_name[who], hosts) for _, who in ordered[:MAX_SENDERS]),
     )
 
 
 _JudgedRow = tuple[ReportedRow, _Judged]
 
+_Identity = tuple[str, str]
+"""Key and name of a sender."""
 
-def _sort_key(name: str, judged: Sequence[_JudgedRow]) -> tuple[bool, bool, int, int, str]:
+
+def _sum(judged: Iterable[_JudgedRow], condition: Callable[[_Judged], bool]) -> int:
+    return sum(one.messages for one, found in judged if condition(found))
+
+
+def _with_forwarding(
+    by_name: Mapping[_Identity, list[_JudgedRow]],
+) -> dict[_Identity, list[_JudgedRow]]:
+    """Find the senders that forward, and return the rows with their mail marked as forwarded.
+
+    A sender forwards if intact signatures of the domain arrive from it that another sender makes.
+    Then a broken signature is forwarding too, as it is at a host that does nothing else.
+    """
+    homes = _homes_of_selectors(by_name)
+    marked = {}
+    for who, some in by_name.items():
+        found = [(one, _without_own(judged, who, homes)) for one, judged in some]
+        service = find_service_by_id(who[0])
+        if any(judged.intact for _, judged in found) or (service and service.forwards):
+            found = [(one, _as_forwarded(judged)) for one, judged in found]
+        marked[who] = found
+    return marked
+
+
+def _homes_of_selectors(
+    by_name: Mapping[_Identity, list[_JudgedRow]],
+) -> Mapping[tuple[str, str], _Identity]:
+    """Return the sender of most mail that each selector of the domain signs."""
+    counts: dict[tuple[str, str], Counter[_Identity]] = {}
+    for who, some in by_name.items():
+        for one, _ in some:
+            for signature in _own_signatures(one.row):
+                if signature.result == PASS:
+                    pair = signature.selector, signature.domain
+                    counts.setdefault(pair, Counter())[who] += one.messages
+    return {pair: max(found, key=lambda who: (found[who], who)) for pair, found in counts.items()}
+
+
+def _without_own(
+    judged: _Judged, who: _Identity, homes: Mapping[tuple[str, str], _Identity]
+) -> _Judged:
+    """Return the conclusions with the intact signatures that another sender makes."""
+    foreign = tuple(one for one in judged.intact if homes[one] != who)
+    # One signature of its own is enough: the sender signs for the domain itself.
+    return replace(judged, intact=foreign if len(foreign) == len(judged.intact) else ())
+
+
+def _as_forwarded(judged: _Judged) -> _Judged:
+    if judged.cause is not Cause.MAYBE_FORWARDED:
+        return judged
+    return replace(judged, cause=Cause.FORWARDED)
+
+
+def _sort_key(
+    who: _Identity, judged: Sequence[_JudgedRow]
+) -> tuple[bool, bool, int, int, _Identity]:
     """Return the sort key: unknown failing senders first, then by failing and by all messages."""
     messages = sum(one.messages for one, _ in judged)
-    failing = sum(one.messages for one, found in judged if found.cause is not Cause.PASSES)
-    return (not failing, failing < messages, -failing, -messages, name)
+    failing = _sum(judged, lambda found: found.cause is not Cause.PASSES)
+    return (not failing, failing < messages, -failing, -messages, who)
 
 
-def _name_of(source: str, judged: Sequence[_JudgedRow], hosts: Mapping[str, str]) -> str:
+def _identify(source: str, judged: Sequence[_JudgedRow], hosts: Mapping[str, str]) -> _Identity:
+    """Return key and name of the sender to which an address belongs."""
     vouched: Counter[str] = Counter()
     for one, found in judged:
         for name in found.vouched_for:
             vouched[name] += one.messages
     best = min(vouched, key=lambda name: (-vouched[name], name), default=None)
     # A single mail that a host forwarded does not make it a host of the other domain.
-    if best is not None and 2 * vouched[best] >= sum(one.messages for one, _ in judged):
-        return best
-    host = hosts.get(source)
-    return registrable_domain(host) if host else source
+    if best is not None and 2 * vouched[best] < sum(one.messages for one, _ in judged):
+        best = None
+    host = hosts.get(source, "")
+    service = (
+        (find_service_of_domain(best) if best is not None else None)
+        or (find_service_of_host(host) if host else None)
+        or find_service_of_address(source)
+    )
+    if service is not None:
+        return service.id, service.name
+    name = best or (registrable_domain(host) if host else source)
+    return name, name
 
 
 Item = TypeVar("Item")
@@ -373,7 +477,7 @@ def _count(found: Iterable[tuple[Iterable[Item], int]]) -> Counter[Item]:
     return counter
 
 
-def _sender(name: str, judged: Sequence[_JudgedRow], hosts: Mapping[str, str]) -> Sender:
+def _sender(who: _Identity, judged: Sequence[_JudgedRow], hosts: Mapping[str, str]) -> Sender:
     failed = [one for one in judged if one[1].cause is not Cause.PASSES]
     messages = _count(((one.row.source,), one.messages) for one, _ in judged)
     failing = _count(((one.row.source,), one.messages) for one, _ in failed)
@@ -385,11 +489,14 @@ def _sender(name: str, judged: Sequence[_JudgedRow], hosts: Mapping[str, str]) -
         return _most_common(_count((of(one, found), one.messages) for one, found in failed))
 
     return Sender(
-        name=name,
+        key=who[0],
+        name=who[1],
         domain=domains.most_common(1)[0][0],
         cause=causes.most_common(1)[0][0] if causes else Cause.PASSES,
         messages=messages.total(),
         failing=failing.total(),
+        forwarded=_sum(judged, lambda found: found.cause is Cause.FORWARDED),
+        survived=_sum(judged, lambda found: bool(found.intact)),
         sources=tuple(
             Source(address, hosts.get(address, ""), count, failing[address])
             for address, count in messages.most_common(MAX_SOURCES)
@@ -418,6 +525,16 @@ _SENTENCES: Mapping[Cause, tuple[str, str]] = {
         (
             "No action is needed on your side. Mail that is signed for your domain survives most"
             " forwarding."
+        ),
+    ),
+    Cause.MAYBE_FORWARDED: (
+        (
+            "{failing} had a broken signature of {domain}. Whether they were forwarded or forged"
+            " could not be determined."
+        ),
+        (
+            "If you know that {name} forwards your mail, no action is needed on your side."
+            f" {_OTHERWISE}"
         ),
     ),
     Cause.OWN_SIGNATURE: (

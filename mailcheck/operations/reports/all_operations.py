@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.offer_records import OfferRecords
 from mailcheck.operations.reports.receive_reports import PostReport
 from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
@@ -14,3 +15,4 @@ class ReportOperations(Struct, frozen=True):
     post: PostReport
     offer: OfferRecords
     delete: DeleteReports
+    decide: DecideSenders

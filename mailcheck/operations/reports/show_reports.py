@@ -18,6 +18,7 @@ from mailcheck.core.receiver_reports import (
     ReportSelection,
 )
 from mailcheck.operations.concurrency import delete_in_batches
+from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.receive_reports import ReportAddresses
 from mailcheck.operations.reports.summarize_senders import ShownOverview, SummarizeSenders
 from mailcheck.ports.clocks import Now
@@ -69,9 +70,11 @@ class ShowReports:
         inboxes: MailStore,
         senders: SummarizeSenders,
         addresses: ReportAddresses,
+        decisions: DecideSenders,
         now: Now,
     ) -> None:
         self._store = store
+        self._decisions = decisions
         self._inboxes = inboxes
         self._senders = senders
         self._addresses = addresses
@@ -126,7 +129,8 @@ class ShowReports:
         ]
         policy = await self._store.policy(account_id, domain)
         span = ((page - 1) * limit, page * limit)
-        return await self._senders.summarize(domain, rows, policy, account_id, span)
+        decisions = await self._decisions.of_domain(account_id, domain)
+        return await self._senders.summarize(domain, rows, policy, account_id, span, decisions)
 
     async def tls(
         self,

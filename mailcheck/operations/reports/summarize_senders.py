@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -22,10 +23,12 @@ from mailcheck.checks.receiver_reports.senders import (
     explain,
     pack_rows,
 )
+from mailcheck.checks.receiver_reports.services import RecordUse, SendingService
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.repair import add_term, make_ip_term, propose_new_record, repair_text
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
+from mailcheck.core.receiver_reports import SenderDecision
 from mailcheck.core.recent import Recent
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
@@ -48,6 +51,8 @@ LISTS_FRESHNESS = HOUR
 MOST_MENDED, MOST_ADDRESSES = 5, 10
 """Maximum number of senders for which a record is tried, and of their addresses to authorise."""
 
+NO_DECISIONS: Mapping[str, SenderDecision] = MappingProxyType({})
+
 Listed = Mapping[str, tuple[str, ...]]
 """Names of the blocklists that list an address, for addresses with a usable result."""
 
@@ -57,6 +62,7 @@ class ShownSender(Struct, frozen=True):
 
     ``listed``: the blocklists of its most active address; `None` if they were not queried.
     ``record``: authorises the sender; our own SPF evaluation passes for its addresses with it.
+    ``decision``: whether it is the owner's own; `None` if nobody has decided.
     """
 
     sender: Sender
@@ -64,6 +70,7 @@ class ShownSender(Struct, frozen=True):
     fix: str
     listed: tuple[str, ...] | None = None
     record: RecordToPublish | None = None
+    decision: SenderDecision | None = None
 
 
 class ShownOverview(Struct, frozen=True):
@@ -105,10 +112,12 @@ class SummarizeSenders:
         policy: str,
         account_id: str = "",
         span: tuple[int, int] = (0, MAX_SENDERS),
+        decisions: Mapping[str, SenderDecision] = NO_DECISIONS,
     ) -> ShownOverview:
         """Return the report results of a domain, with the known facts about each sender.
 
         :param account_id: the account of the request; empty for a command.
+        :param decisions: the owner's decisions about senders, by key.
         :param span: index of the first sender to show, and of the first one after the page.
         """
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
@@ -129,7 +138,12 @@ class SummarizeSenders:
         return ShownOverview(
             overview,
             tuple(
-                show_sender(one, listed.get(one.sources[0].address), records.get(one.name))
+                show_sender(
+                    one,
+                    listed.get(one.sources[0].address),
+                    records.get(one.key),
+                    decisions.get(one.key),
+                )
                 for one in overview.senders
             ),
             total,
@@ -164,7 +178,7 @@ class SummarizeSenders:
         wanted = [one for one in senders if _may_be_let_in(one)][:MOST_MENDED]
         found = await run_all(*(self._find_record(one) for one in wanted))
         return {
-            sender.name: record
+            sender.key: record
             for sender, record in zip(wanted, found, strict=True)
             if record is not None
         }
@@ -183,7 +197,9 @@ class SummarizeSenders:
         if not text:
             return None  # the meaning of the current record is unclear
         names = ("", "_spf.", "spf.")
-        terms = [f"include:{begin}{sender.name}" for begin in names]
+        named = [] if sender.service is not None else [sender.name]
+        terms = [f"include:{begin}{name}" for name in named for begin in names]
+        terms = [*_terms_of(sender.service), *terms]
         by_address = text
         for address in addresses:
             by_address = add_term(by_address, make_ip_term(address))
@@ -204,9 +220,16 @@ def show_sender(
     sender: Sender,
     listed: tuple[str, ...] | None = None,
     record: RecordToPublish | None = None,
+    decision: SenderDecision | None = None,
 ) -> ShownSender:
     """Return a sender with its explanation."""
-    return ShownSender(sender, explain(sender), advise(sender), listed, record)
+    return ShownSender(sender, explain(sender), advise(sender), listed, record, decision)
+
+
+def _terms_of(service: SendingService | None) -> list[str]:
+    """Return the terms that a service asks its customers to add to their SPF records."""
+    records = () if service is None else service.records
+    return [one.value for one in records if one.use is RecordUse.SPF and one.is_exact]
 
 
 def _may_be_let_in(sender: Sender) -> bool:
@@ -214,6 +237,8 @@ def _may_be_let_in(sender: Sender) -> bool:
     if sender.cause is not Cause.OWN_SPF or parse_ip_address(sender.name) is not None:
         return False
     hosts = {registrable_domain(one.host) for one in sender.sources if one.host}
+    if sender.service is not None:
+        return not hosts.isdisjoint(sender.service.hosts)
     return sender.name in sender.vouched_for or sender.name in hosts
 
 

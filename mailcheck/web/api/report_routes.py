@@ -3,6 +3,7 @@
 from typing import Any
 
 from mailcheck.api.domains.receiver_reports import (
+    DecidedSender,
     DeletedReport,
     DeletedReports,
     DmarcOverview,
@@ -14,13 +15,14 @@ from mailcheck.api.domains.receiver_reports import (
 )
 from mailcheck.api.errors import Error
 from mailcheck.api.openapi.operations import Operation, Response, json_body
-from mailcheck.api.requests.checks import DeleteReports, GetReports, ListPage
+from mailcheck.api.requests.checks import DecideSender, DeleteReports, GetReports, ListPage
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.receiver_reports import ReportId
+from mailcheck.core.receiver_reports import MAX_DECISIONS, ReportId
 from mailcheck.core.rights import Scope
 from mailcheck.operations.reports.all_operations import ReportOperations
+from mailcheck.operations.reports.decide_senders import parse_sender
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.calls import Call, Route, not_found
 from mailcheck.web.site.replies import Reply, json_reply
@@ -62,6 +64,24 @@ REPORTS_TLS = Operation(
 )
 
 
+SENDER_DECIDE = Operation(
+    "decideSender",
+    (Scope.DOMAINS,),
+    _TAG,
+    "Decide about a sender",
+    "Stores whether a sender of a domain sends for you. The decision counts for all reports, and "
+    "replaces an earlier one.",
+    {
+        200: Response("The decision is stored.", [json_body("sender decided", DecidedSender)]),
+        409: Response(
+            f"The account has decided about {MAX_DECISIONS} senders, the maximum.",
+            [json_body("too many decisions", Error)],
+        ),
+    },
+    DecideSender,
+    reads_body=True,
+)
+
 REPORT_DELETE = Operation(
     "deleteReport",
     (Scope.DOMAINS,),
@@ -101,6 +121,7 @@ class ReportRoutes:
     def __init__(self, operations: ReportOperations, turns: CheckSlots) -> None:
         self._reports = operations.show
         self._delete = operations.delete
+        self._decide = operations.decide
         self._turns = turns
 
     def routes(self) -> list[Route[Any]]:
@@ -108,6 +129,7 @@ class ReportRoutes:
         return [
             Route("GET", "/reports", self.all, REPORTS_LIST),
             Route("GET", "/reports/dmarc", self.dmarc, REPORTS_DMARC),
+            Route("POST", "/reports/dmarc/senders", self.decide, SENDER_DECIDE),
             Route("GET", "/reports/tls", self.tls, REPORTS_TLS),
             Route("DELETE", "/reports", self.delete_all, REPORTS_DELETE),
             Route("DELETE", "/reports/<report_id>", self.delete_one, REPORT_DELETE),
@@ -130,6 +152,13 @@ class ReportRoutes:
         async with self._turns.held(call.caller.account_id):
             found = await self._reports.dmarc(*_about(call))
         return json_reply(render_overview(found, call.request.page, call.request.limit))
+
+    async def decide(self, call: Call[DecideSender]) -> Reply:
+        """POST /reports/dmarc/senders."""
+        domain = parse_domain(call.request.domain, allow_special_use=True)
+        sender, decision = parse_sender(call.request.sender), call.request.decided
+        await self._decide.decide(call.caller.account_id, domain, sender, decision)
+        return json_reply(DecidedSender(True, domain, sender, decision))
 
     async def tls(self, call: Call[GetReports]) -> Reply:
         """GET /reports/tls."""

@@ -11,13 +11,19 @@ from mailcheck.api.domains.receiver_reports import (
     render_overview,
     render_tls_overview,
 )
-from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
+from mailcheck.api.requests.checks import (
+    DECISION,
+    DEFAULT_REPORT_DAYS,
+    MOST_REPORT_DAYS,
+    DecideSender,
+)
 from mailcheck.api.requests.fields import DAY, INTEGER, LAST_PAGE
 from mailcheck.api.shapes import as_json
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import ReportId, ReportSelection
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.reports.all_operations import ReportOperations
+from mailcheck.operations.reports.decide_senders import parse_sender
 from mailcheck.operations.reports.offer_records import RecordOffer
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.domains.frame import (
@@ -53,6 +59,7 @@ class ReportsPages(Struct, frozen=True):
         """List the pages."""
         return [
             Page("GET", "/domains/<domain>/reports", self.of_domain),
+            Page("POST", "/domains/<domain>/senders", self.decide),
             Page("GET", "/reports", self.show),
             Page("POST", "/reports/delete", self.delete_all),
             Page("POST", "/reports/<report_id>/delete", self.delete_one),
@@ -87,6 +94,20 @@ class ReportsPages(Struct, frozen=True):
             offered={"dmarc": _shown(offered.dmarc), "tls": _shown(offered.tls)},
             addresses={"dmarc": own.dmarc, "tls": own.tls},
         )
+
+    async def decide(self, visit: Visit) -> Reply:
+        """POST /domains/{domain}/senders: sender, decision, days."""
+        form, domain = visit.form, self._frame.target(visit).name
+        days = form.value("days", INTEGER, DEFAULT_REPORT_DAYS, 1, MOST_REPORT_DAYS)
+        form.required("decision")
+        request = DecideSender(
+            domain=domain,
+            sender=form.required("sender"),
+            decision=form.value("decision", DECISION),
+        )
+        sender = parse_sender(request.sender)
+        await self._reports.decide.decide(visit.account.id, domain, sender, request.decided)
+        return redirect(visit, path_of(domain, REPORTS), done="sender-decided", days=str(days))
 
     async def show(self, visit: Visit) -> Reply:
         """GET /reports?page=: all received reports. With ``domain`` it leads to its tab."""

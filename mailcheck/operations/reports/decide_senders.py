@@ -1,0 +1,56 @@
+"""Decisions of a person about the senders in DMARC reports: mine or not mine."""
+
+from collections.abc import Mapping
+
+from mailcheck.checks.receiver_reports.services import find_service_by_id
+from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.network_addresses import parse_ip_address
+from mailcheck.core.receiver_reports import SenderDecision
+from mailcheck.ports.clocks import Now
+from mailcheck.store.domains.sender_store import SenderStore
+
+
+def parse_sender(text: str) -> str:
+    """Return the key of a sender in its stored form.
+
+    :raises InvalidParameter: the text is not the id of a service, a domain or an IP address.
+    """
+    text = text.strip()
+    address = parse_ip_address(text)
+    if address is not None:
+        return str(address)
+    if find_service_by_id(text) is not None:
+        return text
+    try:
+        return parse_domain(text, allow_special_use=True)
+    except InvalidParameter:
+        raise InvalidParameter(
+            "sender",
+            f'sender must be the key of a sender, as the reports show it; got "{text[:60]}"',
+        ) from None
+
+
+class DecideSenders:
+    """Stores the decisions of an account."""
+
+    def __init__(self, store: SenderStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+
+    async def decide(
+        self, account_id: AccountId, domain: str, sender: str, decision: SenderDecision | None
+    ) -> None:
+        """Store whether a sender of a domain is the account's own; `None`: undecided.
+
+        :raises TooManyDecisions: the account has the maximum number of decisions.
+        """
+        if decision is None:
+            await self._store.forget(account_id, domain, sender)
+        else:
+            await self._store.decide(account_id, domain, sender, decision, self._now())
+
+    async def of_domain(self, account_id: AccountId, domain: str) -> Mapping[str, SenderDecision]:
+        """Return the decisions about the senders of a domain, by key."""
+        return await self._store.decisions(account_id, domain)
