@@ -173,7 +173,7 @@ def test_a_list_of_one_tag_shows_its_mail_only(person: Person, watched: Watched)
     person.get_mail(mail("Other"), "b")
     person.get_mail(mail("Second"), "a")
     page.get_by_role("link", name="Second").wait_for()
-    assert page.locator("#mails .subject").all_text_contents() == ["Second", "First"]
+    expect(page.locator("#mails .subject")).to_have_text(["Second", "First"])
     page.get_by_role("link", name="All").click()
     expect(page.locator("#mails li")).to_have_count(3)
     watched.require_accessible()
@@ -191,7 +191,7 @@ def test_a_search_stays_live(person: Person, watched: Watched) -> None:
     person.get_mail(mail("Haystack"))
     person.get_mail(mail("Needle two"))
     page.get_by_role("link", name="Needle two").wait_for()
-    assert page.locator("#mails .subject").all_text_contents() == ["Needle two", "Needle one"]
+    expect(page.locator("#mails .subject")).to_have_text(["Needle two", "Needle one"])
     watched.require_quiet()
 
 
@@ -208,7 +208,7 @@ def test_the_list_goes_on_after_a_connection_is_lost(browser: Browser, tmp_path:
         daemon.start()
         person.get_mail(mail("Meanwhile"))
         page.get_by_role("link", name="Meanwhile").wait_for()
-        assert page.locator("#mails .subject").all_text_contents() == ["Meanwhile", "Before"]
+        expect(page.locator("#mails .subject")).to_have_text(["Meanwhile", "Before"])
         assert watched.elsewhere == []
 
 

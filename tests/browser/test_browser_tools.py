@@ -46,9 +46,9 @@ def test_a_domain_is_checked_in_its_row(visitor: Watched, world: ToolWorld) -> N
     try:
         visitor.go("/domains")
         visitor.require_accessible()
-        page.get_by_label("Domain or IP address", exact=True).fill("good.test")
+        page.get_by_label("Domain or IP address", exact=True).fill("unchecked.test")
         page.get_by_role("button", name="Check", exact=True).click()
-        expect(page).to_have_url(f"{visitor.origin}/domains?check=good.test&selectors=&ips=")
+        expect(page).to_have_url(f"{visitor.origin}/domains?check=unchecked.test&selectors=&ips=")
         row = page.locator("#checked tr")
         expect(row.get_by_title("SPF: pass")).to_be_visible()
         expect(row.get_by_title("Blocklists: checking")).to_be_visible()
@@ -57,18 +57,18 @@ def test_a_domain_is_checked_in_its_row(visitor: Watched, world: ToolWorld) -> N
         world.lists.release()
     expect(row.get_by_title("Blocklists: pass")).to_be_visible()
     expect(row).to_contain_text("A+")
-    row.get_by_role("switch", name="Watch good.test").click()
-    row = page.locator("#domain-rows tr", has_text="good.test")
+    row.get_by_role("switch", name="Watch unchecked.test").click()
+    row = page.locator("#domain-rows tr", has_text="unchecked.test")
     expect(row.get_by_role("switch")).to_be_checked()
     expect(row).to_contain_text("A+")  # the first check of the watch has ended
     visitor.require_accessible()
-    row.get_by_role("link", name="good.test").click()
+    row.get_by_role("link", name="unchecked.test").click()
     expect(page.get_by_role("img", name="Score 100 of 100, grade A+")).to_be_visible()
     page.get_by_role("link", name="Checks").click()
     expect(page.locator("#known-spf")).to_contain_text("1 of 10 lookups")
     expect(page.locator("#spf-tree")).to_contain_text("1 of 10 DNS lookups")
     for tab in ("Reports", "History"):
-        page.get_by_role("navigation", name="good.test").get_by_role("link", name=tab).click()
+        page.get_by_role("navigation", name="unchecked.test").get_by_role("link", name=tab).click()
         visitor.require_accessible()
 
 

@@ -1,7 +1,7 @@
 """Environment of the domain checks in browser tests: a DNS zone, its mail hosts and a daemon.
 
-There are good and bad domains, and a hostile one whose records contain markup. Some
-blocklists answer only when the test releases them.
+There are good and bad domains, a good one that only one test checks, and a hostile one whose
+records contain markup. Some blocklists answer only when the test releases them.
 """
 
 import smtplib
@@ -32,6 +32,13 @@ RECORDS = {
     "_dmarc.good.test": {"TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@good.test"]},
     "default._domainkey.good.test": {"TXT": [KEY]},
     "1.0.0.127.in-addr.arpa": {"PTR": ["mail.good.test."]},
+    "unchecked.test": {
+        "A": ["127.0.0.1"],
+        "MX": ["10 mail.good.test."],
+        "TXT": ["v=spf1 mx -all"],
+    },
+    "_dmarc.unchecked.test": {"TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@unchecked.test"]},
+    "default._domainkey.unchecked.test": {"TXT": [KEY]},
     "poor.test": {
         "A": ["127.0.0.1"],
         "MX": ["10 mail.good.test.", "20 gone.poor.test."],
@@ -55,7 +62,7 @@ RECORDS = {
     "_smtp._tls.hostile.test": {"TXT": [f"v=TLSRPTv1; rua=mailto:{MARKUP}"]},
 }
 
-NAMES = ("good.test", "poor.test", "listed.test", "hostile.test")
+NAMES = ("good.test", "unchecked.test", "poor.test", "listed.test", "hostile.test")
 
 
 @dataclass(frozen=True, slots=True)
