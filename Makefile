@@ -65,13 +65,14 @@ $(VENV)/installed: setup.cfg pyproject.toml | $(VENV)/bin/pip
 ## test: install the tests' requirements, check the code, and run the project's own tests
 test:
 	@$(INSTALL) test-needs lint types collect
-	$(PYTEST) --ignore=tests/end_to_end --ignore=tests/interop
+	$(PYTEST) --ignore=tests/browser --ignore=tests/end_to_end --ignore=tests/interop
 	$(PYTEST) tests/end_to_end
 
-## interop: install a fixed list of third-party clients and servers, and test the daemon with them
+## interop: install a fixed list of third-party clients and servers, among them a browser, and test
+## the daemon with them
 interop:
 	@$(INSTALL) mcp-clients generators provider-sdks inbox-clients debian-root $(VENV)/installed-test
-	$(PYTEST) tests/interop
+	$(PYTEST) tests/interop tests/browser
 
 ## soak: run the slow tests that `make test` omits: load, endurance, kills under load, and property
 ## tests with a thousand examples in place of fifty
