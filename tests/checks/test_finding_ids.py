@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,26 +26,35 @@ MAKERS = ("make_finding", "charge", "undetermined", "several_records")
 
 ID = re.compile(r"[a-z][a-z-]*(?:\.[a-z0-9-]+)+")
 
-SOURCES = {
-    path: ast.parse(path.read_text("utf-8"))
-    for package in PACKAGES
-    for path in sorted((ROOT / package).rglob("*.py"))
-    if not path.name.startswith("findings_of_")
-}
 
-CALLS = [
-    (f"{path.relative_to(ROOT)}:{node.lineno}", node)
-    for path, tree in SOURCES.items()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-]
+@cache
+def read_sources() -> list[tuple[Path, ast.AST]]:
+    """Return each node of the code that makes findings, and its file."""
+    return [
+        (path, node)
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if not path.name.startswith("findings_of_")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+    ]
 
-WORDS = {
-    node.value
-    for tree in SOURCES.values()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str)
-}
+
+def calls() -> list[tuple[str, ast.Call]]:
+    """Return each call of a named function, and its file and line."""
+    return [
+        (f"{path.relative_to(ROOT)}:{node.lineno}", node)
+        for path, node in read_sources()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+
+
+def words() -> set[str]:
+    """Return all strings of the code that makes findings."""
+    return {
+        node.value
+        for _, node in read_sources()
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
 
 
 def test_ids_are_literals() -> None:
@@ -52,7 +62,7 @@ def test_ids_are_literals() -> None:
     pieces = (ast.JoinedStr, ast.BinOp, ast.Call)
     made = [
         place
-        for place, node in CALLS
+        for place, node in calls()
         if place.startswith("checks/")
         and isinstance(node.func, ast.Name)
         and node.func.id in MAKERS
@@ -64,13 +74,13 @@ def test_ids_are_literals() -> None:
 def test_every_row_is_found_somewhere() -> None:
     """Every finding of the table is used; only the doctor's undetermined ids are composed."""
     rows = {row.id for row in ROWS if not re.fullmatch(r"doctor\..*\.undetermined", row.id)}
-    assert rows - WORDS == set()
+    assert rows - words() == set()
 
 
 def test_every_id_in_the_source_has_a_row() -> None:
     """Every text in the source that looks like the id of a finding is the id of a row."""
     areas = {row.id.partition(".")[0] for row in ROWS}
-    ids = {word for word in WORDS if ID.fullmatch(word) and word.partition(".")[0] in areas}
+    ids = {word for word in words() if ID.fullmatch(word) and word.partition(".")[0] in areas}
     assert ids - {row.id for row in ROWS} == set()
 
 
@@ -78,7 +88,7 @@ def test_findings_are_made_from_the_table() -> None:
     """Only the table's own modules create findings and charged findings."""
     built = {
         place.partition(":")[0]
-        for place, node in CALLS
+        for place, node in calls()
         if isinstance(node.func, ast.Name) and node.func.id in ("Finding", "ChargedFinding")
     }
     assert built == {"checks/findings_table.py", "checks/weights.py"}
@@ -88,7 +98,7 @@ def test_only_notes_need_no_action() -> None:
     """A finding with a price, or a warning, never says that no action is needed."""
     loud = [
         place
-        for place, node in CALLS
+        for place, node in calls()
         if isinstance(node.func, ast.Name)
         and node.func.id in MAKERS
         and any(_text_of(given).startswith("Nothing to do") for given in node.args)
