@@ -83,8 +83,17 @@ class CachedEvaluation(Generic[Verdict, *Inputs]):
     answers are only added.
     """
 
-    def __init__(self, evaluate: Callable[[Answers, *Inputs], Verdict]) -> None:
+    def __init__(
+        self,
+        evaluate: Callable[[Answers, *Inputs], Verdict],
+        on_verdict: Callable[[Verdict], None] = lambda _: None,
+    ) -> None:
+        """Create an evaluation.
+
+        :param on_verdict: called with each verdict about published records that misses no answer.
+        """
         self._evaluate = evaluate
+        self._on_verdict = on_verdict
         self._cached: list[_CachedVerdict[Verdict]] = []
 
     def __call__(self, answers: Answers, *inputs: *Inputs) -> Verdict:
@@ -99,6 +108,8 @@ class CachedEvaluation(Generic[Verdict, *Inputs]):
         verdict = self._evaluate(reading, *inputs)
         if reading.is_complete:
             self._cached.append(_CachedVerdict(inputs, reading, verdict))
+            if trial is None:
+                self._on_verdict(verdict)
         return verdict
 
 

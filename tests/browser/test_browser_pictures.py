@@ -20,7 +20,7 @@ from tests.servers.daemon import Daemon
 pytestmark = [pytest.mark.end_to_end, pytest.mark.pictures]
 
 PICTURES = Path(__file__).parents[2] / "pictures"
-WIDTHS = (390, 820, 1440)  # pixels
+WIDTHS = (390, 1024, 1440)  # pixels
 HEIGHT = 900
 THEMES = ("light", "dark")
 STRANGERS = ("/", "/sign-in", "/sign-up")

@@ -35,7 +35,7 @@ SECURITY_SCHEMES: JsonObject = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "`Authorization: Bearer <key>`; create keys on the dashboard",
+        "description": "`Authorization: Bearer <key>`; create keys on the page Keys",
     },
     "apiKey": {
         "type": "apiKey",

@@ -131,6 +131,23 @@ def judge_dns(evidence: Evidence) -> Judgements:
     }
 
 
+def judge_spf(spf: SpfVerdict) -> Judgements:
+    """Judge the SPF record alone."""
+    return _make_judgements({FactorName.SPF: (classify_spf(spf), spf.findings)})
+
+
+def judge_dmarc(dmarc: DmarcVerdict) -> Judgements:
+    """Judge the DMARC record alone."""
+    return _make_judgements({FactorName.DMARC: (classify_dmarc(dmarc), dmarc.findings)})
+
+
+def judge_mx(mx: MxVerdict) -> Judgements:
+    """Judge the MX records alone, unless their result depends on the other records."""
+    if mx.is_null_mx or not mx.exists:
+        return {}
+    return _make_judgements({FactorName.MX: (classify_mx(mx, is_parked=False), mx.findings)})
+
+
 def judge_records(
     spf: SpfVerdict, dkim: DkimVerdict, dmarc: DmarcVerdict, mx: MxVerdict
 ) -> Judgements:

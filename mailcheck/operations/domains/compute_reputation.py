@@ -31,11 +31,14 @@ from mailcheck.checks.scoring.score import (
     Score,
     compute_score,
     judge_age,
+    judge_dmarc,
     judge_dns,
     judge_encryption,
     judge_listings,
+    judge_mx,
     judge_records,
     judge_rest,
+    judge_spf,
 )
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
@@ -86,10 +89,6 @@ class Reputation(Struct, frozen=True):
     proofs: Proofs = field(default_factory=dict)
 
 
-OnFactors = Callable[[Judgements], None]
-"""Called with the factors that have just been determined. They are not final for the total."""
-
-
 class ReputationSources(Struct, frozen=True):
     """The sources of a reputation check."""
 
@@ -104,18 +103,36 @@ Authenticate = Callable[[Answers], tuple[SpfVerdict, DkimVerdict, DmarcVerdict, 
 """Evaluates the records with which a domain authenticates its mail."""
 
 
+OnFactors = Callable[[Judgements], None]
+"""Called with the factors that have just been determined. They are not final for the total."""
+
+
 def make_authentication_evaluator(
-    domain: str, selectors: Sequence[str], offered: ReportPlaces, *, allow_private: bool
+    domain: str,
+    selectors: Sequence[str],
+    offered: ReportPlaces,
+    *,
+    allow_private: bool,
+    on_factors: OnFactors = lambda _: None,
 ) -> Authenticate:
     """Return the evaluation of the records with which a domain authenticates its mail.
 
     :param selectors: known DKIM selectors.
     :param offered: where advice directs reports to.
+    :param on_factors: called when SPF, DMARC or MX is determined.
     """
-    judge_mx = CachedEvaluation(partial(evaluate_mx, domain, allow_private=allow_private))
-    judge_spf = CachedEvaluation(partial(evaluate_spf, domain))
-    judge_dmarc = CachedEvaluation(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
-    judge_keys = CachedEvaluation(
+    find_mx = CachedEvaluation(
+        partial(evaluate_mx, domain, allow_private=allow_private),
+        lambda mx: on_factors(judge_mx(mx)),
+    )
+    find_spf = CachedEvaluation(
+        partial(evaluate_spf, domain), lambda spf: on_factors(judge_spf(spf))
+    )
+    find_dmarc = CachedEvaluation(
+        partial(evaluate_dmarc, domain, report_to=offered.dmarc),
+        lambda dmarc: on_factors(judge_dmarc(dmarc)),
+    )
+    find_keys = CachedEvaluation(
         lambda answers, selectors: evaluate_dkim(domain, selectors, answers)
     )
     choose = CachedConclusion(partial(selectors_to_try, tuple(selectors)))
@@ -123,9 +140,9 @@ def make_authentication_evaluator(
     advise_on_silence = CachedEvaluation(partial(advise_no_mail, domain))
 
     def evaluate(answers: Answers) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
-        mx, spf = judge_mx(answers), judge_spf(answers)
-        keys = judge_keys(answers, choose(mx, spf))
-        policy = advise(judge_dmarc(answers), spf, keys)
+        mx, spf = find_mx(answers), find_spf(answers)
+        keys = find_keys(answers, choose(mx, spf))
+        policy = advise(find_dmarc(answers), spf, keys)
         advised_mx, dmarc, dkim = advise_on_silence(answers, mx, spf, policy, keys)
         assert dkim is not None, "advise_no_mail returns a verdict for a verdict"
         return spf, dkim, dmarc, advised_mx
@@ -229,7 +246,11 @@ class ComputeReputation:
         known = (*query.selectors, *await sources.known_selectors(query.domain))
         evaluator = DnsEvaluator.starting_now(sources.resolver, self._clock)
         authenticate = make_authentication_evaluator(
-            query.domain, known, NOWHERE, allow_private=self._allow_private
+            query.domain,
+            known,
+            NOWHERE,
+            allow_private=self._allow_private,
+            on_factors=partial(self._tell, query),
         )
         authentication, by_hosts, registration = await run_all(
             self._authenticate(query, authenticate, evaluator),

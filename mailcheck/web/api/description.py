@@ -33,7 +33,7 @@ PROSE = """\
 mailcheck checks whether mail will arrive, and gives developers the mail that their software sends.
 
 * **Key.** Every request needs an API key, as `Authorization: Bearer <key>` or `X-API-Key: <key>`. \
-Create keys on the dashboard. They are secret and must not be used in code that runs in a browser.
+Create keys on the page "Keys". They are secret and must not be used in code that runs in a browser.
 * **Parameters.** An unknown query parameter is answered with 400 and the nearest known name, so \
 that a misspelled filter does not match everything.
 * **Limits.** A key has 60 requests a minute and 1,000 a day, unless its operator changes that. \

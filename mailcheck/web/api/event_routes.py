@@ -40,7 +40,7 @@ EVENTS = Operation(
     "followInbox",
     (Scope.INBOX_READ,),
     "Inbox",
-    "Follow the inbox",
+    "Stream new messages as events",
     "Server-sent events. A `message` event contains a message as in a list, each once and in "
     "order; its `id` is the cursor to continue from. A `refused` event contains a rejected mail "
     "that may have matched, as in `rejected`, and has no `id`. At the beginning, and after "

@@ -18,7 +18,7 @@ FAULTS_SHOW = Operation(
     "getFaults",
     (Scope.INBOX_READ,),
     _TAG,
-    "List the faults",
+    "List the simulated failures",
     "Mail to an address with one of these tags is delayed or rejected as described, to test the "
     "sender. All other tags behave normally.",
     {200: Response("The faults.", [json_body("faults", Faults)])},
@@ -29,7 +29,7 @@ KEY_FAULT_SET = Operation(
     "setKeyFault",
     (Scope.INBOX_WRITE,),
     _TAG,
-    "Reject some mails of this key",
+    "Simulate failures for this key",
     "Rejects every Nth mail that programs submit with this key over the submission port, with 451 "
     "after DATA. The mail is not stored. The setting applies from the next sign-in on.",
     {200: Response("The new setting.", [json_body("faults set", Faults)])},

@@ -37,7 +37,7 @@ SHOWN_DOMAINS = 6
 """Number of domains on the overview: the worst."""
 
 SHOWN_ALERTS = 5
-"""Number of open alerts on the overview: the newest."""
+"""Number of alerts on the overview: the newest that are open and not acknowledged."""
 
 FIRST_MAILS = 3
 """Number of received mails after which the first steps are folded."""
@@ -96,7 +96,11 @@ class OverviewPages(Struct, frozen=True):
         unread = await self._inbox.count_unread(account.id, everything)
         tests = (await self._tests.page(account.id, PLOTTED, 1)).entries
         domains = await self._domains.page(account.id, SHOWN_DOMAINS)
-        alerts = await self._watches.open_alerts(account.id)
+        alerts = [
+            one
+            for one in await self._watches.open_alerts(account.id)
+            if one.acknowledged_at is None
+        ]
         return self._renderer.page(
             visit,
             "overview.html",
@@ -139,6 +143,7 @@ class OverviewPages(Struct, frozen=True):
             },
             "newest_report": _newest_report(tests),
             "test_trend": draw_trend(scores, BEST),
+            "plotted": len(scores),
             "best": BEST,
         }
 

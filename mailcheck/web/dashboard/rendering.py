@@ -1,5 +1,6 @@
 """Rendering of templates, with the menu, the notices and the formats that all pages share."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -106,6 +107,9 @@ PAGE_HEADERS = {
     "X-Robots-Tag": "noindex, nofollow",
 }
 
+NO_TAG = "no tag"
+"""How lists name mail to the address without a tag."""
+
 FORM_TOKEN = "form-token"  # noqa: S105
 """Name of the form field and of the meta element that contain the form token."""
 
@@ -133,6 +137,7 @@ def _templates() -> "Environment":
     templates.filters["counted"] = format_count
     templates.filters["sentence"] = format_sentence
     templates.filters["short_of"] = shorten_recipient
+    templates.filters["breakable"] = make_breakable
     return templates
 
 
@@ -251,9 +256,15 @@ def format_size(count: int) -> str:
 
 
 def shorten_recipient(recipient: str, mailbox: str) -> str:
-    """Return the tag of an address of this mailbox. Other addresses are returned unchanged."""
+    """Return the tag of an address of this mailbox, or `NO_TAG`. Other addresses are unchanged."""
     local_part = recipient.rpartition("@")[0]
     name, tag = split_subaddress(local_part)
     if name != mailbox:
         return recipient
-    return f"{SEPARATOR}{tag}" if tag else local_part
+    return f"{SEPARATOR}{tag}" if tag else NO_TAG
+
+
+def make_breakable(address: str) -> Markup:
+    """Return an address that a narrow page breaks before the tag or the domain, if it must."""
+    parts = re.split(f"(?=[{SEPARATOR}@])", address)
+    return Markup("<wbr>").join(parts)

@@ -86,6 +86,18 @@ def test_each_factor_is_sent_when_it_is_determined() -> None:
     assert browser.open(f"{LIVE}?view=all").status == 400
 
 
+def test_a_slow_record_does_not_delay_the_marks_of_the_others() -> None:
+    """SPF and MX are sent while the name server of the DMARC record is silent."""
+    zone = zone_with({}, silent=["_dmarc.good.example"])
+    browser = visit_tools(zone)
+    stream = Events(browser, f"{LIVE}?view=row")
+    for _ in range(5):
+        browser.house.pass_time(0.1)
+    sent = {one["name"] for one in stream.named("factor")}
+    assert {"SPF", "MX-Records"} <= sent
+    assert not {"DMARC", "DKIM"} & sent
+
+
 def test_a_checked_row_without_scripts() -> None:
     """Without scripts the row is loaded with its result; the switch watches the domain."""
     browser = visit_tools(zone_with({}))

@@ -9,6 +9,7 @@ from msgspec import Struct
 from mailcheck.api.deliverability.findings import points
 from mailcheck.core.deliverability_tests import ListedTest
 from mailcheck.core.errors import NoMailYet
+from mailcheck.core.instants import MINUTE
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.web.dashboard.deliverability.report_view import (
     BEST,
@@ -62,10 +63,16 @@ class History(Struct, frozen=True):
 
     @property
     def dates(self) -> list[PlottedTest]:
-        """The tests whose dates are shown: the first, the last and some between them."""
+        """The tests whose dates are shown: the first, and at most three of later minutes."""
         last = len(self.tests) - 1
         shown = min(MAX_DATES, last + 1)
-        return [self.tests[round(place * last / (shown - 1))] for place in range(shown)]
+        picked = [self.tests[round(place * last / (shown - 1))] for place in range(shown)]
+        dated: dict[int, PlottedTest] = {}
+        for one in picked:
+            received_at = one.listed.test.received_at
+            assert received_at is not None, "only a test with a mail has a score"
+            dated.setdefault(received_at // MINUTE, one)
+        return list(dated.values())
 
 
 class Comparison(Struct, frozen=True):

@@ -116,6 +116,7 @@ def view_report(document: JsonObject) -> dict[str, Any]:
     matrix = make_matrix(shown["report"]["checklists"])
     return {
         "doc": shown,
+        "issues": list_issues(shown),
         "level": level,
         "is_content_only": level == "unknown",
         "verdict": summarize_report(shown, level, matrix.columns),
@@ -126,6 +127,17 @@ def view_report(document: JsonObject) -> dict[str, Any]:
         "replies": shown["report"].get("replies", ()),
         "matrix": matrix,
     }
+
+
+def list_issues(shown: Any) -> list[Any]:
+    """Return the deductions of a report, and then its problems that take no points off."""
+    charged = {one["id"] for one in shown["deductions"]}
+    free = [
+        one
+        for one in shown["findings"]
+        if one["severity"] in ("error", "warning") and one["id"] not in charged
+    ]
+    return [*shown["deductions"], *free]
 
 
 def level_of(score: float, *, is_content_only: bool) -> str:
@@ -145,7 +157,7 @@ def summarize_report(shown: Any, level: str, receivers: Sequence[ReceiverColumn]
         # Findings may need a fix without taking points off.
         left = sum(one["severity"] in ("error", "warning") for one in shown["findings"])
         noun = "issue" if left == 1 else "issues"
-        rest = f"{left} {noun} without a deduction: open the checks" if left else "Nothing to fix"
+        rest = f"{left} {noun} without a deduction" if left else "Nothing to fix"
         ending = f"No check takes points off. {rest}."
     else:
         ending = f"{len(issues)} {'issue takes' if len(issues) == 1 else 'issues take'} points off."

@@ -1,6 +1,7 @@
 """The table of all domains, and the tabs Fix and Checks of one, with the stream of a check."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,7 +13,7 @@ from mailcheck.api.domains.report import render_domain_report
 from mailcheck.api.domains.reputation import render_reputation
 from mailcheck.api.requests.fields import FLAG, INTEGER, LAST_PAGE
 from mailcheck.api.shapes import as_json
-from mailcheck.checks.scoring.score import Judgements
+from mailcheck.checks.scoring.score import Judgements, Score
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.receiver_reports import Offer
 from mailcheck.core.watches import WatchSettings
@@ -325,6 +326,7 @@ def view_check(found: DomainCheck) -> dict[str, Any]:
         "report": known,
         "problems": _view_problems(found),
         "gained": total_gain(problems),
+        "left": _left_points(reputation.score, problems),
         "route": describe_route(known, reputation.evidence.starttls),
         "is_gradable": score.is_gradable,
         "level": score_level(score.score, 100) if score.is_gradable else "unknown",
@@ -356,6 +358,27 @@ def _view_problems(found: DomainCheck) -> list[Mapping[str, Any]]:
             }
         )
     return shown
+
+
+class LeftPoints(Struct, frozen=True):
+    """Points of a factor that no fix adds. ``name`` is that of the factor."""
+
+    name: str
+    points: int
+    determined: bool
+
+
+def _left_points(score: Score, problems: Sequence[Problem]) -> list[LeftPoints]:
+    """Return the points up to the best score that the problems do not account for."""
+    gains = Counter[str]()
+    for one in problems:
+        gains[one.topic] += one.gain
+    left = (
+        LeftPoints(name, one.maximum - one.impact - gains[name], one.is_determined)
+        for one in score.factors
+        for name in [one.name.value]
+    )
+    return [one for one in left if one.points > 0]
 
 
 def _given(visit: Visit) -> dict[str, str]:

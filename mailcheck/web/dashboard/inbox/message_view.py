@@ -221,7 +221,7 @@ VIEWS = {
     "text": "Text",
     "markup": "HTML source",
     "headers": "Headers",
-    "source": "Source",
+    "source": "Full source",
 }
 """The views of a message, in order."""
 
@@ -260,7 +260,7 @@ class MessageView(Struct, frozen=True):
     @property
     def people(self) -> list[tuple[str, list[str]]]:
         """The addresses in the header by their title, unless they repeat the recipient."""
-        titles = {"to": "Named in To", "cc": "Cc", "bcc": "Bcc", "reply-to": "Reply-To"}
+        titles = {"to": "To", "cc": "Cc", "bcc": "Bcc", "reply-to": "Reply-To"}
         found = {title: self.message.content.people_in(name) for name, title in titles.items()}
         recipient = self.message.summary.recipient.casefold()
         return [

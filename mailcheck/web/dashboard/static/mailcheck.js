@@ -86,8 +86,8 @@ for (const [part, html] of readParts(document)) sent.set(part, html);
 
 enhance(document);
 
-// On a narrow screen the menus scroll: show their current entries.
-for (const entry of document.querySelectorAll(".top nav:not([hidden]) [aria-current]")) {
+// On a narrow screen the tabs scroll: show the current one.
+for (const entry of document.querySelectorAll(".tabs [aria-current]")) {
   const menu = entry.closest("nav");
   menu.scrollLeft += entry.getBoundingClientRect().right - menu.getBoundingClientRect().right + 24;
 }
