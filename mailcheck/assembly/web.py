@@ -22,9 +22,10 @@ from mailcheck.cluster.local import LocalCluster
 from mailcheck.connections.policies import TlsPolicy
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.operations.accounts.manage_accounts import OwnKeys
+from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.doctor import Doctor
-from mailcheck.operations.domains.show_domains import ShowDomains
+from mailcheck.operations.domains.show_domains import RecentCheck, ShowDomains
 from mailcheck.operations.inbox.messages import ShowMessage
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.operations.inbox.submit_mail import SubmitMail
@@ -368,7 +369,11 @@ def _mail_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
 
 
 def _show_domains(daemon: Daemon) -> ShowDomains:
-    return ShowDomains(daemon.watches.store, daemon.reports.store, daemon.runtime.now)
+    runtime = daemon.runtime
+    recent: CachedValues[tuple[RecentCheck, ...]] = CachedValues(
+        runtime.cluster.memory, "recent checks", tuple[RecentCheck, ...]
+    )
+    return ShowDomains(daemon.watches.store, daemon.reports.store, recent, runtime.now)
 
 
 def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:

@@ -15,6 +15,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.core.watches import Watch, WatchKind, WatchScore
+from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.domains.compute_reputation import Reputation
 from mailcheck.operations.domains.list_problems import Problem
 from mailcheck.ports.clocks import Now
@@ -28,12 +29,33 @@ MAX_REPORTED = 50
 """Maximum number of domains in the list that have reports but no watch."""
 
 
+MAX_RECENT = 10
+"""Maximum number of domains in the list that were checked but are not watched: the newest."""
+
+RECENT = DAY
+"""How long the list contains them, in milliseconds."""
+
+
+class RecentCheck(Struct, frozen=True):
+    """The result of a check that was started on a page. See `DomainSummary` for its fields."""
+
+    name: str
+    is_address: bool
+    score: int | None
+    grade: str
+    marks: Mapping[str, Mark]
+    problem: str
+    severity: Severity | None
+    problem_count: int
+    checked_at: Instant
+
+
 class DomainSummary(Struct, frozen=True):
     """A domain or an address with the results of its last check.
 
     ``marks`` are those of the factors by name. ``trend`` has the scores of `TREND`, oldest first.
     ``problem`` is the gravest of ``problem_count`` problems. ``reported`` counts the mails in
-    DMARC reports.
+    DMARC reports. ``checked_at`` is the time of a check that was started on a page.
     """
 
     name: str
@@ -47,6 +69,7 @@ class DomainSummary(Struct, frozen=True):
     severity: Severity | None = None
     problem_count: int = 0
     reported: ReportedDomain | None = None
+    checked_at: Instant | None = None
 
     @property
     def is_watched(self) -> bool:
@@ -72,9 +95,16 @@ class DomainList(Struct, frozen=True):
 class ShowDomains:
     """Reads what is known about the domains of an account. Nothing is checked."""
 
-    def __init__(self, watches: WatchStore, reports: ReportStore, now: Now) -> None:
+    def __init__(
+        self,
+        watches: WatchStore,
+        reports: ReportStore,
+        recent: CachedValues[tuple[RecentCheck, ...]],
+        now: Now,
+    ) -> None:
         self._watches = watches
         self._reports = reports
+        self._recent = recent
         self._now = now
 
     async def page(self, account_id: AccountId, limit: int, page: int = 1) -> DomainList:
@@ -99,6 +129,50 @@ class ShowDomains:
             return DomainSummary(name, is_address, reported=reported)
         history = await self._watches.history(watch.id, self._trend_begins(), 1_000)
         return summarize_watch(watch, history.scores, reported)
+
+    async def note_check(self, account_id: AccountId, summary: DomainSummary) -> DomainSummary:
+        """Keep the result of a check for `recently_checked`, and return it with its time."""
+        now = self._now()
+        made = RecentCheck(
+            summary.name,
+            summary.is_address,
+            summary.score,
+            summary.grade,
+            summary.marks,
+            summary.problem,
+            summary.severity,
+            summary.problem_count,
+            now,
+        )
+        others = [one for one in await self._recent.get(account_id) or () if one.name != made.name]
+        kept = (made, *others)[:MAX_RECENT]
+        await self._recent.put(account_id, kept, RECENT)
+        return replace(summary, checked_at=now)
+
+    async def recently_checked(self, account_id: AccountId) -> list[DomainSummary]:
+        """Return the domains and addresses that were checked on pages and are not watched.
+
+        The newest is first. They are cached, and may be missing after a restart.
+        """
+        reported = await self._reported(account_id)
+        return [
+            DomainSummary(
+                one.name,
+                one.is_address,
+                None,
+                one.score,
+                one.grade,
+                one.marks,
+                problem=one.problem,
+                severity=one.severity,
+                problem_count=one.problem_count,
+                reported=reported.get(one.name),
+                checked_at=one.checked_at,
+            )
+            for one in await self._recent.get(account_id) or ()
+            if self._now() - one.checked_at < RECENT
+            and await self._watches.find_target(account_id, one.name) is None
+        ]
 
     async def _unwatched(
         self, account_id: AccountId, reported: Iterable[ReportedDomain]

@@ -115,6 +115,23 @@ def test_a_checked_row_without_scripts() -> None:
     )
 
 
+def test_a_checked_domain_stays_in_the_table() -> None:
+    """A domain that was checked and is not watched is listed with its result for a day."""
+    browser = visit_tools(zone_with(POOR))
+    browser.open("/domains/poor.example?whole=true")
+    browser.open("/domains?check=8.8.4.1&whole=true")
+    browser.open("/domains")
+    page = words(browser)
+    assert page.index("8.8.4.1") < page.index("poor.example")
+    assert "SPF: warning" in page
+    browser.house.pass_time(23 * 3600)
+    browser.open("/domains")
+    assert "poor.example" in words(browser)
+    browser.house.pass_time(2 * 3600)
+    browser.open("/domains")
+    assert "poor.example" not in words(browser)
+
+
 def test_an_address_in_the_table() -> None:
     """An IP address is checked on the blocklists in its row; its page begins with them."""
     listed = {"1.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"], "TXT": ["spam"]}}

@@ -152,9 +152,11 @@ class DomainPages(Struct, frozen=True):
         except InvalidParameter as problem:
             failure = problem
         checked = values["checked"]
+        recent = await self._domains.recently_checked(visit.account.id) if page == last else []
+        shown = {one.name: one for one in (*found.domains, *recent)}
         rows = [
             view_domain(one, visit.asked_at)
-            for one in found.domains
+            for one in shown.values()
             if checked is None or one.name != checked.domain.name
         ]
         return self._renderer.page(
@@ -198,11 +200,19 @@ class DomainPages(Struct, frozen=True):
             await self._budget.take(visit.account.id)
             async with self._turns.held(visit.account.id):
                 check = await self._blocklists.check(target.query)
-            return with_listings(summary, check.listings)
+            summary = with_listings(summary, check.listings)
+            return await self._domains.note_check(visit.account.id, summary)
         found = await self._check.run(
             visit, self._query(visit, target.query), is_refresh=False, on_factors=on_factors
         )
-        return with_check(summary, found.reputation, found.problems)
+        return await self._summarize(visit, summary, found)
+
+    async def _summarize(
+        self, visit: Visit, summary: DomainSummary, found: DomainCheck
+    ) -> DomainSummary:
+        """Return a summary with the results of a check, and keep it for the table."""
+        summary = with_check(summary, found.reputation, found.problems)
+        return await self._domains.note_check(visit.account.id, summary)
 
     async def fix(self, visit: Visit) -> Reply:
         """GET /domains/{domain}?selectors=&ips=&refresh=true&whole=true: what to fix."""
@@ -241,7 +251,7 @@ class DomainPages(Struct, frozen=True):
             f"domain_{tab}.html",
             target,
             tab,
-            summary=with_check(summary, found.reputation, found.problems),
+            summary=await self._summarize(visit, summary, found),
             is_whole=True,
             **values,
             **view_check(found),
@@ -285,7 +295,7 @@ class DomainPages(Struct, frozen=True):
                     found = await self._check.run(
                         visit, query, is_refresh=is_refresh, on_factors=write_factors
                     )
-                    summary = with_check(summary, found.reputation, found.problems)
+                    summary = await self._summarize(visit, summary, found)
                     html = self._frame.fragment(
                         visit,
                         f"domain_{view}_result.html",

@@ -85,7 +85,8 @@ class InboxList(Struct, frozen=True):
         except InvalidParameter as failure:
             if failure.name != SEARCH_PARAMETER:
                 raise
-            search_problem, status = str(failure), status_of(failure)
+            search_problem = str(failure).removeprefix(f"{SEARCH_PARAMETER}: ")
+            status = status_of(failure)
             request = read_without_search(visit.query)
             messages = MessageList((), None, 0, overview.state.last_position)
         request = replace(request, page=messages.page)
