@@ -26,7 +26,7 @@ from mailcheck.api.deliverability.report import render_report
 from mailcheck.api.requests.parsing import Query
 from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import CheckRuntime, Checks, build_checks, open_resolvers
-from mailcheck.assembly.scoring import Scoring, build_filter, build_scoring
+from mailcheck.assembly.scoring import Scoring, build_filters, build_scoring
 from mailcheck.checks.proofs import NO_PROOFS, Proofs
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config
@@ -99,8 +99,8 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
         runtime = CheckRuntime(config, clock_and_randomness, resolvers, FakeHosts(), alone, alone)
         checks = build_checks(runtime)
         settings = ScoringSettings("mailcheck.example", False, lambda _: True)
-        content_filter = build_filter(config, reactor, DirectWorker()).content_filter
-        scoring = build_scoring(runtime, checks, DirectWorker(), content_filter, settings)
+        filters = build_filters(config, reactor, DirectWorker())
+        scoring = build_scoring(runtime, checks, DirectWorker(), filters, settings)
         await checks.health.test_all()
 
         async def page(checks: Checks = checks) -> None:

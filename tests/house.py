@@ -167,11 +167,12 @@ class House:
         self.hosts = hosts or FakeHosts()
         self.receivers = ScriptedReceivers()
         self.content_filter = ScriptedFilter()
+        self.rspamd = ScriptedFilter() if config.rspamd.url else None
         outside = Outside(
             Resolvers(self.zone, self.zone, self.zone),
             self.hosts,
             self.receivers,
-            FilterParts(self.content_filter, OrderedServices()),
+            FilterParts(self.content_filter, OrderedServices(), self.rspamd),
             identity_provider,
         )
         runtime = open_runtime(config, self.clock, clock_and_randomness, workers, outside)

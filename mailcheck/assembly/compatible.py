@@ -153,10 +153,11 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
         daemon.receiver, daemon.journals["open"], runtime.reactor, config.smtp.max_message_size
     )
     spam = CheckSpam(
-        runtime.spamd.content_filter,
+        runtime.filters.content_filter,
+        runtime.filters.rspamd,
         daemon.mail.mail_bytes,
         config.smtp.host_name or config.inbox.domain,
-        is_on=config.spamassassin.spamd != "off",
+        is_on=config.spamassassin.spamd != "off" or bool(config.rspamd.url),
     )
     return Mailpit(
         daemon.inbox,

@@ -66,7 +66,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         runtime,
         checks,
         workers.analysis,
-        runtime.spamd.content_filter,
+        runtime.filters,
         scoring_settings(runtime.config),
     )
     slots = WaitSlots(per_key, runtime.cluster.semaphore("waits", per_key))

@@ -11,6 +11,7 @@ from twisted.internet.threads import deferToThreadPool
 from mailcheck.assembly.checks import CheckRuntime, Checks
 from mailcheck.assembly.deployment import has_public_programs, least_free, own_domains
 from mailcheck.assembly.probes import Probes
+from mailcheck.assembly.scoring import rspamd_client
 from mailcheck.checks.dns_answers import Answers, look_up, look_up_addresses
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.findings import Finding
@@ -26,7 +27,7 @@ from mailcheck.engines.backup import require_database
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.doctor import Advice, Doctor, Examine, undetermined_finding
 from mailcheck.operations.verify_fixes import verify_fixes
-from mailcheck.ports.probes import OutboundPort
+from mailcheck.ports.probes import FilterFailed, OutboundPort
 from mailcheck.probes.guarded_dialer import is_own_address
 from mailcheck.probes.machine_checks import (
     examine_certificate,
@@ -43,6 +44,9 @@ REDIS_SECONDS = 3.0
 REDIS_LOOKS = 0.1
 
 EXAMPLE_DOMAIN = InboxOptions().domain
+EXAMPLE_MAIL = b"From: doctor@example.com\r\nSubject: test\r\n\r\nThis is a test.\r\n"
+"""The mail that rspamd is asked about, to see whether it accepts the password."""
+
 ROOT = "."  # the root zone has name servers everywhere on the Internet
 
 
@@ -97,6 +101,8 @@ class DoctorParts(NamedTuple):
             examiners["certificate"] = self._certificate
         elif has_public_programs(self._config):
             examiners["certificate"] = self._self_signed
+        if self._config.rspamd.url:
+            examiners["rspamd"] = self._rspamd
         if self._config.cluster.redis:
             examiners["redis"] = self._redis
         return Doctor(examiners, self.reactor)
@@ -178,7 +184,9 @@ class DoctorParts(NamedTuple):
         return []
 
     async def _spamd(self) -> Iterable[Finding]:
-        option = self._config.spamassassin.spamd
+        option, has_rspamd = self._config.spamassassin.spamd, bool(self._config.rspamd.url)
+        if option == "off" and has_rspamd:
+            return []
         if option == "off":
             meaning = "The content filter is switched off, so reports do not include it."
             return [make_finding("doctor.spamd.off", meaning)]
@@ -191,9 +199,17 @@ class DoctorParts(NamedTuple):
                 f"spamd at {option} does not answer, so reports have no content filter result."
             )
             return [make_finding("doctor.spamd.silent", meaning)]
-        if find_spamd() is None:
+        if find_spamd() is None and not has_rspamd:
             meaning = "SpamAssassin is not installed, so reports have no content filter result."
             return [make_finding("doctor.spamd.missing", meaning)]
+        return []
+
+    async def _rspamd(self) -> Iterable[Finding]:
+        try:
+            await rspamd_client(self._config, self.reactor).report(EXAMPLE_MAIL)
+        except FilterFailed as failure:
+            meaning = f"rspamd at {self._config.rspamd.url} gives no verdict: {failure}."
+            return [make_finding("doctor.rspamd.silent", meaning)]
         return []
 
     async def _disk(self) -> Iterable[Finding]:

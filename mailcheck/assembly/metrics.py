@@ -63,6 +63,7 @@ def list_metrics(
         *webhook_metrics(daemon.webhooks.deliver),
         *watch_metrics(daemon.watches.runner, daemon.watches.send_alerts),
         *check_metrics(daemon.checks, daemon.tests.runner),
+        *filter_metrics(runtime.filters.outcomes),
         *store_metrics(runtime.engine, runtime.workers),
         *redis_metrics(runtime.redis_figures),
         *web_metrics(site.answers, runtime.clients.failed_access),
@@ -251,6 +252,27 @@ def check_metrics(checks: Checks, runner: RunTestChecks) -> list[Metric]:
             ("outcome",),
             runner.outcomes,
         ),
+    ]
+
+
+def filter_metrics(outcomes: Mapping[str, Tally]) -> list[Metric]:
+    """Return the metrics of content filters. ``outcomes`` are keyed by the names of engines."""
+
+    def judged() -> Values:
+        return {
+            (engine, *labels): count
+            for engine, tally in outcomes.items()
+            for labels, count in tally.counts.items()
+        }
+
+    return [
+        Metric(
+            f"{PREFIX}content_filter",
+            "Mails for a content filter: judged, or the reason why there was no verdict.",
+            Kind.COUNTER,
+            ("filter", "outcome"),
+            judged,
+        )
     ]
 
 

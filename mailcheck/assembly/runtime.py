@@ -17,7 +17,7 @@ from mailcheck.assembly.checks import CheckRuntime, OutsideProbes, Resolvers, op
 from mailcheck.assembly.cluster import PersistentState, open_cluster
 from mailcheck.assembly.deployment import naming, public_url
 from mailcheck.assembly.probes import EventDialer, Probes
-from mailcheck.assembly.scoring import FilterParts, build_filter
+from mailcheck.assembly.scoring import FilterParts, build_filters
 from mailcheck.assembly.workers import Workers, in_short_turns
 from mailcheck.cluster.local import CountersOrAlone
 from mailcheck.cluster.redis import RedisFigures
@@ -51,7 +51,7 @@ class Outside(Struct, frozen=True):
     resolvers: Resolvers
     probes: OutsideProbes
     receivers: EventDialer
-    spamd: FilterParts
+    filters: FilterParts
     identity_provider: IdentityProvider | None = None
 
 
@@ -72,7 +72,7 @@ class Runtime(CheckRuntime, frozen=True):
     pace: Pace
     clients: ClientJournal
     receivers: EventDialer
-    spamd: FilterParts
+    filters: FilterParts
     identity_provider: IdentityProvider | None
     urls: PublicUrls
     holder: str
@@ -131,7 +131,7 @@ def open_runtime(
         pace=pace,
         clients=ClientJournal(pace),
         receivers=outside.receivers,
-        spamd=outside.spamd,
+        filters=outside.filters,
         identity_provider=outside.identity_provider,
         urls=PublicUrls(public_url(config)),
         holder=lease_holder(config, clock_and_randomness.random_bytes),
@@ -154,8 +154,9 @@ def open_outside(
     """
     resolvers = open_resolvers(config, in_short_turns(reactor), clock_and_randomness.random_bytes)
     probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, shared)
-    spamd, provider = build_filter(config, reactor, worker), open_identity_provider(config, reactor)
-    return Outside(resolvers, probes, probes, spamd, provider)
+    filters = build_filters(config, reactor, worker)
+    provider = open_identity_provider(config, reactor)
+    return Outside(resolvers, probes, probes, filters, provider)
 
 
 def open_identity_provider(config: Config, reactor: Any) -> IdentityProvider | None:

@@ -1,17 +1,19 @@
 """Builds the analysis of received mails, for the daemon and for commands without one."""
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from twisted.application.service import IService
 
 from mailcheck.api.deliverability.report import store_report
 from mailcheck.assembly.checks import CheckRuntime, Checks
+from mailcheck.checks.deliverability.content_filter import RSPAMD, SPAMASSASSIN
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.config.options import Config
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
+from mailcheck.core.instruments import Tally
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import is_local_client
 from mailcheck.daemon.services import ChecksService, OrderedServices
@@ -26,20 +28,26 @@ from mailcheck.operations.deliverability.score_mail import (
 )
 from mailcheck.ports.probes import ContentFilter
 from mailcheck.ports.workers import Worker
-from mailcheck.probes.spamd_address import parse_spamd_address
-from mailcheck.probes.spamd_client import SpamdReactor
+from mailcheck.probes.spamd_address import parse_rspamd_url, parse_spamd_address
+from mailcheck.probes.spamd_client import SpamdClient, SpamdReactor
 from mailcheck.probes.spamd_filter import (
     AutomaticSpamd,
-    ConfiguredSpamd,
+    ConfiguredFilter,
+    FilterFinder,
     FilterLimits,
     NoSpamd,
-    SpamdFilter,
-    SpamdFinder,
+    QueuedFilter,
 )
+
+if TYPE_CHECKING:
+    from mailcheck.probes.rspamd_client import RspamdClient
 
 
 class FilterParts(Struct, frozen=True):
-    """The content filter, and the service that must run while it is used.
+    """The content filters, and the service that must run while they are used.
+
+    ``content_filter`` is SpamAssassin. ``rspamd`` is `None` if the operator has configured none.
+    ``outcomes`` are the counts of both by the names of their engines.
 
     Nothing is connected or started before the first mail. Stopping the service ends
     running checks as undetermined, and ends the private spamd.
@@ -47,16 +55,22 @@ class FilterParts(Struct, frozen=True):
 
     content_filter: ContentFilter
     service: IService
+    rspamd: ContentFilter | None = None
+    outcomes: Mapping[str, Tally] = field(default_factory=dict)
 
 
-def build_filter(config: Config, reactor: Any, worker: Worker) -> FilterParts:
-    """Build the content filter, for the daemon and for commands that score a file.
+RSPAMD_LIMITS = FilterLimits(at_a_time=8)
+"""rspamd waits for DNS without occupying a process, so it judges several mails at once."""
+
+
+def build_filters(config: Config, reactor: Any, worker: Worker) -> FilterParts:
+    """Build the content filters, for the daemon and for commands that score a file.
 
     ``worker`` parses large mails: a process in the daemon, a `DirectWorker` in a command.
     """
     options = config.spamassassin
     services = OrderedServices()
-    finder: SpamdFinder
+    finder: FilterFinder
     if options.spamd == "off":
         finder = NoSpamd()
     elif options.spamd == "auto":
@@ -66,11 +80,33 @@ def build_filter(config: Config, reactor: Any, worker: Worker) -> FilterParts:
         finder = AutomaticSpamd(cast(SpamdReactor, reactor), private)
     else:
         address = parse_spamd_address(options.spamd)
-        finder = ConfiguredSpamd(cast(SpamdReactor, reactor), address)
+        finder = ConfiguredFilter(SpamdClient(cast(SpamdReactor, reactor), address))
     limits = FilterLimits(at_a_time=options.concurrency)
-    judging = SpamdFilter(finder, reactor, worker, limits)
+    judging = QueuedFilter(finder, reactor, worker, limits)
     ChecksService(judging.close).setServiceParent(services)
-    return FilterParts(judging, services)
+    if not config.rspamd.url:
+        return FilterParts(judging, services, None, {SPAMASSASSIN: judging.outcomes})
+    client = ConfiguredFilter(rspamd_client(config, reactor), RSPAMD)
+    rspamd = QueuedFilter(client, reactor, worker, RSPAMD_LIMITS, RSPAMD)
+    ChecksService(rspamd.close).setServiceParent(services)
+    outcomes = {SPAMASSASSIN: judging.outcomes, RSPAMD: rspamd.outcomes}
+    return FilterParts(judging, services, rspamd, outcomes)
+
+
+def rspamd_client(config: Config, reactor: Any) -> "RspamdClient":
+    """Return a client for the configured rspamd."""
+    # Imported only if needed, since few daemons have one.
+    from mailcheck.probes.rspamd_client import RspamdClient
+    from mailcheck.probes.trust import find_trust_roots
+
+    options = config.rspamd
+    return RspamdClient(
+        reactor,
+        parse_rspamd_url(options.url),
+        options.password,
+        options.threshold,
+        lambda: find_trust_roots(config.probes.ca_file),
+    )
 
 
 class Scoring(Struct, frozen=True):
@@ -98,7 +134,7 @@ def build_scoring(
     runtime: CheckRuntime,
     checks: Checks,
     worker: Worker,
-    content_filter: ContentFilter,
+    filters: FilterParts,
     settings: ScoringSettings,
 ) -> Scoring:
     """Build the scoring of mails."""
@@ -109,7 +145,8 @@ def build_scoring(
     scorer = ScoreMail(
         runtime.resolvers.plain,
         MailBlocklists(checks.catalogue, checks.lists),
-        content_filter,
+        filters.content_filter,
+        filters.rspamd,
         worker,
         known,
         settings,

@@ -94,7 +94,7 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
         *check_services(runtime, daemon.checks),
         retention_service("retention", INTERVAL, daemon.mail.retention.sweep, reactor),
         *account_services(runtime, accounts),
-        runtime.spamd.service,
+        runtime.filters.service,
         *deliverability_services(runtime, daemon.tests),
         *webhook_services(runtime, daemon.webhooks),
         *watch_services(runtime, daemon.watches),

@@ -112,6 +112,8 @@ class Area(Enum):
     UNSUBSCRIBE = "unsubscribe"
     ARC = "arc"
     DKIM2 = "dkim2"
+    RSPAMD = "rspamd"
+    """A second content filter, if the operator has one."""
 
 
 class CheckStatus(Enum):

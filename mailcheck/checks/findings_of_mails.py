@@ -659,12 +659,20 @@ CONTENT_FILTER = (
         "The content was not checked", _UNDETERMINED),
     Row("spamassassin.off", Area.SPAMASSASSIN, "The content filter is turned off",
         "The content was not checked", _UNDETERMINED),
+    Row("spamassassin.skipped", Area.SPAMASSASSIN, "The content filter exempts the mail",
+        "The content was not checked", _UNDETERMINED),
     Row("spamassassin.timeout", Area.SPAMASSASSIN, "The content filter did not answer in time",
         "The content was not checked", _UNDETERMINED),
     Row("spamassassin.too-large", Area.SPAMASSASSIN, "The mail is too large for the content filter",
         "The content was not checked", _UNDETERMINED),
     Row("spamassassin.unreachable", Area.SPAMASSASSIN, "The content filter cannot be reached",
         "The content was not checked", _UNDETERMINED),
+    Row("rspamd.points", Area.RSPAMD, "rspamd gives points to the mail",
+        "Price and severity depend on the points, which cost nothing if SpamAssassin has judged"
+        " the content",
+        advice="Change the content that the rules match."),
+    Row("rspamd.undetermined", Area.RSPAMD, "rspamd has no verdict",
+        "rspamd did not check the content", _UNDETERMINED),
 )
 
 ACCESSIBILITY = (

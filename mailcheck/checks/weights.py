@@ -27,7 +27,7 @@ MAX_QUALITY = 15
 """Maximum deduction for the format of a mail, in tenths: less than for the authentication of its
 sender."""
 
-MEASURED = frozenset({"dnsbl.listed", "spamassassin.points"})
+MEASURED = frozenset({"dnsbl.listed", "rspamd.points", "spamassassin.points"})
 """Findings with a measured price (`cost_of_listing`, `cost_of_points`)."""
 
 

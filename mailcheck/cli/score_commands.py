@@ -15,7 +15,7 @@ from mailcheck.api.inbox.checks import render_html_checks
 from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import build_checks
 from mailcheck.assembly.probes import open_command
-from mailcheck.assembly.scoring import build_filter, build_scoring, scoring_settings
+from mailcheck.assembly.scoring import build_filters, build_scoring, scoring_settings
 from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
@@ -183,9 +183,9 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
     # A file does not tell whether TLS was used, so that is only judged with --no-tls.
     settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
     worker = direct_analysis_worker()
-    spamd = build_filter(console.config, reactor, worker)
-    scoring = build_scoring(runtime, checks, worker, spamd.content_filter, settings)
-    spamd.service.startService()
+    filters = build_filters(console.config, reactor, worker)
+    scoring = build_scoring(runtime, checks, worker, filters, settings)
+    filters.service.startService()
     try:
         records = read_records(options.record)
         found = read_mail_of_file(options, time_of_day())
@@ -195,7 +195,7 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
         console.print_note(f"mailcheck: {problem}")
         return EXIT_USAGE
     finally:
-        await maybeDeferred(spamd.service.stopService)
+        await maybeDeferred(filters.service.stopService)
         await runtime.resolvers.close()
     if found.assumed:
         words = ", ".join(f"{name} {value or '<>'}" for name, value in found.assumed.items())

@@ -36,6 +36,12 @@ def describe_report(report: Shape) -> Iterator[Line]:
         cost = f"-{check['deduction']:.1f}" if check["deduction"] else "    "
         title = topic_of(name).title
         yield "  ", Painted(f"{word:<7}", colour), f" {cost} {title:<14} {check['detail']}"
+    rspamd = report["report"].get("rspamd")
+    if rspamd is not None:
+        word, colour = ("spam", RED) if rspamd["spam"] else ("pass", GREEN)
+        if rspamd["problem"] is not None:
+            word, colour = "unknown", BLUE
+        yield "  ", Painted(f"{word:<7}", colour), f"      {'rspamd':<14} {rspamd['detail']}"
     yield from _findings("deductions", report["deductions"])
     others = [
         one

@@ -548,6 +548,26 @@ class SpamassassinOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class RspamdOptions:
+    """A second content filter: see `docs/how-to/set-up-rspamd.md`."""
+
+    url: str = option(
+        "",
+        "URL of the normal worker of an rspamd, such as http://127.0.0.1:11333. Mails of "
+        "deliverability tests are sent to it. Empty: none.",
+    )
+    password: str = option(
+        "", "Password for an rspamd that requires one, as its controller does.", is_secret=True
+    )
+    threshold: float = option(
+        6.0,
+        "Points from which this rspamd marks mail as spam: add_header in its actions.conf.",
+        lowest=0.1,
+        highest=1_000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonOptions:
     """The daemon process."""
 
@@ -618,6 +638,7 @@ class Config:
     alerts: AlertOptions = field(default_factory=AlertOptions)
     tests: DeliverabilityOptions = field(default_factory=DeliverabilityOptions)
     spamassassin: SpamassassinOptions = field(default_factory=SpamassassinOptions)
+    rspamd: RspamdOptions = field(default_factory=RspamdOptions)
     ops: OpsOptions = field(default_factory=OpsOptions)
 
 

@@ -20,7 +20,7 @@ from mailcheck.core.oauth.clients import LOOPBACK_HOSTS
 from mailcheck.core.signing_in.company import is_safe_url, parse_group_role
 from mailcheck.core.webhooks import MAILTO, parse_alert_receiver
 from mailcheck.dns.servers import parse_server
-from mailcheck.probes.spamd_address import parse_spamd_address
+from mailcheck.probes.spamd_address import parse_rspamd_url, parse_spamd_address
 
 Allowed = TypeVar("Allowed")
 
@@ -46,7 +46,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_oidc(config),
         _check_resolvers(config),
         _check_blocklists(config),
-        _check_spamd(config),
+        _check_filters(config),
         _check_manhole(config),
         _check_webhooks(config),
         _check_alerts(config),
@@ -199,10 +199,17 @@ def _check_blocklists(config: Config) -> Iterator[Problem]:
             yield "blocklists", "daily_budgets", problem
 
 
-def _check_spamd(config: Config) -> Iterator[Problem]:
+def _check_filters(config: Config) -> Iterator[Problem]:
     spamd = config.spamassassin.spamd
     if spamd not in ("auto", "off"):
         yield from _check_each("spamassassin", "spamd", [spamd], parse_spamd_address)
+    rspamd = config.rspamd
+    if rspamd.url:
+        yield from _check_each("rspamd", "url", [rspamd.url], parse_rspamd_url)
+    elif rspamd.password:
+        yield "rspamd", "password", "requires url; set both"
+    if not rspamd.password.isprintable():
+        yield "rspamd", "password", "contains a control character"
 
 
 def _check_manhole(config: Config) -> Iterator[Problem]:

@@ -15,9 +15,10 @@ from msgspec import Struct
 from OpenSSL import SSL
 from service_identity import VerificationError
 from treq.content import collect
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.endpoints import wrapClientTLS
 from twisted.internet.interfaces import (
+    IConsumer,
     IProtocol,
     IProtocolFactory,
     IReactorTime,
@@ -30,7 +31,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import URI, Agent, RequestTransmissionFailed, ResponseFailed
 from twisted.web.error import SchemeNotSupported
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IAgentEndpointFactory, IResponse
+from twisted.web.iweb import IAgentEndpointFactory, IBodyProducer, IResponse
 from zope.interface import implementer
 
 from mailcheck.checks.hosts.mta_sts import MAX_POLICY_OCTETS, FetchOutcome, PolicyFetch, policy_url
@@ -175,6 +176,30 @@ HEADER_ALLOWANCE = 65_536
 """Maximum number of octets of a connection besides the body: headers, TLS and chunk sizes."""
 
 REDIRECTS = (301, 302, 303, 307, 308)
+
+
+@implementer(IBodyProducer)
+class BytesBody:
+    """A request body of bytes."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.length = len(body)
+
+    def startProducing(self, consumer: IConsumer) -> Deferred[None]:  # noqa: N802
+        """Write the whole body."""
+        consumer.write(self._body)
+        return succeed(None)
+
+    def pauseProducing(self) -> None:  # noqa: N802
+        """Ignore the call: the body was written at once."""
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        """Ignore the call: the body was written at once."""
+
+    def stopProducing(self) -> None:  # noqa: N802
+        """Ignore the call: the body was written at once."""
+
 
 BREAKDOWNS = (RequestTransmissionFailed, ResponseFailed)
 """Errors of Twisted for connections that end early or do not speak HTTP."""

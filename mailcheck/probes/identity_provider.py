@@ -6,7 +6,7 @@ Redirects are not followed, and answers are bounded in size and time.
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property, partial
 from io import BytesIO
 from typing import Any
@@ -14,14 +14,12 @@ from urllib.parse import quote, urlencode
 
 from treq.content import collect
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from twisted.web.client import URI, Agent, FileBodyProducer
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IPolicyForHTTPS, IResponse
-from zope.interface import implementer
+from twisted.web.iweb import IResponse
 
 from mailcheck.ports.identity_provider import JsonObject, ProviderRefused, ProviderSilent
-from mailcheck.probes.trust import NoAuthorities, TrustRoots
+from mailcheck.probes.trust import FindTrust, NoAuthorities, VerifiedHosts
 
 SECONDS = 10.0
 """Time limit of a request with its answer. A person waits for several of them."""
@@ -36,23 +34,13 @@ class _TooLarge(Exception):
     pass
 
 
-@implementer(IPolicyForHTTPS)
-class _Verified:
-    def __init__(self, trust: TrustRoots) -> None:
-        self._trust = trust
-
-    def creatorForNetloc(self, hostname: bytes, port: int) -> IOpenSSLClientConnectionCreator:  # noqa: N802
-        """Return the options of TLS, as `IPolicyForHTTPS` requires."""
-        return self._trust.verify_as(hostname.decode("ascii"))
-
-
 class HttpIdentityProvider:
     """Sends the requests over HTTP.
 
     :param find_trust: loads the certificate authorities. It is called before the first request.
     """
 
-    def __init__(self, reactor: Any, find_trust: Callable[[], TrustRoots]) -> None:
+    def __init__(self, reactor: Any, find_trust: FindTrust) -> None:
         self._reactor = reactor
         self._find_trust = find_trust
 
@@ -72,7 +60,8 @@ class HttpIdentityProvider:
 
     @cached_property
     def _agent(self) -> Agent:
-        return Agent(self._reactor, _Verified(self._find_trust()), connectTimeout=SECONDS)
+        trust = self._find_trust()
+        return Agent(self._reactor, VerifiedHosts(lambda: trust), connectTimeout=SECONDS)
 
     def _ask(
         self, method: bytes, url: str, authorization: str, body: bytes | None

@@ -1,6 +1,7 @@
-"""The address of a spamd in the configuration."""
+"""The addresses of spamd and rspamd in the configuration."""
 
 import re
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -36,3 +37,21 @@ def parse_spamd_address(text: str) -> SpamdAddress:
     if match is None or not 0 < int(match["port"]) < 65_536:
         raise ValueError("must be auto, off, host:port or unix:/path")
     return SpamdAddress(match["six"] or match["host"], int(match["port"]))
+
+
+def parse_rspamd_url(text: str) -> str:
+    """Return the URL of an rspamd without a slash at the end.
+
+    :raises ValueError: it is not a URL of HTTP with nothing but a host, a port and a path.
+    """
+    address = text.rstrip("/")
+    parts = urlsplit(address)
+    is_plain = not parts.query and not parts.fragment and parts.username is None
+    is_printable = all("!" <= character <= "~" for character in address)
+    try:
+        is_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # the port is too large
+        is_http = False
+    if not (is_http and is_plain and is_printable):
+        raise ValueError("must be a URL like http://127.0.0.1:11333")
+    return address

@@ -1,4 +1,4 @@
-"""The content filter: mails wait for a permit, then a spamd judges them."""
+"""Content filters: mails wait for a permit, then a spamd or rspamd judges them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,8 +13,10 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.checks.deliverability.content_filter import (
+    SPAMASSASSIN,
     FilterOutcome,
     FilterProblem,
+    FilterUnavailable,
     FilterVerdict,
     unavailable,
 )
@@ -24,6 +26,7 @@ from mailcheck.checks.deliverability.filtered_mail import (
     shrink_for_filter,
 )
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.instruments import Tally
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.probes import FilterFailed, PrivateSpamd
 from mailcheck.ports.workers import Worker
@@ -39,31 +42,40 @@ DEFAULT_ADDRESSES = (
 """Where ``auto`` looks for a spamd. Only root can create these, so they belong to the operator of
 this machine. Mails are sent to no other spamd."""
 
-ENGINE = "SpamAssassin"
+
+class FilterClient(Protocol):
+    """A client of a filter that runs."""
+
+    async def report(self, mail: bytes) -> FilterVerdict:
+        """Return the verdict about a mail.
+
+        :raises FilterFailed: the filter did not judge the mail.
+        """
 
 
-class SpamdFinder(Protocol):
-    """Finds the spamd to use."""
+class FilterFinder(Protocol):
+    """Finds the filter to use."""
 
-    async def find(self) -> tuple[SpamdClient, str]:
-        """Return a client for the spamd, and the name of its engine.
+    async def find(self) -> tuple[FilterClient, str]:
+        """Return a client for the filter, and the name of its engine.
 
-        :raises FilterFailed: there is no spamd.
+        :raises FilterFailed: this machine does not have the filter.
         """
 
     def forget(self) -> None:
-        """Search again next time, since the spamd does not answer."""
+        """Search again next time, since the filter does not answer."""
 
 
-class ConfiguredSpamd:
-    """A spamd at a configured address."""
+class ConfiguredFilter:
+    """A filter at a configured address."""
 
-    def __init__(self, reactor: SpamdReactor, address: SpamdAddress) -> None:
-        self._client = SpamdClient(reactor, address)
+    def __init__(self, client: FilterClient, engine: str = SPAMASSASSIN) -> None:
+        self._client = client
+        self._engine = engine
 
-    async def find(self) -> tuple[SpamdClient, str]:
-        """Return the client, whether the spamd answers or not."""
-        return self._client, ENGINE
+    async def find(self) -> tuple[FilterClient, str]:
+        """Return the client, whether the filter answers or not."""
+        return self._client, self._engine
 
     def forget(self) -> None:
         """Do nothing, since the address is fixed."""
@@ -72,7 +84,7 @@ class ConfiguredSpamd:
 class NoSpamd:
     """The disabled content filter."""
 
-    async def find(self) -> tuple[SpamdClient, str]:
+    async def find(self) -> tuple[FilterClient, str]:
         """Raise `FilterFailed`."""
         raise FilterFailed(FilterProblem.OFF)
 
@@ -98,12 +110,12 @@ class AutomaticSpamd:
         self._semaphore = places
         self._running: SpamdClient | None = None
 
-    async def find(self) -> tuple[SpamdClient, str]:
+    async def find(self) -> tuple[FilterClient, str]:
         """Return the running spamd, or start the private one."""
         if self._running is None and not self._private.is_running:
             self._running = await self._find_running()
         if self._running is not None:
-            return self._running, ENGINE
+            return self._running, SPAMASSASSIN
         path = await self._private.socket_path()
         client = SpamdClient(self._reactor, SpamdAddress(path=path))
         return client, self._private.engine
@@ -123,7 +135,12 @@ class AutomaticSpamd:
 ATTEMPTS = 2
 """Attempts per mail, in case the spamd is killed or restarted meanwhile."""
 
-_NO_FAULTS = (FilterProblem.OFF, FilterProblem.NOT_INSTALLED, FilterProblem.TOO_LARGE)
+_NO_FAULTS = (
+    FilterProblem.OFF,
+    FilterProblem.NOT_INSTALLED,
+    FilterProblem.TOO_LARGE,
+    FilterProblem.SKIPPED,
+)
 """Problems that need no attention of the operator."""
 
 PAUSE_SECONDS = 1.0
@@ -143,19 +160,27 @@ class FilterLimits(Struct, frozen=True):
     """For finding or starting a spamd and both attempts together."""
 
 
-class SpamdFilter:
-    """Implements `ContentFilter` with a spamd."""
+class QueuedFilter:
+    """Implements `ContentFilter` with a spamd or rspamd.
+
+    :param worker: parses large mails, which can take seconds.
+    :param name: the name of the filter in messages.
+
+    ``outcomes`` counts verdicts ("judged") and the reasons why there was none.
+    """
 
     _log = Logger()
 
     def __init__(
         self,
-        finder: SpamdFinder,
+        finder: FilterFinder,
         clock: IReactorTime,
         worker: Worker,
         limits: FilterLimits | None = None,
+        name: str = SPAMASSASSIN,
     ) -> None:
-        """``worker`` parses large mails, which can take seconds."""
+        self.outcomes = Tally()
+        self._name = name
         self._worker = worker
         self._finder = finder
         self._clock = clock
@@ -172,8 +197,8 @@ class SpamdFilter:
     def judge(self, raw_message: bytes) -> Deferred[FilterOutcome]:
         """Judge a mail as `ContentFilter` specifies."""
         if self._is_closed:
-            return succeed(unavailable(FilterProblem.UNREACHABLE))
-        judging = Deferred.fromCoroutine(self._judge(raw_message))
+            return succeed(self._unavailable(FilterProblem.UNREACHABLE))
+        judging = Deferred.fromCoroutine(self._counted(raw_message))
         if not judging.called:
             self._under_way.add(judging)
             judging.addBoth(self._forget, judging)
@@ -186,29 +211,41 @@ class SpamdFilter:
             judging.cancel()
         return succeed(None)
 
+    async def _counted(self, raw_message: bytes) -> FilterOutcome:
+        outcome = await self._judge(raw_message)
+        problem = outcome.problem.value if isinstance(outcome, FilterUnavailable) else "judged"
+        self.outcomes.add(problem)
+        return outcome
+
+    def _unavailable(self, problem: FilterProblem) -> FilterUnavailable:
+        return unavailable(problem, self._name)
+
     async def _judge(self, raw_message: bytes) -> FilterOutcome:
         try:
             async with self._semaphore.held(None, self._limits.wait_seconds):
                 judging = Deferred.fromCoroutine(self._ask(raw_message))
                 return await judging.addTimeout(self._limits.judge_seconds, self._clock, _give_up)
         except NoPermit:
-            self._log.warn("The content filter did not judge: too many mails are waiting")
-            return unavailable(FilterProblem.BUSY)
+            self._log.warn("{filter} did not judge: too many mails are waiting", filter=self._name)
+            return self._unavailable(FilterProblem.BUSY)
         except FilterFailed as failure:
             if failure.problem not in _NO_FAULTS:
-                self._log.warn("The content filter did not judge: {failure}", failure=failure)
-            return unavailable(failure.problem)
+                self._warn(failure)
+            return self._unavailable(failure.problem)
         except ExpectedFailure as failure:
-            self._log.warn("The content filter did not judge: {failure}", failure=failure)
-            return unavailable(FilterProblem.UNREACHABLE)
+            self._warn(failure)
+            return self._unavailable(FilterProblem.UNREACHABLE)
         except CancelledError:
             if not self._is_closed:
                 raise
-            return unavailable(FilterProblem.UNREACHABLE)
+            return self._unavailable(FilterProblem.UNREACHABLE)
         except Exception:
             # An internal failure must not affect the sender's score.
-            self._log.failure("The content filter failed")
-            return unavailable(FilterProblem.BROKEN_ANSWER)
+            self._log.failure("{filter} failed", filter=self._name)
+            return self._unavailable(FilterProblem.BROKEN_ANSWER)
+
+    def _warn(self, failure: Exception) -> None:
+        self._log.warn("{filter} did not judge: {failure}", filter=self._name, failure=failure)
 
     async def _ask(self, raw_message: bytes) -> FilterVerdict:
         mail = await self._fit(raw_message)

@@ -1,7 +1,7 @@
 """The certificate authorities that probes trust."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from msgspec import Struct
 from OpenSSL import SSL, crypto
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from twisted.internet.ssl import Certificate, optionsForClientTLS, trustRootFromCertificates
+from twisted.web.iweb import IPolicyForHTTPS
+from zope.interface import implementer
 
 CA_FILES = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch
@@ -50,6 +52,24 @@ class TrustRoots(Struct, frozen=True, dict=True):
     @cached_property
     def _for_twisted(self) -> Any:
         return trustRootFromCertificates([Certificate(one) for one in self.certificates])
+
+
+FindTrust = Callable[[], TrustRoots]
+
+
+@implementer(IPolicyForHTTPS)
+class VerifiedHosts:
+    """The policy of an `Agent` whose hosts must prove their names.
+
+    :param find_trust: loads the certificate authorities. It is called for each connection.
+    """
+
+    def __init__(self, find_trust: FindTrust) -> None:
+        self._find_trust = find_trust
+
+    def creatorForNetloc(self, hostname: bytes, port: int) -> IOpenSSLClientConnectionCreator:  # noqa: N802
+        """Return the options of TLS, as `IPolicyForHTTPS` requires."""
+        return self._find_trust().verify_as(hostname.decode("ascii"))
 
 
 def find_trust_roots(ca_file: str, system_files: Sequence[str] = CA_FILES) -> TrustRoots:

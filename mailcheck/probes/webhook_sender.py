@@ -11,15 +11,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
-from twisted.internet.interfaces import IConsumer
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from twisted.web.client import Agent, HTTPConnectionPool
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IBodyProducer, IResponse
-from zope.interface import implementer
+from twisted.web.iweb import IResponse
 
 from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.core.client_limits import MINUTE_WINDOW
@@ -32,7 +30,13 @@ from mailcheck.operations.inbox.event_signatures import sign_with_ecdsa
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
 from mailcheck.ports.probes import Post
-from mailcheck.probes.fetching import BREAKDOWNS, USER_AGENT, WebConnections, problem_of
+from mailcheck.probes.fetching import (
+    BREAKDOWNS,
+    USER_AGENT,
+    BytesBody,
+    WebConnections,
+    problem_of,
+)
 from mailcheck.probes.guarded_dialer import (
     AddressRefused,
     ConnectionsRefused,
@@ -217,7 +221,7 @@ class HttpWebhookLine:
     async def _send(self, post: Post) -> Attempt:
         self._connections.reset_octets()
         headers = Headers(headers_of(post))
-        body = _Body(post.body)
+        body = BytesBody(post.body)
         response: IResponse = await self._agent.request(
             b"POST", post.url.encode("ascii"), headers, body
         )
@@ -300,29 +304,6 @@ def _place(url: str) -> tuple[IpAddress | str, int]:
     host = (parts.hostname or "").removesuffix(".")
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return parse_ip_address(host) or host, port
-
-
-@implementer(IBodyProducer)
-class _Body:
-    """A request body of bytes."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.length = len(body)
-
-    def startProducing(self, consumer: IConsumer) -> Deferred[None]:  # noqa: N802
-        """Write the whole body."""
-        consumer.write(self._body)
-        return succeed(None)
-
-    def pauseProducing(self) -> None:  # noqa: N802
-        """Ignore the call: the body was written at once."""
-
-    def resumeProducing(self) -> None:  # noqa: N802
-        """Ignore the call: the body was written at once."""
-
-    def stopProducing(self) -> None:  # noqa: N802
-        """Ignore the call: the body was written at once."""
 
 
 class _Rest(Protocol):

@@ -279,6 +279,13 @@ class TestCounting:
 
 
 @pytest.mark.parametrize("problem", FilterProblem)
+def test_the_filter_is_named(problem: FilterProblem) -> None:
+    """The sentences about another filter name it, unless the server has no filter at all."""
+    said = unavailable(problem, "rspamd")
+    assert said.is_absent == ("SpamAssassin" in said.reason or "turned off" in said.reason)
+
+
+@pytest.mark.parametrize("problem", FilterProblem)
 def test_every_problem_is_explained(problem: FilterProblem) -> None:
     """Every reason for a missing verdict has a sentence and advice."""
     said = unavailable(problem)

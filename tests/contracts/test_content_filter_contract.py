@@ -13,7 +13,7 @@ from twisted.internet.defer import CancelledError, gatherResults, maybeDeferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.scoring import build_filter
+from mailcheck.assembly.scoring import build_filters
 from mailcheck.checks.deliverability.content_filter import (
     FilterProblem,
     FilterUnavailable,
@@ -86,7 +86,7 @@ class PatientReactor:
 async def private() -> AsyncIterator[ContentFilter]:
     """The filter of a daemon that starts its own spamd."""
     find_real_spamd()
-    built = build_filter(Config(), PatientReactor(), DirectWorker())
+    built = build_filters(Config(), PatientReactor(), DirectWorker())
     built.service.startService()
     yield built.content_filter
     await built.service.stopService()
@@ -99,7 +99,7 @@ async def configured() -> AsyncIterator[ContentFilter]:
 
     with running_spamd() as address:
         options = SpamassassinOptions(spamd=address)
-        built = build_filter(Config(spamassassin=options), reactor, DirectWorker())
+        built = build_filters(Config(spamassassin=options), reactor, DirectWorker())
         built.service.startService()
         yield built.content_filter
         await built.service.stopService()
@@ -291,7 +291,7 @@ async def test_a_private_one_leaves_nothing_behind(
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setenv("TMPDIR", "/tmp")
     before = {pid for pid, _, _ in spamd_of_ours()}
-    built = build_filter(Config(), reactor, DirectWorker())
+    built = build_filters(Config(), reactor, DirectWorker())
     built.service.startService()
     await judged(built.content_filter, CLEAN)
     started = [row for row in spamd_of_ours() if row[0] not in before]

@@ -10,13 +10,14 @@ from twisted.internet.task import Clock
 from mailcheck.api.deliverability.report import store_report
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.content_filter import (
+    FilterOutcome,
     FilterProblem,
     FilterRule,
     FilterVerdict,
     unavailable,
 )
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.checks.findings import Area
+from mailcheck.checks.findings import Area, Severity
 from mailcheck.checks.findings_table import FINDINGS
 from mailcheck.checks.quality.topics import topic_of
 from mailcheck.checks.weights import cost_of_listing
@@ -219,6 +220,45 @@ def test_an_absent_filter_costs_nothing(problem: FilterProblem) -> None:
     assert check.area is Area.SPAMASSASSIN
     assert check.result == "unknown"
     assert check.fix
+
+
+RSPAMD_VERDICT = FilterVerdict(
+    9.0, 6.0, True, (FilterRule("SHOUTS", 3.0, "Shouts"), FilterRule("R_SPF_FAIL", 6.0, "", "ours"))
+)
+
+
+@pytest.mark.parametrize("problem", [FilterProblem.OFF, FilterProblem.NOT_INSTALLED])
+def test_rspamd_counts_without_spamassassin(problem: FilterProblem) -> None:
+    """If there is no SpamAssassin, rspamd's points cost as much of its threshold as those do."""
+    rspamd = ScriptedFilter(RSPAMD_VERDICT)
+    spamassassin = ScriptedFilter(unavailable(problem))
+    report = score(content_filter=spamassassin, rspamd=rspamd)
+    assert faults(report) == [("rspamd.points", 20)]
+    assert report.evidence.is_rspamd_counted
+    assert rspamd.judged == spamassassin.judged
+
+
+@pytest.mark.parametrize(
+    "outcome", [FilterVerdict(0.0, 5.0, False, ()), unavailable(FilterProblem.TIMEOUT)]
+)
+def test_rspamd_beside_spamassassin(outcome: FilterOutcome) -> None:
+    """If there is a SpamAssassin, even one that fails, rspamd is shown and costs nothing."""
+    report = score(content_filter=ScriptedFilter(outcome), rspamd=ScriptedFilter(RSPAMD_VERDICT))
+    assert (report.score.tenths, faults(report)) == (100, [])
+    (shown,) = [one for one in report.score.charged if one.finding.id == "rspamd.points"]
+    assert "costs no points beside SpamAssassin" in shown.finding.meaning
+
+
+@pytest.mark.parametrize("problem", list(FilterProblem))
+def test_an_rspamd_that_fails(problem: FilterProblem) -> None:
+    """An rspamd without a verdict is undetermined and costs nothing."""
+    report = score(
+        content_filter=ScriptedFilter(unavailable(FilterProblem.OFF)),
+        rspamd=ScriptedFilter(unavailable(problem, "rspamd")),
+    )
+    assert report.score.tenths == 100
+    (found,) = [one.finding for one in report.score.charged if one.area is Area.RSPAMD]
+    assert found.severity is Severity.UNDETERMINED
 
 
 PRIVATE = ["10.0.0.5", "127.0.0.1", "192.168.1.1", "fd00::1", ""]

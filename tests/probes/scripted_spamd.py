@@ -16,8 +16,8 @@ from zope.interface import implementer
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.ports.probes import FilterFailed
 from mailcheck.probes.spamd_address import SpamdAddress
-from mailcheck.probes.spamd_client import SpamdReactor
-from mailcheck.probes.spamd_filter import ConfiguredSpamd, FilterLimits, SpamdFilter, SpamdFinder
+from mailcheck.probes.spamd_client import SpamdClient, SpamdReactor
+from mailcheck.probes.spamd_filter import ConfiguredFilter, FilterFinder, FilterLimits, QueuedFilter
 from mailcheck.workers.scheduling import DirectWorker
 from tests.probes.scripted_hosts import AcceptedConnection, Transport
 
@@ -74,12 +74,12 @@ class ScriptedSpamd:
     """A content filter whose spamd the test scripts."""
 
     def __init__(
-        self, limits: FilterLimits | None = None, finder: SpamdFinder | None = None
+        self, limits: FilterLimits | None = None, finder: FilterFinder | None = None
     ) -> None:
         self.connections = Connections()
         if finder is None:
-            finder = ConfiguredSpamd(self.connections, ADDRESS)
-        self.content_filter = SpamdFilter(finder, self.connections, DirectWorker(), limits)
+            finder = ConfiguredFilter(SpamdClient(self.connections, ADDRESS))
+        self.content_filter = QueuedFilter(finder, self.connections, DirectWorker(), limits)
 
     def connection(self, index: int = -1) -> AcceptedConnection:
         """Accept a connection."""

@@ -15,7 +15,7 @@ from mailcheck.checks.deliverability.content_filter import (
 )
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.probes.spamd_address import SpamdAddress, parse_spamd_address
-from mailcheck.probes.spamd_filter import AutomaticSpamd, FilterLimits, NoSpamd, SpamdFilter
+from mailcheck.probes.spamd_filter import AutomaticSpamd, FilterLimits, NoSpamd, QueuedFilter
 from mailcheck.workers.scheduling import DirectWorker
 from tests.probes.scripted_hosts import collect
 from tests.probes.scripted_spamd import (
@@ -91,7 +91,7 @@ class TestJudging:
             def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
                 return fail(StoreUnavailable("the process has died"))
 
-        content_filter = SpamdFilter(NoSpamd(), Connections(), DeadWorker())
+        content_filter = QueuedFilter(NoSpamd(), Connections(), DeadWorker())
         results = collect(content_filter.judge(LARGE_TEXT))
         assert problem_of(results) is FilterProblem.UNREACHABLE
 
@@ -299,7 +299,7 @@ class Automatic(ScriptedSpamd):
         places = (SpamdAddress("127.0.0.1", 783), SpamdAddress(path="/run/spamd.sock"))
         super().__init__()
         finder = AutomaticSpamd(self.connections, self.private, places)
-        self.content_filter = SpamdFilter(finder, self.connections, DirectWorker())
+        self.content_filter = QueuedFilter(finder, self.connections, DirectWorker())
 
     def reply(self, said: bytes, accept: Callable[[Connections], Any]) -> bytes:
         """Answer a connection, and return its request."""

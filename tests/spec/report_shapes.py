@@ -39,6 +39,7 @@ AREAS = (
     "unsubscribe",
     "arc",
     "dkim2",
+    "rspamd",
 )
 
 DNS_RECORD = record({"name": WORD, "type": WORD, "value": WORD})
@@ -160,6 +161,21 @@ _LISTING = record(
 _RULE = record(
     {"name": WORD, "points": NUMBER, "description": STRING},
     {"counted": BOOLEAN, "notCounted": or_null(WORD)},
+)
+
+_RSPAMD = record(
+    {
+        "detail": WORD,
+        "score": or_null(NUMBER),
+        "threshold": or_null(NUMBER),
+        "countedScore": or_null(NUMBER),
+        "spam": or_null(BOOLEAN),
+        "engine": or_null(WORD),
+        "rules": array(_RULE),
+        "problem": or_null(WORD),
+        "inScore": BOOLEAN,
+        "findings": FINDINGS,
+    }
 )
 
 CHECKS = record(
@@ -316,8 +332,8 @@ REPORT = record(
         ),
         "checklists": array(_CHECKLIST, minItems=3),
     },
-    # Reports of earlier versions have no replies.
-    {"replies": array(_REPLY, minItems=7)},
+    # Reports of earlier versions have no replies, and those of servers without rspamd no result.
+    {"replies": array(_REPLY, minItems=7), "rspamd": _RSPAMD},
 )
 
 # Results as information, without points

@@ -7,10 +7,16 @@ from urllib.parse import urlsplit
 import pytest
 from twisted.logger import LogEvent
 
-from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
+from mailcheck.checks.deliverability.content_filter import (
+    FilterProblem,
+    FilterRule,
+    FilterVerdict,
+    unavailable,
+)
+from mailcheck.config.options import RspamdOptions
 from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.messages import NULL_REVERSE_PATH
-from tests.house import run
+from tests.house import config_in_memory, run
 from tests.operations.scored_mails import MAIL, received, zone_with
 from tests.web.scored_house import ScoredHouse
 
@@ -264,6 +270,30 @@ def test_an_undetermined_check_deducts_nothing(scored: ScoredHouse) -> None:
     _, found = scored.scored()
     assert (found["score"], found["undetermined"]) == (10.0, ["spamassassin"])
     assert found["checks"]["spamassassin"]["result"] == "unknown"
+
+
+def test_a_report_with_rspamd() -> None:
+    """The report has the result of rspamd under its name, also if there is no verdict."""
+    config = config_in_memory(rspamd=RspamdOptions(url="http://127.0.0.1:11333"))
+    scored = ScoredHouse(config=config)
+    rspamd = scored.house.rspamd
+    assert rspamd is not None
+    rule = FilterRule("SHOUTS", 3.0, "Shouts")
+    rspamd.outcome = FilterVerdict(3.0, 6.0, False, (rule,), "rspamd")
+    _, found = scored.scored()
+    shown = found["report"]["rspamd"]
+    assert (found["score"], shown["inScore"], shown["spam"]) == (10.0, False, False)
+    assert (shown["score"], shown["threshold"], shown["engine"]) == (3.0, 6.0, "rspamd")
+    assert [one["name"] for one in shown["rules"]] == ["SHOUTS"]
+    scored.content_filter.outcome = unavailable(FilterProblem.OFF)
+    _, found = scored.scored()
+    assert found["report"]["rspamd"]["inScore"] is True
+    assert [(one["id"], one["points"]) for one in found["deductions"]] == [("rspamd.points", 2.0)]
+    rspamd.outcome = unavailable(FilterProblem.TIMEOUT, "rspamd")
+    _, found = scored.scored()
+    shown = found["report"]["rspamd"]
+    assert (found["score"], shown["problem"], shown["spam"]) == (10.0, "timeout", None)
+    assert "rspamd did not finish in time" in shown["detail"]
 
 
 def test_an_analysis_that_fails(scored: ScoredHouse, logged_failures: list[LogEvent]) -> None:

@@ -5,11 +5,12 @@ from typing import Annotated
 
 from msgspec import field
 
+from mailcheck.api.deliverability.filters import FilterResult, filter_fields
 from mailcheck.api.deliverability.findings import MailFinding, MailFindings, render_area
 from mailcheck.api.inbox.messages import Tls
 from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.deliverability.score import DeliverabilityReport
+from mailcheck.checks.deliverability.score import DeliverabilityReport, describe_content_filter
 from mailcheck.checks.dkim import arc as arc_verdicts
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import Area
@@ -280,6 +281,7 @@ class Report(Shape):
         tuple[ReceiverReply, ...] | Absent,
         doc("what receivers would reply; absent in reports of earlier versions"),
     ] = ABSENT
+    rspamd: Annotated[FilterResult | Absent, doc("only if this server has an rspamd")] = ABSENT
 
 
 def render_details(report: DeliverabilityReport) -> Report:
@@ -298,6 +300,7 @@ def render_details(report: DeliverabilityReport) -> Report:
         dkim2=_dkim2(report),
         checklists=tuple(map(_checklist, report.checklists)),
         replies=tuple(map(_receiver_reply, report.replies)),
+        rspamd=_rspamd(report),
     )
 
 
@@ -456,6 +459,18 @@ def _arc(report: DeliverabilityReport) -> Arc:
         count=arc.count,
         seals=tuple(map(_seal, arc.seals)),
         findings=_findings(report, Area.ARC),
+    )
+
+
+def _rspamd(report: DeliverabilityReport) -> FilterResult | Absent:
+    outcome = report.evidence.rspamd
+    if outcome is None:
+        return ABSENT
+    return FilterResult(
+        **filter_fields(outcome),
+        detail=describe_content_filter(outcome),
+        in_score=report.evidence.is_rspamd_counted,
+        findings=_findings(report, Area.RSPAMD),
     )
 
 

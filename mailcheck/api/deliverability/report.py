@@ -14,6 +14,15 @@ from mailcheck.api.authentication import (
     spf_fields,
 )
 from mailcheck.api.deliverability.details import Report, render_details
+from mailcheck.api.deliverability.filters import (
+    CountedScore,
+    Engine,
+    FilterRule,
+    FilterScore,
+    IsSpam,
+    Problem,
+    filter_fields,
+)
 from mailcheck.api.deliverability.findings import (
     Deduction,
     MailFindings,
@@ -25,7 +34,6 @@ from mailcheck.api.deliverability.findings import (
 from mailcheck.api.domains.blocklists import Listing, render_listing
 from mailcheck.api.domains.findings import DnsRecord, render_record
 from mailcheck.api.shapes import Always, Count, Shape, Texts, doc, dump_json
-from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
 from mailcheck.checks.deliverability.score import CheckSummary, DeliverabilityReport
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
 from mailcheck.checks.findings import Area, CheckStatus
@@ -96,27 +104,17 @@ class BlacklistMailCheck(CheckBase):
     listings: tuple[Listing, ...]
 
 
-class FilterRule(Shape):
-    """A rule of the content filter that matched."""
-
-    name: str
-    points: float
-    description: str
-    counted: bool
-    not_counted: Annotated[str | None, doc("why it is not counted: a check of mailcheck covers it")]
-
-
 class ContentCheck(CheckBase):
     """The content filter, SpamAssassin."""
 
     result: CheckResult
-    score: Annotated[float | None, doc("score of the filter")]
+    score: FilterScore
     threshold: float | None
-    counted_score: Annotated[float | None, doc("without rules that a check of mailcheck covers")]
-    spam: Annotated[bool | None, doc("verdict of the filter")]
-    engine: Annotated[str | None, doc("name and version of the filter")]
+    counted_score: CountedScore
+    spam: IsSpam
+    engine: Engine
     rules: tuple[FilterRule, ...]
-    problem: Annotated[FilterProblem | None, doc("why there is no verdict")]
+    problem: Problem
 
 
 class Checks(Shape):
@@ -144,7 +142,9 @@ def render_checks(report: DeliverabilityReport) -> Checks:
         ),
         dmarc=DmarcCheck(**{**dmarc_fields(found.dmarc), **common[Area.DMARC]}),
         blacklist=_blacklist(report, common[Area.BLACKLIST]),
-        spamassassin=_spamassassin(report, common[Area.SPAMASSASSIN]),
+        spamassassin=ContentCheck(
+            **common[Area.SPAMASSASSIN], **filter_fields(report.evidence.content_filter)
+        ),
     )
 
 
@@ -172,36 +172,6 @@ def _blacklist(report: DeliverabilityReport, common: dict[str, Any]) -> Blacklis
         listed=listed,
         unknown=count(listings, ListingStatus.UNKNOWN),
         listings=tuple(map(render_listing, listings)),
-    )
-
-
-def _spamassassin(report: DeliverabilityReport, common: dict[str, Any]) -> ContentCheck:
-    outcome = report.evidence.content_filter
-    if isinstance(outcome, FilterUnavailable):
-        return ContentCheck(
-            **common,
-            score=None,
-            threshold=None,
-            counted_score=None,
-            spam=None,
-            engine=None,
-            rules=(),
-            problem=outcome.problem,
-        )
-    return ContentCheck(
-        **common,
-        score=outcome.points,
-        threshold=outcome.threshold,
-        counted_score=outcome.counted_points,
-        spam=outcome.is_spam,
-        engine=outcome.engine,
-        rules=tuple(
-            FilterRule(
-                rule.name, rule.points, rule.description, rule.counts, rule.not_counted or None
-            )
-            for rule in outcome.rules
-        ),
-        problem=None,
     )
 
 

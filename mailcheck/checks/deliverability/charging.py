@@ -38,6 +38,7 @@ from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.spf.mail import SpfOfMail, describe_spf_of_helo, describe_spf_of_mail
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.checks.weights import (
+    FILTER_MAX_POINTS,
     MAX_LISTINGS,
     charge,
     cost_of_listing,
@@ -257,6 +258,7 @@ _IDS = {
     FilterProblem.BUSY: "spamassassin.busy",
     FilterProblem.TOO_LARGE: "spamassassin.too-large",
     FilterProblem.BROKEN_ANSWER: "spamassassin.broken-answer",
+    FilterProblem.SKIPPED: "spamassassin.skipped",
 }
 
 
@@ -275,6 +277,29 @@ def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
         severity=severity_at(tenths),
     )
     return (price_finding(finding, tenths),)
+
+
+def charge_rspamd(outcome: FilterOutcome | None, *, counts: bool) -> tuple[ChargedFinding, ...]:
+    """Price the points of rspamd, so that its threshold costs as much as SpamAssassin's.
+
+    :param counts: whether the score uses them (`counted_outcome`). Otherwise they cost nothing.
+    """
+    if outcome is None:
+        return ()
+    if isinstance(outcome, FilterUnavailable):
+        return (charge("rspamd.undetermined", outcome.reason, outcome.fix),)
+    tenths = cost_of_points(FILTER_MAX_POINTS * outcome.counted_points / outcome.threshold)
+    if not tenths:
+        return ()
+    rest = "" if counts else " It costs no points beside SpamAssassin."
+    finding = make_finding(
+        "rspamd.points",
+        f"{outcome.engine} gives the content {outcome.counted_points:.1f} points"
+        f" ({outcome.threshold:.1f} or more is spam): {_rules(outcome)}.{rest}",
+        f"Change the content that the rules match: {_descriptions(outcome)}.",
+        severity=severity_at(tenths if counts else 0),
+    )
+    return (price_finding(finding, tenths) if counts else uncharged(finding),)
 
 
 def _against(verdict: FilterVerdict) -> list[FilterRule]:

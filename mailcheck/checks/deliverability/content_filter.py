@@ -1,4 +1,6 @@
-"""The verdict of the content filter, SpamAssassin, or the reason why there is none.
+"""The verdict of a content filter, or the reason why there is none.
+
+`mailcheck.checks.deliverability.rspamd` parses the answers of rspamd.
 
 SpamAssassin answers ``REPORT`` with a table of rules:
 
@@ -16,11 +18,14 @@ too. A table whose points do not add up to the total is therefore rejected.
 
 import re
 from collections.abc import Iterator
-from enum import Enum
+from enum import Enum, StrEnum
 from itertools import takewhile
 from math import fsum
 
 from msgspec import Struct
+
+SPAMASSASSIN = "SpamAssassin"
+RSPAMD = "rspamd"
 
 
 class FilterRule(Struct, frozen=True):
@@ -55,7 +60,7 @@ class FilterVerdict(Struct, frozen=True):
     threshold: float
     is_spam: bool
     rules: tuple[FilterRule, ...]
-    engine: str = "SpamAssassin"
+    engine: str = SPAMASSASSIN
     left_out: int = 0
 
     @property
@@ -77,7 +82,9 @@ class FilterProblem(Enum):
     TOO_LARGE = "too-large"
     """The mail is too large for the filter, even without its attachments."""
     BROKEN_ANSWER = "broken-answer"
-    """It sent an answer that is not SpamAssassin's, closed the connection early, or failed."""
+    """It sent an invalid answer, closed the connection early, or failed."""
+    SKIPPED = "skipped"
+    """Its settings exempt the mail from the rules."""
 
 
 class FilterUnavailable(Struct, frozen=True):
@@ -89,6 +96,11 @@ class FilterUnavailable(Struct, frozen=True):
     problem: FilterProblem
     reason: str
     fix: str
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether this server does not have the filter, as opposed to a failure."""
+        return self.problem in (FilterProblem.OFF, FilterProblem.NOT_INSTALLED)
 
 
 FilterOutcome = FilterVerdict | FilterUnavailable
@@ -107,79 +119,111 @@ _TEXTS = {
         ),
     ),
     FilterProblem.UNREACHABLE: (
-        "SpamAssassin could not be reached, so the content was not checked.",
+        "{engine} could not be reached, so the content was not checked.",
         "Check the test again in a minute. If it still fails, ask the operator to check the log.",
     ),
     FilterProblem.TIMEOUT: (
-        "SpamAssassin did not finish in time, so the content was not checked.",
-        "Check the test again in a minute. Very long lines in the text slow SpamAssassin down.",
+        "{engine} did not finish in time, so the content was not checked.",
+        "Check the test again in a minute. Very long lines in the text slow {engine} down.",
     ),
     FilterProblem.BUSY: (
-        "Too many mails are waiting for SpamAssassin, so the content was not checked.",
+        "Too many mails are waiting for {engine}, so the content was not checked.",
         "Check the test again in a minute.",
     ),
     FilterProblem.TOO_LARGE: (
-        "The mail is too large for SpamAssassin, even without its attachments.",
+        "The mail is too large for {engine}, even without its attachments.",
         "Send less than 256 KiB of text and HTML: many receivers' filters skip longer mails, too.",
     ),
     FilterProblem.BROKEN_ANSWER: (
-        "SpamAssassin returned an invalid answer, so the content was not checked.",
+        "{engine} returned an invalid answer, so the content was not checked.",
         "Check the test again in a minute. If it still fails, ask the operator to check the log.",
+    ),
+    FilterProblem.SKIPPED: (
+        "The settings of {engine} exempt the mail from its rules, so the content was not checked.",
+        "Ask the operator to check the settings of {engine} for mail from this sender.",
     ),
 }
 
 
-def unavailable(problem: FilterProblem) -> FilterUnavailable:
-    """Return the result without a verdict, with the sentences for the report."""
-    return FilterUnavailable(problem, *_TEXTS[problem])
+def unavailable(problem: FilterProblem, engine: str = SPAMASSASSIN) -> FilterUnavailable:
+    """Return the result without a verdict of ``engine``, with the sentences for the report."""
+    reason, fix = (text.format(engine=engine) for text in _TEXTS[problem])
+    return FilterUnavailable(problem, reason, fix)
+
+
+def counted_outcome(spamassassin: FilterOutcome, rspamd: FilterOutcome | None) -> FilterOutcome:
+    """Return the outcome that the score uses: rspamd's if this server has no SpamAssassin.
+
+    A SpamAssassin that fails is not replaced, so that a score does not depend on the moment.
+
+    :param rspamd: `None` if this server has no rspamd.
+    """
+    is_absent = isinstance(spamassassin, FilterUnavailable) and spamassassin.is_absent
+    return rspamd if is_absent and rspamd is not None else spamassassin
 
 
 # Rules that are shown but not counted, each with the reason. No problem is charged twice, and a
 # problem that another check covers costs that check's published deduction. The names are those
 # of SpamAssassin 4.0's rule files; a new rule counts until it is added here.
 
-_SPF = "The SPF check covers this."
-_DKIM = "The DKIM check covers this."
-_BOTH = "The SPF and DKIM checks cover this."
-_DMARC = "The DMARC check covers this."
-_LISTS = "The blocklist check covers this."
-_HOST = "The checks of reverse DNS and HELO cover this."
-_HEADERS = "The checks of the header cover this."
-_CONTENT = "The checks of MIME and HTML cover this."
-_UNSUBSCRIBE = "The check of List-Unsubscribe covers this."
-_ARC = "ARC is shown for information only."
-_REFUSED = "A list refused to answer the filter. This is unrelated to the mail."
-_WAY = "The route to this server is unrelated to the content."
-_HISTORY = "It depends on earlier mail, but the same mail must get the same score."
+
+class NotCounted(StrEnum):
+    """Why the points of a rule are shown but not counted."""
+
+    SPF = "The SPF check covers this."
+    DKIM = "The DKIM check covers this."
+    AUTHENTICATION = "The SPF and DKIM checks cover this."
+    DMARC = "The DMARC check covers this."
+    LISTS = "The blocklist check covers this."
+    SENDER = "The check of the sender domain covers this."
+    HOST = "The checks of reverse DNS and HELO cover this."
+    HEADERS = "The checks of the header cover this."
+    CONTENT = "The checks of MIME and HTML cover this."
+    UNSUBSCRIBE = "The check of List-Unsubscribe covers this."
+    ARC = "ARC is shown for information only."
+    REFUSED = "A list refused to answer the filter. This is unrelated to the mail."
+    ROUTE = "The route to this server is unrelated to the content."
+    HISTORY = "It depends on earlier mail, but the same mail must get the same score."
+
 
 _TABLE: tuple[tuple[str, str], ...] = (
-    (r"(T_)?SPF_.*", _SPF),
+    (r"(T_)?SPF_.*", NotCounted.SPF),
     # "To equals From", or a well-known HELO, together with an SPF failure. Only the failure is a
     # problem. A misspaced From has a separate rule.
-    (r"TO_EQ_FM_(DOM_)?SPF_FAIL|PDS_HELO_SPF_FAIL|FROM_MISSP_SPF_FAIL|FORGED_SPF_HELO", _SPF),
-    (r"(T_)?DKIM_.*|NML_ADSP_.*", _DKIM),
-    (r"(T_)?DMARC_.*|KAM_DMARC_.*", _DMARC),
+    (
+        r"TO_EQ_FM_(DOM_)?SPF_FAIL|PDS_HELO_SPF_FAIL|FROM_MISSP_SPF_FAIL|FORGED_SPF_HELO",
+        NotCounted.SPF,
+    ),
+    (r"(T_)?DKIM_.*|NML_ADSP_.*", NotCounted.DKIM),
+    (r"(T_)?DMARC_.*|KAM_DMARC_.*", NotCounted.DMARC),
     # A missing From. Or an envelope sender in another domain, as all mail providers use one.
-    (r"MISSING_FROM|HEADER_FROM_DIFFERENT_DOMAINS|FREEMAIL_FORGED_FROMDOMAIN", _DMARC),
+    (r"MISSING_FROM|HEADER_FROM_DIFFERENT_DOMAINS|FREEMAIL_FORGED_FROMDOMAIN", NotCounted.DMARC),
     # "Neither SPF nor DKIM passes", which is also true if neither is looked up.
-    (r"FROM_BANK_NOAUTH|FROM_GOV_SPOOF|FROM_PAYPAL_SPOOF|SPOOFED_FREEMAIL(_NO_RDNS)?", _BOTH),
+    (r"FROM_BANK_NOAUTH|FROM_GOV_SPOOF|FROM_PAYPAL_SPOOF", NotCounted.AUTHENTICATION),
+    (r"SPOOFED_FREEMAIL(_NO_RDNS)?", NotCounted.AUTHENTICATION),
     # Before the list rules: rules that report only that a list refused to answer.
-    (r"\w+_(ND)?BLOCKED", _REFUSED),
-    (r"RCVD_IN_.*|URIBL_.*|SURBL_.*|DKIMWL_.*|DKIMDOMAIN_IN_.*", _LISTS),
-    (r"RDNS_.*|NO_RDNS_.*|PDS_HP_HELO_NORDNS|KHOP_HELO_FCRDNS", _HOST),
-    (r"(T_)?HELO_.*|CK_HELO_.*|FSL_HELO_.*|RCVD_NUMERIC_HELO|RCVD_HELO_IP_MISMATCH", _HOST),
-    (r"RCVD_FAKE_HELO_DOTCOM|NSL_RCVD_HELO_USER|FSL_NEW_HELO_USER", _HOST),
+    (r"\w+_(ND)?BLOCKED", NotCounted.REFUSED),
+    (r"RCVD_IN_.*|URIBL_.*|SURBL_.*|DKIMWL_.*|DKIMDOMAIN_IN_.*", NotCounted.LISTS),
+    (r"RDNS_.*|NO_RDNS_.*|PDS_HP_HELO_NORDNS|KHOP_HELO_FCRDNS", NotCounted.HOST),
+    (
+        r"(T_)?HELO_.*|CK_HELO_.*|FSL_HELO_.*|RCVD_NUMERIC_HELO|RCVD_HELO_IP_MISMATCH",
+        NotCounted.HOST,
+    ),
+    (r"RCVD_FAKE_HELO_DOTCOM|NSL_RCVD_HELO_USER|FSL_NEW_HELO_USER", NotCounted.HOST),
     # The host's names again, combined with a harmless property, or one with its own rule.
-    (r"DYN_RDNS_(AND|SHORT)_\w+|SHORT_HELO_AND_INLINE_IMAGE|FROM_MISSP_DYNIP", _HOST),
-    (r"MISSING_DATE|MISSING_MID", _HEADERS),
+    (r"DYN_RDNS_(AND|SHORT)_\w+|SHORT_HELO_AND_INLINE_IMAGE|FROM_MISSP_DYNIP", NotCounted.HOST),
+    (r"MISSING_DATE|MISSING_MID", NotCounted.HEADERS),
     # In the last two, "To equals From" and missing brackets are no problem.
-    (r"MIME_HTML_ONLY(_MULTI)?|TO_EQ_FM_HTML_ONLY|TO_NO_BRKTS_(HTML_ONLY|NORDNS_HTML)", _CONTENT),
-    (r"KHOP_UNSUB_EMAIL|FSL_BULK_SIG", _UNSUBSCRIBE),
-    (r"ARC_.*", _ARC),
-    (r"ALL_TRUSTED|NO_RELAYS|NO_RECEIVED|UNPARSEABLE_RELAY", _WAY),
+    (
+        r"MIME_HTML_ONLY(_MULTI)?|TO_EQ_FM_HTML_ONLY|TO_NO_BRKTS_(HTML_ONLY|NORDNS_HTML)",
+        NotCounted.CONTENT,
+    ),
+    (r"KHOP_UNSUB_EMAIL|FSL_BULK_SIG", NotCounted.UNSUBSCRIBE),
+    (r"ARC_.*", NotCounted.ARC),
+    (r"ALL_TRUSTED|NO_RELAYS|NO_RECEIVED|UNPARSEABLE_RELAY", NotCounted.ROUTE),
     # Mail from a test network or over IPv6 is not better or worse because of that.
-    (r"RCVD_ILLEGAL_IP|TVD_RCVD_IP4?", _WAY),
-    (r"AWL|TXREP", _HISTORY),
+    (r"RCVD_ILLEGAL_IP|TVD_RCVD_IP4?", NotCounted.ROUTE),
+    (r"AWL|TXREP", NotCounted.HISTORY),
 )
 """Full rule names, as regular expressions; the first match counts."""
 
@@ -252,6 +296,10 @@ def _read_rules(report: str) -> Iterator[FilterRule]:
 
 
 def _rule(name: str, points: float, texts: list[str]) -> FilterRule:
-    words = _UNSHOWN.sub(" ", " ".join(texts)).split()
     # A rule with a few thousandths of a point is rounded to -0.0.
-    return FilterRule(name, points + 0.0, " ".join(words)[:MAX_DESCRIPTION], why_not_counted(name))
+    return FilterRule(name, points + 0.0, shown_text(" ".join(texts)), why_not_counted(name))
+
+
+def shown_text(text: str) -> str:
+    """Return a description without control characters and extra spaces, and not too long."""
+    return " ".join(_UNSHOWN.sub(" ", text).split())[:MAX_DESCRIPTION]

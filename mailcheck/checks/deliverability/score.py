@@ -19,10 +19,15 @@ from mailcheck.checks.deliverability.charging import (
     charge_dkim,
     charge_dmarc,
     charge_host,
+    charge_rspamd,
     charge_spf,
     total,
 )
-from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
+from mailcheck.checks.deliverability.content_filter import (
+    FilterOutcome,
+    FilterUnavailable,
+    counted_outcome,
+)
 from mailcheck.checks.deliverability.sender import (
     SenderDomain,
     charge_sender,
@@ -63,7 +68,8 @@ class MailEvidence(Struct, frozen=True):
     `None` for an address that cannot be checked. ``quality`` are the priced findings about the
     format, within their cap. ``is_own_host`` is whether the sender's domain identifies the client
     as its own: a name in the domain, or an MX, has the address. ``envelope`` and ``author`` say
-    whether mail to the domains of the sender can be delivered.
+    whether mail to the domains of the sender can be delivered. ``rspamd`` is `None` if this server
+    has none.
     """
 
     authentication: Authentication
@@ -78,6 +84,12 @@ class MailEvidence(Struct, frozen=True):
     envelope: SenderDomain | None = None
     author: SenderDomain | None = None
     dkim2: Dkim2OfMail = Dkim2OfMail()
+    rspamd: FilterOutcome | None = None
+
+    @property
+    def is_rspamd_counted(self) -> bool:
+        """Whether the score uses the verdict of rspamd."""
+        return counted_outcome(self.content_filter, self.rspamd) is self.rspamd
 
 
 class CheckSummary(Struct, frozen=True):
@@ -183,6 +195,7 @@ def charge_other_evidence(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
     return (
         *charge_blocklists(evidence.listings),
         *charge_content_filter(evidence.content_filter),
+        *charge_rspamd(evidence.rspamd, counts=evidence.is_rspamd_counted),
         *evidence.quality,
         *(uncharged(finding) for finding in describe_arc(evidence.arc)),
         *(uncharged(finding) for finding in describe_dkim2(evidence.dkim2)),

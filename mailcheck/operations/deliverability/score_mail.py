@@ -128,6 +128,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+FilterOutcomes = tuple[FilterOutcome, FilterOutcome | None]
+"""The outcomes of SpamAssassin and of rspamd; `None` without an rspamd."""
+
 Senders = tuple[SenderDomain | None, SenderDomain | None]
 """The mail domains of the envelope sender and of the author; `None` without a domain."""
 
@@ -160,6 +163,7 @@ class ScoringSettings(Struct, frozen=True):
 class ScoreMail:
     """Scores mails, for the daemon and for the command line.
 
+    :param rspamd: a second content filter; `None` without one.
     :param worker: where mails are parsed and signatures are verified.
     :param known: cache of authentication results, shared with all other views of a mail.
     :param tell: called for each step of the work that has ended.
@@ -170,6 +174,7 @@ class ScoreMail:
         resolver: Resolver,
         blocklists: MailBlocklists,
         content_filter: ContentFilter,
+        rspamd: ContentFilter | None,
         worker: Worker,
         known: AuthenticationCache,
         settings: ScoringSettings,
@@ -179,6 +184,7 @@ class ScoreMail:
         self._resolver = resolver
         self._blocklists = blocklists
         self._content_filter = content_filter
+        self._rspamd = rspamd
         self._worker = worker
         self._known = known
         self._settings = settings
@@ -195,7 +201,7 @@ class ScoreMail:
         evaluator = self._inquire(mail, records)
         self._tell(mail.delivery_id, BEGUN)
         host, content = await run_all(self._judge_host(evaluator), self._judge_content(evaluator))
-        reverse_dns, helo, outcome, of_address = host
+        reverse_dns, helo, (outcome, rspamd), of_address = host
         reading, authentication, arc, (envelope, author), of_names = content
         if not records:
             authentication = self._settle(evaluator, authentication)
@@ -211,6 +217,7 @@ class ScoreMail:
             arc=arc,
             listings=(*of_address, *of_names),
             content_filter=outcome,
+            rspamd=rspamd,
             quality=judge_quality(reading.facts, handover, authentication.dkim),
             envelope=envelope,
             author=author,
@@ -255,9 +262,9 @@ class ScoreMail:
 
     async def _judge_host(
         self, evaluator: MailEvaluator
-    ) -> tuple[ReverseDnsVerdict | None, HeloVerdict | None, FilterOutcome, Sequence[Listing]]:
-        """Check the names and listings of the host, and run the content filter."""
-        (reverse_dns, outcome), helo, listings = await run_all(
+    ) -> tuple[ReverseDnsVerdict | None, HeloVerdict | None, FilterOutcomes, Sequence[Listing]]:
+        """Check the names and listings of the host, and run the content filters."""
+        (reverse_dns, outcomes), helo, listings = await run_all(
             self._judge_name_and_content(evaluator),
             _judge_helo(evaluator),
             self._part(
@@ -266,19 +273,26 @@ class ScoreMail:
                 self._blocklists.query_address(evaluator.origin.judged_address),
             ),
         )
-        return reverse_dns, helo, outcome, listings
+        return reverse_dns, helo, outcomes, listings
 
     async def _judge_name_and_content(
         self, evaluator: MailEvaluator
-    ) -> tuple[ReverseDnsVerdict | None, FilterOutcome]:
-        """Find the host's name, and pass it to the content filter as a receiver would."""
+    ) -> tuple[ReverseDnsVerdict | None, FilterOutcomes]:
+        """Find the host's name, and pass it to the content filters as a receiver would."""
         found, address = None, evaluator.origin.judged_address
         if address is not None:
             found = await evaluator.evaluate(evaluator.verdicts.reverse_dns, address)
         self._tell(evaluator.mail.delivery_id, "host")
         names = found.validated_names if found is not None else ()
         filtered = with_trace_fields(evaluator.mail.raw_message, _trace_facts(evaluator, names))
-        return found, await self._part(evaluator, "filter", self._content_filter.judge(filtered))
+        return found, await self._part(evaluator, "filter", self._filter(filtered))
+
+    async def _filter(self, filtered: bytes) -> FilterOutcomes:
+        async def judge(content_filter: ContentFilter | None) -> FilterOutcome | None:
+            return None if content_filter is None else await content_filter.judge(filtered)
+
+        outcome, rspamd = await run_all(judge(self._content_filter), judge(self._rspamd))
+        return outcome, rspamd
 
     async def _judge_content(
         self, evaluator: MailEvaluator
