@@ -16,6 +16,7 @@ from mailcheck.daemon.derivation import Derivation
 from mailcheck.daemon.retention import Retention
 from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.deliverability.authenticate_mail import AuthenticationCache
+from mailcheck.operations.deliverability.reply_as_receiver import ReplyAsReceiver
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckLinks, CheckMail
 from mailcheck.operations.inbox.contents import MailBytes, MessageContents, MessageLoader
@@ -154,6 +155,12 @@ def build_receiver(
         runtime.traffic,
         mail.hand_over,
         tests.mail,
+        ReplyAsReceiver(
+            mail.store.find_message_of_delivery,
+            tests.operations.manage,
+            tests.feeds,
+            runtime.clock_and_randomness,
+        ),
         reports.mail,
         mail.faults,
         receive_settings(runtime.config, runtime.retention),

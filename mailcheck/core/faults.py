@@ -10,6 +10,9 @@ from mailcheck.core.addresses import fold_tag
 
 PREFIX = "fault."
 
+RECEIVER_PREFIX = "receiver."
+"""Prefix of tags that request the reply of a receiver. The receiver's id follows."""
+
 LONGEST_GREYLISTING = 600
 """Maximum seconds of greylisting. Mail servers retry after half an hour (RFC 5321 4.5.4.1); a
 sender under test retries at once."""
@@ -28,6 +31,7 @@ class Meeting(Enum):
     DELAYED = "the reply to the message comes late"
     DROPPED = "the connection ends in place of it, the mail is not stored"
     DROPPED_AFTER = "the connection ends in place of it, the mail is stored"
+    ANSWERED_AS = "the mail is stored, and gets the reply that a receiver gives to it"
 
     @property
     def is_at_recipient(self) -> bool:
@@ -135,6 +139,12 @@ FAULTS: Sequence[FaultOffered] = (
 def asks_for_fault(tag: str) -> bool:
     """Return whether a tag has the prefix of tags with faults."""
     return fold_tag(tag).startswith(PREFIX)
+
+
+def named_receiver(tag: str) -> str:
+    """Return what follows the prefix of tags that name a receiver, or an empty string."""
+    folded = fold_tag(tag)
+    return folded.removeprefix(RECEIVER_PREFIX) if folded.startswith(RECEIVER_PREFIX) else ""
 
 
 def find_fault(tag: str) -> Fault | None:

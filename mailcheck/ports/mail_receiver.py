@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import Caller
@@ -37,6 +38,18 @@ class Traffic(Protocol):
 
     def note_end(self, mail: object) -> None:
         """Record that a mail was received or aborted."""
+
+
+class ReceiverReply(Struct, frozen=True):
+    """The reply that a receiver gives to a mail; ``enhanced`` may be empty.
+
+    ``note`` says in a sentence or two where the reply comes from.
+    """
+
+    code: int
+    enhanced: str
+    text: str
+    note: str
 
 
 class MailReceiver(Protocol):
@@ -83,6 +96,14 @@ class MailReceiver(Protocol):
         :raises InboxFull: an inbox reached its quota since RCPT (452); the mail was not stored.
         :raises OutOfSpace: the disk is full (452).
         :raises StoreUnavailable: the store cannot answer now (451).
+        """
+
+    def reply_as_receiver(
+        self, recipient: Recipient, delivery_id: DeliveryId
+    ) -> Deferred[ReceiverReply]:
+        """Return the reply to a stored mail of the receiver that the recipient's tag names.
+
+        Fires after the mail has been scored.
         """
 
     def record_refusal(

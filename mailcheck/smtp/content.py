@@ -11,6 +11,7 @@ from mailcheck.connections.lines import CommandError
 from mailcheck.core.faults import Fault, Meeting
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.network_addresses import counting_key
+from mailcheck.ports.mail_receiver import ReceiverReply
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import parse_bdat
 from mailcheck.smtp.protocol import MailProtocol, require_no_argument
@@ -27,8 +28,11 @@ from mailcheck.smtp.transaction import (
 
 T = TypeVar("T")
 
-SendReply = Callable[[bytes], Deferred[None] | None]
+SendReply = Callable[[DeliveryId], Deferred[None] | None]
 """Sends the reply to a stored mail, now or later, or simulates a fault instead."""
+
+CLOSING = 421
+"""Code of a reply after which the server closes the connection (RFC 5321 3.8)."""
 
 StoreMail = Callable[[SendReply], Deferred[None]]
 """Stores a mail and sends the reply to it."""
@@ -164,7 +168,7 @@ def _finish_mail(
     reject = partial(_reject_undelivered, connection, transaction)
     fault = connection.receiver.find_fault(connection.client.signed_in, envelope.recipients)
     if fault is None:
-        connection.call(deliver, partial(answer, connection.reply), reject)
+        connection.call(deliver, partial(answer, partial(_accept, connection)), reject)
         return
 
     def store_mail(send_reply: SendReply) -> Deferred[None]:
@@ -210,7 +214,12 @@ def _reply_delivered(
         size,
         connection.clock.seconds() - complete_at,
     )
-    return send_reply(replies.delivered(delivery_id))
+    return send_reply(delivery_id)
+
+
+def _accept(connection: MailProtocol, delivery_id: DeliveryId) -> None:
+    """Reply that a mail is stored."""
+    connection.reply(replies.delivered(delivery_id))
 
 
 def _simulate_fault(
@@ -218,10 +227,12 @@ def _simulate_fault(
 ) -> Deferred[None]:
     """Simulate the fault that one of the recipients asks for, or store the mail."""
     if fault is None:
-        return store_mail(connection.reply)
+        return store_mail(partial(_accept, connection))
     match fault.meeting:
         case Meeting.DELAYED:
             return _delay(connection, transaction, store_mail, fault.seconds)
+        case Meeting.ANSWERED_AS:
+            return _answer_as_receiver(connection, transaction, store_mail, fault)
         case Meeting.DROPPED_AFTER:
             return store_mail(lambda _: connection.close_silently())
         case Meeting.DROPPED:
@@ -241,6 +252,41 @@ def _simulate_fault(
 def _delay(
     connection: MailProtocol, transaction: Transaction, store_mail: StoreMail, seconds: int
 ) -> Deferred[None]:
+    """Store the mail, and reply later."""
+
+    def send_reply(delivery_id: DeliveryId) -> Deferred[None]:
+        return connection.reply_after(float(seconds), replies.delivered(delivery_id))
+
+    return _with_slow_reply(connection, transaction, store_mail, send_reply)
+
+
+def _answer_as_receiver(
+    connection: MailProtocol, transaction: Transaction, store_mail: StoreMail, fault: Fault
+) -> Deferred[None]:
+    """Store the mail, and reply as the receiver that a recipient's tag names."""
+    recipient = next(one for one in transaction.recipients.values() if one.tag == fault.tag)
+
+    def send_reply(delivery_id: DeliveryId) -> Deferred[None]:
+        found = connection.receiver.reply_as_receiver(recipient, delivery_id)
+        return found.addCallback(send, delivery_id)
+
+    def send(answer: ReceiverReply, delivery_id: DeliveryId) -> None:
+        line = replies.as_receiver(answer, delivery_id)
+        if answer.code == CLOSING:
+            connection.close_with(line)
+        else:
+            connection.reply(line)
+
+    return _with_slow_reply(connection, transaction, store_mail, send_reply)
+
+
+def _with_slow_reply(
+    connection: MailProtocol,
+    transaction: Transaction,
+    store_mail: StoreMail,
+    send_reply: SendReply,
+) -> Deferred[None]:
+    """Store the mail, and hold one of the slow replies of its accounts until the reply is sent."""
     held = connection.slow_replies
     accounts = {one.account_id for one in transaction.recipients.values()}
     if any(held[one] >= connection.limits.slow_replies for one in accounts):
@@ -256,7 +302,7 @@ def _delay(
                 del held[one]
         return done
 
-    return store_mail(partial(connection.reply_after, float(seconds))).addBoth(give_back)
+    return store_mail(send_reply).addBoth(give_back)
 
 
 def _reject_undelivered(

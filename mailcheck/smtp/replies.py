@@ -23,6 +23,7 @@ from mailcheck.core.errors import (
     StoreUnavailable,
 )
 from mailcheck.core.identifiers import DeliveryId
+from mailcheck.ports.mail_receiver import ReceiverReply
 
 MAX_TEXT = 400  # octets: RFC 5321 4.5.3.1.5 allows 512 for a whole reply line
 
@@ -60,6 +61,15 @@ def reply(code: int, text: str, enhanced: str = "") -> bytes:
 def delivered(delivery_id: DeliveryId) -> bytes:
     """Return the reply to a stored mail."""
     return f"250 2.0.0 OK, delivery {delivery_id}\r\n".encode("ascii")
+
+
+def as_receiver(answer: ReceiverReply, delivery_id: DeliveryId) -> bytes:
+    """Return the reply of a receiver to a stored mail, with a second line that says so."""
+    head = f"{answer.enhanced} " if answer.enhanced else ""
+    texts = (answer.text, f"{answer.note} Stored as delivery {delivery_id}")
+    return reply_lines(
+        answer.code, [head + _UNPRINTABLE.sub("?", text[:MAX_TEXT]) for text in texts]
+    )
 
 
 def reply_lines(code: int, lines: list[str]) -> bytes:

@@ -11,7 +11,7 @@ from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.faults import asks_for_fault
 from mailcheck.core.filters import ANY, MessageFilter
-from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.messages import UNDO_TIME, Delivery, Refusal
 from mailcheck.core.rights import TagLimit
@@ -116,6 +116,18 @@ class MailStore(Store):
         :raises InboxFull: an inbox has no room; the mail was not stored.
         """
         return self._engine.write(self._deliver, delivery)
+
+    @read
+    def find_message_of_delivery(
+        self, transaction: Transaction, account_id: AccountId, delivery_id: DeliveryId
+    ) -> MessageId | None:
+        """Return the first message of a delivery in an inbox, or `None`."""
+        row = transaction.row(
+            "SELECT id FROM message WHERE delivery_id = ? AND account_id = ? "
+            "ORDER BY position LIMIT 1",
+            (delivery_id, account_id),
+        )
+        return None if row is None else MessageId(str(row[0]))
 
     @inbox_write(lambda _, refusal: (refusal.account_id,), _note_refusal_beside)
     def note_refusal(self, transaction: Transaction, refusal: Refusal) -> None:

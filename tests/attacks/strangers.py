@@ -215,6 +215,7 @@ class Target:
             "inbox": self.house.address(),
             "inbox with a tag": self.house.address(f"tag{self._calls}"),
             "inbox with a fault tag": self.house.address("fault.rcpt-451"),
+            "inbox with the tag of a receiver": self.house.address("receiver.gmail"),
             "inbox with the tag of alerts": self.house.address("watch-alerts"),
             "unknown inbox": f"dev-nobody@{domain}",
             "deliverability test": self.test["email"],

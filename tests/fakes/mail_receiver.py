@@ -12,12 +12,17 @@ from mailcheck.core.errors import InvalidCredentials, RecipientUnknown
 from mailcheck.core.faults import Fault, find_fault
 from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId
 from mailcheck.core.messages import Envelope, Recipient, Session
+from mailcheck.operations.deliverability.reply_as_receiver import find_requested_reply
 from mailcheck.ops.journal import MailJournal, Pace
+from mailcheck.ports.mail_receiver import ReceiverReply
 
 T = TypeVar("T")
 
 JOURNAL = MailJournal("mail", Pace())
 """For tests that do not read it."""
+
+
+RECEIVER_REPLY = ReceiverReply(550, "5.7.26", "The sender is unauthenticated.", "Gmail: reject.")
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class FakeMailReceiver:
     keys: dict[str, AccountId] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset({"nobody"})
     slow: frozenset[str] = frozenset()
+    receiver_reply: ReceiverReply = RECEIVER_REPLY
     failures: dict[str, Exception] = field(default_factory=dict)
     delivered: list[Delivered] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
@@ -96,7 +102,11 @@ class FakeMailReceiver:
         self, sender: Caller | None, recipients: tuple[Recipient, ...]
     ) -> Deferred[Fault | None] | None:
         """Return the fault that the first tag asks for after the message."""
-        found = [fault for one in recipients if (fault := find_fault(one.tag)) is not None]
+        found = [
+            fault
+            for one in recipients
+            if (fault := find_fault(one.tag) or find_requested_reply(one.tag)) is not None
+        ]
         return self._answer("find_fault", lambda: found[0]) if found else None
 
     def deliver(
@@ -104,6 +114,12 @@ class FakeMailReceiver:
     ) -> Deferred[DeliveryId]:
         """Store the mail."""
         return self._answer("deliver", lambda: self._keep(session, envelope, raw_message))
+
+    def reply_as_receiver(
+        self, recipient: Recipient, delivery_id: DeliveryId
+    ) -> Deferred[ReceiverReply]:
+        """Return ``receiver_reply``."""
+        return self._answer("reply_as_receiver", lambda: self.receiver_reply)
 
     def _keep(self, session: Session, envelope: Envelope, raw_message: bytes) -> DeliveryId:
         self.delivered.append(Delivered(session, envelope, raw_message))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mailcheck.ports.mail_receiver import ReceiverReply
 from tests.smtp.talk import House, Talk
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
@@ -135,3 +136,42 @@ def test_a_slow_reply_does_not_delay_the_stop() -> None:
     house.factory.drain(20)
     house.clock.advance(0)
     assert slow.codes() == ["250", "421"]
+
+
+def test_the_reply_of_a_receiver() -> None:
+    """The mail is stored, and the client gets the receiver's reply once the mail is scored."""
+    house = House()
+    house.receiver.slow = frozenset({"reply_as_receiver"})
+    talk = begun(house, PLAIN, rcpt("receiver.gmail"))
+    assert talk.say(MESSAGE) == b""
+    assert house.messages == [b"hi\r\n"]
+    house.receiver.answer()
+    assert talk.say() == (
+        b"550-5.7.26 The sender is unauthenticated.\r\n"
+        b"550 5.7.26 Gmail: reject. Stored as delivery delivery-1\r\n"
+    )
+    assert house.receiver.refused == []
+    assert talk.codes(MAIL + PLAIN + b"DATA\r\n", MESSAGE)[-1] == "250"
+
+
+def test_a_reply_that_closes_the_connection() -> None:
+    """After 421 the connection ends; the text of a mail cannot add a line to the reply."""
+    house = House()
+    house.receiver.receiver_reply = ReceiverReply(421, "", "slow\r\n250 OK", "Gmail: defer.")
+    talk = begun(house, rcpt("receiver.gmail-bulk"))
+    assert talk.say(MESSAGE + b"NOOP\r\n") == (
+        b"421-slow??250 OK\r\n421 Gmail: defer. Stored as delivery delivery-1\r\n"
+    )
+    assert talk.is_closed
+
+
+def test_replies_of_receivers_are_bounded_by_account() -> None:
+    """A waiting reply counts as a slow one, and a tag without a receiver is an ordinary tag."""
+    house = House(limits={"slow_replies": 1})
+    house.receiver.slow = frozenset({"reply_as_receiver"})
+    waiting = begun(house, rcpt("receiver.gmail"))
+    assert waiting.codes(MESSAGE) == []
+    assert begun(house, rcpt("receiver.yahoo")).codes(MESSAGE) == ["451"]
+    assert begun(house, rcpt("receiver.example")).codes(MESSAGE) == ["250"]
+    house.receiver.answer()
+    assert not house.factory.slow_replies

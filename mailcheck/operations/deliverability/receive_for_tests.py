@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from twisted.internet.defer import Deferred
 
-from mailcheck.core.addresses import Mailbox
+from mailcheck.core.addresses import Mailbox, split_subaddress
 from mailcheck.core.deliverability_tests import DeliverabilityResult, State, parse_local_part
 from mailcheck.core.errors import AddressUsed, RecipientUnknown
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.messages import Recipient
+from mailcheck.operations.deliverability.reply_as_receiver import find_requested_reply
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.deliverability_store import DeliverabilityStore
@@ -32,14 +33,17 @@ class ReceiveForTests(Struct, frozen=True):
     def find_recipient(self, mailbox: Mailbox) -> Deferred[Recipient] | None:
         """Return the test of an address, or `None` if the address is not a test address.
 
-        A test that already has its mail is found too. Whether this is the same mail again is
-        only known when the mail is complete.
+        The address may have the tag of a receiver. A test that already has its mail is found too.
+        Whether this is the same mail again is only known when the mail is complete.
 
         The Deferred fails with `RecipientUnknown` if no such test exists or it has expired.
         """
         if mailbox.domain.lower().rstrip(".") not in self.domains:
             return None
-        test_id = parse_local_part(mailbox.local_part)
+        local_part, tag = split_subaddress(mailbox.local_part)
+        if find_requested_reply(tag) is None:
+            local_part, tag = mailbox.local_part, ""
+        test_id = parse_local_part(local_part)
         if test_id is None:
             return None
 
@@ -51,7 +55,7 @@ class ReceiveForTests(Struct, frozen=True):
                 raise RecipientUnknown(
                     f"this test address has expired; create a new test at {self.new_test_at}"
                 )
-            return Recipient(str(mailbox), found.test.account_id, "", found.test.id)
+            return Recipient(str(mailbox), found.test.account_id, tag, found.test.id)
 
         return self.store.find_any(test_id, self.now()).addCallback(recipient)
 

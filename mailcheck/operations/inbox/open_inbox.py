@@ -23,7 +23,7 @@ from mailcheck.core.recent import Recent
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.ports.clocks import Now
-from mailcheck.ports.mail_receiver import MailReceiver, Traffic
+from mailcheck.ports.mail_receiver import MailReceiver, ReceiverReply, Traffic
 
 FRESHNESS = 2 * SECOND
 """Milliseconds for which the account is cached, as inboxes are for incoming mail."""
@@ -195,6 +195,12 @@ class OpenReceiver:
     ) -> Deferred[DeliveryId]:
         """Store a mail; the port lists the errors."""
         return self._receiver.deliver(session, envelope, raw_message)
+
+    def reply_as_receiver(
+        self, recipient: Recipient, delivery_id: DeliveryId
+    ) -> Deferred[ReceiverReply]:
+        """Return the reply of a receiver to a stored mail."""
+        return self._receiver.reply_as_receiver(recipient, delivery_id)
 
     def record_refusal(
         self,

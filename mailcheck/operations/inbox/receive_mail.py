@@ -48,15 +48,24 @@ from mailcheck.core.watches import ALERT_TAG
 from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
+from mailcheck.operations.deliverability.reply_as_receiver import (
+    ReplyAsReceiver,
+    find_requested_reply,
+)
 from mailcheck.operations.inbox.feeds import MailHandoff
 from mailcheck.operations.reports.receive_reports import ReceiveReports
 from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.ports.cluster import Hit, Memory, Notifications, RateCounters
+from mailcheck.ports.mail_receiver import ReceiverReply
 from mailcheck.store.mail_store import MailStore
 
 GREYLISTED_PAIRS = 1_000
 """Maximum number of greylisted pairs of sender and recipient per inbox and UTC day, since each
 is stored."""
+
+RECEIVER_REPLIES = 1_000
+"""Maximum number of requested replies of receivers per inbox and UTC day, since each needs an
+analysis."""
 
 GREYLIST_MEMORY = DAY
 """Time in which an accepted pair is accepted again without delay."""
@@ -105,9 +114,28 @@ class RequestedFaults:
             fault = find_fault(recipient.tag)
             if fault is not None and not fault.meeting.is_at_recipient:
                 return succeed(fault)
+            requested = find_requested_reply(recipient.tag)
+            if requested is not None:
+                return Deferred.fromCoroutine(self._count_reply(recipient, requested))
         if sender is None or sender.fails_every is None:
             return None
         return Deferred.fromCoroutine(self._count(sender, sender.fails_every))
+
+    async def _count_reply(self, recipient: Recipient, fault: Fault) -> Fault:
+        """Count a requested reply of a receiver, since each needs an analysis.
+
+        A test has one analysis, so its mails are not counted.
+        """
+        if recipient.test_id is not None:
+            return fault
+        window = (DAY_WINDOW, DAY_WINDOW.index(self._now()), RECEIVER_REPLIES)
+        ((count,),) = await self._counters.hit(
+            Hit(key_of("receiver replies of", recipient.account_id), (window,))
+        )
+        if count > RECEIVER_REPLIES:
+            problem = f"more than {RECEIVER_REPLIES} replies of receivers for this inbox today"
+            raise FaultMet(f"{fault.tag}: {problem}", MAIL_REFUSED)
+        return fault
 
     async def _greylist(
         self, recipient: Recipient, fault: Fault, envelope_sender: str
@@ -191,6 +219,7 @@ class ReceiveMail:
         traffic: MailTraffic,
         hand_over: MailHandoff,
         tests: ReceiveForTests,
+        replies: ReplyAsReceiver,
         reports: ReceiveReports,
         faults: RequestedFaults,
         settings: ReceiveSettings,
@@ -202,6 +231,7 @@ class ReceiveMail:
         self.traffic = traffic
         self._hand_over = hand_over
         self._tests = tests
+        self._replies = replies
         self._reports = reports
         self._faults = faults
         self._settings = settings
@@ -266,6 +296,12 @@ class ReceiveMail:
         if self._hand_over.expect(delivery):
             self.traffic.flush()
         return stored.addCallbacks(self._announce, self._look_again, callbackArgs=(delivery,))
+
+    def reply_as_receiver(
+        self, recipient: Recipient, delivery_id: DeliveryId
+    ) -> Deferred[ReceiverReply]:
+        """Return the reply to a stored mail of the receiver that the recipient's tag names."""
+        return Deferred.fromCoroutine(self._replies.reply(recipient, delivery_id))
 
     def record_refusal(
         self,
