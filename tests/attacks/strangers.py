@@ -21,9 +21,12 @@ from mailcheck.assembly.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.connections.policies import offer_no_tls
+from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.messages import Recipient
 from mailcheck.imap.parsing import COMMANDS as IMAP_COMMANDS
 from mailcheck.imap.pop3 import COMMANDS as POP3_COMMANDS
+from mailcheck.operations.deliverability.reply_as_receiver import find_requested_reply
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped
@@ -410,9 +413,13 @@ class Target:
 
     def _send(self, address: str) -> None:
         try:
-            self.house.receive(address, raw=MAIL, sender=f"a@{DOMAIN}")
+            delivery_id = self.house.receive(address, raw=MAIL, sender=f"a@{DOMAIN}")
         except ExpectedFailure:
             return
+        tag = parse_mailbox(address).local_part.partition("+")[2]
+        if find_requested_reply(tag) is not None:
+            recipient = Recipient(address, self.house.account.id, tag)
+            self.house.receiver.reply_as_receiver(recipient, delivery_id)
 
     def _filled(self, path: str) -> str:
         return re.sub(r"{(\w+)}", lambda found: self._names.get(found[1], NONSENSE), path)

@@ -103,6 +103,7 @@ class ReportResult(Shape):
     deductions: Annotated[
         tuple[ShownDeduction, ...], doc("findings that deduct points, largest first")
     ]
+    replies: Annotated[Texts, doc("what receivers would reply")]
     undetermined: Annotated[Texts, doc("checks that could not be determined; they deduct nothing")]
     share_url: Annotated[str, doc("complete report; public, requires no key")]
     waited: Annotated[float, doc("seconds")]
@@ -132,6 +133,7 @@ def render_test_wait(
         notes=defuse(tuple(shape.get("notes", ()))),
         checks=_checks(shape.get("checks", {})),
         deductions=_deductions(shape.get("deductions", ())),
+        replies=defuse(tuple(map(_reply, shape.get("report", {}).get("replies", ())))),
         undetermined=defuse(tuple(shape.get("undetermined", ()))),
         share_url=shape["shareUrl"],
         waited=waited,
@@ -159,6 +161,7 @@ def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
                 lines += [f"    replace {value}" for value in one.replaces]
             if not isinstance(one.leaves_out, Absent):
                 lines += [f"    omit {left.term}: {left.reason}" for left in one.leaves_out]
+    lines += result.replies
     fenced = fence.around("\n".join(lines))
     return [ours, f"{result.untrusted.notice}\n{fenced}"]
 
@@ -179,6 +182,14 @@ def _checks(checks: Mapping[str, Mapping[str, Any]]) -> tuple[ShownCheck, ...]:
         defuse(msgspec.convert({"name": name, **check}, ShownCheck))
         for name, check in checks.items()
     )
+
+
+def _reply(one: Mapping[str, Any]) -> str:
+    """Describe the reply of a receiver: its action, its reply and the reason."""
+    reply = one["reply"]
+    shown = [] if reply is None else [reply["code"], reply["enhanced"], reply["text"]]
+    words = " ".join(str(part) for part in shown if part)
+    return f"{one['receiver']}: {one['action']} {words} ({one['explanation']})"
 
 
 def _deductions(deductions: Sequence[Mapping[str, Any]]) -> tuple[ShownDeduction, ...]:
