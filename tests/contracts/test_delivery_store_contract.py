@@ -85,6 +85,17 @@ async def test_positions_of_a_burst(stores: Stores) -> None:
     assert tags == [f"t{number}" for number in range(300)]
 
 
+async def test_the_message_of_a_delivery(stores: Stores) -> None:
+    """The first message of a delivery in an inbox is found, and none in an inbox without it."""
+    await add(stores, "ann")
+    await add(stores, "bob")
+    sent = delivery(recipient("bob"), recipient("ann", "a"), recipient("ann", "b"))
+    await stores.deliveries.deliver(sent)
+    find = stores.deliveries.find_message_of_delivery
+    assert await find(ANN, sent.id) == sent.message_ids[1]
+    assert await find(AccountId("cid"), sent.id) is None
+
+
 async def test_what_is_stored(stores: Stores) -> None:
     """A message keeps its envelope, its session, its times and its header summary."""
     await add(stores, "ann")

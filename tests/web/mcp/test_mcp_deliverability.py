@@ -62,6 +62,9 @@ def test_deductions_come_with_fixes(agent: Agent, scored: ScoredHouse) -> None:
     text = agent.call("wait_for_test", {"testId": test_id}).result["content"][1]["text"]
     assert "-1.0 dmarc.no-record" in text
     assert "publish _dmarc.sender.example TXT v=DMARC1" in text
+    assert len(found["replies"]) == len(same["report"]["replies"])
+    assert "gmail: accept 250 2.0.0 OK" in text
+    assert "gmail-bulk: reject 550 5.7.40 Your message was blocked" in text
 
 
 def test_a_timeout_is_not_an_error(agent: Agent, scored: ScoredHouse) -> None:
