@@ -6,11 +6,21 @@ advice and the records to publish.
 
 from collections.abc import Iterable
 
-from mailcheck.checks import findings_of_domains, findings_of_machine, findings_of_mails
+from mailcheck.checks import (
+    findings_of_domains,
+    findings_of_logos,
+    findings_of_machine,
+    findings_of_mails,
+)
 from mailcheck.checks.finding_row import BadTable, by_name
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 
-ROWS = (*findings_of_mails.ROWS, *findings_of_domains.ROWS, *findings_of_machine.ROWS)
+ROWS = (
+    *findings_of_mails.ROWS,
+    *findings_of_domains.ROWS,
+    *findings_of_logos.ROWS,
+    *findings_of_machine.ROWS,
+)
 
 FINDINGS = by_name(ROWS)
 """The rows by id and by alias."""

@@ -1,0 +1,325 @@
+"""Evaluation of BIMI: the record, its logo and its certificate, and what DMARC must say."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from mailcheck.checks.bimi.certificate import (
+    MAX_FILE,
+    ChainState,
+    MarkCertificate,
+    MarkKind,
+    UnreadableCertificate,
+    read_certificate,
+)
+from mailcheck.checks.bimi.record import BimiRecord, record_name
+from mailcheck.checks.bimi.svg import MAX_READ, MEDIA_TYPE, Logo, check_logo
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.findings import PROBLEMS, Finding, Severity
+from mailcheck.checks.findings_table import make_finding, undetermined
+from mailcheck.checks.hosts.caa import ISSUE_MARK, CaaVerdict
+from mailcheck.checks.hosts.mta_sts import FetchOutcome
+from mailcheck.checks.tag_lists import parse_tag_list
+from mailcheck.core.instants import DAY, Instant, format_instant
+
+ENDING_SOON = 30 * DAY
+"""Time before the end of a certificate; a new one takes its issuer days or weeks."""
+
+_NOT_FETCHED = {
+    FetchOutcome.MISSING: "there is no such file",
+    FetchOutcome.BAD_CERTIFICATE: "the certificate of its web server is not valid",
+    FetchOutcome.REDIRECTED: "its web server redirects too often, or to a URL without https",
+}
+
+
+class FileFetch(Struct, frozen=True):
+    """The result of fetching a file. ``octets`` are empty unless it was fetched."""
+
+    outcome: FetchOutcome
+    octets: bytes = b""
+    media_type: str = ""
+
+
+class LogoFile(Struct, frozen=True):
+    """The file at the URL of the logo; ``logo`` is `None` if it could not be fetched."""
+
+    outcome: FetchOutcome
+    logo: Logo | None
+    media_type: str
+
+
+class CertificateFile(Struct, frozen=True):
+    """The file at the URL of the certificate.
+
+    ``certificate`` is `None` if there is none. ``problem`` then completes the sentence
+    "The file ...", or is empty if it could not be fetched.
+    """
+
+    outcome: FetchOutcome
+    certificate: MarkCertificate | None
+    problem: str = ""
+
+
+class BimiFiles(Struct, frozen=True):
+    """The files that were fetched, by the URLs in the published record."""
+
+    location: str = ""
+    logo: LogoFile | None = None
+    evidence: str = ""
+    certificate: CertificateFile | None = None
+
+
+class BimiVerdict(Struct, frozen=True):
+    """The record with its logo and its certificate, each `None` if it was not read."""
+
+    record: BimiRecord
+    logo: Logo | None
+    certificate: MarkCertificate | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_ready(self) -> bool | None:
+        """Whether receivers can show the logo, as far as the domain decides.
+
+        `None` if it could not be determined.
+        """
+        if any(one.severity in PROBLEMS for one in self.findings):
+            return False
+        if any(one.severity is Severity.UNDETERMINED for one in self.findings):
+            return None
+        return self.logo is not None
+
+
+def read_logo(url: str, fetch: FileFetch) -> LogoFile:
+    """Check the file at the URL of a logo."""
+    is_there = fetch.outcome is FetchOutcome.FETCHED
+    logo = check_logo(fetch.octets, url) if is_there else None
+    return LogoFile(fetch.outcome, logo, fetch.media_type)
+
+
+def read_evidence(fetch: FileFetch) -> CertificateFile:
+    """Read the file at the URL of a certificate."""
+    if fetch.outcome is not FetchOutcome.FETCHED:
+        return CertificateFile(fetch.outcome, None)
+    try:
+        return CertificateFile(fetch.outcome, read_certificate(fetch.octets))
+    except UnreadableCertificate as fault:
+        return CertificateFile(fetch.outcome, None, str(fault))
+
+
+def evaluate_bimi(
+    files: BimiFiles, now: Instant, record: BimiRecord, dmarc: DmarcVerdict, caa: CaaVerdict
+) -> BimiVerdict:
+    """Evaluate everything about the logo of a domain."""
+    if record.presence is Presence.UNDETERMINED or record.is_declined or not record.text:
+        return BimiVerdict(record, None, None, record.findings)
+    logo = files.logo if record.location == files.location else None
+    certificate = files.certificate if record.evidence == files.evidence else None
+    mark = None if certificate is None else certificate.certificate
+    findings = [*record.findings, *_judge_policy(record, dmarc)]
+    if record.location:
+        findings += _judge_logo(record, logo)
+        findings += _judge_evidence(record, certificate)
+    if mark is not None:
+        findings += _judge_certificate(record, mark, caa, now)
+        findings += _compare(record, None if logo is None else logo.logo, mark)
+    return BimiVerdict(record, None if logo is None else logo.logo, mark, tuple(findings))
+
+
+def _judge_policy(record: BimiRecord, dmarc: DmarcVerdict) -> Iterator[Finding]:
+    """Compare the DMARC policy with the requirements of BIMI (section 7.1)."""
+    if dmarc.presence is Presence.UNDETERMINED:
+        return
+    policy, published = dmarc.policy, dmarc.record
+    if published is None or not dmarc.is_enforcing or published.is_testing:
+        is_test = published is not None and published.is_testing
+        state = "is marked as a test (t=y)" if is_test else f"is {policy.value if policy else ''}"
+        fault = "has no DMARC record" if published is None else f"has a DMARC policy that {state}"
+        yield make_finding(
+            "bimi.dmarc-policy",
+            f"{record.domain} {fault}. Receivers show logos only with p=quarantine or p=reject.",
+        )
+        return
+    percentage = parse_tag_list(published.text).get("pct")
+    if policy is Policy.QUARANTINE and percentage not in (None, "100"):
+        yield make_finding(
+            "bimi.dmarc-partial",
+            f"The DMARC record of {record.domain} asks for quarantine of a part of the mail only"
+            f" (pct={percentage[:20] if percentage else ''}).",
+        )
+    if published.subdomain_policy is Policy.NONE:
+        yield make_finding(
+            "bimi.dmarc-subdomains",
+            f"The DMARC record that applies to {record.domain} has no policy for subdomains"
+            " (sp=none). Receivers then show no logo.",
+        )
+
+
+def _judge_logo(record: BimiRecord, file: LogoFile | None) -> Iterator[Finding]:
+    url = record.location
+    if file is None or file.outcome is FetchOutcome.NO_ANSWER:
+        yield undetermined("bimi.undetermined", [url])
+        return
+    if file.outcome is FetchOutcome.TOO_LARGE:
+        yield make_finding(
+            "bimi.logo-too-large", f"The logo at {url} has more than {MAX_READ // 1024} KiB."
+        )
+        return
+    if file.logo is None:
+        yield make_finding(
+            "bimi.logo-missing",
+            f"The logo at {url} cannot be fetched: {_NOT_FETCHED[file.outcome]}.",
+        )
+        return
+    if file.media_type != MEDIA_TYPE:
+        shown = file.media_type[:60] or "no type"
+        yield make_finding(
+            "bimi.logo-type",
+            f"The web server sends the logo at {url} with the type {shown} instead of"
+            f" {MEDIA_TYPE}.",
+        )
+    yield from file.logo.findings
+
+
+def _judge_evidence(record: BimiRecord, file: CertificateFile | None) -> Iterator[Finding]:
+    url = record.evidence
+    if not url:
+        if not parse_tag_list(record.text).get("a"):
+            yield make_finding(
+                "bimi.no-certificate",
+                f"The BIMI record at {record.name} names no certificate (a=). Gmail and Apple Mail"
+                " show only logos that have one.",
+            )
+        return
+    if file is None or file.outcome is FetchOutcome.NO_ANSWER:
+        yield undetermined("bimi.undetermined", [url])
+    elif file.outcome is FetchOutcome.TOO_LARGE:
+        yield make_finding(
+            "bimi.certificate-unreadable",
+            f"The file at {url} has more than {MAX_FILE // 1024} KiB.",
+        )
+    elif file.problem:
+        yield make_finding("bimi.certificate-unreadable", f"The file at {url} {file.problem}.")
+    elif file.certificate is None:
+        yield make_finding(
+            "bimi.certificate-missing",
+            f"The certificate at {url} cannot be fetched: {_NOT_FETCHED[file.outcome]}.",
+        )
+
+
+def _judge_certificate(
+    record: BimiRecord, mark: MarkCertificate, caa: CaaVerdict, now: Instant
+) -> Iterator[Finding]:
+    url = record.evidence
+    if not mark.is_first:
+        yield make_finding(
+            "bimi.certificate-order",
+            f"The file at {url} does not begin with the certificate of the logo, or has several of"
+            " them.",
+        )
+    if not mark.has_purpose:
+        yield make_finding(
+            "bimi.certificate-purpose",
+            f"The certificate at {url} is not one for logos: it lacks the purpose"
+            " id-kp-BrandIndicatorforMessageIdentification.",
+        )
+    elif mark.kind is MarkKind.UNKNOWN:
+        yield make_finding(
+            "bimi.mark-type",
+            f"The certificate at {url} does not say whether its mark is registered: its type is"
+            f' "{mark.mark_type[:60]}".',
+        )
+    if not _covers(record, mark.domains):
+        names = ", ".join(mark.domains[:5]) or "no domain"
+        yield make_finding(
+            "bimi.certificate-domain",
+            f"The certificate at {url} is for {names}, not for {record.found_at}.",
+        )
+    if not mark.has_timestamps:
+        yield make_finding(
+            "bimi.no-timestamps",
+            f"The certificate at {url} has no timestamps of certificate logs (SCT).",
+        )
+    yield from _judge_time(url, mark, now)
+    yield from _judge_issuers(url, mark, caa)
+
+
+def _covers(record: BimiRecord, names: tuple[str, ...]) -> bool:
+    """Return whether a certificate is for the domain of the record, or for its selector there."""
+    places = {record.domain, record.found_at or record.domain}
+    return any(one in names or record_name(record.selector, one) in names for one in places)
+
+
+def _judge_time(url: str, mark: MarkCertificate, now: Instant) -> Iterator[Finding]:
+    day = format_instant(mark.issuers_end_at)[:10]
+    whose = "" if mark.issuers_end_at == mark.ends_at else "an issuer of "
+    if mark.begins_at > now:
+        begins = format_instant(mark.begins_at)[:10]
+        yield make_finding(
+            "bimi.certificate-expired", f"The certificate at {url} is valid from {begins} only."
+        )
+    elif mark.issuers_end_at <= now:
+        yield make_finding(
+            "bimi.certificate-expired",
+            f"The certificate of {whose}the logo at {url} expired on {day}.",
+        )
+    elif mark.issuers_end_at - now < ENDING_SOON:
+        days = (mark.issuers_end_at - now) // DAY
+        yield make_finding(
+            "bimi.certificate-ending",
+            f"The certificate of {whose}the logo at {url} expires on {day}, in {days} days.",
+        )
+
+
+def _judge_issuers(url: str, mark: MarkCertificate, caa: CaaVerdict) -> Iterator[Finding]:
+    root = mark.root
+    if mark.chain is ChainState.BROKEN:
+        yield make_finding(
+            "bimi.certificate-chain",
+            f"An issuer in the file at {url} has not signed the certificate of the logo, or may not"
+            " issue.",
+        )
+    elif mark.chain is ChainState.INCOMPLETE:
+        yield make_finding(
+            "bimi.certificate-chain",
+            f"The file at {url} lacks the certificate of an issuer ({mark.issuer}).",
+        )
+    elif root is None:
+        yield make_finding(
+            "bimi.issuer-undetermined",
+            f"The issuer of the certificate at {url} ({mark.issuer}) could not be determined: this"
+            " service does not know its root.",
+        )
+    elif root.distrusted_after and format_instant(mark.begins_at)[:10] >= root.distrusted_after:
+        yield make_finding(
+            "bimi.issuer-distrusted",
+            f"{root.by} does not trust certificates for logos that {root.name} has issued after"
+            f" {root.distrusted_after}.",
+        )
+    allowed = caa.issuers(ISSUE_MARK)
+    if root is not None and allowed is not None and not set(allowed) & set(root.caa):
+        yield make_finding(
+            "bimi.caa-forbids",
+            f"The CAA records of {caa.found_at} do not allow {root.name} to issue the next"
+            " certificate for the logo (issuevmc).",
+        )
+
+
+def _compare(record: BimiRecord, logo: Logo | None, mark: MarkCertificate) -> Iterator[Finding]:
+    """Compare the logo at its URL with the one in the certificate."""
+    url = record.evidence
+    if mark.logotype is None:
+        yield make_finding("bimi.certificate-logo", f"The certificate at {url} {mark.problem}.")
+        return
+    if not mark.logotype.has_valid_hash:
+        yield make_finding(
+            "bimi.certificate-logo",
+            f"The logo in the certificate at {url} does not match its hash there.",
+        )
+    if logo is not None and logo.svg and logo.svg != mark.logotype.svg:
+        yield make_finding(
+            "bimi.logo-differs",
+            f"The logo at {record.location} is not the one in the certificate at {url}.",
+        )

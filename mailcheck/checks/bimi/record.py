@@ -1,0 +1,261 @@
+"""Evaluation of BIMI records (draft-brand-indicators-for-message-identification)."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from mailcheck.checks.aliases import alias_target, publish_at_target
+from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
+from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.findings_table import make_finding, several_records, undetermined
+from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
+from mailcheck.checks.tag_repair import find_tags, name_mistake, start_of, without_look_alikes
+from mailcheck.core.network_addresses import parse_ip_address
+
+VERSION = "BIMI1"
+DEFAULT_SELECTOR = "default"
+
+LOCATION, EVIDENCE, PREFERENCE = "l", "a", "avp"
+KNOWN_TAGS = ("v", LOCATION, EVIDENCE, PREFERENCE, "lps")
+
+MAX_TEXT = 4_096
+"""Maximum number of characters of a record that are evaluated; real ones have up to 300."""
+
+MAX_SHOWN = 80  # characters of a value that are quoted
+
+_NEAR_MISS = re.compile(r"bimi-?v?1?|^l=https?:", re.ASCII)  # against the result of `start_of`
+_HOST = re.compile(r"(?=.{4,253}$)(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]")
+_URL = re.compile(r"https://[!-~]+", re.ASCII)
+
+
+class Preference(Enum):
+    """The picture that a receiver shows if it has one of the person, too (``avp=``)."""
+
+    BRAND = "brand"
+    PERSONAL = "personal"
+
+
+class BimiRecord(Struct, frozen=True):
+    """The record that applies to mail of a domain.
+
+    ``found_at`` is the domain below which the record is published: the domain itself, or its
+    organizational domain. ``text`` is the record, even if receivers ignore it, or empty without
+    one. ``location`` and ``evidence`` are URLs that can be fetched, or empty.
+    """
+
+    domain: str
+    selector: str
+    presence: Presence
+    found_at: str | None = None
+    text: str = ""
+    location: str = ""
+    evidence: str = ""
+    preference: Preference | None = None
+    is_declined: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The DNS name of the record."""
+        return record_name(self.selector, self.found_at or self.domain)
+
+
+def record_name(selector: str, domain: str) -> str:
+    """Return the DNS name of a record."""
+    return f"{selector}._bimi.{domain}"
+
+
+def evaluate_bimi_record(
+    domain: str, selector: str, organizational_domain: str | None, answers: Answers
+) -> BimiRecord:
+    """Evaluate the record of a domain, or that of its organizational domain without one.
+
+    :param organizational_domain: `None` if it could not be determined.
+    """
+    places = tuple(dict.fromkeys((domain, organizational_domain or domain)))
+    found = [look_up(answers, record_name(selector, place), "TXT") for place in places]
+    for place, answer in zip(places, found, strict=True):
+        name = record_name(selector, place)
+        if not answer.status.is_determined:
+            silence = undetermined("bimi.undetermined", [name])
+            return BimiRecord(domain, selector, Presence.UNDETERMINED, findings=(silence,))
+        texts = [one[:MAX_TEXT] for one in txt_values(answer)]
+        records = [one for one in texts if has_version(one, VERSION)]
+        near = [one for one in texts if _NEAR_MISS.search(start_of(one))]
+        if not records and not near:
+            continue
+        if len(records) == 1:
+            record = _read(domain, selector, place, records[0])
+        else:
+            text = records[0] if records else near[0]
+            record = BimiRecord(domain, selector, Presence.ABSENT, place, text)
+            fault = _several(name, records) if records else _unreadable(name, text)
+            record = _with(record, fault)
+        target = alias_target(answer)
+        return _with_findings(
+            record, [publish_at_target(one, name, target) for one in record.findings]
+        )
+    absent = _absent(domain, selector)
+    return BimiRecord(domain, selector, Presence.ABSENT, findings=(absent,))
+
+
+def is_usable_url(text: str) -> bool:
+    """Return whether a text is an https URL of a public host name on the standard port."""
+    if _URL.fullmatch(text) is None or len(text) > MAX_TEXT // 2:
+        return False
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    is_name = _HOST.fullmatch(host) is not None and parse_ip_address(host) is None
+    return is_name and port in (None, 443) and parts.username is None
+
+
+def _with(record: BimiRecord, *more: Finding) -> BimiRecord:
+    return _with_findings(record, [*record.findings, *more])
+
+
+def _with_findings(record: BimiRecord, findings: Sequence[Finding]) -> BimiRecord:
+    return BimiRecord(
+        record.domain,
+        record.selector,
+        record.presence,
+        record.found_at,
+        record.text,
+        record.location,
+        record.evidence,
+        record.preference,
+        record.is_declined,
+        tuple(findings),
+    )
+
+
+def _read(domain: str, selector: str, place: str, text: str) -> BimiRecord:
+    tags, name = parse_tag_list(text), record_name(selector, place)
+    location, evidence = tags.get(LOCATION), tags.get(EVIDENCE) or ""
+    if location == "" and not evidence:
+        declined = make_finding(
+            "bimi.declined",
+            f"{domain} declares at {name} that it has no logo, so receivers show none.",
+        )
+        return BimiRecord(
+            domain, selector, Presence.FOUND, place, text, is_declined=True, findings=(declined,)
+        )
+    findings = tuple(_judge(name, text, tags))
+    usable = location if location and is_usable_url(location) else ""
+    preference = next((one for one in Preference if one.value == tags.get(PREFERENCE)), None)
+    return BimiRecord(
+        domain=domain,
+        selector=selector,
+        presence=Presence.FOUND if usable else Presence.ABSENT,
+        found_at=place,
+        text=text,
+        location=usable,
+        evidence=evidence if is_usable_url(evidence) else "",
+        preference=preference,
+        findings=findings,
+    )
+
+
+def _judge(name: str, text: str, tags: TagList) -> Iterator[Finding]:
+    if tags.problems:
+        yield make_finding(
+            "bimi.syntax",
+            f"Part of the BIMI record at {name} is malformed: {tags.problems[0]}.",
+            proposed=_repaired(name, text),
+        )
+    if not tags.get(LOCATION):
+        yield make_finding(
+            "bimi.no-location",
+            f"The BIMI record at {name} names no logo (l=), so receivers show none.",
+        )
+    for tag, what in ((LOCATION, "logo"), (EVIDENCE, "certificate")):
+        yield from _judge_url(name, tags, tag, what)
+    preference = tags.get(PREFERENCE)
+    if preference is not None and preference not in [one.value for one in Preference]:
+        yield make_finding(
+            "bimi.bad-preference",
+            f'The BIMI record at {name} has avp="{preference[:MAX_SHOWN]}". Receivers know only'
+            " brand and personal.",
+            proposed=_changed(name, tags.tags, {PREFERENCE: _near_preference(preference)}),
+        )
+    unknown = [tag for tag in tags.tags if tag not in KNOWN_TAGS]
+    if unknown:
+        names = ", ".join(tag[:MAX_SHOWN] for tag in unknown[:5])
+        yield make_finding(
+            "bimi.unknown-tag", f"Receivers ignore tags of the BIMI record at {name}: {names}."
+        )
+
+
+def _judge_url(name: str, tags: TagList, tag: str, what: str) -> Iterator[Finding]:
+    url = tags.get(tag)
+    if not url or is_usable_url(url):
+        return
+    secure = re.sub(r"^http:", "https:", url, count=1, flags=re.I | re.A)
+    if secure != url and is_usable_url(secure):
+        yield make_finding(
+            "bimi.not-https",
+            f"The URL of the {what} ({tag}=) at {name} begins with http:. Receivers fetch it over"
+            " https only.",
+            proposed=_changed(name, tags.tags, {tag: secure}),
+        )
+        return
+    bare = f"https://{url}"
+    yield make_finding(
+        "bimi.bad-url",
+        f'The URL of the {what} ({tag}=) at {name} cannot be used: "{url[:MAX_SHOWN]}" is not an'
+        " https URL of a host name.",
+        proposed=_changed(name, tags.tags, {tag: bare}) if is_usable_url(bare) else None,
+    )
+
+
+def _near_preference(text: str) -> str:
+    """Return the intended preference, or an empty text if none is meant clearly."""
+    word = text.strip().lower()
+    return word if word in [one.value for one in Preference] else ""
+
+
+def _changed(
+    name: str, tags: Mapping[str, str], changes: Mapping[str, str]
+) -> RecordToPublish | None:
+    """Return the record with other values; a tag with an empty new value is left out."""
+    new = {**tags, **changes}
+    kept = [f"{tag}={value}" for tag, value in new.items() if value or tag not in changes]
+    return RecordToPublish(name, "TXT", f"{'; '.join(kept)};")
+
+
+def _repaired(name: str, text: str) -> RecordToPublish | None:
+    """Return the intended record of a text, or `None` if its logo is not clear."""
+    tags = dict(find_tags(without_look_alikes(text), (LOCATION, EVIDENCE, PREFERENCE)))
+    urls = {tag: tags.get(tag, "") for tag in (LOCATION, EVIDENCE)}
+    if not is_usable_url(urls[LOCATION]) or (urls[EVIDENCE] and not is_usable_url(urls[EVIDENCE])):
+        return None
+    more = {PREFERENCE: _near_preference(tags.get(PREFERENCE, ""))}
+    return _changed(name, {"v": VERSION}, {**urls, **more})
+
+
+def _several(name: str, records: Sequence[str]) -> Finding:
+    kept = RecordToPublish(name, "TXT", records[0])
+    return several_records("bimi.several", "BIMI", name, kept)
+
+
+def _unreadable(name: str, text: str) -> Finding:
+    mistake = name_mistake(text)
+    return make_finding(
+        "bimi.unreadable",
+        f'The record at {name} ("{text[:40]}") does not begin with'
+        f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so receivers ignore it.',
+        proposed=_repaired(name, text),
+    )
+
+
+def _absent(domain: str, selector: str) -> Finding:
+    return make_finding(
+        "bimi.absent",
+        f"{domain} has no BIMI record at {record_name(selector, domain)}, so receivers show no logo"
+        " of it. This is optional.",
+    )
