@@ -32,6 +32,7 @@ from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.task import deferLater, react
 
 from mailcheck.assembly.checks import CheckRuntime, Checks, build_checks, open_resolvers
+from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus, Presence
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
@@ -134,6 +135,14 @@ class DelayedHosts:
         """Answer that there is no policy."""
         missing = PolicyFetch(FetchOutcome.MISSING)
         return deferLater(self._reactor, DELAY, lambda: missing)
+
+    def fetch_logo(self, _: str) -> Deferred[FileFetch]:
+        """Answer that there is no logo."""
+        return deferLater(self._reactor, DELAY, FileFetch, FetchOutcome.MISSING)
+
+    def fetch_certificate(self, _: str) -> Deferred[FileFetch]:
+        """Answer that there is no certificate."""
+        return deferLater(self._reactor, DELAY, FileFetch, FetchOutcome.MISSING)
 
     def fetch_client(self, url: str) -> Deferred[ClientDocument]:
         """Return a document that cannot be used: the benchmark connects no agents."""

@@ -56,8 +56,8 @@ from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.ports.probes import (
     ClientDocuments,
+    DomainFiles,
     LinkProber,
-    PolicyFetcher,
     RegistrationFinder,
     StarttlsProber,
 )
@@ -65,7 +65,7 @@ from mailcheck.ports.resolver import Resolver
 
 
 class OutsideProbes(
-    StarttlsProber, RegistrationFinder, PolicyFetcher, ClientDocuments, LinkProber, Protocol
+    StarttlsProber, RegistrationFinder, DomainFiles, ClientDocuments, LinkProber, Protocol
 ):
     """Examines hosts, registries, policy files, documents of OAuth clients, and links."""
 

@@ -10,6 +10,7 @@ from twisted.logger import Logger
 from mailcheck.assembly.checks import CheckRuntime, open_resolvers
 from mailcheck.assembly.cluster import PersistentState
 from mailcheck.assembly.deployment import alerts_from, own_ports, public_url
+from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict, undetermined_registration
@@ -25,8 +26,8 @@ from mailcheck.operations.doctor import undetermined_finding
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import (
     ClientDocuments,
+    DomainFiles,
     OutboundPort,
-    PolicyFetcher,
     ReceiverRules,
     RegistrationFinder,
     StarttlsProber,
@@ -35,7 +36,7 @@ from mailcheck.ports.probes import (
 )
 from mailcheck.ports.resolver import Resolver
 from mailcheck.probes.client_documents import ClientDocumentFetcher
-from mailcheck.probes.fetching import GuardedFetcher, MtaStsFetcher
+from mailcheck.probes.fetching import BimiFetcher, GuardedFetcher, MtaStsFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, ProbeReactor, is_own_address
 from mailcheck.probes.machine_checks import examine_clock
 from mailcheck.probes.mail_host_prober import (
@@ -60,7 +61,7 @@ class EventDialer(WebhookDialer, ReceiverRules, Protocol):
     """Sends webhooks, and knows which receivers of alerts are allowed."""
 
 
-class HostProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, ClientDocuments, Protocol):
+class HostProbes(StarttlsProber, RegistrationFinder, DomainFiles, ClientDocuments, Protocol):
     """Probes that verify certificates of other hosts."""
 
     async def examine_clock(self) -> list[Finding]:
@@ -88,6 +89,14 @@ class NoHostProbes:
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Answer as defined by `PolicyFetcher`."""
         return succeed(PolicyFetch(FetchOutcome.NO_ANSWER))
+
+    def fetch_logo(self, _: str) -> Deferred[FileFetch]:
+        """Answer as defined by `LogoFetcher`."""
+        return succeed(FileFetch(FetchOutcome.NO_ANSWER))
+
+    def fetch_certificate(self, _: str) -> Deferred[FileFetch]:
+        """Answer as defined by `LogoFetcher`."""
+        return succeed(FileFetch(FetchOutcome.NO_ANSWER))
 
     def fetch_client(self, url: str) -> Deferred[ClientDocument]:
         """Answer as defined by `ClientDocuments`."""
@@ -132,12 +141,14 @@ class VerifyingProbes:
         registries = RegistryList(self._fetcher, reactor, self._source)
         finder = RdapFinder(self._fetcher, registries, shared.memory, clock_and_randomness)
         policies = MtaStsFetcher(self._fetcher, reactor, shared.memory)
+        logos = BimiFetcher(self._fetcher, reactor, shared.memory)
         documents = ClientDocumentFetcher(self._fetcher, reactor, shared.memory)
         self.probe, self.outbound_port = prober.probe, prober.outbound_port
         self.find_registration = finder.find_registration
         self.fetch_policy = policies.fetch_policy
+        self.fetch_logo, self.fetch_certificate = logos.fetch_logo, logos.fetch_certificate
         self.fetch_client = documents.fetch_client
-        self._stopped = prober, outbound, finder, policies, documents
+        self._stopped = prober, outbound, finder, policies, logos, documents
 
     async def examine_clock(self) -> list[Finding]:
         """Compare the clock with that of the server of the list of registries."""
@@ -200,6 +211,14 @@ class Probes:
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Answer as defined by `PolicyFetcher`."""
         return self._hosts.fetch_policy(domain)
+
+    def fetch_logo(self, url: str) -> Deferred[FileFetch]:
+        """Answer as defined by `LogoFetcher`."""
+        return self._hosts.fetch_logo(url)
+
+    def fetch_certificate(self, url: str) -> Deferred[FileFetch]:
+        """Answer as defined by `LogoFetcher`."""
+        return self._hosts.fetch_certificate(url)
 
     def fetch_client(self, url: str) -> Deferred[ClientDocument]:
         """Answer as defined by `ClientDocuments`."""

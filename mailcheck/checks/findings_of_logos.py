@@ -174,8 +174,8 @@ CERTIFICATE = (
         advice="Ask the issuer if the logo is a registered trademark."),
     Row("bimi.no-certificate", None, "The logo has no certificate",
         "Gmail and Apple Mail do not show it, other receivers may", _NOTE,
-        advice="This is optional. Order a VMC for a registered trademark, or a CMC for a logo in use"
-        " for a year."),
+        advice="This is optional. Order a VMC for a registered trademark, or a CMC for a logo that"
+        " has been in use for a year."),
     Row("bimi.no-timestamps", None, "The logo's certificate is not in a public log",
         "Receivers require timestamps of certificate logs (SCT)", _WARNING,
         advice="Tell the issuer." + _ASK_ISSUER),

@@ -154,11 +154,11 @@ def _rdata(rdtype: str, value: str) -> Rdata:
 
 def _purpose(name: str, text: str) -> str:
     """Return the purpose of a TXT record; all records at an underscore name have the same."""
-    if name.startswith("_") or "._domainkey." in name:
+    if name.startswith("_") or "._domainkey." in name or "._bimi." in name:
         return "its name's"
     if is_spf_record(text) or (looks_like_spf(text) and not is_sender_id(text)):
         return "spf"
-    # A DMARC, DKIM, MTA-STS or TLS-RPT record that is the target of a CNAME.
+    # A DMARC, DKIM, MTA-STS, TLS-RPT or BIMI record that is the target of a CNAME.
     start = start_of(text)
     found = next((kind for kind, pattern in _KINDS if pattern.match(start)), None)
     return found or start[:40]
@@ -170,6 +170,7 @@ _KINDS = tuple(
         ("dmarc", r"v[=:]?dmarc|dmarc1|p=(?:none|quarantine|reject)"),
         ("dkim", r"v[=:]?dkim|k=|p=mi|mii"),
         ("mta-sts", r"v[=:]?(?:mta-?)?sts|stsv1"),
+        ("bimi", r"v[=:]?bimi|bimi1|l=https?:"),
         ("tls-rpt", r"v[=:]?tls-?rpt|tlsrptv1"),
     )
 )

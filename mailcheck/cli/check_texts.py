@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from mailcheck.api.domains.blocklists import explain_unqueried
+from mailcheck.checks.bimi.evaluate import BimiVerdict
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.dnsbl.listings import ListingStatus, count, describe_listings
 from mailcheck.checks.findings import Finding, Severity
@@ -10,6 +11,7 @@ from mailcheck.checks.proofs import NO_PROOFS, Proofs, proof_of
 from mailcheck.checks.quality.topics import Topic, topic_of
 from mailcheck.checks.scoring.outcomes import Status
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Line, Painted
+from mailcheck.core.instants import format_instant
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.check_mx import MxCheck
 from mailcheck.operations.domains.compute_reputation import Reputation
@@ -107,9 +109,10 @@ def describe_domain(report: DomainReport) -> list[Line]:
         "DNSSEC": records.dnssec.status.value,
         "CAA": ", ".join(one.text for one in records.caa.properties)
         or _absence(records.caa.presence),
+        "BIMI": _describe_logo(report.bimi),
     }
     lines += [f"  {name:<8} {text}" for name, text in more.items()]
-    shown = ("dkim", "mtaSts", "tlsRpt", "dane", "dnssec", "caa")
+    shown = ("dkim", "mtaSts", "tlsRpt", "dane", "dnssec", "caa", "bimi")
     rest = [finding for name in shown for finding in report.findings[name]]
     lines += describe_findings(rest, report.proofs)
     wrong = (Severity.ERROR, Severity.WARNING)
@@ -119,6 +122,18 @@ def describe_domain(report: DomainReport) -> list[Line]:
         if any(one.severity in wrong for one in found)
     )
     return lines + describe_topics(topics)
+
+
+def _describe_logo(bimi: BimiVerdict) -> str:
+    record, mark = bimi.record, bimi.certificate
+    if record.is_declined:
+        return "declined: the domain has no logo"
+    if not record.location:
+        return _absence(record.presence)
+    if mark is None:
+        return f"{record.location}, without a certificate"
+    day = format_instant(mark.issuers_end_at)[:10]
+    return f"{record.location}, {mark.kind.value} of {mark.issuer} until {day}"
 
 
 def describe_topics(topics: Iterable[Topic]) -> list[Line]:

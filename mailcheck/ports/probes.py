@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterProblem
 from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
@@ -57,6 +58,20 @@ class PolicyFetcher(Protocol):
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Fetch the policy of a domain (lower-case A-labels), as a sending server would."""
+
+
+class LogoFetcher(Protocol):
+    """Fetches logos and their certificates (BIMI)."""
+
+    def fetch_logo(self, url: str) -> Deferred[FileFetch]:
+        """Fetch a logo, at a URL for which `is_usable_url` holds. Redirects are followed."""
+
+    def fetch_certificate(self, url: str) -> Deferred[FileFetch]:
+        """Fetch the certificate of a logo, at such a URL."""
+
+
+class DomainFiles(PolicyFetcher, LogoFetcher, Protocol):
+    """Fetches the files that the records of a domain name."""
 
 
 class ClientDocuments(Protocol):

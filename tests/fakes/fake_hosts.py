@@ -2,6 +2,7 @@
 
 from twisted.internet.defer import Deferred, succeed
 
+from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
@@ -27,6 +28,7 @@ class FakeHosts:
         self.certificates: dict[str, tuple[str, Instant]] = {}
         self.registrations: dict[str, RegistrationVerdict] = {}
         self.policies: dict[str, PolicyFetch] = {}
+        self.logos: dict[str, FileFetch] = {}
         self.clients: dict[str, ClientDocument] = {}
         self.links: dict[str, LinkAnswer] = {}
         self.looked_at: list[tuple[str, str]] = []
@@ -76,6 +78,14 @@ class FakeHosts:
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Fetch a policy as `PolicyFetcher` specifies."""
         return succeed(self.policies.get(domain, PolicyFetch(FetchOutcome.MISSING)))
+
+    def fetch_logo(self, url: str) -> Deferred[FileFetch]:
+        """Fetch a logo as `LogoFetcher` specifies."""
+        return succeed(self.logos.get(url, FileFetch(FetchOutcome.MISSING)))
+
+    def fetch_certificate(self, url: str) -> Deferred[FileFetch]:
+        """Fetch a certificate as `LogoFetcher` specifies."""
+        return succeed(self.logos.get(url, FileFetch(FetchOutcome.MISSING)))
 
     def fetch_client(self, url: str) -> Deferred[ClientDocument]:
         """Fetch a client's document as `ClientDocuments` specifies."""

@@ -7,6 +7,7 @@ from twisted.internet.task import Clock
 from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
 
@@ -27,7 +28,7 @@ def describe(zone: MemoryZone) -> DomainReport:
     return report
 
 
-class _NoPolicies:
+class _NoPolicies(FakeHosts):
     """Fails every request: no zone here announces an MTA-STS policy."""
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:

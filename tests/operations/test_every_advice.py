@@ -13,6 +13,8 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
 import mailcheck.checks
+from mailcheck.checks.bimi.evaluate import FileFetch
+from mailcheck.checks.bimi.svg import MEDIA_TYPE
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, Severity
@@ -24,6 +26,8 @@ from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainR
 from tests.checks.test_dkim_repair import quote
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.dkim_keys import RSA_2048
+from tests.fakes.fake_hosts import FakeHosts
+from tests.fakes.marks import GOOD_LOGO, LOGO_URL
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.house import run
@@ -33,6 +37,7 @@ from tests.operations.test_following_advice import of_others, publish
 DOMAIN = "d.example"
 DMARC, KEY_NAME = f"_dmarc.{DOMAIN}", f"s1._domainkey.{DOMAIN}"
 STS, RPT = f"_mta-sts.{DOMAIN}", f"_smtp._tls.{DOMAIN}"
+BIMI = f"default._bimi.{DOMAIN}"
 SPF = "v=spf1 mx ip4:8.8.5.0/24 -all"
 MEANT = f"v=DMARC1; p=reject; rua=mailto:d@{DOMAIN}"
 KEY = f"v=DKIM1; k=rsa; p={RSA_2048}"
@@ -93,6 +98,11 @@ def silent(policy: str) -> Case:
 def caa(*values: str) -> Case:
     """Publish CAA records."""
     return Case({(DOMAIN, "CAA"): values})
+
+
+def bimi(*texts: str) -> Case:
+    """Publish BIMI records."""
+    return Case({(BIMI, "TXT"): texts})
 
 
 def aliased(name: str, text: str) -> Case:
@@ -191,13 +201,24 @@ CASES: dict[str, Case] = {
     "caa.unknown-critical without a similar tag": caa('128 tbs "x"'),
     "caa.unknown-tag": caa('0 isuewild ";"'),
     "caa.bad-report-address": caa('0 iodef "security@d.example"'),
+    "bimi.several": bimi(f"v=BIMI1; l={LOGO_URL};", "v=BIMI1; l=https://b.example/b.svg;"),
+    "bimi.unreadable": bimi(f"v=bimi1; l={LOGO_URL};"),
+    "bimi.syntax": bimi(f"v=BIMI1; l={LOGO_URL}; a"),
+    "bimi.not-https": bimi(f"v=BIMI1; l={LOGO_URL.replace('https', 'http')};"),
+    "bimi.bad-url": bimi(f"v=BIMI1; l={LOGO_URL.removeprefix('https://')};"),
+    "bimi.bad-preference": bimi(f"v=BIMI1; l={LOGO_URL}; avp=Brand;"),
+    "bimi.unreadable behind an alias": aliased(BIMI, f"v=bimi1; l={LOGO_URL};"),
     "tls-rpt.syntax": Case({(RPT, "TXT"): (f"v=TLSRPTv1; rua=t@{DOMAIN}",)}),
 }
 """Cases by the id of the finding that they cause, with a suffix if there are several."""
 
 
-class _Policies:
-    """Serves the policy that the records announce."""
+class _Policies(FakeHosts):
+    """Serves the policy that the records announce, and a logo without a certificate."""
+
+    def fetch_logo(self, _: str) -> Deferred[FileFetch]:
+        """Return the logo."""
+        return succeed(FileFetch(FetchOutcome.FETCHED, GOOD_LOGO, MEDIA_TYPE))
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Return the policy."""

@@ -14,6 +14,7 @@ from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.dkim_keys import RSA_2048
+from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
 
@@ -118,7 +119,7 @@ def describe(zone: MemoryZone, offered: ReportPlaces) -> DomainReport:
     return report
 
 
-class _NoPolicies:
+class _NoPolicies(FakeHosts):
     """Fails every request: no zone here announces an MTA-STS policy."""
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:

@@ -188,6 +188,18 @@ _MECHANISMS: dict[str, dict[str, Schema]] = {
         "mailIssuers": or_null(array(STRING)),
         "markIssuers": or_null(array(STRING)),
     },
+    "bimi": {
+        "presence": _PRESENCE,
+        "name": STRING,
+        "record": or_null(STRING),
+        "declined": BOOLEAN,
+        "location": or_null(STRING),
+        "evidence": or_null(STRING),
+        "preference": or_null(one_of("brand", "personal")),
+        "ready": or_null(BOOLEAN),
+        "logo": or_null(OBJECT),
+        "certificate": or_null(OBJECT),
+    },
 }
 
 DOMAIN_REPORT = shape(

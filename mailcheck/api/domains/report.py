@@ -1,10 +1,14 @@
 """The domain report as JSON (`GET /tools/domain`; docs/reference/contract.md)."""
 
+from base64 import b64encode
 from typing import Annotated
 
 from mailcheck.api.domains.findings import DomainFinding, render_findings
 from mailcheck.api.domains.mx import MailHost, render_hosts
 from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc
+from mailcheck.checks.bimi.certificate import ChainState, MarkCertificate, MarkKind
+from mailcheck.checks.bimi.record import Preference
+from mailcheck.checks.bimi.svg import MEDIA_TYPE, Logo
 from mailcheck.checks.dkim import evaluate as dkim_verdicts
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Presence
@@ -15,7 +19,7 @@ from mailcheck.checks.spf import tree as spf_verdicts
 from mailcheck.checks.spf.record import (
     Qualifier,
 )
-from mailcheck.core.instants import format_instant
+from mailcheck.core.instants import DAY, Instant, format_instant
 from mailcheck.operations.domains import describe_domain
 
 Found = Annotated[Presence, doc("undetermined: DNS gave no usable answer, which is not absent")]
@@ -180,6 +184,53 @@ class CaaReport(Shape):
     findings: Findings
 
 
+class LogoReport(Shape):
+    """The logo that the BIMI record names."""
+
+    size: Annotated[int, doc("octets, uncompressed", ge=0)]
+    title: str
+    valid: Annotated[bool, doc("follows SVG Tiny PS")]
+    image: Annotated[
+        str | None,
+        doc("data: URL for an img element; null: the file may be harmful, so do not show it"),
+    ]
+
+
+class CertificateReport(Shape):
+    """The mark certificate of the logo."""
+
+    kind: Annotated[MarkKind, doc("VMC: a registered mark; CMC: a mark in use")]
+    mark_type: Annotated[str | None, doc("as written in the certificate")]
+    organization: str
+    issuer: str
+    root: Annotated[str | None, doc("null: the issuer could not be determined")]
+    chain: ChainState
+    domains: Texts
+    valid_from: Timestamp
+    valid_until: Annotated[Timestamp, doc("of the certificate, or an issuer whose end is earlier")]
+    days_left: Annotated[int, doc("negative after the end")]
+    timestamps: Annotated[bool, doc("has timestamps of certificate logs (SCT)")]
+    logo_matches: Annotated[
+        bool | None, doc("it contains the published logo; null: one of them could not be read")
+    ]
+
+
+class BimiReport(Shape):
+    """The logo of the domain (draft-brand-indicators-for-message-identification)."""
+
+    presence: Found
+    name: Annotated[str, doc("DNS name of the record")]
+    record: str | None
+    declined: Annotated[bool, doc("the domain declares that it has no logo")]
+    location: Annotated[str | None, doc("URL of the logo; null: none that can be fetched")]
+    evidence: Annotated[str | None, doc("URL of the certificate; null: none")]
+    preference: Preference | None
+    ready: Annotated[bool | None, doc("receivers can show the logo; null: undetermined")]
+    logo: LogoReport | None
+    certificate: CertificateReport | None
+    findings: Findings
+
+
 class DomainReport(Shape):
     """The complete report about the mail set-up of a domain."""
 
@@ -195,6 +246,7 @@ class DomainReport(Shape):
     dane: DaneReport
     dnssec: DnssecReport
     caa: CaaReport
+    bimi: BimiReport
 
 
 def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
@@ -212,6 +264,7 @@ def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
         dane=_dane(report),
         dnssec=DnssecReport(report.records.dnssec.status, _findings(report, "dnssec")),
         caa=_caa(report),
+        bimi=_bimi(report),
     )
 
 
@@ -360,4 +413,48 @@ def _caa(report: describe_domain.DomainReport) -> CaaReport:
         mail_issuers=caa.issuers(ISSUE_MAIL),
         mark_issuers=caa.issuers(ISSUE_MARK),
         findings=_findings(report, "caa"),
+    )
+
+
+def _bimi(report: describe_domain.DomainReport) -> BimiReport:
+    bimi, record = report.bimi, report.bimi.record
+    return BimiReport(
+        presence=record.presence,
+        name=record.name,
+        record=record.text or None,
+        declined=record.is_declined,
+        location=record.location or None,
+        evidence=record.evidence or None,
+        preference=record.preference,
+        ready=bimi.is_ready,
+        logo=None if bimi.logo is None else _logo(bimi.logo),
+        certificate=None
+        if bimi.certificate is None
+        else _certificate(bimi.certificate, bimi.logo, report.checked_at),
+        findings=_findings(report, "bimi"),
+    )
+
+
+def _logo(logo: Logo) -> LogoReport:
+    image = f"data:{MEDIA_TYPE};base64,{b64encode(logo.svg).decode()}" if logo.is_shown else None
+    return LogoReport(logo.size, logo.title, logo.is_valid, image)
+
+
+def _certificate(mark: MarkCertificate, logo: Logo | None, now: Instant) -> CertificateReport:
+    matches = None
+    if logo is not None and logo.svg and mark.logotype is not None:
+        matches = mark.logotype.svg == logo.svg
+    return CertificateReport(
+        kind=mark.kind,
+        mark_type=mark.mark_type or None,
+        organization=mark.organization,
+        issuer=mark.issuer,
+        root=None if mark.root is None else mark.root.name,
+        chain=mark.chain,
+        domains=mark.domains,
+        valid_from=format_instant(mark.begins_at),
+        valid_until=format_instant(mark.issuers_end_at),
+        days_left=(mark.issuers_end_at - now) // DAY,
+        timestamps=mark.has_timestamps,
+        logo_matches=matches,
     )

@@ -245,7 +245,7 @@ def _purposes(leaf: x509.Certificate) -> Iterator[x509.ObjectIdentifier]:
 
 
 def _has_timestamps(leaf: x509.Certificate) -> bool:
-    """Return whether it has signed certificate timestamps (RFC 6962 3.3), which are not verified."""
+    """Return whether it has timestamps of logs (RFC 6962 3.3), which are not verified."""
     kind = x509.PrecertificateSignedCertificateTimestamps
     try:
         return bool(list(leaf.extensions.get_extension_for_class(kind).value))

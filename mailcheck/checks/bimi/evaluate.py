@@ -1,12 +1,13 @@
 """Evaluation of BIMI: the record, its logo and its certificate, and what DMARC must say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
 from mailcheck.checks.bimi.certificate import (
     MAX_FILE,
     ChainState,
+    KnownRoots,
     MarkCertificate,
     MarkKind,
     UnreadableCertificate,
@@ -99,12 +100,12 @@ def read_logo(url: str, fetch: FileFetch) -> LogoFile:
     return LogoFile(fetch.outcome, logo, fetch.media_type)
 
 
-def read_evidence(fetch: FileFetch) -> CertificateFile:
-    """Read the file at the URL of a certificate."""
+def read_evidence(fetch: FileFetch, roots: KnownRoots | None = None) -> CertificateFile:
+    """Read the file at the URL of a certificate, as `read_certificate` does."""
     if fetch.outcome is not FetchOutcome.FETCHED:
         return CertificateFile(fetch.outcome, None)
     try:
-        return CertificateFile(fetch.outcome, read_certificate(fetch.octets))
+        return CertificateFile(fetch.outcome, read_certificate(fetch.octets, roots))
     except UnreadableCertificate as fault:
         return CertificateFile(fetch.outcome, None, str(fault))
 
@@ -123,7 +124,10 @@ def evaluate_bimi(
         findings += _judge_logo(record, logo)
         findings += _judge_evidence(record, certificate)
     if mark is not None:
-        findings += _judge_certificate(record, mark, caa, now)
+        names = (record.domain, record.found_at, dmarc.organizational_domain)
+        findings += _judge_certificate(record, mark, names)
+        findings += _judge_time(record.evidence, mark, now)
+        findings += _judge_issuers(record.evidence, mark, caa)
         findings += _compare(record, None if logo is None else logo.logo, mark)
     return BimiVerdict(record, None if logo is None else logo.logo, mark, tuple(findings))
 
@@ -210,8 +214,9 @@ def _judge_evidence(record: BimiRecord, file: CertificateFile | None) -> Iterato
 
 
 def _judge_certificate(
-    record: BimiRecord, mark: MarkCertificate, caa: CaaVerdict, now: Instant
+    record: BimiRecord, mark: MarkCertificate, domains: Iterable[str | None]
 ) -> Iterator[Finding]:
+    """Judge the certificate itself, which must be for one of the domains or its selector."""
     url = record.evidence
     if not mark.is_first:
         yield make_finding(
@@ -231,7 +236,8 @@ def _judge_certificate(
             f"The certificate at {url} does not say whether its mark is registered: its type is"
             f' "{mark.mark_type[:60]}".',
         )
-    if not _covers(record, mark.domains):
+    accepted = {name for one in domains if one for name in (one, record_name(record.selector, one))}
+    if accepted.isdisjoint(mark.domains):
         names = ", ".join(mark.domains[:5]) or "no domain"
         yield make_finding(
             "bimi.certificate-domain",
@@ -242,14 +248,6 @@ def _judge_certificate(
             "bimi.no-timestamps",
             f"The certificate at {url} has no timestamps of certificate logs (SCT).",
         )
-    yield from _judge_time(url, mark, now)
-    yield from _judge_issuers(url, mark, caa)
-
-
-def _covers(record: BimiRecord, names: tuple[str, ...]) -> bool:
-    """Return whether a certificate is for the domain of the record, or for its selector there."""
-    places = {record.domain, record.found_at or record.domain}
-    return any(one in names or record_name(record.selector, one) in names for one in places)
 
 
 def _judge_time(url: str, mark: MarkCertificate, now: Instant) -> Iterator[Finding]:

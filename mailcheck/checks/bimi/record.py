@@ -58,6 +58,21 @@ class BimiRecord(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
     @property
+    def wanted_urls(self) -> tuple[str, str]:
+        """The URLs of the logo and of the certificate; empty if there is none that can be fetched.
+
+        If receivers ignore the record, these are the URLs that its advice names, so that the advice
+        is verified with the files.
+        """
+        proposed = [one.proposed.value for one in self.findings if one.proposed is not None]
+        tags = [parse_tag_list(text) for text in (self.text, *proposed)]
+        location, evidence = (
+            next(filter(is_usable_url, (one.get(tag) or "" for one in tags)), "")
+            for tag in (LOCATION, EVIDENCE)
+        )
+        return location, evidence
+
+    @property
     def name(self) -> str:
         """The DNS name of the record."""
         return record_name(self.selector, self.found_at or self.domain)
@@ -231,7 +246,7 @@ def _changed(
 def _repaired(name: str, text: str) -> RecordToPublish | None:
     """Return the intended record of a text, or `None` if its logo is not clear."""
     tags = dict(find_tags(without_look_alikes(text), (LOCATION, EVIDENCE, PREFERENCE)))
-    urls = {tag: tags.get(tag, "") for tag in (LOCATION, EVIDENCE)}
+    urls = {tag: re.split(r"[;\s]", tags.get(tag, ""))[0] for tag in (LOCATION, EVIDENCE)}
     if not is_usable_url(urls[LOCATION]) or (urls[EVIDENCE] and not is_usable_url(urls[EVIDENCE])):
         return None
     more = {PREFERENCE: _near_preference(tags.get(PREFERENCE, ""))}

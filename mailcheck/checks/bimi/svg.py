@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from msgspec import Struct
 
-from mailcheck.checks.findings import Finding
+from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.findings_table import make_finding
 
 MAX_LOGO = 32 * 1024
@@ -55,6 +55,14 @@ _NUMBER = re.compile(r"[+-]?[0-9]{0,9}(?:\.[0-9]{0,9})?(?:[eE][+-]?[0-9]{1,2})?"
 _CSS_URL = re.compile(r"url\(\s*[\"']?\s*([^\"')\s]{0,200})", re.ASCII | re.I)
 _IMPORT = re.compile(r"@import|\\", re.ASCII | re.I)
 
+HARMFUL = frozenset(
+    (
+        *("bimi.svg-script", "bimi.svg-animation", "bimi.svg-external", "bimi.svg-raster"),
+        *("bimi.svg-element", "bimi.svg-style"),
+    )
+)
+"""Findings about files that pages do not show."""
+
 TOLERANCE = 0.01
 """Difference between the sides of a square, as a share of one."""
 
@@ -71,6 +79,16 @@ class Logo(Struct, frozen=True):
     title: str
     is_safe: bool
     findings: tuple[Finding, ...]
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether receivers accept the file."""
+        return bool(self.svg) and all(one.severity is Severity.NOTE for one in self.findings)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether pages show the file, in an ``img`` element only."""
+        return self.is_safe and self.size <= MAX_LOGO
 
 
 def check_logo(octets: bytes, url: str) -> Logo:
@@ -160,8 +178,7 @@ class _Reader:
             )
         else:
             self._check_title()
-            harmful = ("script", "animation", "external", "raster", "element", "style")
-            self.is_safe = not any(f"bimi.svg-{one}" in self._found for one in harmful)
+            self.is_safe = HARMFUL.isdisjoint(self._found)
         yield from self._found.values()
 
     def _note(self, finding: Finding) -> None:

@@ -1,11 +1,20 @@
 """The domain report: everything known about a domain's mail setup, by mechanism."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from mailcheck.checks.bimi.evaluate import (
+    BimiFiles,
+    BimiVerdict,
+    FileFetch,
+    evaluate_bimi,
+    read_evidence,
+    read_logo,
+)
+from mailcheck.checks.bimi.record import DEFAULT_SELECTOR, BimiRecord, evaluate_bimi_record
 from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.dns_answers import Answers, Presence
@@ -15,6 +24,7 @@ from mailcheck.checks.hosts.dane import DaneVerdict, DnssecVerdict, evaluate_dan
 from mailcheck.checks.hosts.mta_sts import (
     MtaStsRecord,
     MtaStsVerdict,
+    PolicyFetch,
     evaluate_mta_sts,
     evaluate_mta_sts_record,
 )
@@ -27,13 +37,13 @@ from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
-from mailcheck.operations.concurrency import SingleFlight
+from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.compute_reputation import make_authentication_evaluator
 from mailcheck.operations.domains.known_selectors import KnownSelectors
 from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.clocks import ClockAndRandomness
-from mailcheck.ports.probes import PolicyFetcher
+from mailcheck.ports.probes import DomainFiles
 from mailcheck.ports.resolver import Resolver
 
 
@@ -49,6 +59,7 @@ class DomainRecords(Struct, frozen=True):
     dane: DaneVerdict
     dnssec: DnssecVerdict
     caa: CaaVerdict
+    bimi_record: BimiRecord
 
     @property
     def is_parked(self) -> bool:
@@ -56,16 +67,26 @@ class DomainRecords(Struct, frozen=True):
         return is_parked(self.spf, self.mx, self.dmarc)
 
 
-_ASIDE = ("mtaSts", "tlsRpt", "dane", "dnssec", "caa")
+class Asked(Struct, frozen=True):
+    """The parameters of a report; see `DescribeDomain.describe`."""
+
+    domain: str
+    selectors: tuple[str, ...]
+    offered: ReportPlaces
+    logo_selector: str
+
+
+_ASIDE = ("mtaSts", "tlsRpt", "dane", "dnssec", "caa", "bimi")
 """Topics that are not part of a score."""
 
 
 class DomainReport(Struct, frozen=True):
-    """The DNS verdicts, the MTA-STS policy and the verified fixes of a domain."""
+    """The DNS verdicts, the MTA-STS policy, the logo and the verified fixes of a domain."""
 
     domain: str
     records: DomainRecords
     mta_sts: MtaStsVerdict
+    bimi: BimiVerdict
     checked_at: Instant
     proofs: Proofs = field(default_factory=dict)
 
@@ -93,6 +114,7 @@ class DomainReport(Struct, frozen=True):
             "dane": records.dane.findings,
             "dnssec": records.dnssec.findings,
             "caa": records.caa.findings,
+            "bimi": self.bimi.findings,
         }
 
 
@@ -102,7 +124,7 @@ class DescribeDomain:
     def __init__(
         self,
         resolver: Resolver,
-        fetcher: PolicyFetcher,
+        fetcher: DomainFiles,
         known_selectors: KnownSelectors,
         clock_and_randomness: ClockAndRandomness,
         *,
@@ -123,32 +145,38 @@ class DescribeDomain:
         self.outcomes = Tally()
 
     async def describe(
-        self, domain: str, selectors: tuple[str, ...] = (), offered: ReportPlaces = NOWHERE
+        self,
+        domain: str,
+        selectors: tuple[str, ...] = (),
+        offered: ReportPlaces = NOWHERE,
+        logo_selector: str = DEFAULT_SELECTOR,
     ) -> DomainReport:
         """Describe a domain, given in A-labels.
 
         :param selectors: DKIM selectors that the caller knows.
         :param offered: where advice directs reports to.
+        :param logo_selector: the selector of the BIMI record.
         """
-        return await self._running.call((domain, selectors, offered))
+        return await self._running.call(Asked(domain, selectors, offered, logo_selector))
 
-    async def _describe(self, asked: tuple[str, tuple[str, ...], ReportPlaces]) -> DomainReport:
-        domain, selectors, offered = asked
-        known = (*selectors, *await self._known_selectors(domain))
-        evaluate = self._evaluate(domain, known, offered)
+    async def _describe(self, asked: Asked) -> DomainReport:
+        domain = asked.domain
+        known = (*asked.selectors, *await self._known_selectors(domain))
+        evaluate = self._evaluate(asked, known)
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
         records = await evaluator.evaluate(evaluate)
-        fetch = None
-        if records.mta_sts_record.text:
-            # Fetched for a record that senders ignore, too: its fix is verified with the policy.
-            fetch = await self._fetcher.fetch_policy(domain)
+        fetch, files = await run_all(
+            self._fetch_policy(records.mta_sts_record), self._fetch_logo(records.bimi_record)
+        )
         now = self._now()
 
         judge_policy = CachedConclusion(evaluate_mta_sts)
+        judge_logo = CachedConclusion(partial(evaluate_bimi, files, now))
 
         def report_on(records: DomainRecords) -> DomainReport:
             mta_sts = judge_policy(records.mta_sts_record, fetch, records.mx)
-            return DomainReport(domain, records, mta_sts, now)
+            bimi = judge_logo(records.bimi_record, records.dmarc, records.caa)
+            return DomainReport(domain, records, mta_sts, bimi, now)
 
         def judge(answers: Answers) -> Outcome:
             return report_on(evaluate(answers)).outcome
@@ -161,9 +189,25 @@ class DescribeDomain:
         proofs = await verify_fixes(report.outcome, judge, evaluator)
         return replace(report, proofs=proofs)
 
-    def _evaluate(
-        self, domain: str, known: tuple[str, ...], offered: ReportPlaces
-    ) -> Callable[[Answers], DomainRecords]:
+    async def _fetch_policy(self, record: MtaStsRecord) -> PolicyFetch | None:
+        # Fetched for a record that senders ignore, too: its fix is verified with the policy.
+        return await self._fetcher.fetch_policy(record.domain) if record.text else None
+
+    async def _fetch_logo(self, record: BimiRecord) -> BimiFiles:
+        location, evidence = record.wanted_urls
+        logo, certificate = await run_all(
+            _fetch(self._fetcher.fetch_logo, location),
+            _fetch(self._fetcher.fetch_certificate, evidence),
+        )
+        return BimiFiles(
+            location,
+            None if logo is None else read_logo(location, logo),
+            evidence,
+            None if certificate is None else read_evidence(certificate),
+        )
+
+    def _evaluate(self, asked: Asked, known: tuple[str, ...]) -> Callable[[Answers], DomainRecords]:
+        domain, offered = asked.domain, asked.offered
         authenticate = make_authentication_evaluator(
             domain, known, offered, allow_private=self._allow_private
         )
@@ -177,6 +221,9 @@ class DescribeDomain:
             partial(evaluate_dnssec, domain, is_validating=is_validating)
         )
         judge_caa = CachedEvaluation(partial(evaluate_caa, domain))
+        judge_bimi = CachedEvaluation(
+            lambda answers, above: evaluate_bimi_record(domain, asked.logo_selector, above, answers)
+        )
 
         def evaluate(answers: Answers) -> DomainRecords:
             spf, dkim, dmarc, mx = authenticate(answers)
@@ -190,6 +237,11 @@ class DescribeDomain:
                 dane=judge_dane(answers, mx),
                 dnssec=judge_dnssec(answers),
                 caa=judge_caa(answers),
+                bimi_record=judge_bimi(answers, dmarc.organizational_domain),
             )
 
         return evaluate
+
+
+async def _fetch(fetch: Callable[[str], Awaitable[FileFetch]], url: str) -> FileFetch | None:
+    return await fetch(url) if url else None

@@ -20,7 +20,7 @@ from mailcheck.operations.domains.compute_reputation import ReputationQuery
 
 SEPARATORS = re.compile(r"[\s,;]+")
 
-MECHANISMS = ("mx", "spf", "dkim", "dmarc", "mtaSts", "tlsRpt", "dane", "dnssec", "caa")
+MECHANISMS = ("mx", "spf", "dkim", "dmarc", "mtaSts", "tlsRpt", "dane", "dnssec", "caa", "bimi")
 """Sections of all results, in the order of the page."""
 
 ALERT_LEVELS = MappingProxyType(
