@@ -13,6 +13,7 @@ from mailcheck.api.domains.reputation import render_reputation, render_ungradabl
 from mailcheck.api.shapes import JsonObject, as_json
 from mailcheck.assembly.checks import Checks, build_checks
 from mailcheck.assembly.probes import open_command
+from mailcheck.checks.bimi.record import DEFAULT_SELECTOR
 from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.scoring.blacklists import judge_blacklists
@@ -127,6 +128,12 @@ def add_domain(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck domain``."""
     _add_check(parser, _domain, "a domain")
     _add_selectors(parser)
+    parser.add_argument(
+        "--bimi-selector",
+        default=DEFAULT_SELECTOR,
+        metavar="SELECTOR",
+        help="selector of the logo, as in the field BIMI-Selector of a mail (default)",
+    )
 
 
 def _add_check(parser: argparse.ArgumentParser, check: Check, name: str) -> None:
@@ -217,6 +224,7 @@ async def _domain(options: argparse.Namespace, checks: Checks, config: Config) -
     report = await checks.domain.describe(
         parse_domain(options.name, name="NAME", allow_special_use=config.dns.allow_special_use),
         tuple(parse_selector(text, name="--selector") for text in options.selector),
+        logo_selector=parse_selector(options.bimi_selector, name="--bimi-selector"),
     )
     return Result(
         as_json(render_domain_report(report)),

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from mailcheck.checks.bimi.evaluate import FileFetch
+from mailcheck.checks.bimi.svg import MEDIA_TYPE
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.starttls import ProbeOutcome
 from mailcheck.config.options import InboxOptions
 from tests.fakes.fake_hosts import FakeHosts
+from tests.fakes.marks import GOOD_LOGO, Mark, bundle
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import Answer, House, config_in_memory
 from tests.web.checking import GOOD, KEY_RECORD, checking_house, zone_with
@@ -355,3 +358,29 @@ def test_the_example_domain_has_no_report_address() -> None:
         fix = factors(reputation(house))["DMARC"]["fix"]
     assert "record" not in fix
     assert "Add an address for reports" in fix["fix"]
+
+
+def test_the_logo_of_a_domain() -> None:
+    """The report has the logo, its certificate and what is missing; the selector can be chosen."""
+    logo_url, mark_url = "https://good.example/logo.svg", "https://good.example/mark.pem"
+    record = {"TXT": [f"v=BIMI1; l={logo_url}; a={mark_url}; avp=brand;"]}
+    zone = zone_with({"shop._bimi.good.example": record})
+    hosts = FakeHosts()
+    hosts.logos[logo_url] = FileFetch(FetchOutcome.FETCHED, GOOD_LOGO, MEDIA_TYPE)
+    mark = bundle(Mark(domains=("good.example",)))
+    hosts.logos[mark_url] = FileFetch(FetchOutcome.FETCHED, mark)
+    with house_of(zone, hosts) as house:
+        plain = house.get("/tools/domain?domain=good.example").json["bimi"]
+        bimi = house.get("/tools/domain?domain=good.example&bimiSelector=shop").json["bimi"]
+        wrong = house.get("/tools/domain?domain=good.example&bimiSelector=a_b!")
+    assert (plain["presence"], plain["name"]) == ("absent", "default._bimi.good.example")
+    assert (plain["logo"], plain["certificate"], plain["ready"]) == (None, None, False)
+    assert (bimi["presence"], bimi["preference"], bimi["ready"]) == ("found", "brand", False)
+    assert bimi["logo"]["title"] == "Shop"
+    assert bimi["logo"]["image"].startswith("data:image/svg+xml;base64,")
+    certificate = bimi["certificate"]
+    assert (certificate["kind"], certificate["domains"]) == ("VMC", ["good.example"])
+    assert (certificate["daysLeft"], certificate["logoMatches"]) == (300, True)
+    assert (certificate["chain"], certificate["root"]) == ("incomplete", None)
+    assert [one["id"] for one in bimi["findings"]] == ["bimi.certificate-chain"]
+    assert wrong.status == 400

@@ -23,6 +23,7 @@ from mailcheck.api.requests.fields import (
     required_text,
 )
 from mailcheck.api.requests.parsing import Description, FieldType, Request
+from mailcheck.checks.bimi.record import DEFAULT_SELECTOR
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_INPUT, MAX_SELECTORS, parse_selector
 from mailcheck.core.errors import InvalidParameter
@@ -104,6 +105,14 @@ class DomainRequest(Request, frozen=True, kw_only=True):
             at_most=MAX_SELECTORS,
         ),
     ] = field(name="selector", default=())
+
+
+class DomainReportRequest(DomainRequest, frozen=True, kw_only=True):
+    """A domain, and the selectors of its records."""
+
+    logo_selector: Annotated[
+        str, SELECTOR, Description("BIMI selector, as in the field BIMI-Selector of a mail.")
+    ] = field(name="bimiSelector", default=DEFAULT_SELECTOR)
 
 
 class ReputationRequest(DomainRequest, frozen=True, kw_only=True):

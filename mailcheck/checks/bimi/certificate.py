@@ -23,7 +23,7 @@ from msgspec import Struct
 from mailcheck.checks.bimi.logotype import BadLogotype, Logotype, read_logotype
 from mailcheck.core.instants import Instant, instant_of
 
-MAX_FILE = 128 * 1024
+MAX_FILE = 64 * 1024
 """Maximum number of octets of a file with certificates; real ones have up to 20,000."""
 
 MAX_CERTIFICATES = 10

@@ -17,7 +17,7 @@ from mailcheck.checks.findings_table import make_finding
 MAX_LOGO = 32 * 1024
 """Maximum number of octets of a logo, uncompressed (draft-svg-tiny-ps-abrotman 2.4)."""
 
-MAX_READ = 128 * 1024
+MAX_READ = 64 * 1024
 """Maximum number of octets that are read at all."""
 
 MAX_DEPTH = 200

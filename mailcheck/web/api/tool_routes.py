@@ -30,7 +30,7 @@ from mailcheck.api.errors import Crash
 from mailcheck.api.openapi.operations import Operation, Response, json_body
 from mailcheck.api.requests.checks import (
     BlocklistRequest,
-    DomainRequest,
+    DomainReportRequest,
     MxRequest,
     ReputationRequest,
 )
@@ -125,9 +125,10 @@ DOMAIN_OPERATION = Operation(
     _TAG,
     "Get the report of a domain",
     "The complete report about its mail set-up: the SPF tree with lookup counts, DKIM keys, DMARC, "
-    "MTA-STS, TLS-RPT, DANE and DNSSEC, each with its problems and the records to publish.",
+    "MTA-STS, TLS-RPT, DANE, DNSSEC, CAA and BIMI, each with its problems and the records to "
+    "publish.",
     {200: Response("The report.", [json_body("domain", DomainReport)])},
-    DomainRequest,
+    DomainReportRequest,
 )
 
 
@@ -236,12 +237,14 @@ class ToolRoutes:
             return json_reply(render_ungradable(found), UNDETERMINED)
         return json_reply(render_reputation(found))
 
-    async def domain(self, call: Call[DomainRequest]) -> Reply:
+    async def domain(self, call: Call[DomainReportRequest]) -> Reply:
         """GET /tools/domain."""
         domain = self._parse_domain(call.request.domain)
         selectors = tuple(dict.fromkeys(call.request.selectors))
         offered = await self._tools.offer(call.caller.account_id)
-        report = await self._tools.domain.describe(domain, selectors, offered)
+        report = await self._tools.domain.describe(
+            domain, selectors, offered, call.request.logo_selector
+        )
         return json_reply(render_domain_report(report))
 
     def _parse_domain(self, text: str) -> str:
