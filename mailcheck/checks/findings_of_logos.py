@@ -31,8 +31,8 @@ RECORD = (
         advice="Keep it if no logo shall be shown. Otherwise publish a record with a logo."),
     Row("bimi.no-location", None, "The BIMI record names no logo (l=)",
         "Receivers show none", _WARNING,
-        advice="Add l= and the https URL of the logo. To declare that there is no logo, publish"
-        ' "v=BIMI1; l=; a=;".'),
+        advice="Add l= and the https URL of the logo. To declare that the domain has no logo,"
+        ' publish "v=BIMI1; l=; a=;".'),
     Row("bimi.not-https", None, "A URL in the BIMI record begins with http:",
         "Receivers fetch files over https only", _WARNING,
         advice="Serve the file over https, and change the URL in the record."),
@@ -131,7 +131,8 @@ CERTIFICATE = (
         " certificate expires."),
     Row("bimi.certificate-chain", None, "The chain of the logo's certificate is not complete",
         "Receivers cannot verify the certificate", _WARNING,
-        advice="Publish the certificate of the logo, then those of its issuers, in one PEM file."),
+        advice="Publish the certificate of the logo, then the certificates of its issuers, in one"
+        " PEM file."),
     Row("bimi.certificate-domain", None, "The logo's certificate is for another domain",
         "Receivers do not show the logo", _WARNING,
         advice="Publish the certificate of this domain, or have the domain added."
@@ -151,7 +152,7 @@ CERTIFICATE = (
         " the URL in the record."),
     Row("bimi.certificate-order", None, "The file does not begin with the logo's certificate",
         "Receivers may not find it", _WARNING,
-        advice="Publish the certificate of the logo first, then those of its issuers."),
+        advice="Publish the certificate of the logo first, then the certificates of its issuers."),
     Row("bimi.certificate-purpose", None, "The certificate is not one for logos",
         "Receivers ignore it", _WARNING,
         advice="Publish a mark certificate (VMC or CMC). A certificate of a web server does not"

@@ -1,9 +1,9 @@
 """Mark certificates (VMC and CMC): who vouches for a logo, for which domain, and until when.
 
-The rules are those of the AuthIndicators group ("Minimum Security Requirements for Issuance of Mark
-Certificates") and of draft-fetch-validation-vmc-wchuang. A certificate is data of a stranger: the
-size of the file and the number of its certificates are limited, and nothing that it names is
-fetched. Revocation is therefore not checked.
+The rules are in "Minimum Security Requirements for Issuance of Mark Certificates" (AuthIndicators
+group) and draft-fetch-validation-vmc-wchuang. A certificate is data of a stranger: the size of the
+file and the number of its certificates are limited. URLs in it are not fetched, so revocation is
+not checked.
 """
 
 import re
@@ -137,8 +137,8 @@ KnownRoots = Mapping[bytes, tuple[Root, x509.Certificate]]
 def read_certificate(octets: bytes, roots: KnownRoots | None = None) -> MarkCertificate:
     """Read a file of any octets.
 
-    :param roots: the known roots; `None` for those of the package.
-    :raises UnreadableCertificate: there is no mark certificate in it.
+    :param roots: the known roots; `None` for the roots of the package.
+    :raises UnreadableCertificate: it has no mark certificate.
     """
     count = octets.count(_BEGIN)
     if not count:

@@ -1,4 +1,4 @@
-"""Evaluation of BIMI: the record, its logo and its certificate, and what DMARC must say."""
+"""Evaluation of BIMI: the record, its logo and its certificate, and the DMARC policy."""
 
 from collections.abc import Iterable, Iterator
 
@@ -29,7 +29,7 @@ ENDING_SOON = 30 * DAY
 """Time before the end of a certificate; a new one takes its issuer days or weeks."""
 
 _NOT_FETCHED = {
-    FetchOutcome.MISSING: "there is no such file",
+    FetchOutcome.MISSING: "its host or the file does not exist",
     FetchOutcome.BAD_CERTIFICATE: "the certificate of its web server is not valid",
     FetchOutcome.REDIRECTED: "its web server redirects too often, or to a URL without https",
 }

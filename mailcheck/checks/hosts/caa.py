@@ -1,6 +1,6 @@
 """Evaluation of CAA records: which certificate authorities may issue (RFC 8659, RFC 9495).
 
-The records restrict issuance only. A certificate that exists stays valid whatever they say.
+The records restrict issuance only. A certificate that exists stays valid.
 """
 
 import re
