@@ -35,6 +35,8 @@ from mailcheck.checks.findings_of_logos import ROWS
 from mailcheck.checks.hosts.caa import evaluate_caa
 from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.core.instants import instant_of
+from tests.docs.blocks import ROOT as SOURCE
+from tests.docs.blocks import read_blocks
 from tests.fakes.marks import (
     CERTIFICATE_URL,
     DOMAIN,
@@ -219,6 +221,13 @@ def test_a_good_logo_is_ready(compressed: bool) -> None:
         ChainState.TRUSTED,
         (DOMAIN,),
     )
+
+
+def test_the_logo_of_the_guide_passes() -> None:
+    """The example in docs/how-to/show-your-logo.md has no fault."""
+    page = SOURCE / "docs" / "how-to" / "show-your-logo.md"
+    (block,) = [one for one in read_blocks(page) if one.language == "xml"]
+    assert check_logo(block.text.encode(), LOGO_URL).findings == ()
 
 
 @pytest.mark.parametrize(
