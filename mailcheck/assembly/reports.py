@@ -1,4 +1,4 @@
-"""Builds DMARC and TLS reports: their operations and their processing."""
+"""Builds the reports of receivers: their operations and their processing."""
 
 from msgspec import Struct
 from twisted.application.service import Service
@@ -60,6 +60,7 @@ def build_reports(
         scoring_settings(config),
         runtime.holder,
         clock_and_randomness,
+        keeps_mail=config.reports.keep_mail,
     )
     look = share_work(runtime.cluster, "waiting reports", runner.wake)
     senders = SummarizeSenders(workers.analysis, plain, checks.blocklists, clock_and_randomness)

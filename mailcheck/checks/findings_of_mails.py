@@ -312,6 +312,10 @@ DMARC = (
         "Receivers find no DMARC record", _WARNING,
         advice="Publish the DMARC record at the target of the CNAME, or replace the CNAME with a"
         " TXT record."),
+    Row("dmarc.failure-reports", Area.DMARC, "The DMARC record requests failure reports (ruf=)",
+        "Such reports contain addresses and content of mails", _NOTE,
+        advice="Keep ruf= only if its readers need the reports and may read the mails in them."
+        " Aggregate reports (rua=) show the same senders without personal data."),
     Row("dmarc.misplaced", Area.DMARC, "The DMARC record is published at the wrong name",
         "Receivers do not look there", _ERROR,
         advice="Move the DMARC record to the name _dmarc below the domain."),

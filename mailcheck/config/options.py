@@ -513,6 +513,18 @@ class AlertOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportsOptions:
+    """Failure reports and complaints, which are about one mail each."""
+
+    keep_mail: bool = option(
+        False,
+        "Store addresses, the subject and the beginning of the text of the mails in failure "
+        "reports and complaints. These are personal data of people who never used this service. "
+        "false: only domains, addresses of servers, campaigns and results.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DeliverabilityOptions:
     """Deliverability tests."""
 
@@ -636,6 +648,7 @@ class Config:
     network: NetworkOptions = field(default_factory=NetworkOptions)
     webhooks: WebhookOptions = field(default_factory=WebhookOptions)
     alerts: AlertOptions = field(default_factory=AlertOptions)
+    reports: ReportsOptions = field(default_factory=ReportsOptions)
     tests: DeliverabilityOptions = field(default_factory=DeliverabilityOptions)
     spamassassin: SpamassassinOptions = field(default_factory=SpamassassinOptions)
     rspamd: RspamdOptions = field(default_factory=RspamdOptions)

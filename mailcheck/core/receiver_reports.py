@@ -1,12 +1,17 @@
-"""DMARC and TLS reports that receivers send to an account: addresses and stored values."""
+"""Reports that receivers send to an account: addresses and stored values.
+
+DMARC and TLS reports summarize a day. Failure reports (RFC 9991) and complaints (RFC 5965) are
+about one mail.
+"""
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from typing import NewType
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.core.addresses import INBOX_PREFIX
 from mailcheck.core.identifiers import AccountId
@@ -19,10 +24,45 @@ ReportId = NewType("ReportId", str)
 
 
 class ReportKind(Enum):
-    """Type of a report. The values are part of the API and begin the addresses."""
+    """Type of a report. The values are part of the API."""
 
     DMARC = "dmarc"
     TLS = "tls"
+    FAILURE = "failure"
+    """A mail that failed DMARC (RFC 9991)."""
+    COMPLAINT = "complaint"
+    """A mail about which its recipient or a filter complained (RFC 5965)."""
+
+    @property
+    def is_feedback(self) -> bool:
+        """Whether the report is about one mail."""
+        return self in FEEDBACK
+
+
+FEEDBACK = (ReportKind.FAILURE, ReportKind.COMPLAINT)
+"""The kinds of reports about one mail."""
+
+
+class FeedbackType(Enum):
+    """What a report about one mail says (RFC 5965 7.3, RFC 6591 3.1). The API shows the values."""
+
+    ABUSE = "abuse"
+    FRAUD = "fraud"
+    OPT_OUT = "opt-out"
+    NOT_SPAM = "not-spam"
+    AUTH_FAILURE = "auth-failure"
+    VIRUS = "virus"
+    OTHER = "other"
+
+    @property
+    def kind(self) -> ReportKind:
+        """The kind of the report."""
+        return ReportKind.FAILURE if self is FeedbackType.AUTH_FAILURE else ReportKind.COMPLAINT
+
+    @property
+    def is_complaint(self) -> bool:
+        """Whether it counts as a complaint. A mail that is reported as not spam does not."""
+        return self not in (FeedbackType.AUTH_FAILURE, FeedbackType.NOT_SPAM)
 
 
 class ReportState(Enum):
@@ -68,7 +108,15 @@ MAX_RAW, MAX_RAW_SIZE = 500, 1024 * 1024
 """Maximum number of stored mails with reports that were not counted, for each account, and the
 maximum bytes of each. Larger mails are not stored."""
 
-_ADDRESS = re.compile(r"(dmarc|tls)-([a-z2-7]{13})", re.ASCII)
+_PREFIXES: Mapping[str, ReportKind] = {
+    "dmarc": ReportKind.DMARC,
+    "tls": ReportKind.TLS,
+    "ruf": ReportKind.FAILURE,
+    "fbl": ReportKind.COMPLAINT,
+}
+"""Beginnings of the local parts of report addresses."""
+
+_ADDRESS = re.compile(rf"({'|'.join(_PREFIXES)})-([a-z2-7]{{13}})", re.ASCII)
 
 
 def parse_report_address(local_part: str) -> tuple[ReportKind, str] | None:
@@ -77,12 +125,13 @@ def parse_report_address(local_part: str) -> tuple[ReportKind, str] | None:
     Return `None` for any other local part. A local part with a subaddress is another address.
     """
     found = _ADDRESS.fullmatch(local_part.lower()) if local_part.isascii() else None
-    return None if found is None else (ReportKind(found[1]), INBOX_PREFIX + found[2])
+    return None if found is None else (_PREFIXES[found[1]], INBOX_PREFIX + found[2])
 
 
 def report_local_part(kind: ReportKind, mailbox_name: str) -> str:
     """Return the local part for reports to the account of an inbox."""
-    return f"{kind.value}-{report_token(mailbox_name)}"
+    prefix = next(prefix for prefix, own in _PREFIXES.items() if own is kind)
+    return f"{prefix}-{report_token(mailbox_name)}"
 
 
 def report_token(mailbox_name: str) -> str:
@@ -91,11 +140,13 @@ def report_token(mailbox_name: str) -> str:
 
 
 class ReportPlaces(Struct, frozen=True):
-    """Destinations for the reports of an account: two mail addresses and a URL. Empty if none."""
+    """Destinations for the reports of an account: mail addresses and a URL. Empty if none."""
 
     dmarc: str
     tls: str
     tls_url: str
+    failures: str = ""
+    complaints: str = ""
 
 
 NOWHERE = ReportPlaces("", "", "")
@@ -105,12 +156,56 @@ Offer = Callable[[AccountId], Awaitable[ReportPlaces]]
 """Returns the destinations of reports that advice for an account recommends."""
 
 
+class ReportedMail(Struct, frozen=True, omit_defaults=True):
+    """Personal data of a reported mail. It is only stored if the operator chose so."""
+
+    sender: str = ""
+    recipients: tuple[str, ...] = ()
+    author: str = ""
+    subject: str = ""
+    text: str = ""
+
+
+class Feedback(Struct, frozen=True, omit_defaults=True):
+    """The content of a report about one mail. Texts that the report does not contain are empty.
+
+    ``source`` is the address that sent the mail. ``signing_domain`` and ``selector`` are those of
+    its DKIM signature. ``campaign`` is the value of ``campaign_field``, which is ``Feedback-ID``,
+    ``List-Id`` or ``DKIM``. ``failure``, ``alignment`` and ``delivery`` are values of RFC 6591
+    and RFC 9991. ``results`` are results of authentication, like ``dkim=fail``. ``program`` wrote
+    the report.
+    """
+
+    type: FeedbackType
+    source: str = ""
+    author_domain: str = ""
+    envelope_domain: str = ""
+    signing_domain: str = ""
+    selector: str = ""
+    campaign: str = ""
+    campaign_field: str = ""
+    failure: str = ""
+    alignment: str = ""
+    delivery: str = ""
+    results: tuple[str, ...] = ()
+    incidents: int = 1
+    arrived_at: Instant | None = None
+    program: str = ""
+    mail: ReportedMail | None = None
+
+    @property
+    def counted(self) -> "Feedback":
+        """The part that reports of equal mails have in common."""
+        return replace(self, results=(), incidents=1, arrived_at=None, program="", mail=None)
+
+
 class ReceiverReport(Struct, frozen=True):
     """A stored report.
 
     ``reason`` says why it is not counted, or has a remark about a counted one. ``reporter`` is
     the authenticated domain of the mail, ``organisation`` the name in the report.
     ``problems`` are the rows that were left out. Fields that could not be read are empty.
+    ``feedback`` is the content of a report about one mail.
     """
 
     id: ReportId
@@ -129,6 +224,7 @@ class ReceiverReport(Struct, frozen=True):
     messages: int = 0
     failing: int = 0
     problems: tuple[str, ...] = ()
+    feedback: Feedback | None = None
 
 
 def day_of(begins_at: Instant) -> Instant:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mailcheck.checks.content.outline import Outline
     from mailcheck.checks.deliverability.reading import MailReading
     from mailcheck.checks.mail_checks import MailChecks
+    from mailcheck.checks.receiver_reports.feedback import FeedbackReport
     from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
     from mailcheck.checks.receiver_reports.senders import Overview
     from mailcheck.core.content import MessageContent
@@ -70,6 +71,9 @@ patch_dkimpy: Callable[[], None] = LazyFunction(
 )
 read_report_mail: Callable[[bytes], list[Report | RejectedDocument]] = LazyFunction(
     "mailcheck.checks.receiver_reports.reading", "read_report_mail"
+)
+read_feedback_mail: Callable[[bytes, bool], FeedbackReport] = LazyFunction(
+    "mailcheck.checks.receiver_reports.feedback", "read_feedback_mail"
 )
 find_addresses_to_resolve: Callable[[bytes], list[str]] = LazyFunction(
     "mailcheck.checks.receiver_reports.senders", "find_addresses_to_resolve"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -185,6 +186,9 @@ def report_row(
         "state": report.state.value,
         "report_key": report_key,
         "problems": json.dumps(report.problems),
+        "feedback": None
+        if report.feedback is None
+        else msgspec.json.encode(report.feedback).decode(),
         "attempts": 0,
         "delivery_id": delivery_id,
         "body": body,

@@ -224,6 +224,8 @@ class Target:
             "deliverability test": self.test["email"],
             "DMARC reports": self.addresses["dmarc"],
             "TLS reports": self.addresses["tls"],
+            "failure reports": self.addresses["failures"],
+            "complaints": self.addresses["complaints"],
             "postmaster": f"postmaster@{domain}",
             "abuse": f"abuse@{domain}",
             "elsewhere": "somebody@elsewhere.example",

@@ -14,14 +14,73 @@ from tests.spec.shapes import (
     shape,
 )
 
-KIND = one_of("dmarc", "tls")
+KIND = one_of("dmarc", "tls", "failure", "complaint")
+
+TYPE = one_of("abuse", "fraud", "opt-out", "not-spam", "auth-failure", "virus", "other")
+
+TYPES = array(record({"type": TYPE, "mails": COUNT}))
+
+FEEDBACK = record(
+    {
+        "type": TYPE,
+        "meaning": WORD,
+        "fix": WORD,
+        "source": STRING,
+        "authorDomain": STRING,
+        "envelopeDomain": STRING,
+        "signingDomain": STRING,
+        "selector": STRING,
+        "campaign": STRING,
+        "campaignField": STRING,
+        "failure": STRING,
+        "alignment": STRING,
+        "delivery": STRING,
+        "results": array(WORD),
+        "incidents": COUNT,
+        "arrivedAt": or_null(TIMESTAMP),
+        "program": STRING,
+    },
+    {
+        "mail": record(
+            {
+                "sender": STRING,
+                "recipients": array(WORD),
+                "author": STRING,
+                "subject": STRING,
+                "text": STRING,
+            }
+        )
+    },
+)
+
+REPORT = record(
+    {
+        "id": WORD,
+        "kind": KIND,
+        "state": one_of("waiting", "counted", "repeated", "apart", "refused"),
+        "receivedAt": TIMESTAMP,
+        "reason": STRING,
+        "domain": STRING,
+        "reporter": STRING,
+        "organisation": STRING,
+        "reportId": STRING,
+        "beginsAt": or_null(TIMESTAMP),
+        "endsAt": or_null(TIMESTAMP),
+        "messages": COUNT,
+        "failing": COUNT,
+        "problems": array(WORD),
+    },
+    {"feedback": FEEDBACK},
+)
 
 DECISION = or_null(one_of("mine", "not-mine"))
 
 REPORTS = shape(
     record(
         {
-            "addresses": record({"dmarc": WORD, "tls": WORD, "tlsUrl": WORD}),
+            "addresses": record(
+                {"dmarc": WORD, "tls": WORD, "tlsUrl": WORD, "failures": WORD, "complaints": WORD}
+            ),
             "domains": array(
                 record(
                     {
@@ -34,26 +93,7 @@ REPORTS = shape(
                     }
                 )
             ),
-            "reports": array(
-                record(
-                    {
-                        "id": WORD,
-                        "kind": KIND,
-                        "state": one_of("waiting", "counted", "repeated", "apart", "refused"),
-                        "receivedAt": TIMESTAMP,
-                        "reason": STRING,
-                        "domain": STRING,
-                        "reporter": STRING,
-                        "organisation": STRING,
-                        "reportId": STRING,
-                        "beginsAt": or_null(TIMESTAMP),
-                        "endsAt": or_null(TIMESTAMP),
-                        "messages": COUNT,
-                        "failing": COUNT,
-                        "problems": array(WORD),
-                    }
-                )
-            ),
+            "reports": array(REPORT),
             "nextPage": or_null(COUNT),
             "total": COUNT,
             "sources": array(
@@ -146,6 +186,8 @@ REPORTS_DMARC = shape(
                         "firstDay": WORD,
                         "lastDay": WORD,
                         "overrides": array(WORD),
+                        "failureReports": COUNT,
+                        "complaints": COUNT,
                     },
                     {"listed": array(WORD), "record": DNS_RECORD, "guide": WORD},
                 )
@@ -158,6 +200,47 @@ REPORTS_DMARC = shape(
 
 SENDER_DECIDED = shape(
     record({"success": {"const": True}, "domain": WORD, "sender": WORD, "decision": DECISION})
+)
+
+REPORTS_FEEDBACK = shape(
+    record(
+        {
+            "domain": WORD,
+            "days": COUNT,
+            "failures": COUNT,
+            "complaints": COUNT,
+            "types": TYPES,
+            "unauthenticated": COUNT,
+            "sources": array(
+                record(
+                    {
+                        "address": WORD,
+                        "failures": COUNT,
+                        "complaints": COUNT,
+                        "types": TYPES,
+                        "reporters": array(WORD),
+                        "lastDay": WORD,
+                    }
+                )
+            ),
+            "campaigns": array(
+                record(
+                    {
+                        "field": one_of("Feedback-ID", "List-Id", "DKIM"),
+                        "name": WORD,
+                        "failures": COUNT,
+                        "complaints": COUNT,
+                        "types": TYPES,
+                        "reporters": array(WORD),
+                        "lastDay": WORD,
+                    }
+                )
+            ),
+            "reports": array(REPORT),
+            "nextPage": or_null(COUNT),
+            "total": COUNT,
+        }
+    )
 )
 
 REPORTS_TLS = shape(

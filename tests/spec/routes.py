@@ -50,6 +50,7 @@ from tests.spec.receiver_reports import (
     REPORTS,
     REPORTS_DELETED,
     REPORTS_DMARC,
+    REPORTS_FEEDBACK,
     REPORTS_TLS,
     SENDER_DECIDED,
 )
@@ -132,6 +133,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", "/reports"): {200: REPORTS},
     ("GET", "/reports/dmarc"): {200: REPORTS_DMARC},
     ("POST", "/reports/dmarc/senders"): {200: SENDER_DECIDED, 409: ERROR},
+    ("GET", "/reports/feedback"): {200: REPORTS_FEEDBACK},
     ("GET", "/reports/tls"): {200: REPORTS_TLS},
     ("DELETE", "/reports"): {200: REPORTS_DELETED},
     ("DELETE", "/reports/{reportId}"): {200: REPORT_DELETED, 404: ERROR, 409: ERROR},

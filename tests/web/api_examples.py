@@ -27,9 +27,16 @@ from mailcheck.core.rights import make_rights
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.sender_store import SenderStore
+from tests.corpus.feedback_mails import feedback_mail
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.report_senders import DOMAIN, ask_for_reports, reports_zone, signed_report
+from tests.fakes.report_senders import (
+    DOMAIN,
+    ask_for_reports,
+    reports_zone,
+    signed_report,
+    signer_of,
+)
 from tests.fakes.scripted_receivers import BROKEN
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.operations.scored_mails import MAIL, PERFECT, received
@@ -253,6 +260,10 @@ def _reports() -> dict[str, Any]:
         "tls reports": house.get(f"/reports/tls?domain={DOMAIN}").json,
     }
     found |= _decisions(house)
+    complaint = signer_of("google.com").sign(feedback_mail())
+    house.receive(addresses["complaints"], raw=complaint, sender="")
+    house.pass_time(1)
+    found["feedback"] = house.get(f"/reports/feedback?domain={DOMAIN}").json
     one = f"/reports/{found['reports']['reports'][0]['id']}"
     found["report deleted"] = house.ask("DELETE", one).answer().json
     found["no report"] = house.ask("DELETE", one).answer().json

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mailcheck.config.options import Config
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
 from mailcheck.ports.workers import Lease
@@ -14,9 +15,9 @@ from tests.house import House, result_of, run
 from tests.web.checking import checking_house
 
 
-def reporting_house(zone: MemoryZone) -> House:
+def reporting_house(zone: MemoryZone, config: Config | None = None) -> House:
     """Create a house that receives reports; the domain requests them for its first account."""
-    house = checking_house(zone)
+    house = checking_house(zone, config)
     ask_for_reports(zone, address(house))
     run(house.assembly.reports.runner.start())
     return house

@@ -1,12 +1,23 @@
-"""DMARC and TLS reports as JSON: senders, failures, their causes and advice."""
+"""Reports of receivers as JSON: senders, failures, their causes and advice."""
 
 from collections.abc import Iterable
 from typing import Annotated
 
+from mailcheck.api.domains.feedback import (
+    FeedbackCampaign,
+    FeedbackDetails,
+    FeedbackSource,
+    TypeCount,
+    render_campaign,
+    render_feedback,
+    render_source,
+    render_types,
+)
 from mailcheck.api.domains.findings import DnsRecord, render_record
 from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, doc
 from mailcheck.checks.receiver_reports import senders as facts
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
+from mailcheck.checks.receiver_reports.complaints import FeedbackSums
 from mailcheck.checks.receiver_reports.senders import MAX_SENDERS, Cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.core.instants import Instant, format_instant
@@ -63,6 +74,10 @@ class ReportSender(Shape):
     first_day: Annotated[str, doc("day of the first report about it")]
     last_day: Annotated[str, doc("day of the last report about it")]
     overrides: Annotated[Texts, doc("why receivers did not apply the policy")]
+    failure_reports: Annotated[
+        int, doc("mails of its addresses in authenticated failure reports", ge=0)
+    ]
+    complaints: Annotated[int, doc("mails of its addresses in authenticated complaints", ge=0)]
     listed: Annotated[
         Texts | Absent,
         doc("blocklists that list its most active address; absent: not checked or undetermined"),
@@ -189,15 +204,16 @@ def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDER
         stopped_by_reject=known.failing,
         forwarded=known.forwarded,
         reporters=tuple(Reporter(name, count) for name, count in known.reporters.items()),
-        senders=tuple(map(_sender, shown.senders)),
+        senders=tuple(_sender(one, shown.feedback) for one in shown.senders),
         next_page=_next_page(page, limit, shown.total),
         total=shown.total,
     )
 
 
-def _sender(shown: ShownSender) -> ReportSender:
+def _sender(shown: ShownSender, feedback: FeedbackSums) -> ReportSender:
     sender = shown.sender
     service = sender.service
+    failures, complaints = feedback.about(one.address for one in sender.sources)
     return ReportSender(
         key=sender.key,
         name=sender.name,
@@ -221,6 +237,8 @@ def _sender(shown: ShownSender) -> ReportSender:
         first_day=format_day(sender.first_day),
         last_day=format_day(sender.last_day),
         overrides=sender.reasons,
+        failure_reports=failures,
+        complaints=complaints,
         listed=ABSENT if shown.listed is None else shown.listed,
         record=ABSENT if shown.record is None else render_record(shown.record),
         guide=ABSENT if service is None or not service.guide else service.guide,
@@ -303,6 +321,8 @@ class ReportAddresses(Shape):
     dmarc: Annotated[str, doc("for rua= of a DMARC record, after mailto:")]
     tls: Annotated[str, doc("for rua= of a TLS-RPT record, after mailto:")]
     tls_url: Annotated[str, doc("HTTPS URL for rua= of a TLS-RPT record")]
+    failures: Annotated[str, doc("for ruf= of a DMARC record; such reports contain mail")]
+    complaints: Annotated[str, doc("for feedback loops of receivers")]
 
 
 class ReportedDomain(Shape):
@@ -336,6 +356,28 @@ class KeptReport(Shape):
     messages: Count
     failing: Count
     problems: Texts
+    feedback: Annotated[
+        FeedbackDetails | Absent, doc("content of a failure report or complaint")
+    ] = ABSENT
+
+
+class FeedbackOverview(Shape):
+    """Failure reports and complaints about a domain.
+
+    The numbers count the mails in authenticated reports.
+    """
+
+    domain: str
+    days: Count
+    failures: Annotated[int, doc("mails that failed DMARC", ge=0)]
+    complaints: Annotated[int, doc("mails with a complaint; `not-spam` is none", ge=0)]
+    types: tuple[TypeCount, ...]
+    unauthenticated: Annotated[int, doc("reports that are listed but not counted", ge=0)]
+    sources: Annotated[tuple[FeedbackSource, ...], doc("the 100 addresses with most mails")]
+    campaigns: Annotated[tuple[FeedbackCampaign, ...], doc("the 100 campaigns with most mails")]
+    reports: Annotated[tuple[KeptReport, ...], doc("one page of the reports, newest first")]
+    next_page: NextPage
+    total: Annotated[int, doc("number of reports on all pages", ge=0)]
 
 
 class SourceOfReports(Shape):
@@ -456,7 +498,7 @@ def render_kept_reports(
 ) -> KeptReports:
     """Render a page of reports, with the totals of all reports."""
     return KeptReports(
-        addresses=ReportAddresses(own.dmarc, own.tls, own.tls_url),
+        addresses=ReportAddresses(own.dmarc, own.tls, own.tls_url, own.failures, own.complaints),
         domains=tuple(
             ReportedDomain(
                 one.kind,
@@ -521,6 +563,27 @@ def _kept(report: ReceiverReport) -> KeptReport:
         messages=report.messages,
         failing=report.failing,
         problems=report.problems,
+        feedback=ABSENT if report.feedback is None else render_feedback(report.feedback),
+    )
+
+
+def render_feedback_overview(
+    known: show_reports.FeedbackOverview, page: int, limit: int
+) -> FeedbackOverview:
+    """Render the reports about single mails of a domain, with one page of them."""
+    sums, found = known.sums, known.page
+    return FeedbackOverview(
+        domain=known.domain,
+        days=known.days,
+        failures=sums.failures,
+        complaints=sums.complaints,
+        types=render_types(sums.types),
+        unauthenticated=found.unauthenticated,
+        sources=tuple(map(render_source, sums.sources)),
+        campaigns=tuple(map(render_campaign, sums.campaigns)),
+        reports=tuple(map(_kept, found.entries)),
+        next_page=_next_page(page, limit, found.total),
+        total=found.total,
     )
 
 

@@ -33,11 +33,17 @@ from mailcheck.api.requests.fields import (
 from mailcheck.api.requests.parsing import Description, Request
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, as_json, doc, fields_of
 from mailcheck.checks.dnsbl.listings import ListingStatus
+from mailcheck.checks.receiver_reports.complaints import (
+    FeedbackGroup,
+    FeedbackSums,
+    advise_feedback,
+    explain_feedback,
+)
 from mailcheck.checks.receiver_reports.senders import Sender, advise, explain
 from mailcheck.checks.receiver_reports.tls import explain_failure, is_known_result
 from mailcheck.core import watches
 from mailcheck.core.instants import Instant
-from mailcheck.core.receiver_reports import ReportKind, ReportPlaces
+from mailcheck.core.receiver_reports import Feedback, ReportKind, ReportPlaces
 from mailcheck.operations.domains import check_mx
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.compute_reputation import Reputation
@@ -214,7 +220,7 @@ NO_NAME = "(no valid name)"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.:-]{0,251}[a-z0-9_])?", re.IGNORECASE | re.ASCII)
 """A domain, a selector or an IP address. It contains no spaces, so it cannot be a sentence."""
 
-MOST_SENDERS, MOST_ADDRESSES, MOST_REPORTERS = 20, 5, 10
+MOST_SENDERS, MOST_ADDRESSES, MOST_REPORTERS, MOST_CAMPAIGNS = 20, 5, 10, 10
 
 
 class ReportRow(Shape):
@@ -263,18 +269,23 @@ def render_reports(
             f"there are no reports yet: publish rua=mailto:{own.dmarc} in the DMARC record and"
             f" rua=mailto:{own.tls} in the TLS-RPT record"
         )
-    elif not (shown is not None and shown.overview.messages) and not (tls and tls.results):
+    elif not (
+        (shown is not None and (shown.overview.messages or shown.feedback.types))
+        or (tls and tls.results)
+    ):
         hint = f"call again with one of these domains: {', '.join(known[:10])}"
     senders = () if shown is None else shown.senders
     results = () if tls is None else tls.results
+    campaigns = () if shown is None or page > 1 else shown.feedback.campaigns[:MOST_CAMPAIGNS]
     total = max(shown.total if shown else 0, tls.total if tls else 0)
     return ReportsResult(
         untrusted=fence.shown_published,
         hint=hint,
         domains=known,
         reported=(
-            *(_sender(one) for one in senders),
+            *(_sender(one, shown.feedback) for one in senders if shown is not None),
             *(_failure(one) for one in results if one.sessions.result),
+            *(_campaign(one) for one in campaigns if one.complaints),
         ),
         sources=tuple(_sources(shown, tls)) or ABSENT,
         next_page=page + 1 if page * MOST_SENDERS < total else ABSENT,
@@ -290,20 +301,39 @@ def _sources(shown: ShownOverview | None, tls: TlsOverview | None) -> Iterator[R
         yield ReportsFrom(names.name(name), count)
 
 
-def _sender(shown: ShownSender) -> ReportRow:
+def _campaign(group: FeedbackGroup) -> ReportRow:
+    """Render the complaints about a campaign. Its name is a text of the mails."""
     names = _Names()
+    most = next(one for one in group.types if one.is_complaint)
+    reporters = ", ".join(map(names.name, group.reporters))
+    return ReportRow(
+        kind=ReportKind.COMPLAINT.value,
+        name=names.name(group.name),
+        messages=group.complaints,
+        failing=group.failures,
+        meaning=f"{explain_feedback(Feedback(most))} Reported by {reporters}.",
+        fix=advise_feedback(most),
+        reporters_wrote=_joined(names.others),
+    )
+
+
+def _sender(shown: ShownSender, feedback: FeedbackSums) -> ReportRow:
+    names = _Names()
+    failures, complaints = feedback.about(one.address for one in shown.sender.sources)
     sender = names.only_names(shown.sender)
     fix, record = advise(sender), shown.record
     if record is not None:
         published = defuse(render_record(record))
         fix = f"{fix} Publish at {published.name} ({published.type}): {published.value}"
     listed = f" It is listed by {', '.join(shown.listed)}." if shown.listed else ""
+    reported = f" Complaints: {complaints}, failure reports: {failures}."
+    reported = reported if complaints or failures else ""
     return ReportRow(
         kind=ReportKind.DMARC.value,
         name=sender.name,
         messages=sender.messages,
         failing=sender.failing,
-        meaning=f"{explain(sender)} From {_addresses(sender)}.{listed}",
+        meaning=f"{explain(sender)} From {_addresses(sender)}.{listed}{reported}",
         fix=fix,
         reporters_wrote=_joined((*names.others, *sender.reasons)),
     )

@@ -32,6 +32,7 @@ from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.receiver_reports import (
     LARGEST_REPORT_PAGE,
     UNDECIDED,
+    ReportKind,
     ReportSelection,
     SenderDecision,
 )
@@ -235,6 +236,20 @@ class DecideSender(Request, frozen=True, kw_only=True):
     def decided(self) -> SenderDecision | None:
         """The decision, or `None` for undecided."""
         return None if self.decision == UNDECIDED else SenderDecision(self.decision)
+
+
+class ListReports(ListPage, frozen=True, kw_only=True):
+    """The page of the list of received reports."""
+
+    kind: Annotated[
+        Annotated[str, one_of([kind.value for kind in ReportKind])] | None,
+        Description("Only reports of this kind."),
+    ] = None
+
+    @property
+    def report_kind(self) -> ReportKind | None:
+        """The requested kind, or `None` for all."""
+        return None if self.kind is None else ReportKind(self.kind)
 
 
 class DeleteReports(Request, frozen=True, kw_only=True):

@@ -77,9 +77,12 @@ class DmarcVerdict(Struct, frozen=True):
     @property
     def report_uris(self) -> tuple[ReportUri, ...]:
         """The usable addresses for aggregate reports whose hosts accept them."""
+        return self.usable_uris(self.record.rua if self.record is not None else ())
+
+    def usable_uris(self, uris: Iterable[ReportUri]) -> tuple[ReportUri, ...]:
+        """Return the usable addresses whose hosts accept reports."""
         refused = {a.uri for a in self.authorizations if a.presence is Presence.ABSENT}
-        rua = self.record.rua if self.record is not None else ()
-        return tuple(uri for uri in rua if uri.is_usable and uri not in refused)
+        return tuple(uri for uri in uris if uri.is_usable and uri not in refused)
 
     @property
     def is_enforcing(self) -> bool:
@@ -291,6 +294,13 @@ def _check_reports(
     silent = [one.record_name for one in authorizations if one.presence is Presence.UNDETERMINED]
     if silent:
         yield undetermined("dmarc.undetermined", silent)
+    readers = ", ".join(dict.fromkeys(one.host for one in record.ruf if one.is_usable))
+    if readers:
+        yield make_finding(
+            "dmarc.failure-reports",
+            f"The DMARC record asks receivers to send failure reports (ruf=) to {readers}. They"
+            " contain addresses, subjects and often the text of mails.",
+        )
 
 
 def _check_syntax(

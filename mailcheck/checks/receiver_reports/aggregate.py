@@ -294,7 +294,7 @@ class _ReportBuilder:
             self._leave_out("the report ends within it")
             return
         count, problem = _read_count(record.get("count", ""))
-        source = _read_address(record.get("source_ip", ""))
+        source = read_address(record.get("source_ip", ""))
         if source is None:
             problem = problem or f'"{record.get("source_ip", "")[:60]}" is not an IP address'
         if problem or source is None:
@@ -416,7 +416,8 @@ def _read_count(text: str) -> tuple[int, str]:
     return count, ""
 
 
-def _read_address(text: str) -> str | None:
+def read_address(text: str) -> str | None:
+    """Return an IP address in its usual form, or `None` for any other text."""
     try:
         address = ipaddress.ip_address(text.strip("[]"))
     except ValueError:

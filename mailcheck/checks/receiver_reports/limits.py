@@ -45,3 +45,16 @@ MAX_SPAN = 32 * 24 * 60 * 60
 
 MAX_KEPT = 10
 """Maximum domains, selectors, reporters and reasons shown for one sender or result."""
+
+MAX_FEEDBACK = 10 * 1024 * 1024
+"""Maximum number of octets of a mail with a failure report or complaint. The reported mail is
+attached, and only its header is read."""
+
+MAX_FEEDBACK_FIELDS = 200
+"""Maximum number of fields of a failure report or complaint. RFC 5965, 6591 and 9991 define 30."""
+
+MAX_NAMES = 10
+"""Maximum number of domains, signatures, recipients and results read from such a report."""
+
+MAX_REPORTED_TEXT = 4_000
+"""Maximum number of characters of the text of a reported mail, if it is kept at all."""

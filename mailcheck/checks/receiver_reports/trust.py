@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
+from mailcheck.checks.dmarc.record import ReportUri
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict
 from mailcheck.checks.mail_domains import read_mail_domain, registrable_domain
@@ -93,12 +94,24 @@ def judge_claim(reporter: str, claimed: str) -> Judgement:
 
 def judge_dmarc_request(verdict: DmarcVerdict, address: str) -> Judgement:
     """Judge whether a domain requests DMARC reports to an address."""
+    uris = () if verdict.record is None else verdict.record.rua
+    return _judge_uris(verdict, uris, address, "reports")
+
+
+def judge_failure_request(verdict: DmarcVerdict, address: str) -> Judgement:
+    """Judge whether a domain requests failure reports (``ruf``) to an address."""
+    uris = () if verdict.record is None else verdict.record.ruf
+    return _judge_uris(verdict, uris, address, "failure reports")
+
+
+def _judge_uris(
+    verdict: DmarcVerdict, uris: Iterable[ReportUri], address: str, what: str
+) -> Judgement:
     if verdict.presence is Presence.UNDETERMINED:
         return UNDETERMINED
-    texts = () if verdict.record is None else (uri.text for uri in verdict.record.rua)
-    if _lists_uri(texts, (f"mailto:{address}",)):
+    if _lists_uri((one.text for one in uris), (f"mailto:{address}",)):
         return TRUSTED
-    reason = f"the DMARC record of {verdict.domain} does not request reports to {address}"
+    reason = f"the DMARC record of {verdict.domain} does not request {what} to {address}"
     return Judgement(Trust.DOUBTED, reason)
 
 

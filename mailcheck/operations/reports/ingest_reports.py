@@ -1,14 +1,15 @@
 """Ingesting reports: parse them in a child process, authenticate them and count their rows."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.defer import TimeoutError as DeferredTimeout
-from twisted.internet.defer import succeed
 
 from mailcheck.checks.deliverability.authentication import judge_origin
 from mailcheck.checks.deliverability.identities import header_of, read_identities
@@ -16,6 +17,8 @@ from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row
+from mailcheck.checks.receiver_reports.feedback import FeedbackReport
+from mailcheck.checks.receiver_reports.limits import MAX_SPAN
 from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
 from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
 from mailcheck.checks.receiver_reports.trust import (
@@ -24,12 +27,14 @@ from mailcheck.checks.receiver_reports.trust import (
     find_reporter,
     judge_claim,
     judge_dmarc_request,
+    judge_failure_request,
     judge_tls_request,
 )
 from mailcheck.core.errors import ReportRefused, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
-from mailcheck.core.instants import DAY, MINUTE, Instant
+from mailcheck.core.instants import DAY, MINUTE, SECOND, Instant
 from mailcheck.core.receiver_reports import (
+    Feedback,
     ReceiverReport,
     ReportId,
     ReportKind,
@@ -40,7 +45,11 @@ from mailcheck.core.receiver_reports import (
 from mailcheck.operations.deliverability.authenticate_mail import MailEvaluator
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
-from mailcheck.operations.lazy_functions import read_report_file, read_report_mail
+from mailcheck.operations.lazy_functions import (
+    read_feedback_mail,
+    read_report_file,
+    read_report_mail,
+)
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.receive_reports import ReportAddresses
 from mailcheck.ports.clocks import ClockAndRandomness
@@ -84,6 +93,15 @@ MAX_AHEAD = 2 * DAY
 POSTED = "it was posted over HTTPS, so its sender is not authenticated"
 
 
+NOT_AUTHENTICATED = (
+    "its mail is not authenticated: neither DKIM nor SPF passes for its author domain"
+)
+
+Document = Report | FeedbackReport | RejectedDocument
+
+Found = TypeVar("Found")
+
+
 class UndeterminedYet(Exception):
     """Something could not be determined now."""
 
@@ -107,6 +125,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
     A name server that answers slowly delays the reports of one account only.
 
     :param worker: the child process that reads them.
+    :param keeps_mail: whether personal data of the mails in reports about one mail is stored.
     """
 
     jobs = "reports"
@@ -122,6 +141,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         settings: ScoringSettings,
         holder: str,
         clock_and_randomness: ClockAndRandomness,
+        *,
+        keeps_mail: bool,
     ) -> None:
         super().__init__(clock_and_randomness.clock)
         self._store = store
@@ -131,6 +152,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         self._analysis = analysis
         self._settings = settings
         self._holder = holder
+        self._keeps_mail = keeps_mail
         self._accounts: set[AccountId] = set()
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
@@ -200,7 +222,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             await self._store.tally(kept.account_id, tally)
             self.outcomes.add(Outcome.FOREIGN.value)
             return None
-        listed = measure((kept.reason, kept.organisation, kept.report_id, *kept.problems))
+        content = "" if kept.feedback is None else msgspec.json.encode(kept.feedback).decode()
+        listed = measure((kept.reason, kept.organisation, kept.report_id, content, *kept.problems))
         octets = listed + sum(measure((one.reporter, one.result)) for one in judged.rows)
         claim = Claim(kept, day, judged.sender, len(judged.rows), octets, listed)
         admission = await self._store.admit(claim)
@@ -222,13 +245,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         :raises ReportRefused: it contains no document.
         :raises UndeterminedYet: DNS did not answer.
         """
-        if waiting.mail is None:
-            read = partial(read_report_file, waiting.body)
-        else:
-            read = partial(read_report_mail, waiting.mail.raw_message)
-        documents = await self._worker.run(read, waiting.account_id).addTimeout(
-            READING_DEADLINE, self._clock
-        )
+        documents = await self._documents(waiting)
         known = await self._store.domains_of(waiting.account_id)
         own = [_own_part(one, known) for one in documents]
         is_asked = any(one is not None for one in own)
@@ -243,6 +260,24 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
                 one = await self._judge_document(waiting, part, reporter)
                 judged.append(replace(one, sender=sender))
         return judged
+
+    async def _documents(self, waiting: WaitingReport) -> Sequence[Document]:
+        """Return the documents of a report.
+
+        :raises ReportRefused: it contains none.
+        """
+        mail = waiting.mail
+        if mail is not None and waiting.kind.is_feedback:
+            read_one = partial(read_feedback_mail, mail.raw_message, self._keeps_mail)
+            return [await self._run(read_one, waiting)]
+        if mail is None:
+            return await self._run(partial(read_report_file, waiting.body), waiting)
+        return await self._run(partial(read_report_mail, mail.raw_message), waiting)
+
+    def _run(self, read: Callable[[], Found], waiting: WaitingReport) -> Deferred[Found]:
+        """Run a parser in the child process, with a deadline."""
+        work = self._worker.run(read, waiting.account_id)
+        return work.addTimeout(READING_DEADLINE, self._clock)
 
     async def _find_reporter(self, waiting: WaitingReport) -> str:
         """Return the domain that authenticates the mail, or an empty string."""
@@ -274,10 +309,12 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         return reporter.domain
 
     async def _judge_document(
-        self, waiting: WaitingReport, document: Report | RejectedDocument, reporter: str
+        self, waiting: WaitingReport, document: Document, reporter: str
     ) -> _Judged:
         if isinstance(document, RejectedDocument):
             return _Judged(self._kept(waiting, ReportState.REFUSED, document.why))
+        if isinstance(document, FeedbackReport):
+            return await self._judge_feedback(waiting, document, reporter)
         is_tls = isinstance(document, TlsReport)
         if is_tls is not (waiting.kind is ReportKind.TLS):
             why = "it is a TLS report" if is_tls else "it is a DMARC report"
@@ -288,11 +325,52 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         doubt = (
             _doubt_source(waiting, document, reporter)
             or await self._doubt_request(waiting, document)
-            or await self._doubt_room(waiting, kept.domain, day_of(document.begins_at))
+            or await self._doubt_room(kept, day_of(document.begins_at))
         )
         if doubt:
             return _Judged(replace(kept, state=ReportState.APART, reason=doubt))
         return _Judged(kept, tuple(_rows(kept, document)))
+
+    async def _judge_feedback(
+        self, waiting: WaitingReport, report: FeedbackReport, reporter: str
+    ) -> _Judged:
+        """Judge a report about one mail of a domain of the account."""
+        feedback = report.feedback
+        kind, is_failure = feedback.type.kind, feedback.type.kind is ReportKind.FAILURE
+        (domain,), happened_at = report.domains, _moment_of(waiting, feedback.arrived_at)
+        kept = replace(
+            self._kept(waiting, ReportState.COUNTED, ""),
+            kind=kind,
+            domain=domain,
+            reporter=reporter,
+            organisation=feedback.program,
+            report_id=report.key,
+            begins_at=happened_at,
+            ends_at=happened_at,
+            messages=feedback.incidents,
+            failing=feedback.incidents if is_failure else 0,
+            problems=report.problems,
+            feedback=feedback,
+        )
+        doubt = "" if reporter else NOT_AUTHENTICATED
+        if is_failure and not doubt:
+            doubt = await self._doubt_failure(waiting, feedback.author_domain or domain)
+        doubt = doubt or await self._doubt_room(kept, day_of(happened_at))
+        if doubt:
+            return _Judged(replace(kept, state=ReportState.APART, reason=doubt))
+        day = day_of(happened_at)
+        row = _counted_row(kept, domain, day, feedback.counted, feedback.incidents)
+        return _Judged(kept, (row,))
+
+    async def _doubt_failure(self, waiting: WaitingReport, domain: str) -> str:
+        """Return why a domain does not ask for failure reports; empty if it does.
+
+        :raises UndeterminedYet: DNS did not answer.
+        """
+        addresses = self._addresses.mail_address(ReportKind.FAILURE, waiting.mailbox_name)
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        dmarc = await evaluator.evaluate(partial(evaluate_dmarc, domain))
+        return _settle([judge_failure_request(dmarc, one) for one in addresses], domain)
 
     def _counted(self, waiting: WaitingReport, report: Report, reporter: str) -> ReceiverReport:
         """Return a report as it is stored when its rows are counted."""
@@ -340,12 +418,12 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
                 return doubt
         return ""
 
-    async def _doubt_room(self, waiting: WaitingReport, domain: str, day: Instant) -> str:
+    async def _doubt_room(self, kept: ReceiverReport, day: Instant) -> str:
         """Return why the rows of a report cannot be counted; empty if they can."""
         most = MAX_ROWS_OF_ACCOUNT
-        if await self._store.count_all_rows(waiting.account_id, most) >= most:
+        if await self._store.count_all_rows(kept.account_id, most) >= most:
             return f"the account has {most} rows of reports: delete old reports"
-        known = await self._store.count_rows(waiting.account_id, waiting.kind, domain, day)
+        known = await self._store.count_rows(kept.account_id, kept.kind, kept.domain, day)
         if known < MAX_ROWS_OF_DAY:
             return ""
         return f"{known} different rows were counted for its day already"
@@ -361,10 +439,11 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         )
 
 
-def _own_part(
-    document: Report | RejectedDocument, known: ReportDomains
-) -> Report | RejectedDocument | None:
+def _own_part(document: Document, known: ReportDomains) -> Document | None:
     """Return the part of a document about domains of the account, or `None` without one."""
+    if isinstance(document, FeedbackReport):
+        home = known.find_home(document.domains)
+        return None if home is None else replace(document, domains=(home,))
     if isinstance(document, AggregateReport):
         return document if known.take(document.domain) else None
     if isinstance(document, TlsReport):
@@ -374,20 +453,26 @@ def _own_part(
     return document
 
 
-def _about(document: Report | RejectedDocument) -> str:
+def _about(document: Document) -> str:
     """Return the first domain that a report is about."""
     if isinstance(document, AggregateReport):
         return document.domain
-    return document.domains[0] if isinstance(document, TlsReport) else ""
+    return "" if isinstance(document, RejectedDocument) else document.domains[0]
+
+
+def _moment_of(waiting: WaitingReport, arrived_at: Instant | None) -> Instant:
+    """Return when a reported mail arrived, or if that is implausible, when its report arrived."""
+    received_at = waiting.received_at
+    if arrived_at is None or not -MAX_SPAN * SECOND < arrived_at - received_at < MAX_AHEAD:
+        return received_at
+    return arrived_at
 
 
 def _doubt_source(waiting: WaitingReport, report: Report, reporter: str) -> str:
     """Return why the sender or the time of a report is implausible; empty if they are not."""
     if waiting.kind is ReportKind.DMARC or waiting.mail is not None:  # a TLS report may be posted
         if not reporter:
-            return (
-                "its mail is not authenticated: neither DKIM nor SPF passes for its author domain"
-            )
+            return NOT_AUTHENTICATED
         claimed = report.email if isinstance(report, AggregateReport) else report.contact
         claim = judge_claim(reporter, claimed)
         if claim.trust is Trust.DOUBTED:
@@ -411,7 +496,6 @@ def _settle(judgements: Sequence[Judgement], domain: str) -> str:
 
 def _rows(kept: ReceiverReport, report: Report) -> Iterator[CountedRow]:
     """Yield the different rows of a report with their counts, of each of its domains."""
-    day = day_of(report.begins_at)
     found: dict[str, Mapping[Row, int] | Mapping[TlsSessions, int]] = {}
     if isinstance(report, AggregateReport):
         found[report.domain] = report.rows
@@ -423,8 +507,12 @@ def _rows(kept: ReceiverReport, report: Report) -> Iterator[CountedRow]:
             found[domain] = sessions
     for domain, rows in found.items():
         for row, count in rows.items():
-            result = msgspec.json.encode(row).decode()
-            digest = row_digest(kept.reporter, kept.report_id, result, kept.reason)
-            yield CountedRow(
-                kept.account_id, kept.kind, domain, day, digest, kept.reporter, result, count
-            )
+            yield _counted_row(kept, domain, day_of(report.begins_at), row, count)
+
+
+def _counted_row(
+    kept: ReceiverReport, domain: str, day: Instant, row: Row | TlsSessions | Feedback, count: int
+) -> CountedRow:
+    result = msgspec.json.encode(row).decode()
+    digest = row_digest(kept.reporter, kept.report_id, result, kept.reason)
+    return CountedRow(kept.account_id, kept.kind, domain, day, digest, kept.reporter, result, count)

@@ -13,7 +13,13 @@ from mailcheck.checks.dmarc.evaluate import (
     evaluate_dmarc,
     suggest_report_address,
 )
-from mailcheck.checks.dmarc.record import PREFIX, VERSION, parse_policy_record
+from mailcheck.checks.dmarc.record import (
+    PREFIX,
+    VERSION,
+    PolicyRecord,
+    ReportUri,
+    parse_policy_record,
+)
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt, propose_tls_rpt
@@ -66,7 +72,15 @@ class OfferRecords:
         )
         return OfferedRecords(dmarc, tls)
 
-    async def _offer_dmarc(self, domain: str, address: str) -> RecordOffer:
+    async def offer_failures(self, domain: str, places: ReportPlaces) -> RecordOffer:
+        """Return what to publish so that failure reports about a domain are sent to an account.
+
+        It is only offered on request, because these reports contain mail.
+        """
+        return await self._offer_dmarc(domain, places.failures, "ruf")
+
+    async def _offer_dmarc(self, domain: str, address: str, tag: str = "rua") -> RecordOffer:
+        """Return the records for reports to an address; ``tag`` is the tag that names it."""
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, DEADLINE)
 
         def look(answers: Answers) -> tuple[DmarcVerdict, SuggestedReportAddress | None]:
@@ -77,15 +91,15 @@ class OfferRecords:
         before, offer = await evaluator.evaluate(look)
         if before.presence is Presence.UNDETERMINED or offer is None:
             return NOT_PROVEN
-        if _is_sent(before, offer.uri):
+        if _is_sent(before, offer.uri, tag):
             return ASKING
-        own = _with_address(before, offer.uri)
+        own = _with_address(before, offer.uri, tag)
         changes = tuple(Change(one) for one in (own, offer.authorization) if one is not None)
 
         def judge(answers: Answers) -> DmarcVerdict:
             return evaluate_dmarc(domain, Overlay(answers, changes))
 
-        is_proven = _is_sent(await evaluator.evaluate(judge), offer.uri)
+        is_proven = _is_sent(await evaluator.evaluate(judge), offer.uri, tag)
         return RecordOffer(own=own, authorization=offer.authorization) if is_proven else NOT_PROVEN
 
     async def _offer_tls(self, domain: str, places: ReportPlaces) -> RecordOffer:
@@ -103,15 +117,22 @@ class OfferRecords:
         return RecordOffer(own=own) if uri in after.rua else NOT_PROVEN
 
 
-def _is_sent(verdict: DmarcVerdict, uri: str) -> bool:
+def _is_sent(verdict: DmarcVerdict, uri: str, tag: str) -> bool:
     """Return whether it is certain that receivers send reports to an address."""
     unknown = {
         one.uri.text for one in verdict.authorizations if one.presence is Presence.UNDETERMINED
     }
-    return any(one.text.lower() == uri for one in verdict.report_uris) and uri not in unknown
+    asked = any(one.text.lower() == uri for one in verdict.usable_uris(_uris(verdict.record, tag)))
+    return asked and uri not in unknown
 
 
-def _with_address(verdict: DmarcVerdict, uri: str) -> RecordToPublish | None:
+def _uris(record: PolicyRecord | None, tag: str) -> Sequence[ReportUri]:
+    if record is None:
+        return ()
+    return record.rua if tag == "rua" else record.ruf
+
+
+def _with_address(verdict: DmarcVerdict, uri: str, tag: str) -> RecordToPublish | None:
     """Return the domain's record with an address for reports, or `None` if it has the address.
 
     If receivers ignore the published record, start from the corrected one.
@@ -122,8 +143,8 @@ def _with_address(verdict: DmarcVerdict, uri: str) -> RecordToPublish | None:
         text = verdict.record.text
     elif meant:
         text = meant[0].value
-    rua: Sequence[str] = [one.text for one in parse_policy_record(text).rua if one.is_usable]
-    if verdict.record is not None and uri in map(str.lower, rua):
+    named = [one.text for one in _uris(parse_policy_record(text), tag) if one.is_usable]
+    if verdict.record is not None and uri in map(str.lower, named):
         return None
-    value = change_tags(text, rua=",".join(dict.fromkeys([*rua, uri])))
+    value = change_tags(text, **{tag: ",".join(dict.fromkeys([*named, uri]))})
     return RecordToPublish(PREFIX + place, "TXT", value)

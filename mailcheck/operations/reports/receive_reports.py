@@ -6,7 +6,7 @@ from msgspec import Struct
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import InboxState, RequestLimits
-from mailcheck.core.addresses import Mailbox
+from mailcheck.core.addresses import INBOX_PREFIX, Mailbox
 from mailcheck.core.errors import MessageNotFound, RecipientUnknown, ReportRefused
 from mailcheck.core.identifiers import new_time_ordered_id
 from mailcheck.core.keys import Key, key_of
@@ -90,7 +90,7 @@ class PostReport:
         :raises InboxFull: the account has the maximum number of reports.
         """
         await self._count(key_of("report posts from", counting_key(client_ip)), PER_CLIENT)
-        found = parse_report_address(f"{ReportKind.TLS.value}-{token}")
+        found = parse_report_address(report_local_part(ReportKind.TLS, INBOX_PREFIX + token))
         inbox = None if found is None else await self._inboxes.find_inbox(found[1])
         if inbox is None:
             raise MessageNotFound("no account receives reports at this address")
@@ -131,8 +131,10 @@ class ReportAddresses(Struct, frozen=True):
 
     def places(self, mailbox_name: str) -> ReportPlaces:
         """Return the report addresses of an account."""
-        dmarc, tls = (self.mail_address(kind, mailbox_name)[0] for kind in ReportKind)
-        return ReportPlaces(dmarc, tls, self.post_url(mailbox_name))
+        dmarc, tls, failures, complaints = (
+            self.mail_address(kind, mailbox_name)[0] for kind in ReportKind
+        )
+        return ReportPlaces(dmarc, tls, self.post_url(mailbox_name), failures, complaints)
 
     def mail_address(self, kind: ReportKind, mailbox_name: str) -> tuple[str, ...]:
         """Return the mail addresses of an account for reports, the shown one first."""

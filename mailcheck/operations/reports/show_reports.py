@@ -4,14 +4,18 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from mailcheck.checks.receiver_reports.complaints import FeedbackRow, FeedbackSums, sum_feedback
 from mailcheck.checks.receiver_reports.tls import TlsSessions
 from mailcheck.core.errors import MessageNotFound, ReportBusy, ReportNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import (
+    FEEDBACK,
     LARGEST_REPORT_PAGE,
     NOWHERE,
+    Feedback,
     ReportId,
     ReportKind,
     ReportPlaces,
@@ -24,6 +28,7 @@ from mailcheck.operations.reports.summarize_senders import ShownOverview, Summar
 from mailcheck.ports.clocks import Now
 from mailcheck.store.domains.report_quotas import Tally
 from mailcheck.store.domains.report_store import (
+    FeedbackPage,
     ReportedDomain,
     ReportPage,
     ReportSource,
@@ -34,6 +39,9 @@ from mailcheck.store.mail_store import MailStore
 
 MOST_ROWS = 20_000
 """Maximum number of different rows in one overview, the most frequent first."""
+
+MOST_FEEDBACK = 5_000
+"""Maximum number of different rows of failure reports, and of complaints, in one overview."""
 
 
 class TlsSum(Struct, frozen=True):
@@ -59,6 +67,15 @@ class TlsOverview(Struct, frozen=True):
     results: tuple[TlsSum, ...]
     total: int
     sources: tuple[TlsSource, ...]
+
+
+class FeedbackOverview(Struct, frozen=True):
+    """Reports about single mails of a domain: the sums of the counted ones, and a page of all."""
+
+    domain: str
+    days: int
+    sums: FeedbackSums
+    page: FeedbackPage
 
 
 class ShowReports:
@@ -109,9 +126,14 @@ class ShowReports:
         """List tallies of reports over a quota or about foreign domains, newest days first."""
         return await self._store.refused(account_id, LARGEST_REPORT_PAGE)
 
-    async def reports(self, account_id: AccountId, limit: int, page: int) -> ReportPage:
-        """List all reports, newest first, including those that were not counted."""
-        return await self._store.of_account(account_id, limit, (page - 1) * limit)
+    async def reports(
+        self, account_id: AccountId, limit: int, page: int, kind: ReportKind | None = None
+    ) -> ReportPage:
+        """List all reports, newest first, including those that were not counted.
+
+        :param kind: list only reports of this kind.
+        """
+        return await self._store.of_account(account_id, limit, (page - 1) * limit, kind)
 
     async def dmarc(
         self,
@@ -130,7 +152,37 @@ class ShowReports:
         policy = await self._store.policy(account_id, domain)
         span = ((page - 1) * limit, page * limit)
         decisions = await self._decisions.of_domain(account_id, domain)
-        return await self._senders.summarize(domain, rows, policy, account_id, span, decisions)
+        shown = await self._senders.summarize(
+            domain, rows, policy, account_id, span, decisions
+        )
+        return replace(shown, feedback=await self._sum_feedback(account_id, domain, since))
+
+    async def feedback(
+        self,
+        account_id: AccountId,
+        domain: str,
+        days: int,
+        limit: int = LARGEST_REPORT_PAGE,
+        page: int = 1,
+    ) -> FeedbackOverview:
+        """Return the reports of the last days about single mails of a domain."""
+        since = self._since(days)
+        sums = await self._sum_feedback(account_id, domain, since)
+        found = await self._store.feedback(account_id, domain, since, limit, (page - 1) * limit)
+        return FeedbackOverview(domain, days, sums, found)
+
+    async def _sum_feedback(
+        self, account_id: AccountId, domain: str, since: Instant
+    ) -> FeedbackSums:
+        decode = msgspec.json.Decoder(Feedback).decode
+        rows = []
+        for kind in FEEDBACK:
+            found = await self._store.sums(account_id, kind, domain, since, MOST_FEEDBACK)
+            rows += [
+                FeedbackRow(decode(one.result), one.amount, one.reporter, one.last_day)
+                for one in found
+            ]
+        return sum_feedback(rows)
 
     async def tls(
         self,

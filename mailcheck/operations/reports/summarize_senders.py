@@ -13,6 +13,7 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.overlay import Change, Overlay
+from mailcheck.checks.receiver_reports.complaints import NO_FEEDBACK, FeedbackSums
 from mailcheck.checks.receiver_reports.senders import (
     MAX_SENDERS,
     Cause,
@@ -76,12 +77,13 @@ class ShownSender(Struct, frozen=True):
 class ShownOverview(Struct, frozen=True):
     """An overview with the explanations of the senders of a page, in its order.
 
-    ``total`` counts the senders of all pages.
+    ``total`` counts the senders of all pages. ``feedback`` are the reports about single mails.
     """
 
     overview: Overview
     senders: tuple[ShownSender, ...]
     total: int
+    feedback: FeedbackSums = NO_FEEDBACK
 
 
 class SummarizeSenders:

@@ -6,7 +6,7 @@ Rows and octets are limited for each account and day, and for each sender within
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -122,10 +122,26 @@ class ReportDomains:
         self._unwatched += 1
         return True
 
+    def find_home(self, domains: Sequence[str]) -> str | None:
+        """Return the domain to which a report about one mail belongs, or `None` without one.
+
+        It is the nearest domain at or above one of ``domains`` with a watch or counted reports.
+        Otherwise it is the organizational domain of the first one, if `take` accepts it.
+        """
+        for domain in domains:
+            for one in _at_and_above(domain):
+                if one in self._watched or one in self._counted:
+                    return one
+        home = registrable_domain(domains[0])
+        return home if self.take(home) else None
+
     def _is_watched(self, domain: str) -> bool:
-        labels = domain.split(".")
-        above = (".".join(labels[start:]) for start in range(len(labels)))
-        return any(one in self._watched for one in above)
+        return any(one in self._watched for one in _at_and_above(domain))
+
+
+def _at_and_above(domain: str) -> Iterator[str]:
+    labels = domain.split(".")
+    return (".".join(labels[start:]) for start in range(len(labels)))
 
 
 def measure(texts: Sequence[str]) -> int:

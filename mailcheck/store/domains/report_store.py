@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ from mailcheck.core.receiver_reports import (
     MAX_RAW_SIZE,
     RAW_KEPT,
     REPORTS_KEPT,
+    Feedback,
     ReceiverReport,
     ReportId,
     ReportKind,
@@ -149,6 +151,12 @@ class ReportPage(Struct, frozen=True):
 
     entries: tuple[ReceiverReport, ...]
     total: int
+
+
+class FeedbackPage(ReportPage, frozen=True):
+    """A page of reports about single mails. ``unauthenticated`` counts those that do not count."""
+
+    unauthenticated: int
 
 
 class Removed(Struct, frozen=True):
@@ -385,7 +393,9 @@ class ReportStore(Store):
             ):
                 reason = "the same report was counted before"
                 report = replace(report, state=ReportState.REPEATED, reason=reason)
-            kept_mail = None if report.state in _WITHOUT_MAIL else mail
+            # The mail of a report about one mail contains personal data.
+            is_kept = report.state not in _WITHOUT_MAIL and not report.kind.is_feedback
+            kept_mail = mail if is_kept else None
             insert(transaction, "receiver_report", [report_row(report, delivery_id=kept_mail)])
         delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
         return True
@@ -412,18 +422,35 @@ class ReportStore(Store):
 
     @read
     def of_account(
-        self, transaction: Transaction, account_id: AccountId, limit: int, offset: int
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        limit: int,
+        offset: int,
+        kind: ReportKind | None = None,
     ) -> ReportPage:
-        """Return a page of the reports of an account, newest first."""
-        sql = (
-            f"SELECT {_FACTS} FROM receiver_report WHERE account_id = ? "
-            "ORDER BY received_at DESC, id DESC LIMIT ? OFFSET ?"
-        )
-        rows = transaction.rows(sql, (account_id, limit, offset))
-        ((total,),) = transaction.rows(
-            "SELECT COUNT(*) FROM receiver_report WHERE account_id = ?", (account_id,)
-        )
-        return ReportPage(tuple(map(_report_of, rows)), total)
+        """Return a page of the reports of an account, newest first.
+
+        :param kind: only reports of this kind.
+        """
+        condition: Condition = ("TRUE", ()) if kind is None else ("kind = ?", (kind.value,))
+        return _page(transaction, account_id, condition, limit, offset)
+
+    @read
+    def feedback(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        domain: str,
+        since: Instant,
+        limit: int,
+        offset: int,
+    ) -> FeedbackPage:
+        """Return a page of the reports about single mails of a domain, newest first."""
+        condition = (_ABOUT_MAILS, (domain, since))
+        page = _page(transaction, account_id, condition, limit, offset)
+        unauthenticated = _number(transaction, _UNAUTHENTICATED, account_id, domain, since)
+        return FeedbackPage(page.entries, page.total, unauthenticated)
 
     @read
     def domains(
@@ -538,6 +565,28 @@ def _number(transaction: Transaction, sql: str, *values: Value) -> int:
     return int(number)
 
 
+_ABOUT_MAILS = "kind IN ('failure', 'complaint') AND domain = ? AND received_at >= ?"
+
+_UNAUTHENTICATED = (
+    f"SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND {_ABOUT_MAILS} "
+    "AND state = 'apart'"
+)
+
+
+def _page(
+    transaction: Transaction, account_id: AccountId, condition: Condition, limit: int, offset: int
+) -> ReportPage:
+    """Return a page of the reports that meet a condition, newest first."""
+    text, values = condition
+    source = f"FROM receiver_report WHERE account_id = ? AND {text}"
+    rows = transaction.rows(
+        f"SELECT {_FACTS} {source} ORDER BY received_at DESC, id DESC LIMIT ? OFFSET ?",
+        (account_id, *values, limit, offset),
+    )
+    total = _number(transaction, f"SELECT COUNT(*) {source}", account_id, *values)
+    return ReportPage(tuple(map(_report_of, rows)), total)
+
+
 def _newest_policy(transaction: Transaction, account_id: AccountId, kind: str, domain: str) -> str:
     newest = transaction.row(_NEWEST_POLICY, (account_id, kind, domain))
     return "" if newest is None else str(newest.policy)
@@ -563,8 +612,13 @@ def _tls_page(
     )
 
 
+_decode_feedback = msgspec.json.Decoder(Feedback).decode
+
+
 def _report_of(row: Row) -> ReceiverReport:
-    return value_of(ReceiverReport, row, problems=tuple(json.loads(row.problems)))
+    feedback = None if row.feedback is None else _decode_feedback(row.feedback)
+    problems = tuple(json.loads(row.problems))
+    return value_of(ReceiverReport, row, problems=problems, feedback=feedback)
 
 
 def _count_values(row: CountedRow) -> tuple[Value, ...]:

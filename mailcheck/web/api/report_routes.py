@@ -1,4 +1,4 @@
-"""The routes of DMARC and TLS reports."""
+"""The routes of reports from receivers."""
 
 from typing import Any
 
@@ -7,15 +7,17 @@ from mailcheck.api.domains.receiver_reports import (
     DeletedReport,
     DeletedReports,
     DmarcOverview,
+    FeedbackOverview,
     KeptReports,
     TlsOverview,
+    render_feedback_overview,
     render_kept_reports,
     render_overview,
     render_tls_overview,
 )
 from mailcheck.api.errors import Error
 from mailcheck.api.openapi.operations import Operation, Response, json_body
-from mailcheck.api.requests.checks import DecideSender, DeleteReports, GetReports, ListPage
+from mailcheck.api.requests.checks import DecideSender, DeleteReports, GetReports, ListReports
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.identifiers import AccountId
@@ -34,11 +36,11 @@ REPORTS_LIST = Operation(
     (Scope.DOMAINS,),
     _TAG,
     "List the received reports",
-    "DMARC aggregate reports and TLS reports about the account's domains, newest first. Reports "
-    "that are not counted are listed with the reason. The response also contains the addresses "
-    "for the DNS records that request reports.",
+    "DMARC aggregate reports, TLS reports, failure reports and complaints about the account's "
+    "domains, newest first. Reports that are not counted are listed with the reason. The response "
+    "also contains the addresses for the DNS records that request reports.",
     {200: Response("A page of reports.", [json_body("reports", KeptReports)])},
-    ListPage,
+    ListReports,
 )
 
 REPORTS_DMARC = Operation(
@@ -63,6 +65,16 @@ REPORTS_TLS = Operation(
     GetReports,
 )
 
+REPORTS_FEEDBACK = Operation(
+    "getFeedbackReports",
+    (Scope.DOMAINS,),
+    _TAG,
+    "Get the failure reports and complaints of a domain",
+    "Counts the mails in failure reports (RFC 9991) and complaints (RFC 5965), by sending address "
+    "and by campaign, and lists the reports. Unauthenticated reports are listed but not counted.",
+    {200: Response("The overview.", [json_body("feedback", FeedbackOverview)])},
+    GetReports,
+)
 
 SENDER_DECIDE = Operation(
     "decideSender",
@@ -131,18 +143,19 @@ class ReportRoutes:
             Route("GET", "/reports/dmarc", self.dmarc, REPORTS_DMARC),
             Route("POST", "/reports/dmarc/senders", self.decide, SENDER_DECIDE),
             Route("GET", "/reports/tls", self.tls, REPORTS_TLS),
+            Route("GET", "/reports/feedback", self.feedback, REPORTS_FEEDBACK),
             Route("DELETE", "/reports", self.delete_all, REPORTS_DELETE),
             Route("DELETE", "/reports/<report_id>", self.delete_one, REPORT_DELETE),
         ]
 
-    async def all(self, call: Call[ListPage]) -> Reply:
+    async def all(self, call: Call[ListReports]) -> Reply:
         """GET /reports."""
         account_id = call.caller.account_id
         limit, page = call.request.limit, call.request.page
         own = await self._reports.addresses(account_id)
         domains = await self._reports.domains(account_id)
         sources = await self._reports.sources(account_id)
-        found = await self._reports.reports(account_id, limit, page)
+        found = await self._reports.reports(account_id, limit, page, call.request.report_kind)
         refused = await self._reports.refused(account_id)
         shape = render_kept_reports(own, domains, sources, refused, found, page, limit)
         return json_reply(shape)
@@ -164,6 +177,11 @@ class ReportRoutes:
         """GET /reports/tls."""
         found = await self._reports.tls(*_about(call))
         return json_reply(render_tls_overview(found, call.request.page, call.request.limit))
+
+    async def feedback(self, call: Call[GetReports]) -> Reply:
+        """GET /reports/feedback."""
+        found = await self._reports.feedback(*_about(call))
+        return json_reply(render_feedback_overview(found, call.request.page, call.request.limit))
 
     async def delete_one(self, call: Call[NoParameters]) -> Reply:
         """DELETE /reports/{reportId}."""

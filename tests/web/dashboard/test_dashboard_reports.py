@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.corpus.feedback_mails import FIELDS, feedback_mail
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import (
@@ -12,6 +13,7 @@ from tests.fakes.report_senders import (
     ask_for_reports,
     reports_zone,
     signed_report,
+    signer_of,
 )
 from tests.house import run
 from tests.web.dashboard.browser import Browser
@@ -88,6 +90,51 @@ def test_the_tabs_of_a_domain(owner: Browser) -> None:
             mark = ' aria-current="page"' if other == end else ""
             assert f'<a href="/domains/{DOMAIN}{other}"{mark}>{title}</a>' in body
     assert '<a href="/domains" aria-current="page">' in owner.open("/reports").body.decode()
+
+
+def test_complaints_beside_the_sender(owner: Browser, zone: MemoryZone) -> None:
+    """Complaints stand beside the sender, by campaign, and in a list; the list can be filtered."""
+    local = address(owner)
+    ask_for_reports(zone, local)
+    run(owner.house.assembly.reports.runner.start())
+    complaint = FIELDS.replace("auth-failure", "abuse").replace("203.0.113.66", "198.51.100.7")
+    signed = signer_of("google.com").sign(feedback_mail(complaint))
+    forged = feedback_mail(complaint, message_id="2@google.com")
+    for place, raw in (
+        (local, signed_report("yahoo.xml", local)),
+        (local.replace("dmarc-", "fbl-"), signed),
+        (local.replace("dmarc-", "fbl-"), forged),
+    ):
+        owner.house.receive(place, raw=raw, sender="")
+        owner.house.pass_time(1)
+    page = words(owner, f"/domains/{DOMAIN}/reports")
+    assert "1 complaint about mail from its addresses." in page
+    assert f"1 complaint about mail of {DOMAIN}." in page
+    assert "1 more report is not counted, because anyone can send such a report." in page
+    assert "autumn:8841:newsletter:newsmill Feedback-ID" in page
+    assert "The recipient marked the mail as spam." in page
+    assert "secret" not in page.lower()
+    assert "Received reports (2)" in words(owner, "/reports?kind=complaint")
+    assert "No reports yet." in words(owner, "/reports?kind=tls")
+    assert owner.open("/reports?kind=other").status == 400
+
+
+def test_failure_reports_are_offered_on_request(owner: Browser, zone: MemoryZone) -> None:
+    """The record with `ruf=` is shown only on request, with a warning, and keeps other tags."""
+    local = address(owner)
+    ruf = local.replace("dmarc-", "ruf-")
+    ask_for_reports(zone, local)
+    page = words(owner, f"/domains/{DOMAIN}/reports")
+    assert "ruf=" not in page
+    assert "Show the record that requests them" in page
+    page = words(owner, f"/domains/{DOMAIN}/reports?ask=failures")
+    assert "These reports contain addresses, subjects and often the text of mails" in page
+    record = f"v=DMARC1; p=none; rua=mailto:{local}; ruf=mailto:{ruf}"
+    assert record in page
+    zone.publish(f"_dmarc.{DOMAIN}", "TXT", record)
+    zone.publish(f"{DOMAIN}._report._dmarc.{local.partition('@')[2]}", "TXT", "v=DMARC1;")
+    page = words(owner, f"/domains/{DOMAIN}/reports?ask=failures")
+    assert f"{DOMAIN} already requests failure reports to this service." in page
 
 
 def test_an_invalid_domain(owner: Browser) -> None:

@@ -1,4 +1,4 @@
-"""DMARC and TLS reports: the senders of a domain, failures, and where reports are sent."""
+"""Reports of receivers: the senders of a domain, failures, complaints, and report addresses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from mailcheck.api.domains.findings import render_record
 from mailcheck.api.domains.receiver_reports import (
+    render_feedback_overview,
     render_kept_reports,
     render_overview,
     render_tls_overview,
@@ -17,10 +18,10 @@ from mailcheck.api.requests.checks import (
     MOST_REPORT_DAYS,
     DecideSender,
 )
-from mailcheck.api.requests.fields import DAY, INTEGER, LAST_PAGE
+from mailcheck.api.requests.fields import DAY, INTEGER, LAST_PAGE, one_of
 from mailcheck.api.shapes import as_json
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.receiver_reports import ReportId, ReportSelection
+from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportSelection
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import parse_sender
@@ -42,6 +43,14 @@ NEWEST = 20
 
 SHOWN = 50
 """Number of senders, and of TLS results, on a page."""
+
+SHOWN_MAILS = 20
+"""Number of failure reports and complaints on a page."""
+
+KINDS = {"": "all", "dmarc": "DMARC", "tls": "TLS", "failure": "failure", "complaint": "complaint"}
+"""Kinds of reports that the list of received reports can be limited to."""
+
+KIND = one_of(list(KINDS))
 
 SPANS = {7: "1 week", 30: "1 month", 90: "3 months", 365: "1 year"}
 
@@ -66,11 +75,17 @@ class ReportsPages(Struct, frozen=True):
         ]
 
     async def of_domain(self, visit: Visit) -> Reply:
-        """GET /domains/{domain}/reports?days=&senders=&tls=. The last two are page numbers."""
+        """GET /domains/{domain}/reports?days=&senders=&tls=&mails=&ask=.
+
+        ``senders``, ``tls`` and ``mails`` are page numbers. ``ask=failures`` shows the record that
+        requests failure reports.
+        """
         account_id, show, query = visit.account.id, self._reports.show, visit.query
         target = self._frame.target(visit)
         days = query.value("days", INTEGER, DEFAULT_REPORT_DAYS, 1, MOST_REPORT_DAYS)
-        senders, tls = (query.value(name, INTEGER, 1, 1, LAST_PAGE) for name in ("senders", "tls"))
+        senders, tls, mails = (
+            query.value(name, INTEGER, 1, 1, LAST_PAGE) for name in ("senders", "tls", "mails")
+        )
         if target.is_address:
             return redirect(visit, path_of(target.name, BLOCKLISTS))
         domain, own = target.name, await show.addresses(account_id)
@@ -78,7 +93,11 @@ class ReportsPages(Struct, frozen=True):
         async with self._turns.held(account_id):
             overview = await show.dmarc(account_id, domain, days, SHOWN, senders)
             offered = await self._reports.offer.offer(domain, own)
+            failures = None
+            if query.text("ask") == "failures":
+                failures = await self._reports.offer.offer_failures(domain, own)
         found = await show.tls(account_id, domain, days, SHOWN, tls)
+        feedback = await show.feedback(account_id, domain, days, SHOWN_MAILS, mails)
         return await self._frame.page(
             visit,
             "domain_reports.html",
@@ -91,8 +110,16 @@ class ReportsPages(Struct, frozen=True):
             tls_page=tls,
             overview=as_json(render_overview(overview, senders, SHOWN)),
             tls=as_json(render_tls_overview(found, tls, SHOWN)),
+            mails_page=mails,
+            feedback=as_json(render_feedback_overview(feedback, mails, SHOWN_MAILS)),
+            failures=None if failures is None else _shown(failures),
             offered={"dmarc": _shown(offered.dmarc), "tls": _shown(offered.tls)},
-            addresses={"dmarc": own.dmarc, "tls": own.tls},
+            addresses={
+                "dmarc": own.dmarc,
+                "tls": own.tls,
+                "failures": own.failures,
+                "complaints": own.complaints,
+            },
         )
 
     async def decide(self, visit: Visit) -> Reply:
@@ -110,7 +137,7 @@ class ReportsPages(Struct, frozen=True):
         return redirect(visit, path_of(domain, REPORTS), done="sender-decided", days=str(days))
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /reports?page=: all received reports. With ``domain`` it leads to its tab."""
+        """GET /reports?page=&kind=: received reports. With ``domain`` it leads to its tab."""
         account_id, show = visit.account.id, self._reports.show
         typed = (visit.query.text("domain") or "").strip()
         if typed:
@@ -123,9 +150,13 @@ class ReportsPages(Struct, frozen=True):
         own = await show.addresses(account_id)
         sources = await show.sources(account_id)
         refused = await show.refused(account_id)
-        newest = await show.reports(account_id, NEWEST, page)
+        kind = visit.query.value("kind", KIND, "")
+        chosen = ReportKind(kind) if kind else None
+        newest = await show.reports(account_id, NEWEST, page, chosen)
         kept = render_kept_reports(own, domains, sources, refused, newest, page, NEWEST)
-        return self._renderer.page(visit, "reports.html", kept=as_json(kept), page=page)
+        return self._renderer.page(
+            visit, "reports.html", kept=as_json(kept), page=page, kind=kind, kinds=KINDS
+        )
 
     async def delete_one(self, visit: Visit) -> Reply:
         """POST /reports/<report_id>/delete."""

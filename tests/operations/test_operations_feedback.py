@@ -1,0 +1,260 @@
+"""Failure reports and complaints, from the received mail to the numbers beside a sender."""
+
+import gzip
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from mailcheck.config.options import ReportsOptions
+from mailcheck.core.errors import RecipientUnknown
+from mailcheck.core.instants import DAY
+from tests.corpus.feedback_mails import FIELDS, feedback_file, feedback_mail
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.report_senders import DOMAIN, reports_zone, signed_report, signer_of
+from tests.house import Answer, House, config_in_memory
+from tests.web.reporting import address, reporting_house, send
+
+COMPLAINT = FIELDS.replace("auth-failure", "abuse").replace("Auth-Failure: dmarc\n", "")
+
+
+@pytest.fixture
+def zone() -> MemoryZone:
+    """Return a zone with the receivers."""
+    return reports_zone()
+
+
+@pytest.fixture
+def house(zone: MemoryZone) -> Iterator[House]:
+    """A house that receives reports; its domain requests failure reports, too."""
+    house = reporting_house(zone)
+    rua, ruf = address(house), address(house, "failures")
+    zone.publish(
+        f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; rua=mailto:{rua}; ruf=mailto:{ruf}!10m"
+    )
+    yield house
+    house.close()
+
+
+def signed(fields: str = FIELDS, domain: str = "google.com", number: int = 1) -> bytes:
+    """Return a report that its reporter signs."""
+    mail = feedback_mail(fields, author=f"reports@{domain}", message_id=f"{number}@{domain}")
+    return signer_of(domain).sign(mail)
+
+
+def shown(house: House, **query: object) -> Answer:
+    """Return the reports about single mails of the domain."""
+    more = "".join(f"&{name}={value}" for name, value in query.items())
+    return house.get(f"/reports/feedback?domain={DOMAIN}{more}")
+
+
+def test_a_failure_report(house: House) -> None:
+    """A report that the domain requests counts beside the address, without personal data."""
+    send(house, signed(), "failures")
+    found = shown(house).json
+    assert (found["failures"], found["complaints"], found["unauthenticated"]) == (1, 0, 0)
+    (source,) = found["sources"]
+    assert (source["address"], source["failures"]) == ("203.0.113.66", 1)
+    assert source["reporters"] == ["google.com"]
+    (report,) = found["reports"]
+    assert (report["kind"], report["state"], report["reporter"]) == (
+        "failure",
+        "counted",
+        "google.com",
+    )
+    details = report["feedback"]
+    assert details["type"] == "auth-failure"
+    assert details["meaning"] == "The mail failed DMARC. Neither SPF nor DKIM was aligned."
+    assert details["campaign"] == "autumn:8841:newsletter:newsmill"
+    assert "mail" not in details
+    assert "secret" not in shown(house).body.decode().lower()
+
+
+def test_complaints_by_address_and_campaign(house: House) -> None:
+    """Complaints of two receivers are summed by address and campaign, and stand by the sender."""
+    send(house, signed_report("google.xml", address(house)))
+    send(house, signer_of("dmarc.yahoo.com").sign(of("yahoo.eml", "dmarc.yahoo.com")), "complaints")
+    send(house, signer_of("microsoft.com").sign(of("microsoft.eml", "microsoft.com")), "complaints")
+    found = shown(house).json
+    assert (found["failures"], found["complaints"]) == (0, 2)
+    assert found["types"] == [{"type": "abuse", "mails": 2}]
+    assert [(one["address"], one["complaints"]) for one in found["sources"]] == [("192.0.2.25", 2)]
+    assert [(one["field"], one["name"]) for one in found["campaigns"]] == [
+        ("Feedback-ID", "autumn-2026:8841:newsletter:newsmill"),
+        ("List-Id", "offers.example.org"),
+    ]
+    assert {one["reporter"] for one in house.get("/reports?kind=complaint").json["reports"]} == {
+        "dmarc.yahoo.com",
+        "microsoft.com",
+    }
+    senders = house.get(f"/reports/dmarc?domain={DOMAIN}").json["senders"]
+    assert {(one["complaints"], one["failureReports"]) for one in senders} == {(0, 0)}
+    about = senders[0]["sources"][0]["address"]
+    send(house, signed(COMPLAINT.replace("203.0.113.66", about), number=3), "complaints")
+    send(house, signed(FIELDS.replace("203.0.113.66", about), number=4), "failures")
+    first = house.get(f"/reports/dmarc?domain={DOMAIN}").json["senders"][0]
+    assert (first["complaints"], first["failureReports"]) == (1, 1)
+
+
+def of(name: str, domain: str) -> bytes:
+    """Return a mail of the corpus, sent by a domain whose key is known."""
+    author = f"From: <feedback@{domain}>".encode()
+    return re.sub(rb"(?m)^From: [^\r]*", author, feedback_file(name), count=1)
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "state", "reason"),
+    [
+        (feedback_mail(), "failures", "apart", "its mail is not authenticated"),
+        (feedback_mail(COMPLAINT), "complaints", "apart", "its mail is not authenticated"),
+        (b"From: a@b.example\r\n\r\nhello", "failures", "refused", "the mail contains no failure"),
+        (signed("Feedback-Type:\n"), "complaints", "refused", "it has no field Feedback-Type"),
+        (
+            signed_report("google.xml", "x@y.example"),
+            "failures",
+            "refused",
+            "the mail contains no failure report or complaint",
+        ),
+    ],
+)
+def test_untrusted_feedback(house: House, raw: bytes, kind: str, state: str, reason: str) -> None:
+    """A forged or malformed report is accepted and listed with the reason, but never counted."""
+    before = verdicts(house)
+    send(house, raw, kind)
+    (report,) = house.get("/reports").json["reports"]
+    assert report["state"] == state
+    assert report["reason"].startswith(reason)
+    found = shown(house).json
+    assert (found["failures"], found["complaints"], found["sources"]) == (0, 0, [])
+    assert found["unauthenticated"] == (state == "apart")
+    assert house.get("/reports").json["domains"] == []
+    assert verdicts(house) == before
+    assert count_mails(house) == 0
+
+
+def verdicts(house: House) -> list[object]:
+    """Return what mailcheck says about the domain: score, senders, overview."""
+    checked = house.get(f"/tools/reputation?domain={DOMAIN}").json
+    return [
+        checked["score"],
+        checked["grade"],
+        house.get(f"/reports/dmarc?domain={DOMAIN}").json["senders"],
+    ]
+
+
+def count_mails(house: House) -> int:
+    """Return the number of all stored mails."""
+    ((number,),) = house.sqlite.connection.execute("SELECT COUNT(*) FROM delivery")
+    return int(number)
+
+
+def test_an_operator_may_keep_the_mail() -> None:
+    """With `[reports] keep_mail` the personal data of the reported mail is stored and returned."""
+    config = config_in_memory()
+    zone = reports_zone()
+    house = reporting_house(zone, replace(config, reports=ReportsOptions(keep_mail=True)))
+    with closing(house):
+        send(house, signed(COMPLAINT), "complaints")
+        (report,) = shown(house).json["reports"]
+        assert report["feedback"]["mail"] == {
+            "sender": "bounce+ann@news.example.org",
+            "recipients": ["bob.secret@receiver.example"],
+            "author": "Ann Secret <ann.secret@example.org>",
+            "subject": "A secret subject",
+            "text": "A secret text.\n",
+        }
+
+
+def test_a_failure_report_that_is_not_requested(house: House, zone: MemoryZone) -> None:
+    """Without `ruf=` for this account an authenticated failure report is kept apart."""
+    zone.publish(f"_dmarc.{DOMAIN}", "TXT", "v=DMARC1; p=none; ruf=mailto:other@example.org")
+    send(house, signed(), "failures")
+    (report,) = shown(house).json["reports"]
+    assert report["state"] == "apart"
+    assert report["reason"].startswith(
+        f"the DMARC record of {DOMAIN} does not request failure reports to ruf-"
+    )
+
+
+def test_a_report_is_counted_once(house: House) -> None:
+    """The same report again is repeated; deleting the first removes its numbers."""
+    for _ in range(2):
+        send(house, signed(COMPLAINT), "complaints")
+    found = shown(house).json
+    assert found["complaints"] == 1
+    assert sorted(one["state"] for one in found["reports"]) == ["counted", "repeated"]
+    counted = next(one["id"] for one in found["reports"] if one["state"] == "counted")
+    assert house.ask("DELETE", f"/reports/{counted}").answer().status == 200
+    assert shown(house).json["complaints"] == 0
+
+
+def test_incidents_count_as_mails(house: House) -> None:
+    """A report about many equal mails counts them all (RFC 5965 3.2)."""
+    send(house, signed(f"{COMPLAINT}Incidents: 40\n"), "complaints")
+    assert shown(house).json["complaints"] == 40
+
+
+def test_feedback_about_a_subdomain(house: House) -> None:
+    """A report about a subdomain belongs to the domain above it that has reports already."""
+    send(house, signed_report("google.xml", address(house)))
+    fields = COMPLAINT.replace("Reported-Domain: example.org", "Reported-Domain: a.b.example.org")
+    raw = feedback_mail(fields, "From: x@a.b.example.org\n\n", author="r@google.com")
+    send(house, signer_of("google.com").sign(raw), "complaints")
+    (report,) = shown(house).json["reports"]
+    assert report["feedback"]["authorDomain"] == "a.b.example.org"
+
+
+def test_feedback_about_foreign_domains(house: House) -> None:
+    """Reports about domains that are not the account's are counted in one row, not stored."""
+    for number in range(8):
+        fields = COMPLAINT.replace("example.org", f"foreign{number}.example")
+        raw = feedback_mail(
+            fields,
+            f"From: x@foreign{number}.example\n\n",
+            author="r@google.com",
+            message_id=f"f{number}@google.com",
+        )
+        send(house, signer_of("google.com").sign(raw), "complaints")
+    listed = house.get("/reports").json
+    assert listed["total"] == 5
+    (refused,) = listed["refused"]
+    assert (refused["outcome"], refused["reports"]) == ("foreign", 3)
+
+
+def test_the_period(house: House) -> None:
+    """Only reports of the requested days are counted and listed."""
+    send(house, signed(COMPLAINT), "complaints")
+    house.pass_time(40 * DAY / 1_000)
+    assert shown(house).json["total"] == 0
+    assert shown(house, days=60).json["total"] == 1
+    assert shown(house, days=60).json["complaints"] == 1
+
+
+def test_pages_of_reports(house: House) -> None:
+    """The reports of a domain are listed in pages, newest first."""
+    for number in range(3):
+        send(house, signed(COMPLAINT, number=number), "complaints")
+        house.pass_time(1)
+    first = shown(house, limit=2).json
+    assert (len(first["reports"]), first["nextPage"], first["total"]) == (2, 2, 3)
+    last = shown(house, limit=2, page=2).json
+    assert (len(last["reports"]), last["nextPage"]) == (1, None)
+
+
+def test_the_addresses_have_no_tags(house: House) -> None:
+    """An address with a tag or of no account is unknown."""
+    local_part, _, domain = address(house, "failures").partition("@")
+    assert local_part.startswith("ruf-")
+    assert address(house, "complaints") == f"fbl{local_part[3:]}@{domain}"
+    for other in (f"{local_part}+tag@{domain}", f"fbl-{'a' * 13}@{domain}"):
+        with pytest.raises(RecipientUnknown):
+            house.receive(other)
+
+
+def test_packed_reports_are_not_unpacked(house: House) -> None:
+    """A packed file at the address of failure reports is refused: such reports are plain text."""
+    send(house, signed_report("google.xml", "x@y.example", data=gzip.compress(b"x")), "failures")
+    (report,) = house.get("/reports?kind=failure").json["reports"]
+    assert report["state"] == "refused"
