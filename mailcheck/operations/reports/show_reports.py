@@ -152,9 +152,7 @@ class ShowReports:
         policy = await self._store.policy(account_id, domain)
         span = ((page - 1) * limit, page * limit)
         decisions = await self._decisions.of_domain(account_id, domain)
-        shown = await self._senders.summarize(
-            domain, rows, policy, account_id, span, decisions
-        )
+        shown = await self._senders.summarize(domain, rows, policy, account_id, span, decisions)
         return replace(shown, feedback=await self._sum_feedback(account_id, domain, since))
 
     async def feedback(
