@@ -17,6 +17,7 @@ from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.ingest_reports import IngestReports
 from mailcheck.operations.reports.offer_records import OfferRecords
+from mailcheck.operations.reports.plan_policy import PlanPolicy
 from mailcheck.operations.reports.receive_reports import PostReport, ReceiveReports, ReportAddresses
 from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 from mailcheck.operations.reports.summarize_senders import SummarizeSenders
@@ -65,12 +66,24 @@ def build_reports(
     look = share_work(runtime.cluster, "waiting reports", runner.wake)
     senders = SummarizeSenders(workers.analysis, plain, checks.blocklists, clock_and_randomness)
     decide = DecideSenders(SenderStore(runtime.engine), runtime.now)
+    show = ShowReports(store, inboxes, senders, addresses, decide, runtime.now)
+    offer = OfferRecords(plain, runtime.clock)
     operations = ReportOperations(
-        ShowReports(store, inboxes, senders, addresses, decide, runtime.now),
+        show,
         PostReport(inboxes, store, meter, look, clock_and_randomness),
-        OfferRecords(plain, runtime.clock),
+        offer,
         DeleteReports(store, runtime.now),
         decide,
+        PlanPolicy(
+            store,
+            show,
+            senders,
+            decide,
+            offer,
+            workers.analysis,
+            plain,
+            clock_and_randomness,
+        ),
     )
     mail = ReceiveReports(inboxes, look, own_domains(config))
     return ReportParts(store, runner, mail, operations)

@@ -4,6 +4,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from mailcheck.cli.commands import Console
@@ -23,20 +24,30 @@ def set_daemon_command(
     do: Callable[[Mailcheck, argparse.Namespace, Console], int],
 ) -> None:
     """Add the options that name the daemon. ``do`` runs the command and returns its status."""
+    add_daemon_options(parser)
+    parser.set_defaults(command=partial(run_on_daemon, do))
+
+
+def add_daemon_options(parser: argparse._ActionsContainer) -> None:
+    """Add the options that name the daemon."""
     parser.add_argument("--url", help="URL of the daemon (default: MAILCHECK_URL)")
     parser.add_argument(
         "--key-file", type=Path, help="file with the API key (default: MAILCHECK_API_KEY)"
     )
 
-    def command(options: argparse.Namespace, console: Console) -> int:
-        daemon = reach_daemon(options, console)
-        console.progress.text = "waiting for the daemon"
-        try:
-            return do(daemon, options, console)
-        except MailcheckError as error:
-            return report_problem(error, console)
 
-    parser.set_defaults(command=command)
+def run_on_daemon(
+    do: Callable[[Mailcheck, argparse.Namespace, Console], int],
+    options: argparse.Namespace,
+    console: Console,
+) -> int:
+    """Run a command of a daemon; return its status."""
+    daemon = reach_daemon(options, console)
+    console.progress.text = "waiting for the daemon"
+    try:
+        return do(daemon, options, console)
+    except MailcheckError as error:
+        return report_problem(error, console)
 
 
 def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:

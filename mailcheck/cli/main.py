@@ -145,7 +145,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "score": ("score a mail file as a deliverability test does", "score_commands:add_score"),
     "dmarc": (
-        "read DMARC reports: the senders of a domain, and failures",
+        "read DMARC reports, or plan the next policy of a domain",
         "report_commands:add_dmarc",
     ),
     "tls-report": (

@@ -1,4 +1,7 @@
-"""``mailcheck dmarc|tls-report FILE``: read reports from receivers, without a daemon."""
+"""``mailcheck dmarc|tls-report FILE``: read reports from receivers, without a daemon.
+
+``mailcheck dmarc plan DOMAIN`` asks a daemon, which has the reports of a domain.
+"""
 
 import argparse
 import os
@@ -14,6 +17,7 @@ from mailcheck.api.domains.receiver_reports import (
     render_dmarc_files,
     render_tls_files,
 )
+from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
 from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import open_resolvers
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
@@ -27,10 +31,13 @@ from mailcheck.checks.receiver_reports.senders import (
 )
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
+from mailcheck.cli.daemon_access import add_daemon_options, run_on_daemon
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.cli.reactor_commands import CountedLookups, on_reactor
+from mailcheck.cli.reports_commands import plan_policy
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import DAY, Instant, format_instant
+from mailcheck.core.receiver_reports import MIN_DAYS
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.reports.summarize_senders import (
     ShownOverview,
@@ -51,22 +58,44 @@ _EPILOG = (
 
 def add_dmarc(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck dmarc``."""
-    _add(parser)
+    _add(parser, f"{_A_REPORT}; or plan DOMAIN")
     parser.add_argument(
         "--offline", action="store_true", help="look up no names in DNS, and verify no records"
     )
+    plan = parser.add_argument_group("plan DOMAIN")
+    plan.description = (
+        "Simulates the next DMARC policy on the reports that a daemon has counted. Exit status: 0"
+        " safe to publish, 1 steps are missing, 3 the reports do not show enough."
+    )
+    plan.add_argument(
+        "--days",
+        type=int,
+        default=DEFAULT_REPORT_DAYS,
+        metavar="NUMBER",
+        help=f"{MIN_DAYS} to {MOST_REPORT_DAYS} ({DEFAULT_REPORT_DAYS})",
+    )
+    for name, text in (
+        ("--mine", "decide that this sender sends for you; may be repeated"),
+        ("--not-mine", "decide that it does not; may be repeated"),
+        ("--undecided", "take a decision back; may be repeated"),
+    ):
+        plan.add_argument(name, action="append", default=[], metavar="SENDER", help=text)
+    add_daemon_options(plan)
     parser.set_defaults(command=_dmarc, work=_dmarc_online)
 
 
 def add_tls_report(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck tls-report``."""
-    _add(parser)
+    _add(parser, _A_REPORT)
     parser.set_defaults(command=_tls_report)
 
 
-def _add(parser: argparse.ArgumentParser) -> None:
+_A_REPORT = "a report; - reads stdin"
+
+
+def _add(parser: argparse.ArgumentParser, text: str) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a report; - reads stdin")
+    parser.add_argument("files", metavar="FILE", nargs="+", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -112,7 +141,13 @@ def _end(found: _Files, console: Console, *, has_failures: bool) -> int:
     return EXIT_PROBLEM if has_failures else EXIT_FINE
 
 
+PLAN = "plan"
+"""Word that names a plan instead of a file. A file with this name is `./plan`."""
+
+
 def _dmarc(options: argparse.Namespace, console: Console) -> int:
+    if options.files[0] == PLAN:
+        return run_on_daemon(plan_policy, options, console)
     if not options.offline:
         return on_reactor(options, console)
     found = _read(options.files)

@@ -1,12 +1,19 @@
-"""``mailcheck reports``: the reports that a daemon has received for an account."""
+"""``mailcheck reports`` and ``mailcheck dmarc plan``: the reports that a daemon has received."""
 
 import argparse
 import json
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import BOLD, GREEN, RED, YELLOW, Console, Line, Painted
 from mailcheck.cli.daemon_access import set_daemon_command
-from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_USAGE
+from mailcheck.cli.exit_statuses import (
+    EXIT_FINE,
+    EXIT_PROBLEM,
+    EXIT_UNDETERMINED,
+    EXIT_USAGE,
+)
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
 
 
@@ -61,3 +68,97 @@ def delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Cons
     else:
         console.print_note(f"deleted: {deleted}")
     return EXIT_FINE
+
+
+def plan_policy(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck dmarc plan DOMAIN``: store the given decisions, and print the plan."""
+    if len(options.files) != 2:
+        console.print_note("mailcheck: name one domain: mailcheck dmarc plan DOMAIN")
+        return EXIT_USAGE
+    domain = options.files[1]
+    decided = {"mine": options.mine, "not-mine": options.not_mine, "undecided": options.undecided}
+    for decision, senders in decided.items():
+        for sender in senders:
+            body = {"domain": domain, "sender": sender, "decision": decision}
+            daemon.request("POST", "/reports/dmarc/senders", body=body)
+    plan = daemon.request("GET", "/reports/dmarc/plan", {"domain": domain, "days": options.days})
+    if options.json:
+        console.print_line(json.dumps(plan))
+    else:
+        console.print_lines(describe_plan(plan))
+    return _STATUSES[plan["state"]]
+
+
+_STATUSES = {
+    "safe": EXIT_FINE,
+    "enforced": EXIT_FINE,
+    "steps": EXIT_PROBLEM,
+    "undetermined": EXIT_UNDETERMINED,
+}
+
+
+def describe_plan(plan: dict[str, Any]) -> Iterator[Line]:
+    """Yield the lines of a plan: the simulations, the missing steps, and the result."""
+    policy, following = plan["policy"] or "unknown", plan["nextPolicy"]
+    yield (
+        Painted(plan["domain"], BOLD),
+        f"  policy {policy}" + (f", next {following}" if following else ""),
+    )
+    if plan["firstDay"]:
+        yield (
+            f"  {plan['messages']} messages, {plan['failing']} fail, in reports about"
+            f" {plan['daysWithReports']} days from {plan['firstDay']} to {plan['lastDay']}"
+        )
+        for one in plan["simulations"]:
+            yield (
+                f"  p={one['policy']} would have stopped {one['mine']} of yours,"
+                f" {one['undecided']} of undecided senders, {one['notMine']} of others"
+            )
+    for number, step in enumerate(plan["steps"], 1):
+        yield ""
+        yield from _describe_step(plan["domain"], number, step)
+    yield ""
+    yield from (("  ", Painted(one, YELLOW)) for one in plan["doubts"])
+    yield from _describe_result(plan)
+
+
+_TITLES = {
+    "request-reports": "Request reports",
+    "repair": "Repair the DMARC record",
+    "decide": "Decide about {name}",
+    "set-up": "Set up {name}",
+    "sign": "Turn on DKIM for {name}",
+}
+
+
+def _describe_step(domain: str, number: int, step: dict[str, Any]) -> Iterator[Line]:
+    title = _TITLES[step["kind"]].format(name=step["name"] or "small unknown senders")
+    count = f": {step['messages']} messages" if step["messages"] else ""
+    yield f"  {number}. ", Painted(title, BOLD), count
+    yield f"     {step['meaning']}"
+    yield f"     {step['fix']}"
+    for one in (*step["records"], *step["patterns"]):
+        yield f"     {one['name']}  {one['type']}  {one['value']}"
+    if "guide" in step:
+        yield f"     {step['guide']}"
+    if step["kind"] == "decide":
+        for option in ("mine", "not-mine"):
+            yield f"     mailcheck dmarc plan {domain} --{option} {step['sender']}"
+
+
+def _describe_result(plan: dict[str, Any]) -> Iterator[Line]:
+    if plan["state"] == "safe":
+        record = plan["record"]
+        yield "  ", Painted("Safe to publish:", GREEN)
+        yield f"  {record['name']}  {record['type']}  {record['value']}"
+    elif plan["state"] == "enforced":
+        yield (
+            "  ",
+            Painted("The domain has the strictest policy, and none of your mail fails.", GREEN),
+        )
+    elif plan["state"] == "steps":
+        number = len(plan["steps"])
+        steps = "1 step is" if number == 1 else f"{number} steps are"
+        yield "  ", Painted(f"Not safe yet: {steps} missing.", RED)
+    else:
+        yield "  ", Painted("Could not be determined.", YELLOW)

@@ -89,6 +89,12 @@ class SenderDecision(Enum):
     """Its mail may be stopped."""
 
 
+MIN_DAYS = 14
+"""Minimum number of days with reports for a safe policy: two weeks include each weekday twice."""
+
+OTHER_SENDERS = "others"
+"""Key for a decision about all small unknown senders of a domain together."""
+
 UNDECIDED = "undecided"
 """Name of the missing decision in requests."""
 
@@ -147,6 +153,14 @@ class ReportPlaces(Struct, frozen=True):
     tls_url: str
     failures: str = ""
     complaints: str = ""
+
+
+class Coverage(Struct, frozen=True):
+    """The days of the counted reports: how many have reports, and the first and the last."""
+
+    days: int = 0
+    first_day: Instant | None = None
+    last_day: Instant | None = None
 
 
 NOWHERE = ReportPlaces("", "", "")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mailcheck.checks.deliverability.reading import MailReading
     from mailcheck.checks.mail_checks import MailChecks
     from mailcheck.checks.receiver_reports.feedback import FeedbackReport
+    from mailcheck.checks.receiver_reports.plan import SenderMail
     from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
     from mailcheck.checks.receiver_reports.senders import Overview
     from mailcheck.core.content import MessageContent
@@ -77,6 +78,9 @@ read_feedback_mail: Callable[[bytes, bool], FeedbackReport] = LazyFunction(
 )
 find_addresses_to_resolve: Callable[[bytes], list[str]] = LazyFunction(
     "mailcheck.checks.receiver_reports.senders", "find_addresses_to_resolve"
+)
+count_mail: Callable[[bytes, Mapping[str, str]], list[SenderMail]] = LazyFunction(
+    "mailcheck.checks.receiver_reports.plan", "count_mail"
 )
 summarize_page: Callable[
     [str, bytes, str, Mapping[str, str], tuple[int, int]], tuple[Overview, int]

@@ -23,6 +23,7 @@ from mailcheck.checks.finding_row import Row
 from mailcheck.checks.findings_table import ROWS
 from mailcheck.checks.quality.receiver_replies import load_profiles
 from mailcheck.checks.quality.topics import load_topics
+from mailcheck.checks.receiver_reports.services import load_services
 from mailcheck.checks.weights import LISTING_TIERS, MEASURED, QUALITY_AREAS
 from mailcheck.cli.main import COMMANDS, make_parser
 from mailcheck.config.options import Config
@@ -478,6 +479,47 @@ def write_receiver_replies() -> str:
     )
 
 
+def write_sending_services() -> str:
+    """Return the page of the catalogue of sending services."""
+    rows = [
+        (
+            cell(one.name),
+            code(one.id),
+            one.role.value,
+            ", ".join(map(code, dict.fromkeys((*one.hosts, *one.envelopes, *one.signers)))),
+            "<br>".join(
+                code(" ".join((record.name or "@", record.type, record.value)))
+                for record in one.records
+            ),
+            f"<{one.guide}>" if one.guide else "",
+            ", ".join(_source(number, text) for number, text in enumerate(one.sources, 1))
+            or "from memory",
+            one.read.isoformat(),
+        )
+        for one in load_services()
+    ]
+    head = ("Service", "Key", "Role", "Recognized by", "Records", "Its page", "Sources", "Read")
+    return page(
+        "Sending services",
+        "`mailcheck/checks/receiver_reports/sending_services.toml`",
+        f"{len(rows)} services that send or forward mail for others. Parts of a record in angle"
+        " brackets differ by account; the service shows them. Other records are shown in a plan"
+        " only after our own evaluation has confirmed them.\n",
+        table(head, rows),
+    )
+
+
+def _source(number: int, text: str) -> str:
+    link = text if text.startswith("https://") else _HOST_MAP
+    return f"[{number}]({link})"
+
+
+_HOST_MAP = (
+    "https://github.com/domainaware/parsedmarc/blob/master/parsedmarc/resources/maps"
+    "/base_reverse_dns_map.csv"
+)
+
+
 def write_blocklists() -> str:
     """Return the page of blocklists with their contents, weights and terms."""
     catalogue = parse_catalogue(packaged_catalogue_text())
@@ -590,6 +632,7 @@ def write_pages() -> dict[str, str]:
         "topics.md": write_topics(),
         "findings.md": write_findings(),
         "blocklists.md": write_blocklists(),
+        "sending-services.md": write_sending_services(),
         "receiver-replies.md": write_receiver_replies(),
         "providers.md": write_providers(),
         "compatible.md": write_facades(),

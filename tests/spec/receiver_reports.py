@@ -243,6 +243,66 @@ REPORTS_FEEDBACK = shape(
     )
 )
 
+_RECORD = record({"name": WORD, "type": WORD, "value": WORD})
+
+_POLICY = one_of("none", "quarantine", "reject")
+
+DMARC_PLAN = shape(
+    record(
+        {
+            "domain": WORD,
+            "state": one_of("safe", "steps", "undetermined", "enforced"),
+            "days": COUNT,
+            "daysWithReports": COUNT,
+            "firstDay": or_null(WORD),
+            "lastDay": or_null(WORD),
+            "messages": COUNT,
+            "failing": COUNT,
+            "policy": or_null(_POLICY),
+            "nextPolicy": or_null(_POLICY),
+            "record": or_null(_RECORD),
+            "steps": array(
+                record(
+                    {
+                        "kind": one_of("request-reports", "repair", "decide", "set-up", "sign"),
+                        "sender": or_null(WORD),
+                        "name": or_null(WORD),
+                        "messages": COUNT,
+                        "meaning": WORD,
+                        "fix": WORD,
+                        "records": array(_RECORD),
+                        "patterns": array(_RECORD),
+                    },
+                    {"lastDay": WORD, "guide": WORD},
+                )
+            ),
+            "doubts": array(WORD),
+            "simulations": array(
+                record(
+                    {
+                        "policy": _POLICY,
+                        "record": _RECORD,
+                        "mine": COUNT,
+                        "undecided": COUNT,
+                        "notMine": COUNT,
+                        "forwarded": COUNT,
+                        "senders": array(
+                            record(
+                                {
+                                    "sender": WORD,
+                                    "name": WORD,
+                                    "decision": DECISION,
+                                    "messages": COUNT,
+                                }
+                            )
+                        ),
+                    }
+                )
+            ),
+        }
+    )
+)
+
 REPORTS_TLS = shape(
     record(
         {

@@ -240,7 +240,6 @@ _REPLY = record(
                     "requirement": or_null(WORD),
                     "result": one_of("not-met", "undetermined"),
                     "action": _ACTION,
-                    "open": BOOLEAN,
                     "reply": _REPLY_LINE,
                     "also": _STRINGS,
                     "explanation": WORD,

@@ -46,6 +46,7 @@ from tests.spec.inbox_shapes import (
 from tests.spec.oauth_shapes import OAUTH_ROUTES
 from tests.spec.provider_shapes import PROVIDER_ROUTES
 from tests.spec.receiver_reports import (
+    DMARC_PLAN,
     REPORT_DELETED,
     REPORTS,
     REPORTS_DELETED,
@@ -132,6 +133,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("PUT", "/inbox/faults"): {200: FAULTS},
     ("GET", "/reports"): {200: REPORTS},
     ("GET", "/reports/dmarc"): {200: REPORTS_DMARC},
+    ("GET", "/reports/dmarc/plan"): {200: DMARC_PLAN},
     ("POST", "/reports/dmarc/senders"): {200: SENDER_DECIDED, 409: ERROR},
     ("GET", "/reports/feedback"): {200: REPORTS_FEEDBACK},
     ("GET", "/reports/tls"): {200: REPORTS_TLS},

@@ -256,6 +256,7 @@ def _reports() -> dict[str, Any]:
     house.pass_time(1)
     found = {
         "reports": house.get("/reports").json,
+        "dmarc plan": house.get(f"/reports/dmarc/plan?domain={DOMAIN}").json,
         "dmarc reports": house.get(f"/reports/dmarc?domain={DOMAIN}").json,
         "tls reports": house.get(f"/reports/tls?domain={DOMAIN}").json,
     }

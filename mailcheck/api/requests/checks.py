@@ -31,6 +31,7 @@ from mailcheck.core.instants import DAY as ONE_DAY
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.receiver_reports import (
     LARGEST_REPORT_PAGE,
+    MIN_DAYS,
     UNDECIDED,
     ReportKind,
     ReportSelection,
@@ -212,6 +213,17 @@ class GetReports(Request, frozen=True, kw_only=True):
         ),
     ] = LARGEST_REPORT_PAGE
     page: PageNumber = 1
+
+
+class PlanPolicy(Request, frozen=True, kw_only=True):
+    """The domain of a plan, and the period of the reports."""
+
+    domain: Domain
+    days: Annotated[
+        int,
+        INTEGER,
+        Description("Number of days, up to today.", low=MIN_DAYS, high=MOST_REPORT_DAYS),
+    ] = DEFAULT_REPORT_DAYS
 
 
 SENDER = required_text(MAX_INPUT)

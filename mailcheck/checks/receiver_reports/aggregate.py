@@ -73,6 +73,10 @@ class Row(Struct, frozen=True):
         return PASS in (self.dkim, self.spf)
 
 
+PASSING_PATTERNS = tuple(f'%"{name}":"{PASS}"%' for name in ("dkim", "spf"))
+"""SQL patterns of the JSON of rows that pass. Quotes in texts are escaped, so no text matches."""
+
+
 class PublishedPolicy(Struct, frozen=True):
     """The policy as the receiver found it; missing values are empty.
 

@@ -315,7 +315,7 @@ def summarize_page(
     return page, len(whole.senders)
 
 
-class _Judged(Struct, frozen=True):
+class JudgedResults(Struct, frozen=True):
     """Conclusions from a row that do not depend on its address.
 
     ``intact`` are the domain's own signatures that verify, if SPF does not pass for the domain.
@@ -328,11 +328,11 @@ class _Judged(Struct, frozen=True):
     envelope_domains: tuple[str, ...]
 
 
-def _judge(row: Row) -> _Judged:
+def _judge(row: Row) -> JudgedResults:
     broken = [one for one in _own_signatures(row) if one.result not in (PASS, "", _NONE)]
     failed = [one.domain for one in _own_checks(row) if one.result not in (PASS, "")]
     valid = [(one.selector, one.domain) for one in _own_signatures(row) if one.result == PASS]
-    return _Judged(
+    return JudgedResults(
         find_cause(row),
         tuple(dict.fromkeys(valid)) if row.spf != PASS else (),
         tuple(dict.fromkeys(_vouched_for(row))),
@@ -341,58 +341,67 @@ def _judge(row: Row) -> _Judged:
     )
 
 
+JudgedRow = tuple[ReportedRow, JudgedResults]
+
+Identity = tuple[str, str]
+"""Key and name of a sender."""
+
+
 def overview_of(
     domain: str, seen: Sequence[ReportedRow], policy: str, hosts: Mapping[str, str]
 ) -> Overview:
     """Summarize rows; ``hosts`` are the known reverse DNS names of addresses."""
     reporters: Counter[str] = Counter()
-    known: dict[tuple[object, ...], _Judged] = {}
-    by_source: dict[str, list[_JudgedRow]] = {}
+    for one in seen:
+        reporters[one.reporter] += one.messages
+    by_sender = group_by_sender(seen, hosts)
+    judged = [one for some in by_sender.values() for one in some]
+    ordered = sorted((_sort_key(who, some), who) for who, some in by_sender.items())
+    return Overview(
+        domain=domain,
+        messages=reporters.total(),
+        failing=_sum(judged, lambda found: found.cause is not Cause.PASSES),
+        forwarded=_sum(judged, lambda found: found.cause is Cause.FORWARDED),
+        policy=policy,
+        begins_at=min((one.first_day for one in seen), default=BEGINNING),
+        ends_at=Instant(max((one.last_day for one in seen), default=Instant(-DAY)) + DAY),
+        reporters=dict(reporters.most_common()),
+        senders=tuple(
+            summarize_sender(who, by_sender[who], hosts) for _, who in ordered[:MAX_SENDERS]
+        ),
+    )
+
+
+def group_by_sender(
+    seen: Sequence[ReportedRow], hosts: Mapping[str, str]
+) -> dict[Identity, list[JudgedRow]]:
+    """Return the rows of each sender, with the conclusions from each row."""
+    known: dict[tuple[object, ...], JudgedResults] = {}
+    by_source: dict[str, list[JudgedRow]] = {}
     for one in seen:
         row = one.row
         # Rows that differ only in their address are judged once.
         key = (row.header_from, row.dkim, row.spf, row.reasons, row.signatures, row.spf_checks)
         if key not in known:
             known[key] = _judge(row)
-        found = known[key]
-        by_source.setdefault(row.source, []).append((one, found))
-        reporters[one.reporter] += one.messages
-    by_name: dict[_Identity, list[_JudgedRow]] = {}
+        by_source.setdefault(row.source, []).append((one, known[key]))
+    by_sender: dict[Identity, list[JudgedRow]] = {}
     for source, some in by_source.items():
-        by_name.setdefault(_identify(source, some, hosts), []).extend(some)
-    by_name = _with_forwarding(by_name)
-    known_ones = [one for some in by_name.values() for one in some]
-    ordered = sorted((_sort_key(who, some), who) for who, some in by_name.items())
-    return Overview(
-        domain=domain,
-        messages=reporters.total(),
-        failing=_sum(known_ones, lambda found: found.cause is not Cause.PASSES),
-        forwarded=_sum(known_ones, lambda found: found.cause is Cause.FORWARDED),
-        policy=policy,
-        begins_at=min((one.first_day for one in seen), default=BEGINNING),
-        ends_at=Instant(max((one.last_day for one in seen), default=Instant(-DAY)) + DAY),
-        reporters=dict(reporters.most_common()),
-        senders=tuple(_sender(who, by_name[who], hosts) for _, who in ordered[:MAX_SENDERS]),
-    )
+        by_sender.setdefault(_identify(source, some, hosts), []).extend(some)
+    return _with_forwarding(by_sender)
 
 
-_JudgedRow = tuple[ReportedRow, _Judged]
-
-_Identity = tuple[str, str]
-"""Key and name of a sender."""
-
-
-def _sum(judged: Iterable[_JudgedRow], condition: Callable[[_Judged], bool]) -> int:
+def _sum(judged: Iterable[JudgedRow], condition: Callable[[JudgedResults], bool]) -> int:
     return sum(one.messages for one, found in judged if condition(found))
 
 
 def _with_forwarding(
-    by_name: Mapping[_Identity, list[_JudgedRow]],
-) -> dict[_Identity, list[_JudgedRow]]:
+    by_name: Mapping[Identity, list[JudgedRow]],
+) -> dict[Identity, list[JudgedRow]]:
     """Find the senders that forward, and return the rows with their mail marked as forwarded.
 
     A sender forwards if intact signatures of the domain arrive from it that another sender makes.
-    Then a broken signature is forwarding too, as it is at a host that does nothing else.
+    Then a broken signature is forwarding too, as at a service that only forwards.
     """
     homes = _homes_of_selectors(by_name)
     marked = {}
@@ -406,10 +415,10 @@ def _with_forwarding(
 
 
 def _homes_of_selectors(
-    by_name: Mapping[_Identity, list[_JudgedRow]],
-) -> Mapping[tuple[str, str], _Identity]:
+    by_name: Mapping[Identity, list[JudgedRow]],
+) -> Mapping[tuple[str, str], Identity]:
     """Return the sender of most mail that each selector of the domain signs."""
-    counts: dict[tuple[str, str], Counter[_Identity]] = {}
+    counts: dict[tuple[str, str], Counter[Identity]] = {}
     for who, some in by_name.items():
         for one, _ in some:
             for signature in _own_signatures(one.row):
@@ -420,30 +429,28 @@ def _homes_of_selectors(
 
 
 def _without_own(
-    judged: _Judged, who: _Identity, homes: Mapping[tuple[str, str], _Identity]
-) -> _Judged:
+    judged: JudgedResults, who: Identity, homes: Mapping[tuple[str, str], Identity]
+) -> JudgedResults:
     """Return the conclusions with the intact signatures that another sender makes."""
     foreign = tuple(one for one in judged.intact if homes[one] != who)
     # One signature of its own is enough: the sender signs for the domain itself.
     return replace(judged, intact=foreign if len(foreign) == len(judged.intact) else ())
 
 
-def _as_forwarded(judged: _Judged) -> _Judged:
+def _as_forwarded(judged: JudgedResults) -> JudgedResults:
     if judged.cause is not Cause.MAYBE_FORWARDED:
         return judged
     return replace(judged, cause=Cause.FORWARDED)
 
 
-def _sort_key(
-    who: _Identity, judged: Sequence[_JudgedRow]
-) -> tuple[bool, bool, int, int, _Identity]:
+def _sort_key(who: Identity, judged: Sequence[JudgedRow]) -> tuple[bool, bool, int, int, Identity]:
     """Return the sort key: unknown failing senders first, then by failing and by all messages."""
     messages = sum(one.messages for one, _ in judged)
     failing = _sum(judged, lambda found: found.cause is not Cause.PASSES)
     return (not failing, failing < messages, -failing, -messages, who)
 
 
-def _identify(source: str, judged: Sequence[_JudgedRow], hosts: Mapping[str, str]) -> _Identity:
+def _identify(source: str, judged: Sequence[JudgedRow], hosts: Mapping[str, str]) -> Identity:
     """Return key and name of the sender to which an address belongs."""
     vouched: Counter[str] = Counter()
     for one, found in judged:
@@ -477,7 +484,10 @@ def _count(found: Iterable[tuple[Iterable[Item], int]]) -> Counter[Item]:
     return counter
 
 
-def _sender(who: _Identity, judged: Sequence[_JudgedRow], hosts: Mapping[str, str]) -> Sender:
+def summarize_sender(
+    who: Identity, judged: Sequence[JudgedRow], hosts: Mapping[str, str]
+) -> Sender:
+    """Return a sender with the facts that its rows have in common."""
     failed = [one for one in judged if one[1].cause is not Cause.PASSES]
     messages = _count(((one.row.source,), one.messages) for one, _ in judged)
     failing = _count(((one.row.source,), one.messages) for one, _ in failed)
@@ -485,7 +495,7 @@ def _sender(who: _Identity, judged: Sequence[_JudgedRow], hosts: Mapping[str, st
     # Failing mail is more relevant than passing mail.
     domains = _count(((one.row.header_from,), one.messages) for one, _ in failed or judged)
 
-    def common(of: Callable[[ReportedRow, _Judged], Iterable[Item]]) -> tuple[Item, ...]:
+    def common(of: Callable[[ReportedRow, JudgedResults], Iterable[Item]]) -> tuple[Item, ...]:
         return _most_common(_count((of(one, found), one.messages) for one, found in failed))
 
     return Sender(
@@ -517,6 +527,7 @@ def _most_common(counter: Counter[Item]) -> tuple[Item, ...]:
 
 
 _OTHERWISE = "If it does not, p=reject stops this mail."
+_IF_YOURS, _IF_NOT = "If {name} sends for you, ", (" If it does not,", " If you do not know it,")
 
 _SENTENCES: Mapping[Cause, tuple[str, str]] = {
     Cause.PASSES: ("All of its mail passes ({all}).", "No action is needed."),
@@ -609,6 +620,15 @@ def explain(sender: Sender) -> str:
 def advise(sender: Sender) -> str:
     """Return what to do about a sender."""
     return _SENTENCES[sender.cause][1].format_map(_values_of(sender))
+
+
+def advise_owner(sender: Sender) -> str:
+    """Return what to do about a sender that is the owner's own."""
+    text = _SENTENCES[sender.cause][1].removeprefix(_IF_YOURS)
+    for ending in _IF_NOT:
+        text = text.partition(ending)[0]
+    text = text.format_map(_values_of(sender))
+    return text[:1].upper() + text[1:]
 
 
 def _values_of(sender: Sender) -> dict[str, str]:

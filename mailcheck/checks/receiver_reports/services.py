@@ -21,7 +21,7 @@ from mailcheck.core.network_addresses import parse_ip_address
 
 
 class ServiceRole(Enum):
-    """What a service does with mail of others."""
+    """Whether a service sends mail for its customers, or forwards mail."""
 
     SENDS = "sends"
     FORWARDS = "forwards"
@@ -29,7 +29,7 @@ class ServiceRole(Enum):
 
 
 class RecordUse(Enum):
-    """What a record of a customer authorizes. The values are part of the API."""
+    """Purpose of a customer's record. The values are part of the API."""
 
     DKIM = "dkim"
     """A DKIM key of the customer's domain."""

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.offer_records import OfferRecords
+from mailcheck.operations.reports.plan_policy import PlanPolicy
 from mailcheck.operations.reports.receive_reports import PostReport
 from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 
@@ -16,3 +17,4 @@ class ReportOperations(Struct, frozen=True):
     offer: OfferRecords
     delete: DeleteReports
     decide: DecideSenders
+    plan: PlanPolicy

@@ -7,7 +7,7 @@ from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.core.receiver_reports import SenderDecision
+from mailcheck.core.receiver_reports import OTHER_SENDERS, SenderDecision
 from mailcheck.ports.clocks import Now
 from mailcheck.store.domains.sender_store import SenderStore
 
@@ -21,7 +21,7 @@ def parse_sender(text: str) -> str:
     address = parse_ip_address(text)
     if address is not None:
         return str(address)
-    if find_service_by_id(text) is not None:
+    if text == OTHER_SENDERS or find_service_by_id(text) is not None:
         return text
     try:
         return parse_domain(text, allow_special_use=True)

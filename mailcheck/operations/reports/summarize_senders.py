@@ -122,16 +122,8 @@ class SummarizeSenders:
         :param decisions: the owner's decisions about senders, by key.
         :param span: index of the first sender to show, and of the first one after the page.
         """
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         packed = pack_rows(rows)
-        named = await self._worker.run(partial(find_addresses_to_resolve, packed), account_id)
-        addresses = [one for one in map(parse_ip_address, named) if one is not None]
-
-        def name(answers: Answers) -> dict[str, str]:
-            verdicts = [evaluate_reverse_dns(address, answers) for address in addresses]
-            return {str(one.address): one.host_name for one in verdicts if one.host_name}
-
-        hosts = await evaluator.evaluate(name)
+        hosts = await self.hosts_of(packed, account_id)
         summing_up = partial(summarize_page, domain, packed, policy, hosts, span)
         overview, total = await self._worker.run(summing_up, account_id)
         listed, records = await run_all(
@@ -150,6 +142,18 @@ class SummarizeSenders:
             ),
             total,
         )
+
+    async def hosts_of(self, packed: bytes, account_id: str) -> Mapping[str, str]:
+        """Return the forward-confirmed names of the addresses that matter most."""
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        named = await self._worker.run(partial(find_addresses_to_resolve, packed), account_id)
+        addresses = [one for one in map(parse_ip_address, named) if one is not None]
+
+        def name(answers: Answers) -> dict[str, str]:
+            verdicts = [evaluate_reverse_dns(address, answers) for address in addresses]
+            return {str(one.address): one.host_name for one in verdicts if one.host_name}
+
+        return await evaluator.evaluate(name)
 
     async def _ask_lists(self, senders: Iterable[Sender]) -> Listed:
         wanted = [one.sources[0].address for one in senders if one.failing and not one.is_known]
@@ -178,15 +182,20 @@ class SummarizeSenders:
 
     async def _find_records(self, senders: Iterable[Sender]) -> Mapping[str, RecordToPublish]:
         wanted = [one for one in senders if _may_be_let_in(one)][:MOST_MENDED]
-        found = await run_all(*(self._find_record(one) for one in wanted))
+        found = await run_all(*(self.find_record(one) for one in wanted))
         return {
             sender.key: record
             for sender, record in zip(wanted, found, strict=True)
             if record is not None
         }
 
-    async def _find_record(self, sender: Sender) -> RecordToPublish | None:
-        """Find a record with which SPF passes for the addresses of a sender, and verify it."""
+    async def find_record(self, sender: Sender) -> RecordToPublish | None:
+        """Return a record with which SPF passes for the addresses of a sender, if it is verified.
+
+        Return `None` for a sender whose failures have another cause.
+        """
+        if not _may_be_let_in(sender):
+            return None
         domain = sender.envelope_domains[0]
         failing = [one.address for one in sender.sources if one.failing][:MOST_ADDRESSES]
         addresses = [one for one in map(parse_ip_address, failing) if one is not None]
@@ -195,6 +204,8 @@ class SummarizeSenders:
         first = before[0].mail_from
         if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):
             return None  # the current record is unknown
+        if all(one.has_pass for one in before):
+            return None  # it has been published since
         text = propose_new_record() if first.record is None else repair_text(first.record)
         if not text:
             return None  # the meaning of the current record is unclear

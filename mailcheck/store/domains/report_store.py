@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mailcheck.checks.receiver_reports.aggregate import PASSING_PATTERNS
 from mailcheck.checks.receiver_reports.limits import MAX_KEPT, MAX_SUM
 from mailcheck.checks.receiver_reports.tls import SUCCESS_PATTERN
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -21,6 +22,7 @@ from mailcheck.core.receiver_reports import (
     MAX_RAW_SIZE,
     RAW_KEPT,
     REPORTS_KEPT,
+    Coverage,
     Feedback,
     ReceiverReport,
     ReportId,
@@ -231,11 +233,19 @@ _NEWEST_POLICY = """
     ORDER BY begins_at DESC, id DESC LIMIT 1
 """
 
+_PASSES = " OR ".join(f"result LIKE '{one}'" for one in PASSING_PATTERNS)
+
 _SUMS = f"""
     SELECT reporter, result, {_sum("amount")} AS amount, MIN(day) AS first_day,
     MAX(day) AS last_day FROM report_count
     WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
-    GROUP BY reporter, result ORDER BY amount DESC, result, reporter LIMIT ?
+    GROUP BY reporter, result
+    ORDER BY CASE WHEN {_PASSES} THEN 1 ELSE 0 END, amount DESC, result, reporter LIMIT ?
+"""
+
+_COVERAGE = """
+    SELECT COUNT(DISTINCT day) AS days, MIN(day) AS first_day, MAX(day) AS last_day
+    FROM report_count WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
 """
 
 _TLS = "FROM report_count WHERE account_id = ? AND kind = 'tls' AND domain = ? AND day >= ?"
@@ -501,11 +511,20 @@ class ReportStore(Store):
         since: Instant,
         limit: int,
     ) -> list[SumOfRows]:
-        """Sum the counted rows since a day, largest first."""
+        """Sum the counted rows since a day: failing DMARC rows first, then largest first."""
         return [
             value_of(SumOfRows, row)
             for row in transaction.rows(_SUMS, (account_id, kind.value, domain, since, limit))
         ]
+
+    @read
+    def coverage(
+        self, transaction: Transaction, account_id: AccountId, domain: str, since: Instant
+    ) -> Coverage:
+        """Return which days the DMARC reports about a domain cover."""
+        row = transaction.row(_COVERAGE, (account_id, ReportKind.DMARC.value, domain, since))
+        assert row is not None, "COUNT returns a row"
+        return value_of(Coverage, row)
 
     @read
     def has_report(

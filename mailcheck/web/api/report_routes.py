@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mailcheck.api.domains.dmarc_plan import DmarcPlan, render_plan
 from mailcheck.api.domains.receiver_reports import (
     DecidedSender,
     DeletedReport,
@@ -17,7 +18,13 @@ from mailcheck.api.domains.receiver_reports import (
 )
 from mailcheck.api.errors import Error
 from mailcheck.api.openapi.operations import Operation, Response, json_body
-from mailcheck.api.requests.checks import DecideSender, DeleteReports, GetReports, ListReports
+from mailcheck.api.requests.checks import (
+    DecideSender,
+    DeleteReports,
+    GetReports,
+    ListReports,
+    PlanPolicy,
+)
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.identifiers import AccountId
@@ -74,6 +81,19 @@ REPORTS_FEEDBACK = Operation(
     "and by campaign, and lists the reports. Unauthenticated reports are listed but not counted.",
     {200: Response("The overview.", [json_body("feedback", FeedbackOverview)])},
     GetReports,
+)
+
+DMARC_PLAN = Operation(
+    "getDmarcPlan",
+    (Scope.DOMAINS,),
+    _TAG,
+    "Plan the next DMARC policy",
+    "Simulates p=quarantine and p=reject on the mail in the reports, and says which of it they "
+    "would have stopped. The plan ends in a record that is safe to publish, or in the list of "
+    "missing steps with their records. Undecided senders with failing mail are a step. Too few "
+    "reports are never called safe.",
+    {200: Response("The plan.", [json_body("dmarc plan", DmarcPlan)])},
+    PlanPolicy,
 )
 
 SENDER_DECIDE = Operation(
@@ -134,6 +154,7 @@ class ReportRoutes:
         self._reports = operations.show
         self._delete = operations.delete
         self._decide = operations.decide
+        self._plan = operations.plan
         self._turns = turns
 
     def routes(self) -> list[Route[Any]]:
@@ -141,6 +162,7 @@ class ReportRoutes:
         return [
             Route("GET", "/reports", self.all, REPORTS_LIST),
             Route("GET", "/reports/dmarc", self.dmarc, REPORTS_DMARC),
+            Route("GET", "/reports/dmarc/plan", self.plan, DMARC_PLAN),
             Route("POST", "/reports/dmarc/senders", self.decide, SENDER_DECIDE),
             Route("GET", "/reports/tls", self.tls, REPORTS_TLS),
             Route("GET", "/reports/feedback", self.feedback, REPORTS_FEEDBACK),
@@ -165,6 +187,13 @@ class ReportRoutes:
         async with self._turns.held(call.caller.account_id):
             found = await self._reports.dmarc(*_about(call))
         return json_reply(render_overview(found, call.request.page, call.request.limit))
+
+    async def plan(self, call: Call[PlanPolicy]) -> Reply:
+        """GET /reports/dmarc/plan."""
+        domain = parse_domain(call.request.domain, allow_special_use=True)
+        async with self._turns.held(call.caller.account_id):
+            found = await self._plan.plan(call.caller.account_id, domain, call.request.days)
+        return json_reply(render_plan(found))
 
     async def decide(self, call: Call[DecideSender]) -> Reply:
         """POST /reports/dmarc/senders."""

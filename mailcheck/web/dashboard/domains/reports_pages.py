@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mailcheck.api.domains.dmarc_plan import render_plan
 from mailcheck.api.domains.findings import render_record
 from mailcheck.api.domains.receiver_reports import (
     render_feedback_overview,
@@ -21,7 +22,7 @@ from mailcheck.api.requests.checks import (
 from mailcheck.api.requests.fields import DAY, INTEGER, LAST_PAGE, one_of
 from mailcheck.api.shapes import as_json
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportSelection
+from mailcheck.core.receiver_reports import MIN_DAYS, ReportId, ReportKind, ReportSelection
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import parse_sender
@@ -37,6 +38,9 @@ from mailcheck.web.dashboard.domains.frame import (
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
+
+PLAN = "plan"
+"""End of the path of the plan, which is part of the tab of reports."""
 
 NEWEST = 20
 """Number of reports in the list of received reports."""
@@ -68,6 +72,7 @@ class ReportsPages(Struct, frozen=True):
         """List the pages."""
         return [
             Page("GET", "/domains/<domain>/reports", self.of_domain),
+            Page("GET", "/domains/<domain>/plan", self.plan),
             Page("POST", "/domains/<domain>/senders", self.decide),
             Page("GET", "/reports", self.show),
             Page("POST", "/reports/delete", self.delete_all),
@@ -122,8 +127,28 @@ class ReportsPages(Struct, frozen=True):
             },
         )
 
+    async def plan(self, visit: Visit) -> Reply:
+        """GET /domains/{domain}/plan?days=: the next DMARC policy, and what is missing."""
+        account_id, target = visit.account.id, self._frame.target(visit)
+        days = visit.query.value("days", INTEGER, DEFAULT_REPORT_DAYS, MIN_DAYS, MOST_REPORT_DAYS)
+        if target.is_address:
+            return redirect(visit, path_of(target.name, BLOCKLISTS))
+        await self._budget.take(account_id)
+        async with self._turns.held(account_id):
+            plan = await self._reports.plan.plan(account_id, target.name, days)
+        return await self._frame.page(
+            visit,
+            "domain_plan.html",
+            target,
+            REPORTS,
+            here=path_of(target.name, PLAN),
+            days=days,
+            spans={length: name for length, name in SPANS.items() if length >= MIN_DAYS},
+            plan=as_json(render_plan(plan)),
+        )
+
     async def decide(self, visit: Visit) -> Reply:
-        """POST /domains/{domain}/senders: sender, decision, days."""
+        """POST /domains/{domain}/senders: sender, decision, days, and next for the plan."""
         form, domain = visit.form, self._frame.target(visit).name
         days = form.value("days", INTEGER, DEFAULT_REPORT_DAYS, 1, MOST_REPORT_DAYS)
         form.required("decision")
@@ -134,7 +159,8 @@ class ReportsPages(Struct, frozen=True):
         )
         sender = parse_sender(request.sender)
         await self._reports.decide.decide(visit.account.id, domain, sender, request.decided)
-        return redirect(visit, path_of(domain, REPORTS), done="sender-decided", days=str(days))
+        tab = PLAN if form.text("next") == PLAN else REPORTS
+        return redirect(visit, path_of(domain, tab), done="sender-decided", days=str(days))
 
     async def show(self, visit: Visit) -> Reply:
         """GET /reports?page=&kind=: received reports. With ``domain`` it leads to its tab."""

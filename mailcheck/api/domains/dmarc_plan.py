@@ -1,0 +1,140 @@
+"""The plan for the next DMARC policy as JSON: simulations, missing steps and the record."""
+
+from typing import Annotated
+
+from mailcheck.api.domains.findings import DnsRecord, render_record
+from mailcheck.api.domains.receiver_reports import format_day
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, doc
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.receiver_reports import plan as facts
+from mailcheck.checks.receiver_reports.plan import PlanState, StepKind
+from mailcheck.core.receiver_reports import OTHER_SENDERS, SenderDecision
+from mailcheck.operations.reports.plan_policy import PolicyPlan, ShownStep
+
+MOST_STEPS, MOST_LOSSES = 100, 100
+"""Maximum number of steps, and of senders of a simulation, in a response."""
+
+
+class StoppedSender(Shape):
+    """The mail of a sender that a policy would have stopped."""
+
+    sender: Annotated[str, doc("key of the sender")]
+    name: str
+    decision: Annotated[SenderDecision | None, doc("null: undecided")]
+    messages: Count
+
+
+class SimulatedPolicy(Shape):
+    """What a policy would have done to the mail in the reports."""
+
+    policy: Policy
+    record: Annotated[DnsRecord, doc("the simulated record; see `record` of the plan")]
+    mine: Annotated[int, doc("stopped messages of your senders", ge=0)]
+    undecided: Annotated[int, doc("stopped messages of undecided senders", ge=0)]
+    not_mine: Annotated[int, doc("stopped messages of others", ge=0)]
+    forwarded: Annotated[int, doc("the forwarded messages among them", ge=0)]
+    senders: Annotated[tuple[StoppedSender, ...], doc("most messages first, at most 100")]
+
+
+class PlannedStep(Shape):
+    """A step that is missing before the next policy is safe."""
+
+    kind: StepKind
+    sender: Annotated[
+        str | None,
+        doc("key of the sender, or `others` for small unknown senders; null: about the domain"),
+    ]
+    name: Annotated[str | None, doc("name of the sender")]
+    messages: Annotated[int, doc("messages that the step is about", ge=0)]
+    meaning: Annotated[str, doc("the reason in one sentence")]
+    fix: Annotated[str, doc("what to do")]
+    records: Annotated[
+        tuple[DnsRecord, ...],
+        doc("records to publish; mailcheck verified that mail or a key passes with them"),
+    ]
+    patterns: Annotated[
+        tuple[DnsRecord, ...],
+        doc("form of the records that the service shows; parts in <> differ by account"),
+    ]
+    last_day: Annotated[str | Absent, doc("day of the last report about the sender")] = ABSENT
+    guide: Annotated[str | Absent, doc("page of the service about its DNS records")] = ABSENT
+
+
+class DmarcPlan(Shape):
+    """The way from the present DMARC policy of a domain to the next one."""
+
+    domain: str
+    state: Annotated[
+        PlanState,
+        doc("safe: publish `record`; steps: do `steps` first; enforced: nothing is left to do"),
+    ]
+    days: Annotated[int, doc("requested number of days", ge=0)]
+    days_with_reports: Count
+    first_day: str | None
+    last_day: str | None
+    messages: Count
+    failing: Count
+    policy: Annotated[Policy | None, doc("policy that receivers apply now; null: undetermined")]
+    next_policy: Annotated[Policy | None, doc("null: undetermined, or no stricter one exists")]
+    record: Annotated[DnsRecord | None, doc("record to publish now; null: it is not safe yet")]
+    steps: Annotated[tuple[PlannedStep, ...], doc("in order, at most 100")]
+    doubts: Annotated[Texts, doc("why the reports do not show enough")]
+    simulations: Annotated[
+        tuple[SimulatedPolicy, ...], doc("of the next policy, and of quarantine or reject")
+    ]
+
+
+def render_plan(plan: PolicyPlan) -> DmarcPlan:
+    """Render a plan."""
+    coverage = plan.coverage
+    first, last = (
+        None if one is None else format_day(one) for one in (coverage.first_day, coverage.last_day)
+    )
+    return DmarcPlan(
+        domain=plan.domain,
+        state=plan.state,
+        days=plan.days,
+        days_with_reports=coverage.days,
+        first_day=first,
+        last_day=last,
+        messages=plan.messages,
+        failing=plan.failing,
+        policy=plan.policy,
+        next_policy=plan.target,
+        record=None if plan.record is None else render_record(plan.record),
+        steps=tuple(map(_step, plan.steps[:MOST_STEPS])),
+        doubts=plan.doubts,
+        simulations=tuple(map(_simulation, plan.simulations)),
+    )
+
+
+def _step(shown: ShownStep) -> PlannedStep:
+    step, sender = shown.step, shown.step.sender
+    service = None if sender is None else sender.service
+    return PlannedStep(
+        kind=step.kind,
+        sender=(OTHER_SENDERS if step.others else None) if sender is None else sender.key,
+        name=None if sender is None else sender.name,
+        messages=step.messages,
+        meaning=shown.meaning,
+        fix=shown.fix,
+        records=tuple(map(render_record, shown.set_up.records)),
+        patterns=tuple(map(render_record, shown.set_up.patterns)),
+        last_day=ABSENT if sender is None else format_day(sender.last_day),
+        guide=ABSENT if service is None or not service.guide else service.guide,
+    )
+
+
+def _simulation(one: facts.Simulation) -> SimulatedPolicy:
+    return SimulatedPolicy(
+        policy=one.policy,
+        record=render_record(one.record),
+        mine=one.mine,
+        undecided=one.undecided,
+        not_mine=one.not_mine,
+        forwarded=one.forwarded,
+        senders=tuple(
+            StoppedSender(loss.key, loss.name, loss.decision, loss.messages)
+            for loss in one.losses[:MOST_LOSSES]
+        ),
+    )

@@ -1,0 +1,409 @@
+"""The plan for the next DMARC policy of a domain, with the steps that are missing before it."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from mailcheck.checks.dkim.evaluate import evaluate_dkim
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dns_answers import Answers, Presence
+from mailcheck.checks.findings import RecordToPublish, Severity
+from mailcheck.checks.overlay import Change, Overlay, build_zone
+from mailcheck.checks.receiver_reports.plan import (
+    PlanState,
+    PlanStep,
+    Proposal,
+    SenderMail,
+    Simulation,
+    StepKind,
+    effective_policy,
+    find_authors,
+    find_doubts,
+    find_steps,
+    next_policy,
+    propose_record,
+    simulate_policy,
+    simulate_record,
+    state_of,
+)
+from mailcheck.checks.receiver_reports.senders import (
+    Cause,
+    PackedRow,
+    Sender,
+    advise_owner,
+    explain,
+    pack_rows,
+)
+from mailcheck.checks.receiver_reports.services import RecordUse, ServiceRecord
+from mailcheck.checks.spf.mail import evaluate_spf_of_mail
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.network_addresses import parse_ip_address
+from mailcheck.core.receiver_reports import Coverage, ReportKind
+from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.dns_evaluation import DnsEvaluator
+from mailcheck.operations.lazy_functions import count_mail
+from mailcheck.operations.reports.decide_senders import DecideSenders
+from mailcheck.operations.reports.offer_records import OfferRecords, RecordOffer
+from mailcheck.operations.reports.show_reports import MOST_ROWS, ShowReports
+from mailcheck.operations.reports.summarize_senders import (
+    MOST_ADDRESSES,
+    NAMING_DEADLINE,
+    SummarizeSenders,
+)
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.resolver import Resolver
+from mailcheck.ports.workers import Worker
+from mailcheck.store.domains.report_store import ReportStore
+
+MOST_SET_UP = 10
+"""Maximum number of steps whose records are looked up. The steps come in the order of their
+messages, so the next plan has the others."""
+
+MOST_NAMED = 5
+"""Maximum number of small senders that a step names."""
+
+
+class SetUp(Struct, frozen=True):
+    """How a domain authorizes a sender.
+
+    ``records`` are verified: with them, our own evaluation passes. Values of ``patterns`` have
+    parts in angle brackets, which the service shows. ``is_published``: SPF passes by now, or a key
+    of the service is published.
+    """
+
+    records: tuple[RecordToPublish, ...] = ()
+    patterns: tuple[RecordToPublish, ...] = ()
+    is_published: bool = False
+
+
+class ShownStep(Struct, frozen=True):
+    """A missing step with its explanation, its advice and its records."""
+
+    step: PlanStep
+    meaning: str
+    fix: str
+    set_up: SetUp = SetUp()
+
+
+class PolicyPlan(Struct, frozen=True):
+    """The plan of a domain.
+
+    ``policy`` is the policy that receivers apply now, and ``target`` the next one; `None` if they
+    could not be determined or there is none. ``record`` is set if it is safe to publish.
+    ``doubts`` say why the reports do not show enough.
+    """
+
+    domain: str
+    days: int
+    coverage: Coverage
+    messages: int
+    failing: int
+    state: PlanState
+    policy: Policy | None
+    target: Policy | None
+    record: RecordToPublish | None
+    simulations: tuple[Simulation, ...]
+    steps: tuple[ShownStep, ...]
+    doubts: tuple[str, ...]
+
+
+class PlanPolicy:
+    """Simulates stricter policies on the reports of an account.
+
+    :param worker: counts rows away from the reactor.
+    """
+
+    def __init__(
+        self,
+        store: ReportStore,
+        show: ShowReports,
+        senders: SummarizeSenders,
+        decisions: DecideSenders,
+        offer: OfferRecords,
+        worker: Worker,
+        resolver: Resolver,
+        clock_and_randomness: ClockAndRandomness,
+    ) -> None:
+        self._store = store
+        self._show = show
+        self._senders = senders
+        self._decisions = decisions
+        self._offer = offer
+        self._worker = worker
+        self._resolver = resolver
+        self._clock = clock_and_randomness.clock
+        self._now = clock_and_randomness.now
+
+    async def plan(self, account_id: AccountId, domain: str, days: int) -> PolicyPlan:
+        """Return the plan for a domain from the reports about the last days."""
+        now = self._now()
+        since = Instant(now - now % DAY - days * DAY)
+        kind = ReportKind.DMARC
+        found = await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
+        coverage = await self._store.coverage(account_id, domain, since)
+        rows: list[PackedRow] = [
+            (one.result, one.amount, one.reporter, one.first_day, one.last_day) for one in found
+        ]
+        total = sum(one.amount for one in found)
+        packed = pack_rows(rows)
+        hosts = await self._senders.hosts_of(packed, account_id)
+        mail = await self._worker.run(partial(count_mail, packed, hosts), account_id)
+        decisions = await self._decisions.of_domain(account_id, domain)
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        verdict = await evaluator.evaluate(partial(evaluate_dmarc, domain))
+        doubts = list(find_doubts(coverage, total, days, now))
+        if len(found) == MOST_ROWS:
+            doubts.append(f"The reports have over {MOST_ROWS} different rows: choose fewer days.")
+        steps = await self._find_record_steps(account_id, domain, verdict)
+        if verdict.presence is Presence.UNDETERMINED:
+            doubts.append("DNS gave no usable answer about the DMARC record.")
+        target = next_policy(verdict)
+        proposals = await self._propose(evaluator, verdict, mail, target)
+        simulations = [simulate_policy(one, mail, decisions, total) for one in proposals]
+        chosen = proposals[0]
+        if None in chosen.policies.values():
+            doubts.append("DNS gave no usable answer about the policies of subdomains.")
+        missing = list(find_steps(chosen, mail, decisions, total))
+        steps += await self._explain(missing)
+        state = state_of(target, steps, doubts)
+        if state is PlanState.SAFE and not await self._is_proven(evaluator, verdict, chosen):
+            state = PlanState.UNDETERMINED
+            doubts.append("Our own evaluation does not confirm the record.")
+        is_known = verdict.presence is not Presence.UNDETERMINED
+        return PolicyPlan(
+            domain=domain,
+            days=days,
+            coverage=coverage,
+            messages=total,
+            failing=sum(one.sender.failing for one in mail),
+            state=state,
+            policy=effective_policy(verdict) if is_known else None,
+            target=target if is_known else None,
+            record=chosen.record if state is PlanState.SAFE else None,
+            simulations=tuple(simulations),
+            steps=tuple(steps),
+            doubts=tuple(doubts),
+        )
+
+    async def _propose(
+        self,
+        evaluator: DnsEvaluator,
+        verdict: DmarcVerdict,
+        mail: Sequence[SenderMail],
+        target: Policy | None,
+    ) -> list[Proposal]:
+        """Return the simulated records: of the next policy first, and of the other one."""
+        authors = find_authors(mail)
+        first = target or Policy.REJECT
+        other = Policy.QUARANTINE if first is Policy.REJECT else Policy.REJECT
+        proposals = []
+        for policy in (first, other):
+            simulate = partial(
+                simulate_record, propose_record(verdict, policy), verdict.domain, authors
+            )
+            proposals.append(await evaluator.evaluate(simulate))
+        return proposals
+
+    async def _is_proven(
+        self, evaluator: DnsEvaluator, before: DmarcVerdict, proposal: Proposal
+    ) -> bool:
+        """Return whether the record has its policy, keeps its reports, and causes no error."""
+        changes = (Change(proposal.record),)
+
+        def judge(answers: Answers) -> DmarcVerdict:
+            return evaluate_dmarc(before.domain, Overlay(answers, changes))
+
+        after = await evaluator.evaluate(judge)
+
+        def errors(verdict: DmarcVerdict) -> set[str]:
+            return {one.id for one in verdict.findings if one.severity is Severity.ERROR}
+
+        return (
+            effective_policy(after) is proposal.policy
+            and set(before.report_uris) <= set(after.report_uris)
+            and errors(after) <= errors(before)
+        )
+
+    async def _find_record_steps(
+        self, account_id: AccountId, domain: str, verdict: DmarcVerdict
+    ) -> list[ShownStep]:
+        """Return the steps for the DMARC record itself."""
+        if verdict.presence is Presence.UNDETERMINED:
+            return []
+        broken = [
+            one
+            for one in verdict.findings
+            if one.severity is Severity.ERROR and one.id not in _OF_POLICY
+        ]
+        if verdict.broken_texts and broken:
+            return [ShownStep(PlanStep(StepKind.REPAIR, 0), broken[0].meaning, broken[0].fix)]
+        places = await self._show.to_offer(account_id)
+        if not places.dmarc:
+            return []
+        offered: RecordOffer = (await self._offer.offer(domain, places)).dmarc
+        records = tuple(one for one in (offered.own, offered.authorization) if one is not None)
+        if not records:
+            return []
+        meaning = f"The DMARC record of {domain} does not request reports here."
+        if verdict.presence is Presence.ABSENT:
+            meaning = f"{domain} has no DMARC record, so receivers send no reports."
+        step = PlanStep(StepKind.REQUEST_REPORTS, 0)
+        fix = "Publish the record, and wait for two weeks of reports."
+        return [ShownStep(step, meaning, fix, SetUp(records))]
+
+    async def _explain(self, steps: Sequence[PlanStep]) -> list[ShownStep]:
+        """Return steps with explanations, and with the records of the first ones."""
+        wanted = [
+            one.sender
+            for one in steps
+            if one.sender is not None and one.kind in (StepKind.SET_UP, StepKind.SIGN)
+        ][:MOST_SET_UP]
+        found = await run_all(*(self._find_set_up(one) for one in wanted))
+        set_ups = dict(zip((one.key for one in wanted), found, strict=True))
+        return [_explain_step(one, set_ups) for one in steps]
+
+    async def _find_set_up(self, sender: Sender) -> SetUp:
+        """Return how to authorize a sender, with the records that our evaluation confirms."""
+        own = await self._senders.find_record(sender)
+        records = [] if own is None else [own]
+        patterns: list[RecordToPublish] = []
+        is_published = own is None and await self._is_authorized(sender)
+        service = sender.service
+        for one in () if service is None else service.records:
+            if one.use is RecordUse.SPF:
+                continue  # found above, for an envelope sender in the domain
+            shown = _fill_in(one, sender.domain)
+            if not one.is_exact:
+                patterns.append(shown)
+                continue
+            is_there, is_proven = await self._try(one, shown, sender)
+            is_published |= is_there and one.use is RecordUse.DKIM
+            if is_proven and not is_there:
+                records.append(shown)
+        return SetUp(tuple(records), tuple(patterns), is_published)
+
+    async def _is_authorized(self, sender: Sender) -> bool:
+        """Return whether the SPF record that failed authorizes the sender by now."""
+        if sender.cause not in _BY_SPF or not sender.envelope_domains:
+            return False
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        return await evaluator.evaluate(partial(_passes, sender, sender.envelope_domains[0]))
+
+    async def _try(
+        self, one: ServiceRecord, shown: RecordToPublish, sender: Sender
+    ) -> tuple[bool, bool]:
+        """Return whether a record works now, and whether it works once it is published."""
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        zone = build_zone([shown])
+
+        def judge(answers: Answers) -> bool:
+            if one.use is RecordUse.DKIM:
+                return _has_key(one, sender.domain, answers)
+            return _passes(sender, shown.name, answers)
+
+        is_there = await evaluator.evaluate(judge)
+        if is_there:
+            return True, True
+        return False, await evaluator.evaluate(lambda answers: judge(Overlay(answers, zone=zone)))
+
+
+_BY_SPF = (Cause.OWN_SPF, Cause.OWN_SPF_BROKEN, Cause.OWN_SPF_ABSENT)
+
+_OF_POLICY = ("dmarc.policy-none", "dmarc.testing", "dmarc.weaker-subdomains", "dmarc.no-reports")
+"""Findings that the plan itself resolves."""
+
+
+def _fill_in(record: ServiceRecord, domain: str) -> RecordToPublish:
+    return RecordToPublish(record.name_at(domain), record.type, record.value_for(domain))
+
+
+def _has_key(record: ServiceRecord, domain: str, answers: Answers) -> bool:
+    """Return whether receivers can use the key of a service at a domain."""
+    selector = record.name.partition("._domainkey")[0]
+    keys = evaluate_dkim(domain, (selector,), answers).usable_keys
+    return any(one.selector == selector for one in keys)
+
+
+def _passes(sender: Sender, envelope: str, answers: Answers) -> bool:
+    """Return whether SPF passes for the addresses of a sender with an envelope domain."""
+    failing = [one.address for one in sender.sources if one.failing] or [
+        one.address for one in sender.sources
+    ]
+    addresses = [parse_ip_address(one) for one in failing[:MOST_ADDRESSES]]
+    results = [
+        evaluate_spf_of_mail(one, envelope, f"postmaster@{envelope}", envelope, answers)
+        for one in addresses
+        if one is not None
+    ]
+    return all(one.has_pass for one in results)
+
+
+def _explain_step(step: PlanStep, set_ups: Mapping[str, SetUp]) -> ShownStep:
+    sender = step.sender
+    if sender is None:
+        names = ", ".join(step.others[:MOST_NAMED])
+        rest = len(step.others) - MOST_NAMED
+        more = f" and {rest} more" if rest > 0 else ""
+        return ShownStep(
+            step,
+            f"{_messages(step.messages)} of {len(step.others)} unknown senders with little mail"
+            f" would be stopped: {names}{more}.",
+            "Decide about all of them together. If you know one of them, decide about it first.",
+        )
+    set_up = set_ups.get(sender.key, SetUp())
+    if step.kind is StepKind.DECIDE:
+        return ShownStep(step, explain(sender), _advise_decision(sender))
+    if step.kind is StepKind.SIGN:
+        return ShownStep(
+            step,
+            f"{_messages(step.messages)} pass by SPF alone. Forwarding breaks SPF, and a"
+            " stricter policy then stops this mail.",
+            _advise_service(sender, set_up)
+            or f"Sign the mail of {sender.name} with a DKIM key of {sender.domain}.",
+            set_up,
+        )
+    fix = _advise_service(sender, set_up) or advise_owner(sender)
+    if set_up.is_published and sender.cause in _BY_SPF:
+        fix = (
+            f"The SPF record of {sender.envelope_domains[0]} authorizes {sender.name} now. The step"
+            " ends when no failing mail is left in the period."
+        )
+    return ShownStep(step, explain(sender), fix, set_up)
+
+
+def _advise_service(sender: Sender, set_up: SetUp) -> str:
+    """Return the advice for a service of the catalogue; empty without records of it."""
+    if sender.service is None:
+        return ""
+    if set_up.is_published:
+        return (
+            f"The DKIM keys of {sender.name} are published. Turn on DKIM for {sender.domain} in its"
+            " settings if it is off. The step ends when no failing mail is left in the period."
+        )
+    if set_up.patterns:
+        return (
+            f"Set up {sender.domain} in the settings of {sender.name}. Publish the records that it"
+            " shows; they have this form."
+        )
+    if set_up.records:
+        return (
+            f"Publish these records, and turn on DKIM for {sender.domain} in the settings of"
+            f" {sender.name}."
+        )
+    return ""
+
+
+def _advise_decision(sender: Sender) -> str:
+    if sender.is_forwarder:
+        return (
+            f"{sender.name} forwards your mail. Choose “not mine” to accept that receivers may"
+            " stop what it forwards without an intact signature."
+        )
+    return f"Decide whether {sender.name} sends for you."
+
+
+def _messages(count: int) -> str:
+    return f"{count} message" if count == 1 else f"{count} messages"

@@ -1,0 +1,177 @@
+"""A year of reports leads from p=none to p=reject, and no own mail is lost."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mailcheck.checks.receiver_reports.aggregate import parse_aggregate_report
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.receiver_reports import ReportKind, day_of, row_digest
+from mailcheck.store.domains.report_store import CountedRow
+from tests.fakes.dmarc_year import DOMAIN, KEY, RECEIVER, Year, year_zone
+from tests.house import House
+from tests.web.checking import checking_house
+from tests.web.reporting import address, count_rows
+
+TRUTH = {
+    "google": "mine",
+    "sendgrid": "mine",
+    "zendesk": "mine",
+    "mailchimp": "mine",
+    "hoster.example": "mine",
+    "improvmx": "not-mine",
+    "bad.example": "not-mine",
+    "others": "not-mine",
+}
+"""What the owner knows about the senders."""
+
+
+class Owner:
+    """Follows the plan once a week, step by step, and notes what it asked for."""
+
+    def __init__(self) -> None:
+        self.zone = year_zone()
+        self.year = Year(self.zone)
+        self.house: House = checking_house(self.zone)
+        rua = address(self.house)
+        self.year.publish(f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; sp=none; rua=mailto:{rua}")
+        self.day = 0
+        self.asked: list[tuple[str, str | None]] = []
+        self.published: list[str] = []
+
+    def live(self, days: int) -> None:
+        """Let days pass, and count the report about each of them."""
+        rows = []
+        for _ in range(days):
+            begins_at = Instant(self.house.assembly.runtime.now())
+            report = parse_aggregate_report(self.year.report(self.day, begins_at))
+            self.house.clock.advance(DAY // 1_000)
+            self.day += 1
+            for row, amount in report.rows.items():
+                result = msgspec.json.encode(row).decode()
+                digest = row_digest(RECEIVER, report.report_id, result)
+                rows.append(
+                    CountedRow(
+                        self.house.account.id,
+                        ReportKind.DMARC,
+                        DOMAIN,
+                        day_of(report.begins_at),
+                        digest,
+                        RECEIVER,
+                        result,
+                        amount,
+                    )
+                )
+        count_rows(self.house, rows)
+
+    def plan(self, days: int = 30) -> Any:
+        """Return the plan."""
+        return self.house.get(f"/reports/dmarc/plan?domain={DOMAIN}&days={days}").json
+
+    def follow(self, plan: Any) -> None:
+        """Do what the plan says."""
+        if plan["state"] == "safe":
+            self.publish(plan["record"])
+            self.published.append(plan["record"]["value"])
+        for step in plan["steps"]:
+            if (step["kind"], step["sender"]) not in self.asked:
+                self.asked.append((step["kind"], step["sender"]))
+            if step["kind"] == "decide":
+                body = {"domain": DOMAIN, "sender": step["sender"]}
+                data = json.dumps({**body, "decision": TRUTH[step["sender"]]}).encode()
+                decided = self.house.ask("POST", "/reports/dmarc/senders", data=data)
+                assert decided.answer().status == 200
+            for record in step["records"]:
+                self.publish(record)
+            if step["kind"] == "sign" and step["sender"] == "hoster.example":
+                self.year.publish(f"shop._domainkey.{DOMAIN}", "TXT", KEY)
+                self.year.signs.add("shop")
+
+    def publish(self, record: Mapping[str, str]) -> None:
+        """Publish a record that a plan shows."""
+        value = record["value"] + ("." if record["type"] == "CNAME" else "")
+        self.year.publish(record["name"], record["type"], value)
+
+
+def test_a_year_of_reports_leads_to_reject_without_losing_own_mail() -> None:
+    """The steps set up both broken senders, decide about the others, and end in p=reject."""
+    owner = Owner()
+    states = []
+    while owner.day < 365:
+        owner.live(7 if "enforced" not in states else 365 - owner.day)
+        plan = owner.plan()
+        states.append(plan["state"])
+        owner.follow(plan)
+    assert owner.year.lost == {}
+    assert states[:2] == ["steps", "steps"]
+    assert states[-1] == "enforced"
+    assert [value.split("; ")[1] for value in owner.published] == ["p=quarantine", "p=reject"]
+    (record,) = owner.zone.published(f"_dmarc.{DOMAIN}", "TXT")
+    assert record == f"v=DMARC1; p=reject; rua=mailto:{address(owner.house)}"
+    assert set(owner.asked) == {
+        ("decide", "bad.example"),
+        ("decide", "hoster.example"),
+        ("decide", "mailchimp"),
+        ("decide", "improvmx"),
+        ("decide", "others"),
+        ("set-up", "mailchimp"),
+        ("set-up", "hoster.example"),
+        ("sign", "hoster.example"),
+    }
+    assert owner.zone.published(f"k2._domainkey.{DOMAIN}", "CNAME") == ("dkim2.mcsv.net.",)
+    (spf,) = owner.zone.published(DOMAIN, "TXT")
+    assert spf == "v=spf1 mx include:_spf.google.com ip4:203.0.113.6 -all"
+    assert owner.year.stopped["forger"] > 2_000
+
+
+def test_publishing_early_loses_the_mail_that_the_plan_announces() -> None:
+    """What the simulation counts is what the receiver stops once the policy is published."""
+    owner = Owner()
+    owner.live(20)
+    owner.follow(owner.plan())
+    plan = owner.plan()
+    quarantine = plan["simulations"][0]
+    # Each day 50 and 20 messages of the two broken senders.
+    assert (quarantine["policy"], quarantine["mine"]) == ("quarantine", 20 * 70)
+    # Of the forwarder only mail without an intact signature of the domain.
+    assert {one["sender"]: one["messages"] for one in quarantine["senders"]} == {
+        "mailchimp": 20 * 50,
+        "hoster.example": 20 * 20,
+        "improvmx": 20 * 7,
+        "bad.example": 20 * 12,
+        "203.0.113.99": 1,
+    }
+    owner.publish(quarantine["record"])
+    before = Owner()
+    before.publish(quarantine["record"])
+    before.live(1)
+    assert before.year.lost == {"mailchimp": 55, "shop": 22}
+
+
+def test_few_reports_are_not_called_safe() -> None:
+    """Without failing mail, two weeks of reports and a recent one are still needed."""
+    owner = Owner()
+    none = owner.plan()
+    assert (none["state"], none["doubts"]) == (
+        "undetermined",
+        ["There are no reports about the last 30 days."],
+    )
+    owner.year.publish(f"k2._domainkey.{DOMAIN}", "CNAME", "dkim2.mcsv.net.")
+    for name in TRUTH:
+        data = json.dumps({"domain": DOMAIN, "sender": name, "decision": "not-mine"}).encode()
+        owner.house.ask("POST", "/reports/dmarc/senders", data=data).answer()
+    owner.live(13)
+    few = owner.plan()
+    assert few["state"] == "undetermined"
+    assert few["record"] is None
+    assert few["doubts"] == [
+        "There are reports about 13 of the last 30 days. At least 14 days with reports are needed."
+    ]
+    owner.live(1)
+    assert owner.plan()["state"] == "safe"
+    owner.house.pass_time(6 * DAY // 1_000)
+    old = owner.plan()
+    assert old["state"] == "undetermined"
+    assert "The newest reports are about a day" in old["doubts"][0]
