@@ -5,7 +5,7 @@ show the logo that the domain publishes.
 """
 
 from mailcheck.checks.finding_row import RETRY_ADVICE, Row
-from mailcheck.checks.findings import Severity
+from mailcheck.checks.findings import Area, Severity
 
 _WARNING, _NOTE, _UNDETERMINED = Severity.WARNING, Severity.NOTE, Severity.UNDETERMINED
 
@@ -181,6 +181,15 @@ CERTIFICATE = (
         "Receivers require timestamps of certificate logs (SCT)", _WARNING,
         advice="Tell the issuer." + _ASK_ISSUER),
 )
+MAIL = (
+    Row("bimi.bad-selector", Area.HEADERS, "The field BIMI-Selector is not valid",
+        "Receivers show no logo for this mail", _NOTE,
+        advice='Write "BIMI-Selector: v=BIMI1; s=NAME" once, or leave out the field for the logo'
+        " of the selector default."),
+    Row("bimi.selector", Area.HEADERS, "The mail chooses a logo (BIMI-Selector)",
+        "Receivers use another BIMI record than default", _NOTE,
+        advice="Check the record of this selector."),
+)
 # fmt: on
 
-ROWS = (*RECORD, *POLICY, *LOGO, *CERTIFICATE)
+ROWS = (*RECORD, *POLICY, *LOGO, *CERTIFICATE, *MAIL)

@@ -27,6 +27,7 @@ from mailcheck.checks.bimi.evaluate import (
 )
 from mailcheck.checks.bimi.logotype import BadLogotype, read_logotype
 from mailcheck.checks.bimi.record import BimiRecord, Preference, evaluate_bimi_record
+from mailcheck.checks.bimi.selector import read_logo_selector
 from mailcheck.checks.bimi.svg import MAX_LOGO, MAX_READ, MEDIA_TYPE, check_logo
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.dns_answers import Answers, DnsStatus, Presence
@@ -57,6 +58,7 @@ from tests.fakes.marks import (
 )
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.operations.scored_mails import MAIL, received, score
 
 NAME = f"default._bimi.{DOMAIN}"
 WITHOUT_CERTIFICATE = f"v=BIMI1; l={LOGO_URL};"
@@ -196,7 +198,7 @@ def test_each_fault_has_its_finding(name: str) -> None:
 
 def test_every_finding_has_a_vector() -> None:
     """No finding about BIMI is without a vector."""
-    assert {one.id for one in ROWS} == {*VECTORS}
+    assert {one.id for one in ROWS} == {*VECTORS, *FIELDS}
 
 
 def test_no_fault_is_an_error() -> None:
@@ -428,6 +430,41 @@ def test_any_file_can_be_checked(octets: bytes) -> None:
     check_logo(octets, LOGO_URL)
     with pytest.raises(UnreadableCertificate):
         read_certificate(octets)
+
+
+FIELDS = {
+    "bimi.bad-selector": b"BIMI-Selector: s=shop\r\n",
+    "bimi.selector": b"BIMI-Selector: v=BIMI1; s=shop\r\n",
+}
+"""Fields of a mail that cause exactly this finding."""
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_the_selector_of_a_mail_is_a_note(name: str) -> None:
+    """The report of a mail explains its field BIMI-Selector, without a change of the score."""
+    plain, chosen = score(mail=received(MAIL)), score(mail=received(FIELDS[name] + MAIL))
+    (finding,) = [one.finding for one in chosen.score.charged if one.finding.id == name]
+    assert finding.severity is Severity.NOTE
+    assert chosen.score.tenths == plain.score.tenths
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "problem"),
+    [
+        (b"", "", ""),
+        (b"BIMI-Selector: v=BIMI1; s=shop;\r\n", "shop", ""),
+        (b"bimi-selector: v=BIMI1;\r\n s=shop\r\n", "shop", ""),
+        (b"BIMI-Selector: v=BIMI1\r\n", "", 'selector ""'),
+        (b"BIMI-Selector: v=BIMI1; s=a b\r\n", "", "not valid"),
+        (b"BIMI-Selector: v=BIMI1; s=a\r\nBIMI-Selector: v=BIMI1; s=b\r\n", "", "more than once"),
+        (b"BIMI-Selector: v=BIMI2; s=a\r\n", "", "does not begin"),
+    ],
+)
+def test_the_selector_of_a_mail_is_read(field: bytes, name: str, problem: str) -> None:
+    """One field with a version and a valid selector counts."""
+    selector = read_logo_selector(field + MAIL)
+    assert selector.name == name
+    assert problem in selector.problem
 
 
 @pytest.mark.parametrize(

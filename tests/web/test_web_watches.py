@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.checks.hosts.starttls import ProbeOutcome
 from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.core.watches import MOST_AT_ONCE, WatchId
 from tests.fakes.clock_and_randomness import TEST_START
 from tests.fakes.fake_hosts import FakeHosts
+from tests.fakes.marks import GOOD_LOGO, Mark, bundle
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, result_of, run
 from tests.web.checking import checking_house, zone_with
@@ -306,3 +309,20 @@ def test_a_requested_check_waits_for_a_running_one(watching: Watching) -> None:
     )
     assert result_of(taken) is not None
     watching.ask("POST", f"{one}/run", status=409)
+
+
+def test_an_expiring_certificate_of_a_logo(watching: Watching) -> None:
+    """A watch tells a month before the certificate of a logo expires, once."""
+    logo, mark = "https://good.example/logo.svg", "https://good.example/mark.pem"
+    watching.zone.publish("default._bimi.good.example", "TXT", f"v=BIMI1; l={logo}; a={mark};")
+    watching.hosts.logos[logo] = FileFetch(FetchOutcome.FETCHED, GOOD_LOGO, "image/svg+xml")
+    watching.hosts.logos[mark] = FileFetch(FetchOutcome.FETCHED, bundle())
+    one = watching.watch()
+    assert watching.alerts_after_run(one) == {}
+    watching.hosts.logos[mark] = FileFetch(FetchOutcome.FETCHED, bundle(Mark(ends=31)))
+    assert watching.alerts_after_run(one) == {}
+    watching.house.pass_time(2 * DAY / SECOND)
+    (told,) = watching.alerts_after_run(one)
+    assert "expires on 2026-12-22, in 28 days" in told
+    watching.house.pass_time(DAY / SECOND)
+    assert list(watching.alerts_after_run(one)) == [told]

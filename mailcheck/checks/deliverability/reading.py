@@ -4,6 +4,7 @@ import re
 
 from msgspec import Struct
 
+from mailcheck.checks.bimi.selector import LogoSelector, read_logo_selector
 from mailcheck.checks.content.header import split_header
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.dkim.arc import ArcChain, read_chain
@@ -29,6 +30,7 @@ class MailReading(Struct, frozen=True):
     identities: Identities
     chain: ArcChain
     dkim2: Dkim2OfMail
+    logo_selector: LogoSelector
     claimed_by: tuple[str, ...]
 
 
@@ -41,6 +43,7 @@ def read_mail_for_score(raw_message: bytes) -> MailReading:
         identities=Identities(facts.author_domains, signatures, facts.author_fields),
         chain=read_chain(raw_message),
         dkim2=read_dkim2(raw_message),
+        logo_selector=read_logo_selector(raw_message),
         claimed_by=_read_claims(raw_message),
     )
 

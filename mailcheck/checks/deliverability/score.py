@@ -10,6 +10,7 @@ from functools import partial
 from msgspec import Struct, field
 
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.bimi.selector import LogoSelector, describe_logo_selector
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.deliverability.charging import (
     WEAK_RECORD_IDS,
@@ -84,6 +85,7 @@ class MailEvidence(Struct, frozen=True):
     envelope: SenderDomain | None = None
     author: SenderDomain | None = None
     dkim2: Dkim2OfMail = Dkim2OfMail()
+    logo_selector: LogoSelector = LogoSelector()
     rspamd: FilterOutcome | None = None
 
     @property
@@ -191,7 +193,9 @@ class DnsCharges:
 
 
 def charge_other_evidence(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
-    """Price the results of blocklists, content filter, format, ARC and DKIM2."""
+    """Price the results of blocklists, content filter, format, ARC, DKIM2 and BIMI."""
+    author = evidence.authentication.dmarc.author_domain or ""
+    logo = describe_logo_selector(evidence.logo_selector, author)
     return (
         *charge_blocklists(evidence.listings),
         *charge_content_filter(evidence.content_filter),
@@ -199,6 +203,7 @@ def charge_other_evidence(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
         *evidence.quality,
         *(uncharged(finding) for finding in describe_arc(evidence.arc)),
         *(uncharged(finding) for finding in describe_dkim2(evidence.dkim2)),
+        *(uncharged(finding) for finding in logo),
     )
 
 

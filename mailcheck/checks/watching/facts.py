@@ -7,7 +7,9 @@ that is missing from it is unknown, and never counts as removed.
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from mailcheck.checks.bimi.evaluate import BimiVerdict
 from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.dnsbl.listings import (
@@ -17,6 +19,7 @@ from mailcheck.checks.dnsbl.listings import (
     has_usable_answer,
 )
 from mailcheck.checks.findings import PROBLEMS, Finding, Severity
+from mailcheck.checks.hosts.caa import CaaVerdict
 from mailcheck.checks.hosts.mta_sts import MtaStsVerdict
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.hosts.registration import RegistrationVerdict
@@ -120,6 +123,8 @@ class UnscoredVerdicts(Struct, frozen=True):
 
     mta_sts: MtaStsVerdict
     tls_rpt: TlsRptVerdict
+    caa: CaaVerdict
+    bimi: BimiVerdict
 
 
 def facts_of_domain(
@@ -166,6 +171,10 @@ def _records(
         "DMARC": _published(dmarc.presence, policy, dmarc.findings, strictness.get("DMARC", 0)),
         "MTA-STS": _published(mta_sts.record.presence, (mta_sts.record.text,), mta_sts.findings),
         "TLS-RPT": _published(tls_rpt.presence, (tls_rpt.text,), tls_rpt.findings),
+        "CAA": _published(
+            aside.caa.presence, [one.text for one in aside.caa.properties], aside.caa.findings
+        ),
+        "BIMI": _bimi(aside.bimi),
     }
 
 
@@ -220,6 +229,14 @@ def _dkim(dkim: DkimVerdict, selectors: Sequence[str]) -> Topic:
             says = f"There is no DKIM key at {name}, so mail signed with it fails."
             facts[f"missing {selector}"] = Fact("found", Severity.ERROR, says)
     return Topic(facts, is_complete=not dkim.silent)
+
+
+def _bimi(bimi: BimiVerdict) -> Topic:
+    topic = _published(bimi.record.presence, (bimi.record.text,), bimi.findings)
+    if bimi.certificate is None:
+        return topic
+    day = format_instant(bimi.certificate.issuers_end_at)[:10]
+    return replace(topic, facts={**topic.facts, CERTIFICATE_ENDS: Fact(day)})
 
 
 def _registration(registration: RegistrationVerdict) -> Topic:

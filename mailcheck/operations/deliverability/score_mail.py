@@ -222,6 +222,7 @@ class ScoreMail:
             envelope=envelope,
             author=author,
             dkim2=reading.dkim2,
+            logo_selector=reading.logo_selector,
         )
         evidence = replace(evidence, is_own_host=_is_own_host(evidence))
         score = score_mail(evidence)

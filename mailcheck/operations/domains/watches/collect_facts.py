@@ -114,7 +114,9 @@ class CollectFacts:
         return facts_of_domain(
             found.evidence,
             found.score,
-            UnscoredVerdicts(report.mta_sts, report.records.tls_rpt),
+            UnscoredVerdicts(
+                report.mta_sts, report.records.tls_rpt, report.records.caa, report.bimi
+            ),
             settings.selectors,
             is_port_open=is_port_open,
             now=self._now(),
