@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mailcheck.api.domains.blocklists import Weight, explain_unqueried, render_blocklist_check
-from mailcheck.api.domains.findings import render_record
+from mailcheck.api.domains.findings import DomainFinding, render_findings, render_record
 from mailcheck.api.domains.mx import MailHost, render_mx_check, render_mx_undetermined
 from mailcheck.api.domains.reputation import (
     UngradedReputation,
@@ -33,6 +33,7 @@ from mailcheck.api.requests.fields import (
 from mailcheck.api.requests.parsing import Description, Request
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, as_json, doc, fields_of
 from mailcheck.checks.dnsbl.listings import ListingStatus
+from mailcheck.checks.findings import PROBLEMS
 from mailcheck.checks.receiver_reports.complaints import (
     FeedbackGroup,
     FeedbackSums,
@@ -47,6 +48,7 @@ from mailcheck.core.receiver_reports import Feedback, ReportKind, ReportPlaces
 from mailcheck.operations.domains import check_mx
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.compute_reputation import Reputation
+from mailcheck.operations.domains.describe_domain import DomainReport
 from mailcheck.operations.domains.watches.manage_watches import WatchDetails
 from mailcheck.operations.reports.show_reports import TlsOverview, TlsSum
 from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
@@ -90,6 +92,7 @@ class DomainResult(UngradedReputation):
     hint: Hint
     score: Annotated[int | None, doc("0 to 100; null: too much is undetermined, see hint")]
     grade: Annotated[str | None, doc("A+ A B C D F")]
+    unscored: Annotated[tuple[DomainFinding, ...], doc("problems without points")]
 
 
 class ShownListing(Shape):
@@ -120,8 +123,12 @@ class BlocklistsResult(Shape):
     listings: Annotated[tuple[ShownListing, ...], doc("listed and unknown; clean ones are counted")]
 
 
-def render_domain_check(found: Reputation, fence: Fence) -> DomainResult:
-    """Render the reputation of a domain, without score and grade if too little is known."""
+def render_domain_check(found: Reputation, report: DomainReport, fence: Fence) -> DomainResult:
+    """Render the reputation of a domain, without score and grade if too little is known.
+
+    :param report: contributes the problems that have no points.
+    """
+    unscored = [one for one in report.unscored if one.severity in PROBLEMS]
     shape: UngradedReputation
     if found.score.is_gradable:
         whole = render_reputation(found)
@@ -136,6 +143,7 @@ def render_domain_check(found: Reputation, fence: Fence) -> DomainResult:
             hint=hint,
             score=score,
             grade=grade,
+            unscored=render_findings(unscored, report.proofs),
         )
     )
 

@@ -93,9 +93,14 @@ class DomainReport(Struct, frozen=True):
     @property
     def outcome(self) -> Outcome:
         """The outcome by which fixes are verified."""
-        records, findings = self.records, self.findings
-        more = [one for topic in _ASIDE for one in findings[topic]]
+        records, more = self.records, self.unscored
         return outcome_of_records(records.mx, records.spf, records.dmarc, records.dkim, more)
+
+    @property
+    def unscored(self) -> tuple[Finding, ...]:
+        """The findings of the mechanisms that are not part of a score."""
+        findings = self.findings
+        return tuple(one for topic in _ASIDE for one in findings[topic])
 
     @property
     def findings(self) -> Mapping[str, tuple[Finding, ...]]:

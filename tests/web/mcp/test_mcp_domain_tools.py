@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, succeed
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory
-from tests.web.checking import checking_house, zone_with
+from tests.web.checking import GOOD, checking_house, zone_with
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
 
 LISTED = {
@@ -176,3 +176,18 @@ def test_watches_agree_with_rest() -> None:
         assert shown["alerts"] == agent.house.get(path).json["alerts"]
         assert "DMARC" in shown["alerts"][0]["sentence"]
         assert "no such watch" in agent.fail("get_watch", watchId="nothing")
+
+
+def test_check_domain_has_the_problems_without_points() -> None:
+    """A fault of CAA or of the logo is reported with its fix, and does not change the score."""
+    records = {
+        "good.example": {**GOOD["good.example"], "CAA": ['128 isuemail "ca.example"']},
+        "default._bimi.good.example": {"TXT": ["v=bimi1; l=https://good.example/logo.svg"]},
+    }
+    with agent_over(zone_with(records)) as agent:
+        found = agent.use("check_domain", domain="good.example")
+    unscored = {one["id"]: one for one in found["unscored"]}
+    assert {*unscored} == {"caa.unknown-critical", "bimi.unreadable"}
+    record = unscored["caa.unknown-critical"]["record"]
+    assert (record["type"], record["value"]) == ("CAA", '128 issuemail "ca.example"')
+    assert found["score"] == 100
