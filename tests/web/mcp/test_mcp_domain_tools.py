@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.memory_zone import MemoryZone, Records
 from tests.house import config_in_memory
 from tests.web.checking import GOOD, checking_house, zone_with
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
@@ -180,7 +180,7 @@ def test_watches_agree_with_rest() -> None:
 
 def test_check_domain_has_the_problems_without_points() -> None:
     """A fault of CAA or of the logo is reported with its fix, and does not change the score."""
-    records = {
+    records: Records = {
         "good.example": {**GOOD["good.example"], "CAA": ['128 isuemail "ca.example"']},
         "default._bimi.good.example": {"TXT": ["v=bimi1; l=https://good.example/logo.svg"]},
     }
