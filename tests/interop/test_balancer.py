@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.test_cluster import options_of
+from tests.interop.test_cluster import options_of
 from tests.servers.daemon import (
     API,
     HOST,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.test_cluster_analyses import Two, address_of, stopped
 from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
+from tests.interop.test_cluster_analyses import Two, address_of, stopped
 from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon
 from tests.servers.holding_name_server import HoldingNameServer, running_holding_name_server

@@ -16,9 +16,9 @@ import pytest
 from mailcheck.core.instants import SECOND
 from mailcheck.dns.servers import Server
 from mailcheck.operations.deliverability.run_test_checks import LEASE
-from tests.end_to_end.test_cluster import options_of
 from tests.end_to_end.test_deliverability_crash import MAIL, RECORDS, generate, send, verdict
 from tests.fakes.memory_zone import MemoryZone
+from tests.interop.test_cluster import options_of
 from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
 from tests.servers.holding_name_server import running_holding_name_server
 from tests.servers.name_server import running_name_server
