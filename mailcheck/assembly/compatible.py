@@ -10,6 +10,7 @@ from twisted.web.server import Request
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import connection_limits, public_url, smtp_settings
 from mailcheck.connections.policies import TlsPolicy
+from mailcheck.operations.inbox.keywords import Keywords
 from mailcheck.operations.inbox.open_inbox import Chaos, OpenInbox, OpenReceiver, Passwords
 from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
@@ -161,6 +162,7 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
     )
     return Mailpit(
         daemon.inbox,
+        Keywords(daemon.mailboxes),
         hold,
         daemon.mail.mail_bytes,
         submit,

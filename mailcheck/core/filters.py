@@ -109,7 +109,8 @@ class Term(NamedTuple):
     and a part of its value. A mail must not match a term that ``is_negated``.
 
     `Field.ADDRESSED` (which includes the author), `Field.BLIND_COPY`, `Field.ANY_RECIPIENT` and
-    `Field.ANY_TAG` are about all recipients of a mail, the others about one of its messages.
+    `Field.ANY_TAG` (which includes the keywords) are about all recipients of a mail, the others
+    about one of its messages.
     """
 
     field: Field

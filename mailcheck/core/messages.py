@@ -4,6 +4,7 @@ The structures made for every mail are not tracked by the garbage collector, sin
 be part of a cycle.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec import Struct, msgpack
@@ -201,6 +202,14 @@ class TagCount(Struct, frozen=True):
     tag: str
     message_count: int
     latest_at: Instant
+
+
+def keywords_among(flags: Iterable[str]) -> tuple[str, ...]:
+    """Return the flags that are words of people, in order.
+
+    Those of IMAP begin with a backslash (RFC 9051 2.3.2), those of mail programs with ``$``.
+    """
+    return tuple(sorted(one for one in flags if not one.startswith(("\\", "$"))))
 
 
 class MessageSummary(Struct, frozen=True):

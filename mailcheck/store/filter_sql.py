@@ -297,7 +297,8 @@ def _positive_sql(transaction: Transaction, account_id: AccountId, term: Term) -
     if field is Field.HEADER:
         return _header_containing(*value.split(":", 1))
     if field is Field.ANY_TAG:
-        return _in_same_mail(transaction.containing("other.tag_key", fold_tag(value)))
+        in_tag = transaction.containing("other.tag_key", fold_tag(value))
+        return _in_same_mail(_joined(" OR ", [in_tag, _has_keyword(value)]))
     if field is Field.BLIND_COPY:
         return _is_blind_copy(transaction, value)
     if field in (Field.ADDRESSED, Field.ANY_RECIPIENT):
@@ -309,6 +310,11 @@ def _positive_sql(transaction: Transaction, account_id: AccountId, term: Term) -
 def _in_same_mail(condition: Condition) -> Condition:
     """Return the condition that a message of the same mail, named ``other``, satisfies another."""
     return f"EXISTS ({_OF_SAME_MAIL} AND {condition[0]})", condition[1]
+
+
+def _has_keyword(word: str) -> Condition:
+    condition = "(' ' || LOWER(other.flags) || ' ') LIKE ? ESCAPE '!'"
+    return condition, (f"% {escape_like(word.lower())} %",)
 
 
 def _sent_to(transaction: Transaction, part: str) -> Condition:

@@ -48,8 +48,10 @@ class Mail(Struct, frozen=True, eq=False):
 
     @property
     def tags(self) -> list[str]:
-        """The distinct tags of the recipients."""
-        return list(dict.fromkeys(one.tag for one in self.messages if one.tag))
+        """The distinct tags of the recipients, and the keywords."""
+        tags = (one.tag for one in self.messages if one.tag)
+        keywords = (word for one in self.messages for word in one.keywords)
+        return list(dict.fromkeys((*tags, *keywords)))
 
     @property
     def hidden_recipients(self) -> list[str]:

@@ -45,7 +45,16 @@ const sent = await mailpit.sendMessage({
   From: { Email: "me@example.com" },
   To: [{ Email: "you@example.com" }],
   Subject: "sent",
+  Tags: ["new"],
 });
+const tagsOf = async () => (await mailpit.getMessageSummary(sent.ID)).Tags.join();
+if ((await tagsOf()) !== "new") throw new Error(await tagsOf());
+await mailpit.renameTag("new", "newer");
+await mailpit.setTags({ IDs: [sent.ID], Tags: ["newer", "shop"] });
+await mailpit.deleteTag("shop");
+if ((await tagsOf()) !== "newer") throw new Error(await tagsOf());
+await mailpit.setTags({ IDs: [sent.ID] });
+if ((await tagsOf()) !== "") throw new Error(await tagsOf());
 const refused = await mailpit.releaseMessage(sent.ID, { To: ["a@example.com"] }).catch((e) => e.message);
 if (!refused.includes("sends no captured mail")) throw new Error(refused);
 await mailpit.deleteMessagesBySearch({ query: "subject:sent" });

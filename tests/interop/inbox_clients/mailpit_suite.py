@@ -51,6 +51,10 @@ def test_searches_and_deletion(mailpit: MailpitClient) -> None:
     assert [one.subject for one in found] == ["Hello Bob", "Hello Cy"]
     assert len(mailpit.search_all('addressed:"bob@example.com"')) == 1
     assert len(mailpit.search_all("subject:hello -subject:bob")) == 1
+    mailpit.set_tags([found[0].id], ["checkout", "v1.2"])
+    assert [one.subject for one in mailpit.search_all("tag:checkout")] == ["Hello Bob"]
+    mailpit.set_tags([found[0].id], ["v1.2"])
+    assert mailpit.get_message(found[0].id).tags == ("v1.2",)
     mailpit.mark_read([one.id for one in found], read=False)
     mailpit.delete_messages([found[0].id])
     mailpit.assert_no_message(subject="Hello Bob", within=0.5)

@@ -1,6 +1,7 @@
 """Every route of Mailpit's API, and what its clients rely on."""
 
 import hashlib
+from functools import reduce
 from typing import Any
 from urllib.parse import quote
 
@@ -332,6 +333,7 @@ def test_sending_over_the_api(site: OpenSite) -> None:
     assert (message["Subject"], message["Text"].strip()) == ("Hello", "text")
     assert [one["Address"] for one in message["Bcc"]] == ["bcc@example.com"]
     assert message["Attachments"][0]["FileName"] == "a.txt"
+    assert message["Tags"] == ["one"]
     headers = site.get(f"/api/v1/message/{answer.json['ID']}/headers").json
     assert (headers["X-Own"], headers["X-Tags"]) == (["1"], ["one"])
 
@@ -359,6 +361,54 @@ def test_release_is_refused(site: OpenSite) -> None:
         "POST", f"/api/v1/message/{identity}/release", json={"To": ["a@example.com"]}
     ).answer()
     assert (answer.status, b"sends no captured mail" in answer.body) == (403, True)
+
+
+def test_tags_are_set_renamed_and_deleted(site: OpenSite) -> None:
+    """Tags that are set replace earlier ones, and are found; those of recipients stay."""
+    site.send("jane+promo@customer.example")
+    site.send("joe@customer.example", raw=mail("Other", to="joe@customer.example"))
+    other, first = [one["ID"] for one in listed(site)["messages"]]
+
+    def ask(method: str, path: str, **body: Any) -> tuple[int, bytes]:
+        answer = site.ask(method, f"/api/v1/tags{path}", json=body or None).answer()
+        return answer.status, answer.body
+
+    assert ask("PUT", "", IDs=[first], Tags=["one", "two.2"]) == (200, b"ok")
+    assert ask("PUT", "", IDs=[other, "unknown"], Tags=["ONE"]) == (200, b"ok")
+    assert ask("PUT", "", IDs=[first], Tags=["one", "three"]) == (200, b"ok")
+    assert site.get("/api/v1/tags").json == ["one", "promo", "three"]
+    assert site.get("/api/v1/info").json["Tags"] == {"one": 2, "promo": 1, "three": 1}
+    assert [one["Tags"] for one in listed(site)["messages"]] == [["one"], ["promo", "one", "three"]]
+    assert newest(site)["Tags"] == ["one"]
+    assert search(site, "tag:One") == ["Other", "Welcome"]
+    assert search(site, "tag:thre") == []
+    assert search(site, "!tag:three") == ["Other"]
+    assert ask("PUT", "/One", Name="four") == (200, b"ok")
+    assert ask("DELETE", "/three") == (200, b"ok")
+    assert site.get("/api/v1/tags").json == ["four", "promo"]
+    assert ask("PUT", "", IDs=[other], Tags=[]) == (200, b"ok")
+    assert newest(site)["Tags"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("PUT", "", {"IDs": [], "Tags": ["two words"]}, "no space"),
+        ("PUT", "", {"IDs": [], "Tags": ["\\Seen"]}, "letters"),
+        ("PUT", "", {"IDs": [], "Tags": ["x"] * 51}, "at most 50"),
+        ("PUT", "", {"Tags": ["x"]}, "IDs"),
+        ("PUT", "/promo", {"Name": "x"}, "no message was given the tag 'promo'"),
+        ("DELETE", "/unknown", None, "no message was given the tag 'unknown'"),
+    ],
+)
+def test_tags_that_cannot_be_changed(
+    site: OpenSite, method: str, path: str, body: Any, words: str
+) -> None:
+    """The error names what is wrong, and no tag changes."""
+    site.send("jane+promo@customer.example")
+    answer = site.ask(method, f"/api/v1/tags{path}", json=body).answer()
+    assert (answer.status, words in answer.body.decode()) == (400, True), answer.body
+    assert site.get("/api/v1/tags").json == ["promo"]
 
 
 def test_tags_information_and_settings(site: OpenSite) -> None:
@@ -443,8 +493,11 @@ def test_every_declared_route(site: OpenSite, route: Route[Any] | NotOffered) ->
     """A route that is offered answers without an error; the others answer with their reason."""
     site.send("jane@customer.example", raw=RICH)
     identity, part = newest(site)["ID"], newest(site)["Inline"][0]["PartID"]
-    path = route.path.replace("<id>", identity).replace("<part>", part)
-    body = {"From": {"Email": "a@b.example"}, "To": [{"Email": "c@d.example"}]}
+    tagged = {"IDs": [identity], "Tags": ["one"], "Name": "two"}
+    site.ask("PUT", "/api/v1/tags", json=tagged).answer()
+    values = {"<id>": identity, "<part>": part, "<tag>": "one"}
+    path = reduce(lambda path, name: path.replace(name, values[name]), values, route.path)
+    body = {"From": {"Email": "a@b.example"}, "To": [{"Email": "c@d.example"}], **tagged}
     query = "?query=nothing" if path == "/api/v1/search" else ""
     asked = site.ask(route.method, path + query, json=body, allow_redirects=False)
     answer = asked.answer()

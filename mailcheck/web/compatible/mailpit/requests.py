@@ -51,6 +51,19 @@ class ChosenMessages(Struct, frozen=True):
         return (self.ids,) if isinstance(self.ids, str) else tuple(self.ids)
 
 
+class SetTags(Struct, frozen=True, rename="pascal"):
+    """The tags of messages, which replace earlier ones."""
+
+    ids: list[str] = field(name="IDs")
+    tags: list[str] = field(default_factory=list)
+
+
+class RenameTag(Struct, frozen=True, rename="pascal"):
+    """The new name of a tag."""
+
+    name: str
+
+
 class LinkCheck(Struct, frozen=True):
     """Whether redirects are followed."""
 

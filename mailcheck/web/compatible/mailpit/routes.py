@@ -17,6 +17,7 @@ from mailcheck.core.messages import Session
 from mailcheck.core.rights import Scope
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import MailBytes
+from mailcheck.operations.inbox.keywords import Keywords, require_keywords
 from mailcheck.operations.inbox.mails import Mail, MailList
 from mailcheck.operations.inbox.open_inbox import Chaos
 from mailcheck.operations.inbox.spam import CheckSpam
@@ -38,9 +39,11 @@ from mailcheck.web.compatible.mailpit.requests import (
     ChosenMessages,
     LinkCheck,
     Page,
+    RenameTag,
     SearchMessages,
     SendMessage,
     SetChaos,
+    SetTags,
     mail_of,
 )
 from mailcheck.web.compatible.mailpit.search import read_search
@@ -74,6 +77,7 @@ class Mailpit:
     def __init__(
         self,
         inbox: InboxOperations,
+        keywords: Keywords,
         hold: Hold,
         mail_bytes: MailBytes,
         submit: SubmitMail,
@@ -86,6 +90,7 @@ class Mailpit:
         """``dashboard`` returns the URL of the inbox on the dashboard."""
         self._mails = inbox.mails
         self._inbox = inbox
+        self._keywords = keywords
         self._hold = hold
         self._mail_bytes = mail_bytes
         self._submit = submit
@@ -185,16 +190,36 @@ class Mailpit:
     async def send(self, call: Call[SendMessage]) -> Reply:
         """POST /api/v1/send."""
         caller = call.caller
+        keywords = require_keywords(call.request.tags)
         stamp = Stamp(self._now(), self._random_bytes(16), self._domain)
         work = partial(mail_of, call.request, stamp)
         mail = await self._mail_bytes.work(work, len(call.body), caller.account_id)
         session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
         (delivery_id,) = await self._submit.submit(caller, session, [mail])
+        if keywords:
+            await self._keywords.set(caller, [delivery_id], keywords)
         return json_reply(responses.SentMessage(delivery_id))
 
     async def tags(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/tags."""
-        return json_reply(await self._tags(call.caller))
+        return json_reply(sorted(await self._tags(call.caller)))
+
+    async def set_tags(self, call: Call[SetTags]) -> Reply:
+        """PUT /api/v1/tags."""
+        ids = [DeliveryId(one) for one in call.request.ids]
+        await self._keywords.set(call.caller, ids, require_keywords(call.request.tags))
+        return OK
+
+    async def rename_tag(self, call: Call[RenameTag]) -> Reply:
+        """PUT /api/v1/tags/{tag}."""
+        new = require_keywords([call.request.name])
+        await self._keywords.replace(call.caller, call.path["tag"], new)
+        return OK
+
+    async def delete_tag(self, call: Call[NoParameters]) -> Reply:
+        """DELETE /api/v1/tags/{tag}."""
+        await self._keywords.replace(call.caller, call.path["tag"], frozenset())
+        return OK
 
     async def info(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/info."""
@@ -209,7 +234,7 @@ class Mailpit:
                 "DatabaseSize": overview.state.byte_count,
                 "Messages": found.inbox.total,
                 "Unread": found.inbox.unread,
-                "Tags": {one.tag: one.message_count for one in overview.tags if one.tag},
+                "Tags": await self._tags(caller),
                 "RuntimeStats": {"Uptime": (self._now() - self._began) // SECOND},
             }
         )
@@ -293,7 +318,7 @@ class Mailpit:
             call.caller, look, lambda one: one.matches.total > 0
         )
         tags = await self._tags(call.caller)
-        return json_reply(responses.render_list(found, start, tags))
+        return json_reply(responses.render_list(found, start, sorted(tags)))
 
     async def _mail(self, call: Call[NoParameters] | Call[LinkCheck]) -> Mail:
         if call.path["id"] != LATEST:
@@ -313,9 +338,11 @@ class Mailpit:
     async def _raw(self, call: Call[NoParameters], mail: Mail) -> bytes:
         return await self._inbox.read.raw_message(call.caller.account_id, mail.message.summary.id)
 
-    async def _tags(self, caller: Caller) -> list[str]:
+    async def _tags(self, caller: Caller) -> dict[str, int]:
+        """Return the tags of the recipients and the keywords, with the numbers of messages."""
         overview = await self._inbox.read.overview(caller.account_id, caller.rights.tags)
-        return sorted(one.tag for one in overview.tags if one.tag)
+        keywords = await self._keywords.counts(caller)
+        return keywords | {one.tag: one.message_count for one in overview.tags if one.tag}
 
 
 def _chosen(request: ChosenMessages) -> MessageFilter:
@@ -334,8 +361,9 @@ def write_error(status: int, message: str, failure: ExpectedFailure | None) -> R
 
 
 _MESSAGE = "/api/v1/message/<id>"
+_TAG = "/api/v1/tags/<tag>"
 _STATUS_OF_RELEASE = 403
-_FIXED_TAGS = "tags are the +tag of the recipients: send the mail to an address with the tag"
+_FIXED_TAGS = "the +tags of the recipients stay"
 
 ROUTES: Sequence[Route[Any] | NotOffered] = (
     Route("GET", "/api/v1/messages", Mailpit.messages, Page, READ, note="held while it is empty"),
@@ -413,7 +441,7 @@ ROUTES: Sequence[Route[Any] | NotOffered] = (
         SendMessage,
         WRITE,
         Like.CLOSE,
-        "`Tags` become the header field X-Tags",
+        "`Tags` also become the header field X-Tags; X-Tags of mail over SMTP is not read",
     ),
     Route(
         "GET",
@@ -422,11 +450,19 @@ ROUTES: Sequence[Route[Any] | NotOffered] = (
         NoParameters,
         READ,
         Like.CLOSE,
-        "the +tags of the recipients",
+        "the +tags of the recipients, and the keywords of IMAP",
     ),
-    NotOffered("PUT", "/api/v1/tags", _FIXED_TAGS),
-    NotOffered("PUT", "/api/v1/tags/<tag>", _FIXED_TAGS),
-    NotOffered("DELETE", "/api/v1/tags/<tag>", _FIXED_TAGS),
+    Route(
+        "PUT",
+        "/api/v1/tags",
+        Mailpit.set_tags,
+        SetTags,
+        WRITE,
+        Like.CLOSE,
+        "a tag has no spaces; the +tags of the recipients stay",
+    ),
+    Route("PUT", _TAG, Mailpit.rename_tag, RenameTag, WRITE, Like.CLOSE, _FIXED_TAGS),
+    Route("DELETE", _TAG, Mailpit.delete_tag, NoParameters, WRITE, Like.CLOSE, _FIXED_TAGS),
     Route(
         "GET",
         "/api/v1/info",
