@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -18,12 +17,13 @@ from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.operations.inbox.open_inbox import DEFAULT_TRIGGERS, Chaos, ChaosTrigger
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
+    AnyRoute,
     Call,
     Facade,
-    Like,
     NoParameters,
     NotOffered,
     Route,
+    with_notes,
 )
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.site.errors import NOT_FOUND
@@ -254,38 +254,30 @@ def read_key(_: object) -> str:
 
 _MESSAGE = "/api/v1/messages/<id>"
 
-ROUTES: Sequence[Route[Any] | NotOffered] = (
-    Route("GET", "/api/v2/messages", MailHog.messages, Page, READ, note="held while it is empty"),
-    Route(
-        "GET",
-        "/api/v2/search",
-        MailHog.search,
-        SearchMessages,
-        READ,
-        Like.CLOSE,
+_SEARCH, _JIM = "/api/v2/search", "/api/v2/jim"
+_EVENTS = "use the WebSocket /api/events, or GET /api/v1/inbox/events"
+_HELD = "held while it is empty"
+_NOTES = {
+    f"GET {_SEARCH}": (
         "held while nothing matches; `containing` looks at subject, addresses, text and names of "
-        "files",
+        "files"
     ),
+    f"POST {_JIM}": "the chances to reject; connections are not closed or slowed down",
+    f"PUT {_JIM}": "as POST",
+}
+_ROUTES: Sequence[AnyRoute] = (
+    Route("GET", "/api/v2/messages", MailHog.messages, Page, READ, note=_HELD),
+    Route("GET", _SEARCH, MailHog.search, SearchMessages, READ),
     Route("GET", _MESSAGE, MailHog.message, NoParameters, READ),
     Route("DELETE", _MESSAGE, MailHog.delete, NoParameters, WRITE),
     Route("GET", f"{_MESSAGE}/download", MailHog.download, NoParameters, READ),
     NotOffered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, 403),
-    Route("GET", "/api/v2/jim", MailHog.jim, NoParameters, READ),
-    Route(
-        "POST",
-        "/api/v2/jim",
-        MailHog.set_jim,
-        Jim,
-        WRITE,
-        Like.CLOSE,
-        "the chances to reject; connections are not closed or slowed down",
-    ),
-    Route("PUT", "/api/v2/jim", MailHog.set_jim, Jim, WRITE, Like.CLOSE, "as POST"),
-    Route("DELETE", "/api/v2/jim", MailHog.stop_jim, NoParameters, WRITE),
-    NotOffered(
-        "GET", "/api/v1/events", "use the WebSocket /api/events, or GET /api/v1/inbox/events"
-    ),
+    Route("GET", _JIM, MailHog.jim, NoParameters, READ),
+    Route("POST", _JIM, MailHog.set_jim, Jim, WRITE),
+    Route("PUT", _JIM, MailHog.set_jim, Jim, WRITE),
+    Route("DELETE", _JIM, MailHog.stop_jim, NoParameters, WRITE),
+    NotOffered("GET", "/api/v1/events", _EVENTS),
     NotOffered("GET", "/api/v2/outgoing-smtp", SENDS_NOTHING),
 )
 
-MAILHOG = Facade("mailhog", "MailHog", "", ROUTES, read_key, write_error)
+MAILHOG = Facade("mailhog", "MailHog", "", with_notes(_ROUTES, _NOTES), read_key, write_error)

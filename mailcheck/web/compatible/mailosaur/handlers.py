@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.api.deliverability.report import MailReport
-from mailcheck.api.shapes import Shape
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import (
     DeliverabilityTestNotFound,
@@ -86,42 +85,6 @@ class NamedServer(Struct, frozen=True):
     """The body that creates or changes a server."""
 
     name: str | None = None
-
-
-class Password(Shape):
-    """The password of a server."""
-
-    value: str
-
-
-class Limit(Shape):
-    """A limit and its current use."""
-
-    limit: int
-    current: int
-
-
-class Limits(Shape):
-    """The limits of an account."""
-
-    servers: Limit
-    users: Limit
-    email: Limit
-    sms: Limit
-
-
-class Day(Shape):
-    """The number of messages of a day."""
-
-    timestamp: str
-    email: int
-    sms: int
-
-
-class Days(Shape):
-    """The use of an account by day, newest first."""
-
-    items: tuple[Day, ...]
 
 
 class Mailosaur:
@@ -212,7 +175,7 @@ class Mailosaur:
     async def password(self, call: Call[NoParameters]) -> Reply:
         """GET /api/servers/{id}/password."""
         await self._servers.one(call.caller, call.path["id"])
-        return json_reply(Password(key_of_headers(call.headers)))
+        return json_reply({"value": key_of_headers(call.headers)})
 
     async def spam(self, call: Call[NoParameters]) -> Reply:
         """GET /api/analysis/spam/{id}."""
@@ -229,8 +192,14 @@ class Mailosaur:
         stored = await self._count(caller, None)
         servers = len((await self._servers.of_caller(caller)).items)
         most = quota.max_messages
+        limits = {
+            "servers": (most, servers),
+            "users": (1, 1),
+            "email": (most, stored),
+            "sms": (0, 0),
+        }
         return json_reply(
-            Limits(Limit(most, servers), Limit(1, 1), Limit(most, stored), Limit(0, 0))
+            {name: {"limit": limit, "current": used} for name, (limit, used) in limits.items()}
         )
 
     async def days(self, call: Call[NoParameters]) -> Reply:
@@ -240,9 +209,9 @@ class Mailosaur:
         for number in range(USAGE_DAYS):
             day = Instant(today - number * DAY)
             so_far = later if later >= total else await self._count(caller, day)
-            days.append(Day(format_instant(day), so_far - later, 0))
+            days.append({"timestamp": format_instant(day), "email": so_far - later, "sms": 0})
             later = so_far
-        return json_reply(Days(tuple(days)))
+        return json_reply({"items": days})
 
     async def _count(self, caller: Caller, since: Instant | None) -> int:
         wanted = MessageFilter(since=since, allowed=caller.rights.tags)

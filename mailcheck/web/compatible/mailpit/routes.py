@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
-from typing import Any
 
 from mailcheck.checks.content.bodies import digest_attachments
 from mailcheck.core.accounts import Caller
@@ -25,12 +24,13 @@ from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
+    AnyRoute,
     Call,
     Facade,
-    Like,
     NoParameters,
     NotOffered,
     Route,
+    with_notes,
 )
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailpit import responses
@@ -360,158 +360,68 @@ def write_error(status: int, message: str, failure: ExpectedFailure | None) -> R
     return Reply(status, message.encode(), TEXT)
 
 
-_MESSAGE = "/api/v1/message/<id>"
-_TAG = "/api/v1/tags/<tag>"
+_API, _MESSAGES, _CHAOS = "/api/v1", "/api/v1/messages", "/api/v1/chaos"
+_MESSAGE, _TAGS, _SEARCH = "/api/v1/message/<id>", "/api/v1/tags", "/api/v1/search"
+_TAG, _VIEW = f"{_TAGS}/<tag>", "/view/<id>"
 _STATUS_OF_RELEASE = 403
-_FIXED_TAGS = "the +tags of the recipients stay"
 
-ROUTES: Sequence[Route[Any] | NotOffered] = (
-    Route("GET", "/api/v1/messages", Mailpit.messages, Page, READ, note="held while it is empty"),
-    Route("PUT", "/api/v1/messages", Mailpit.mark, ChosenMessages, WRITE),
-    Route(
-        "DELETE",
-        "/api/v1/messages",
-        Mailpit.delete,
-        ChosenMessages,
-        WRITE,
-        Like.CLOSE,
-        "a body that is not JSON is an error; Mailpit deletes everything",
+_HELD = "held while it is empty"
+_LATEST = "ids have another form; `latest` is held while there is no message"
+_OWN_FILTER = "with the SpamAssassin of mailcheck, see `[spamassassin]`"
+_FIXED_TAGS = "the +tags of the recipients stay"
+_NOTES = {
+    f"DELETE {_MESSAGES}": "a body that is not JSON is an error; Mailpit deletes everything",
+    f"GET {_SEARCH}": "held while nothing matches; `has:inline` is not offered",
+    f"GET {_MESSAGE}/headers": "values are decoded",
+    f"GET {_MESSAGE}/part/<part>/thumb": "the picture in its own size; 404 for other files",
+    f"GET {_MESSAGE}/html-check": (
+        "over the checks of mailcheck: only features without full support are listed"
     ),
-    Route(
-        "GET",
-        "/api/v1/search",
-        Mailpit.search,
-        SearchMessages,
-        READ,
-        Like.CLOSE,
-        "held while nothing matches; `has:inline` is not offered",
+    f"POST {_API}/send": (
+        "`Tags` also become the header field X-Tags; X-Tags of mail over SMTP is not read"
     ),
-    Route("DELETE", "/api/v1/search", Mailpit.delete_matches, SearchMessages, WRITE),
-    Route(
-        "GET",
-        _MESSAGE,
-        Mailpit.message,
-        NoParameters,
-        READ,
-        note="ids have another form; `latest` is held while there is no message",
+    f"GET {_TAGS}": "the +tags of the recipients, and the keywords of IMAP",
+    f"PUT {_TAGS}": f"a tag has no spaces; {_FIXED_TAGS}",
+    f"PUT {_TAG}": _FIXED_TAGS,
+    f"DELETE {_TAG}": _FIXED_TAGS,
+    f"GET {_API}/info": "of the runtime statistics, only the uptime",
+    f"PUT {_CHAOS}": (
+        "the sender is rejected at RCPT; tags such as `fault.data-451` fail single mails"
     ),
-    Route(
-        "GET",
-        f"{_MESSAGE}/headers",
-        Mailpit.headers,
-        NoParameters,
-        READ,
-        Like.CLOSE,
-        "values are decoded",
-    ),
+    f"GET {_VIEW}": "leads to the HTML, or to the text without HTML",
+    f"GET {_VIEW}.html": "scripts do not run; `embed` is ignored",
+    "GET /api/events": "a WebSocket with `new`, `stats`, and `prune` for every deletion",
+    "GET /": "leads to the dashboard",
+}
+_ROUTES: Sequence[AnyRoute] = (
+    Route("GET", _MESSAGES, Mailpit.messages, Page, READ, note=_HELD),
+    Route("PUT", _MESSAGES, Mailpit.mark, ChosenMessages, WRITE),
+    Route("DELETE", _MESSAGES, Mailpit.delete, ChosenMessages, WRITE),
+    Route("GET", _SEARCH, Mailpit.search, SearchMessages, READ),
+    Route("DELETE", _SEARCH, Mailpit.delete_matches, SearchMessages, WRITE),
+    Route("GET", _MESSAGE, Mailpit.message, NoParameters, READ, note=_LATEST),
+    Route("GET", f"{_MESSAGE}/headers", Mailpit.headers, NoParameters, READ),
     Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, NoParameters, READ),
     Route("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, NoParameters, READ),
-    Route(
-        "GET",
-        f"{_MESSAGE}/part/<part>/thumb",
-        Mailpit.thumbnail,
-        NoParameters,
-        READ,
-        Like.CLOSE,
-        "the picture in its own size; 404 for other files",
-    ),
-    Route(
-        "GET",
-        f"{_MESSAGE}/html-check",
-        Mailpit.html_check,
-        NoParameters,
-        READ,
-        Like.CLOSE,
-        "over the checks of mailcheck: only features without full support are listed",
-    ),
+    Route("GET", f"{_MESSAGE}/part/<part>/thumb", Mailpit.thumbnail, NoParameters, READ),
+    Route("GET", f"{_MESSAGE}/html-check", Mailpit.html_check, NoParameters, READ),
     Route("GET", f"{_MESSAGE}/link-check", Mailpit.link_check, LinkCheck, WRITE),
-    Route(
-        "GET",
-        f"{_MESSAGE}/sa-check",
-        Mailpit.spam_check,
-        NoParameters,
-        READ,
-        note="with the SpamAssassin of mailcheck, see `[spamassassin]`",
-    ),
+    Route("GET", f"{_MESSAGE}/sa-check", Mailpit.spam_check, NoParameters, READ, note=_OWN_FILTER),
     NotOffered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, _STATUS_OF_RELEASE),
-    Route(
-        "POST",
-        "/api/v1/send",
-        Mailpit.send,
-        SendMessage,
-        WRITE,
-        Like.CLOSE,
-        "`Tags` also become the header field X-Tags; X-Tags of mail over SMTP is not read",
-    ),
-    Route(
-        "GET",
-        "/api/v1/tags",
-        Mailpit.tags,
-        NoParameters,
-        READ,
-        Like.CLOSE,
-        "the +tags of the recipients, and the keywords of IMAP",
-    ),
-    Route(
-        "PUT",
-        "/api/v1/tags",
-        Mailpit.set_tags,
-        SetTags,
-        WRITE,
-        Like.CLOSE,
-        "a tag has no spaces; the +tags of the recipients stay",
-    ),
-    Route("PUT", _TAG, Mailpit.rename_tag, RenameTag, WRITE, Like.CLOSE, _FIXED_TAGS),
-    Route("DELETE", _TAG, Mailpit.delete_tag, NoParameters, WRITE, Like.CLOSE, _FIXED_TAGS),
-    Route(
-        "GET",
-        "/api/v1/info",
-        Mailpit.info,
-        NoParameters,
-        READ,
-        Like.CLOSE,
-        "of the runtime statistics, only the uptime",
-    ),
-    Route("GET", "/api/v1/webui", Mailpit.web_ui, NoParameters, READ),
-    Route("GET", "/api/v1/chaos", Mailpit.chaos, NoParameters, READ),
-    Route(
-        "PUT",
-        "/api/v1/chaos",
-        Mailpit.set_chaos,
-        SetChaos,
-        WRITE,
-        Like.CLOSE,
-        "the sender is rejected at RCPT; tags such as `fault.data-451` fail single mails",
-    ),
-    Route(
-        "GET",
-        "/view/<id>",
-        Mailpit.page,
-        NoParameters,
-        READ,
-        Like.CLOSE,
-        "leads to the HTML, or to the text without HTML",
-    ),
-    Route(
-        "GET",
-        "/view/<id>.html",
-        Mailpit.html,
-        NoParameters,
-        READ,
-        Like.CLOSE,
-        "scripts do not run; `embed` is ignored",
-    ),
-    Route("GET", "/view/<id>.txt", Mailpit.text, NoParameters, READ),
-    Route(
-        "GET",
-        "/api/events",
-        Mailpit.events,
-        NoParameters,
-        READ,
-        Like.CLOSE,
-        "a WebSocket with `new`, `stats`, and `prune` for every deletion",
-    ),
-    Route("GET", "/", Mailpit.home, NoParameters, READ, Like.CLOSE, "leads to the dashboard"),
+    Route("POST", f"{_API}/send", Mailpit.send, SendMessage, WRITE),
+    Route("GET", _TAGS, Mailpit.tags, NoParameters, READ),
+    Route("PUT", _TAGS, Mailpit.set_tags, SetTags, WRITE),
+    Route("PUT", _TAG, Mailpit.rename_tag, RenameTag, WRITE),
+    Route("DELETE", _TAG, Mailpit.delete_tag, NoParameters, WRITE),
+    Route("GET", f"{_API}/info", Mailpit.info, NoParameters, READ),
+    Route("GET", f"{_API}/webui", Mailpit.web_ui, NoParameters, READ),
+    Route("GET", _CHAOS, Mailpit.chaos, NoParameters, READ),
+    Route("PUT", _CHAOS, Mailpit.set_chaos, SetChaos, WRITE),
+    Route("GET", _VIEW, Mailpit.page, NoParameters, READ),
+    Route("GET", f"{_VIEW}.html", Mailpit.html, NoParameters, READ),
+    Route("GET", f"{_VIEW}.txt", Mailpit.text, NoParameters, READ),
+    Route("GET", "/api/events", Mailpit.events, NoParameters, READ),
+    Route("GET", "/", Mailpit.home, NoParameters, READ),
     Route("GET", "/livez", Mailpit.alive, NoParameters, READ),
     Route("GET", "/readyz", Mailpit.ready, NoParameters, READ),
 )
@@ -522,4 +432,4 @@ def read_key(_: object) -> str:
     return ""
 
 
-MAILPIT = Facade("mailpit", "Mailpit", "", ROUTES, read_key, write_error)
+MAILPIT = Facade("mailpit", "Mailpit", "", with_notes(_ROUTES, _NOTES), read_key, write_error)

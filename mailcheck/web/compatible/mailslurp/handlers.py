@@ -34,16 +34,11 @@ from mailcheck.web.compatible.facade import Call, NoParameters
 from mailcheck.web.compatible.hold import Hold, TimeIsUp
 from mailcheck.web.compatible.mailslurp.shapes import (
     NEW_EMAIL,
-    Count,
-    Exists,
     FileContent,
     Inbox,
-    InboxIds,
     Lines,
     Links,
-    Matches,
     RawEmail,
-    UnreadCount,
     body_of,
     render_codes,
     render_email,
@@ -223,16 +218,16 @@ class MailSlurp:
 
     async def inbox_ids(self, call: Call[NoParameters]) -> Reply:
         """GET /inboxes/ids."""
-        return json_reply(InboxIds(await self._all_inboxes(call.caller)))
+        return json_reply({"inboxIds": await self._all_inboxes(call.caller)})
 
     async def count_inboxes(self, call: Call[NoParameters]) -> Reply:
         """GET /inboxes/count."""
-        return json_reply(Count(len(await self._all_inboxes(call.caller))))
+        return json_reply({"totalElements": len(await self._all_inboxes(call.caller))})
 
     async def find_inbox(self, call: Call[ByAddress]) -> Reply:
         """GET /inboxes/byEmailAddress and /inboxes/exists."""
         inbox_id = await self._inbox_of(call.caller, call.request.email_address)
-        return json_reply(Exists(inbox_id is not None, inbox_id))
+        return json_reply({"exists": inbox_id is not None, "inboxId": inbox_id})
 
     async def empty_inbox(self, call: Call[OfInbox]) -> Reply:
         """DELETE /inboxes/{id}, /emptyInbox and others: delete the messages of an inbox."""
@@ -304,13 +299,13 @@ class MailSlurp:
         """GET /inboxes/{id}/emails/count."""
         wanted = MessageFilter(tag=_require_inbox(call.caller, call.path["id"]))
         listed = await self._read.page(call.caller.account_id, wanted, 1, 1)
-        return json_reply(Count(listed.total))
+        return json_reply({"totalElements": listed.total})
 
     async def count_unread(self, call: Call[OfInbox]) -> Reply:
         """GET /emails/unreadCount."""
         wanted = MessageFilter(tag=call.request.inbox_id, allowed=call.caller.rights.tags)
         count = await self._read.count_unread(call.caller.account_id, wanted)
-        return json_reply(UnreadCount(count))
+        return json_reply({"count": count})
 
     # Messages.
 
@@ -372,7 +367,8 @@ class MailSlurp:
     async def content_match(self, call: Call[Pattern]) -> Reply:
         """POST /emails/{id}/contentMatch."""
         message, pattern = await self._message(call), call.request.pattern
-        return json_reply(Matches(pattern, await self._search(message, pattern, body_of(message))))
+        found = await self._search(message, pattern, body_of(message))
+        return json_reply({"pattern": pattern, "matches": found})
 
     async def delete_email(self, call: Call[NoParameters]) -> Reply:
         """DELETE /emails/{id}."""

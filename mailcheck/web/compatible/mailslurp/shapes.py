@@ -152,13 +152,6 @@ class Lines(Shape):
     body: str
 
 
-class Matches(Shape):
-    """The first match of a pattern, and its groups."""
-
-    pattern: str
-    matches: tuple[str, ...]
-
-
 class CodeCandidate(Shape):
     """A code that was found."""
 
@@ -177,31 +170,6 @@ class Codes(Shape):
     method_used: str
     candidates: tuple[CodeCandidate, ...]
     warnings: tuple[str, ...] = ()
-
-
-class Count(Shape):
-    """The number of elements."""
-
-    total_elements: int
-
-
-class UnreadCount(Shape):
-    """The number of unread messages."""
-
-    count: int
-
-
-class Exists(Shape):
-    """Whether an address is an inbox, and its id."""
-
-    exists: bool
-    inbox_id: str | None = None
-
-
-class InboxIds(Shape):
-    """The ids and addresses of inboxes."""
-
-    inbox_ids: Sequence[Inbox]
 
 
 class RawEmail(Shape):
