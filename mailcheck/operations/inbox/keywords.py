@@ -64,10 +64,10 @@ class Keywords:
         wanted = frozenset(spelled.get(one.lower(), one) for one in keywords)
         for first in range(0, len(mails), MOST):
             some = MessageFilter(mails=tuple(mails[first : first + MOST]))
-            found = await self._mailboxes.open(caller, some)
+            positions = [one.position for one in await self._mailboxes.marks(caller, some)]
             others = frozenset(known) - wanted
-            await self._mailboxes.mark(caller, found.positions, Marking.REMOVE, others)
-            await self._mailboxes.mark(caller, found.positions, Marking.ADD, wanted)
+            await self._mailboxes.mark(caller, positions, Marking.REMOVE, others)
+            await self._mailboxes.mark(caller, positions, Marking.ADD, wanted)
 
     async def replace(self, caller: Caller, keyword: str, by: frozenset[str]) -> None:
         """Replace a keyword of all messages by others; by none, it is removed.
