@@ -15,6 +15,9 @@ from mailcheck.cli.exit_statuses import (
     EXIT_USAGE,
 )
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
+from mailcheck.core.receiver_reports import ReportKind
+
+KINDS = [kind.value for kind in ReportKind]
 
 
 def add_reports_commands(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +27,7 @@ def add_reports_commands(parser: argparse.ArgumentParser) -> None:
     listed.add_argument(
         "--limit", type=int, default=20, metavar="NUMBER", help=f"1 to {LARGEST_PAGE} (20)"
     )
+    listed.add_argument("--kind", choices=KINDS, help="only reports of this kind")
     delete = parts.add_parser(
         "delete", help="delete reports with the rows they count: by id, by reporter or by day"
     )
@@ -37,7 +41,8 @@ def add_reports_commands(parser: argparse.ArgumentParser) -> None:
 
 def list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck reports list``: print a line for each report."""
-    found = daemon.request("GET", "/reports", {"limit": options.limit})
+    kind = {} if options.kind is None else {"kind": options.kind}
+    found = daemon.request("GET", "/reports", {"limit": options.limit, **kind})
     if options.json:
         console.print_line(json.dumps(found))
         return EXIT_FINE

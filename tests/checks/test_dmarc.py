@@ -335,6 +335,15 @@ def test_broken_records_of_a_subdomain_count_as_none() -> None:
 AWAY = "v=DMARC1; p=reject; rua=mailto:r@reports.other.example"
 
 
+def test_failure_reports_are_named() -> None:
+    """A record with `ruf=` gets a note that such reports contain mail; it names their readers."""
+    record = "v=DMARC1; p=reject; rua=mailto:a@x.example; ruf=mailto:a@x.example,mailto:b@x.example"
+    (found,) = judge({"_dmarc.x.example": [record]}).findings
+    assert (found.id, found.severity) == ("dmarc.failure-reports", Severity.NOTE)
+    assert "(ruf=) to x.example. They contain addresses, subjects" in found.meaning
+    assert judge({"_dmarc.x.example": [record.partition("; ruf")[0]]}).findings == ()
+
+
 @pytest.mark.parametrize(
     ("texts", "presence"),
     [

@@ -122,6 +122,7 @@ def test_reports_of_an_account_are_listed_and_deleted(tmp_path: Path) -> None:
             for name in ("dmarc.yahoo.com", "google.com", "sicher.gmx.net")
         ]
         assert json.loads(call("list", "--json", "--limit", "1").output)["total"] == 3
+        assert call("list", "--kind", "complaint").lines == []
         one = next(line for line in listed.lines if "google.com" in line).split()[0]
         assert call("delete", one).status == 0
         assert call("delete", one).status == 1

@@ -15,7 +15,10 @@ from mailcheck.core.receiver_reports import (
     MAX_WAITING,
     RAW_KEPT,
     REPORTS_KEPT,
+    Feedback,
+    FeedbackType,
     ReceiverReport,
+    ReportedMail,
     ReportId,
     ReportKind,
     ReportSelection,
@@ -194,6 +197,45 @@ async def test_the_mail_of_a_report_that_is_not_counted_is_kept(stores: Stores) 
         await stores.reports.finish(waiting.id, MINE.holder, [report])
         raw = await stores.contents.raw_message(sent.id)
         assert (raw is None) is (state is ReportState.COUNTED)
+
+
+async def test_reports_about_single_mails(stores: Stores) -> None:
+    """Their content is stored, their mail never; they are found by domain, day and kind."""
+    await prepared(stores)
+    content = Feedback(
+        FeedbackType.ABUSE,
+        source="192.0.2.1",
+        results=("dkim=fail",),
+        arrived_at=NOON,
+        mail=ReportedMail(recipients=("a@b.example",), subject="\u0445 '\""),
+    )
+    found = {}
+    for number, state in enumerate((ReportState.COUNTED, ReportState.APART, ReportState.REFUSED)):
+        to = report_recipient("ann", ReportKind.COMPLAINT)
+        sent = delivery(to, received_at=at(number))
+        await stores.deliveries.deliver(sent)
+        waiting = await claimed(stores, now=at(number))
+        assert waiting.kind is ReportKind.COMPLAINT
+        is_read = state is not ReportState.REFUSED
+        report = counted(
+            waiting,
+            state.value,
+            state=state,
+            feedback=content if is_read else None,
+            domain="example.org" if is_read else "",
+        )
+        await stores.reports.finish(waiting.id, MINE.holder, [report])
+        found[state] = report
+        assert await stores.contents.raw_message(sent.id) is None
+    apart, first = found[ReportState.APART], found[ReportState.COUNTED]
+    page = await stores.reports.feedback(ANN, "example.org", NOON, 10, 0)
+    assert (page.entries, page.total, page.unauthenticated) == ((apart, first), 2, 1)
+    page = await stores.reports.feedback(ANN, "example.org", at(1), 1, 0)
+    assert (page.entries, page.total) == ((apart,), 1)
+    assert (await stores.reports.feedback(ANN, "example.net", NOON, 10, 0)).total == 0
+    assert (await stores.reports.feedback(BOB, "example.org", NOON, 10, 0)).total == 0
+    assert (await stores.reports.of_account(ANN, 10, 0, ReportKind.COMPLAINT)).total == 3
+    assert (await stores.reports.of_account(ANN, 10, 0, ReportKind.FAILURE)).total == 0
 
 
 async def test_the_maximum_of_waiting_reports(stores: Stores) -> None:

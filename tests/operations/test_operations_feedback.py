@@ -15,6 +15,7 @@ from tests.corpus.feedback_mails import FIELDS, feedback_file, feedback_mail
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import DOMAIN, reports_zone, signed_report, signer_of
 from tests.house import Answer, House, config_in_memory
+from tests.web.mcp.agent import Agent
 from tests.web.reporting import address, reporting_house, send
 
 COMPLAINT = FIELDS.replace("auth-failure", "abuse").replace("Auth-Failure: dmarc\n", "")
@@ -176,6 +177,17 @@ def test_a_failure_report_that_is_not_requested(house: House, zone: MemoryZone) 
     assert report["reason"].startswith(
         f"the DMARC record of {DOMAIN} does not request failure reports to ruf-"
     )
+
+
+def test_agents_get_the_numbers(house: House) -> None:
+    """get_reports names complaints beside the sender and by campaign; texts are fenced."""
+    send(house, signed_report("yahoo.xml", address(house)))
+    send(house, signed(COMPLAINT.replace("203.0.113.66", "198.51.100.7")), "complaints")
+    sender, campaign = Agent(house).use("get_reports", domain=DOMAIN)["reported"]
+    assert sender["meaning"].endswith(" Complaints: 1, failure reports: 0.")
+    assert (campaign["kind"], campaign["messages"]) == ("complaint", 1)
+    assert campaign["meaning"] == ("The recipient marked the mail as spam. Reported by google.com.")
+    assert campaign["fix"].startswith("Stop sending to this recipient")
 
 
 def test_a_report_is_counted_once(house: House) -> None:
