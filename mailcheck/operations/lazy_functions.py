@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mailcheck.checks.content.outline import Outline
     from mailcheck.checks.deliverability.reading import MailReading
     from mailcheck.checks.mail_checks import MailChecks
+    from mailcheck.checks.receiver_reports.complaints import FeedbackSums
     from mailcheck.checks.receiver_reports.feedback import FeedbackReport
     from mailcheck.checks.receiver_reports.plan import SenderMail
     from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
@@ -81,6 +82,9 @@ find_addresses_to_resolve: Callable[[bytes], list[str]] = LazyFunction(
 )
 count_mail: Callable[[bytes, Mapping[str, str]], list[SenderMail]] = LazyFunction(
     "mailcheck.checks.receiver_reports.plan", "count_mail"
+)
+sum_packed_feedback: Callable[[bytes], FeedbackSums] = LazyFunction(
+    "mailcheck.checks.receiver_reports.complaints", "sum_packed_feedback"
 )
 summarize_page: Callable[
     [str, bytes, str, Mapping[str, str], tuple[int, int]], tuple[Overview, int]

@@ -1,4 +1,4 @@
-"""DMARC reports in a real browser: requested in DNS, sent by mail, shown on a page."""
+"""Reports of receivers in a real browser: requested in DNS, sent by mail, shown on a page."""
 
 import smtplib
 from pathlib import Path
@@ -7,12 +7,14 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.people import make_account
 from tests.browser.watching import watched_page
+from tests.corpus.feedback_mails import FIELDS, feedback_file, feedback_mail
 from tests.fakes.report_senders import (
     DOMAIN,
     RECEIVERS,
     ask_for_reports,
     reports_zone,
     signed_report,
+    signer_of,
 )
 from tests.servers.daemon import HOST, running_daemon
 from tests.servers.name_server import publishing_name_server
@@ -21,6 +23,8 @@ from tests.servers.name_server import publishing_name_server
 def test_a_week_of_reports_names_the_forgotten_service(browser: Browser, tmp_path: Path) -> None:
     """The zone publishes the address, eight receivers send reports, and one change fixes SPF."""
     zone = reports_zone()
+    of_service = FIELDS.replace("auth-failure", "abuse").replace("203.0.113.66", "198.51.100.7")
+    complaint = feedback_mail(of_service)
     with (
         publishing_name_server(zone) as (server, publish),
         running_daemon(
@@ -38,8 +42,10 @@ def test_a_week_of_reports_names_the_forgotten_service(browser: Browser, tmp_pat
         with smtplib.SMTP(HOST, daemon.smtp_port) as client:
             for name in RECEIVERS:
                 client.sendmail("", [address], signed_report(name, address))
+            for raw in (signer_of("google.com").sign(complaint), feedback_file("microsoft.eml")):
+                client.sendmail("", [address.replace("dmarc-", "fbl-")], raw)
         counted = page.get_by_text("counted", exact=True)
-        watched.go_until("/reports", lambda: counted.count() == len(RECEIVERS))
+        watched.go_until("/reports", lambda: counted.count() == len(RECEIVERS) + 1)
         watched.go(f"/domains/{DOMAIN}/reports")
         text = page.locator("main").inner_text()
         assert "268 messages, 199 passed" in text
@@ -49,5 +55,12 @@ def test_a_week_of_reports_names_the_forgotten_service(browser: Browser, tmp_pat
         ).to_be_visible()
         expect(page.get_by_text("already names this address")).to_be_visible()
         expect(page.get_by_text(f"{DOMAIN}._report._dmarc.")).to_be_visible()
+        expect(page.get_by_role("link", name="1 complaint")).to_be_visible()
+        expect(page.get_by_text("1 more report is not counted")).to_be_visible()
+        page.get_by_text("Details of the report of type abuse").first.click()
+        expect(page.get_by_text("Microsoft JMRP")).to_be_visible()
+        expect(page.get_by_text("reader@hotmail.com")).to_have_count(0)
+        page.get_by_role("link", name="Show the record that requests them").click()
+        expect(page.get_by_text("; ruf=mailto:ruf-")).to_be_visible()
         watched.require_accessible()
         watched.require_quiet()

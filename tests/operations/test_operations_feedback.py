@@ -11,6 +11,7 @@ import pytest
 from mailcheck.config.options import ReportsOptions
 from mailcheck.core.errors import RecipientUnknown
 from mailcheck.core.instants import DAY
+from mailcheck.store.domains.report_quotas import ReportDomains
 from tests.corpus.feedback_mails import FIELDS, feedback_file, feedback_mail
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import DOMAIN, reports_zone, signed_report, signer_of
@@ -216,6 +217,21 @@ def test_feedback_about_a_subdomain(house: House) -> None:
     send(house, signer_of("google.com").sign(raw), "complaints")
     (report,) = shown(house).json["reports"]
     assert report["feedback"]["authorDomain"] == "a.b.example.org"
+
+
+@pytest.mark.parametrize(
+    ("domains", "home"),
+    [
+        (["x.a.watched.example"], "a.watched.example"),
+        (["a.watched.example"], "a.watched.example"),
+        (["other.watched.example"], "watched.example"),
+        (["esp.example", "x.shop.example"], "shop.example"),
+        (["x.new.example", "new2.example"], "new.example"),
+    ],
+)
+def test_the_home_of_a_report(domains: list[str], home: str) -> None:
+    """It is the nearest domain with a watch or reports, or the organization of the first one."""
+    assert ReportDomains(["a.watched.example"], ["shop.example"]).find_home(domains) == home
 
 
 def test_feedback_about_foreign_domains(house: House) -> None:

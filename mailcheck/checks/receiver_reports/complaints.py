@@ -1,8 +1,9 @@
 """Numbers of failure reports and complaints about a domain, by sending address and by campaign."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.receiver_reports.limits import MAX_KEPT
@@ -74,6 +75,25 @@ NO_FEEDBACK = FeedbackSums({}, {}, (), ())
 
 def _complaints(types: Mapping[FeedbackType, int]) -> int:
     return sum(mails for one, mails in types.items() if one.is_complaint)
+
+
+PackedFeedback = tuple[str, int, str, Instant]
+"""A `FeedbackRow` with its content as JSON, as stored, for another process."""
+
+
+def pack_feedback(rows_data: Sequence[PackedFeedback]) -> bytes:
+    """Serialize all rows as one value."""
+    return msgspec.msgpack.encode(rows_data)
+
+
+def sum_packed_feedback(packed: bytes) -> FeedbackSums:
+    """Sum serialized rows. Ten thousand rows take 0.2 seconds, so a child process does it."""
+    decode = msgspec.json.Decoder(Feedback).decode
+    rows_data = msgspec.msgpack.decode(packed, type=list[tuple[str, int, str, int]])
+    return sum_feedback(
+        FeedbackRow(decode(content), mails, reporter, Instant(last_day))
+        for content, mails, reporter, last_day in rows_data
+    )
 
 
 def sum_feedback(rows: Iterable[FeedbackRow]) -> FeedbackSums:

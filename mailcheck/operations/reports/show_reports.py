@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.checks.receiver_reports.complaints import FeedbackRow, FeedbackSums, sum_feedback
+from mailcheck.checks.receiver_reports.complaints import FeedbackSums, PackedFeedback
 from mailcheck.checks.receiver_reports.tls import TlsSessions
 from mailcheck.core.errors import MessageNotFound, ReportBusy, ReportNotFound
 from mailcheck.core.identifiers import AccountId
@@ -15,7 +15,6 @@ from mailcheck.core.receiver_reports import (
     FEEDBACK,
     LARGEST_REPORT_PAGE,
     NOWHERE,
-    Feedback,
     ReportId,
     ReportKind,
     ReportPlaces,
@@ -162,25 +161,26 @@ class ShowReports:
         days: int,
         limit: int = LARGEST_REPORT_PAGE,
         page: int = 1,
+        sums: FeedbackSums | None = None,
     ) -> FeedbackOverview:
-        """Return the reports of the last days about single mails of a domain."""
+        """Return the reports of the last days about single mails of a domain.
+
+        :param sums: the numbers, if the caller has them already.
+        """
         since = self._since(days)
-        sums = await self._sum_feedback(account_id, domain, since)
+        if sums is None:
+            sums = await self._sum_feedback(account_id, domain, since)
         found = await self._store.feedback(account_id, domain, since, limit, (page - 1) * limit)
         return FeedbackOverview(domain, days, sums, found)
 
     async def _sum_feedback(
         self, account_id: AccountId, domain: str, since: Instant
     ) -> FeedbackSums:
-        decode = msgspec.json.Decoder(Feedback).decode
-        rows = []
+        rows: list[PackedFeedback] = []
         for kind in FEEDBACK:
             found = await self._store.sums(account_id, kind, domain, since, MOST_FEEDBACK)
-            rows += [
-                FeedbackRow(decode(one.result), one.amount, one.reporter, one.last_day)
-                for one in found
-            ]
-        return sum_feedback(rows)
+            rows += [(one.result, one.amount, one.reporter, one.last_day) for one in found]
+        return await self._senders.sum_feedback(rows, account_id)
 
     async def tls(
         self,

@@ -13,7 +13,12 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.overlay import Change, Overlay
-from mailcheck.checks.receiver_reports.complaints import NO_FEEDBACK, FeedbackSums
+from mailcheck.checks.receiver_reports.complaints import (
+    NO_FEEDBACK,
+    FeedbackSums,
+    PackedFeedback,
+    pack_feedback,
+)
 from mailcheck.checks.receiver_reports.senders import (
     MAX_SENDERS,
     Cause,
@@ -34,7 +39,11 @@ from mailcheck.core.recent import Recent
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
-from mailcheck.operations.lazy_functions import find_addresses_to_resolve, summarize_page
+from mailcheck.operations.lazy_functions import (
+    find_addresses_to_resolve,
+    sum_packed_feedback,
+    summarize_page,
+)
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
@@ -154,6 +163,13 @@ class SummarizeSenders:
             return {str(one.address): one.host_name for one in verdicts if one.host_name}
 
         return await evaluator.evaluate(name)
+
+    async def sum_feedback(self, rows: Sequence[PackedFeedback], account_id: str) -> FeedbackSums:
+        """Return the numbers of failure reports and complaints."""
+        if not rows:
+            return NO_FEEDBACK
+        summing_up = partial(sum_packed_feedback, pack_feedback(rows))
+        return await self._worker.run(summing_up, account_id)
 
     async def _ask_lists(self, senders: Iterable[Sender]) -> Listed:
         wanted = [one.sources[0].address for one in senders if one.failing and not one.is_known]

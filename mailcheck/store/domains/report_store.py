@@ -584,7 +584,7 @@ def _number(transaction: Transaction, sql: str, *values: Value) -> int:
     return int(number)
 
 
-_ABOUT_MAILS = "kind IN ('failure', 'complaint') AND domain = ? AND received_at >= ?"
+_ABOUT_MAILS = "feedback IS NOT NULL AND domain = ? AND received_at >= ?"
 
 _UNAUTHENTICATED = (
     f"SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND {_ABOUT_MAILS} "

@@ -209,7 +209,8 @@ class ReportRoutes:
 
     async def feedback(self, call: Call[GetReports]) -> Reply:
         """GET /reports/feedback."""
-        found = await self._reports.feedback(*_about(call))
+        async with self._turns.held(call.caller.account_id):
+            found = await self._reports.feedback(*_about(call))
         return json_reply(render_feedback_overview(found, call.request.page, call.request.limit))
 
     async def delete_one(self, call: Call[NoParameters]) -> Reply:

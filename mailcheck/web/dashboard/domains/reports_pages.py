@@ -97,12 +97,14 @@ class ReportsPages(Struct, frozen=True):
         await self._budget.take(account_id)
         async with self._turns.held(account_id):
             overview = await show.dmarc(account_id, domain, days, SHOWN, senders)
+            feedback = await show.feedback(
+                account_id, domain, days, SHOWN_MAILS, mails, overview.feedback
+            )
             offered = await self._reports.offer.offer(domain, own)
             failures = None
             if query.text("ask") == "failures":
                 failures = await self._reports.offer.offer_failures(domain, own)
         found = await show.tls(account_id, domain, days, SHOWN, tls)
-        feedback = await show.feedback(account_id, domain, days, SHOWN_MAILS, mails)
         return await self._frame.page(
             visit,
             "domain_reports.html",
