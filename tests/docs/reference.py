@@ -468,7 +468,7 @@ def write_receiver_replies() -> str:
         "The rules from which a report says what receivers would reply, each with its source and"
         " the date of the version that was read. The first reply is the strictest that the"
         " receiver publishes; others follow. Rules whose id contains `.bulk-` apply to senders of"
-        " bulk mail only. `{author}`, `{sender}` and `{ip}` stand for values of the mail."
+        " bulk mail only. `{author}` and `{ip}` stand for values of the mail."
         " [See the replies of receivers](../how-to/see-the-replies-of-receivers.md) is the guide.\n"
     )
     return page(

@@ -195,6 +195,19 @@ def test_an_address_is_used_once(world: World) -> None:
         world.send(SENDERS["html"], made["email"])
 
 
+def test_the_reply_of_a_receiver(world: World) -> None:
+    """A client gets the reply of the receiver that the tag names, and the mail has its report."""
+    sender, made, other = SENDERS["no-dmarc"], world.generate(), world.generate()
+    with pytest.raises(AssertionError, match=r"550-5\.7\.40 Your message was blocked"):
+        world.send(sender, made["email"].replace("@", "+receiver.gmail-bulk@"))
+    world.send(sender, other["email"].replace("@", "+receiver.gmail@"))
+    judge = ("test", "--id", made["testId"], "--as")
+    assert world.mailcheck(*judge, "gmail").returncode == 0
+    refused = world.mailcheck(*judge, "gmail-bulk", "--fail-on", "reject")
+    assert refused.returncode == 1, refused
+    assert "reject  gmail-bulk   550 5.7.40 Your message was blocked" in refused.stdout
+
+
 def test_a_message_of_the_inbox_says_who_vouches_for_it(world: World) -> None:
     """Mail in the inbox has the same results as information, and can be scored as well."""
     world.send(SENDERS["altered"], world.daemon.address("a"))

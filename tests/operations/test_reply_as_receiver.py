@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import FaultMet, RecipientUnknown
-from mailcheck.core.faults import Meeting
+from mailcheck.core.faults import Fault, Meeting
 from mailcheck.core.messages import Envelope, Recipient
 from mailcheck.operations.deliverability.reply_as_receiver import PATIENCE
 from mailcheck.operations.inbox import receive_mail
@@ -45,16 +45,22 @@ def accept(scored: ScoredHouse, address: str) -> Recipient:
     return accepted
 
 
+def find_fault(scored: ScoredHouse, accepted: Recipient) -> Fault:
+    """Return the fault of a mail to a test, or to an inbox from a client that signed in."""
+    receiver = scored.house.assembly.receiver
+    caller = result_of(receiver.authenticate("", scored.house.key, "192.0.2.7"))
+    finding = receiver.find_fault(None if accepted.test_id else caller, (accepted,))
+    assert finding is not None
+    found: Fault = result_of(finding)
+    return found
+
+
 def send(
     scored: ScoredHouse, address: str, mail: ReceivedMail = UNSIGNED
 ) -> "Deferred[ReceiverReply]":
     """Send a mail as the SMTP server does, and return the pending reply of the receiver."""
     receiver, accepted = scored.house.assembly.receiver, accept(scored, address)
-    finding = receiver.find_fault(None, (accepted,))
-    assert finding is not None
-    fault = result_of(finding)
-    assert fault is not None
-    assert fault.meeting is Meeting.ANSWERED_AS
+    assert find_fault(scored, accepted).meeting is Meeting.ANSWERED_AS
     envelope = Envelope(mail.envelope_sender, (accepted,), mail.transcript)
     delivery_id = result_of(receiver.deliver(mail.session, envelope, mail.raw_message))
     return receiver.reply_as_receiver(accepted, delivery_id)
@@ -96,6 +102,12 @@ def test_a_good_mail_is_accepted(scored: ScoredHouse) -> None:
     assert "A strict receiver by the RFCs: accept." in found.note
 
 
+def test_a_stranger_gets_no_reply_of_a_receiver(scored: ScoredHouse) -> None:
+    """The tag of an inbox address works for signed-in clients only, so strangers cost nothing."""
+    recipient = accept(scored, scored.house.address("receiver.gmail"))
+    assert scored.house.assembly.receiver.find_fault(None, (recipient,)) is None
+
+
 def test_a_mail_to_a_test_address(scored: ScoredHouse) -> None:
     """A test address with the tag of a receiver is that of the test; its mail has one report."""
     test_id = scored.generate()
@@ -125,10 +137,8 @@ def test_replies_of_an_inbox_are_limited(
     monkeypatch.setattr(receive_mail, "RECEIVER_REPLIES", 1)
     address = scored.house.address("receiver.gmail")
     reply_to(scored, address)
-    finding = scored.house.assembly.receiver.find_fault(None, (accept(scored, address),))
-    assert finding is not None
     with pytest.raises(FaultMet) as caught:
-        result_of(finding)
+        find_fault(scored, accept(scored, address))
     assert caught.value.reply == (451, "4.3.0")
     assert "more than 1 replies" in str(caught.value)
 

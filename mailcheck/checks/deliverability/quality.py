@@ -129,7 +129,6 @@ def collect_receiver_evidence(
         sender_receives_mail=None if envelope is None else _receives_mail(envelope),
         author_exists=_exists(author),
         client_ip=origin.client_ip,
-        sender_domain=spf.mail_from.domain,
         author_domain=dmarc.author_domain or "",
         address_problem=problem,
     )

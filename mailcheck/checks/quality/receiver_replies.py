@@ -226,7 +226,6 @@ def fill_in(text: str, evidence: Evidence) -> str:
     """Return a text of the table with the mail's values instead of the names in braces."""
     values = {
         "{author}": evidence.author_domain,
-        "{sender}": evidence.sender_domain,
         "{ip}": evidence.client_ip,
     }
     for name, value in values.items():

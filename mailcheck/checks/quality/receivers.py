@@ -106,7 +106,6 @@ class Evidence(Struct, frozen=True):
     sender_receives_mail: bool | None = None
     author_exists: bool | None = None
     client_ip: str = ""
-    sender_domain: str = ""
     author_domain: str = ""
     address_problem: str = ""
 
