@@ -1,4 +1,4 @@
-"""The replies of receivers: each rule with a mail that meets it and one that breaks it.
+"""The replies of receivers: each rule with a good mail and a bad mail.
 
 The mails pass through all checks with a zone as DNS, as a deliverability test does.
 """
@@ -274,9 +274,9 @@ def test_the_replies_agree_with_the_requirements(name: str) -> None:
 
 
 def test_every_requirement_has_its_reply() -> None:
-    """Each requirement that one mail can show says what happens without it.
+    """Each requirement has a reply to mail that does not meet it.
 
-    A short key is no exception: its signature does not pass.
+    A signature with a short key does not pass, so it needs no rule of its own.
     """
     covered = {
         (profile.requirements, rule.question)

@@ -103,7 +103,7 @@ def test_a_good_mail_is_accepted(scored: ScoredHouse) -> None:
 
 
 def test_a_stranger_gets_no_reply_of_a_receiver(scored: ScoredHouse) -> None:
-    """The tag of an inbox address works for signed-in clients only, so strangers cost nothing."""
+    """The tag of an inbox address works for signed-in clients only; strangers cause no analysis."""
     recipient = accept(scored, scored.house.address("receiver.gmail"))
     assert scored.house.assembly.receiver.find_fault(None, (recipient,)) is None
 

@@ -1,6 +1,6 @@
 """The SMTP replies that receivers give to a mail by their published rules.
 
-The questions are those of the requirements in `receivers`, so both tables give the same answer.
+The requirements in `receivers` use the same questions, so both tables have the same answers.
 """
 
 import tomllib
@@ -30,7 +30,7 @@ BULK = "-bulk"
 
 
 class Action(Enum):
-    """What a receiver does with a mail, the most lenient first."""
+    """The handling of a mail by a receiver, the most lenient first."""
 
     ACCEPT = "accept"
     SPAM = "spam"
@@ -121,7 +121,7 @@ class JudgedRule(Struct, frozen=True):
     """A rule with its result for a mail.
 
     ``requirement`` is the id of the requirement with the same question, or empty. ``action`` and
-    ``reply`` are those that follow from the result, and ``also`` are other published replies.
+    ``reply`` follow from the result, and ``also`` are other published replies.
     """
 
     rule: ReplyRule
@@ -138,8 +138,8 @@ class JudgedRule(Struct, frozen=True):
 class SimulatedReply(Struct, frozen=True):
     """The reply of a receiver to a mail.
 
-    ``deciding`` is the rule from which it follows, or `None` for an accepted mail. ``rules`` are
-    those that the mail does not meet or whose result is undetermined, the deciding one first.
+    ``deciding`` is the rule from which it follows, or `None` for an accepted mail. ``rules`` have
+    the result "not met" or "undetermined"; the deciding rule is the first.
     """
 
     profile: Profile
