@@ -240,6 +240,7 @@ _REPLY = record(
                     "requirement": or_null(WORD),
                     "result": one_of("not-met", "undetermined"),
                     "action": _ACTION,
+                    "open": BOOLEAN,
                     "reply": _REPLY_LINE,
                     "also": _STRINGS,
                     "explanation": WORD,

@@ -242,6 +242,7 @@ class ReplyRule(Shape):
     requirement: Annotated[str | None, doc("id of the same rule in `checklists`")]
     result: receivers.RuleResult
     action: receiver_replies.Action
+    open: Annotated[bool, doc("this mail cannot show the result, so the rule does not count")]
     reply: ReplyLine | None
     also: Annotated[Texts, doc("other replies that the receiver publishes for this rule")]
     explanation: str
@@ -531,6 +532,7 @@ def _reply_rule(judged: receiver_replies.JudgedRule) -> ReplyRule:
         requirement=judged.requirement or None,
         result=judged.result,
         action=judged.action,
+        open=judged.is_open,
         reply=_reply_line(judged.reply),
         also=judged.also,
         explanation=judged.explanation,

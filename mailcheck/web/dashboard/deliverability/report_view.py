@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from mailcheck.api.deliverability.findings import points
 from mailcheck.api.shapes import JsonObject
+from mailcheck.checks.quality.receiver_replies import load_profiles
 from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.web.dashboard.domains.view import score_level
 
@@ -35,6 +36,11 @@ ACTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 """What a receiver does with a mail -> level and label."""
+
+ABOUT_REPUTATION = frozenset(
+    rule.id for profile in load_profiles() for rule in profile.rules if rule.is_about_reputation
+)
+"""The rules that no single mail shows. The page has one sentence for all of them."""
 
 VERDICTS: Mapping[str, str] = MappingProxyType(
     {
@@ -125,6 +131,7 @@ def view_report(document: JsonObject) -> dict[str, Any]:
         "rules": RULES,
         "actions": ACTIONS,
         "replies": shown["report"].get("replies", ()),
+        "unseen": ABOUT_REPUTATION,
         "matrix": matrix,
     }
 
