@@ -10,6 +10,7 @@ from twisted.web.server import Request
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import connection_limits, public_url, smtp_settings
 from mailcheck.connections.policies import TlsPolicy
+from mailcheck.operations.content_filters import CountedFilter
 from mailcheck.operations.inbox.keywords import Keywords
 from mailcheck.operations.inbox.open_inbox import Chaos, OpenInbox, OpenReceiver, Passwords
 from mailcheck.operations.inbox.spam import CheckSpam
@@ -154,8 +155,7 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
         daemon.receiver, daemon.journals["open"], runtime.reactor, config.smtp.max_message_size
     )
     spam = CheckSpam(
-        runtime.filters.content_filter,
-        runtime.filters.rspamd,
+        CountedFilter(runtime.filters.content_filter, runtime.filters.rspamd),
         daemon.mail.mail_bytes,
         config.smtp.host_name or config.inbox.domain,
         is_on=config.spamassassin.spamd != "off" or bool(config.rspamd.url),

@@ -14,7 +14,7 @@ from mailcheck.assembly.inbox import (
     build_mailboxes,
     build_receiver,
 )
-from mailcheck.assembly.reports import ReportParts, build_reports
+from mailcheck.assembly.reports import ReportParts, TrafficParts, build_reports, build_traffic
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import Scoring, build_scoring, scoring_settings
 from mailcheck.assembly.watches import WatchParts, build_watches
@@ -44,6 +44,7 @@ class Daemon(Struct, frozen=True):
     webhooks: WebhookParts
     inbox: InboxOperations
     reports: ReportParts
+    traffic: TrafficParts
     receiver: ReceiveMail
     watches: WatchParts
     follow: FollowAccount
@@ -90,6 +91,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         webhooks,
         inbox,
         reports,
+        build_traffic(runtime, accounts.keep),
         receiver,
         watches,
         build_follow(runtime, mail, tests, watches, slots),

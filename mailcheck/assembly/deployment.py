@@ -54,6 +54,8 @@ def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
     webhooks = parse_allowed(config.webhooks.allow)
     recipients = parse_recipients(config.alerts.allow_recipients)
     named = [("[webhooks] allow", name) for name in webhooks]
+    if config.milter.project:
+        named.append(("[milter] project", config.milter.project))
     named += [("[alerts] allow_recipients", name) for name in recipients if name != EVERY_ACCOUNT]
     return tuple(named)
 
@@ -74,7 +76,7 @@ def own_ports(config: Config) -> frozenset[int]:
     smtp, imap, pop3, ops = config.smtp, config.imap, config.pop3, config.ops
     texts = (*imap.listen, *imap.tls_listen, *pop3.listen, *pop3.tls_listen)
     texts += (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
-    texts += (*config.mailpit.listen, *config.mailpit.smtp_listen)
+    texts += (*config.milter.listen, *config.mailpit.listen, *config.mailpit.smtp_listen)
     texts += (*config.providers.listen, *ops.listen, *((ops.manhole,) if ops.manhole else ()))
     addresses = map(real_address, map(parse_listen_address, texts))
     return frozenset(address.port for address in addresses if address.port)

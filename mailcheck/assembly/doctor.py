@@ -21,9 +21,10 @@ from mailcheck.checks.proofs import Outcome
 from mailcheck.config.options import SELF_SIGNED, Config, InboxOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
-from mailcheck.core.network_addresses import IpAddress, why_not_public
+from mailcheck.core.network_addresses import IpAddress, parse_listen_address, why_not_public
 from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.engines.backup import require_database
+from mailcheck.milter.probe import answers
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.doctor import Advice, Doctor, Examine, undetermined_finding
 from mailcheck.operations.verify_fixes import verify_fixes
@@ -36,14 +37,17 @@ from mailcheck.probes.machine_checks import (
     examine_rights,
     outgoing_addresses,
 )
-from mailcheck.probes.spamd_address import parse_spamd_address
-from mailcheck.probes.spamd_client import SpamdClient
+from mailcheck.probes.spamd_address import SpamdAddress, parse_spamd_address
+from mailcheck.probes.spamd_client import SpamdClient, spamd_endpoint
 from mailcheck.probes.spamd_filter import DEFAULT_ADDRESSES
 
 REDIS_SECONDS = 3.0
 REDIS_LOOKS = 0.1
 
 EXAMPLE_DOMAIN = InboxOptions().domain
+UNSPECIFIED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
+"""Addresses of this machine for listen addresses that stand for all of them."""
+
 EXAMPLE_MAIL = b"From: doctor@example.com\r\nSubject: test\r\n\r\nThis is a test.\r\n"
 """The mail that rspamd is asked about, to see whether it accepts the password."""
 
@@ -101,6 +105,8 @@ class DoctorParts(NamedTuple):
             examiners["certificate"] = self._certificate
         elif has_public_programs(self._config):
             examiners["certificate"] = self._self_signed
+        if self._config.milter.listen:
+            examiners["milter"] = self._milter
         if self._config.rspamd.url:
             examiners["rspamd"] = self._rspamd
         if self._config.cluster.redis:
@@ -211,6 +217,20 @@ class DoctorParts(NamedTuple):
             meaning = f"rspamd at {self._config.rspamd.url} gives no verdict: {failure}."
             return [make_finding("doctor.rspamd.silent", meaning)]
         return []
+
+    async def _milter(self) -> Iterable[Finding]:
+        found = []
+        for text in self._config.milter.listen:
+            address = parse_listen_address(text)
+            path = text.removeprefix("unix:").partition(":")[0] if text.startswith("unix:") else ""
+            if not path and not address.port:
+                continue  # a socket of systemd, or a free port
+            host = UNSPECIFIED.get(address.host or "", address.host or "")
+            place = SpamdAddress(path=path) if path else SpamdAddress(host, address.port or 0)
+            if not await answers(spamd_endpoint(place, self.reactor), self.reactor):
+                meaning = f"The milter endpoint {text} does not answer."
+                found.append(make_finding("doctor.milter.silent", meaning))
+        return found
 
     async def _disk(self) -> Iterable[Finding]:
         if self._config.storage.is_shared or not self._folder.is_dir():

@@ -19,6 +19,7 @@ from mailcheck.operations.domains.watches.send_alerts import SendAlerts
 from mailcheck.operations.inbox.deliver_webhooks import DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
+from mailcheck.operations.traffic.score_traffic import ScoreTraffic
 from mailcheck.ops.journal import LoginJournal, MailJournal
 from mailcheck.ops.log import LogWriter
 from mailcheck.web.site.server import BoundedSite
@@ -64,6 +65,7 @@ def list_metrics(
         *watch_metrics(daemon.watches.runner, daemon.watches.send_alerts),
         *check_metrics(daemon.checks, daemon.tests.runner),
         *filter_metrics(runtime.filters.outcomes),
+        *traffic_metrics(daemon.traffic.score),
         *store_metrics(runtime.engine, runtime.workers),
         *redis_metrics(runtime.redis_figures),
         *web_metrics(site.answers, runtime.clients.failed_access),
@@ -273,6 +275,25 @@ def filter_metrics(outcomes: Mapping[str, Tally]) -> list[Metric]:
             ("filter", "outcome"),
             judged,
         )
+    ]
+
+
+def traffic_metrics(traffic: ScoreTraffic) -> list[Metric]:
+    """Return the metrics of the milter endpoint."""
+    return [
+        counter(
+            "milter_mails",
+            "Mails at the milter endpoint: scored, or why they passed without (authenticated, "
+            "not-sampled, full, too-large, stopped, failed). All of them are delivered.",
+            ("outcome",),
+            traffic.outcomes,
+        ),
+        gauge(
+            "milter_queue",
+            "Copies of mails that wait to be scored.",
+            ALONE,
+            lambda: {ALONE: traffic.waiting},
+        ),
     ]
 
 

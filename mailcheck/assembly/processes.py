@@ -35,6 +35,7 @@ def shared_addresses(config: Config) -> list[ListenAddress]:
         *listen_addresses(config, "imap", "tls_listen"),
         *listen_addresses(config, "pop3", "listen"),
         *listen_addresses(config, "pop3", "tls_listen"),
+        *listen_addresses(config, "milter", "listen"),
         *listen_addresses(config, "web", "listen"),
         *listen_addresses(config, "providers", "listen"),
         *listen_addresses(config, "mailpit", "listen"),

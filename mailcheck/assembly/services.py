@@ -31,7 +31,7 @@ from mailcheck.assembly.ops import (
     ops_services,
     where,
 )
-from mailcheck.assembly.reports import report_services
+from mailcheck.assembly.reports import report_services, traffic_services
 from mailcheck.assembly.runtime import daemon_presence
 from mailcheck.assembly.watches import watch_services
 from mailcheck.assembly.web import build_open, build_provider_site, build_web
@@ -39,6 +39,7 @@ from mailcheck.assembly.webhooks import webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
 from mailcheck.connections.policies import TlsPolicy, offer_to_all
+from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.identifiers import ADDRESS_FILE
 from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 from mailcheck.daemon.first_start import FirstStart, Shown
@@ -51,6 +52,7 @@ from mailcheck.daemon.reserved_names import MissingAccounts
 from mailcheck.daemon.retention import INTERVAL, retention_service
 from mailcheck.daemon.services import DaemonServices, ParkedWaits, StoreService
 from mailcheck.daemon.settled_heap import SettledHeap
+from mailcheck.milter.connection import MilterFactory
 from mailcheck.ops.metrics_site import MetricsSite
 from mailcheck.ops.start_report import Doors
 from mailcheck.ops.supervision import Supervisor
@@ -76,6 +78,7 @@ class Ports(NamedTuple):
     imap_tls: ListeningService
     pop3: ListeningService
     pop3_tls: ListeningService
+    milter: ListeningService
     metrics: ListeningService
 
 
@@ -99,6 +102,7 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
         *webhook_services(runtime, daemon.webhooks),
         *watch_services(runtime, daemon.watches),
         *report_services(runtime, daemon.reports),
+        *traffic_services(runtime, daemon.traffic),
         *ports,
         AddressFile(
             Path(config.storage.state_directory) / ADDRESS_FILE, lambda: _url(daemon, ports)
@@ -122,6 +126,14 @@ def mail_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_submission: bool) -> 
     settings = smtp_settings(runtime.config, tls_for, is_submission=is_submission)
     journal = daemon.journals["submission" if is_submission else "mail"]
     return MailFactory(VERBS, daemon.receiver, settings, runtime.reactor, journal)
+
+
+def milter_factory(daemon: Daemon) -> MilterFactory:
+    """Build the factory for connections of mail servers to the milter endpoint."""
+    options = daemon.runtime.config.milter
+    allowed = tuple(ip_network(text) for text in options.allow_from)
+    limits = ConnectionLimits(options.max_connections, options.max_connections)
+    return MilterFactory(daemon.traffic.score, allowed, limits, daemon.runtime.reactor)
 
 
 def _store_services(daemon: Daemon, supervisor: Supervisor) -> list[IService]:
@@ -160,12 +172,15 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
     pop3 = pop3_factory(daemon, tls_for, is_tls=False)
     pop3_tls = pop3_factory(daemon, certificates.for_all, is_tls=True)
 
+    milter = milter_factory(daemon)
+
     def connections() -> Mapping[tuple[str, ...], float]:
         return {
             ("mail",): mail.connection_count,
             ("submission",): submission.connection_count,
             ("IMAP",): imap.connection_count + imap_tls.connection_count,
             ("POP3",): pop3.connection_count + pop3_tls.connection_count,
+            ("milter",): milter.connection_count,
             ("HTTP",): len(site.connections),
         }
 
@@ -203,6 +218,7 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
         listening(reactor, "IMAP over TLS", at("imap", "tls_listen"), imap_tls, imap_tls.drain),
         listening(reactor, "POP3", at("pop3", "listen"), pop3, pop3.drain),
         listening(reactor, "POP3 over TLS", at("pop3", "tls_listen"), pop3_tls, pop3_tls.drain),
+        listening(reactor, "milter", at("milter", "listen"), milter, milter.drain),
         listening(reactor, "metrics", at("ops", "listen"), MetricsSite(measured), is_needed=False),
     )
 
@@ -241,6 +257,7 @@ def _ops(
         web=where(ports.web),
         mailpit=where(ports.mailpit),
         mailpit_mail=where(ports.mailpit_mail),
+        milter=where(ports.milter),
         metrics=where(ports.metrics),
         domains=(config.inbox.domain, *config.inbox.aliases),
         url=daemon.runtime.urls.public_url,

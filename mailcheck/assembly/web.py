@@ -40,6 +40,7 @@ from mailcheck.web.api.fault_routes import FaultRoutes
 from mailcheck.web.api.inbox_routes import InboxRoutes
 from mailcheck.web.api.report_routes import ReportRoutes
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
+from mailcheck.web.api.traffic_routes import TrafficRoutes
 from mailcheck.web.api.watch_routes import WatchRoutes
 from mailcheck.web.api.webhook_routes import WebhookRoutes
 from mailcheck.web.dashboard.access_control import PageAccess
@@ -67,6 +68,7 @@ from mailcheck.web.dashboard.domains.history_pages import HistoryPages
 from mailcheck.web.dashboard.domains.old_pages import OldDomainPages
 from mailcheck.web.dashboard.domains.pages import CheckDomain, DomainPages
 from mailcheck.web.dashboard.domains.reports_pages import ReportsPages
+from mailcheck.web.dashboard.domains.traffic_pages import TrafficPages
 from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.inbox.checks_pages import CheckPages
 from mailcheck.web.dashboard.inbox.live import LivePages
@@ -271,6 +273,7 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
         ).routes(),
         *WatchRoutes(daemon.watches.keep, check_turns).routes(),
         *ReportRoutes(daemon.reports.operations, check_turns).routes(),
+        *TrafficRoutes(daemon.traffic.show).routes(),
         *DeliverabilityRoutes(tests.operations, tests.preflight, domain, turns).routes(),
     ]
 
@@ -389,6 +392,7 @@ def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
         ).pages(),
         *BlocklistPages(checks.blocklists, budget, turns, frame).pages(),
         *ReportsPages(reports, budget, turns, frame, renderer).pages(),
+        *TrafficPages(daemon.traffic.show, renderer).pages(),
         *HistoryPages(watches, budget, turns, frame, renderer).pages(),
         *OldDomainPages(watches, frame).pages(),
     ]

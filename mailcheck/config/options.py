@@ -174,6 +174,45 @@ class Pop3Options:
 
 
 @dataclass(frozen=True, slots=True)
+class MilterOptions:
+    """Statistics of a mail server's traffic: see `docs/how-to/score-your-traffic.md`."""
+
+    listen: tuple[str, ...] = option(
+        (),
+        "Addresses of the milter endpoint: host:port or a Twisted endpoint "
+        "(unix:/run/mailcheck/milter). Empty: none.",
+    )
+    allow_from: tuple[str, ...] = option(
+        (),
+        "Networks of the mail servers that may use it. Empty: this machine and private networks.",
+    )
+    project: str = option(
+        "", "Account or project that sees the statistics. Empty: the first account of this daemon."
+    )
+    sample: float = option(
+        1.0, "Share of the mails that are scored, chosen at random.", lowest=0, highest=1
+    )
+    content_filter: bool = option(
+        True, "Let SpamAssassin or rspamd judge the mails, which takes most of the time."
+    )
+    max_message_size: int = option(
+        10 * MEBIBYTE,
+        "Maximum bytes of a mail that is scored.",
+        lowest=65_536,
+        highest=32 * MEBIBYTE,
+    )
+    max_connections: int = option(
+        500,
+        "Maximum number of connections. The mail of further connections passes without being "
+        "scored.",
+        lowest=1,
+    )
+    retention_days: int = option(
+        30, "Days until the counts of a day are deleted.", lowest=1, highest=400
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class WebOptions:
     """The HTTP server."""
 
@@ -632,6 +671,7 @@ class Config:
     smtp: SmtpOptions = field(default_factory=SmtpOptions)
     imap: ImapOptions = field(default_factory=ImapOptions)
     pop3: Pop3Options = field(default_factory=Pop3Options)
+    milter: MilterOptions = field(default_factory=MilterOptions)
     web: WebOptions = field(default_factory=WebOptions)
     providers: ProvidersOptions = field(default_factory=ProvidersOptions)
     compatible: CompatibleOptions = field(default_factory=CompatibleOptions)

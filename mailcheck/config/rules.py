@@ -77,6 +77,7 @@ def _check_listen(config: Config) -> Iterator[Problem]:
         ("imap", "tls_listen", config.imap.tls_listen),
         ("pop3", "listen", config.pop3.listen),
         ("pop3", "tls_listen", config.pop3.tls_listen),
+        ("milter", "listen", config.milter.listen),
         ("web", "listen", config.web.listen),
         ("providers", "listen", config.providers.listen),
         ("mailpit", "listen", config.mailpit.listen),
@@ -92,6 +93,7 @@ def _check_networks(config: Config) -> Iterator[Problem]:
     for section, option, networks in (
         ("smtp", "proxy_protocol_from", config.smtp.proxy_protocol_from),
         ("smtp", "xclient_from", config.smtp.xclient_from),
+        ("milter", "allow_from", config.milter.allow_from),
         ("web", "proxy_protocol_from", config.web.proxy_protocol_from),
         ("web", "trusted_proxies", config.web.trusted_proxies),
     ):

@@ -28,7 +28,7 @@ SCOPE_TEXTS: Mapping[Scope, str] = {
     Scope.INBOX_READ: "take addresses, wait for mail, and read messages",
     Scope.INBOX_WRITE: "submit and delete mail, check links, replace share links, and set faults",
     Scope.TESTS: "create, read and delete deliverability tests",
-    Scope.DOMAINS: "check domains and blocklists, and read reports of receivers",
+    Scope.DOMAINS: "check domains and blocklists, and read reports of receivers and traffic",
     Scope.WATCHES: "create, change and delete watches, and read their alerts",
     Scope.WEBHOOKS: "create, change and delete webhooks",
 }

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.audit import AUDIT_KEPT, MOST_ENTRIES
-from mailcheck.core.instants import HOUR, Instant
+from mailcheck.core.instants import DAY, HOUR, Instant
 from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.concurrency import delete_in_batches
@@ -15,6 +15,7 @@ from mailcheck.ports.clocks import Now
 from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.report_store import ReportStore
+from mailcheck.store.domains.traffic_store import TrafficStore
 from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.messages import ExpiryStore
 
@@ -114,3 +115,18 @@ class ReportRetention:
     async def sweep(self) -> None:
         """Delete all reports older than their retention."""
         await delete_in_batches(partial(self._store.forget, self._now()), BATCH)
+
+
+class TrafficRetention:
+    """Deletes old statistics of traffic."""
+
+    def __init__(self, store: TrafficStore, days: int, now: Now) -> None:
+        self._store = store
+        self._days = days
+        self._now = now
+
+    async def sweep(self) -> None:
+        """Delete the counts of all days before the last ones."""
+        now = self._now()
+        first = Instant(now - now % DAY - (self._days - 1) * DAY)
+        await delete_in_batches(partial(self._store.forget, first), BATCH)

@@ -24,6 +24,7 @@ class Doors(NamedTuple):
     web: Where
     mailpit: Where
     mailpit_mail: Where
+    milter: Where
     metrics: Where
     domains: Sequence[str]
     url: str
@@ -88,6 +89,8 @@ class StartReport(Service):
         for where in doors.mailpit():
             # Starters of Mailpit wait for these words.
             log.info("clients of Mailpit: accessible via http://{where}/", where=where)
+        if where := ", ".join(doors.milter()):
+            log.info("mail servers send copies of their mail to {where}", where=where)
         if where := ", ".join(doors.metrics()):
             log.info("metrics are served on {where}, at /metrics", where=where)
         if not await self._has_account():

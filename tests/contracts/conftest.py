@@ -34,6 +34,7 @@ from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.sender_store import SenderStore
+from mailcheck.store.domains.traffic_store import TrafficStore
 from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore
@@ -73,6 +74,7 @@ class Stores:
     selectors: SelectorStore
     webhooks: WebhookStore
     watches: WatchStore
+    traffic: TrafficStore
     reports: ReportStore
     senders: SenderStore
 
@@ -196,6 +198,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         selectors=SqlSelectors(engine),
         webhooks=WebhookStore(engine),
         watches=WatchStore(engine),
+        traffic=TrafficStore(engine),
         reports=ReportStore(engine),
         senders=SenderStore(engine),
     )

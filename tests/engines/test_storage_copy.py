@@ -45,6 +45,7 @@ from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlS
 from mailcheck.store.domains.report_quotas import Outcome, Tally
 from mailcheck.store.domains.report_store import CountedRow, ReportStore
 from mailcheck.store.domains.sender_store import SenderStore
+from mailcheck.store.domains.traffic_store import TrafficCount, TrafficKey, TrafficStore
 from mailcheck.store.domains.watch_store import RunRecord, WatchStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore, MailStructure
@@ -163,6 +164,8 @@ def fill(path: str) -> None:
     result_of(reports.count([row]))
     tally = Tally(NOON, "google.com", Outcome.OVER_QUOTA, 1, 2, 3, "example.org")
     result_of(reports.tally(AccountId("ann"), tally))
+    sender = TrafficKey(NOON, "a.example", "b.example", "192.0.2.7", "", "pass", "none", "fail")
+    result_of(TrafficStore(engine).add(ANN, [(sender, TrafficCount(3, 2, 1, -7))]))
     result_of(engine.close())
 
 

@@ -17,6 +17,7 @@ DOORS = Doors(
     pop3=lambda: ["0.0.0.0:110", "0.0.0.0:995"],
     web=lambda: ["127.0.0.1:8080"],
     mailpit=lambda: ["127.0.0.1:8025"],
+    milter=list,
     mailpit_mail=lambda: ["127.0.0.1:1025"],
     metrics=list,
     domains=["mail.example", "second.example"],

@@ -34,6 +34,7 @@ class Taken:
     mail: EmailMessage
     is_encrypted: bool
     login: tuple[str, str] | None
+    raw: bytes = b""
 
 
 @dataclass
@@ -117,8 +118,9 @@ class _Session:
         lines = []
         while (line := self.lines.readline()) not in (b".\r\n", b""):
             lines.append(line.removeprefix(b".") if line.startswith(b"..") else line)
-        mail: Any = message_from_bytes(b"".join(lines), policy=SMTP)
-        self.relay.add(Taken(self.sender, self.recipient, mail, self.is_encrypted, self.login))
+        raw = b"".join(lines)
+        mail: Any = message_from_bytes(raw, policy=SMTP)
+        self.relay.add(Taken(self.sender, self.recipient, mail, self.is_encrypted, self.login, raw))
         self.say(b"250 taken")
 
     def say(self, *lines: bytes) -> None:

@@ -125,10 +125,13 @@ class Postfix:
 
 
 @contextlib.contextmanager
-def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Postfix]:
+def running_postfix(
+    relay_port: int, sources: Mapping[str, str], settings: str = ""
+) -> Iterator[Postfix]:
     """Run Postfix as long as the context lasts.
 
     ``sources`` maps the relayed domains to the local addresses from which it connects for them.
+    ``settings`` are more lines of main.cf.
     """
     find_program("postfix")
     if os.getuid() != 0:
@@ -139,7 +142,7 @@ def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Pos
         folder = Path(name)
         folder.chmod(0o755)  # Postfix processes run as another user
         postfix = Postfix(folder, free_ports(1)[0])
-        _configure(folder, postfix.port, relay_port, sources)
+        _configure(folder, postfix.port, relay_port, sources, settings)
         postfix.start()
         try:
             yield postfix
@@ -147,7 +150,9 @@ def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Pos
             postfix.stop()
 
 
-def _configure(folder: Path, port: int, relay_port: int, sources: Mapping[str, str]) -> None:
+def _configure(
+    folder: Path, port: int, relay_port: int, sources: Mapping[str, str], settings: str
+) -> None:
     services = {domain: f"from-{address}" for domain, address in sources.items()}
     transports = [
         f"{{ {domain} = {service}:[{HOST}]:{relay_port} }}" for domain, service in services.items()
@@ -156,7 +161,7 @@ def _configure(folder: Path, port: int, relay_port: int, sources: Mapping[str, s
     master = _MASTER.format(host=HOST, port=port)
     for domain, address in sources.items():
         master += f"{services[domain]} unix - - n - - smtp -o smtp_bind_address={address}\n"
-    (folder / "main.cf").write_text(main)
+    (folder / "main.cf").write_text(main + settings)
     (folder / "master.cf").write_text(master)
     for directory in ("queue", "data"):
         (folder / directory).mkdir()

@@ -67,6 +67,7 @@ from tests.spec.resources import (
     UNDETERMINED,
 )
 from tests.spec.shapes import WORD, Bytes, Schema, Shape, record, shape
+from tests.spec.traffic import TRAFFIC, TRAFFIC_SOURCES
 from tests.spec.watch_shapes import (
     ALERT,
     WATCH,
@@ -137,6 +138,8 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("POST", "/reports/dmarc/senders"): {200: SENDER_DECIDED, 409: ERROR},
     ("GET", "/reports/feedback"): {200: REPORTS_FEEDBACK},
     ("GET", "/reports/tls"): {200: REPORTS_TLS},
+    ("GET", "/traffic"): {200: TRAFFIC},
+    ("GET", "/traffic/sources"): {200: TRAFFIC_SOURCES},
     ("DELETE", "/reports"): {200: REPORTS_DELETED},
     ("DELETE", "/reports/{reportId}"): {200: REPORT_DELETED, 404: ERROR, 409: ERROR},
     ("POST", "/inbox/webhooks"): {200: WEBHOOK_MADE, 409: ERROR},

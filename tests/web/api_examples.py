@@ -124,6 +124,7 @@ def write_examples() -> dict[str, Any]:
             **_webhooks(world),
             **_watches(world),
             **_reports(),
+            **_traffic(world),
             **_tests(world),
         }
     finally:
@@ -237,6 +238,22 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     world.ask("DELETE", watch)
     run(house.assembly.webhooks.deliver.stop())
     return found
+
+
+def _traffic(world: ExampleHouse) -> dict[str, Any]:
+    """Score a copy of a mail."""
+    house, mail = world.house, received()
+    traffic = house.assembly.traffic.score
+    copy = traffic.begin(mail.session, mail.envelope_sender, is_authenticated=False)
+    assert copy is not None
+    copy.add(mail.raw_message)
+    copy.finish()
+    house.pass_time(0)
+    run(traffic.flush())
+    return {
+        "traffic": world.get("/traffic"),
+        "traffic sources": world.get("/traffic/sources?domain=sender.example"),
+    }
 
 
 def _reports() -> dict[str, Any]:

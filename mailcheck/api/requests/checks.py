@@ -196,6 +196,16 @@ class PreflightRecords(Request, frozen=True, kw_only=True):
         )
 
 
+MAX_TRAFFIC_DAYS, DEFAULT_TRAFFIC_DAYS = 400, 7
+"""Maximum and default number of days of the statistics of traffic."""
+
+TrafficDays = Annotated[
+    int,
+    INTEGER,
+    Description("Number of days, up to today.", low=1, high=MAX_TRAFFIC_DAYS),
+]
+
+
 class GetReports(Request, frozen=True, kw_only=True):
     """The domain and period of a report summary."""
 
@@ -262,6 +272,30 @@ class ListReports(ListPage, frozen=True, kw_only=True):
     def report_kind(self) -> ReportKind | None:
         """The requested kind, or `None` for all."""
         return None if self.kind is None else ReportKind(self.kind)
+
+
+class GetTraffic(Request, frozen=True, kw_only=True):
+    """The period of the statistics of traffic."""
+
+    days: TrafficDays = DEFAULT_TRAFFIC_DAYS
+    limit: Limit = DEFAULT_PAGE
+    page: PageNumber = 1
+
+
+class GetTrafficSources(Request, frozen=True, kw_only=True):
+    """The author domain and the period of the statistics of traffic."""
+
+    domain: Annotated[
+        str,
+        TEXT,
+        Description(
+            "Domain of the author, as in `GET /traffic`. Empty: mails without one; `*`: all "
+            "senders beyond the maximum of a day."
+        ),
+    ] = ""
+    days: TrafficDays = DEFAULT_TRAFFIC_DAYS
+    limit: Limit = DEFAULT_PAGE
+    page: PageNumber = 1
 
 
 class DeleteReports(Request, frozen=True, kw_only=True):

@@ -54,6 +54,19 @@ class Passwords:
         return any(compare_digest(one, sent) for one in self._pairs)
 
 
+async def find_owner(accounts: ManageAccounts, name: str) -> Account | None:
+    """Return the account of an option, or `None` if it does not exist yet.
+
+    :param name: the name of an account or a project; empty for the first account.
+    """
+    if not name:
+        return next(iter(await accounts.accounts()), None)
+    try:
+        return await accounts.find(name)
+    except AccountNotFound:
+        return None
+
+
 class OpenInbox:
     """Finds the account whose inbox is open.
 
@@ -75,7 +88,7 @@ class OpenInbox:
         known = self._known.get(self._name, self._now())
         if known is not None:
             return known
-        found = await self._find()
+        found = await find_owner(self._accounts, self._name)
         if found is None:
             which = f"the account {self._name!r}" if self._name else "an account"
             raise OperatorMissing(f"there is no inbox: {which} of [mailpit] project is missing")
@@ -90,14 +103,6 @@ class OpenInbox:
         account = await self.account()
         state = await self._read.state(account.id)
         return Caller(account.id, KEY_ID, UNLIMITED, state.last_position, client=client)
-
-    async def _find(self) -> Account | None:
-        if not self._name:
-            return next(iter(await self._accounts.accounts()), None)
-        try:
-            return await self._accounts.find(self._name)
-        except AccountNotFound:
-            return None
 
 
 class ChaosTrigger(Struct, frozen=True, rename="pascal"):

@@ -1,30 +1,22 @@
 """The verdict of the content filter about a message of an inbox."""
 
-from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterVerdict
+from mailcheck.checks.deliverability.content_filter import FilterOutcome
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.content_filters import CountedFilter
 from mailcheck.operations.inbox.contents import MailBytes
-from mailcheck.ports.probes import ContentFilter
 
 
 class CheckSpam:
     """Passes messages to the content filter, as a receiver would.
 
-    :param rspamd: used if this server has no SpamAssassin; `None` without one.
     :param host: the name of this server in the trace fields.
     :param is_on: whether the operator has turned the filter on.
     """
 
     def __init__(
-        self,
-        content_filter: ContentFilter,
-        rspamd: ContentFilter | None,
-        mail_bytes: MailBytes,
-        host: str,
-        *,
-        is_on: bool,
+        self, content_filter: CountedFilter, mail_bytes: MailBytes, host: str, *, is_on: bool
     ) -> None:
-        self._rspamd = rspamd
         self._content_filter = content_filter
         self._mail_bytes = mail_bytes
         self._host = host
@@ -49,7 +41,4 @@ class CheckSpam:
             received_at=summary.received_at,
         )
         filtered = with_trace_fields(await self._mail_bytes.whole(summary), facts)
-        outcome = await self._content_filter.judge(filtered)
-        if self._rspamd is None or isinstance(outcome, FilterVerdict) or not outcome.is_absent:
-            return outcome
-        return await self._rspamd.judge(filtered)
+        return await self._content_filter.judge(filtered)

@@ -37,6 +37,8 @@ TAGS: Mapping[str, str] = {
     "problems and alerts.",
     "Reports of receivers": "Who sends mail as your domains, and whether incoming mail is "
     "encrypted, from the DMARC and TLS reports that receivers sent to the account.",
+    "Traffic of a mail server": "Who sends mail to a mail server that uses the milter endpoint, "
+    "and how much of it passes SPF, DKIM and DMARC.",
     "Deliverability tests": "Take a test address, send one mail to it from the server under test, "
     "and wait for the report with a score from 0 to 10.",
     "Description": "The OpenAPI document of this API.",

@@ -1,0 +1,1 @@
+"""The milter endpoint: mail servers send it a copy of their mail for statistics."""
