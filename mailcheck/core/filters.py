@@ -19,7 +19,7 @@ from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
-from mailcheck.core.messages import MessageSummary
+from mailcheck.core.messages import MessageSummary, encode_keyword
 from mailcheck.core.rights import TagLimit
 
 PARAMETER = "q"
@@ -47,6 +47,7 @@ class Field(Enum):
     LARGER = "larger"
     IS = "is"
     VIA = "via"
+    KEYWORD = "keyword"
 
     # Terms of other grammars than ours.
     HEADER = "header"
@@ -95,6 +96,7 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("older:3d", "it came more than 3 days ago; or before a date or moment"),
     ("larger:100k", "it has more than 100 KiB; k, M and G are powers of 1,024"),
     ("is:unread", "it was not opened on the dashboard yet; is:read is the opposite"),
+    ("keyword:paid", "a mail program or a client of Mailpit put this keyword (their tag) on it"),
     ("via:resend", "it was posted to the API of this provider; via:smtp is mail that was not"),
 )
 """All forms of terms by example, for pages and documents."""
@@ -107,6 +109,9 @@ class Term(NamedTuple):
     `CHOICES`, an `Instant` (``newer`` includes it, ``older`` excludes it), or a number of bytes
     for ``larger`` and ``smaller``. For `Field.HEADER` it is the name of a header field, a colon
     and a part of its value. A mail must not match a term that ``is_negated``.
+
+    For `Field.KEYWORD` it is the whole keyword as IMAP writes it, and for `Field.ANY_TAG` a whole
+    tag or keyword; empty, it stands for any.
 
     `Field.ADDRESSED` (which includes the author), `Field.BLIND_COPY`, `Field.ANY_RECIPIENT` and
     `Field.ANY_TAG` (which includes the keywords) are about all recipients of a mail, the others
@@ -186,6 +191,8 @@ def _read_term(match: re.Match[str], now: Instant) -> Term:
         return Term(field, _read_choice(field, value))
     if field is Field.VIA:
         return Term(field, value.lower())
+    if field is Field.KEYWORD:
+        return Term(field, encode_keyword(value))
     if field is Field.LARGER:
         return Term(field, _read_size(value))
     if field in (Field.NEWER, Field.OLDER):

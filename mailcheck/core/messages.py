@@ -4,7 +4,6 @@ The structures made for every mail are not tracked by the garbage collector, sin
 be part of a cycle.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec import Struct, msgpack
@@ -26,6 +25,28 @@ UNDO_TIME = 30 * SECOND
 
 NULL_REVERSE_PATH = ""
 """The empty MAIL FROM of bounces and other notifications (RFC 5321 4.5.5)."""
+
+
+SYSTEM_FLAGS = ("\\Answered", "\\Flagged", "\\Deleted", "\\Draft")
+"""The flags of a message that are neither its read mark nor keywords (RFC 9051 2.3.2)."""
+
+
+_SPACE, _WRITTEN_SPACE = " ", "=20"
+
+
+def keywords_in(flags: str) -> list[str]:
+    """Return the keywords, as IMAP writes them, among flags that are separated by spaces."""
+    return [one for one in flags.split() if not one.startswith("\\")]
+
+
+def encode_keyword(text: str) -> str:
+    """Return a keyword as IMAP writes it, without spaces."""
+    return _SPACE.join(text.split()).replace(_SPACE, _WRITTEN_SPACE)
+
+
+def read_keyword(written: str) -> str:
+    """Return the text of a keyword that IMAP writes like this."""
+    return written.replace(_WRITTEN_SPACE, _SPACE)
 
 
 class TlsFacts(Struct, frozen=True, array_like=True, gc=False):
@@ -101,6 +122,7 @@ class SubmittedMail(Struct, frozen=True):
     recipients: tuple[Mailbox, ...]
     raw_message: bytes
     posted: Posted
+    keywords: tuple[str, ...] = ()
 
 
 class Envelope(Struct, frozen=True, array_like=True, gc=False):
@@ -108,13 +130,14 @@ class Envelope(Struct, frozen=True, array_like=True, gc=False):
 
     ``transcript`` is the SMTP conversation, in lines that begin with ``C:`` or ``S:``. It is
     recorded for deliverability tests only and empty for inbox mail. ``posted`` is `None` for mail
-    that came over SMTP.
+    that came over SMTP. ``keywords`` are those of the new messages, as IMAP writes them.
     """
 
     envelope_sender: str
     recipients: tuple[Recipient, ...]
     transcript: tuple[str, ...] = ()
     posted: Posted | None = None
+    keywords: tuple[str, ...] = ()
 
     @property
     def via(self) -> str:
@@ -161,6 +184,7 @@ class Delivery(Struct, frozen=True, array_like=True, gc=False):
             expires_at=expires_at,
             share_token=self.share_tokens[number],
             via=self.envelope.via,
+            flags=" ".join(sorted(self.envelope.keywords)),
         )
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
@@ -204,18 +228,11 @@ class TagCount(Struct, frozen=True):
     latest_at: Instant
 
 
-def keywords_among(flags: Iterable[str]) -> tuple[str, ...]:
-    """Return the flags that are words of people, in order.
-
-    Those of IMAP begin with a backslash (RFC 9051 2.3.2), those of mail programs with ``$``.
-    """
-    return tuple(sorted(one for one in flags if not one.startswith(("\\", "$"))))
-
-
 class MessageSummary(Struct, frozen=True):
     """The fields of a stored message that filters and lists need.
 
-    ``is_read``: the message was opened on the dashboard. ``via``: see `Envelope.via`.
+    ``is_read``: the message was opened on the dashboard. ``via``: see `Envelope.via`. ``flags``
+    are separated by spaces.
     """
 
     id: MessageId
@@ -231,6 +248,12 @@ class MessageSummary(Struct, frozen=True):
     share_token: str
     is_read: bool = False
     via: str = SMTP
+    flags: str = ""
+
+    @property
+    def keywords(self) -> list[str]:
+        """The keywords, as text."""
+        return list(map(read_keyword, keywords_in(self.flags)))
 
 
 class ListedMessage(Struct, frozen=True):

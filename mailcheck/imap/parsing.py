@@ -5,6 +5,7 @@ from calendar import timegm
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from mailcheck.core.messages import SYSTEM_FLAGS
 from mailcheck.imap.commands import (
     AllOf,
     AnyOf,
@@ -60,10 +61,10 @@ MAX_FLAG = 100
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """Names of months in dates, in any locale (RFC 9051 9)."""
 
-SYSTEM_FLAGS = ("\\Answered", "\\Flagged", "\\Deleted", SEEN, "\\Draft")
+ALL_FLAGS = (SEEN, *SYSTEM_FLAGS)
 """The flags that every message can have (RFC 9051 2.3.2). No message has ``\\Recent``."""
 
-_CANONICAL = {flag.lower(): flag for flag in SYSTEM_FLAGS}
+_CANONICAL = {flag.lower(): flag for flag in ALL_FLAGS}
 
 _DATE = re.compile(rb"(\d{1,2})-([A-Za-z]{3})-(\d{4})")
 

@@ -35,7 +35,7 @@ from mailcheck.imap.mailbox_names import (
     find_mailbox,
     list_mailboxes,
 )
-from mailcheck.imap.parsing import SYSTEM_FLAGS
+from mailcheck.imap.parsing import ALL_FLAGS
 from mailcheck.imap.scanning import SequenceSet
 from mailcheck.imap.searching import SearchMessages, saved_of, write_result
 from mailcheck.imap.selected import Selected
@@ -205,7 +205,7 @@ class Session:
         may_write = scopes is None or Scope.INBOX_WRITE in scopes
         is_read_only = command.is_examine or not may_write
         selected = Selected(mailbox, state, is_read_only=is_read_only)
-        flags = frozenset((*SYSTEM_FLAGS, *keywords))
+        flags = frozenset((*ALL_FLAGS, *keywords))
         selected.keywords = flags
         lines = [b"* FLAGS " + write_flags(flags)]
         lines.append(b"* %d EXISTS" % len(selected))

@@ -23,6 +23,7 @@ from mailcheck.core.filters import (
 )
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
+from mailcheck.core.messages import SYSTEM_FLAGS
 from mailcheck.core.rights import TagLimit
 from mailcheck.ports.engine import Condition, Transaction, Value
 from mailcheck.store.transactions import escape_like
@@ -290,15 +291,12 @@ def _positive_sql(transaction: Transaction, account_id: AccountId, term: Term) -
         return _COMPARED[field], (value,)
     if field in _CHOSEN:
         return _CHOSEN[field][value], ()
-    if field is Field.TAG:
-        return _tagged(value)
+    if field in (Field.TAG, Field.ANY_TAG, Field.KEYWORD):
+        return _word_sql(transaction, field, value)
     if field is Field.VIA:
         return "message.via = ?", (value,)
     if field is Field.HEADER:
         return _header_containing(*value.split(":", 1))
-    if field is Field.ANY_TAG:
-        in_tag = transaction.containing("other.tag_key", fold_tag(value))
-        return _in_same_mail(_joined(" OR ", [in_tag, _has_keyword(value)]))
     if field is Field.BLIND_COPY:
         return _is_blind_copy(transaction, value)
     if field in (Field.ADDRESSED, Field.ANY_RECIPIENT):
@@ -307,14 +305,30 @@ def _positive_sql(transaction: Transaction, account_id: AccountId, term: Term) -
     return _contained_sql(transaction, term, _text_containing)
 
 
+def _word_sql(transaction: Transaction, field: Field, word: str) -> Condition:
+    """Return the condition that a message has a tag, a keyword, or one of the two."""
+    if field is Field.TAG:
+        return _tagged(word)
+    if field is Field.KEYWORD:
+        return _with_keyword(transaction, word, "message")
+    tagged = _tagged(word, "other") if word else ("other.tag_key <> ''", ())
+    keyword = _with_keyword(transaction, word, "other")
+    return _in_same_mail(_joined(" OR ", [tagged, keyword]))
+
+
+def _with_keyword(transaction: Transaction, keyword: str, table: str) -> Condition:
+    """Return the condition that a message has a keyword, in any case; empty: that it has some."""
+    if keyword:
+        return transaction.containing(f"' ' || lower({table}.flags) || ' '", f" {keyword.lower()} ")
+    keywords = f"{table}.flags"
+    for flag in SYSTEM_FLAGS:
+        keywords = f"replace({keywords}, '{flag}', '')"
+    return f"trim({keywords}) <> ''", ()
+
+
 def _in_same_mail(condition: Condition) -> Condition:
     """Return the condition that a message of the same mail, named ``other``, satisfies another."""
     return f"EXISTS ({_OF_SAME_MAIL} AND {condition[0]})", condition[1]
-
-
-def _has_keyword(word: str) -> Condition:
-    condition = "(' ' || LOWER(other.flags) || ' ') LIKE ? ESCAPE '!'"
-    return condition, (f"% {escape_like(word.lower())} %",)
 
 
 def _sent_to(transaction: Transaction, part: str) -> Condition:

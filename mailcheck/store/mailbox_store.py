@@ -18,6 +18,7 @@ from mailcheck.core.cursors import START, Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import SECOND, Instant
+from mailcheck.core.messages import keywords_in
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.filter_sql import UNDERIVED, allowed_parts, filter_sql
 from mailcheck.store.messages import (
@@ -126,6 +127,7 @@ class Marking(Enum):
     ADD = "+"
     REMOVE = "-"
     REPLACE = ""
+    REPLACE_KEYWORDS = "keywords"
 
 
 class MarkResult(Struct, frozen=True):
@@ -516,6 +518,8 @@ def _entry_of(row: Row) -> MailEntry:
 def _after(before: frozenset[str], marking: Marking, flags: frozenset[str]) -> frozenset[str]:
     if marking is Marking.REPLACE:
         return flags
+    if marking is Marking.REPLACE_KEYWORDS:
+        return before.difference(keywords_in(" ".join(before))) | flags
     return before | flags if marking is Marking.ADD else before - flags
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import Instant
-from mailcheck.core.messages import MessageSummary, keywords_among
+from mailcheck.core.messages import MessageSummary
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.filter_sql import UNDERIVED, allowed_parts, filter_sql, without_derived
 from mailcheck.store.listing import read_page
@@ -24,7 +24,7 @@ from mailcheck.store.messages import (
     Prefetch,
     summary_of,
 )
-from mailcheck.store.transactions import Store, read
+from mailcheck.store.transactions import Store, columns_of, read, value_of
 
 
 class MailMessage(Struct, frozen=True):
@@ -34,7 +34,7 @@ class MailMessage(Struct, frozen=True):
     recipient: str
     tag: str
     is_read: bool
-    keywords: tuple[str, ...]
+    flags: str
 
 
 class MailCount(Struct, frozen=True):
@@ -145,18 +145,8 @@ def _messages_of(
     limits = allowed_parts(wanted.allowed, "message")
     condition = " AND ".join([f"message.delivery_id IN ({marks})", *(one for one, _ in limits)])
     rows = transaction.rows(
-        "SELECT message.delivery_id, message.recipient, message.tag, message.is_read, "
-        "message.flags FROM message "
+        f"SELECT {columns_of(MailMessage, 'message')} FROM message "
         f"WHERE message.account_id = ? AND {condition} ORDER BY message.position",
         [account_id, *(one.delivery_id for one in mails), *(v for _, some in limits for v in some)],
     )
-    return tuple(
-        MailMessage(
-            row.delivery_id,
-            row.recipient,
-            row.tag,
-            bool(row.is_read),
-            keywords_among(row.flags.split()),
-        )
-        for row in rows
-    )
+    return tuple(value_of(MailMessage, row) for row in rows)

@@ -100,7 +100,8 @@ _MESSAGE_COLUMNS = tuple(name for name in MessageSummary.__struct_fields__ if na
 _message_values = attrgetter(*_MESSAGE_COLUMNS)
 
 ADD_MESSAGES = (
-    f"INSERT INTO message ({', '.join(_MESSAGE_COLUMNS)}, recipient_key, tag_key) {{rows}}"
+    f"INSERT INTO message ({', '.join(_MESSAGE_COLUMNS)}, recipient_key, tag_key, mod_sequence) "
+    "{rows}"
 )
 """Inserts the rows of `message_row`."""
 
@@ -123,7 +124,8 @@ its columns."""
 def message_row(message: MessageSummary) -> tuple[Value, ...]:
     """Return the row of a message."""
     values: tuple[Value, ...] = _message_values(message)
-    return (*values, message.recipient.casefold(), fold_tag(message.tag))
+    marked_at = message.position if message.flags else None
+    return (*values, message.recipient.casefold(), fold_tag(message.tag), marked_at)
 
 
 def summary_of(row: Row, **given: object) -> MessageSummary:

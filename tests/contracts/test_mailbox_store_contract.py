@@ -1,7 +1,9 @@
 """The contract of `MailboxStore`, on every engine."""
 
+from msgspec.structs import replace
+
 from mailcheck.core.cursors import Position
-from mailcheck.core.filters import ANY, MessageFilter
+from mailcheck.core.filters import ANY, Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import Delivery, Recipient
@@ -58,6 +60,33 @@ async def test_caught_mail(stores: Stores) -> None:
     assert list((await stores.mailboxes.state(ANN, caught, NOON)).positions) == [2, 4]
     rows, _ = await stores.messages.oldest_matches(ANN, ANY, NOON, 10)
     assert [caught.matches(row.summary) for row in rows] == [False, True, False, True]
+
+
+async def test_keywords_of_new_mail(stores: Stores) -> None:
+    """Keywords that a mail arrives with are stored with it, and are found in any case."""
+    await receive(stores, "a")
+    envelope = replace(delivery(recipient("ann", "")).envelope, keywords=("paid", "New=20order"))
+    await stores.deliveries.deliver(replace(delivery(recipient("ann", "")), envelope=envelope))
+    store = stores.mailboxes
+    assert await store.keywords(ANN) == {"paid", "New=20order"}
+    for field, value, expected in (
+        (Field.KEYWORD, "PAID", [2]),
+        (Field.KEYWORD, "pai", []),
+        (Field.KEYWORD, "", [2]),
+        (Field.ANY_TAG, "new=20ORDER", [2]),
+        (Field.ANY_TAG, "A", [1]),
+        (Field.ANY_TAG, "", [1, 2]),
+    ):
+        wanted = MessageFilter(search=Search("", (Term(field, value),)))
+        assert list((await store.state(ANN, wanted, NOON)).positions) == expected, (field, value)
+    flagged = frozenset({"\\Flagged", "\\Seen"})
+    await store.mark(ANN, positions(1, 2), Marking.ADD, flagged, None, NOON)
+    without = MessageFilter(search=Search("", (Term(Field.KEYWORD, "", is_negated=True),)))
+    assert list((await store.state(ANN, without, NOON)).positions) == [1], "flags are no keywords"
+    result = await store.mark(
+        ANN, positions(1, 2), Marking.REPLACE_KEYWORDS, frozenset({"x"}), None, NOON
+    )
+    assert [(one.flags, one.is_read) for one in result.marked] == [("\\Flagged x", True)] * 2
 
 
 async def test_marks(stores: Stores) -> None:

@@ -434,4 +434,5 @@ LISTED_MORE: dict[str, Schema] = {
     "deliveryId": UUID,
     "bestLink": or_null(STRING),
     "via": WORD,
+    "keywords": array(STRING),
 }

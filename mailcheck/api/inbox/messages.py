@@ -57,6 +57,7 @@ class SummarizedMessage(Shape):
     cursor: Cursor
     delivery_id: Annotated[str, doc("shared by all recipients of one mail")]
     via: Annotated[str, doc("how it came: smtp, or the provider whose API was called")]
+    keywords: Annotated[Texts, doc("keywords from mail programs, or tags from Mailpit's clients")]
 
 
 class ListedMessage(SummarizedMessage):
@@ -269,6 +270,7 @@ def _summary(
         "cursor": format_cursor(message.position),
         "delivery_id": message.delivery_id,
         "via": message.via,
+        "keywords": tuple(message.keywords),
     }
 
 

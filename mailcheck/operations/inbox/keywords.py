@@ -1,85 +1,132 @@
-"""Keywords: words that clients give to messages after they have arrived.
+"""Keywords of messages: words that mail programs and tests put on them.
 
-They are the keywords of IMAP (RFC 9051 2.3.2). Clients of Mailpit know them as tags.
+IMAP shows them as keywords (RFC 9051 2.3.2), Mailpit's API as tags. They are stored with the flags,
+as IMAP writes them: a space is ``=20``.
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
+from mailcheck.checks.content.header import split_header
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import ANY, MessageFilter
+from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.messages import keywords_among
+from mailcheck.core.messages import encode_keyword, keywords_in, read_keyword
 from mailcheck.operations.inbox.mailboxes import Mailboxes
-from mailcheck.operations.inbox.mails import MOST
-from mailcheck.store.mailbox_store import Marking
+from mailcheck.store.mailbox_store import Marking, Marks
 
-MAX_KEYWORDS = 50
-"""Maximum number of keywords that a client sets at once."""
+MOST = 100
+"""Maximum number of keywords that one request sets, and of characters of a keyword."""
 
-_KEYWORD = re.compile(r"[A-Za-z0-9_.@-]{1,100}")
+PARAMETER = "Tags"
+HEADER = "x-tags"
+
+_KEYWORD = re.compile(r"[ -~]+")
+_SPECIAL = frozenset('(){%*"\\],')
+"""Characters that keywords cannot have in IMAP (RFC 9051 9), and the separator in X-Tags."""
 
 
-def require_keywords(words: Sequence[str]) -> frozenset[str]:
-    """Return the words as keywords.
+def write_keyword(text: str) -> str:
+    """Return a keyword as IMAP writes it.
 
-    :raises InvalidParameter: one has characters that keywords cannot have, or there are too many.
+    :raises InvalidParameter: it is empty, too long, or has other characters.
     """
-    if len(words) > MAX_KEYWORDS:
+    written = encode_keyword(text)
+    is_printable = _KEYWORD.fullmatch(text.strip()) is not None
+    if not is_printable or len(written) > MOST or _SPECIAL.intersection(text):
         raise InvalidParameter(
-            "tags", f"tags may have at most {MAX_KEYWORDS} words; got {len(words)}"
+            PARAMETER,
+            f"{PARAMETER}: a tag has up to {MOST} printable ASCII characters without any of "
+            f"{' '.join(sorted(_SPECIAL))}; got {text[:MOST]!r}",
         )
-    for word in words:
-        if not _KEYWORD.fullmatch(word):
-            raise InvalidParameter(
-                "tags",
-                "a tag has 1 to 100 letters, digits, '-', '_', '.' and '@', and no space; got "
-                f"{word[:100]!r}",
-            )
-    return frozenset(words)
+    return written
+
+
+def write_keywords(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return distinct keywords as IMAP writes them, without empty ones; raises as the first.
+
+    :raises InvalidParameter: there are too many.
+    """
+    found = {write_keyword(one).casefold(): write_keyword(one) for one in texts if one.strip()}
+    if len(found) > MOST:
+        raise InvalidParameter(
+            PARAMETER, f"{PARAMETER}: a message has at most {MOST} tags; got {len(found)}"
+        )
+    return tuple(found.values())
+
+
+def keywords_of_mail(raw_message: bytes) -> tuple[str, ...]:
+    """Return the valid keywords in the header field X-Tags, which are separated by commas."""
+    field = split_header(raw_message, 0, len(raw_message)).find(HEADER)
+    if field is None:
+        return ()
+    found: list[str] = []
+    for one in field.decode().split(",")[:MOST]:
+        with suppress(InvalidParameter):
+            found += write_keywords([one])
+    return tuple(dict.fromkeys(found))
 
 
 class Keywords:
-    """The operations on the keywords of an inbox. Capital and small letters are the same."""
+    """Counts and changes the keywords of an inbox. Spellings in another case are the same."""
 
     def __init__(self, mailboxes: Mailboxes) -> None:
         self._mailboxes = mailboxes
 
-    async def counts(self, caller: Caller) -> dict[str, int]:
-        """Return all keywords of an inbox in order, with the number of their messages."""
-        words = keywords_among(await self._mailboxes.keywords(caller))
-        counts = {one: len(await self._mailboxes.flagged(caller, ANY, one)) for one in words}
-        return {word: count for word, count in counts.items() if count}
+    async def counts(self, caller: Caller) -> Counter[str]:
+        """Return the number of messages of each keyword. Requires the scope `INBOX_READ`."""
+        marks = await self._marks(caller, "")
+        return Counter(read_keyword(one) for each in marks for one in keywords_in(each.flags))
 
-    async def set(
-        self, caller: Caller, mails: Sequence[DeliveryId], keywords: frozenset[str]
+    async def replace(
+        self, caller: Caller, mails: Sequence[DeliveryId], keywords: Sequence[str]
     ) -> None:
-        """Give mails these keywords, and no others.
+        """Replace the keywords of all messages of these mails.
 
-        :raises NotPermitted: the key lacks the scope.
+        :raises InvalidParameter: a keyword is invalid; see `write_keyword`.
+        :raises NotPermitted: the key lacks the scope `INBOX_WRITE`.
         """
-        known = keywords_among(await self._mailboxes.keywords(caller))
-        spelled = {one.lower(): one for one in known}
-        wanted = frozenset(spelled.get(one.lower(), one) for one in keywords)
-        for first in range(0, len(mails), MOST):
-            some = MessageFilter(mails=tuple(mails[first : first + MOST]))
-            positions = [one.position for one in await self._mailboxes.marks(caller, some)]
-            others = frozenset(known) - wanted
-            await self._mailboxes.mark(caller, positions, Marking.REMOVE, others)
-            await self._mailboxes.mark(caller, positions, Marking.ADD, wanted)
+        written = frozenset(write_keywords(keywords))
+        marks = await self._mailboxes.marks(caller, MessageFilter(mails=tuple(mails)))
+        await self._mark(caller, marks, Marking.REPLACE_KEYWORDS, written)
 
-    async def replace(self, caller: Caller, keyword: str, by: frozenset[str]) -> None:
-        """Replace a keyword of all messages by others; by none, it is removed.
+    async def rename(self, caller: Caller, keyword: str, name: str) -> None:
+        """Rename a keyword of all messages. Raises as `replace`, and if no message has it."""
+        written = frozenset((write_keyword(name),))
+        marks = await self._require_marks(caller, keyword)
+        await self._mark(caller, marks, Marking.REMOVE, _spellings(marks, keyword) - written)
+        await self._mark(caller, marks, Marking.ADD, written)
 
-        :raises InvalidParameter: no message has the keyword.
-        :raises NotPermitted: the key lacks the scope.
-        """
-        known = await self._mailboxes.keywords(caller)
-        old = frozenset(one for one in known if one.lower() == keyword.lower())
-        if not old:
-            raise InvalidParameter("tag", f"no message was given the tag {keyword[:100]!r}")
-        for one in old:
-            positions = await self._mailboxes.flagged(caller, ANY, one)
-            await self._mailboxes.mark(caller, positions, Marking.REMOVE, frozenset((one,)))
-            await self._mailboxes.mark(caller, positions, Marking.ADD, by)
+    async def remove(self, caller: Caller, keyword: str) -> None:
+        """Remove a keyword from all messages. Raises as `rename`."""
+        marks = await self._require_marks(caller, keyword)
+        await self._mark(caller, marks, Marking.REMOVE, _spellings(marks, keyword))
+
+    async def _require_marks(self, caller: Caller, keyword: str) -> list[Marks]:
+        marks = await self._marks(caller, keyword) if keyword.strip() else []
+        if not marks:
+            raise InvalidParameter(
+                PARAMETER,
+                f"no message was given the tag {keyword[:MOST]!r}; the +tags of recipients stay",
+            )
+        return marks
+
+    async def _marks(self, caller: Caller, keyword: str) -> list[Marks]:
+        """Return the marks of all messages with a keyword; of those with any, if it is empty."""
+        term = Term(Field.KEYWORD, encode_keyword(keyword))
+        return await self._mailboxes.marks(caller, MessageFilter(search=Search(keyword, (term,))))
+
+    async def _mark(
+        self, caller: Caller, marks: Sequence[Marks], marking: Marking, flags: frozenset[str]
+    ) -> None:
+        await self._mailboxes.mark(caller, [one.position for one in marks], marking, flags)
+
+
+def _spellings(marks: Sequence[Marks], keyword: str) -> frozenset[str]:
+    key = encode_keyword(keyword).casefold()
+    return frozenset(
+        one for each in marks for one in keywords_in(each.flags) if one.casefold() == key
+    )

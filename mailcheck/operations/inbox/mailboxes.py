@@ -188,12 +188,8 @@ class Mailboxes:
 
     async def deleted(self, caller: Caller, wanted: MessageFilter) -> list[Position]:
         """Return the messages of a mailbox with the flag that `expunge` deletes, in order."""
-        return await self.flagged(caller, wanted, DELETED)
-
-    async def flagged(self, caller: Caller, wanted: MessageFilter, flag: str) -> list[Position]:
-        """Return the messages of a mailbox with a flag other than the read mark, in order."""
         return await self._store.flagged(
-            caller.account_id, _limited(caller, wanted), self._now(), flag
+            caller.account_id, _limited(caller, wanted), self._now(), DELETED
         )
 
     async def entries(self, caller: Caller, positions: Sequence[Position]) -> list[MailEntry]:

@@ -12,7 +12,7 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
-from mailcheck.core.messages import StoredMessage
+from mailcheck.core.messages import StoredMessage, keywords_in, read_keyword
 from mailcheck.operations.inbox.contents import LARGE, MessageContents, MessageLoader
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox
 from mailcheck.ports.clocks import Now
@@ -48,10 +48,10 @@ class Mail(Struct, frozen=True, eq=False):
 
     @property
     def tags(self) -> list[str]:
-        """The distinct tags of the recipients, and the keywords."""
-        tags = (one.tag for one in self.messages if one.tag)
-        keywords = (word for one in self.messages for word in one.keywords)
-        return list(dict.fromkeys((*tags, *keywords)))
+        """The distinct tags of the recipients and keywords, in order."""
+        tags = {one.tag for one in self.messages if one.tag}
+        keywords = {read_keyword(one) for each in self.messages for one in keywords_in(each.flags)}
+        return sorted(tags | keywords, key=str.casefold)
 
     @property
     def hidden_recipients(self) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from hmac import compare_digest
 
 from msgspec import Struct
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred, fail, succeed
 
 from mailcheck.core.accounts import Account, Caller, RequestLimits
@@ -21,6 +22,7 @@ from mailcheck.core.instants import SECOND
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.core.recent import Recent
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.inbox.keywords import keywords_of_mail
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.mail_receiver import MailReceiver, ReceiverReply, Traffic
@@ -198,7 +200,8 @@ class OpenReceiver:
     def deliver(
         self, session: Session, envelope: Envelope, raw_message: bytes
     ) -> Deferred[DeliveryId]:
-        """Store a mail; the port lists the errors."""
+        """Store a mail with the keywords of its field X-Tags; the port lists the errors."""
+        envelope = replace(envelope, keywords=keywords_of_mail(raw_message))
         return self._receiver.deliver(session, envelope, raw_message)
 
     def reply_as_receiver(

@@ -123,7 +123,9 @@ class SubmitMail:
 
     async def _deliver(self, session: Session, accepted: _Accepted) -> DeliveryId:
         mail, began = accepted.mail, self._clock.seconds()
-        envelope = Envelope(mail.envelope_sender, accepted.recipients, posted=mail.posted)
+        envelope = Envelope(
+            mail.envelope_sender, accepted.recipients, posted=mail.posted, keywords=mail.keywords
+        )
         try:
             delivery_id = await self._receiver.deliver(session, envelope, mail.raw_message)
         except REJECTIONS as failure:

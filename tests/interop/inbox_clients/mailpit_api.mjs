@@ -20,6 +20,11 @@ async function signUp(to) {
   const html = await mailpit.renderMessageHTML(message.ID);
   const check = await mailpit.htmlCheck(message.ID);
   if (headers.Subject[0] !== message.Subject || check.Total.Supported <= 0) throw new Error(to);
+  await mailpit.setTags({ IDs: [message.ID], Tags: [`for ${to}`] });
+  await mailpit.renameTag(`for ${to}`, `of ${to}`);
+  const tagged = await mailpit.searchMessages({ query: `tag:"of ${to}"` });
+  if (tagged.messages[0].ID !== message.ID) throw new Error(`tags of ${to}`);
+  await mailpit.deleteTag(`of ${to}`);
   await mailpit.setReadStatus({ IDs: [message.ID], Read: false });
   await mailpit.deleteMessages({ IDs: [message.ID] });
   const left = await mailpit.searchMessages({ query });

@@ -62,6 +62,19 @@ def test_searches_and_deletion(mailpit: MailpitClient) -> None:
     assert mailpit.search("subject:hello").messages == ()
 
 
+def test_tags(mailpit: MailpitClient) -> None:
+    """Tags are set, replaced, found and removed; those of the recipients stay."""
+    send("gil+orders@example.com", "Tagged")
+    message = mailpit.wait_for_message(subject="Tagged", timeout=20)
+    assert message.tags == ("orders",)
+    for tags in (["failed"], [*message.tags, "nightly run"]):
+        mailpit.set_tags([message.id], tags)
+    assert mailpit.get_message(message.id).tags == ("nightly run", "orders")
+    assert [one.id for one in mailpit.search_all('tag:"nightly run"')] == [message.id]
+    mailpit.set_tags([message.id], [])
+    assert mailpit.get_message(message.id).tags == ("orders",)
+
+
 def test_no_mail(mailpit: MailpitClient) -> None:
     """A wait for mail that does not come fails, and lists what came."""
     send("dan@example.com")

@@ -235,7 +235,7 @@ def test_deleting_by_search(site: OpenSite) -> None:
         ("message-id:one@example.com", True),
         ("tag:promo", True),
         ("tag:other", False),
-        ("is:tagged", False),
+        ("is:tagged", True),
         ("is:unread", True),
         ("is:read", False),
         ("-is:read", True),
@@ -363,54 +363,6 @@ def test_release_is_refused(site: OpenSite) -> None:
     assert (answer.status, b"sends no captured mail" in answer.body) == (403, True)
 
 
-def test_tags_are_set_renamed_and_deleted(site: OpenSite) -> None:
-    """Tags that are set replace earlier ones, and are found; those of recipients stay."""
-    site.send("jane+promo@customer.example")
-    site.send("joe@customer.example", raw=mail("Other", to="joe@customer.example"))
-    other, first = [one["ID"] for one in listed(site)["messages"]]
-
-    def ask(method: str, path: str, **body: Any) -> tuple[int, bytes]:
-        answer = site.ask(method, f"/api/v1/tags{path}", json=body or None).answer()
-        return answer.status, answer.body
-
-    assert ask("PUT", "", IDs=[first], Tags=["one", "two.2"]) == (200, b"ok")
-    assert ask("PUT", "", IDs=[other, "unknown"], Tags=["ONE"]) == (200, b"ok")
-    assert ask("PUT", "", IDs=[first], Tags=["one", "three"]) == (200, b"ok")
-    assert site.get("/api/v1/tags").json == ["one", "promo", "three"]
-    assert site.get("/api/v1/info").json["Tags"] == {"one": 2, "promo": 1, "three": 1}
-    assert [one["Tags"] for one in listed(site)["messages"]] == [["one"], ["promo", "one", "three"]]
-    assert newest(site)["Tags"] == ["one"]
-    assert search(site, "tag:One") == ["Other", "Welcome"]
-    assert search(site, "tag:thre") == []
-    assert search(site, "!tag:three") == ["Other"]
-    assert ask("PUT", "/One", Name="four") == (200, b"ok")
-    assert ask("DELETE", "/three") == (200, b"ok")
-    assert site.get("/api/v1/tags").json == ["four", "promo"]
-    assert ask("PUT", "", IDs=[other], Tags=[]) == (200, b"ok")
-    assert newest(site)["Tags"] == []
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "words"),
-    [
-        ("PUT", "", {"IDs": [], "Tags": ["two words"]}, "no space"),
-        ("PUT", "", {"IDs": [], "Tags": ["\\Seen"]}, "letters"),
-        ("PUT", "", {"IDs": [], "Tags": ["x"] * 51}, "at most 50"),
-        ("PUT", "", {"Tags": ["x"]}, "IDs"),
-        ("PUT", "/promo", {"Name": "x"}, "no message was given the tag 'promo'"),
-        ("DELETE", "/unknown", None, "no message was given the tag 'unknown'"),
-    ],
-)
-def test_tags_that_cannot_be_changed(
-    site: OpenSite, method: str, path: str, body: Any, words: str
-) -> None:
-    """The error names what is wrong, and no tag changes."""
-    site.send("jane+promo@customer.example")
-    answer = site.ask(method, f"/api/v1/tags{path}", json=body).answer()
-    assert (answer.status, words in answer.body.decode()) == (400, True), answer.body
-    assert site.get("/api/v1/tags").json == ["promo"]
-
-
 def test_tags_information_and_settings(site: OpenSite) -> None:
     """Tags are those of addresses; the information counts messages; chaos is on."""
     site.send("a+b@example.com")
@@ -419,6 +371,105 @@ def test_tags_information_and_settings(site: OpenSite) -> None:
     assert (found["Messages"], found["Unread"], found["Tags"]) == (1, 1, {"b": 1})
     found = site.get("/api/v1/webui").json
     assert (found["ChaosEnabled"], found["MessageRelay"]) == (True, {"Enabled": False})
+
+
+def tags_of(site: OpenSite, query: str = "") -> Any:
+    """Return the tags of the newest message, in both views."""
+    found = site.get(f"/api/v1/search?query={query}").json if query else listed(site)
+    summary = found["messages"][0]
+    assert site.get(f"/api/v1/message/{summary['ID']}").json["Tags"] == summary["Tags"]
+    return summary["Tags"]
+
+
+class TestSetTags:
+    """Tags that clients set are the keywords of the messages."""
+
+    def test_tags_replace_those_before(self, site: OpenSite) -> None:
+        """All messages of a mail get them; the +tag of a recipient stays."""
+        site.send("a+b@example.com", "c@example.com")
+        site.send("other@example.com")
+        mail = listed(site)["messages"][1]["ID"]
+        for tags in (["old"], ["New order", "paid", "PAID", " "]):
+            body = {"IDs": [mail], "Tags": tags}
+            answer = site.ask("PUT", "/api/v1/tags", json=body).answer()
+            assert (answer.status, answer.body) == (200, b"ok")
+        assert tags_of(site, "tag:PAID") == ["b", "New order", "PAID"]
+        assert site.get("/api/v1/tags").json == ["b", "New order", "PAID"]
+        assert site.get("/api/v1/info").json["Tags"] == {"b": 1, "New order": 2, "PAID": 2}
+        for query, count in (
+            ('tag:"new order"', 1),
+            ("tag:new", 0),
+            ("tag:old", 0),
+            ("is:tagged", 1),
+            ("-is:tagged", 1),
+            ("!tag:paid", 1),
+        ):
+            assert site.get(f"/api/v1/search?query={query}").json["messages_count"] == count, query
+        site.ask("PUT", "/api/v1/tags", json={"IDs": [mail], "Tags": []}).answer()
+        assert site.get("/api/v1/tags").json == ["b"]
+
+    def test_messages_that_are_named_only(self, site: OpenSite) -> None:
+        """Without ids, or with an unknown one, no message is changed."""
+        site.send()
+        for ids in ([], ["unknown"]):
+            site.ask("PUT", "/api/v1/tags", json={"IDs": ids, "Tags": ["x"]}).answer()
+        assert tags_of(site) == []
+
+    def test_rename_and_delete(self, site: OpenSite) -> None:
+        """They are about all messages and any case; marks of mail programs are kept."""
+        site.send("a+b@example.com")
+        mail = newest(site)["ID"]
+        site.get(f"/api/v1/message/{mail}")
+        site.ask("PUT", "/api/v1/tags", json={"IDs": [mail], "Tags": ["One"]}).answer()
+        answer = site.ask("PUT", "/api/v1/tags/one", json={"Name": "Two words"}).answer()
+        assert (answer.status, tags_of(site)) == (200, ["b", "Two words"])
+        assert newest(site)["Read"]
+        answer = site.ask("DELETE", "/api/v1/tags/two%20words").answer()
+        assert (answer.status, tags_of(site)) == (200, ["b"])
+
+    @pytest.mark.parametrize(
+        ("path", "body", "words"),
+        [
+            ("/api/v1/tags/b", {"Name": "c"}, "+tags of recipients stay"),
+            ("/api/v1/tags/missing", {"Name": "c"}, "no message was given the tag 'missing'"),
+            ("/api/v1/tags", {"Tags": ["x"]}, "IDs"),
+            ("/api/v1/tags", {"IDs": [], "Tags": ["\\Seen"]}, "got '\\\\Seen'"),
+            ("/api/v1/tags/b", {"Name": "a(b"}, "got 'a(b'"),
+            ("/api/v1/tags", {"IDs": ["x"], "Tags": ["a,b"]}, "got 'a,b'"),
+            ("/api/v1/tags", {"IDs": ["x"], "Tags": ["x" * 101]}, "up to 100"),
+            (
+                "/api/v1/tags",
+                {"IDs": [], "Tags": [f"t{n}" for n in range(101)]},
+                "at most 100 tags",
+            ),
+        ],
+    )
+    def test_tags_that_cannot_be_set(
+        self, site: OpenSite, path: str, body: Any, words: str
+    ) -> None:
+        """The error names the tag and the reason."""
+        site.send("a+b@example.com")
+        answer = site.ask("PUT", path, json=body).answer()
+        assert (answer.status, words in answer.body.decode()) == (400, True), answer.body
+
+    def test_tags_of_new_mail(self, site: OpenSite) -> None:
+        """They are those of the field X-Tags and of the sending request; invalid ones are left
+        out of mail, and an error of requests.
+        """
+        site.send(raw=mail(more="X-Tags: Shop order, paid, a(b, gr\u00f6\u00dfe\r\n"))
+        assert tags_of(site) == ["paid", "Shop order"]
+        request = {
+            "From": {"Email": "shop@example.com"},
+            "To": [{"Email": "ann@example.com"}],
+            "Tags": ["sent by API"],
+        }
+        assert site.ask("POST", "/api/v1/send", json=request).answer().status == 200
+        assert tags_of(site) == ["sent by API"]
+        # The same keyword in our own API.
+        found = site.house.get("/inbox/messages", params={"q": 'keyword:"Sent by api"'})
+        assert [one["keywords"] for one in found.json["messages"]] == [["sent by API"]]
+        answer = site.ask("POST", "/api/v1/send", json={**request, "Tags": ["a(b"]}).answer()
+        assert (answer.status, b"a(b" in answer.body) == (400, True)
 
 
 def test_probes_of_health(site: OpenSite) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from mailcheck.core.messages import Posted, SubmittedMail
+from mailcheck.operations.inbox.keywords import write_keywords
 from mailcheck.operations.inbox.open_inbox import ChaosTrigger
 from mailcheck.web.providers.bodies import decode_base64, require_few
 from mailcheck.web.providers.conversion import MAX_RECIPIENTS, Stamp
@@ -133,6 +134,7 @@ def mail_of(request: SendMessage, stamp: Stamp) -> SubmittedMail:
         mail.recipients,
         write_mail(mail, stamp.message_id(0), stamp.sent_at),
         Posted("mailpit", describe_request(_shown(request), "")),
+        write_keywords(request.tags),
     )
 
 

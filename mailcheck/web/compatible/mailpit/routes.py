@@ -16,7 +16,7 @@ from mailcheck.core.messages import Session
 from mailcheck.core.rights import Scope
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import MailBytes
-from mailcheck.operations.inbox.keywords import Keywords, require_keywords
+from mailcheck.operations.inbox.keywords import Keywords
 from mailcheck.operations.inbox.mails import Mail, MailList
 from mailcheck.operations.inbox.open_inbox import Chaos
 from mailcheck.operations.inbox.spam import CheckSpam
@@ -46,7 +46,7 @@ from mailcheck.web.compatible.mailpit.requests import (
     SetTags,
     mail_of,
 )
-from mailcheck.web.compatible.mailpit.search import read_search
+from mailcheck.web.compatible.mailpit.search import NO_INLINE, read_search
 from mailcheck.web.providers.conversion import Stamp
 from mailcheck.web.site.errors import BAD_REQUEST, NOT_FOUND
 from mailcheck.web.site.event_streams import Stream
@@ -190,35 +190,31 @@ class Mailpit:
     async def send(self, call: Call[SendMessage]) -> Reply:
         """POST /api/v1/send."""
         caller = call.caller
-        keywords = require_keywords(call.request.tags)
         stamp = Stamp(self._now(), self._random_bytes(16), self._domain)
         work = partial(mail_of, call.request, stamp)
         mail = await self._mail_bytes.work(work, len(call.body), caller.account_id)
         session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
         (delivery_id,) = await self._submit.submit(caller, session, [mail])
-        if keywords:
-            await self._keywords.set(caller, [delivery_id], keywords)
         return json_reply(responses.SentMessage(delivery_id))
 
     async def tags(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/tags."""
-        return json_reply(sorted(await self._tags(call.caller)))
+        return json_reply(list(await self._tags(call.caller)))
 
     async def set_tags(self, call: Call[SetTags]) -> Reply:
         """PUT /api/v1/tags."""
-        ids = [DeliveryId(one) for one in call.request.ids]
-        await self._keywords.set(call.caller, ids, require_keywords(call.request.tags))
+        mails = [DeliveryId(one) for one in call.request.ids]
+        await self._keywords.replace(call.caller, mails, call.request.tags)
         return OK
 
     async def rename_tag(self, call: Call[RenameTag]) -> Reply:
         """PUT /api/v1/tags/{tag}."""
-        new = require_keywords([call.request.name])
-        await self._keywords.replace(call.caller, call.path["tag"], new)
+        await self._keywords.rename(call.caller, call.path["tag"], call.request.name)
         return OK
 
     async def delete_tag(self, call: Call[NoParameters]) -> Reply:
         """DELETE /api/v1/tags/{tag}."""
-        await self._keywords.replace(call.caller, call.path["tag"], frozenset())
+        await self._keywords.remove(call.caller, call.path["tag"])
         return OK
 
     async def info(self, call: Call[NoParameters]) -> Reply:
@@ -318,7 +314,7 @@ class Mailpit:
             call.caller, look, lambda one: one.matches.total > 0
         )
         tags = await self._tags(call.caller)
-        return json_reply(responses.render_list(found, start, sorted(tags)))
+        return json_reply(responses.render_list(found, start, list(tags)))
 
     async def _mail(self, call: Call[NoParameters] | Call[LinkCheck]) -> Mail:
         if call.path["id"] != LATEST:
@@ -339,10 +335,11 @@ class Mailpit:
         return await self._inbox.read.raw_message(call.caller.account_id, mail.message.summary.id)
 
     async def _tags(self, caller: Caller) -> dict[str, int]:
-        """Return the tags of the recipients and the keywords, with the numbers of messages."""
+        """Return all tags in order, with the numbers of their messages."""
         overview = await self._inbox.read.overview(caller.account_id, caller.rights.tags)
-        keywords = await self._keywords.counts(caller)
-        return keywords | {one.tag: one.message_count for one in overview.tags if one.tag}
+        counts: dict[str, int] = await self._keywords.counts(caller)
+        counts |= {one.tag: one.message_count for one in overview.tags if one.tag}
+        return dict(sorted(counts.items(), key=lambda one: one[0].casefold()))
 
 
 def _chosen(request: ChosenMessages) -> MessageFilter:
@@ -371,17 +368,14 @@ _OWN_FILTER = "with the SpamAssassin of mailcheck, see `[spamassassin]`"
 _FIXED_TAGS = "the +tags of the recipients stay"
 _NOTES = {
     f"DELETE {_MESSAGES}": "a body that is not JSON is an error; Mailpit deletes everything",
-    f"GET {_SEARCH}": "held while nothing matches; `has:inline` is not offered",
+    f"GET {_SEARCH}": f"held while nothing matches; `has:inline` is an error: {NO_INLINE}",
     f"GET {_MESSAGE}/headers": "values are decoded",
     f"GET {_MESSAGE}/part/<part>/thumb": "the picture in its own size; 404 for other files",
     f"GET {_MESSAGE}/html-check": (
         "over the checks of mailcheck: only features without full support are listed"
     ),
-    f"POST {_API}/send": (
-        "`Tags` also become the header field X-Tags; X-Tags of mail over SMTP is not read"
-    ),
     f"GET {_TAGS}": "the +tags of the recipients, and the keywords of IMAP",
-    f"PUT {_TAGS}": f"a tag has no spaces; {_FIXED_TAGS}",
+    f"PUT {_TAGS}": f"{_FIXED_TAGS}; invalid tags are an error",
     f"PUT {_TAG}": _FIXED_TAGS,
     f"DELETE {_TAG}": _FIXED_TAGS,
     f"GET {_API}/info": "of the runtime statistics, only the uptime",

@@ -19,8 +19,12 @@ from mailcheck.core.filters import (
     bytes_of,
 )
 from mailcheck.core.instants import Instant, instant_of
+from mailcheck.core.messages import encode_keyword
 
 PARAMETER = "query"
+
+NO_INLINE = "pictures that the HTML shows are not indexed; search the names of their files"
+"""Why a search for inline pictures is refused."""
 
 _WORD = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')
 
@@ -29,7 +33,6 @@ _PREFIXES = {
     "subject": Field.SUBJECT,
     "addressed": Field.ADDRESSED,
     "bcc": Field.BLIND_COPY,
-    "tag": Field.ANY_TAG,
 }
 _HEADERS = ("to", "cc", "reply-to", "message-id")
 _SIZES = {"larger": Field.LARGER, "smaller": Field.SMALLER}
@@ -37,7 +40,7 @@ _MOMENTS = {"after": Field.NEWER, "before": Field.OLDER}
 _FIXED = {
     "is:read": Term(Field.IS, READ),
     "is:unread": Term(Field.IS, UNREAD),
-    "is:tagged": Term(Field.TAG, "", is_negated=True),
+    "is:tagged": Term(Field.ANY_TAG, ""),
     "has:attachment": Term(Field.HAS, ATTACHMENT),
     "has:attachments": Term(Field.HAS, ATTACHMENT),
 }
@@ -78,11 +81,13 @@ def _read_positive(word: str, zone: tzinfo) -> Term | None:
     fixed = _FIXED.get(f"{prefix}:{value.lower()}")
     if fixed is not None:
         return fixed
-    known = {*_PREFIXES, *_HEADERS, *_SIZES, *_MOMENTS, "is", "has"}
+    known = {"tag", *_PREFIXES, *_HEADERS, *_SIZES, *_MOMENTS, "is", "has"}
     if not colon or prefix not in known:
         return Term(Field.ANYWHERE, word)
     if not value:
         return None
+    if prefix == "tag":
+        return Term(Field.ANY_TAG, encode_keyword(value))
     if prefix in _PREFIXES:
         return Term(_PREFIXES[prefix], value)
     if prefix in _HEADERS:
@@ -91,12 +96,15 @@ def _read_positive(word: str, zone: tzinfo) -> Term | None:
         return Term(_SIZES[prefix], bytes_of(value))
     if prefix in _MOMENTS:
         return Term(_MOMENTS[prefix], _read_moment(prefix, value, zone))
-    offered = ", ".join(_FIXED)
-    raise InvalidParameter(
-        PARAMETER,
-        f"{PARAMETER}: {word[:80]} is not offered; write {offered}, or larger: or smaller: with "
-        "a size like 100k",
-    )
+    raise _not_offered(word)
+
+
+def _not_offered(word: str) -> InvalidParameter:
+    if word.lower() == "has:inline":
+        reason = NO_INLINE
+    else:
+        reason = f"write {', '.join(_FIXED)}, or larger: or smaller: with a size like 100k"
+    return InvalidParameter(PARAMETER, f"{PARAMETER}: {word[:80]} is not offered; {reason}")
 
 
 def _read_moment(prefix: str, value: str, zone: tzinfo) -> Instant:
