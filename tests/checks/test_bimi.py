@@ -327,6 +327,31 @@ def test_dmarc_must_be_enforced(dmarc: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("own", "above", "expected"),
+    [
+        ("v=DMARC1; p=reject", "v=DMARC1; p=reject", []),
+        ("v=DMARC1; p=reject", "v=DMARC1; p=none", ["bimi.dmarc-policy"]),
+        ("v=DMARC1; p=none", "v=DMARC1; p=reject", ["bimi.dmarc-policy"]),
+        ("v=DMARC1; p=reject", "v=DMARC1; p=reject; sp=none", ["bimi.dmarc-subdomains"]),
+        ("", "v=DMARC1; p=reject; sp=quarantine", []),
+        ("", "v=DMARC1; p=none; sp=reject", []),
+    ],
+)
+def test_the_organization_must_be_protected_too(own: str, above: str, expected: list[str]) -> None:
+    """The policy of the organizational domain must be enforced, besides that of a subdomain."""
+    zone = MemoryZone({f"_dmarc.{DOMAIN}": {"TXT": [above]}})
+    zone.publish(f"_dmarc.news.{DOMAIN}", "TXT", *([own] if own else []))
+    policy = settle(zone, lambda answers: evaluate_dmarc(f"news.{DOMAIN}", answers))
+    caa = settle(zone, lambda answers: evaluate_caa(DOMAIN, answers))
+    record = BimiRecord(
+        f"news.{DOMAIN}", "default", Presence.FOUND, DOMAIN, WITHOUT_CERTIFICATE, LOGO_URL
+    )
+    files = BimiFiles(LOGO_URL, read_logo(LOGO_URL, served(GOOD_LOGO)))
+    verdict = evaluate_bimi(files, instant_of(NOW.timestamp()), record, policy, caa)
+    assert [one for one in ids(verdict) if one != "bimi.no-certificate"] == expected
+
+
+@pytest.mark.parametrize(
     ("inside", "fault"),
     [
         ('<rect onclick="x()"/>', "script"),

@@ -228,7 +228,7 @@ def _logotype(leaf: x509.Certificate) -> tuple[Logotype | None, str]:
     try:
         extension = leaf.extensions.get_extension_for_oid(LOGOTYPE)
     except x509.ExtensionNotFound:
-        return None, "has no logotype extension (RFC 3709), so it contains no logo"
+        return None, "has no logotype extension (RFC 9399), so it contains no logo"
     value = extension.value
     assert isinstance(value, x509.UnrecognizedExtension)
     try:

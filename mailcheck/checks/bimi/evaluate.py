@@ -16,7 +16,7 @@ from mailcheck.checks.bimi.certificate import (
 from mailcheck.checks.bimi.record import BimiRecord, record_name
 from mailcheck.checks.bimi.svg import MAX_READ, MEDIA_TYPE, Logo, check_logo
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
-from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dmarc.record import Policy, PolicyRecord
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import PROBLEMS, Finding, Severity
 from mailcheck.checks.findings_table import make_finding, undetermined
@@ -133,32 +133,51 @@ def evaluate_bimi(
 
 
 def _judge_policy(record: BimiRecord, dmarc: DmarcVerdict) -> Iterator[Finding]:
-    """Compare the DMARC policy with the requirements of BIMI (section 7.1)."""
+    """Compare the DMARC policies with the requirements of BIMI (section 7.1).
+
+    Both the record that applies and that of the organizational domain must be enforced.
+    """
     if dmarc.presence is Presence.UNDETERMINED:
         return
-    policy, published = dmarc.policy, dmarc.record
-    if published is None or not dmarc.is_enforcing or published.is_testing:
-        is_test = published is not None and published.is_testing
-        state = "is marked as a test (t=y)" if is_test else f"is {policy.value if policy else ''}"
-        fault = "has no DMARC record" if published is None else f"has a DMARC policy that {state}"
-        yield make_finding(
-            "bimi.dmarc-policy",
-            f"{record.domain} {fault}. Receivers show logos only with p=quarantine or p=reject.",
-        )
+    if dmarc.record is None:
+        yield _too_weak(record.domain, "no DMARC record")
+        return
+    yield from _judge_policy_record(record.domain, dmarc.record, dmarc.policy)
+    above = dmarc.organizational_domain or record.domain
+    step = None if above == dmarc.found_at else dmarc.walk.step_at(above)
+    if step is not None and step.record is not None:
+        yield from _judge_policy_record(above, step.record, step.record.policy)
+
+
+def _judge_policy_record(
+    domain: str, published: PolicyRecord, policy: Policy | None
+) -> Iterator[Finding]:
+    if published.is_testing:
+        yield _too_weak(domain, "a DMARC record that is marked as a test (t=y)")
+        return
+    if policy in (None, Policy.NONE):
+        yield _too_weak(domain, "the DMARC policy none")
         return
     percentage = parse_tag_list(published.text).get("pct")
     if policy is Policy.QUARANTINE and percentage not in (None, "100"):
         yield make_finding(
             "bimi.dmarc-partial",
-            f"The DMARC record of {record.domain} asks for quarantine of a part of the mail only"
+            f"The DMARC record of {domain} asks for quarantine of a part of the mail only"
             f" (pct={percentage[:20] if percentage else ''}).",
         )
     if published.subdomain_policy is Policy.NONE:
         yield make_finding(
             "bimi.dmarc-subdomains",
-            f"The DMARC record that applies to {record.domain} has no policy for subdomains"
-            " (sp=none). Receivers then show no logo.",
+            f"The DMARC record of {domain} has no policy for subdomains (sp=none). Receivers then"
+            " show no logo.",
         )
+
+
+def _too_weak(domain: str, what: str) -> Finding:
+    return make_finding(
+        "bimi.dmarc-policy",
+        f"{domain} has {what}. Receivers show logos only with p=quarantine or p=reject.",
+    )
 
 
 def _judge_logo(record: BimiRecord, file: LogoFile | None) -> Iterator[Finding]:
