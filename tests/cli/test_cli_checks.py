@@ -6,23 +6,34 @@ from typing import Any
 
 import pytest
 
+from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.cli.check_commands import judge_blocklists, judge_mx, judge_reputation
-from mailcheck.cli.check_texts import describe_blocklists, describe_mx, describe_reputation
+from mailcheck.cli.check_texts import (
+    describe_blocklists,
+    describe_domain,
+    describe_mx,
+    describe_reputation,
+)
 from mailcheck.cli.commands import GREEN, Console, Painted
 from mailcheck.cli.reactor_commands import CountedLookups
 from mailcheck.config.options import Config
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from tests.cli.command_line import Screen, plain, run_command
+from tests.fakes.fake_hosts import FakeHosts
+from tests.fakes.marks import CERTIFICATE_URL, GOOD_LOGO, LOGO_URL, RECORD, bundle
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, run
-from tests.web.checking import checking_house, zone_with
+from tests.web.checking import GOOD, checking_house, zone_with
 
 
-def with_checks(zone: MemoryZone, work: Callable[[Any], Any]) -> Any:
+def with_checks(
+    zone: MemoryZone, work: Callable[[Any], Any], hosts: FakeHosts | None = None
+) -> Any:
     """Run a function with the checks over a zone."""
-    house: House = checking_house(zone)
+    house: House = checking_house(zone, hosts=hosts)
     try:
         return run(work(house.assembly.checks))
     finally:
@@ -68,6 +79,29 @@ def test_what_is_said_of_mail_hosts() -> None:
     }
     for said, zone in zones.items():
         assert f"  MX     {said}" in plain(describe_mx(mx(MemoryZone(zone))))
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ([], "none"),
+        (["v=BIMI1; l=; a=;"], "declined: the domain has no logo"),
+        ([f"v=BIMI1; l={LOGO_URL};"], f"{LOGO_URL}, without a certificate"),
+        ([RECORD], f"{LOGO_URL}, VMC of Mark Issuer until 2027-09-17"),
+    ],
+)
+def test_what_is_said_of_logos_and_authorities(texts: list[str], said: str) -> None:
+    """The report names the logo with its certificate, and the CAA records."""
+    records = {"good.example": {**GOOD["good.example"], "CAA": ['0 issue "ca.example"']}}
+    zone = zone_with(records)
+    zone.publish("default._bimi.good.example", "TXT", *texts)
+    hosts = FakeHosts()
+    hosts.logos[LOGO_URL] = FileFetch(FetchOutcome.FETCHED, GOOD_LOGO, "image/svg+xml")
+    hosts.logos[CERTIFICATE_URL] = FileFetch(FetchOutcome.FETCHED, bundle())
+    report = with_checks(zone, lambda checks: checks.domain.describe("good.example"), hosts)
+    lines = plain(describe_domain(report))
+    assert f"  BIMI     {said}" in lines
+    assert '  CAA      0 issue "ca.example"' in lines
 
 
 def test_exit_statuses_of_lists() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
+from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
@@ -14,7 +15,7 @@ from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.domain_names import is_within
 from mailcheck.daemon.wall_clock import of_the_system, time_of_day
 from mailcheck.ports.probes import OutboundPort
-from mailcheck.probes.fetching import GuardedFetcher, MtaStsFetcher
+from mailcheck.probes.fetching import BimiFetcher, GuardedFetcher, MtaStsFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.link_prober import GuardedLinkProber
 from mailcheck.probes.mail_host_prober import MailHostProber, OutboundPortCheck, ProbeSettings
@@ -52,6 +53,9 @@ class RealProbes:
         self.outbound_port = self.prober.outbound_port
         self.find_registration = self.finder.find_registration
         self.fetch_policy = self.fetcher.fetch_policy
+        self.logos = BimiFetcher(fetcher, self.hosts, memory)
+        self.fetch_logo = self.logos.fetch_logo
+        self.fetch_certificate = self.logos.fetch_certificate
 
     def settle(self) -> None:
         """Advance the clock past all deadlines."""
@@ -59,7 +63,7 @@ class RealProbes:
 
     def stop(self) -> None:
         """Stop everything."""
-        for each in (self.prober, self.finder, self.fetcher, self.links):
+        for each in (self.prober, self.finder, self.fetcher, self.logos, self.links):
             each.stop()
         assert self.hosts.getDelayedCalls() == []
 
@@ -130,6 +134,15 @@ def test_a_policy_has_an_outcome(probes: Probes, name: str) -> None:
     fetch = settled(probes, probes.fetch_policy(name))
     assert isinstance(fetch, PolicyFetch)
     assert fetch.text == "" or fetch.outcome is FetchOutcome.FETCHED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_logo_has_an_outcome(probes: Probes, name: str) -> None:
+    """Any URL gets an outcome; only a fetched file has octets."""
+    for fetch_file in (probes.fetch_logo, probes.fetch_certificate):
+        fetch = settled(probes, fetch_file(f"https://{name}/logo.svg"))
+        assert isinstance(fetch, FileFetch)
+        assert fetch.octets == b"" or fetch.outcome is FetchOutcome.FETCHED
 
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
