@@ -1,6 +1,7 @@
 """Tests for BIMI: the record, the logo and its certificate, with a vector for each finding."""
 
 import gzip
+import hashlib
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
@@ -598,6 +599,12 @@ def test_a_wrong_hash_is_found() -> None:
     """The logo in a certificate must match the hash there."""
     extension = logotype(GOOD_LOGO, hashed=OTHER_LOGO)
     assert ids(setup(RECORD, mark=Mark(extension=extension))) == ["bimi.certificate-logo"]
+
+
+def test_all_hashes_must_match() -> None:
+    """A logo with one right and one wrong hash is not verified."""
+    digest = hashlib.sha256(GOOD_LOGO).digest()
+    assert not read_logotype(logotype(GOOD_LOGO).replace(digest, bytes(32))).has_valid_hash
 
 
 def test_a_bomb_in_a_certificate_is_not_unpacked() -> None:
