@@ -292,11 +292,11 @@ class WebhookEnded(ExpectedFailure):
 
 
 class ReportRefused(ExpectedFailure):
-    """The content sent as a DMARC or TLS report cannot be processed."""
+    """The content sent as a report cannot be processed."""
 
 
 class ReportNotFound(ExpectedFailure):
-    """The account has no such DMARC or TLS report."""
+    """The account has no such report of a receiver."""
 
 
 class ReportBusy(ExpectedFailure):

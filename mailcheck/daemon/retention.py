@@ -106,7 +106,7 @@ class AuditRetention:
 
 
 class ReportRetention:
-    """Deletes old DMARC and TLS reports and their contents."""
+    """Deletes old reports of receivers and their contents."""
 
     def __init__(self, store: ReportStore, now: Now) -> None:
         self._store = store

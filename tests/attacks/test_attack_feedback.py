@@ -6,6 +6,8 @@ import time
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mailcheck.checks.receiver_reports.feedback import read_feedback_mail
 from mailcheck.checks.receiver_reports.limits import MAX_FEEDBACK, MAX_FEEDBACK_FIELDS, MAX_TEXT
@@ -128,6 +130,28 @@ def test_wrong_charsets(octets: bytes) -> None:
     assert report.feedback.program.isprintable()
     assert report.feedback.campaign.isprintable()
     assert len(report.feedback.program) <= MAX_TEXT
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 1_500),
+            st.integers(0, 20),
+            st.sampled_from((b"@", b"<", b'"', b"\r\n", b":", b"=?utf-8?q?=ff?=", b"\xff", b"\0")),
+        ),
+        max_size=10,
+    )
+)
+def test_damaged_reports(changes: list[tuple[int, int, bytes]]) -> None:
+    """A report that is damaged anywhere is read without an address in it, or refused."""
+    raw = feedback_mail()
+    for place, removed, added in changes:
+        raw = raw[:place] + added + raw[place + removed :]
+    try:
+        report = read_feedback_mail(raw)
+    except ReportRefused:
+        return
+    assert b"@" not in msgspec.json.encode(report)
 
 
 def test_encoded_parts() -> None:

@@ -251,7 +251,7 @@ class ReportsFrom(Shape):
 
 
 class ReportsResult(Shape):
-    """The contents of DMARC and TLS reports."""
+    """The contents of DMARC and TLS reports, and complaints."""
 
     untrusted: Untrusted
     hint: Hint

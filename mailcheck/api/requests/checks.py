@@ -1,4 +1,4 @@
-"""Requests of domain tools, deliverability tests, DMARC and TLS reports, and watches."""
+"""Requests of domain tools, deliverability tests, reports of receivers, and watches."""
 
 from typing import Annotated, ClassVar
 

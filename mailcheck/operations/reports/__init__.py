@@ -1,1 +1,1 @@
-"""DMARC and TLS reports: receiving, counting and showing them."""
+"""Reports of receivers: receiving, counting and showing them."""
