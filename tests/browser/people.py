@@ -51,10 +51,10 @@ def make_account(watched: Watched, daemon: Daemon) -> Person:
         headers={"X-Forwarded-For": f"10.0.{number // 250}.{number % 250}"},
     )
     address = re.search(
-        r'id="address"[^>]*>(.+?)</span>', requests.get(f"{watched.origin}/inbox").text()
+        r'id="address"[^>]*>(.+?)</span>\s*<button', requests.get(f"{watched.origin}/inbox").text()
     )
     assert address is not None
-    return Person(name, address[1].replace("<wbr>", ""), daemon)
+    return Person(name, re.sub("<[^>]+>", "", address[1]), daemon)
 
 
 def sign_up(watched: Watched, daemon: Daemon) -> Person:

@@ -95,7 +95,7 @@ def test_a_webhook_is_created_tested_and_deleted(watched: Watched, person: Perso
     watched.require_accessible()
     page.get_by_role("link", name="I have copied it").click()
     expect(page.locator(".webhook")).to_contain_text("tag: signup")
-    page.get_by_role("button", name="Test http://127.0.0.1:9/mail").click()
+    page.get_by_role("button", name="Send a test to http://127.0.0.1:9/mail").click()
     expect(page.locator(".webhook table")).to_contain_text("its address is not allowed: loopback")
     watched.require_accessible()
     page.locator(".webhook summary", has_text="Delete").click()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, CDPSession, Page, expect, sync_playwright
 
+from tests.browser.keyboard import follow, press
 from tests.browser.watching import CHROMIUM
 from tests.servers.company import (
     CLIENT_ID,
@@ -138,7 +139,7 @@ def add_authenticator(context: BrowserContext, page: Page) -> tuple[CDPSession, 
 
 
 def test_passkeys(context: BrowserContext, world: World) -> None:
-    """A passkey is added, signs in alone and after the password, and is removed."""
+    """A passkey is added, signs in alone and after the password, and is removed, by keyboard."""
     public = world.public
     page = context.new_page()
     problems: list[str] = []
@@ -147,25 +148,25 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
     sign_up(page, public, "carol")
     page.goto(f"{public}/account")
     page.get_by_label("Name of the new passkey").fill("My laptop")
-    page.get_by_role("button", name="Add a passkey").click()
+    press(page, page.get_by_role("button", name="Add a passkey"))
     expect(page.get_by_text("The passkey is ready.")).to_be_visible()
     assert not problems
 
     context.clear_cookies()
     page.goto(f"{public}/inbox")
-    page.get_by_role("button", name="Sign in with a passkey").click()
+    press(page, page.get_by_role("button", name="Sign in with a passkey"))
     expect(page).to_have_url(f"{public}/inbox")
 
     page.goto(f"{public}/account")
-    page.get_by_role("button", name="Require a passkey after the password").click()
+    follow(page, page.get_by_role("button", name="Require a passkey after the password"))
     expect(page.get_by_text("Your password needs a passkey, too.")).to_be_visible()
     context.clear_cookies()
     page.goto(f"{public}/sign-in")
     page.get_by_label("Name").fill("carol")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in", exact=True).click()
+    follow(page, page.get_by_role("button", name="Sign in", exact=True))
     expect(page.get_by_role("heading", name="Use your passkey")).to_be_visible()
-    page.get_by_role("button", name="Use the passkey").click()
+    press(page, page.get_by_role("button", name="Use the passkey"))
     expect(page).to_have_url(f"{public}/")
     page.goto(f"{public}/account")
     expect(page.get_by_role("main")).to_contain_text("carol")
@@ -175,7 +176,7 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
     )
     context.clear_cookies()
     page.goto(f"{public}/sign-in")
-    page.get_by_role("button", name="Sign in with a passkey").click()
+    press(page, page.get_by_role("button", name="Sign in with a passkey"))
     expect(page.get_by_text("The passkey was not used")).to_be_visible()
     session.send(
         "WebAuthn.setUserVerified", {"authenticatorId": authenticator, "isUserVerified": True}
@@ -189,21 +190,21 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
         {"authenticatorId": authenticator, "credential": {**credential, "signCount": 0}},
     )
     page.goto(f"{public}/sign-in")
-    page.get_by_role("button", name="Sign in with a passkey").click()
+    press(page, page.get_by_role("button", name="Sign in with a passkey"))
     expect(page.get_by_text("seems to be a copy")).to_be_visible()
     session.send("WebAuthn.clearCredentials", {"authenticatorId": authenticator})
     session.send(
         "WebAuthn.addCredential",
         {"authenticatorId": authenticator, "credential": {**credential, "signCount": 50}},
     )
-    page.get_by_role("button", name="Sign in with a passkey").click()
+    press(page, page.get_by_role("button", name="Sign in with a passkey"))
     expect(page).to_have_url(f"{public}/")
     page.goto(f"{public}/account")
-    page.get_by_role("button", name="Remove the passkey My laptop").click()
+    follow(page, page.get_by_role("button", name="Remove the passkey My laptop"))
     expect(page.get_by_text("The passkey has been removed.")).to_be_visible()
     context.clear_cookies()
     page.goto(f"{public}/sign-in")
     page.get_by_label("Name").fill("carol")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in", exact=True).click()
+    follow(page, page.get_by_role("button", name="Sign in", exact=True))
     expect(page).to_have_url(f"{public}/")

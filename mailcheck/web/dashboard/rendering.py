@@ -266,5 +266,5 @@ def shorten_recipient(recipient: str, mailbox: str) -> str:
 
 def make_breakable(address: str) -> Markup:
     """Return an address that a narrow page breaks before the tag or the domain, if it must."""
-    parts = re.split(f"(?=[{SEPARATOR}@])", address)
-    return Markup("<wbr>").join(parts)
+    part = Markup('<span class="part">{}</span>')
+    return Markup().join(part.format(one) for one in re.split(f"(?=[{SEPARATOR}@])", address))

@@ -65,7 +65,7 @@ def test_a_new_test_shows_its_address_in_place() -> None:
     assert "Last test" not in words(browser)
     for number in range(2):
         assert browser.submit("/tests", next="/").headers["location"] == "/"
-        test_id = re.search(r'id="test-([^"]+)">test-', body(browser))
+        test_id = re.search(r'id="test-([^"]+)"><span class="part">test-', body(browser))
         assert test_id is not None
         scored.send(test_id[1])
         assert ("Scores of the newest tests" in body(browser)) == bool(number)
