@@ -85,7 +85,9 @@ def test_the_address(scored: ScoredHouse, browser: Browser) -> None:
         "".join(f'<span class="part">{one}</span>' for one in re.split("(?=@)", address))
     ]
     assert "2026-11-21 13:00 UTC" in words(browser)
-    assert f"swaks --server 127.0.0.1:2525 --from you@example.com --to {address}" in words(browser)
+    assert f"swaks --server 127.0.0.1:2525 --from you@example.com \\ --to {address}" in words(
+        browser
+    )
     assert f'data-live="/tests/{test_id}/live"' in body
     assert f'<meta http-equiv="refresh" content="5;url=/tests/{test_id}">' in body
 

@@ -86,6 +86,16 @@ def test_each_factor_is_sent_when_it_is_determined() -> None:
     assert browser.open(f"{LIVE}?view=all").status == 400
 
 
+def test_a_row_without_a_check_says_when_to_try_again() -> None:
+    """Beyond the limit the row shows no pending marks, and when the next check is possible."""
+    browser = visit_tools(zone_with({}), limits=LimitsOptions(requests_per_minute=1))
+    (_,) = Events(browser, f"{LIVE}?view=row").named("done")
+    (failed,) = Events(browser, "/domains/poor.example/live?view=row").named("problem")
+    assert "try again in" in failed["problem"]
+    assert failed["problem"] in unescape(failed["html"])
+    assert ": checking" not in failed["html"]
+
+
 def test_a_slow_record_does_not_delay_the_marks_of_the_others() -> None:
     """SPF and MX are sent while the name server of the DMARC record is silent."""
     zone = zone_with({}, silent=["_dmarc.good.example"])

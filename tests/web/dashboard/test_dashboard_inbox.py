@@ -28,9 +28,8 @@ def test_an_empty_inbox_says_what_to_do(browser: Browser) -> None:
     browser.open("/inbox")
     address = browser.house.address("", account)
     assert "No messages yet" in browser.page.text
-    assert f"swaks --server 127.0.0.1:2525 --from shop@example.com --to {address}" in (
-        browser.page.text
-    )
+    assert "swaks --server 127.0.0.1:2525 --from shop@example.com" in browser.page.text
+    assert f"--to {address} " in browser.page.text
     assert f"--mail-rcpt {address}" in browser.page.text
 
 

@@ -49,7 +49,12 @@ from mailcheck.web.dashboard.domains.frame import (
 )
 from mailcheck.web.dashboard.domains.mail_route import describe_route
 from mailcheck.web.dashboard.domains.view import WORDS, read_settings_query, score_level
-from mailcheck.web.dashboard.rendering import Renderer, format_sentence, redirect
+from mailcheck.web.dashboard.rendering import (
+    Renderer,
+    describe_failure,
+    format_sentence,
+    redirect,
+)
 from mailcheck.web.dashboard.visits import Page, Visit, local_path
 from mailcheck.web.site.event_streams import EVENT_STREAM, Stream, write_event
 from mailcheck.web.site.replies import Reply
@@ -282,15 +287,7 @@ class DomainPages(Struct, frozen=True):
                 summary = await self._frame.summary(visit, target)
                 if view == ROW or query is None:
                     summary = await self._run_row(visit, target, summary, write_factors)
-                    html = self._frame.fragment(
-                        visit,
-                        "domain_row.html",
-                        row=view_domain(summary, visit.asked_at),
-                        factors=FACTORS,
-                        state="fresh",
-                        next_path="/domains",
-                        given=_given(visit),
-                    )
+                    html = self._row(visit, summary, "fresh")
                 else:
                     found = await self._check.run(
                         visit, query, is_refresh=is_refresh, on_factors=write_factors
@@ -305,11 +302,29 @@ class DomainPages(Struct, frozen=True):
                         **view_check(found),
                     )
             except ExpectedFailure as failure:
-                request.write(write_event("problem", {"problem": format_sentence(str(failure))}))
+                problem = format_sentence(describe_failure(failure))
+                event = {"problem": problem}
+                if view == ROW:
+                    summary = await self._frame.summary(visit, target)
+                    event["html"] = self._row(visit, summary, "stored", row_problem=problem)
+                request.write(write_event("problem", event))
                 return
             request.write(write_event("done", {"html": html}))
 
         return Stream(EVENT_STREAM, run)
+
+    def _row(self, visit: Visit, summary: DomainSummary, state: str, **values: Any) -> str:
+        """Render the row of a domain for an event."""
+        return self._frame.fragment(
+            visit,
+            "domain_row.html",
+            row=view_domain(summary, visit.asked_at),
+            factors=FACTORS,
+            state=state,
+            next_path="/domains",
+            given=_given(visit),
+            **values,
+        )
 
     async def switch(self, visit: Visit) -> Reply:
         """POST /domains/{domain}/watch: on, selectors, ips, next."""

@@ -51,15 +51,20 @@ for (const pending of document.querySelectorAll("[data-check-live]")) {
     made.innerHTML = html;
     pending.querySelector(`[data-factor="${CSS.escape(name)}"]`)?.replaceWith(made.content);
   });
-  source.addEventListener("done", (event) => {
+  const replace = (html) => {
     end();
     const made = document.createElement("template");
-    made.innerHTML = JSON.parse(event.data).html;
+    made.innerHTML = html;
     const part = made.content.firstElementChild;
     pending.replaceWith(part);
     enhancePart(part);
+  };
+  source.addEventListener("done", (event) => replace(JSON.parse(event.data).html));
+  source.addEventListener("problem", (event) => {
+    const { problem, html } = JSON.parse(event.data);
+    if (html) replace(html);
+    else end(problem);
   });
-  source.addEventListener("problem", (event) => end(JSON.parse(event.data).problem));
   // Do not reconnect: that would repeat the check.
   source.addEventListener("error", () => end("The connection was lost. Reload the page."));
   window.addEventListener("pagehide", () => source.close());
