@@ -213,12 +213,16 @@ class OneBrowser:
         self._mark = f"--mailcheck-browser={uuid.uuid4()}"
         self._browser: Browser | None = None
 
+    def launch(self, *arguments: str) -> Browser:
+        """Start another browser, with these arguments."""
+        return self._playwright.chromium.launch(
+            executable_path=str(CHROMIUM), headless=True, args=arguments
+        )
+
     def running(self) -> Browser:
         """Return the browser, and start it if none is connected."""
         if self._browser is None or not self._browser.is_connected():
-            self._browser = self._playwright.chromium.launch(
-                executable_path=str(CHROMIUM), headless=True, args=[*ARGUMENTS, self._mark]
-            )
+            self._browser = self.launch(*ARGUMENTS, self._mark)
         return self._browser
 
     @contextlib.contextmanager
@@ -239,8 +243,21 @@ class OneBrowser:
                     os.kill(int(process.name), signal.SIGKILL)
 
 
+_running: list[OneBrowser] = []
+
+
 @contextlib.contextmanager
 def running_browser() -> Iterator[OneBrowser]:
-    """Provide a browser that starts when it is first lent."""
+    """Provide a browser that starts when it is first lent.
+
+    Playwright runs once in a process, so that users at the same time share the browser.
+    """
+    if _running:
+        yield _running[0]
+        return
     with sync_playwright() as playwright:
-        yield OneBrowser(playwright)
+        _running.append(OneBrowser(playwright))
+        try:
+            yield _running[0]
+        finally:
+            _running.clear()

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, CDPSession, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, CDPSession, Page, expect
 
 from tests.browser.keyboard import follow, press
-from tests.browser.watching import CHROMIUM
+from tests.browser.watching import running_browser
 from tests.servers.company import (
     CLIENT_ID,
     CLIENT_SECRET,
@@ -64,8 +64,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture
 def context() -> Iterator[BrowserContext]:
     """A browser of its own."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
+    with running_browser() as one:
+        browser = one.launch(*ARGUMENTS)
         yield browser.new_context()
         browser.close()
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from mailcheck.checks.dnsbl.catalogue import PROFILE_SIZE
-from mailcheck.checks.quality.topics import topic_of, topic_of_finding
+from mailcheck.checks.quality.topics import Topic, topic_of, topic_of_finding
 from mailcheck.core.addresses import SEPARATOR, split_subaddress
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded
 from mailcheck.core.instants import Instant, format_instant
@@ -132,6 +132,7 @@ def _templates() -> "Environment":
     templates.filters["topic"] = topic_of
     templates.globals["lists_of_check"] = PROFILE_SIZE
     templates.globals["topic_of_finding"] = topic_of_finding
+    templates.filters["topic_of_issue"] = topic_of_issue
     templates.filters["thousands"] = "{:,}".format
     templates.filters["octets"] = format_size
     templates.filters["counted"] = format_count
@@ -262,6 +263,11 @@ def shorten_recipient(recipient: str, mailbox: str) -> str:
     if name != mailbox:
         return recipient
     return f"{SEPARATOR}{tag}" if tag else NO_TAG
+
+
+def topic_of_issue(one: Mapping[str, Any]) -> Topic:
+    """Return the topic of a deduction or a finding in the JSON of a report."""
+    return topic_of_finding(one["id"], one.get("check") or one["area"])
 
 
 def make_breakable(address: str) -> Markup:
