@@ -76,7 +76,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks.keep)
     reports = build_reports(runtime, mail.store, accounts.meter, checks)
     receiver = build_receiver(runtime, mail, accounts.log_in, tests, reports)
-    watches = build_watches(runtime, checks, receiver, webhooks.receivers)
+    watches = build_watches(runtime, checks, receiver, webhooks.receivers, reports.failing.topics)
     heartbeat = Heartbeat(
         runtime.conditions, runtime.engine, workers.needed, runtime.reactor, workers.patient
     )

@@ -19,9 +19,10 @@ from mailcheck.operations.content_filters import CountedFilter
 from mailcheck.operations.inbox.open_inbox import find_owner
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import DecideSenders
+from mailcheck.operations.reports.find_failing_senders import FindFailingSenders
 from mailcheck.operations.reports.ingest_reports import IngestReports
 from mailcheck.operations.reports.offer_records import OfferRecords
-from mailcheck.operations.reports.plan_policy import PlanPolicy
+from mailcheck.operations.reports.plan_policy import PlanPolicy, ReportedMail
 from mailcheck.operations.reports.receive_reports import PostReport, ReceiveReports, ReportAddresses
 from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 from mailcheck.operations.reports.summarize_senders import SummarizeSenders
@@ -43,11 +44,12 @@ FORGETTING_INTERVAL = 600.0
 
 
 class ReportParts(Struct, frozen=True):
-    """The operations on reports. ``mail`` receives them."""
+    """The operations on reports. ``mail`` receives them, and watches use ``failing``."""
 
     store: ReportStore
     runner: IngestReports
     mail: ReceiveReports
+    failing: FindFailingSenders
     operations: ReportOperations
 
 
@@ -78,25 +80,18 @@ def build_reports(
     decide = DecideSenders(SenderStore(runtime.engine), runtime.now)
     show = ShowReports(store, inboxes, senders, addresses, decide, runtime.now)
     offer = OfferRecords(plain, runtime.clock)
+    reported = ReportedMail(store, senders, decide, workers.analysis)
     operations = ReportOperations(
         show,
         PostReport(inboxes, store, meter, look, clock_and_randomness),
         offer,
         DeleteReports(store, runtime.now),
         decide,
-        PlanPolicy(
-            store,
-            show,
-            senders,
-            decide,
-            offer,
-            workers.analysis,
-            plain,
-            clock_and_randomness,
-        ),
+        PlanPolicy(store, show, senders, reported, offer, plain, clock_and_randomness),
     )
     mail = ReceiveReports(inboxes, look, own_domains(config))
-    return ReportParts(store, runner, mail, operations)
+    failing = FindFailingSenders(reported, runtime.now)
+    return ReportParts(store, runner, mail, failing, operations)
 
 
 class TrafficParts(Struct, frozen=True):

@@ -11,7 +11,11 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers, ManageWatches
-from mailcheck.operations.domains.watches.run_watches import LOOK_INTERVAL, RunWatches
+from mailcheck.operations.domains.watches.run_watches import (
+    LOOK_INTERVAL,
+    ReportedTopics,
+    RunWatches,
+)
 from mailcheck.operations.domains.watches.send_alerts import TELL_INTERVAL, SendAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendInternalMail
@@ -30,17 +34,24 @@ class WatchParts(Struct, frozen=True):
 
 
 def build_watches(
-    runtime: Runtime, checks: Checks, receiver: ReceiveMail, alerted: AlertReceivers
+    runtime: Runtime,
+    checks: Checks,
+    receiver: ReceiveMail,
+    alerted: AlertReceivers,
+    reported: ReportedTopics,
 ) -> WatchParts:
     """Build the operations on watches.
 
     :param receiver: receives mails with alerts to inboxes.
     :param alerted: knows the receivers of alerts.
+    :param reported: returns the topics from reports.
     """
     config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     store = WatchStore(runtime.engine)
     changed: Notifications[AccountId] = runtime.cluster.notifications("watches")
-    runner = RunWatches(store, checks.watched, runtime.holder, changed, clock_and_randomness)
+    runner = RunWatches(
+        store, checks.watched, reported, runtime.holder, changed, clock_and_randomness
+    )
     keep = ManageWatches(
         store,
         runner,

@@ -9,11 +9,13 @@ import pytest_twisted
 from mailcheck.api.domains.receiver_reports import DmarcFiles, TlsFiles
 from tests.cli.command_line import Outcome, run_command, run_work
 from tests.corpus.report_files import FOLDER, document, gzipped, report_mail
+from tests.fakes.dmarc_year import DOMAIN, Year, year_zone
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import reports_zone, signed_report
 from tests.servers.house_server import serving_house
 from tests.servers.name_server import running_name_server
-from tests.web.reporting import address, reporting_house, send
+from tests.web.checking import checking_house
+from tests.web.reporting import address, count_days, reporting_house, send
 
 NAMES = ("google.xml", "yahoo.xml", "gmx.xml")
 FILES = [str(FOLDER / name) for name in NAMES]
@@ -133,3 +135,45 @@ def test_reports_of_an_account_are_listed_and_deleted(tmp_path: Path) -> None:
         gone = call("delete", "--day", "2026-11-19", "--json")
         assert json.loads(gone.output) == {"success": True, "deleted": 1}
         assert call("list").lines == []
+
+
+def test_the_plan_of_a_domain(tmp_path: Path) -> None:
+    """`mailcheck dmarc plan` stores decisions, prints the steps, and ends in the safe record."""
+    zone = year_zone()
+    house, year = checking_house(zone), Year(zone)
+    zone.publish(f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; rua=mailto:{address(house)}")
+    key = tmp_path / "key"
+    key.write_text(house.key)
+    with serving_house(house) as url:
+
+        def plan(*arguments: str) -> Outcome:
+            options = ("--url", url, "--key-file", str(key))
+            return run_command("dmarc", "plan", DOMAIN, *arguments, *options)
+
+        nothing = plan()
+        assert nothing.status == 3
+        assert "There are no reports about the last 30 days." in nothing.output
+        assert nothing.lines[-1] == "  Could not be determined."
+        count_days(house, year, 20)
+        first = plan()
+        assert first.status == 1
+        assert first.lines[0] == "example.org  policy none, next quarantine"
+        assert "  1. Decide about Mailchimp: 1000 messages" in first.lines
+        assert "     mailcheck dmarc plan example.org --not-mine others" in first.lines
+        assert first.lines[-1] == "  Not safe yet: 5 steps are missing."
+        others = ("improvmx", "bad.example", "others", "hoster.example")
+        decided = [word for one in others for word in ("--not-mine", one)]
+        second = plan("--mine", "mailchimp", *decided)
+        assert "     k2._domainkey.example.org  CNAME  dkim2.mcsv.net" in second.lines
+        shape = json.loads(plan("--json", "--undecided", "hoster.example").output)
+        assert [one["sender"] for one in shape["steps"]] == ["hoster.example", "mailchimp"]
+        safe = plan("--not-mine", "mailchimp", "--not-mine", "hoster.example")
+        assert safe.status == 0
+        assert safe.lines[-2] == "  Safe to publish:"
+        record = f"v=DMARC1; p=quarantine; rua=mailto:{address(house)}"
+        assert safe.lines[-1] == f"  _dmarc.example.org  TXT  {record}"
+    unnamed = run_command("dmarc", "plan", "--url", "http://127.0.0.1:1", "--key-file", str(key))
+    assert (unnamed.status, unnamed.errors) == (
+        2,
+        "mailcheck: name one domain: mailcheck dmarc plan DOMAIN\n",
+    )

@@ -87,6 +87,7 @@ class Year:
 
     zone: MemoryZone
     signs: set[str] = field(default_factory=set)
+    day: int = 0
     lost: Counter[str] = field(default_factory=Counter)
     stopped: Counter[str] = field(default_factory=Counter)
     _judged: dict["Stream", "Judged"] = field(default_factory=dict)
@@ -127,8 +128,9 @@ class Year:
         shop = ((DOMAIN, "shop"),) if "shop" in self.signs else ()
         yield Stream("shop", "203.0.113.6", DOMAIN, shop, 20)
 
-    def report(self, day: int, begins_at: Instant) -> bytes:
-        """Evaluate the mail of a day, and return the report of the receiver (RFC 9990)."""
+    def report(self, begins_at: Instant) -> bytes:
+        """Evaluate the mail of the next day, and return the receiver's report (RFC 9990)."""
+        day, self.day = self.day, self.day + 1
         rows = [self._receive(one) for one in (*self.streams(), *self.strays(day)) if one.messages]
         begin = begins_at // SECOND
         return _DOCUMENT.format(

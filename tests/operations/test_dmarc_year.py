@@ -4,16 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from mailcheck.checks.receiver_reports.aggregate import parse_aggregate_report
-from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import ReportKind, day_of, row_digest
-from mailcheck.store.domains.report_store import CountedRow
-from tests.fakes.dmarc_year import DOMAIN, KEY, RECEIVER, Year, year_zone
+from mailcheck.core.instants import DAY
+from tests.fakes.dmarc_year import DOMAIN, KEY, Year, year_zone
 from tests.house import House
 from tests.web.checking import checking_house
-from tests.web.reporting import address, count_rows
+from tests.web.reporting import address, count_days
 
 TRUTH = {
     "google": "mine",
@@ -37,34 +32,12 @@ class Owner:
         self.house: House = checking_house(self.zone)
         rua = address(self.house)
         self.year.publish(f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; sp=none; rua=mailto:{rua}")
-        self.day = 0
         self.asked: list[tuple[str, str | None]] = []
         self.published: list[str] = []
 
     def live(self, days: int) -> None:
         """Let days pass, and count the report about each of them."""
-        rows = []
-        for _ in range(days):
-            begins_at = Instant(self.house.assembly.runtime.now())
-            report = parse_aggregate_report(self.year.report(self.day, begins_at))
-            self.house.clock.advance(DAY // 1_000)
-            self.day += 1
-            for row, amount in report.rows.items():
-                result = msgspec.json.encode(row).decode()
-                digest = row_digest(RECEIVER, report.report_id, result)
-                rows.append(
-                    CountedRow(
-                        self.house.account.id,
-                        ReportKind.DMARC,
-                        DOMAIN,
-                        day_of(report.begins_at),
-                        digest,
-                        RECEIVER,
-                        result,
-                        amount,
-                    )
-                )
-        count_rows(self.house, rows)
+        count_days(self.house, self.year, days)
 
     def plan(self, days: int = 30) -> Any:
         """Return the plan."""
@@ -99,8 +72,8 @@ def test_a_year_of_reports_leads_to_reject_without_losing_own_mail() -> None:
     """The steps set up both broken senders, decide about the others, and end in p=reject."""
     owner = Owner()
     states = []
-    while owner.day < 365:
-        owner.live(7 if "enforced" not in states else 365 - owner.day)
+    while owner.year.day < 365:
+        owner.live(7 if "enforced" not in states else 365 - owner.year.day)
         plan = owner.plan()
         states.append(plan["state"])
         owner.follow(plan)
@@ -175,3 +148,41 @@ def test_few_reports_are_not_called_safe() -> None:
     old = owner.plan()
     assert old["state"] == "undetermined"
     assert "The newest reports are about a day" in old["doubts"][0]
+
+
+def test_a_watch_tells_when_a_sender_breaks() -> None:
+    """An alert begins when mail of an own sender fails, and ends a week after the last failure."""
+    owner = Owner()
+    decided = json.dumps({"domain": DOMAIN, "sender": "zendesk", "decision": "mine"}).encode()
+    owner.house.ask("POST", "/reports/dmarc/senders", data=decided).answer()
+    watch = json.dumps({"target": DOMAIN}).encode()
+    made = owner.house.ask("POST", "/watches", data=watch).answer().json
+
+    def alerts() -> dict[str, str]:
+        shown = owner.house.ask("POST", f"/watches/{made['id']}/run").answer().json
+        sentences = {one["sentence"]: one["ending"] for one in shown["alerts"]}
+        return {text: end for text, end in sentences.items() if "DMARC" in text}
+
+    owner.live(7)
+    alerts()
+    owner.live(7)
+    assert alerts() == {}
+    owner.year.publish(f"zendesk1._domainkey.{DOMAIN}", "CNAME", "gone.zendesk.com.")
+    owner.live(2)
+    (sentence,) = alerts()
+    assert sentence.startswith("Mail of Zendesk fails DMARC. 40 messages")
+    owner.year.publish(f"zendesk1._domainkey.{DOMAIN}", "CNAME", "zendesk1._domainkey.zendesk.com.")
+    owner.live(9)
+    (ending,) = alerts().values()
+    assert ending.startswith("Resolved: Mail of Zendesk fails DMARC.")
+
+
+def test_a_name_that_is_only_claimed_is_no_service() -> None:
+    """A forger can write a service into the reverse DNS of an address, but not confirm it."""
+    owner = Owner()
+    owner.zone.publish("66.113.0.203.in-addr.arpa", "PTR", "o9.sendgrid.net.")
+    owner.live(3)
+    found = owner.house.get(f"/reports/dmarc?domain={DOMAIN}").json["senders"]
+    names = {one["key"]: one["messages"] for one in found}
+    assert names["sendgrid"] == 3 * 60
+    assert names["bad.example"] == 3 * 9 + 3 * 3

@@ -2,13 +2,24 @@
 
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from mailcheck.checks.receiver_reports.aggregate import parse_aggregate_report
 from mailcheck.config.options import Config
-from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, SECOND, Instant
+from mailcheck.core.receiver_reports import (
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportState,
+    day_of,
+    row_digest,
+)
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.report_store import CountedRow
+from tests.fakes.dmarc_year import RECEIVER, Year
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import DOMAIN, ask_for_reports
 from tests.house import House, result_of, run
@@ -59,6 +70,30 @@ def store_report(house: House, name: str, **facts: object) -> ReceiverReport:
     report = replace(waiting, id=ReportId(f"{name}-counted"), **changes)
     assert result_of(reports.finish(claimed.id, lease.holder, [report]))
     return report
+
+
+def count_days(house: House, year: Year, days: int, account_id: AccountId | None = None) -> None:
+    """Let days pass, and count the report about each of them."""
+    rows = []
+    for _ in range(days):
+        begins_at = Instant(house.assembly.runtime.now())
+        report = parse_aggregate_report(year.report(begins_at))
+        house.clock.advance(DAY // SECOND)
+        for row, amount in report.rows.items():
+            result = msgspec.json.encode(row).decode()
+            rows.append(
+                CountedRow(
+                    account_id or house.account.id,
+                    ReportKind.DMARC,
+                    report.domain,
+                    day_of(report.begins_at),
+                    row_digest(RECEIVER, report.report_id, result),
+                    RECEIVER,
+                    result,
+                    amount,
+                )
+            )
+    count_rows(house, rows)
 
 
 def count_rows(house: House, rows: list[CountedRow]) -> None:

@@ -26,11 +26,20 @@ from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, evaluate_starttls
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict
+from mailcheck.checks.receiver_reports.plan import (
+    Decisions,
+    SenderMail,
+    decision_about,
+    is_small,
+)
+from mailcheck.checks.receiver_reports.senders import explain
 from mailcheck.checks.scoring.domain_outcome import policies_of
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.outcomes import Mark
 from mailcheck.checks.scoring.score import Score
 from mailcheck.core.instants import DAY, Instant, format_instant
+from mailcheck.core.network_addresses import parse_ip_address
+from mailcheck.core.receiver_reports import SenderDecision
 
 LONGEST_VALUE = 2_000
 """Maximum number of characters of a value; an RSA key record has 400."""
@@ -181,6 +190,51 @@ def _records(
 def facts_of_address(listings: Sequence[Listing], names: ReverseDnsVerdict) -> Facts:
     """Return the facts about an address."""
     return Facts({"reverse DNS": _reverse_dns(names), **_lists(listings)}, {})
+
+
+SENDERS = "DMARC senders"
+"""Topic of the senders whose mail fails according to DMARC reports."""
+
+MIN_FAILING = 5
+"""Minimum number of failing messages of a sender that is reported, with one in a hundred."""
+
+MAX_FAILING_SENDERS = 20
+"""Maximum number of failing senders in a topic, those with most failing messages."""
+
+
+def facts_of_senders(
+    mail: Sequence[SenderMail], decisions: Decisions, *, is_complete: bool
+) -> Topic:
+    """Return the senders whose mail fails: own ones, and new ones that have a name.
+
+    Addresses without a name are left out, because forgers use thousands.
+
+    :param is_complete: whether all names could be looked up.
+    """
+    total = sum(one.sender.messages for one in mail)
+    failing = [one for one in mail if _is_failing(one, decisions, total)]
+    return Topic(
+        {one.sender.key: _failing(one, decisions) for one in failing[:MAX_FAILING_SENDERS]},
+        is_complete=is_complete and len(failing) <= MAX_FAILING_SENDERS,
+        is_single=True,
+    )
+
+
+def _is_failing(one: SenderMail, decisions: Decisions, total: int) -> bool:
+    if decision_about(one, decisions, total) is SenderDecision.NOT_MINE:
+        return False
+    if one.lost < max(MIN_FAILING, one.sender.messages // 100):
+        return False
+    is_own = one.sender.is_known or one.sender.key in decisions
+    is_named = parse_ip_address(one.sender.key) is None
+    return is_own or (is_named and not is_small(one, total))
+
+
+def _failing(one: SenderMail, decisions: Decisions) -> Fact:
+    sender = one.sender
+    is_own = sender.is_known or sender.key in decisions
+    what = f"Mail of {sender.name} fails DMARC." if is_own else f"New sender: {sender.name}."
+    return Fact("failing", Severity.WARNING, f"{what} {explain(sender)}")
 
 
 def _problems(findings: Iterable[Finding]) -> dict[str, Fact]:

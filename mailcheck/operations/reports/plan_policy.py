@@ -41,7 +41,7 @@ from mailcheck.checks.spf.mail import evaluate_spf_of_mail
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.core.receiver_reports import Coverage, ReportKind
+from mailcheck.core.receiver_reports import Coverage, ReportKind, SenderDecision
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.lazy_functions import count_mail
@@ -110,8 +110,22 @@ class PolicyPlan(Struct, frozen=True):
     doubts: tuple[str, ...]
 
 
-class PlanPolicy:
-    """Simulates stricter policies on the reports of an account.
+class CountedMail(Struct, frozen=True):
+    """The mail of each sender of a domain since a day, and the owner's decisions.
+
+    ``is_cut``: the reports have more different rows than are read. ``is_named``: the names of all
+    addresses could be looked up.
+    """
+
+    mail: list[SenderMail]
+    decisions: Mapping[str, SenderDecision]
+    messages: int
+    is_cut: bool
+    is_named: bool
+
+
+class ReportedMail:
+    """Counts the mail in the reports of an account by sender.
 
     :param worker: counts rows away from the reactor.
     """
@@ -119,20 +133,51 @@ class PlanPolicy:
     def __init__(
         self,
         store: ReportStore,
-        show: ShowReports,
         senders: SummarizeSenders,
         decisions: DecideSenders,
-        offer: OfferRecords,
         worker: Worker,
+    ) -> None:
+        self._store = store
+        self._senders = senders
+        self._decisions = decisions
+        self._worker = worker
+
+    async def count(self, account_id: AccountId, domain: str, since: Instant) -> CountedMail:
+        """Return the mail in the reports about a domain since a day."""
+        found = await self._store.sums(account_id, ReportKind.DMARC, domain, since, MOST_ROWS)
+        rows: list[PackedRow] = [
+            (one.result, one.amount, one.reporter, one.first_day, one.last_day) for one in found
+        ]
+        packed = pack_rows(rows)
+        named = await self._senders.hosts_of(packed, account_id)
+        mail = await self._worker.run(partial(count_mail, packed, named.hosts), account_id)
+        return CountedMail(
+            mail,
+            await self._decisions.of_domain(account_id, domain),
+            sum(one.amount for one in found),
+            len(found) == MOST_ROWS,
+            named.is_complete,
+        )
+
+
+class PlanPolicy:
+    """Simulates stricter policies on the reports of an account."""
+
+    def __init__(
+        self,
+        store: ReportStore,
+        show: ShowReports,
+        senders: SummarizeSenders,
+        reported: ReportedMail,
+        offer: OfferRecords,
         resolver: Resolver,
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._show = show
         self._senders = senders
-        self._decisions = decisions
+        self._reported = reported
         self._offer = offer
-        self._worker = worker
         self._resolver = resolver
         self._clock = clock_and_randomness.clock
         self._now = clock_and_randomness.now
@@ -141,21 +186,13 @@ class PlanPolicy:
         """Return the plan for a domain from the reports about the last days."""
         now = self._now()
         since = Instant(now - now % DAY - days * DAY)
-        kind = ReportKind.DMARC
-        found = await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
+        found = await self._reported.count(account_id, domain, since)
+        mail, decisions, total = found.mail, found.decisions, found.messages
         coverage = await self._store.coverage(account_id, domain, since)
-        rows: list[PackedRow] = [
-            (one.result, one.amount, one.reporter, one.first_day, one.last_day) for one in found
-        ]
-        total = sum(one.amount for one in found)
-        packed = pack_rows(rows)
-        hosts = await self._senders.hosts_of(packed, account_id)
-        mail = await self._worker.run(partial(count_mail, packed, hosts), account_id)
-        decisions = await self._decisions.of_domain(account_id, domain)
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
         verdict = await evaluator.evaluate(partial(evaluate_dmarc, domain))
         doubts = list(find_doubts(coverage, total, days, now))
-        if len(found) == MOST_ROWS:
+        if found.is_cut:
             doubts.append(f"The reports have over {MOST_ROWS} different rows: choose fewer days.")
         steps = await self._find_record_steps(account_id, domain, verdict)
         if verdict.presence is Presence.UNDETERMINED:
@@ -349,8 +386,8 @@ def _explain_step(step: PlanStep, set_ups: Mapping[str, SetUp]) -> ShownStep:
         more = f" and {rest} more" if rest > 0 else ""
         return ShownStep(
             step,
-            f"{_messages(step.messages)} of {len(step.others)} unknown senders with little mail"
-            f" would be stopped: {names}{more}.",
+            f"{_messages(step.messages)} of unknown senders with little mail would be stopped:"
+            f" {names}{more}.",
             "Decide about all of them together. If you know one of them, decide about it first.",
         )
     set_up = set_ups.get(sender.key, SetUp())

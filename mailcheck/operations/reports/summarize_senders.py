@@ -7,7 +7,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.dnsbl.listings import ListingStatus
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
@@ -95,6 +95,13 @@ class ShownOverview(Struct, frozen=True):
     feedback: FeedbackSums = NO_FEEDBACK
 
 
+class NamedHosts(Struct, frozen=True):
+    """Forward-confirmed names by address. ``is_complete``: all lookups had an answer."""
+
+    hosts: Mapping[str, str]
+    is_complete: bool
+
+
 class SummarizeSenders:
     """Adds DNS and blocklist results to the senders in reports.
 
@@ -132,8 +139,8 @@ class SummarizeSenders:
         :param span: index of the first sender to show, and of the first one after the page.
         """
         packed = pack_rows(rows)
-        hosts = await self.hosts_of(packed, account_id)
-        summing_up = partial(summarize_page, domain, packed, policy, hosts, span)
+        named = await self.hosts_of(packed, account_id)
+        summing_up = partial(summarize_page, domain, packed, policy, named.hosts, span)
         overview, total = await self._worker.run(summing_up, account_id)
         listed, records = await run_all(
             self._ask_lists(overview.senders), self._find_records(overview.senders)
@@ -152,15 +159,25 @@ class SummarizeSenders:
             total,
         )
 
-    async def hosts_of(self, packed: bytes, account_id: str) -> Mapping[str, str]:
+    async def hosts_of(self, packed: bytes, account_id: str) -> NamedHosts:
         """Return the forward-confirmed names of the addresses that matter most."""
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         named = await self._worker.run(partial(find_addresses_to_resolve, packed), account_id)
         addresses = [one for one in map(parse_ip_address, named) if one is not None]
 
-        def name(answers: Answers) -> dict[str, str]:
+        def name(answers: Answers) -> NamedHosts:
             verdicts = [evaluate_reverse_dns(address, answers) for address in addresses]
-            return {str(one.address): one.host_name for one in verdicts if one.host_name}
+            return NamedHosts(
+                {
+                    str(one.address): one.validated_names[0]
+                    for one in verdicts
+                    if one.validated_names  # anyone can claim a name, but not confirm it
+                },
+                all(
+                    one.presence is not Presence.UNDETERMINED and one.is_confirmed is not None
+                    for one in verdicts
+                ),
+            )
 
         return await evaluator.evaluate(name)
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.corpus.feedback_mails import FIELDS, feedback_mail
 from tests.corpus.report_files import document, gzipped
+from tests.fakes.dmarc_year import Year, year_zone
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import (
     DOMAIN,
@@ -18,6 +19,7 @@ from tests.fakes.report_senders import (
 from tests.house import run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.tools_visit import visit_tools
+from tests.web.reporting import count_days
 
 
 @pytest.fixture
@@ -135,6 +137,47 @@ def test_failure_reports_are_offered_on_request(owner: Browser, zone: MemoryZone
     zone.publish(f"{DOMAIN}._report._dmarc.{local.partition('@')[2]}", "TXT", "v=DMARC1;")
     page = words(owner, f"/domains/{DOMAIN}/reports?ask=failures")
     assert f"{DOMAIN} already requests failure reports to this service." in page
+
+
+def test_the_plan_of_the_next_policy() -> None:
+    """Decisions are made on the page, and the plan ends in a record or in missing steps."""
+    zone = year_zone()
+    owner, year = visit_tools(zone), Year(zone)
+    account = run(owner.house.assembly.accounts.keep.find("ann"))
+    zone.publish(f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; rua=mailto:{address(owner)}")
+    path = f"/domains/{DOMAIN}/plan"
+    assert "There are no reports about the last 30 days." in words(owner, path)
+    count_days(owner.house, year, 20, account.id)
+    owner.sign_in()
+    page = words(owner, path)
+    assert "not safe yet 5 steps are missing before p=quarantine." in page
+    assert "Decide: Mailchimp1,000 messages" in page
+    assert "Decide: small unknown senders" in page
+    for sender, decision in (
+        ("mailchimp", "mine"),
+        ("hoster.example", "mine"),
+        ("improvmx", "not-mine"),
+        ("bad.example", "not-mine"),
+        ("others", "not-mine"),
+    ):
+        owner.open(path)
+        sent = owner.submit(
+            f"/domains/{DOMAIN}/senders", sender=sender, decision=decision, days="30", next="plan"
+        )
+        assert sent.headers["location"] == f"{path}?done=sender-decided&days=30"
+    page = words(owner, path)
+    assert "Set up: Mailchimp1,000 messages" in page
+    assert f"k2._domainkey.{DOMAIN}" in page
+    assert "p=quarantine140003810" in page
+    senders = words(owner, f"/domains/{DOMAIN}/reports")
+    assert "Mailchimp yours" in senders
+    assert "forwarded messages passed with an intact signature" in senders
+    owner.open(path)
+    assert owner.submit(f"/domains/{DOMAIN}/senders", sender="mailchimp").status == 400
+    owner.open(path)
+    wrong = owner.submit(f"/domains/{DOMAIN}/senders", sender="a b", decision="mine")
+    assert wrong.status == 400
+    assert owner.open("/domains/192.0.2.1/plan").status == 303
 
 
 def test_an_invalid_domain(owner: Browser) -> None:

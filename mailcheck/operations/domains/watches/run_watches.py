@@ -1,14 +1,16 @@
 """Running due watches, as jobs with a lease."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
 
 from mailcheck.checks.watching.changes import compare, read_state, write_state
+from mailcheck.checks.watching.facts import Facts, Topic
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import MINUTE, SECOND, Instant
-from mailcheck.core.watches import AlertId, Watch, WatchId, next_run
+from mailcheck.core.watches import AlertId, Watch, WatchId, WatchKind, next_run
 from mailcheck.operations.domains.watches.collect_facts import CollectFacts
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.ports.clocks import ClockAndRandomness
@@ -32,6 +34,10 @@ RETRY_AFTER = 5 * MINUTE
 """Time until a run is repeated that failed because of a bug."""
 
 
+ReportedTopics = Callable[[AccountId, str], Awaitable[Mapping[str, Topic]]]
+"""Returns the topics that the reports about a domain of an account add."""
+
+
 class RunWatches(QueueWorker[WatchId, Watch]):
     """Claims due watches and runs them.
 
@@ -45,6 +51,7 @@ class RunWatches(QueueWorker[WatchId, Watch]):
         self,
         store: WatchStore,
         facts: CollectFacts,
+        reported: ReportedTopics,
         holder: str,
         changed: Notifications[AccountId],
         clock_and_randomness: ClockAndRandomness,
@@ -52,6 +59,7 @@ class RunWatches(QueueWorker[WatchId, Watch]):
         super().__init__(clock_and_randomness.clock)
         self._store = store
         self._facts = facts
+        self._reported = reported
         self._holder = holder
         self._changed = changed
         self._now = clock_and_randomness.now
@@ -85,9 +93,17 @@ class RunWatches(QueueWorker[WatchId, Watch]):
         await _end_of(self.begin(watch.id, self._run(watch, is_due=is_due)))
         return True
 
+    async def _collect(self, watch: Watch) -> Facts:
+        """Return the facts of the checks, and the failing senders in reports about a domain."""
+        facts = await self._facts.collect(watch)
+        if watch.kind is not WatchKind.DOMAIN:
+            return facts
+        reported = await self._reported(watch.account_id, watch.target)
+        return replace(facts, topics={**facts.topics, **reported})
+
     async def _run(self, watch: Watch, *, is_due: bool) -> None:
         try:
-            looking = Deferred.fromCoroutine(self._facts.collect(watch))
+            looking = Deferred.fromCoroutine(self._collect(watch))
             facts = await looking.addTimeout(DEADLINE, self._clock)
         except CancelledError:
             return
