@@ -96,6 +96,15 @@ def unauthenticated(policy: str) -> DeliverabilityReport:
     return sent(records=with_spf("v=spf1 -all", **dmarc), signed=False)
 
 
+def unaligned(policy: str) -> DeliverabilityReport:
+    """Score a mail whose From domain is aligned with neither SPF nor DKIM."""
+    records: Records = {
+        "other.example": {"A": [ADDRESS]},
+        "_dmarc.other.example": {"TXT": [f"v=DMARC1; p={policy}"]},
+    }
+    return sent(NEWS.replace(FROM, b"From: ann@other.example\r\n"), records)
+
+
 def listed(code: str) -> Callable[[], DeliverabilityReport]:
     """Return a function that scores a mail from a listed address."""
     return lambda: sent(records={"10.4.8.8.zen.spamhaus.org": {"A": [code]}})
@@ -126,9 +135,8 @@ MAILS: dict[str, Callable[[], DeliverabilityReport]] = {
     "spf allows none": lambda: sent(records=with_spf("v=spf1 -all")),
     "unsigned": lambda: sent(signed=False),
     "no dmarc": lambda: sent(without=[DMARC]),
-    "unaligned": lambda: sent(
-        NEWS.replace(FROM, b"From: ann@other.example\r\n"), {"other.example": {"A": [ADDRESS]}}
-    ),
+    "unaligned": lambda: unaligned("none"),
+    "unaligned and rejected": lambda: unaligned("reject"),
     "no one-click": changed(b"List-Unsubscribe-Post:", b"X-Post:"),
     "no link": changed(b"Unsubscribe: https", b"Read: https"),
     "no unsubscribe": lambda: sent(
@@ -315,6 +323,42 @@ def test_bulk_rules_are_for_bulk_mail_only() -> None:
     assert reply_of(report, "gmail-bulk").action is Action.REJECT
     assert str(reply_of(report, "gmail-bulk").reply).startswith("550 5.7.30")
     assert reply_of(report, "outlook").action is Action.ACCEPT
+
+
+def test_the_policy_of_the_domain_decides() -> None:
+    """Mail that fails DMARC is refused for its policy only if the policy is reject."""
+    deciding = {
+        policy: reply_of(report_of(name), "strict").deciding
+        for policy, name in (("none", "unaligned"), ("reject", "unaligned and rejected"))
+    }
+    assert deciding["none"] is None
+    assert deciding["reject"] is not None
+    assert deciding["reject"].rule.id == "strict.dmarc-reject"
+    assert judged("no authentication", "gmail.dmarc-reject") is None
+    assert judged("fails reject", "gmail.dmarc-quarantine") is None
+
+
+def test_a_silent_blocklist_leaves_its_rules_open() -> None:
+    """A rule about a list that gives no answer is shown, and does not change the reply."""
+    name = "10.4.8.8.zen.spamhaus.org"
+    report = sent(failing={(name, "A"): DnsStatus.SERVFAIL})
+    for receiver, rule_id in (("yahoo", "yahoo.spamhaus"), ("outlook", "outlook.spamhaus")):
+        found = reply_of(report, receiver)
+        assert found.action is Action.ACCEPT
+        (shown,) = (one for one in found.rules if one.rule.id == rule_id)
+        assert (shown.result, shown.is_open) == (RuleResult.UNDETERMINED, True)
+
+
+def test_a_sender_without_an_answer_is_deferred_by_yahoo() -> None:
+    """Yahoo defers mail from a domain whose name server fails, and refuses an absent one."""
+    report = sent(
+        envelope_sender="ann@gone.example", failing={("gone.example", "MX"): DnsStatus.SERVFAIL}
+    )
+    found = reply_of(report, "yahoo")
+    assert str(found.reply).startswith("451 Message temporarily deferred due to unresolvable")
+    assert found.stage is Stage.MAIL
+    bounce = reply_of(sent(envelope_sender=""), "yahoo")
+    assert bounce.action is Action.ACCEPT
 
 
 def test_a_silent_name_server_defers() -> None:
