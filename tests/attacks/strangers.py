@@ -18,24 +18,27 @@ from twisted.internet.testing import StringTransport
 from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.reachable import Cost
 from mailcheck.assembly.services import mail_factory
+from mailcheck.assembly.web import build_open
 from mailcheck.assembly.workers import Workers
-from mailcheck.config.options import WebOptions
+from mailcheck.config.options import CompatibleOptions, MailpitOptions, WebOptions
 from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.imap.parsing import COMMANDS as IMAP_COMMANDS
 from mailcheck.imap.pop3 import COMMANDS as POP3_COMMANDS
 from mailcheck.smtp.verbs import VERBS
+from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of, run
 from tests.web.compatible import mailosaur, mailslurp
+from tests.web.compatible.sites import Requests
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
 from tests.web.oauth.program import Program, add_client, register
 from tests.web.provider_requests import TEXT, encode, filled, headers_for, sample
-from tests.web.raw_http import RawHttp, request
+from tests.web.raw_http import RawHttp, read_answer, request
 from tests.web.reporting import store_report
 
 DOMAIN = "hostile.example"
@@ -112,6 +115,15 @@ class CountedWorker(DirectWorker):
         return super().run(call, owner)
 
 
+class OpenListener(Requests):
+    """The listener without API keys."""
+
+    def __init__(self, house: House) -> None:
+        self.site = build_open(house.assembly, offer_no_tls).site
+        self.clock = house.clock
+        super().__init__(house, self.site.resource)
+
+
 class Target:
     """An application to attack, in which each entry point can be called by its name."""
 
@@ -125,8 +137,14 @@ class Target:
             analysis=CountedWorker("analysis", self.work),
             large=CountedWorker("large", self.work),
         )
-        config = config_in_memory(accounts=CHEAP, web=WebOptions(oauth="on"))
+        config = config_in_memory(
+            accounts=CHEAP,
+            web=WebOptions(oauth="on"),
+            mailpit=MailpitOptions(project="mallory"),
+            compatible=CompatibleOptions(hold=0),
+        )
         self.house = House(config, workers, zone=MemoryZone(_ZONE))
+        self._open = OpenListener(self.house)
         self.browser = Browser(self.house)
         self.browser.sign_up("mallory")
         agents = Browser(self.house, "192.0.2.12")
@@ -162,6 +180,7 @@ class Target:
         self.is_whole = True
         self._names = {
             "message_id": self.message,
+            "delivery_id": message["deliveryId"],
             "attachment_id": message["attachments"][0]["id"],
             "token": message["shareUrl"].rpartition("/")[2],
             "test_id": scored["testId"],
@@ -197,6 +216,9 @@ class Target:
             for rule in application.url_map.iter_rules():
                 path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule.rule)
                 yield from (f"{method} {prefix}{path}" for method in rule.methods - {"HEAD"})
+        for facade in (one for one in FACADES if not one.base):
+            for route in facade.routes:
+                yield f"open {route.method} {route.path.replace('<', '{').replace('>', '}')}"
         yield from (f"tool {name}" for name in self.tools)
         yield from (f"POP3 {command.decode()}" for command in POP3_COMMANDS)
         yield from (f"IMAP {command}" for command in IMAP_COMMANDS)
@@ -234,14 +256,13 @@ class Target:
         self._calls += 1
         self.is_whole = self.is_whole and not any(word in entry.lower() for word in SPENDING)
         kind, _, name = entry.partition(" ")
+        own = {"POP3": self._read_over_pop3, "IMAP": self._read_over_imap, "open": self._ask_openly}
         if kind == "tool":
             Agent(self.house).call(name, self._arguments(self.tools[name]["inputSchema"]))
         elif kind in ("mail", "submission"):
             self._talk(kind, name)
-        elif kind == "POP3":
-            self._read_over_pop3(name)
-        elif kind == "IMAP":
-            self._read_over_imap(name)
+        elif kind in own:
+            own[kind](name)
         elif kind == "address":
             self._send(self._mailboxes()[name])
         elif kind == "port":
@@ -255,6 +276,14 @@ class Target:
         else:
             self._browse(kind, name)
         self.house.pass_time(0.1)
+
+    def call_open_from_outside(self, entry: str) -> int:
+        """Call an entry point of the open listener from a public address; return the status."""
+        method, path = entry.split(" ")[1:]
+        visit = RawHttp(self._open, "8.8.8.8")
+        visit.send(request(re.sub(r"{\w+}", NONSENSE, path), method=method))
+        self.house.pass_time(0.1)
+        return read_answer(visit.received(), method)[0].status
 
     def call_as_stranger(self, entry: str) -> None:
         """Call an entry point over HTTP once, without a key or a session."""
@@ -340,6 +369,20 @@ class Target:
         self.house.open(
             f"{path}?{query}", method, data=data, headers=client(self.house).headers
         ).hang_up()
+
+    def _ask_openly(self, name: str) -> None:
+        """Call the listener that needs no key, as a client on this machine."""
+        method, path = name.split(" ")
+        mail = self._names["delivery_id"]
+        people = [{"Email": f"a{n}@{DOMAIN}"} for n in _MANY]
+        given: dict[str, Any] = {"IDs": [mail], "Tags": [f"t{n}" for n in range(100)], "Name": "x"}
+        given |= {"From": people[0], "To": people, "Subject": "x", "Text": "x", "HTML": "<p>x</p>"}
+        given |= {"Sender": {"ErrorCode": 451, "Probability": 0}}
+        self._open.ask("PUT", "/api/v1/tags", json={"IDs": [mail], "Tags": ["x"]}).answer()
+        for name, value in (("id", mail), ("part", "1"), ("tag", "x")):
+            path = path.replace(f"{{{name}}}", value)
+        query = "?query=x%20-subject:(x+)%2By%20tag:x&kind=containing&limit=500&start=0"
+        self._open.ask(method, path + query, json=given, allow_redirects=False).hang_up()
 
     def _connect(self, path: str) -> None:
         """Connect a program as far as one endpoint, which is called last."""

@@ -69,6 +69,18 @@ def test_calls_without_an_account_cost_nothing(target: Target, entry: str) -> No
     assert attacked_by_nobody(target, entry, 2) == []
 
 
+@pytest.mark.parametrize("entry", [one for one in ENTRIES if one.startswith("open ")])
+def test_the_open_listener_rejects_public_clients(target: Target, entry: str) -> None:
+    """Without a password, each of its routes answers 403 to a public address, at no cost."""
+    statuses: list[int] = []
+
+    def call(name: str) -> None:
+        statuses.append(target.call_open_from_outside(name))
+
+    assert too_much(Cost(), target.cost(call, entry, 2), 2) == []
+    assert statuses == [403, 403]
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_a_thousand_calls_cost_what_is_declared(target: Target, entry: str) -> None:
