@@ -174,6 +174,7 @@ class TestContradictions:
             ("smtp", "submission_listen = ['x:99999']", "submission_listen 'x:99999'"),
             ("web", "listen = ['']", "listen ''"),
             ("web", "listen = []", "listen is empty"),
+            ("mailpit", "web_root = 'mailpit/'", "web_root 'mailpit/' is not a path"),
             ("smtp", "proxy_protocol_from = ['10.0.0.1/8']", "has host bits set"),
             ("smtp", "xclient_from = ['localhost']", "xclient_from 'localhost'"),
             ("web", "trusted_proxies = ['1.2.3.4.5']", "trusted_proxies"),

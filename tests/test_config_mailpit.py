@@ -23,6 +23,7 @@ def test_every_variable_becomes_an_option(tmp_path: Path) -> None:
         {
             "MP_UI_BIND_ADDR": ":9025",
             "MP_SMTP_BIND_ADDR": "127.0.0.1:9125",
+            "MP_WEBROOT": "mail/pit/",
             "MP_UI_AUTH_FILE": str(tmp_path / "users"),
             "MP_SMTP_AUTH": "ann:mail",
             "MP_SMTP_AUTH_ACCEPT_ANY": "1",
@@ -40,6 +41,7 @@ def test_every_variable_becomes_an_option(tmp_path: Path) -> None:
     config = load_config(None, translated.variables)
     assert config.mailpit.listen == ("0.0.0.0:9025",)
     assert config.mailpit.smtp_listen == ("127.0.0.1:9125",)
+    assert config.mailpit.web_root == "/mail/pit"
     assert config.mailpit.ui_password == "ann:one bob:two"
     assert config.mailpit.smtp_password == "ann:mail"
     assert config.smtp.auth_without_tls == "always"
@@ -71,6 +73,7 @@ def test_no_limit_stays_our_limit() -> None:
     [
         ("MP_UI_AUTH", "ann", "user:password"),
         ("MP_UI_AUTH", "ann:$2y$05$abc", "without a hash"),
+        ("MP_SMTP_AUTH", "ann:{SHA}abc=", "without a hash"),
         ("MP_SMTP_AUTH_FILE", "/nowhere/users", "cannot be read"),
         ("MP_MAX_AGE", "soon", "12h or 3d"),
     ],

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 from twisted.web.resource import IResource
 from twisted.web.server import Request
 
@@ -117,8 +118,13 @@ def build_open_listeners(
         inbox, Passwords(options.ui_password), access, addresses, options.hosts
     )
     hold = build_hold(daemon)
+    root = options.web_root
+
+    def base_of(request: Request) -> str:
+        return admission.base(request) + root
+
     served = [
-        Served(facade, operations, admission.admit, admission.base)
+        Served(replace(facade, base=root), operations, admission.admit, base_of)
         for facade, operations in (
             (MAILPIT, _mailpit(daemon, hold, chaos)),
             (MAILHOG, _mailhog(daemon, hold, chaos)),
@@ -130,7 +136,7 @@ def build_open_listeners(
         addresses,
         runtime.reactor,
         runtime.clients,
-        BodyLimits({b"/api/v1/send": body_size}),
+        BodyLimits({f"{root}/api/v1/send".encode(): body_size}),
     )
     passwords = Passwords(options.smtp_password)
     mail = MailFactory(

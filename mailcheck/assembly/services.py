@@ -255,7 +255,7 @@ def _ops(
         imap=lambda: [*ports.imap.addresses, *ports.imap_tls.addresses],
         pop3=lambda: [*ports.pop3.addresses, *ports.pop3_tls.addresses],
         web=where(ports.web),
-        mailpit=where(ports.mailpit),
+        mailpit=lambda: [f"{one}{config.mailpit.web_root}" for one in ports.mailpit.addresses],
         mailpit_mail=where(ports.mailpit_mail),
         milter=where(ports.milter),
         metrics=where(ports.metrics),

@@ -20,6 +20,7 @@ DEFAULTS: Mapping[tuple[str, str], str] = {
 
 HOURS = {"h": 1, "d": 24}
 _AGE = re.compile(r"([1-9]\d{0,4})([hd])")
+_HASHES = ("$2", "{SHA}", "$apr1$", "$5$", "$6$")
 _PORT = re.compile(r":\d+")
 
 
@@ -79,9 +80,10 @@ def _passwords(option: str) -> Callable[[str, str], Options]:
                 raise ConfigError(f"{name}: the file {value} cannot be read: {error}") from None
         for pair in pairs:
             user, colon, password = pair.partition(":")
-            if not colon or password.startswith(("$2", "{SHA}", "$apr1$")):
+            if not colon or password.startswith(_HASHES):
                 raise ConfigError(
-                    f"{name}: write user:password without a hash; got {user[:40]}:..."
+                    f"{name}: write user:password without a hash, since clients send the password "
+                    f"with each request, and slow hashes would delay all; got {user[:40]}:..."
                 )
         yield ("mailpit", option), " ".join(pairs)
 
@@ -114,6 +116,11 @@ def _switch(section: str, option: str, on: str, off: str) -> Callable[[str, str]
     return read
 
 
+def _web_root(_: str, value: str) -> Options:
+    path = value.strip("/")
+    yield ("mailpit", "web_root"), f"/{path}" if path else ""
+
+
 def _nothing(_: str, __: str) -> Options:
     """Set nothing: what the variable asks for is always so."""
     return iter(())
@@ -122,6 +129,7 @@ def _nothing(_: str, __: str) -> Options:
 _READERS: Mapping[str, Callable[[str, str], Options]] = {
     "MP_UI_BIND_ADDR": _address("listen"),
     "MP_SMTP_BIND_ADDR": _address("smtp_listen"),
+    "MP_WEBROOT": _web_root,
     "MP_UI_AUTH": _passwords("ui_password"),
     "MP_UI_AUTH_FILE": _passwords("ui_password"),
     "MP_SMTP_AUTH": _passwords("smtp_password"),

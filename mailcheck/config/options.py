@@ -296,6 +296,11 @@ class MailpitOptions:
         "Addresses for mail to any recipient, usually port 1025. Empty: none. The limits of "
         "[smtp] apply.",
     )
+    web_root: str = option(
+        "",
+        "Path below which the API is served, like /mailpit, for proxies that forward it unchanged. "
+        "Empty: the root.",
+    )
     project: str = option(
         "", "Account or project whose inbox it is. Empty: the first account of this daemon."
     )

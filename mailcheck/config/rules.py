@@ -1,5 +1,6 @@
 """Validation of values that need parsing, and of combinations of options."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 from itertools import chain
@@ -28,6 +29,8 @@ Problem = tuple[str, str, str]
 """Section, option, and the problem as a phrase that follows the name of the option."""
 
 DATABASES = ("sqlite", "postgresql", "postgres")
+
+_WEB_ROOT = re.compile(r"(?:/[A-Za-z0-9._~-]+)*", re.ASCII)
 
 
 def find_problem(config: Config) -> Problem | None:
@@ -87,6 +90,9 @@ def _check_listen(config: Config) -> Iterator[Problem]:
         yield from _check_each(section, option, addresses, parse_listen_address)
     if not config.web.listen:
         yield "web", "listen", "is empty; set at least one address"
+    if _WEB_ROOT.fullmatch(config.mailpit.web_root) is None:
+        root = config.mailpit.web_root
+        yield "mailpit", "web_root", f"{root!r} is not a path like /mailpit, or empty"
 
 
 def _check_networks(config: Config) -> Iterator[Problem]:

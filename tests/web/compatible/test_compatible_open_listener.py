@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from tests.house import run
-from tests.web.compatible.open_site import OpenSite, mail
+from tests.web.compatible.open_site import RICH, OpenSite, mail
 from tests.web.raw_http import RawHttp
 
 STRANGER = "8.8.8.8"
@@ -209,6 +209,23 @@ def test_any_password_is_accepted_without_one(site: OpenSite) -> None:
     )
     assert "235" in said
     assert said.splitlines()[-1].startswith("250")
+
+
+def test_a_web_root() -> None:
+    """All routes are below it, links include it, and the root has no route."""
+    site = OpenSite(web_root="/mail/pit")
+    site.send(raw=RICH)
+    found = site.get("/mail/pit/api/v1/messages").json["messages"]
+    page = site.get(f"/mail/pit/view/{found[0]['ID']}.html").body.decode()
+    assert f'"{site.url}/mail/pit/api/v1/message/{found[0]["ID"]}/part/' in page
+    assert site.get("/mail/pit/api/v2/messages").json["total"] == 1
+    large = {
+        "Text": "x" * 2_000_000,
+        "From": {"Email": "a@b.example"},
+        "To": [{"Email": "c@d.example"}],
+    }
+    assert site.ask("POST", "/mail/pit/api/v1/send", json=large).answer().status == 200
+    assert site.get("/api/v1/messages").status == 404
 
 
 def test_the_inbox_is_that_of_the_project() -> None:
