@@ -11,5 +11,5 @@ It has no rule and no storage of its own. Add one in four steps:
 4. A test of each route, and its clients in ``tests/interop/``.
 
 ``application.py`` does the rest for all: keys, scopes, rate limits, parsing, errors and body
-limits. ``hold.py`` holds a request that would find nothing until mail arrives.
+limits. ``hold.py`` holds a request without results until mail arrives.
 """

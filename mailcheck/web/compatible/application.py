@@ -217,7 +217,7 @@ def read_request(
     A repeated parameter becomes a list. Names are compared without case, and `None` is the same
     as a missing value. Unknown names are ignored, as the products do.
 
-    :raises InvalidParameter: the body is no JSON object, or a value has the wrong type.
+    :raises InvalidParameter: the body is not a JSON object, or a value has the wrong type.
     """
     names = {one.encode_name.lower(): one.encode_name for one in msgspec.structs.fields(kind)}
     if not names:

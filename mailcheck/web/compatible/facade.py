@@ -55,8 +55,8 @@ Handle = Callable[[Any, Call[R]], Awaitable[Reply | Stream]]
 class Route(Struct, Generic[R], frozen=True):
     """A method and a path below the base of the facade, with ``<name>`` for path variables.
 
-    ``request`` is the class of its parameters and its JSON object together. ``scopes`` are those
-    that a limited key needs. ``note`` says what differs, for the reference page.
+    ``request`` is the class of its parameters and its JSON object together. A limited key
+    needs the ``scopes``. The reference page shows ``note``, which lists the differences.
     """
 
     method: str
@@ -91,9 +91,9 @@ AnyRoute = Route[Any] | NotOffered
 
 
 def with_notes(routes: Sequence[AnyRoute], notes: Mapping[str, str]) -> Sequence[AnyRoute]:
-    """Return routes, of which some are close to those of the product.
+    """Return the routes; routes with a note are close to the routes of the product.
 
-    :param notes: the note of each of these, by its method and path.
+    :param notes: the notes, by method and path.
     """
     return [
         replace(one, like=Like.CLOSE, note=notes[f"{one.method} {one.path}"])

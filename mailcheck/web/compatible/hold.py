@@ -1,4 +1,4 @@
-"""Holds a request that would find nothing, so that a client that polls gets its mail at once."""
+"""Holds a request without results, so that a client that polls gets its mail at once."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing

@@ -259,7 +259,7 @@ _EVENTS = "use the WebSocket /api/events, or GET /api/v1/inbox/events"
 _HELD = "held while it is empty"
 _NOTES = {
     f"GET {_SEARCH}": (
-        "held while nothing matches; `containing` looks at subject, addresses, text and names of "
+        "held until a message matches; `containing` looks at subject, addresses, text and names of "
         "files"
     ),
     f"POST {_JIM}": "the chances to reject; connections are not closed or slowed down",

@@ -36,7 +36,7 @@ def join_file_id(message_id: str, attachment_id: str) -> str:
 def split_file_id(file_id: str) -> tuple[MessageId, str]:
     """Return the ids of the message and of the attachment.
 
-    :raises AttachmentNotFound: it is no id of a file.
+    :raises AttachmentNotFound: it is not the id of a file.
     """
     message_id, joint, attachment_id = file_id.rpartition(_JOINT)
     if not joint:

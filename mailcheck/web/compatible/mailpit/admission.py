@@ -1,4 +1,4 @@
-"""Who may use a listener that needs no API key.
+"""The admission of clients to a listener that needs no API key.
 
 Without a password, only clients on this machine and in its private network may. Their browsers
 show pages of strangers, so a request that a page of another site causes is rejected:

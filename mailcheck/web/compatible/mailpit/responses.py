@@ -27,7 +27,7 @@ class Address(Struct, rename="pascal"):
 
 
 class Head(Struct, rename="pascal"):
-    """What a message in a list and a whole message begin with."""
+    """The first fields of a message in a list and of a whole message."""
 
     id: str = field(name="ID")
     message_id: str = field(name="MessageID")
@@ -357,7 +357,7 @@ def _unsubscribe(header_list: Sequence[tuple[str, str]]) -> ListUnsubscribe:
     fields = {name.lower(): value for name, value in reversed(header_list)}
     header = fields.get("list-unsubscribe", "")
     links = _LINK.findall(header)
-    errors = "" if links or not header else "there is no link in angle brackets"
+    errors = "" if links or not header else "a link in angle brackets is missing"
     return ListUnsubscribe(header, links, errors, fields.get("list-unsubscribe-post", ""))
 
 

@@ -363,12 +363,12 @@ _TAG, _VIEW = f"{_TAGS}/<tag>", "/view/<id>"
 _STATUS_OF_RELEASE = 403
 
 _HELD = "held while it is empty"
-_LATEST = "ids have another form; `latest` is held while there is no message"
+_LATEST = "ids have another form; `latest` is held until a message arrives"
 _OWN_FILTER = "with the SpamAssassin of mailcheck, see `[spamassassin]`"
 _FIXED_TAGS = "the +tags of the recipients stay"
 _NOTES = {
     f"DELETE {_MESSAGES}": "a body that is not JSON is an error; Mailpit deletes everything",
-    f"GET {_SEARCH}": f"held while nothing matches; `has:inline` is an error: {NO_INLINE}",
+    f"GET {_SEARCH}": f"held until a message matches; `has:inline` is an error: {NO_INLINE}",
     f"GET {_MESSAGE}/headers": "values are decoded",
     f"GET {_MESSAGE}/part/<part>/thumb": "the picture in its own size; 404 for other files",
     f"GET {_MESSAGE}/html-check": (
@@ -380,7 +380,8 @@ _NOTES = {
     f"DELETE {_TAG}": _FIXED_TAGS,
     f"GET {_API}/info": "of the runtime statistics, only the uptime",
     f"PUT {_CHAOS}": (
-        "the sender is rejected at RCPT; tags such as `fault.data-451` fail single mails"
+        "for one daemon of a cluster, until it is restarted. The sender is rejected at RCPT; tags "
+        "such as `fault.data-451` fail single mails"
     ),
     f"GET {_VIEW}": "leads to the HTML, or to the text without HTML",
     f"GET {_VIEW}.html": "scripts do not run; `embed` is ignored",

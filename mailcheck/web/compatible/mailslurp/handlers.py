@@ -568,7 +568,7 @@ def _require_inbox(caller: Caller, inbox_id: str | None) -> str:
         raise InvalidParameter("inboxId", "inboxId is missing: send the id of an inbox")
     problem = explain_bad_tag(inbox_id)
     if problem is not None:
-        raise InvalidParameter("inboxId", f"{inbox_id[:100]!r} is no id of an inbox: {problem}")
+        raise InvalidParameter("inboxId", f"{inbox_id[:100]!r} is not an id of an inbox: {problem}")
     caller.rights.require_tag(inbox_id)
     return inbox_id
 

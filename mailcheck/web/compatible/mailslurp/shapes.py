@@ -105,7 +105,7 @@ class Preview(Shape):
 
 
 class Email(Preview):
-    """A whole message. ``body`` is the HTML, or the text if there is no HTML."""
+    """A whole message. ``body`` is the HTML, or the text of a mail without HTML."""
 
     body: str = ""
     headers: dict[str, str] = field(default_factory=dict)
@@ -268,7 +268,7 @@ def render_email(message: StoredMessage) -> Email:
 
 
 def body_of(message: StoredMessage) -> str:
-    """Return the HTML, or the text if there is no HTML."""
+    """Return the HTML, or the text of a mail without HTML."""
     return message.content.html or message.content.text
 
 
