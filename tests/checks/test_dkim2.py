@@ -2,6 +2,7 @@
 
 import base64
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,6 +105,20 @@ def test_dkim2_never_changes_a_score(name: str) -> None:
     plain, signed = score(mail=received(MAIL)), score(mail=received(VECTORS[name]))
     assert name in [one.finding.id for one in signed.score.charged]
     assert signed.score.tenths == plain.score.tenths
+
+
+def test_the_worst_fields_are_described_briefly() -> None:
+    """Many long fields take a small part of a report."""
+    flags, recipients = (",".join([one] * 1000) for one in ("f" * 99, packed("r" * 400)))
+    fields = b"".join(
+        f"DKIM2-Signature: i={n}; m=1; d={'d' * 300}{n}; mf={packed('m' * 900)};\r\n".encode()
+        + f" rt={recipients[:20_000]}; f={flags[:20_000]}; s={'s:a:b,' * 3000}s:a:b\r\n".encode()
+        for n in range(1, 200)
+    )
+    dkim2 = read_dkim2(fields + instance("1") + MAIL)
+    assert len(msgspec.json.encode(dkim2)) < 300_000
+    (finding,) = describe_dkim2(dkim2)
+    assert len(finding.meaning) < 2_000
 
 
 @given(st.binary(max_size=300))

@@ -36,7 +36,9 @@ LOGOTYPE = x509.ObjectIdentifier("1.3.6.1.5.5.7.1.12")
 MARK_TYPE = x509.ObjectIdentifier("1.3.6.1.4.1.53087.1.13")
 TRADEMARK = x509.ObjectIdentifier("1.3.6.1.4.1.53087.1.4")
 
-_BEGIN = b"-----BEGIN CERTIFICATE-----"
+_BEGIN = b"-----BEGIN "
+"""The begin of a block of PEM, whose name may also be X509 CERTIFICATE."""
+
 _TEXT = re.compile(r"[^\x20-\x7e\xa0-\uffff]")
 
 
@@ -144,7 +146,7 @@ def read_certificate(octets: bytes, roots: KnownRoots | None = None) -> MarkCert
     if not count:
         raise UnreadableCertificate("has no certificate in PEM form")
     if count > MAX_CERTIFICATES:
-        raise UnreadableCertificate(f"has more than {MAX_CERTIFICATES} certificates")
+        raise UnreadableCertificate(f"has more than {MAX_CERTIFICATES} blocks of PEM")
     try:
         certificates = x509.load_pem_x509_certificates(octets)
         return _read(certificates, load_roots() if roots is None else roots)

@@ -24,7 +24,12 @@ SIGNATURE, INSTANCE = b"dkim2-signature", b"message-instance"
 MAX_FIELDS = 50
 """Maximum number of fields of one name that are described. One hop adds one of each."""
 
+MAX_VALUES = 10
+"""Maximum number of recipients, algorithms or flags of a field that are described."""
+
 MAX_TEXT = 320  # characters of a tag: the longest mail address
+MAX_WORD = 40  # characters of an algorithm or flag
+MAX_NAMED = 5  # domains that a finding names
 
 
 class Dkim2Signature(Struct, frozen=True):
@@ -80,16 +85,17 @@ def _read(source: MailSource, name: bytes) -> list[SignatureTags]:
 def _describe(tags: SignatureTags) -> Dkim2Signature:
     # s= has sets of selector, algorithm and signature.
     sets = [one.strip().split(":") for one in tags.text("s").split(",")]
-    algorithms = [one[1].strip()[:MAX_TEXT] for one in sets if len(one) > 2]
+    algorithms = [one[1].strip()[:MAX_WORD] for one in sets if len(one) > 2]
+    flags = [one.strip()[:MAX_WORD] for one in tags.text("f").split(",") if one.strip()]
     recipients = [_decode(one) for one in tags.text("rt").split(",") if one.strip()]
     return Dkim2Signature(
         sequence=_number(tags, "i"),
         instance=_number(tags, "m"),
         domain=tags.text("d")[:MAX_TEXT],
         mail_from=_decode(tags.text("mf")),
-        recipients=tuple(recipients[:MAX_FIELDS]),
-        algorithms=tuple(algorithms[:MAX_FIELDS]),
-        flags=tuple(one.strip()[:MAX_TEXT] for one in tags.text("f").split(",") if one.strip()),
+        recipients=tuple(recipients[:MAX_VALUES]),
+        algorithms=tuple(algorithms[:MAX_VALUES]),
+        flags=tuple(flags[:MAX_VALUES]),
     )
 
 
@@ -132,7 +138,9 @@ def describe_dkim2(dkim2: Dkim2OfMail) -> tuple[Finding, ...]:
             f"The DKIM2 fields {dkim2.problem}. DKIM2 is a draft, so they have no effect here."
         )
         return (make_finding("dkim2.malformed", meaning),)
-    domains = ", ".join(dict.fromkeys(one.domain or "no domain" for one in dkim2.signatures))
+    names = list(dict.fromkeys(one.domain or "no domain" for one in dkim2.signatures))
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    domains = ", ".join(names[:MAX_NAMED]) + more
     hops = f"{len(dkim2.signatures)} hop{'s' if len(dkim2.signatures) > 1 else ''}"
     meaning = (
         f"The mail is signed with DKIM2 by {hops} ({domains}). DKIM2 is a draft, so the"
