@@ -3,6 +3,8 @@
 import os
 import signal
 import smtplib
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -144,7 +146,9 @@ def test_a_copy_of_the_traffic(daemon: Daemon, postfix: Postfix, relay: MailRela
 
 def test_a_daemon_that_is_stopped(daemon: Daemon, postfix: Postfix, relay: MailRelay) -> None:
     """Mail flows while the daemon is stopped, and is counted again after its start."""
+    assert "doctor.milter" not in diagnose(daemon)
     daemon.stop()
+    assert "doctor.milter.silent" in diagnose(daemon)
     assert send(postfix, ("ann@sender.example", mail_of("sender.example", 1))) < SLOW
     relay.wait_for(1)
     daemon.start()
@@ -169,6 +173,15 @@ def test_a_slow_evaluation(daemon: Daemon, postfix: Postfix, relay: MailRelay) -
     mails = [(f"x@unknown{n}.example", mail_of(f"unknown{n}.example", n)) for n in range(20)]
     assert send(postfix, *mails) < 1.0
     assert len(relay.wait_for(20)) == 20
+
+
+def diagnose(daemon: Daemon) -> str:
+    """Return the findings of ``mailcheck doctor``."""
+    command = [str(Path(sys.executable).with_name("mailcheck")), "doctor", "--json"]
+    environment, folder = daemon.environment, daemon.folder
+    return subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120
+    ).stdout
 
 
 def _get(url: str) -> str:
