@@ -131,7 +131,8 @@ def _describe_logo(bimi: BimiVerdict) -> str:
     if not record.location:
         return _absence(record.presence)
     if mark is None:
-        return f"{record.location}, without a certificate"
+        fault = "a certificate that could not be read" if record.evidence else "no certificate"
+        return f"{record.location}, {fault}"
     day = format_instant(mark.issuers_end_at)[:10]
     return f"{record.location}, {mark.kind.value} of {mark.issuer} until {day}"
 

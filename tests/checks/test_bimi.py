@@ -529,6 +529,12 @@ def test_an_expired_issuer_ends_the_certificate() -> None:
     assert "an issuer of" in verdict.findings[0].meaning
 
 
+def test_a_certificate_of_the_future_is_not_valid() -> None:
+    """A certificate counts from its first day on."""
+    (finding,) = setup(RECORD, mark=Mark(begins=2)).findings
+    assert (finding.id, "valid from" in finding.meaning) == ("bimi.certificate-expired", True)
+
+
 @pytest.mark.parametrize(
     ("domains", "is_covered"),
     [

@@ -86,7 +86,11 @@ def test_what_is_said_of_mail_hosts() -> None:
     [
         ([], "none"),
         (["v=BIMI1; l=; a=;"], "declined: the domain has no logo"),
-        ([f"v=BIMI1; l={LOGO_URL};"], f"{LOGO_URL}, without a certificate"),
+        ([f"v=BIMI1; l={LOGO_URL};"], f"{LOGO_URL}, no certificate"),
+        (
+            [f"v=BIMI1; l={LOGO_URL}; a=https://www.d.example/gone.pem;"],
+            f"{LOGO_URL}, a certificate that could not be read",
+        ),
         ([RECORD], f"{LOGO_URL}, VMC of Mark Issuer until 2027-09-17"),
     ],
 )

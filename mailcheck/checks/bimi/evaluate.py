@@ -29,7 +29,7 @@ ENDING_SOON = 30 * DAY
 """Time before the end of a certificate; a new one takes its issuer days or weeks."""
 
 _NOT_FETCHED = {
-    FetchOutcome.MISSING: "its host or the file does not exist",
+    FetchOutcome.MISSING: "its web server does not answer with a file",
     FetchOutcome.BAD_CERTIFICATE: "the certificate of its web server is not valid",
     FetchOutcome.REDIRECTED: "its web server redirects too often, or to a URL without https",
 }
