@@ -31,6 +31,7 @@ from mailcheck.web.compatible.mailpit.admission import OpenAdmission
 from mailcheck.web.compatible.mailpit.routes import MAILPIT, Mailpit
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 from mailcheck.web.compatible.mailslurp.handlers import MailSlurp
+from mailcheck.web.compatible.mailslurp.names import KeepNames
 from mailcheck.web.compatible.reading import ReadMessages
 from mailcheck.web.site.requests import BodyLimits, ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite
@@ -61,6 +62,7 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
         inbox.webhooks,
         messages,
         daemon.mail.mail_bytes,
+        KeepNames(runtime.persistent_state.memory),
         build_hold(daemon),
         runtime.turns,
         runtime.config.inbox.domain,

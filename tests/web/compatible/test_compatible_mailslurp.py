@@ -57,6 +57,27 @@ class TestInboxes:
         found = client.get(f"/inboxes/{made['id']}").json
         assert (found["id"], found["emailAddress"]) == (made["id"], made["emailAddress"])
 
+    def test_names(self, house: House, client: Client) -> None:
+        """Names are shown until they are changed, to their account only, and have a maximum."""
+        made = client.send("POST", "/inboxes", {"name": "One", "tags": ["a"]}).json["id"]
+        found = client.get(f"/inboxes/{made}").json
+        assert (found["name"], found["description"], found["tags"]) == ("One", None, ["a"])
+        body = {"name": "Two", "description": "For sign-ups", "tags": []}
+        changed = client.send("PATCH", f"/inboxes/{made}", body)
+        assert (changed.status, changed.json["name"]) == (200, "Two")
+        receive(house, made)
+        for path in ("/inboxes", "/inboxes/paginated"):
+            listed = client.get(path).json
+            (one,) = listed["content"] if isinstance(listed, dict) else listed
+            assert (one["name"], one["description"], one["tags"]) == ("Two", "For sign-ups", [])
+        other = Client(house, house.issue_key(house.add_account("other")))
+        assert other.get(f"/inboxes/{made}").json["name"] is None
+        reader = Client(house, house.issue_key(house.account, rights=make_rights(["inbox:read"])))
+        assert reader.send("POST", "/inboxes").status == 201
+        assert reader.send("POST", "/inboxes", {"name": "Three"}).status == 403
+        answer = client.send("PATCH", f"/inboxes/{made}", {"description": "x" * 2_001})
+        assert (answer.status, "2,000 characters" in answer.json["message"]) == (400, True)
+
     def test_options(self, house: House, client: Client) -> None:
         """The prefix of an address is kept, and an address of this inbox can be chosen."""
         made = client.send("POST", "/inboxes/withOptions", {"prefix": "shop"}).json
@@ -387,7 +408,7 @@ class TestErrors:
         ("path", "part"),
         [
             ("/waitForLatestEmail", "inboxId is missing"),
-            ("/waitForLatestEmail?inboxId=a..b", "'a..b' is no id of an inbox"),
+            ("/waitForLatestEmail?inboxId=a..b", "'a..b' is not an id of an inbox"),
             (f"/waitForLatestEmail?inboxId={INBOX}&timeout=-1", "you sent -1"),
             (f"/waitForLatestEmail?inboxId={INBOX}&timeout=300001", "you sent 300001"),
             (f"/waitForLatestEmail?inboxId={INBOX}&since=x", "you sent 'x'"),

@@ -27,6 +27,7 @@ from mailcheck.web.compatible.mailslurp.handlers import (
     Pattern,
     WebhookToCreate,
 )
+from mailcheck.web.compatible.mailslurp.names import InboxNames
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.web.site.requests import header_values
 
@@ -75,7 +76,7 @@ _NO_SMS = "mailcheck receives no text messages"
 _NO_AI = "mailcheck has no language model: use codes, links and patterns"
 
 _CREATE = ("", "/withOptions", "/withDefaults")
-_NEW = "any id that can be a tag is an inbox; names and descriptions are not kept"
+_NEW = "any id that can be a tag is an inbox; names, descriptions and tags are stored for 30 days"
 _LISTED = "the tags with mail"
 _EMPTIED = "deletes the messages; the address still receives mail"
 _NEWEST = "looks at the newest 100 messages of the inbox"
@@ -86,6 +87,7 @@ _NOTES = {
     "POST /createInbox": _NEW,
     "POST /newEmailAddress": _NEW,
     f"GET {_INBOX}": _NEW,
+    f"PATCH {_INBOX}": "name, description and tags, for 30 days",
     "GET /inboxes": _LISTED,
     "GET /inboxes/paginated": _LISTED,
     "GET /inboxes/offset-paginated": _LISTED,
@@ -118,6 +120,7 @@ _ROUTES: Sequence[AnyRoute] = (
     Route("GET", "/inboxes/byEmailAddress", MailSlurp.find_inbox, ByAddress, _READ),
     Route("GET", "/inboxes/getLatestEmail", MailSlurp.latest, FindEmails, _READ),
     Route("GET", _INBOX, MailSlurp.inbox, NoParameters, _READ),
+    Route("PATCH", _INBOX, MailSlurp.update_inbox, InboxNames, _WRITE),
     Route("DELETE", _INBOX, MailSlurp.empty_inbox, OfInbox, _WRITE),
     Route("DELETE", f"{_INBOX}/deleteAllInboxEmails", MailSlurp.empty_inbox, OfInbox, _WRITE),
     Route("DELETE", "/emptyInbox", MailSlurp.empty_inbox, OfInbox, _WRITE),

@@ -25,6 +25,7 @@ from mailcheck.core.filters import UNREAD, Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND, Instant, format_instant, parse_instant
 from mailcheck.core.messages import StoredMessage
+from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
@@ -32,6 +33,7 @@ from mailcheck.operations.inbox.messages import DeleteMessages, MessageList, Rea
 from mailcheck.operations.lazy_functions import find_pattern
 from mailcheck.web.compatible.facade import Call, NoParameters
 from mailcheck.web.compatible.hold import Hold, TimeIsUp
+from mailcheck.web.compatible.mailslurp.names import InboxNames, KeepNames
 from mailcheck.web.compatible.mailslurp.shapes import (
     NEW_EMAIL,
     FileContent,
@@ -66,14 +68,11 @@ _NOTHING = Reply(204, b"", JSON)
 Sort = Literal["ASC", "DESC"]
 
 
-class NewInbox(Struct, frozen=True, rename="camel"):
+class NewInbox(InboxNames, frozen=True, rename="camel"):
     """The options of a new inbox that mean anything here."""
 
     email_address: str | None = None
-    name: str | None = None
-    description: str | None = None
     prefix: str | None = None
-    tags: list[str] | str = []
 
 
 class OfInbox(Struct, frozen=True, rename="camel"):
@@ -163,6 +162,7 @@ class MailSlurp:
         webhooks: ManageWebhooks,
         messages: ReadMessages,
         mail_bytes: MailBytes,
+        names: KeepNames,
         hold: Hold,
         turns: PacedQueue,
         domain: str,
@@ -173,6 +173,7 @@ class MailSlurp:
         self._webhooks = webhooks
         self._messages = messages
         self._mail_bytes = mail_bytes
+        self._names = names
         self._hold = hold
         self._turns = turns
         self._domain = domain
@@ -196,10 +197,22 @@ class MailSlurp:
             inbox_id = str(uuid.UUID(bytes=self._random_bytes(16), version=4))
         else:
             inbox_id = rights.unique_tag(new_short_id(self._random_bytes))
-        tags = (request.tags,) if isinstance(request.tags, str) else tuple(request.tags)
-        inbox = await self._inbox(call.caller, inbox_id, call.received_at)
-        inbox.name, inbox.description, inbox.tags = request.name, request.description, tags
-        return json_reply(inbox, 201)
+        tag = _require_inbox(call.caller, inbox_id)
+        if request.name or request.description or request.all_tags:
+            await self._keep_names(call, tag)
+        return json_reply(await self._inbox(call.caller, tag, call.received_at), 201)
+
+    async def update_inbox(self, call: Call[InboxNames]) -> Reply:
+        """PATCH /inboxes/{id}: name an inbox."""
+        tag = _require_inbox(call.caller, call.path["id"])
+        await self._keep_names(call, tag)
+        return json_reply(await self._inbox(call.caller, tag, call.received_at))
+
+    async def _keep_names(self, call: Call[NewInbox] | Call[InboxNames], tag: str) -> None:
+        call.caller.rights.require((Scope.INBOX_WRITE,))
+        given = call.request
+        names = InboxNames(given.name, given.description, given.all_tags)
+        await self._names.keep(call.caller, tag, names)
 
     async def inbox(self, call: Call[NoParameters]) -> Reply:
         """GET /inboxes/{id}."""
@@ -207,13 +220,15 @@ class MailSlurp:
 
     async def inboxes(self, call: Call[FindEmails]) -> Reply:
         """GET /inboxes."""
-        return json_reply((await self._all_inboxes(call.caller))[: _size(call.request)])
+        found = (await self._all_inboxes(call.caller))[: _size(call.request)]
+        return json_reply([await self._names.show(call.caller, one) for one in found])
 
     async def inbox_page(self, call: Call[FindEmails]) -> Reply:
         """GET /inboxes/paginated."""
         found, size = await self._all_inboxes(call.caller), _size(call.request)
         page = require_page(call.request.page)
         shown = found[size * page : size * (page + 1)]
+        shown = [await self._names.show(call.caller, one) for one in shown]
         return json_reply(render_page(shown, len(found), page, size))
 
     async def inbox_ids(self, call: Call[NoParameters]) -> Reply:
@@ -520,7 +535,8 @@ class MailSlurp:
     async def _inbox(self, caller: Caller, inbox_id: str | None, at: Instant) -> Inbox:
         tag = _require_inbox(caller, inbox_id)
         state = await self._read.state(caller.account_id)
-        return self._render_inbox(state.mailbox_name, caller, tag, at)
+        inbox = self._render_inbox(state.mailbox_name, caller, tag, at)
+        return await self._names.show(caller, inbox)
 
     async def _all_inboxes(self, caller: Caller) -> list[Inbox]:
         """Return an inbox for each of the newest tags, newest first."""
