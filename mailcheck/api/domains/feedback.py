@@ -10,11 +10,10 @@ from mailcheck.checks.receiver_reports.complaints import (
     explain_feedback,
 )
 from mailcheck.core.instants import format_instant
-from mailcheck.core.receiver_reports import Feedback, FeedbackType
-from mailcheck.core.receiver_reports import ReportedMail as Reported
+from mailcheck.core.receiver_reports import Feedback, FeedbackType, ReportedMail
 
 
-class ReportedMail(Shape):
+class FeedbackMail(Shape):
     """Personal data of a reported mail, stored if the operator sets `[reports] keep_mail`."""
 
     sender: Annotated[str, doc("envelope sender")]
@@ -44,7 +43,7 @@ class FeedbackDetails(Shape):
     incidents: Annotated[int, doc("number of mails in this report", ge=1)]
     arrived_at: Annotated[Timestamp | None, doc("when the mail arrived, according to the report")]
     program: Annotated[str, doc("program that wrote the report")]
-    mail: Annotated[ReportedMail | Absent, doc("absent unless the operator keeps it")] = ABSENT
+    mail: Annotated[FeedbackMail | Absent, doc("absent unless the operator keeps it")] = ABSENT
 
 
 class TypeCount(Shape):
@@ -102,8 +101,8 @@ def render_feedback(feedback: Feedback) -> FeedbackDetails:
     )
 
 
-def _mail(mail: Reported) -> ReportedMail:
-    return ReportedMail(mail.sender, mail.recipients, mail.author, mail.subject, mail.text)
+def _mail(mail: ReportedMail) -> FeedbackMail:
+    return FeedbackMail(mail.sender, mail.recipients, mail.author, mail.subject, mail.text)
 
 
 def render_types(types: Mapping[FeedbackType, int]) -> tuple[TypeCount, ...]:
