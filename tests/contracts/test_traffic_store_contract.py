@@ -49,8 +49,8 @@ async def test_counts_are_added(stores: Stores) -> None:
     )
     assert (failing.dmarc, failing.mails) == ("fail", 1)
     assert await traffic.days(ANN, Instant(0)) == (
-        DayTraffic(Instant(TODAY - DAY), 1, 1, 0),
-        DayTraffic(TODAY, 5, 3, 1),
+        DayTraffic(Instant(TODAY - DAY), 1, 1, 1, 0),
+        DayTraffic(TODAY, 5, 3, 4, 1),
     )
 
 

@@ -27,7 +27,15 @@ _TRAFFIC = record(
         "enabled": BOOLEAN,
         "mails": COUNT,
         "days": array(
-            record({"day": TIMESTAMP, "mails": COUNT, "dmarcPass": COUNT, "spam": COUNT})
+            record(
+                {
+                    "day": TIMESTAMP,
+                    "mails": COUNT,
+                    "dmarcPass": COUNT,
+                    "filtered": COUNT,
+                    "spam": COUNT,
+                }
+            )
         ),
         "senders": array(
             record(

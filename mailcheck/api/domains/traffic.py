@@ -25,6 +25,7 @@ class TrafficDay(Shape):
     day: Day
     mails: Count
     dmarc_pass: Count
+    filtered: Filtered
     spam: Count
 
 
@@ -85,7 +86,7 @@ def render_traffic(found: TrafficPage, page: int, *, is_on: bool) -> TrafficOver
         enabled=is_on,
         mails=found.mails,
         days=tuple(
-            TrafficDay(format_instant(one.day), one.mails, one.dmarc, one.spam)
+            TrafficDay(format_instant(one.day), one.mails, one.dmarc, one.filtered, one.spam)
             for one in found.days
         ),
         senders=tuple(map(_sender, found.senders)),

@@ -91,11 +91,12 @@ class SourceTraffic(Struct, frozen=True):
 
 
 class DayTraffic(Struct, frozen=True):
-    """The mails of a day."""
+    """The mails of a day: all, with a DMARC pass, judged by the content filter, and spam."""
 
     day: Instant
     mails: int
     dmarc: int
+    filtered: int
     spam: int
 
 
@@ -129,7 +130,7 @@ _SOURCES = f"""
 
 _DAYS = f"""
     SELECT day, CAST(SUM(mails) AS BIGINT) AS mails, {_sum_where("dmarc", "pass", "dmarc")},
-        CAST(SUM(spam) AS BIGINT) AS spam
+        CAST(SUM(filtered) AS BIGINT) AS filtered, CAST(SUM(spam) AS BIGINT) AS spam
     FROM traffic WHERE account_id = ? AND day >= ? GROUP BY day ORDER BY day
 """
 
