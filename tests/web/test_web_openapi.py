@@ -204,6 +204,11 @@ def test_every_named_schema_is_used() -> None:
     ] == []
 
 
+def test_names_of_schemas_are_short() -> None:
+    """No two shapes share a name, which would add their modules to the names of the schemas."""
+    assert [name for name in DOCUMENT["components"]["schemas"] if "." in name] == []
+
+
 def test_links_lead_to_operations() -> None:
     """A link names an existing operation and existing parameters."""
     for _, _, operation in OPERATIONS.values():
