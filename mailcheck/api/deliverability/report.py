@@ -178,7 +178,7 @@ def _blacklist(report: DeliverabilityReport, common: dict[str, Any]) -> Blacklis
 Score = Annotated[float, doc("0.0 to 10.0, one decimal", ge=0, le=10)]
 
 
-class ReportedMail(Shape):
+class ScoredMail(Shape):
     """The received mail."""
 
     component_name: ClassVar[str] = "TestedMail"
@@ -191,7 +191,7 @@ class MailReport(Shape):
     """The report about a mail."""
 
     score: Score
-    email: ReportedMail
+    email: ScoredMail
     notes: Annotated[Texts, doc("limitations of this report")]
     checks: Checks
     deductions: Annotated[
@@ -241,6 +241,6 @@ def store_report(report: DeliverabilityReport) -> StoredReport:
     return StoredReport(report.score.tenths, dump_json(render_report(report)).decode("utf-8"))
 
 
-def render_email(author: str, subject: str, sender: str) -> ReportedMail:
+def render_email(author: str, subject: str, sender: str) -> ScoredMail:
     """Render the fields that identify a mail. ``sender`` is the envelope sender."""
-    return ReportedMail(author, subject, None if sender == NULL_REVERSE_PATH else sender)
+    return ScoredMail(author, subject, None if sender == NULL_REVERSE_PATH else sender)

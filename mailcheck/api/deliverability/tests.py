@@ -9,8 +9,8 @@ from mailcheck.api.deliverability.findings import points
 from mailcheck.api.deliverability.report import (
     MailReport,
     PreflightReport,
-    ReportedMail,
     Score,
+    ScoredMail,
     render_email,
     render_report,
 )
@@ -76,7 +76,7 @@ class ListedTest(StateOfTest):
     """An entry of a list of tests."""
 
     score: Score | Absent = ABSENT
-    email: ReportedMail | Absent = ABSENT
+    email: ScoredMail | Absent = ABSENT
 
 
 class PageOfTests(Shape):
