@@ -80,16 +80,17 @@ def list_metrics(
     ]
 
 
+def by_port(counters: Mapping[str, Tally]) -> Values:
+    """Return the counts of all ports, with the name of the port as the first label."""
+    return {
+        (port, *labels): count
+        for port, counter in counters.items()
+        for labels, count in counter.counts.items()
+    }
+
+
 def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list[Metric]:
     """Return the metrics of received mail. ``journals`` are keyed by the names of ports."""
-
-    def replies() -> Values:
-        return {
-            (port, *labels): count
-            for port, journal in journals.items()
-            for labels, count in journal.replies.counts.items()
-        }
-
     return [
         Metric(
             f"{PREFIX}mail_replies",
@@ -97,7 +98,7 @@ def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list
             "the enhanced status code of the reply (RFC 3463).",
             Kind.COUNTER,
             ("port", "command", "reply", "reason"),
-            replies,
+            lambda: by_port({port: one.replies for port, one in journals.items()}),
         ),
         gauge("connections", "Open connections, by port.", ("port",), connections),
     ]
@@ -105,21 +106,13 @@ def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list
 
 def login_metrics(journals: Mapping[str, LoginJournal]) -> list[Metric]:
     """Return the metrics of mail programs. ``journals`` are keyed by the names of ports."""
-
-    def logins() -> Values:
-        return {
-            (port, *labels): count
-            for port, journal in journals.items()
-            for labels, count in journal.logins.counts.items()
-        }
-
     return [
         Metric(
             f"{PREFIX}logins",
             "Logins of mail programs over IMAP and POP3: succeeded or failed.",
             Kind.COUNTER,
             ("port", "outcome"),
-            logins,
+            lambda: by_port({port: one.logins for port, one in journals.items()}),
         ),
         Metric(
             f"{PREFIX}messages_fetched",

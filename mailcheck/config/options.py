@@ -121,6 +121,13 @@ class SmtpOptions:
     )
 
 
+_CONNECTIONS = (
+    "Maximum number of connections. When it is reached, the connection that has been idle longest "
+    "is closed for a client that has none."
+)
+_PER_ADDRESS = "Maximum number of connections of one public client address."
+
+
 @dataclass(frozen=True, slots=True)
 class ImapOptions:
     """IMAP for mail programs. Name, certificate, proxies and auth_without_tls are of [smtp]."""
@@ -132,13 +139,10 @@ class ImapOptions:
     tls_listen: tuple[str, ...] = option((), "Addresses for IMAP over TLS from the first byte.")
     max_connections: int = option(
         5_000,
-        "Maximum number of connections. When it is reached, the connection that has been idle "
-        "longest is closed for a client that has none.",
+        _CONNECTIONS,
         lowest=1,
     )
-    max_connections_per_address: int = option(
-        100, "Maximum number of connections of one public client address.", lowest=1
-    )
+    max_connections_per_address: int = option(100, _PER_ADDRESS, lowest=1)
     idle_timeout: float = option(
         1_800.0,
         "Seconds until a silent client is disconnected (RFC 9051 requires at least 30 minutes).",
@@ -158,13 +162,10 @@ class Pop3Options:
     tls_listen: tuple[str, ...] = option((), "Addresses for POP3 over TLS from the first byte.")
     max_connections: int = option(
         1_000,
-        "Maximum number of connections. When it is reached, the connection that has been idle "
-        "longest is closed for a client that has none.",
+        _CONNECTIONS,
         lowest=1,
     )
-    max_connections_per_address: int = option(
-        100, "Maximum number of connections of one public client address.", lowest=1
-    )
+    max_connections_per_address: int = option(100, _PER_ADDRESS, lowest=1)
     idle_timeout: float = option(
         600.0,
         "Seconds until a silent client is disconnected (RFC 1939 requires at least 10 minutes).",
