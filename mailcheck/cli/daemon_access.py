@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
@@ -28,7 +29,14 @@ def set_daemon_command(
     parser.set_defaults(command=partial(run_on_daemon, do))
 
 
-def add_daemon_options(parser: argparse._ActionsContainer) -> None:
+class TakesOptions(Protocol):
+    """A parser, or a group of its options."""
+
+    def add_argument(self, *names: str, **settings: Any) -> object:
+        """Add an option."""
+
+
+def add_daemon_options(parser: TakesOptions) -> None:
     """Add the options that name the daemon."""
     parser.add_argument("--url", help="URL of the daemon (default: MAILCHECK_URL)")
     parser.add_argument(
