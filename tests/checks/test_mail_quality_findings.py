@@ -188,7 +188,8 @@ def test_every_finding_is_tested() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 written |= {node.value} if pattern.fullmatch(node.value) else set()
     assert written == FAULTY.keys() | OTHERS.keys()
-    assert written == {row.id for row in ROWS if row.area in QUALITY_AREAS}
+    rows = {row.id for row in ROWS if row.area in QUALITY_AREAS}
+    assert written == {one for one in rows if not one.startswith("bimi.")}  # see test_bimi.py
 
 
 @pytest.mark.parametrize(
