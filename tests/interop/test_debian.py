@@ -131,7 +131,7 @@ sign_in() {
     curl -sL -b "$jar" http://127.0.0.1:8080/inbox
 }
 sign_in a-password-of-alice > /run/inbox
-grep -q "$ADDRESS" /run/inbox
+grep -q "${ADDRESS%@*}" /run/inbox
 echo "dashboard: $(grep -o first /run/inbox | head -n 1)"
 """
 """Sign in, and find the mail in the inbox."""

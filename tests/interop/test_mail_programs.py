@@ -19,6 +19,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -376,7 +377,8 @@ def test_aioimaplib(served: Served) -> None:
         await client.logout()
         return [*pushed, *lines]
 
-    told = asyncio.run(wait())
+    with ThreadPoolExecutor(1) as thread:  # Playwright may run its event loop in this one
+        told = thread.submit(asyncio.run, wait()).result()
     assert any(b"EXISTS" in one for one in told), told
     assert any(b"Subject: news" in one for one in told), told
 
