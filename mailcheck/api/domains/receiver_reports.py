@@ -362,10 +362,7 @@ class KeptReport(Shape):
 
 
 class FeedbackOverview(Shape):
-    """Failure reports and complaints about a domain.
-
-    The numbers count the mails in authenticated reports.
-    """
+    """The numbers of mails in authenticated failure reports and complaints about a domain."""
 
     domain: str
     days: Count
