@@ -111,14 +111,14 @@ async def test_revoking(stores: Stores) -> None:
 
 
 async def test_which_keys_are_revoked(stores: Stores) -> None:
-    """Of the given keys the revoked ones are returned, and no others."""
+    """Of the given callers, those with revoked keys are returned, and no others."""
     await stores.accounts.add_account(account("ann"))
     for number in (1, 2, 3):
         await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
     for name in ("k1", "k3"):
         await stores.accounts.revoke_key(KeyId(name), at(5))
-    asked = [KeyId("k1"), KeyId("k2"), KeyId("none"), KeyId("pages of ann")]
-    assert await stores.accounts.invalid_of(asked, NOON) == ["k1"]
+    asked = [(KeyId(one), AccountId("ann")) for one in ("k1", "k2", "pages of ann")]
+    assert await stores.accounts.invalid_of(asked, NOON) == [("k1", "ann")]
 
 
 async def test_which_keys_are_expired(stores: Stores) -> None:
@@ -127,10 +127,24 @@ async def test_which_keys_are_expired(stores: Stores) -> None:
     await stores.accounts.add_key(key("k1", expires_at=at(5)), b"1" * 32)
     await stores.accounts.add_key(key("k2", expires_at=at(6)), b"2" * 32)
     await stores.accounts.add_key(key("k3"), b"3" * 32)
-    asked = [KeyId("k1"), KeyId("k2"), KeyId("k3")]
-    assert await stores.accounts.invalid_of(asked, at(4)) == []
-    assert await stores.accounts.invalid_of(asked, at(5)) == ["k1"]
-    assert sorted(await stores.accounts.invalid_of(asked, at(7))) == ["k1", "k2"]
+    k1, k2, k3 = ((KeyId(one), AccountId("ann")) for one in ("k1", "k2", "k3"))
+    assert await stores.accounts.invalid_of([k1, k2, k3], at(4)) == []
+    assert await stores.accounts.invalid_of([k1, k2, k3], at(5)) == [k1]
+    assert await stores.accounts.invalid_of([k1, k2, k3], at(7)) == [k1, k2]
+
+
+async def test_which_accounts_are_gone(stores: Stores) -> None:
+    """All callers of a disabled or deleted account are returned, with and without a key."""
+    for number, name in enumerate(("ann", "bob", "cat")):
+        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_key(key(f"k{number}", name), bytes([number]) * 32)
+    await stores.accounts.disable(AccountId("bob"), NOON)
+    assert await stores.removal.delete(AccountId("cat"))
+    ann, *gone = [
+        (KeyId(one), AccountId(name))
+        for one, name in (("k0", "ann"), ("k1", "bob"), ("k2", "cat"), ("pages of cat", "cat"))
+    ]
+    assert await stores.accounts.invalid_of([ann, *gone], NOON) == gone
 
 
 async def test_key_use(stores: Stores) -> None:

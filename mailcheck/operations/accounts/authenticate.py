@@ -221,39 +221,44 @@ def _subject(account_id: AccountId) -> Key:
 
 
 REVOKED_KEYS_INTERVAL = 5.0
-"""Seconds between two checks for revoked and expired keys. One query covers all keys in use."""
+"""Seconds between two checks for revoked and expired keys. Two queries cover all keys in use."""
+
+ENDED = "the API key has been revoked or has expired, or the account is disabled or gone"
 
 End = Callable[[ExpectedFailure], None]
 
 
 class RevokedKeys:
-    """Ends the requests and connections of API keys that are revoked or expire while they run."""
+    """Ends the requests and connections of API keys that are revoked or expire while they run.
+
+    Those of disabled and deleted accounts end, too.
+    """
 
     def __init__(self, store: AccountStore, now: Now) -> None:
         self._store = store
         self._now = now
-        self._watched: dict[KeyId, dict[object, End]] = {}
+        self._watched: dict[tuple[KeyId, AccountId], dict[object, End]] = {}
 
     @contextmanager
-    def watched(self, key_id: KeyId, end: End) -> Iterator[None]:
-        """Call ``end`` once if the key is revoked or expires while the block runs."""
-        watch = object()
-        self._watched.setdefault(key_id, {})[watch] = end
+    def watched(self, caller: Caller, end: End) -> Iterator[None]:
+        """Call ``end`` once if the caller loses its access while the block runs."""
+        watched, watch = (caller.key_id, caller.account_id), object()
+        self._watched.setdefault(watched, {})[watch] = end
         try:
             yield
         finally:
-            ends = self._watched.get(key_id, {})
+            ends = self._watched.get(watched, {})
             ends.pop(watch, None)
             if not ends:
-                self._watched.pop(key_id, None)
+                self._watched.pop(watched, None)
 
     async def check(self) -> None:
-        """End everything that runs with a revoked or expired key.
+        """End everything that runs with an invalid key, or for a disabled or deleted account.
 
         :raises StoreUnavailable: the store cannot be read now.
         """
         if not self._watched:
             return
-        for key_id in await self._store.invalid_of(tuple(self._watched), self._now()):
-            for end in tuple(self._watched.pop(key_id, {}).values()):
-                end(InvalidCredentials("the API key has been revoked or has expired"))
+        for caller in await self._store.invalid_of(tuple(self._watched), self._now()):
+            for end in tuple(self._watched.pop(caller, {}).values()):
+                end(InvalidCredentials(ENDED))

@@ -98,7 +98,7 @@ class LogIn:
     def watched(self, login: Login, end: Callable[[ExpectedFailure], None]) -> Iterator[None]:
         """Call ``end`` once if the key or the password becomes invalid while the block runs."""
         if not login.name:
-            with self._revoked_keys.watched(login.caller.key_id, end):
+            with self._revoked_keys.watched(login.caller, end):
                 yield
             return
         watch = object()

@@ -120,7 +120,7 @@ class FollowInbox:
                     caller.account_id, wanted, wants_refusals=True, max_held=LOOK_SIZE
                 )
                 try:
-                    with self._keys.watched(caller.key_id, waiter.fail):
+                    with self._keys.watched(caller, waiter.fail):
                         following = _Following(waiter, position, self._clock, seconds, heartbeat)
                         async for event in self._tell(following):
                             position = following.position

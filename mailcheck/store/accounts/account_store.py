@@ -356,21 +356,29 @@ class AccountStore(Store):
 
     @read
     def invalid_of(
-        self, transaction: Transaction, key_ids: Sequence[KeyId], now: Instant
-    ) -> list[KeyId]:
-        """Return the revoked and expired ones among these keys, and those of disabled accounts."""
-        query = (
-            "SELECT api_key.id, revoked_at, expires_at, disabled_at "
-            "FROM api_key JOIN account ON account.id = api_key.account_id "
-            "WHERE api_key.id IN ({rows})"
-        )
-        return [
+        self, transaction: Transaction, callers: Sequence[tuple[KeyId, AccountId]], now: Instant
+    ) -> list[tuple[KeyId, AccountId]]:
+        """Return the callers with a revoked or expired key, or a disabled or deleted account.
+
+        Callers without a key, such as pages, have an id that no key has.
+        """
+        keys = {
             row.id
-            for row in transaction.rows_over(query, [(one,) for one in key_ids])
-            if row.revoked_at is not None
-            or row.disabled_at is not None
-            or (row.expires_at is not None and row.expires_at <= now)
-        ]
+            for row in transaction.rows_over(
+                "SELECT id, revoked_at, expires_at FROM api_key WHERE id IN ({rows})",
+                [(one,) for one in {key_id for key_id, _ in callers}],
+            )
+            if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
+        }
+        accounts = {
+            row.id
+            for row in transaction.rows_over(
+                "SELECT id, disabled_at FROM account WHERE id IN ({rows})",
+                [(one,) for one in {account_id for _, account_id in callers}],
+            )
+            if row.disabled_at is None
+        }
+        return [one for one in callers if one[0] in keys or one[1] not in accounts]
 
     @write
     def set_key_fault(self, transaction: Transaction, key_id: KeyId, every: int | None) -> bool:
