@@ -7,6 +7,7 @@ from typing import Any
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.audit import AUDIT_KEPT, MOST_ENTRIES
+from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, HOUR, Instant
 from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.daemon.periodic import PeriodicService
@@ -45,16 +46,23 @@ def retention_service(
 
 
 class Retention:
-    """Deletes expired mail and old records of rejected mail."""
+    """Deletes expired mail and old records of rejected mail.
 
-    def __init__(self, store: ExpiryStore, now: Now) -> None:
+    :param tell: called for each inbox with a deletion that cannot be undone any more.
+    """
+
+    def __init__(self, store: ExpiryStore, now: Now, tell: Callable[[AccountId], None]) -> None:
         self._store = store
         self._now = now
+        self._tell = tell
 
     async def sweep(self) -> None:
         """Delete all that has expired, and reclaim the disk space."""
         now = self._now()
+        final = await self._store.final_deletions(now)
         await delete_in_batches(partial(self._store.expire, now), BATCH)
+        for account_id in final:
+            self._tell(account_id)
         before = Instant(now - REFUSALS_KEPT)
         await delete_in_batches(partial(self._store.forget_refusals, before), BATCH)
         # Reclaims a part in each round.

@@ -38,6 +38,12 @@ _SINCE = """
     ) AND message.received_at >= ?
 """
 
+# The plus keeps the planner from reading the mail of all accounts by expiry.
+_VISIBLE = "+message.expires_at > ?"
+
+PRESENT = f"({_VISIBLE} OR message.undo_expires_at IS NOT NULL)"
+"""The condition for messages that are visible, or whose deletion can be undone."""
+
 _AUTHOR, _SUBJECT = "delivery.author_key", "delivery.subject_key"
 _RECIPIENT = "message.recipient_key"
 _ADDRESSES, _FILES = "content.address_key", "content.file_key"
@@ -93,15 +99,16 @@ def filter_sql(
     now: Instant,
     *,
     or_underived: bool = False,
+    with_hidden: bool = False,
 ) -> tuple[str, list[Value]]:
     """Return the condition over the tables of `FROM_CONTENT`, and its parameters.
 
     :param or_underived: also match mails without derived content, except for search terms.
+    :param with_hidden: also match messages whose deletion can be undone.
     """
-    # The plus keeps the planner from reading the mail of all accounts by expiry.
     parts: list[Condition] = [
         ("message.account_id = ?", (account_id,)),
-        ("+message.expires_at > ?", (now,)),
+        (PRESENT if with_hidden else _VISIBLE, (now,)),
     ]
     parts += allowed_parts(wanted.allowed, "message")
     parts += address_parts(wanted, "message")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from enum import Enum
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import keywords_in
 from mailcheck.ports.engine import Row, Transaction, Value
-from mailcheck.store.filter_sql import UNDERIVED, allowed_parts, filter_sql
+from mailcheck.store.filter_sql import PRESENT, UNDERIVED, allowed_parts, filter_sql
 from mailcheck.store.messages import (
     FROM_CONTENT,
     lock_inboxes,
@@ -141,6 +142,8 @@ class MarkResult(Struct, frozen=True):
     has_changed: bool = False
 
 
+_filter_sql = partial(filter_sql, with_hidden=True)
+
 _MARK_COLUMNS = (
     "message.position, message.is_read, message.flags, "
     "COALESCE(message.mod_sequence, message.position) AS mod_sequence"
@@ -152,7 +155,11 @@ _ENTRY_COLUMNS = (
 
 
 class MailboxStore(Store):
-    """The mailboxes of accounts. ``now`` hides expired messages."""
+    """The mailboxes of accounts. ``now`` hides expired messages.
+
+    A message whose deletion can be undone stays visible until it is removed. A mailbox must not
+    have a UID again that was expunged (RFC 9051 2.3.1.1).
+    """
 
     @read
     def state(
@@ -160,7 +167,7 @@ class MailboxStore(Store):
     ) -> MailboxState:
         """Return the messages of a mailbox."""
         last_position, uid_validity = _inbox(transaction, account_id)
-        condition, values = filter_sql(transaction, account_id, wanted, now)
+        condition, values = _filter_sql(transaction, account_id, wanted, now)
         rows = transaction.rows(
             f"SELECT message.position {FROM_CONTENT} WHERE {condition} ORDER BY message.position",
             values,
@@ -173,7 +180,7 @@ class MailboxStore(Store):
     ) -> MailboxStatus:
         """Return the counts of a mailbox."""
         last_position, uid_validity = _inbox(transaction, account_id)
-        condition, values = filter_sql(transaction, account_id, wanted, now)
+        condition, values = _filter_sql(transaction, account_id, wanted, now)
         ((messages, seen, size),) = transaction.rows(
             "SELECT COUNT(*), COALESCE(SUM(message.is_read), 0), "
             f"CAST(COALESCE(SUM(message.size), 0) AS BIGINT) {FROM_CONTENT} WHERE {condition}",
@@ -195,7 +202,7 @@ class MailboxStore(Store):
     ) -> MailboxChanges:
         """Return what has changed in a mailbox after a position of its inbox."""
         last_position, _ = _inbox(transaction, account_id)
-        condition, values = filter_sql(transaction, account_id, wanted, now)
+        condition, values = _filter_sql(transaction, account_id, wanted, now)
         ((count,),) = transaction.rows(f"SELECT COUNT(*) {FROM_CONTENT} WHERE {condition}", values)
         if last_position == after:
             return MailboxChanges((), (), count, last_position)
@@ -264,7 +271,7 @@ class MailboxStore(Store):
         now: Instant,
     ) -> list[Marks]:
         """Return the marks of all messages of a mailbox, in order."""
-        condition, values = filter_sql(transaction, account_id, wanted, now)
+        condition, values = _filter_sql(transaction, account_id, wanted, now)
         rows = transaction.rows(
             f"SELECT {_MARK_COLUMNS} {FROM_CONTENT} WHERE {condition} ORDER BY message.position",
             values,
@@ -276,7 +283,7 @@ class MailboxStore(Store):
         self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
     ) -> Position | None:
         """Return the first unread message of a mailbox, or `None`."""
-        condition, values = filter_sql(transaction, account_id, wanted, now)
+        condition, values = _filter_sql(transaction, account_id, wanted, now)
         row = transaction.row(
             f"SELECT message.position {FROM_CONTENT} WHERE {condition} "
             "AND message.is_read = 0 ORDER BY message.position LIMIT 1",
@@ -289,7 +296,7 @@ class MailboxStore(Store):
         self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
     ) -> tuple[frozenset[Position], tuple[tuple[Position, DeliveryId], ...]]:
         """Return the positions of matching messages, and possible matches without content."""
-        condition, values = filter_sql(transaction, account_id, wanted, now, or_underived=True)
+        condition, values = _filter_sql(transaction, account_id, wanted, now, or_underived=True)
         rows = transaction.rows(
             f"SELECT message.position, message.delivery_id, "
             f"CASE WHEN {UNDERIVED} THEN 1 ELSE 0 END AS is_open {FROM_CONTENT} WHERE {condition}",
@@ -482,7 +489,7 @@ def _at(
     values: list[Value] = [account_id, now, *positions]
     return transaction.rows(
         f"SELECT {_ENTRY_COLUMNS}{columns} FROM message {join} "
-        "WHERE message.account_id = ? AND +message.expires_at > ? "
+        f"WHERE message.account_id = ? AND {PRESENT} "
         f"AND message.position IN ({marks}) ORDER BY message.position",
         values,
     )
@@ -495,7 +502,7 @@ def _flagged(
     now: Instant,
     flag: str,
 ) -> list[Position]:
-    condition, values = filter_sql(transaction, account_id, wanted, now)
+    condition, values = _filter_sql(transaction, account_id, wanted, now)
     rows = transaction.rows(
         f"SELECT message.position, message.flags {FROM_CONTENT} WHERE {condition} "
         "AND message.mod_sequence IS NOT NULL AND message.flags <> '' ORDER BY message.position",

@@ -23,6 +23,7 @@ from mailcheck.store.transactions import (
     columns_of,
     frees_space,
     inbox_write,
+    read,
     value_of,
     write,
 )
@@ -370,6 +371,16 @@ class ExpiryStore(Store):
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         return remove_messages(transaction, _expired(transaction, now, limit))
+
+    @read
+    def final_deletions(self, transaction: Transaction, now: Instant) -> list[AccountId]:
+        """Return the accounts with messages whose deletion cannot be undone any more."""
+        rows = transaction.rows(
+            "SELECT DISTINCT account_id FROM message "
+            "WHERE expires_at <= ? AND undo_expires_at IS NOT NULL",
+            (now - UNDO_TIME,),
+        )
+        return [row.account_id for row in rows]
 
     @frees_space
     @write

@@ -6,7 +6,7 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.filters import ANY, Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import SECOND, Instant
-from mailcheck.core.messages import Delivery, Recipient
+from mailcheck.core.messages import UNDO_TIME, Delivery, Recipient
 from mailcheck.store.mailbox_store import MailStructure, Marking
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
@@ -216,3 +216,18 @@ async def test_matches(stores: Stores) -> None:
     assert (sorted(certain), possible) == ([1], ((Position(3), third.id),))
     certain, possible = await store.matches(ANN, MessageFilter(tag="b"), NOON)
     assert (sorted(certain), possible) == ([2], ())
+
+
+async def test_deletions_that_can_be_undone(stores: Stores) -> None:
+    """A message whose deletion can be undone stays in its mailbox until it is removed."""
+    store, (first, _) = stores.mailboxes, await receive(stores, "a", "b")
+    assert await stores.messages.hide(ANN, first.message_ids, NOON) == 1
+    final = Instant(NOON + UNDO_TIME)
+    assert await stores.expiry.final_deletions(Instant(final - 1)) == []
+    assert list((await store.state(ANN, ANY, final)).positions) == [1, 2]
+    assert [one.position for one in await store.entries(ANN, positions(1), final)] == [1]
+    assert await stores.expiry.final_deletions(final) == [ANN]
+    assert await stores.expiry.expire(final, 10) == 1
+    assert await stores.expiry.final_deletions(final) == []
+    assert list((await store.state(ANN, ANY, final)).positions) == [2]
+    assert list((await store.state(ANN, ANY, EXPIRY)).positions) == [], "expiry hides at once"

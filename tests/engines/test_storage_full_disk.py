@@ -181,7 +181,7 @@ def test_expiry(disk: SmallDisk) -> None:
     sent = store.deliver_until_full(70 * KIBIBYTE, 1_000)
     disk.fill_up()
     size = store.file.stat().st_size
-    sweep = Retention(store.expiry, lambda: at(61)).sweep
+    sweep = Retention(store.expiry, lambda: at(61), lambda _: None).sweep
     for _ in range(20):
         result_of(Deferred.fromCoroutine(sweep()))
     assert result_of(store.mails.find_message(ANN, sent[0].message_ids[0], NOON)) is None

@@ -231,7 +231,7 @@ End = Callable[[ExpectedFailure], None]
 class RevokedKeys:
     """Ends the requests and connections of API keys that are revoked or expire while they run.
 
-    Those of disabled and deleted accounts end, too.
+    The requests and connections of disabled and deleted accounts end, too.
     """
 
     def __init__(self, store: AccountStore, now: Now) -> None:
