@@ -147,7 +147,8 @@ class Caller(Struct, frozen=True):
 
     ``position`` is the newest position of the account's inbox, read together with the key before
     the rest of the request. It is `None` if no key was read. ``client`` is the address that rate
-    limits are counted for, if the request came from one.
+    limits are counted for, if the request came from one. ``is_grant`` is whether an OAuth client
+    uses the key.
     """
 
     account_id: AccountId
@@ -157,6 +158,7 @@ class Caller(Struct, frozen=True):
     fails_every: int | None = None
     rights: Rights = ALL_RIGHTS
     client: str = ""
+    is_grant: bool = False
 
     @property
     def actor(self) -> Actor:

@@ -90,16 +90,19 @@ class Rights(Struct, frozen=True):
         scopes = "all scopes" if self.scopes is None else ", ".join(sorted(self.scopes))
         return scopes if self.tags is None else f"{scopes}; {self.tags}"
 
+    def missing(self, scopes: Iterable[Scope]) -> list[Scope]:
+        """Return those of the scopes that the caller does not have."""
+        return [one for one in scopes if self.scopes is not None and one not in self.scopes]
+
     def require(self, scopes: Iterable[Scope]) -> None:
         """Check that the caller has these scopes.
 
         :raises NotPermitted: one is missing; the message names it.
         """
-        for scope in scopes:
-            if self.scopes is not None and scope not in self.scopes:
-                raise NotPermitted(
-                    f"this API key does not have the scope {scope}: use a key that has it"
-                )
+        for scope in self.missing(scopes):
+            raise NotPermitted(
+                f"this API key does not have the scope {scope}: use a key that has it"
+            )
 
     def allows_tag(self, tag: str) -> bool:
         """Return whether the caller may use messages with this tag."""

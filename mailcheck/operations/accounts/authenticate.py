@@ -66,6 +66,7 @@ class Authenticator:
             key.fails_every,
             key.rights,
             client,
+            is_grant=key.client_id is not None,
         )
 
     def limits_of(self, key: ApiKey) -> RequestLimits:

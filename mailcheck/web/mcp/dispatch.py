@@ -46,7 +46,12 @@ from mailcheck.web.mcp.tools import (
     render_tool_result,
 )
 from mailcheck.web.mcp.transport import ProgressChannel
-from mailcheck.web.site.errors import RETRY_AFTER_SECONDS, SERVICE_UNAVAILABLE, status_of
+from mailcheck.web.site.errors import (
+    INSUFFICIENT_SCOPE,
+    RETRY_AFTER_SECONDS,
+    SERVICE_UNAVAILABLE,
+    status_of,
+)
 
 
 def _message_of(failure: ExpectedFailure) -> str:
@@ -226,6 +231,7 @@ class Dispatcher:
             known = ", ".join(self._tools)
             problem = f"Unknown tool: {shorten(name)}. The tools are {known}"
             raise RpcError(INVALID_PARAMS, problem)
+        _require_grant(received.caller, tool)
         try:
             received.caller.rights.require(tool.scopes)
             call = ToolCall(
@@ -242,3 +248,20 @@ class Dispatcher:
 
     def _complete(self, result: JsonObject, mode: ProtocolMode, method: str) -> bytes:
         return dump_json(complete_result(result, mode, method, self._server))
+
+
+def _require_grant(caller: Caller, tool: Tool[Any]) -> None:
+    """Check that an OAuth client may use a tool. Otherwise, the client asks the person for more.
+
+    The challenge also names the scopes that it has: some clients ask for the named ones only.
+
+    :raises RpcError: a scope is missing.
+    """
+    missing = caller.rights.missing(tool.scopes)
+    if caller.is_grant and missing:
+        raise RpcError(
+            INSUFFICIENT_SCOPE,
+            f"the tool {tool.name} needs the scope {missing[0]}, which was not granted: sign in "
+            "again and allow it",
+            scopes={*(caller.rights.scopes or ()), *tool.scopes},
+        )

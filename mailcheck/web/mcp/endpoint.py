@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,6 +43,7 @@ from mailcheck.web.mcp.protocol_modes import (
 )
 from mailcheck.web.mcp.transport import McpExchange, NoProgress
 from mailcheck.web.oauth.application import OAuthSettings
+from mailcheck.web.site.cross_origin import PREFLIGHT, READABLE, preflight_reply
 from mailcheck.web.site.errors import FORBIDDEN_ORIGIN
 from mailcheck.web.site.requests import RequestUrls, header_values
 
@@ -99,6 +101,9 @@ MAX_SESSION = 128
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
+_METHODS = ("GET", "POST", "DELETE")
+"""The methods of MCP, so that a page sees the 405 for those that are not supported."""
+
 
 class McpEndpoint(Resource):
     """Authenticates, reads and answers each message. Stops when the client disconnects."""
@@ -130,7 +135,7 @@ class McpEndpoint(Resource):
         """Start to process a request."""
         sent = header_values(request, b"Authorization")
         had_token = any(value.strip().partition(" ")[2] for value in sent)
-        challenge = self._oauth.challenge(had_token=had_token)
+        challenge = partial(self._challenge, had_token)
         exchange = McpExchange(request, self._clock, self._now(), challenge)
         serving = Deferred.fromCoroutine(self._serve(exchange))
 
@@ -140,6 +145,11 @@ class McpEndpoint(Resource):
 
         request.notifyFinish().addErrback(stop)
         return NOT_DONE_YET
+
+    def _challenge(self, had_token: bool, error: RpcError) -> str:
+        if error.scopes:
+            return self._oauth.ask_for_more(error.scopes, error.message)
+        return self._oauth.challenge(had_token=had_token)
 
     async def _serve(self, exchange: McpExchange) -> None:
         try:
@@ -157,6 +167,11 @@ class McpEndpoint(Resource):
             exchange.stop()
 
     async def _handle(self, exchange: McpExchange) -> None:
+        if self._oauth.is_for_pages(exchange.http):
+            exchange.headers.update(READABLE)
+            if exchange.http.method == PREFLIGHT.encode():
+                exchange.send(preflight_reply(_METHODS))
+                return
         caller = await self._access.authenticate(exchange.http)
         if isinstance(caller, Denied):
             exchange.headers.update(rate_limit_headers(caller.usage))
@@ -177,9 +192,11 @@ class McpEndpoint(Resource):
             exchange.accept()
 
     def _check_origin(self, exchange: McpExchange) -> None:
-        if not self._origins.issuperset(exchange.header(b"Origin")):
+        is_own = self._origins.issuperset(exchange.header(b"Origin"))
+        if not is_own and not self._oauth.is_for_pages(exchange.http):
             raise RpcError(
-                FORBIDDEN_ORIGIN, "this Origin is not allowed: API keys are not for browsers"
+                FORBIDDEN_ORIGIN,
+                "this Origin is not allowed: web pages use the host of an https [web] public_url",
             )
 
     def _read(self, exchange: McpExchange) -> Message | RpcError:
@@ -253,7 +270,7 @@ class McpEndpoint(Resource):
 
 
 def _allowed_origins(public_url: str) -> frozenset[str]:
-    """Return the origins of web pages that may use the endpoint: only those of this service.
+    """Return the origins of the web pages of this service, which may always use the endpoint.
 
     Other pages in a browser must not reach a daemon on the user's own machine, for example by
     DNS rebinding. So the result does not depend on the Host header of a request (MCP,

@@ -4,12 +4,13 @@ Batches are rejected. Only one revision allowed them (2025-03-26), and no known 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn, TypeGuard
 
 from msgspec import Struct
 
 from mailcheck.api.shapes import JsonObject, JsonValue, dump_json
+from mailcheck.core.rights import Scope
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -30,7 +31,8 @@ RequestId = str | int
 class RpcError(Exception):
     """An error response. ``code`` is a code of JSON-RPC, or an HTTP status.
 
-    ``retry_after`` is in whole seconds. ``reference`` identifies the cause in the log.
+    ``retry_after`` is in whole seconds. ``reference`` identifies the cause in the log. ``scopes``
+    are the scopes that an OAuth client must ask for before it repeats the request.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class RpcError(Exception):
         data: JsonValue = None,
         retry_after: int | None = None,
         reference: str = "",
+        scopes: Collection[Scope] = (),
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -47,6 +50,7 @@ class RpcError(Exception):
         self.data = data
         self.retry_after = retry_after
         self.reference = reference
+        self.scopes = scopes
 
 
 class UnreadableMessage(RpcError):

@@ -145,7 +145,7 @@ EVENTS = "text/event-stream"
 class McpExchange:
     """One posted message and its response.
 
-    :param challenge: the value of WWW-Authenticate if the key is not valid.
+    :param challenge: returns the value of WWW-Authenticate for an error.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class McpExchange:
         http: HttpRequest,
         clock: IReactorTime,
         received_at: Instant,
-        challenge: str = "Bearer",
+        challenge: Callable[[RpcError], str],
     ) -> None:
         self.http = http
         self.received_at = received_at
@@ -220,8 +220,8 @@ class McpExchange:
     def send_error(self, error: RpcError) -> None:
         """Send an error response."""
         status = http_status(error, self.mode)
-        if status == UNAUTHORIZED:
-            self.headers["WWW-Authenticate"] = self._challenge
+        if status == UNAUTHORIZED or error.scopes:
+            self.headers["WWW-Authenticate"] = self._challenge(error)
         if error.retry_after is not None:
             self.headers["Retry-After"] = str(error.retry_after)
         if status in SERVER_ERRORS and isinstance(self.http, PacedRequest):
@@ -235,19 +235,22 @@ class McpExchange:
         else:
             self._finish(202, b"")
 
+    def send(self, reply: Reply) -> None:
+        """Send a reply that is not a message."""
+        if not self.is_gone:
+            self.http.write(write_reply(self.http, reply, self.headers))
+            self.http.finish()
+
     def stop(self) -> None:
         """Stop pings and progress notifications: the response is sent or the client is gone."""
         if self._stream is not None:
             self._stream.stop()
 
     def _finish(self, status: int, body: bytes) -> None:
-        if self.is_gone:
-            return
-        if self._stream is not None and self._stream.has_begun:
+        if self._stream is not None and self._stream.has_begun and not self.is_gone:
             self._stream.finish(body)
-            return
-        self.http.write(write_reply(self.http, Reply(status, body, JSON), self.headers))
-        self.http.finish()
+        else:
+            self.send(Reply(status, body, JSON))
 
     def _accepts(self, media_type: str) -> bool:
         accepted = _media_types(self.header(b"Accept")) or ["*/*"]

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import cast
 from urllib.parse import unquote_plus, urlsplit
 
@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
+from werkzeug.exceptions import MethodNotAllowed
 
 from mailcheck.api.requests.parsing import Query, split_query
 from mailcheck.api.urls import MCP_PATH, PublicUrls
@@ -35,12 +36,14 @@ from mailcheck.core.oauth.grants import (
     is_verifier,
     require_resource,
 )
+from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.sign_in import Attempts
 from mailcheck.operations.incidents import public_failure
 from mailcheck.operations.oauth.clients import OAuthClients, OpenTo, RegisteredClient
 from mailcheck.operations.oauth.grants import Grants, Tokens
 from mailcheck.ports.journals import AccessJournal
-from mailcheck.web.oauth.authorization import MAX_RESOURCES, read_one
+from mailcheck.web.oauth.authorization import MAX_RESOURCES, as_description, read_one
+from mailcheck.web.site.cross_origin import PREFLIGHT, READABLE, preflight_reply
 from mailcheck.web.site.errors import (
     BAD_REQUEST,
     CONTENT_TOO_LARGE,
@@ -49,6 +52,7 @@ from mailcheck.web.site.errors import (
     status_of,
 )
 from mailcheck.web.site.replies import (
+    MoreHeaders,
     Reply,
     error_reply,
     json_reply,
@@ -100,12 +104,40 @@ class OAuthSettings(Struct, frozen=True):
     def challenge(self, *, had_token: bool) -> str:
         """Return the value of WWW-Authenticate for a request without a valid key or token.
 
+        It names all scopes, from which the person chooses: many clients never ask for more.
+
         :param had_token: whether the request had one (RFC 6750 section 3.1).
         """
         if not self.is_on:
             return "Bearer"
-        error = 'error="invalid_token", ' if had_token else ""
-        return f'Bearer {error}resource_metadata="{self.resource_metadata_url}"'
+        error = {"error": "invalid_token"} if had_token else {}
+        return self._bearer(error, OFFERED)
+
+    def ask_for_more(self, scopes: Collection[Scope], problem: str) -> str:
+        """Return the value of WWW-Authenticate for a client that needs these scopes.
+
+        :param problem: a sentence about the scope that is missing.
+        """
+        error = {"error": "insufficient_scope", "error_description": as_description(problem)}
+        return self._bearer(error, scopes)
+
+    def _bearer(self, error: Mapping[str, str], scopes: Collection[Scope]) -> str:
+        parameters = {
+            **error,
+            "scope": " ".join(one for one in OFFERED if one in scopes),
+            "resource_metadata": self.resource_metadata_url,
+        }
+        return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parameters.items())
+
+    def is_for_pages(self, request: Request) -> bool:
+        """Return whether web pages of other origins may read the response to a request (CORS).
+
+        They may if this service has a public https URL, and the browser used its host. So no page
+        reads from a listener on the person's own machine: by its address, or by DNS rebinding.
+        """
+        url = urlsplit(self.urls.public_url)
+        hosts = [one.strip().lower() for one in header_values(request, b"Host")]
+        return self.is_on and url.scheme == "https" and hosts == [url.netloc.lower()]
 
     def explain_off(self) -> str:
         """Return a sentence that helps when OAuth is off."""
@@ -149,15 +181,24 @@ class OAuthServer:
             Path("POST", REGISTER_PATH): self._register,
             Path("POST", REVOKE_PATH): self._revoke,
         }
+        self._known = (*self._documents, *self._endpoints)
 
     def resource(self) -> IResource:
         """Return the resource to mount at the root."""
-        return route_to(self, [*self._documents, *self._endpoints])
+        return route_to(self, [*self._known, *(Path(PREFLIGHT, one.path) for one in self._known)])
 
     def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
         """Respond to a request for one of the endpoints."""
 
-        async def answer(_: object) -> Reply:
+        async def answer(headers: MoreHeaders) -> Reply:
+            is_for_pages = self._settings.is_for_pages(request)
+            if is_for_pages:
+                headers.update(READABLE)
+            if path.method == PREFLIGHT:
+                methods = [one.method for one in self._known if one.path == path.path]
+                if is_for_pages:
+                    return preflight_reply(methods)
+                return reply_to_wrong_path(request, MethodNotAllowed(methods))
             if path in self._documents:
                 return await self._documents[path](**values)
             return await self._answer(request, path)

@@ -43,7 +43,7 @@ class Return(Struct, frozen=True):
 
     def refuse(self, urls: PublicUrls, failure: OAuthRefused) -> str:
         """Return the address that tells the client why its request was refused."""
-        return self.answer(urls, error=failure.code, error_description=_ascii(str(failure)))
+        return self.answer(urls, error=failure.code, error_description=as_description(str(failure)))
 
 
 async def read_return(query: Query, clients: OAuthClients, account_id: AccountId) -> Return:
@@ -108,7 +108,7 @@ def read_one(query: Query, name: str, longest: int) -> str:
     return found[0] if found else ""
 
 
-def _ascii(text: str) -> str:
-    """Return a description with the characters that it may have (RFC 6749 section 4.1.2.1)."""
+def as_description(text: str) -> str:
+    """Return a text with the characters of a description (RFC 6749 4.1.2.1, RFC 6750 3)."""
     plain = text.replace('"', "'").replace("\\", "/")
     return "".join(one if " " <= one <= "~" else "?" for one in plain)

@@ -131,6 +131,9 @@ CONTENT_TOO_LARGE = 413
 UNSUPPORTED_MEDIA_TYPE = 415
 """The media type of the request body is not supported."""
 
+INSUFFICIENT_SCOPE = 403
+"""An OAuth client may ask the person for more scopes (RFC 6750 3.1)."""
+
 FORBIDDEN_ORIGIN = 403
 """A page of another site sent the request in a browser."""
 

@@ -246,7 +246,9 @@ def judge_headers(status: int, headers: Mapping[str, str]) -> None:
         assert headers.get(name, "").isdigit(), f"{name} is {headers.get(name)!r}"
     assert headers["x-content-type-options"] == "nosniff"
     assert not [name for name in headers if name.startswith("access-control")]
-    assert headers.get("www-authenticate", "").startswith("Bearer") == (status == 401)
+    challenge = headers.get("www-authenticate", "")
+    is_step_up = status == 403 and 'error="insufficient_scope"' in challenge
+    assert challenge.startswith("Bearer") == (status == 401 or is_step_up)
     assert ("retry-after" in headers) == (status in (429, 503))
     assert ("allow" in headers) == (status == 405)
     assert status != 500

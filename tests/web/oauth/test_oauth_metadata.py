@@ -24,7 +24,7 @@ from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
 from tests.web.oauth.conftest import house as house
-from tests.web.oauth.program import ISSUER, RESOURCE, Program, oauth_house, register
+from tests.web.oauth.program import ALL, ISSUER, RESOURCE, Program, oauth_house, register
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "oauth.md").read_text()
 SERVER = "/.well-known/oauth-authorization-server"
@@ -37,7 +37,8 @@ def test_a_client_finds_the_server(house: House) -> None:
     reply = Agent(house, "").request("ping")
     assert reply.status == 401
     where = f"{ISSUER}{PROTECTED}/mcp"
-    assert reply.headers["www-authenticate"] == f'Bearer resource_metadata="{where}"'
+    challenge = reply.headers["www-authenticate"]
+    assert challenge == f'Bearer scope="{ALL}", resource_metadata="{where}"'
     resource = house.open(f"{PROTECTED}/mcp").answer().json
     assert resource["resource"] == RESOURCE
     assert resource["authorization_servers"] == [ISSUER]
@@ -76,7 +77,7 @@ def test_a_public_url_with_a_path() -> None:
     house = oauth_house(public_url=f"{ISSUER}/post")
     reply = Agent(house, "").request("ping")
     where = f"{ISSUER}{PROTECTED}/post/mcp"
-    assert reply.headers["www-authenticate"] == f'Bearer resource_metadata="{where}"'
+    assert f'resource_metadata="{where}"' in reply.headers["www-authenticate"]
     assert house.open(f"{PROTECTED}/post/mcp").answer().json["resource"] == f"{ISSUER}/post/mcp"
     assert house.open(f"{SERVER}/post").answer().json["issuer"] == f"{ISSUER}/post"
     house.close()
