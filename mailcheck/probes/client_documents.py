@@ -22,12 +22,7 @@ SECONDS = 5.0
 """Time limit for a document, while a person waits for the page."""
 
 _PROBLEMS = {
-    FetchProblem.NO_HOST: "its host has no public address",
-    FetchProblem.NO_CONNECTION: "its host refuses connections",
-    FetchProblem.BAD_CERTIFICATE: "the certificate of its host is not valid",
-    FetchProblem.BAD_REDIRECT: "its URL cannot be used",
     FetchProblem.TOO_LARGE: f"it has more than {MAX_OCTETS} bytes",
-    FetchProblem.NO_HTTP: "its host did not answer with plain HTTP",
     FetchProblem.SILENT: f"it did not arrive within {SECONDS:g} seconds; try again",
 }
 
@@ -60,7 +55,7 @@ class ClientDocumentFetcher:
         try:
             fetched = await self._fetcher.fetch(request)
         except FetchFailed as failure:
-            return ClientDocument(problem=_PROBLEMS[failure.problem])
+            return ClientDocument(problem=_PROBLEMS.get(failure.problem, failure.problem.value))
         if fetched.status != 200:
             return ClientDocument(problem=f"its host answered {fetched.status}")
         if not _is_json(fetched.media_type):

@@ -75,19 +75,19 @@ class ConnectionsRefused(NotConnected):
 
 
 class FetchProblem(Enum):
-    """Reasons for a missing response."""
+    """Reasons for a missing response. A value follows the words "cannot be fetched:"."""
 
-    NO_HOST = "no-host"
+    NO_HOST = "its host has no public address"
     """The host has no address, or none that may be connected to."""
-    NO_CONNECTION = "no-connection"
+    NO_CONNECTION = "its host refuses connections"
     """The host refuses connections, or TLS."""
-    BAD_CERTIFICATE = "bad-certificate"
-    BAD_REDIRECT = "bad-redirect"
+    BAD_CERTIFICATE = "the certificate of its host is not valid"
+    BAD_REDIRECT = "its URL cannot be used"
     """The target is not a web address, leads from https to http, or is one redirect too many."""
-    TOO_LARGE = "too-large"
-    NO_HTTP = "no-http"
+    TOO_LARGE = "it is too large"
+    NO_HTTP = "its host did not answer with plain HTTP"
     """The response is not HTTP, is compressed although we asked for none, or is incomplete."""
-    SILENT = "silent"
+    SILENT = "it did not arrive in time"
     """There was no answer in time, from the host or DNS, or the failure is on our side."""
 
 

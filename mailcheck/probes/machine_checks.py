@@ -111,7 +111,7 @@ async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Fin
         fetched = await fetcher.fetch(FetchRequest(url, "*/*", max_octets=4 * 1024 * 1024))
     except FetchFailed as failure:
         problem = failure.problem.value
-        why = f"The clock was not compared: {url} cannot be fetched ({problem})."
+        why = f"The clock was not compared: {url} cannot be fetched: {problem}."
         return [undetermined_finding("clock", why)]
     if fetched.served_at is None:
         why = f"The clock was not compared: {url} sends no Date."

@@ -105,18 +105,23 @@ def test_a_clock_that_goes_wrong(ahead: int, said: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "answer"),
+    ("url", "answer", "reason"),
     [
-        ("", Fetched(200, b"")),
-        ("http://web.example", Fetched(200, b"")),
-        ("http://web.example", FetchFailed(FetchProblem.NO_HOST)),
+        ("", Fetched(200, b""), "No web server is configured"),
+        ("http://web.example", Fetched(200, b""), "sends no Date"),
+        (
+            "http://web.example",
+            FetchFailed(FetchProblem.NO_HOST),
+            "cannot be fetched: its host has no public address",
+        ),
     ],
 )
-def test_no_clock_to_compare_with(url: str, answer: Fetched | FetchFailed) -> None:
-    """Without a reference there is no finding about the clock."""
+def test_no_clock_to_compare_with(url: str, answer: Fetched | FetchFailed, reason: str) -> None:
+    """Without a reference the clock is undetermined, and the finding gives the reason."""
     server: Any = Server(answer)
     (finding,) = run(examine_clock(server, url, lambda: Instant(0)))
     assert (finding.id, finding.severity) == ("doctor.clock.undetermined", Severity.UNDETERMINED)
+    assert reason in finding.meaning
 
 
 class WayIn:
