@@ -176,12 +176,16 @@ SearchKey = (
 
 
 class Search(Struct, frozen=True):
-    """SEARCH. ``wanted`` are the options of RETURN; `None` without RETURN (RFC 9051 6.4.4)."""
+    """SEARCH. ``wanted`` are the options of RETURN; `None` without RETURN (RFC 9051 6.4.4).
+
+    ``has_mod_sequence``: whether a key is MODSEQ, which the response then has, too.
+    """
 
     key: SearchKey
     wanted: frozenset[str] | None
     is_uid: bool
     charset: str = "UTF-8"
+    has_mod_sequence: bool = False
 
 
 class Section(Struct, frozen=True):

@@ -72,13 +72,17 @@ class FetchMessages:
         selected: Selected,
         fetch: Fetch,
         client: Client,
+        *,
+        with_mod_sequence: bool = False,
     ) -> None:
+        """With ``with_mod_sequence``, a response about changed flags has the mod-sequence."""
         self._mailboxes = mailboxes
         self._caller = caller
         self._selected = selected
         self._fetch = fetch
         self._client = client
         self._send = client.send_large
+        self._with_mod_sequence = with_mod_sequence
         self._unsent: list[bytes] = []
         self._unsent_size = 0
         self._flushed = 0
@@ -129,7 +133,10 @@ class FetchMessages:
         number = self._selected.number_of(message.entry.position)
         if number is None:
             return b""
-        return b"* %d FETCH (%s)\r\n" % (number, b" ".join(self._attributes(message)))
+        return b"* %d FETCH (%s)\r\n" % (
+            number,
+            b" ".join(self._attributes(message, self._fetch.attributes)),
+        )
 
     async def _add(self, piece: bytes) -> None:
         """Send a piece together with others, unless they are large."""
@@ -184,18 +191,20 @@ class FetchMessages:
         number = self._selected.number_of(entry.position)
         if number is None:
             return
-        attributes = list(self._attributes(message))
-        if self._marks_read and "FLAGS" not in self._fetch.attributes:
-            attributes.append(b"FLAGS " + write_flags(entry.marks.all_flags))
+        names = list(self._fetch.attributes)
+        if self._marks_read:
+            told = ("FLAGS", "MODSEQ") if self._with_mod_sequence else ("FLAGS",)
+            names += [name for name in told if name not in names]  # RFC 7162 3.1.4
+        attributes = list(self._attributes(message, names))
         response = _Response(self._add, number)
         if attributes:
             await response.add(b" ".join(attributes))
         await self._respond_sections(message, response)
         await response.end()
 
-    def _attributes(self, message: _Message) -> Iterator[bytes]:
+    def _attributes(self, message: _Message, names: Sequence[str]) -> Iterator[bytes]:
         entry, structure = message.entry, message.structure
-        for name in self._fetch.attributes:
+        for name in names:
             if name == "FLAGS":
                 yield b"FLAGS " + write_flags(entry.marks.all_flags)
             elif name == "UID":
@@ -216,7 +225,10 @@ class FetchMessages:
         rest: list[Section] = []
         for section in self._fetch.sections:
             if section.partial is not None and _is_slice(section):
-                octets = await self._mailboxes.octets(entry, *section.partial)
+                start, count = section.partial
+                octets = b""
+                if start < entry.size:
+                    octets = await self._mailboxes.octets(entry, start, min(count, entry.size))
                 await response.add(section.label + b" " + literal(octets))
             elif _is_header(section) and _has_header(beginning, entry):
                 header = _header_of(beginning, section)

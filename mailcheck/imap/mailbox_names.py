@@ -96,12 +96,13 @@ def _parents(name: str) -> Iterator[str]:
 class NamePattern:
     """A pattern of names: ``*`` is any text, ``%`` any text without a separator.
 
-    The time of a match is linear in the length of the name, for any pattern.
+    INBOX has any case (RFC 9051 5.1). The time of a match is linear in the length of the name, for
+    any pattern.
     """
 
     def __init__(self, pattern: str) -> None:
-        # INBOX has any case (RFC 9051 5.1).
-        pattern = INBOX if pattern.upper() == INBOX else pattern
+        in_capitals = _SMALL.sub(lambda match: match[0].upper(), pattern)
+        self._for_inbox = None if in_capitals == pattern else NamePattern(in_capitals)
         # Neighbouring wildcards mean the same as one of them.
         pattern = _WILDCARDS.sub(lambda match: "*" if "*" in match[0] else "%", pattern)
         # Bit i of a number stands for the i-th character of the pattern.
@@ -118,6 +119,8 @@ class NamePattern:
 
     def matches(self, name: str) -> bool:
         """Return whether a whole name matches."""
+        if name == INBOX and self._for_inbox is not None:
+            return self._for_inbox.matches(name)
         reached = self._behind_wildcards(1)
         for character in name:
             stays = self._any if character == SEPARATOR else self._any | self._within
@@ -132,6 +135,7 @@ class NamePattern:
 
 
 _WILDCARDS = re.compile(r"[*%]{2,}")
+_SMALL = re.compile(r"[a-z]+")
 
 _SHIFTED = re.compile(rb"&([^-]*)-")
 

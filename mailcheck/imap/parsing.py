@@ -67,6 +67,10 @@ ALL_FLAGS = (SEEN, *SYSTEM_FLAGS)
 _CANONICAL = {flag.lower(): flag for flag in ALL_FLAGS}
 
 _DATE = re.compile(rb"(\d{1,2})-([A-Za-z]{3})-(\d{4})")
+_DATE_TIME = re.compile(
+    rb" ?\d{1,2}-(?:%s)-\d{4} \d\d:\d\d:\d\d [+-]\d{4}" % "|".join(MONTHS).encode("ascii"),
+    re.IGNORECASE,
+)
 
 
 def parse_command(lines: Sequence[bytes], literals: Sequence[bytes] = ()) -> Tagged | Invalid:
@@ -249,7 +253,8 @@ def _append(scanner: Scanner) -> Append:
         flags = _flag_list(scanner)
         scanner.space()
     if scanner.sees(b'"'):
-        scanner.string()
+        if _DATE_TIME.fullmatch(scanner.string()) is None:
+            raise SyntaxProblem('a date and time has the form "26-Nov-2026 09:30:00 +0000"')
         scanner.space()
     if scanner.skip_word(b"UTF8 ("):  # RFC 6855 4
         raw_message = scanner.literal()
@@ -266,7 +271,7 @@ def _flag_list(scanner: Scanner) -> frozenset[str]:
 def _flags_of(written: Sequence[bytes]) -> frozenset[str]:
     if len(written) > MAX_FLAGS:
         raise SyntaxProblem(f"a command may name at most {MAX_FLAGS} flags")
-    return frozenset(_flag_of(one) for one in written)
+    return frozenset({flag.lower(): flag for flag in map(_flag_of, written)}.values())
 
 
 def _flag_of(written: bytes) -> str:
@@ -399,9 +404,9 @@ def _field_name(name: bytes) -> bytes:
 def _partial(scanner: Scanner) -> tuple[int, int] | None:
     if not scanner.skip(b"<"):
         return None
-    start = scanner.number()
+    start = scanner.number(MAX_LARGE_NUMBER)
     scanner.expect(b".")
-    count = scanner.number()
+    count = scanner.number(MAX_LARGE_NUMBER)
     scanner.expect(b">")
     if count == 0:
         raise SyntaxProblem("a partial FETCH needs at least one octet")
@@ -478,15 +483,19 @@ def _search(scanner: Scanner, *, is_uid: bool) -> Search:
     while scanner.skip(b" "):
         found.append(keys.read(0))
     key = found[0] if len(found) == 1 else AllOf(tuple(found))
-    return Search(key, wanted, is_uid, charset)
+    return Search(key, wanted, is_uid, charset, keys.has_mod_sequence)
 
 
 class _SearchKeys:
-    """Reads the keys of one search, and limits their number and depth."""
+    """Reads the keys of one search, and limits their number and depth.
+
+    ``has_mod_sequence``: whether one of them is MODSEQ.
+    """
 
     def __init__(self, scanner: Scanner) -> None:
         self._scanner = scanner
         self._count = 0
+        self.has_mod_sequence = False
 
     def read(self, depth: int) -> SearchKey:
         """Read one key."""
@@ -512,6 +521,7 @@ class _SearchKeys:
         if name in _DAY_KEYS:
             scanner.space()
             return _of_day(name, _day(scanner))
+        self.has_mod_sequence = self.has_mod_sequence or name == "MODSEQ"
         read = _KEY_ARGUMENTS.get(name)
         if read is not None:
             scanner.space()

@@ -4,7 +4,7 @@ The store evaluates one filter for each key with text, size or time. Flags, sets
 are evaluated here, on sets of UIDs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position
@@ -52,6 +52,23 @@ class SearchMessages:
         """Return the UIDs of matching messages in order."""
         return sorted(await self._find(search.key))
 
+    async def mod_sequence(self, search: Search, uids: Sequence[Position]) -> int | None:
+        """Return the highest mod-sequence of a result, if a key is MODSEQ (RFC 7162 3.1.5).
+
+        With RETURN, it is that of the returned messages (RFC 4731 3.2). It is `None` for an empty
+        result.
+        """
+        if not search.has_mod_sequence:
+            return None
+        returned = frozenset(_returned(search, uids))
+        marks = await self._all_marks() if returned else ()
+        return max((one.mod_sequence for one in marks if one.position in returned), default=None)
+
+    async def _all_marks(self) -> Sequence[Marks]:
+        if self._marks is None:
+            self._marks = await self._mailboxes.marks(self._caller, self._selected.mailbox.wanted)
+        return self._marks
+
     async def _find(self, key: SearchKey) -> Found:
         if isinstance(key, AllOf | AnyOf | Not):
             return await self._combine(key)
@@ -86,16 +103,15 @@ class SearchMessages:
         return some
 
     async def _find_marked(self, key: HasFlag | ChangedSince) -> Found:
-        if self._marks is None:
-            self._marks = await self._mailboxes.marks(self._caller, self._selected.mailbox.wanted)
+        marks = await self._all_marks()
         if isinstance(key, ChangedSince):
-            changed = (one for one in self._marks if one.mod_sequence >= key.mod_sequence)
+            changed = (one for one in marks if one.mod_sequence >= key.mod_sequence)
             return self._all & frozenset(one.position for one in changed)
         # Flags have any case (RFC 9051 2.3.2).
         flag = key.flag.lower()
         return self._all & frozenset(
             one.position
-            for one in self._marks
+            for one in marks
             if any(one_flag.lower() == flag for one_flag in one.all_flags)
         )
 
@@ -144,7 +160,13 @@ _TEXT_FILTERS: Mapping[str, Callable[[str], list[MessageFilter]]] = {
 
 
 def write_result(
-    search: Search, tag: bytes, selected: Selected, uids: Sequence[Position], *, is_extended: bool
+    search: Search,
+    tag: bytes,
+    selected: Selected,
+    uids: Sequence[Position],
+    mod_sequence: int | None,
+    *,
+    is_extended: bool,
 ) -> bytes:
     """Return the response to a search.
 
@@ -156,31 +178,45 @@ def write_result(
     if wanted is None:
         if not is_extended:
             written = b"".join(b" %d" % number for number in numbers)
+            if mod_sequence is not None:
+                written += b" (MODSEQ %d)" % mod_sequence
             return b"* SEARCH" + written + CRLF
         wanted = frozenset({"ALL"})
     if wanted == {"SAVE"}:
         return b""
-    parts = [b'* ESEARCH (TAG "%s")' % tag]
-    if search.is_uid:
-        parts.append(b"UID")
+    parts = [b'* ESEARCH (TAG "%s")' % tag, *([b"UID"] if search.is_uid else [])]
+    parts += _extended(wanted, numbers)
+    if mod_sequence is not None:
+        parts.append(b"MODSEQ %d" % mod_sequence)
+    return b" ".join(parts) + CRLF
+
+
+def _extended(wanted: frozenset[str], numbers: Sequence[int]) -> Iterator[bytes]:
     if numbers:
         if "MIN" in wanted:
-            parts.append(b"MIN %d" % numbers[0])
+            yield b"MIN %d" % numbers[0]
         if "MAX" in wanted:
-            parts.append(b"MAX %d" % numbers[-1])
+            yield b"MAX %d" % numbers[-1]
         if "ALL" in wanted:
-            parts.append(b"ALL " + write_set(numbers))
+            yield b"ALL " + write_set(numbers)
     if "COUNT" in wanted:
-        parts.append(b"COUNT %d" % len(numbers))
-    return b" ".join(parts) + CRLF
+        yield b"COUNT %d" % len(numbers)
 
 
 def saved_of(search: Search, uids: Sequence[Position]) -> list[Position] | None:
     """Return the result that SAVE keeps, or `None` without SAVE (RFC 9051 6.4.4.1)."""
-    if search.wanted is None or "SAVE" not in search.wanted:
-        return None
-    if "ALL" in search.wanted or "COUNT" in search.wanted or search.wanted == {"SAVE"}:
-        return list(uids)
+    is_saved = search.wanted is not None and "SAVE" in search.wanted
+    return list(_returned(search, uids)) if is_saved else None
+
+
+def _returned(search: Search, uids: Sequence[Position]) -> Sequence[Position]:
+    """Return the first or the last message if only these are asked for; otherwise all."""
+    wanted = search.wanted
+    if (
+        wanted is None
+        or wanted.isdisjoint({"MIN", "MAX"})
+        or not wanted.isdisjoint({"ALL", "COUNT"})
+    ):
+        return uids
     ends = {"MIN": uids[:1], "MAX": uids[-1:]}
-    kept = [uid for name, some in ends.items() if name in search.wanted for uid in some]
-    return sorted(set(kept))
+    return sorted({uid for name, some in ends.items() if name in wanted for uid in some})

@@ -1,6 +1,6 @@
 """The commands after the login (RFC 9051 6.3 and 6.4)."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from mailcheck.core.accounts import Caller
@@ -41,7 +41,7 @@ from mailcheck.imap.searching import SearchMessages, saved_of, write_result
 from mailcheck.imap.selected import Selected
 from mailcheck.imap.writing import CRLF, write_flags, write_name, write_set
 from mailcheck.operations.inbox.mailboxes import Mailboxes
-from mailcheck.store.mailbox_store import MailboxStatus
+from mailcheck.store.mailbox_store import MailboxStatus, Marks
 
 CHARSETS = frozenset({"US-ASCII", "UTF-8"})
 """The charsets of search texts."""
@@ -66,6 +66,11 @@ class Session:
         self._caller = caller
         self._selected: Selected | None = None
         self._enabled: set[str] = set()
+
+    def __str__(self) -> str:
+        """Return the account and the selected mailbox."""
+        mailbox = "no mailbox" if self._selected is None else self._selected.mailbox.name
+        return f"account {self._caller.account_id}, {mailbox}"
 
     # News.
 
@@ -205,7 +210,8 @@ class Session:
         may_write = scopes is None or Scope.INBOX_WRITE in scopes
         is_read_only = command.is_examine or not may_write
         selected = Selected(mailbox, state, is_read_only=is_read_only)
-        flags = frozenset((*ALL_FLAGS, *keywords))
+        known = {one.lower() for one in ALL_FLAGS}
+        flags = frozenset((*ALL_FLAGS, *(one for one in keywords if one.lower() not in known)))
         selected.keywords = flags
         lines = [b"* FLAGS " + write_flags(flags)]
         lines.append(b"* %d EXISTS" % len(selected))
@@ -263,19 +269,27 @@ class Session:
         ]
         tags = await self._mailboxes.tags(self._caller)
         has_sandbox = self._caller.rights.tags is None
-        shows_subscribed = not command.selection.union(command.wanted).isdisjoint({"SUBSCRIBED"})
+        shows_subscribed = "SUBSCRIBED" in command.selection | command.wanted
+        has_percent = any(b"%" in pattern for pattern in command.patterns)
         lines: list[bytes] = []
         for listed in list_mailboxes(tags, has_sandbox=has_sandbox):
             if not any(pattern.matches(listed.name) for pattern in patterns):
                 continue
             if "SPECIAL-USE" in command.selection and "\\Trash" not in listed.attributes:
                 continue
-            attributes = listed.attributes
-            if shows_subscribed and listed.can_be_selected:
-                attributes = (*attributes, "\\Subscribed")
+            # A parent without mail of its own is not subscribed, but all below it are.
+            attributes, children = listed.attributes, b""
+            if listed.can_be_selected:
+                attributes += ("\\Subscribed",) if shows_subscribed else ()
+            elif command.is_lsub and not has_percent:
+                continue
+            elif "SUBSCRIBED" in command.selection:
+                if "RECURSIVEMATCH" not in command.selection:
+                    continue
+                children = b' ("CHILDINFO" ("SUBSCRIBED"))'
             name = write_name(listed.name, is_utf_8=self._is_utf_8)
             written = " ".join(attributes).encode("ascii")
-            lines.append(b'* %s (%s) "/" %s\r\n' % (verb, written, name))
+            lines.append(b'* %s (%s) "/" %s%s\r\n' % (verb, written, name, children))
             if command.status and listed.can_be_selected:
                 lines.append(await self._status_of(listed, command.status))
         await self._client.send_large(b"".join(lines))
@@ -357,15 +371,24 @@ class Session:
 
     async def _search(self, command: Search, tag: bytes) -> str:
         selected = self._require_selected()
-        if command.charset not in CHARSETS:
-            raise Refused("NO [BADCHARSET (US-ASCII UTF-8)] send the text in UTF-8")
-        uids = await SearchMessages(self._mailboxes, self._caller, selected).run(command)
-        saved = saved_of(command, uids)
-        if saved is not None:
-            selected.saved = saved
+        if command.has_mod_sequence:
+            self._enable_condstore()
+        uids: list[Position] = []
+        try:
+            if command.charset not in CHARSETS:
+                raise Refused("NO [BADCHARSET (US-ASCII UTF-8)] send the text in UTF-8")
+            messages = SearchMessages(self._mailboxes, self._caller, selected)
+            found = await messages.run(command)
+            mod_sequence = await messages.mod_sequence(command, found)
+            uids = found
+        finally:
+            # A search that fails leaves an empty saved result (RFC 9051 6.4.4.1).
+            saved = saved_of(command, uids)
+            if saved is not None:
+                selected.saved = saved
         is_extended = "IMAP4REV2" in self._enabled
         await self._client.send_large(
-            write_result(command, tag, selected, uids, is_extended=is_extended)
+            write_result(command, tag, selected, uids, mod_sequence, is_extended=is_extended)
         )
         return "OK"
 
@@ -374,7 +397,14 @@ class Session:
         if "MODSEQ" in command.attributes:
             self._enable_condstore()
         uids = self._resolve(selected, command.numbers, is_uid=command.is_uid)
-        fetch = FetchMessages(self._mailboxes, self._caller, selected, command, self._client)
+        fetch = FetchMessages(
+            self._mailboxes,
+            self._caller,
+            selected,
+            command,
+            self._client,
+            with_mod_sequence="CONDSTORE" in self._enabled,
+        )
         await fetch.run(uids)
         return "OK"
 
@@ -388,7 +418,7 @@ class Session:
             self._caller, uids, command.marking, command.flags, command.unchanged_since
         )
         selected.note_own(result.marked)
-        self._tell_keywords(selected, command)
+        self._tell_keywords(selected, result.marked)
         has_condstore = "CONDSTORE" in self._enabled
         if has_condstore or not command.is_silent:
             responses = [
@@ -409,11 +439,12 @@ class Session:
             return f"OK [MODIFIED {write_set(numbers).decode('ascii')}]"
         return "OK"
 
-    def _tell_keywords(self, selected: Selected, command: Store) -> None:
+    def _tell_keywords(self, selected: Selected, marked: Sequence[Marks]) -> None:
         """Send the flags of the mailbox if there is a new keyword (RFC 9051 7.3.5)."""
-        new = command.flags - selected.keywords
-        if new:
-            selected.keywords |= new
+        known = {one.lower() for one in selected.keywords}
+        new = {one.lower(): one for marks in marked for one in marks.all_flags}
+        if not known.issuperset(new):
+            selected.keywords |= {one for key, one in new.items() if key not in known}
             self._client.send(b"* FLAGS " + write_flags(selected.keywords) + CRLF)
 
     async def _copy(self, command: Copy) -> str:

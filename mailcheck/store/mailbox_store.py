@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import START, Position
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import SECOND, Instant
@@ -37,6 +38,13 @@ STRUCTURE_DERIVATION = 1
 
 MAX_MARKED = 500
 """Maximum number of messages that one transaction marks or deletes, so that mail waits briefly."""
+
+
+MAX_FLAGS = 100
+"""Maximum number of flags and keywords of a message."""
+
+MAX_KEYWORDS = 1_000
+"""Maximum number of different flags of messages that are listed for an inbox."""
 
 
 class Marks(Struct, frozen=True):
@@ -316,13 +324,17 @@ class MailboxStore(Store):
 
     @read
     def keywords(self, transaction: Transaction, account_id: AccountId) -> frozenset[str]:
-        """Return all flags that messages of an inbox have, without the read mark."""
+        """Return the flags that messages of an inbox have, without the read mark.
+
+        At most `MAX_KEYWORDS` are returned, and one spelling of each.
+        """
         rows = transaction.rows(
             "SELECT DISTINCT flags FROM message "
-            "WHERE account_id = ? AND mod_sequence IS NOT NULL AND flags <> ''",
-            (account_id,),
+            "WHERE account_id = ? AND mod_sequence IS NOT NULL AND flags <> '' LIMIT ?",
+            (account_id, MAX_KEYWORDS),
         )
-        return frozenset(flag for row in rows for flag in row.flags.split())
+        found = {flag.lower(): flag for row in rows for flag in row.flags.split()}
+        return frozenset(sorted(found.values())[:MAX_KEYWORDS])
 
     @read
     def flagged(
@@ -375,6 +387,7 @@ class MailboxStore(Store):
 
         :param unchanged_since: messages with a larger mod-sequence are not changed
             (RFC 7162 3.1.3).
+        :raises InvalidParameter: a message would have more than `MAX_FLAGS` flags.
         """
         lock_inboxes(transaction, [account_id])
         found = [_marks_of(row) for row in _at(transaction, account_id, positions, now)]
@@ -388,6 +401,8 @@ class MailboxStore(Store):
             for one in found
             if (after := _after(one.all_flags, marking, flags)) != one.all_flags
         ]
+        if any(len(after) > MAX_FLAGS for _, after in changes):
+            raise InvalidParameter("flags", f"a message can have at most {MAX_FLAGS} flags")
         if not changes:
             return MarkResult(tuple(found), modified)
         at = next_position(transaction, account_id)
@@ -523,11 +538,17 @@ def _entry_of(row: Row) -> MailEntry:
 
 
 def _after(before: frozenset[str], marking: Marking, flags: frozenset[str]) -> frozenset[str]:
-    if marking is Marking.REPLACE:
-        return flags
+    """Return the flags of a message after a change.
+
+    Flags in another case are the same (RFC 9051 9). The message keeps its spelling.
+    """
     if marking is Marking.REPLACE_KEYWORDS:
         return before.difference(keywords_in(" ".join(before))) | flags
-    return before | flags if marking is Marking.ADD else before - flags
+    old = {one.lower(): one for one in before}
+    named = {one.lower(): old.get(one.lower(), one) for one in sorted(flags)}
+    if marking is Marking.REMOVE:
+        return frozenset(one for key, one in old.items() if key not in named)
+    return frozenset(named.values() if marking is Marking.REPLACE else (old | named).values())
 
 
 def _marked(before: Marks, flags: frozenset[str], at: Position) -> Marks:

@@ -22,7 +22,10 @@ def make_factory(house: House, tls_for: TlsPolicy = offer_no_tls) -> ImapFactory
 
 
 class Talk:
-    """A conversation. A reply to a command is everything that was sent since the command."""
+    """A conversation. A reply to a command is everything that was sent since the command.
+
+    ``number`` is that of the last tag.
+    """
 
     def __init__(
         self,
@@ -35,7 +38,7 @@ class Talk:
         self.protocol: Any = (factory or make_factory(house)).buildProtocol(None)
         self.protocol.makeConnection(self.transport)
         self.greeting = self.take()
-        self._number = 0
+        self.number = 0
 
     def take(self) -> bytes:
         """Return what was sent since the last call."""
@@ -51,8 +54,8 @@ class Talk:
 
     def do(self, command: bytes) -> bytes:
         """Send a command with a new tag; return the responses, with the tag as ``x``."""
-        self._number += 1
-        tag = b"t%d" % self._number
+        self.number += 1
+        tag = b"t%d" % self.number
         sent = self.send(tag + b" " + command + b"\r\n")
         return re.sub(rb"(?m)^%s " % tag, b"x ", sent)
 

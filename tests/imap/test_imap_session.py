@@ -335,7 +335,7 @@ def test_conditional_store(house: House) -> None:
     assert lines(talk.do(b"FETCH 1:2 (UID) (CHANGEDSINCE 3)"))[:-1] == [
         b"* 2 FETCH (UID 2 MODSEQ (4))"
     ]
-    assert talk.do(b"SEARCH MODSEQ 4").startswith(b"* SEARCH 2\r\n")
+    assert talk.do(b"SEARCH MODSEQ 4").startswith(b"* SEARCH 2 (MODSEQ 4)\r\n")
 
 
 # Deleting.
