@@ -114,7 +114,7 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
     ):
         service.setServiceParent(tree)
     if config.ops.manhole:
-        _manhole(daemon, tree, environment).setServiceParent(tree)
+        _manhole(daemon, tree, ports, environment).setServiceParent(tree)
     if config.accounts.bootstrap:
         _first_start(daemon, ports, environment.output).setServiceParent(tree)
     return tree
@@ -270,10 +270,16 @@ def _ops(
     return ops_services(daemon, watch, doors, certificates, environment)
 
 
-def _manhole(daemon: Daemon, tree: DaemonServices, environment: Environment) -> ListeningService:
+def _manhole(
+    daemon: Daemon, tree: DaemonServices, ports: Ports, environment: Environment
+) -> ListeningService:
     config = daemon.runtime.config
+    programs: list[Any] = [
+        one.factory for one in (ports.imap, ports.imap_tls, ports.pop3, ports.pop3_tls)
+    ]
     inside = {
         "services": lambda: list(tree),
+        "sessions": lambda: [session for factory in programs for session in factory.open],
         "waiters": daemon.mail.feeds.waiters,
         "store": daemon.mail.store,
         "conditions": daemon.runtime.conditions,

@@ -1,6 +1,7 @@
 """The open connections of one port: their limits, and their end when the daemon stops."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
@@ -52,6 +53,10 @@ class OpenConnections(Generic[C]):
         self._admitted: ConnectionCounts[C] = ConnectionCounts()
         self._by_activity: OrderedDict[C, None] = OrderedDict()
         self._drained: Deferred[None] | None = None
+
+    def __iter__(self) -> Iterator[C]:
+        """Iterate over the connections that are open now, admitted or not."""
+        return iter(tuple(self._connections))
 
     def __len__(self) -> int:
         """Return the number of connections, admitted or not."""

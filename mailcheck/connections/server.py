@@ -71,6 +71,16 @@ class ServedConnection(ReceivePath):
         self._open = open_connections
         self._errors = 0
 
+    def __repr__(self) -> str:
+        """Return the client and its state, for the shell inside the daemon."""
+        tls = " with TLS" if self.is_tls else ""
+        return f"<{type(self).__name__} of {self.client_ip or 'a proxy'}{tls}: {self.state}>"
+
+    @property
+    @abstractmethod
+    def state(self) -> str:
+        """The account and the current activity of the client, for operators."""
+
     @abstractmethod
     def greet(self) -> None:
         """Greet an admitted client."""

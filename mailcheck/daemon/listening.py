@@ -70,6 +70,7 @@ class ListeningService(Service):
 
         :raises CannotStart: Twisted does not understand the endpoint, which the message names.
         """
+        self.factory = factory
         self._purpose = purpose
         self._inherited = inherited
         self._listen = [

@@ -149,6 +149,15 @@ class ImapConnection(ServedConnection):
         self._flow: OutputFlow | None = None
         self._until_lost = ExitStack()
 
+    @property
+    def state(self) -> str:
+        """The account, the selected mailbox, and whether the client waits."""
+        if self._session is None:
+            return "not logged in"
+        if self._idle_tag is not None:
+            return f"{self._session}, in IDLE"
+        return f"{self._session}, {'between commands' if self.is_idle else 'in a command'}"
+
     def greet(self) -> None:
         """Greet an admitted client, with the capabilities (RFC 9051 7.1)."""
         self.reply(b"* OK [%s] mailcheck\r\n" % self._capability())

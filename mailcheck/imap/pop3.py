@@ -192,6 +192,14 @@ class Pop3Connection(ServedConnection):
         self._has_command = False
         self._until_lost = ExitStack()
 
+    @property
+    def state(self) -> str:
+        """The account and the number of messages of the session."""
+        session = self.session
+        if session is None:
+            return "not logged in"
+        return f"account {session.caller.account_id}, {len(session.positions)} messages"
+
     def greet(self) -> None:
         """Greet an admitted client (RFC 1939 4)."""
         self.reply(ok(f"{self.settings.host_name} POP3 mailcheck"))

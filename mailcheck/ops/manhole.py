@@ -138,6 +138,7 @@ accepts no mail while they run. The result of a Deferred is shown when it fires.
   services   the services, in the order of their start; services[3] is one of them
   store      the store of mail: store.find_inbox("dev-...") and others return Deferreds
   waiters    the parked waits, with their accounts and filters
+  sessions   the connections of mail programs (IMAP, POP3), with their accounts and mailboxes
   conditions the state of store, disk and resolvers: conditions.problems
   help()     this text
 

@@ -1,5 +1,6 @@
 """The shell inside the daemon: ssh can log in with an authorized key only."""
 
+import imaplib
 import os
 import subprocess
 import threading
@@ -110,11 +111,15 @@ def shown_inside(port: int, key: Path, *typed: tuple[str, str]) -> str:
 
 @pytest_twisted.ensureDeferred
 async def test_inside(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The shell has services, waits and the store, and prints a list of its names."""
-    options = lets_in(folder)
+    """The shell has services, waits, sessions and the store, and prints a list of its names."""
+    (imap_port,) = free_ports(1)
+    options = {**lets_in(folder), "imap_listen": f"{HOST}:{imap_port}"}
     async with in_process_daemon(tmp_path, **options) as house:
         wait = await deferToThread(house.ask, "GET", "/inbox/wait?tag=manhole&timeout=60")
         address = await deferToThread(house.address)
+        program = await deferToThread(imaplib.IMAP4, HOST, imap_port, 30)
+        await deferToThread(program.login, "any", house.key)
+        await deferToThread(program.select)
         await deferToThread(
             shown_inside,
             int(options["ops_manhole"].partition(":")[2]),
@@ -127,11 +132,13 @@ async def test_inside(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
             ("print('waits', [one.wanted.tag for one in waiters], len(waiters))", "['manhole'] 1"),
             ("print('first', waiters[0].wanted.tag)", "first manhole"),
             ("waiters", "1 waiters"),
+            ("sessions", "INBOX, between commands>"),
             (f"store.find_inbox('{address.partition('@')[0]}')", "InboxState("),
             ("print('store', conditions.problems['store'] == '')", "store True"),
             ("help", "Leave with Ctrl-D."),
         )
         wait.connection.close()
+        await deferToThread(program.logout)
     assert "a shell was opened inside the daemon" in capsys.readouterr().out
 
 
