@@ -39,11 +39,13 @@ ENV PATH=/opt/mailcheck/bin:$PATH \
     MAILCHECK_STORAGE_STATE_DIRECTORY=/var/lib/mailcheck \
     MAILCHECK_SMTP_LISTEN=0.0.0.0:2525 \
     MAILCHECK_SMTP_SUBMISSION_LISTEN=0.0.0.0:2587 \
+    MAILCHECK_IMAP_LISTEN=0.0.0.0:1143 \
+    MAILCHECK_POP3_LISTEN=0.0.0.0:1110 \
     MAILCHECK_WEB_LISTEN=0.0.0.0:8080
 WORKDIR /var/lib/mailcheck
 USER 10001:10001
 VOLUME /var/lib/mailcheck
-EXPOSE 2525 2587 8080
+EXPOSE 1110 1143 2525 2587 8080
 
 # /readyz returns 503 when the store accepts no mail. Proxy settings in the environment are ignored.
 # A new version may have to upgrade a large store before it answers.

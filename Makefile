@@ -24,6 +24,7 @@ SMTP_PORT ?= 2525
 SUBMISSION_PORT ?= 2587
 HTTP_PORT ?= 8080
 IMAP_PORT ?= 1143
+POP3_PORT ?= 1110
 
 # Tests start hundreds of daemons, which must not compile their modules each time. So compiled modules
 # are always written, even if the caller's environment forbids it.
@@ -49,6 +50,8 @@ run: $(VENV)/installed
 cluster: export HOST := $(HOST)
 cluster: export SMTP_PORT := $(SMTP_PORT)
 cluster: export SUBMISSION_PORT := $(SUBMISSION_PORT)
+cluster: export IMAP_PORT := $(IMAP_PORT)
+cluster: export POP3_PORT := $(POP3_PORT)
 cluster: export HTTP_PORT := $(HTTP_PORT)
 cluster: $(VENV)/installed
 	@bash scripts/install-cluster-needs

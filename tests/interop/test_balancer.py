@@ -1,8 +1,11 @@
 """Two daemons behind the shipped HAProxy configuration: a crash or a restart goes unnoticed."""
 
 import contextlib
+import imaplib
 import os
+import poplib
 import smtplib
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +23,7 @@ from tests.servers.daemon import (
     STOPPED_WELL,
     Answer,
     Daemon,
+    free_ports,
     running_daemon,
 )
 from tests.servers.haproxy import BALANCER, HaProxy, running_balancer
@@ -39,6 +43,7 @@ class Balanced:
     def __init__(self, daemons: list[Daemon], haproxy: HaProxy) -> None:
         self.daemons = daemons
         self._haproxy = haproxy
+        self.ports = haproxy.ports
 
     @contextlib.contextmanager
     def connected(self, client: str = HOST) -> Iterator[HTTPConnection]:
@@ -93,9 +98,14 @@ def balanced(
         database = postgresql_server.make_database(f"balanced_{os.getpid()}", TEMPLATE)
         trusted = {"smtp_proxy_protocol_from": [BALANCER], "web_proxy_protocol_from": [BALANCER]}
         options: dict[str, Any] = options_of(database, redis, **trusted)
-        first = stack.enter_context(running_daemon(folder / "one", **options))
+
+        def mail_programs() -> dict[str, str]:
+            imap, pop3 = free_ports(2)
+            return {"imap_listen": f"{HOST}:{imap}", "pop3_listen": f"{HOST}:{pop3}"}
+
+        first = stack.enter_context(running_daemon(folder / "one", **options, **mail_programs()))
         options |= {"accounts_bootstrap_key": first.key}
-        second = stack.enter_context(running_daemon(folder / "two", **options))
+        second = stack.enter_context(running_daemon(folder / "two", **options, **mail_programs()))
         daemons = [first, second]
         haproxy = stack.enter_context(running_balancer(daemons))
         yield Balanced(daemons, haproxy)
@@ -112,6 +122,31 @@ def test_daemons_know_the_clients(balanced: Balanced) -> None:
     logged = "".join(daemon.output() for daemon in balanced.daemons)
     for client in CLIENTS:
         assert logged.count(f"failed key: client={client} ") == 4, logged
+
+
+def test_mail_programs(balanced: Balanced) -> None:
+    """Mail programs read the inbox through HAProxy, and the daemons know their addresses."""
+    balanced.send(balanced.daemons[0].address("programs"), "programs")
+    key = balanced.daemons[0].key
+    imap = imaplib.IMAP4(HOST, balanced.ports["imap"], timeout=PATIENCE)
+    imap.login("any", key)
+    assert imap.select("Tags/programs")[1] == [b"1"]
+    imap.logout()
+    pop3 = poplib.POP3(HOST, balanced.ports["pop3"], timeout=PATIENCE)
+    pop3.user("any")
+    pop3.pass_(key)
+    assert pop3.stat()[0] >= 1
+    pop3.quit()
+    wrong = (("imap", b"x LOGIN a b\r\nx LOGOUT\r\n"), ("pop3", b"AUTH PLAIN AGEAYg==\r\nQUIT\r\n"))
+    for client, (name, commands) in zip(CLIENTS, wrong, strict=True):
+        where = (HOST, balanced.ports[name])
+        with socket.create_connection(where, PATIENCE, source_address=(client, 0)) as connection:
+            connection.sendall(commands)
+            while connection.recv(4_096):
+                pass  # until the daemon has answered all of them
+    logged = "".join(daemon.output() for daemon in balanced.daemons)
+    for client in CLIENTS:
+        assert f"failed login: client={client} " in logged, logged
 
 
 def test_waits_outlive_a_daemon_that_is_killed(balanced: Balanced) -> None:

@@ -300,10 +300,11 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         (folder / "etc").symlink_to(ROOT / "etc")
-        http, smtp, submission = free_ports(3)
+        http, smtp, submission, imap, pop3 = free_ports(5)
         own = {
             "HOST": HOST, "HTTP_PORT": str(http), "SMTP_PORT": str(smtp),
-            "SUBMISSION_PORT": str(submission), "MAILCHECK_SPAMASSASSIN_SPAMD": "off",
+            "SUBMISSION_PORT": str(submission), "IMAP_PORT": str(imap), "POP3_PORT": str(pop3),
+            "MAILCHECK_SPAMASSASSIN_SPAMD": "off",
             "MAILCHECK_LIMITS_REQUESTS_PER_MINUTE": "1000000",
             "MAILCHECK_LIMITS_REQUESTS_PER_DAY": "1000000",
         }  # fmt: skip

@@ -28,6 +28,14 @@ BACKLOG = 128
 DEADLINE = 60.0  # seconds
 POLL = 0.01  # seconds
 SHIPPED = Path(__file__).parents[2] / "etc" / "haproxy.cfg"
+OPTIONS = {
+    "mail": "SMTP_LISTEN",
+    "submission": "SMTP_SUBMISSION_LISTEN",
+    "imap": "IMAP_LISTEN",
+    "pop3": "POP3_LISTEN",
+    "web": "WEB_LISTEN",
+}
+"""The options with the ports of the shipped sections."""
 BALANCER = "127.0.0.9"
 """Source address of the shipped HAProxy; daemons trust PROXY headers from this address only."""
 
@@ -107,16 +115,18 @@ def running_haproxy(sections: Mapping[str, str], head: str = _CONFIGURATION) -> 
 def running_balancer(daemons: Sequence[Daemon]) -> Iterator[HaProxy]:
     """Run HAProxy with the shipped configuration, ``etc/haproxy.cfg``, in front of daemons.
 
-    It connects to them from ``BALANCER``.
+    It connects to them from ``BALANCER``, to the ports on which they listen.
     """
     sections: dict[str, str] = {}
     head, *listens = re.split(r"^listen (\w+)\n", SHIPPED.read_text(), flags=re.MULTILINE)
     for name, lines in zip(listens[::2], listens[1::2], strict=True):
-        ports = {"mail": "smtp_port", "submission": "submission_port", "web": "http_port"}
+        option = f"MAILCHECK_{OPTIONS[name]}"
+        if option not in daemons[0].environment:
+            continue
         kept = [line for line in lines.splitlines() if not re.match(r" +(bind|server) ", line)]
         for number, daemon in enumerate(daemons):
             check = "" if name == "web" else f" port {daemon.http_port}"
-            kept.append(f"    server d{number} {HOST}:{getattr(daemon, ports[name])}{check}")
+            kept.append(f"    server d{number} {daemon.environment[option]}{check}")
         sections[name] = "\n".join(kept)
     head = re.sub(r"maxconn \d+", "maxconn 2000", head)
     head = re.sub(r"(default-server .*)", rf"\1 source {BALANCER}", head)
