@@ -137,7 +137,7 @@ class ReportSource(Struct, frozen=True):
 
 
 class ReportedDomain(Struct, frozen=True):
-    """A domain with counted reports; ``policy`` is the one found last."""
+    """A domain with counted reports of one kind."""
 
     kind: ReportKind
     domain: str
@@ -145,7 +145,6 @@ class ReportedDomain(Struct, frozen=True):
     messages: int
     failing: int
     last_at: Instant
-    policy: str
 
 
 class ReportPage(Struct, frozen=True):
@@ -213,17 +212,28 @@ def _sum(column: str) -> str:
     return f"CAST(SUM(CASE WHEN {column} < {MAX_SUM} THEN {column} ELSE {MAX_SUM} END) AS BIGINT)"
 
 
-_DOMAINS = f"""
-    SELECT kind, domain, COUNT(*) AS reports, {_sum("messages")} AS messages,
+def _whole(column: str) -> str:
+    """Return SQL that sums the sums or numbers of parts, under the same name."""
+    return f"CAST(SUM({column}) AS BIGINT) AS {column}"
+
+
+TOTALS = f"""
+    SELECT kind, domain, reporter, COUNT(*) AS reports, {_sum("messages")} AS messages,
     {_sum("failing")} AS failing, MAX(COALESCE(ends_at, received_at)) AS last_at
-    FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, domain
+    FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, domain, reporter
+"""
+"""Totals of the counted reports of an account. The index ``receiver_report_totals`` has these
+columns in this order, so neither a row is read nor sorted."""
+
+_DOMAINS = f"""
+    SELECT kind, domain, {_whole("reports")}, {_whole("messages")}, {_whole("failing")},
+    MAX(last_at) AS last_at FROM ({TOTALS}) AS total GROUP BY kind, domain
     ORDER BY messages DESC, domain, kind LIMIT ?
 """
 
 _SOURCES = f"""
-    SELECT kind, reporter, COUNT(*) AS reports, {_sum("messages")} AS messages,
-    {_sum("failing")} AS failing
-    FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, reporter
+    SELECT kind, reporter, {_whole("reports")}, {_whole("messages")}, {_whole("failing")}
+    FROM ({TOTALS}) AS total GROUP BY kind, reporter
     ORDER BY messages DESC, reporter, kind LIMIT ?
 """
 
@@ -467,11 +477,9 @@ class ReportStore(Store):
         self, transaction: Transaction, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
     ) -> list[ReportedDomain]:
         """Return the domains with counted reports, most messages first."""
-        found = []
-        for row in transaction.rows(_DOMAINS, (account_id, limit)):
-            policy = _newest_policy(transaction, account_id, row.kind, row.domain)
-            found.append(value_of(ReportedDomain, row, policy=policy))
-        return found
+        return [
+            value_of(ReportedDomain, row) for row in transaction.rows(_DOMAINS, (account_id, limit))
+        ]
 
     @read
     def sources(
@@ -485,8 +493,8 @@ class ReportStore(Store):
     @read
     def policy(self, transaction: Transaction, account_id: AccountId, domain: str) -> str:
         """Return the DMARC policy that receivers found last, or an empty string."""
-        kind = ReportKind.DMARC.value
-        return _newest_policy(transaction, account_id, kind, domain)
+        newest = transaction.row(_NEWEST_POLICY, (account_id, ReportKind.DMARC.value, domain))
+        return "" if newest is None else str(newest.policy)
 
     @read
     def tls_page(
@@ -604,11 +612,6 @@ def _page(
     )
     total = _number(transaction, f"SELECT COUNT(*) {source}", account_id, *values)
     return ReportPage(tuple(map(_report_of, rows)), total)
-
-
-def _newest_policy(transaction: Transaction, account_id: AccountId, kind: str, domain: str) -> str:
-    newest = transaction.row(_NEWEST_POLICY, (account_id, kind, domain))
-    return "" if newest is None else str(newest.policy)
 
 
 def _tls_page(
