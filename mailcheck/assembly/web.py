@@ -291,7 +291,7 @@ def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
             allow_special_use=config.dns.allow_special_use,
             allow_private=config.network.allow_private,
         ).tools(),
-        *ReportTools(daemon.reports.operations.show, turns).tools(),
+        *ReportTools(daemon.reports.operations, turns).tools(),
         *DeliverabilityTools(daemon.tests.operations, domain, runtime.now).tools(),
         *WatchTools(daemon.watches.keep).tools(),
     ]

@@ -8,6 +8,7 @@ from mailcheck.core.instants import DAY
 from tests.fakes.dmarc_year import DOMAIN, KEY, Year, year_zone
 from tests.house import House
 from tests.web.checking import checking_house
+from tests.web.mcp.agent import Agent
 from tests.web.reporting import address, count_days
 
 TRUTH = {
@@ -121,6 +122,33 @@ def test_publishing_early_loses_the_mail_that_the_plan_announces() -> None:
     before.publish(quarantine["record"])
     before.live(1)
     assert before.year.lost == {"mailchimp": 55, "shop": 22}
+
+
+def test_an_agent_asks_whether_reject_is_safe() -> None:
+    """get_reports with plan has the state, the steps with their records, and the safe record."""
+    owner = Owner()
+    owner.live(20)
+    agent = Agent(owner.house)
+    found = agent.use("get_reports", domain=DOMAIN, plan=True)
+    assert found["plan"]["state"] == "steps"
+    assert (found["plan"]["policy"], found["plan"]["nextPolicy"]) == ("none", "quarantine")
+    assert found["plan"]["publish"] is None
+    rows = {one["name"]: one for one in found["reported"]}
+    assert {"mailchimp", "bad.example", "others"} <= set(rows)
+    assert rows["mailchimp"]["kind"] == "decide"
+    assert "--mine NAME" in found["hint"]
+    owner.follow(owner.plan())
+    found = agent.use("get_reports", domain=DOMAIN, plan=True)
+    fixes = {one["kind"]: one["fix"] for one in found["reported"] if one["name"] == "mailchimp"}
+    assert f"Publish at k2._domainkey.{DOMAIN} (CNAME): dkim2.mcsv.net" in fixes["set-up"]
+    while (plan := owner.plan())["state"] != "safe":
+        owner.follow(plan)
+        owner.live(7)
+    safe = agent.use("get_reports", domain=DOMAIN, plan=True)
+    record = plan["record"]
+    assert safe["plan"]["publish"] == f"{record['name']} (TXT): {record['value']}"
+    assert (safe["hint"], safe["reported"]) == (None, [])
+    assert "needs the domain" in agent.fail("get_reports", plan=True)
 
 
 def test_few_reports_are_not_called_safe() -> None:

@@ -27,29 +27,33 @@ from mailcheck.api.domains.watches import (
 from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean_line, defuse
 from mailcheck.api.requests.checks import IP_ADDRESS, SELECTOR, Domain
 from mailcheck.api.requests.fields import (
+    FLAG,
     NAME,
     PageNumber,
 )
 from mailcheck.api.requests.parsing import Description, Request
 from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, as_json, doc, fields_of
+from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dnsbl.listings import ListingStatus
-from mailcheck.checks.findings import PROBLEMS
+from mailcheck.checks.findings import PROBLEMS, RecordToPublish
 from mailcheck.checks.receiver_reports.complaints import (
     FeedbackGroup,
     FeedbackSums,
     advise_feedback,
     explain_feedback,
 )
+from mailcheck.checks.receiver_reports.plan import PlanState, StepKind
 from mailcheck.checks.receiver_reports.senders import Sender, advise, explain
 from mailcheck.checks.receiver_reports.tls import explain_failure, is_known_result
 from mailcheck.core import watches
 from mailcheck.core.instants import Instant
-from mailcheck.core.receiver_reports import Feedback, ReportKind, ReportPlaces
+from mailcheck.core.receiver_reports import OTHER_SENDERS, Feedback, ReportKind, ReportPlaces
 from mailcheck.operations.domains import check_mx
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.compute_reputation import Reputation
 from mailcheck.operations.domains.describe_domain import DomainReport
 from mailcheck.operations.domains.watches.manage_watches import WatchDetails
+from mailcheck.operations.reports.plan_policy import PolicyPlan, ShownStep, explain_step
 from mailcheck.operations.reports.show_reports import TlsOverview, TlsSum
 from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
 from mailcheck.store.domains.report_store import ReportedDomain
@@ -61,14 +65,14 @@ Hint = Annotated[str | None, doc("why there is no result and what to do; otherwi
 class CheckDomainArguments(Request, frozen=True, kw_only=True):
     """Arguments of ``check_domain``."""
 
-    domain: Annotated[Domain, Description(brief="the domain of mail addresses, like example.com")]
+    domain: Annotated[Domain, Description(brief="of mail addresses, like example.com")]
     selector: Annotated[
         Annotated[str, SELECTOR] | None,
-        Description(brief="a DKIM selector that the domain signs with (s= of its signatures)"),
+        Description(brief="a DKIM selector of the domain (s= in its signatures)"),
     ] = None
     ip: Annotated[
         Annotated[str, IP_ADDRESS] | None,
-        Description(brief="an IP address that the domain sends mail from"),
+        Description(brief="an IP address that it sends mail from"),
     ] = None
 
 
@@ -76,6 +80,7 @@ class GetReportsArguments(Request, frozen=True, kw_only=True):
     """Arguments of ``get_reports``."""
 
     domain: Annotated[Annotated[str, NAME] | None, Description(brief="omit to list domains")] = None
+    plan: Annotated[bool, FLAG, Description(brief="")] = False
     page: Annotated[PageNumber, Description(brief="")] = 1
 
 
@@ -250,8 +255,18 @@ class ReportsFrom(Shape):
     messages: int
 
 
+class PlanOfPolicy(Shape):
+    """Whether the next DMARC policy is safe. The missing steps are the rows of the result."""
+
+    state: PlanState
+    policy: Annotated[Policy | None, doc("policy now; null: undetermined")]
+    next_policy: Policy | None
+    publish: Annotated[str | None, doc("the safe record; null: not safe yet")]
+    doubts: Texts
+
+
 class ReportsResult(Shape):
-    """The contents of DMARC and TLS reports, and complaints."""
+    """The contents of DMARC and TLS reports, and complaints, or a plan of the DMARC policy."""
 
     untrusted: Untrusted
     hint: Hint
@@ -259,6 +274,59 @@ class ReportsResult(Shape):
     reported: tuple[ReportRow, ...]
     sources: tuple[ReportsFrom, ...] | Absent = ABSENT
     next_page: int | Absent = ABSENT
+    plan: PlanOfPolicy | Absent = ABSENT
+
+
+def render_policy_plan(
+    plan: PolicyPlan, domains: Sequence[ReportedDomain], fence: Fence
+) -> ReportsResult:
+    """Render the plan of a domain, with its missing steps as rows."""
+    is_decided = all(one.step.kind is not StepKind.DECIDE for one in plan.steps)
+    ways = f"mailcheck dmarc plan {plan.domain} --mine NAME (or --not-mine)"
+    return ReportsResult(
+        untrusted=fence.shown_published,
+        hint=None if is_decided else f"a person decides on the page of the domain, or with: {ways}",
+        domains=_known(domains),
+        reported=tuple(map(_missing_step, plan.steps[:MOST_SENDERS])),
+        plan=PlanOfPolicy(
+            plan.state,
+            plan.policy,
+            plan.target,
+            None if plan.record is None else _published(plan.record),
+            plan.doubts,
+        ),
+    )
+
+
+def _known(domains: Sequence[ReportedDomain]) -> Texts:
+    return tuple(dict.fromkeys(one.domain for one in domains))
+
+
+def _published(record: RecordToPublish) -> str:
+    shown = defuse(render_record(record))
+    return f"{shown.name} ({shown.type}): {shown.value}"
+
+
+def _missing_step(shown: ShownStep) -> ReportRow:
+    """Render a step. Its name is the key for a decision."""
+    names, step = _Names(), shown.step
+    name = OTHER_SENDERS if step.others else ""
+    if step.sender is not None:
+        name = names.name(step.sender.key)
+        shown = explain_step(replace(step, sender=names.only_names(step.sender)), shown.set_up)
+    elif step.others:
+        others = tuple(map(names.name, step.others))
+        shown = explain_step(replace(step, others=others), shown.set_up)
+    records = (*shown.set_up.records, *shown.set_up.patterns)
+    return ReportRow(
+        kind=step.kind.value,
+        name=name,
+        messages=step.messages,
+        failing=0 if step.kind is StepKind.SIGN else step.messages,
+        meaning=shown.meaning,
+        fix=" ".join((shown.fix, *(f"Publish at {_published(one)}" for one in records))),
+        reporters_wrote=_joined(names.others),
+    )
 
 
 def render_reports(
@@ -270,7 +338,7 @@ def render_reports(
     fence: Fence,
 ) -> ReportsResult:
     """Render the reports about a domain, or the list of domains if no domain was requested."""
-    known = tuple(dict.fromkeys(one.domain for one in domains))
+    known = _known(domains)
     hint = None
     if not known:
         hint = (
@@ -331,8 +399,7 @@ def _sender(shown: ShownSender, feedback: FeedbackSums) -> ReportRow:
     sender = names.only_names(shown.sender)
     fix, record = advise(sender), shown.record
     if record is not None:
-        published = defuse(render_record(record))
-        fix = f"{fix} Publish at {published.name} ({published.type}): {published.value}"
+        fix = f"{fix} Publish at {_published(record)}"
     listed = f" It is listed by {', '.join(shown.listed)}." if shown.listed else ""
     reported = f" Complaints: {complaints}, failure reports: {failures}."
     reported = reported if complaints or failures else ""

@@ -300,7 +300,12 @@ class PlanPolicy:
         ][:MOST_SET_UP]
         found = await run_all(*(self._find_set_up(one) for one in wanted))
         set_ups = dict(zip((one.key for one in wanted), found, strict=True))
-        return [_explain_step(one, set_ups) for one in steps]
+        return [
+            explain_step(
+                one, SetUp() if one.sender is None else set_ups.get(one.sender.key, SetUp())
+            )
+            for one in steps
+        ]
 
     async def _find_set_up(self, sender: Sender) -> SetUp:
         """Return how to authorize a sender, with the records that our evaluation confirms."""
@@ -378,7 +383,11 @@ def _passes(sender: Sender, envelope: str, answers: Answers) -> bool:
     return all(one.has_pass for one in results)
 
 
-def _explain_step(step: PlanStep, set_ups: Mapping[str, SetUp]) -> ShownStep:
+def explain_step(step: PlanStep, set_up: SetUp) -> ShownStep:
+    """Return a step about senders with its explanation.
+
+    :param set_up: how the domain authorizes the sender.
+    """
     sender = step.sender
     if sender is None:
         names = ", ".join(step.others[:MOST_NAMED])
@@ -390,7 +399,6 @@ def _explain_step(step: PlanStep, set_ups: Mapping[str, SetUp]) -> ShownStep:
             f" {names}{more}.",
             "Decide about all of them together. If you know one of them, decide about it first.",
         )
-    set_up = set_ups.get(sender.key, SetUp())
     if step.kind is StepKind.DECIDE:
         return ShownStep(step, explain(sender), _advise_decision(sender))
     if step.kind is StepKind.SIGN:
