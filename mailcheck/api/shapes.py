@@ -60,21 +60,28 @@ async def _dump_into(
             await pause()
             write(dump_json(value[start : start + chunk])[1:-1])
         write(b'"')
-    elif isinstance(value, msgspec.Struct):
-        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
-        fields = {json_name: getattr(value, name) for name, json_name in names}
-        present = [(name, field) for name, field in fields.items() if field is not msgspec.UNSET]
-        for number, (name, field) in enumerate(present):
-            write((b"," if number else b"{") + dump_json(name) + b":")
+    elif isinstance(value, msgspec.Struct | dict):
+        present = _fields_of(value)
+        for number, (name, field) in enumerate(present.items()):
+            write((b"," if number else b"{") + dump_json(str(name)) + b":")
             await _dump_into(write, field, pause, chunk)
         write(b"}" if present else b"{}")
-    elif isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct):
+    elif isinstance(value, list | tuple) and value and isinstance(value[0], msgspec.Struct | dict):
         for number, one in enumerate(value):
             write(b"," if number else b"[")
             await _dump_into(write, one, pause, chunk)
         write(b"]")
     else:
         write(dump_json(value))
+
+
+def _fields_of(value: msgspec.Struct | dict[Any, Any]) -> Mapping[str, Any]:
+    """Return the fields of a JSON object by their names in JSON."""
+    if isinstance(value, dict):
+        return value
+    names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+    fields = {json_name: getattr(value, name) for name, json_name in names}
+    return {name: field for name, field in fields.items() if field is not msgspec.UNSET}
 
 
 Absent: TypeAlias = msgspec.UnsetType

@@ -24,15 +24,15 @@ from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailhog import MAILHOG, MailHog
-from mailcheck.web.compatible.mailosaur.facade import MAILOSAUR
-from mailcheck.web.compatible.mailosaur.handlers import Mailosaur
+from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR, Mailosaur
 from mailcheck.web.compatible.mailosaur.servers import KeepServers
 from mailcheck.web.compatible.mailpit.admission import OpenAdmission
+from mailcheck.web.compatible.mailpit.events import EventSockets
 from mailcheck.web.compatible.mailpit.routes import MAILPIT, Mailpit
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 from mailcheck.web.compatible.mailslurp.handlers import MailSlurp
 from mailcheck.web.compatible.mailslurp.names import KeepNames
-from mailcheck.web.compatible.reading import ReadMessages
+from mailcheck.web.compatible.reading import HeldMails, Messages
 from mailcheck.web.site.requests import BodyLimits, ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite
 
@@ -40,16 +40,11 @@ from mailcheck.web.site.server import BoundedSite
 def build_operations(daemon: Daemon) -> Mapping[str, object]:
     """Return the handlers of each facade that is below a path, by its name."""
     runtime, inbox = daemon.runtime, daemon.inbox
-    messages = ReadMessages(inbox.read, daemon.mail.mail_bytes)
-    servers = KeepServers(
-        inbox.read,
-        inbox.delete,
-        runtime.persistent_state.memory,
-        runtime.clock_and_randomness.random_bytes,
-    )
+    messages = Messages(inbox, daemon.mail.mail_bytes)
+    random_bytes = runtime.clock_and_randomness.random_bytes
+    servers = KeepServers(inbox.read, messages, runtime.persistent_state.memory, random_bytes)
     mailosaur = Mailosaur(
         inbox.read,
-        inbox.delete,
         messages,
         servers,
         daemon.tests.operations,
@@ -58,7 +53,6 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
     )
     mailslurp = MailSlurp(
         inbox.read,
-        inbox.delete,
         inbox.webhooks,
         messages,
         daemon.mail.mail_bytes,
@@ -66,7 +60,7 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
         build_hold(daemon),
         runtime.turns,
         runtime.config.inbox.domain,
-        runtime.clock_and_randomness.random_bytes,
+        random_bytes,
     )
     return {MAILOSAUR.name: mailosaur, MAILSLURP.name: mailslurp}
 
@@ -114,11 +108,11 @@ def build_open_listeners(
     :param body_size: maximum size of a request with a mail.
     """
     runtime, options = daemon.runtime, daemon.runtime.config.mailpit
-    inbox = OpenInbox(daemon.accounts.keep, daemon.inbox.read, options.project, runtime.now)
+    inbox = daemon.inbox
+    owner = OpenInbox(daemon.accounts.keep, inbox.read, options.project, runtime.now)
     chaos = Chaos(runtime.clock_and_randomness.random_bytes, is_on=runtime.config.inbox.faults)
-    admission = OpenAdmission(
-        inbox, Passwords(options.ui_password), access, addresses, options.hosts
-    )
+    hosts = [one.lower() for one in options.hosts]
+    admission = OpenAdmission(owner, Passwords(options.ui_password), access, addresses, hosts)
     hold = build_hold(daemon)
     root = options.web_root
 
@@ -129,7 +123,7 @@ def build_open_listeners(
         Served(replace(facade, base=root), operations, admission.admit, base_of)
         for facade, operations in (
             (MAILPIT, _mailpit(daemon, hold, chaos)),
-            (MAILHOG, _mailhog(daemon, hold, chaos)),
+            (MAILHOG, MailHog(inbox, daemon.mail.mail_bytes, HeldMails(inbox, hold), chaos)),
         )
     ]
     site = BoundedSite(
@@ -143,7 +137,7 @@ def build_open_listeners(
     passwords = Passwords(options.smtp_password)
     mail = MailFactory(
         VERBS,
-        OpenReceiver(daemon.receiver, inbox, chaos, passwords),
+        OpenReceiver(daemon.receiver, owner, chaos, passwords),
         smtp_settings(
             runtime.config,
             tls_for,
@@ -168,20 +162,20 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
         config.smtp.host_name or config.inbox.domain,
         is_on=config.spamassassin.spamd != "off" or bool(config.rspamd.url),
     )
+    inbox, chance = daemon.inbox, runtime.clock_and_randomness
     return Mailpit(
-        daemon.inbox,
+        inbox,
+        HeldMails(inbox, hold),
         Keywords(daemon.mailboxes),
         hold,
         daemon.mail.mail_bytes,
         submit,
         spam,
         chaos,
+        EventSockets(inbox.follow, inbox.mails, chance.clock),
+        runtime.turns,
         lambda: f"{public_url(config)}/inbox",
         config.inbox.domain,
-        runtime.clock_and_randomness,
+        chance.random_bytes,
+        runtime.now(),
     )
-
-
-def _mailhog(daemon: Daemon, hold: Hold, chaos: Chaos) -> MailHog:
-    inbox = daemon.inbox
-    return MailHog(inbox.mails, inbox.read, daemon.mail.mail_bytes, hold, chaos)

@@ -140,9 +140,16 @@ def in_pieces(value: object, piece: int) -> tuple[bytes, int]:
     return result_of(written), count
 
 
-@given(outers, st.integers(1, 50))
+plain = st.recursive(
+    texts | st.integers(-9, 9) | outers,
+    lambda some: st.lists(some, max_size=3) | st.dictionaries(texts, some, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(plain, st.integers(1, 50))
 def test_the_same_bytes(value: Any, piece: int) -> None:
-    """The bytes are the same for any chunk size, including lone surrogates."""
+    """The bytes are the same for any chunk size and nesting, including lone surrogates."""
     assert in_pieces(value, piece)[0] == dump_json(value)
 
 

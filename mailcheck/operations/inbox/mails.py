@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import ANY, MessageFilter
-from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import StoredMessage, keywords_in, read_keyword
 from mailcheck.operations.inbox.contents import LARGE, MessageContents, MessageLoader
@@ -123,6 +123,12 @@ class Mails:
         for batch in await self._batches(caller, wanted):
             await self._delete.matching(caller.account_id, batch)
 
+    async def derive(self, account_id: AccountId, wanted: MessageFilter) -> None:
+        """Derive the content of possible matches, the newest first, so that searches find them."""
+        for summary in await self._store.underived(account_id, wanted, self._now(), MOST):
+            with suppress(MessageNotFound):  # deleted meanwhile
+                await self._contents.keep(summary)
+
     async def _batches(self, caller: Caller, wanted: MessageFilter) -> list[MessageFilter]:
         """Return filters for the messages of all matching mails."""
         if wanted.search is not None or wanted.asks_content:
@@ -148,9 +154,7 @@ class Mails:
         found = await self._store.page(*asked)
         if not found.not_searched:
             return found
-        for summary in await self._store.underived(account_id, wanted, self._now(), MOST):
-            with suppress(MessageNotFound):  # deleted meanwhile
-                await self._contents.keep(summary)
+        await self.derive(account_id, wanted)
         return await self._store.page(*asked)
 
     async def _complete(self, found: MailPage) -> list[Mail]:

@@ -236,7 +236,8 @@ def read_request(
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at ")
         name = where.strip("`").removeprefix("$.") or "request"
-        raise InvalidParameter(name, f"{name}: {what}") from None
+        sent = f"; you sent {str(known[name])[:100]}" if name in known else ""
+        raise InvalidParameter(name, f"{name}: {what}{sent}") from None
 
 
 def _read_object(body: bytes) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.compatible.mailhog import MAILHOG
-from mailcheck.web.compatible.mailosaur.facade import MAILOSAUR
+from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR
 from mailcheck.web.compatible.mailpit.routes import MAILPIT
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 

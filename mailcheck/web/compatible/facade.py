@@ -109,6 +109,12 @@ ReadKey = Callable[[Request], str]
 :raises InvalidCredentials: there is none.
 """
 
+
+def read_no_key(_: Request) -> str:
+    """Return no key: the listener of the facade admits its clients itself."""
+    return ""
+
+
 WriteError = Callable[[int, str, ExpectedFailure | None], Reply]
 """Returns an error as the clients parse it: its status, its message, and the failure behind it."""
 

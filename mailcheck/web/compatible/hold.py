@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import Caller
@@ -19,16 +20,15 @@ class TimeIsUp(ExpectedFailure):
     """A wait with a timeout of its own has ended without its messages."""
 
 
-class Hold:
+class Hold(Struct, frozen=True):
     """Repeats a look at an inbox whenever mail arrives, for a limited time.
 
     :param seconds: the time for requests without a timeout of their own; 0 holds none.
     """
 
-    def __init__(self, follow: FollowInbox, read: ReadInbox, seconds: float) -> None:
-        self._follow = follow
-        self._read = read
-        self.seconds = seconds
+    _follow: FollowInbox
+    _read: ReadInbox
+    seconds: float
 
     async def until(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from mailcheck.checks.content.raw_parts import RawPart, read_raw_parts
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
@@ -11,9 +11,9 @@ from mailcheck.core.filters import ANY, Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import format_instant
 from mailcheck.core.rights import Scope
+from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import MailBytes
-from mailcheck.operations.inbox.mails import Mail, MailList, Mails
-from mailcheck.operations.inbox.messages import ReadInbox
+from mailcheck.operations.inbox.mails import Mail
 from mailcheck.operations.inbox.open_inbox import DEFAULT_TRIGGERS, Chaos, ChaosTrigger
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
@@ -23,15 +23,14 @@ from mailcheck.web.compatible.facade import (
     NoParameters,
     NotOffered,
     Route,
+    read_no_key,
     with_notes,
 )
-from mailcheck.web.compatible.hold import Hold
+from mailcheck.web.compatible.reading import HeldMails, MailRange, group_fields
 from mailcheck.web.site.errors import NOT_FOUND
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
-
-PAGE_SIZE = 50
 
 _KINDS = {
     "from": Field.FROM,
@@ -40,20 +39,11 @@ _KINDS = {
 }
 
 
-class Page(Struct, frozen=True):
-    """A page of messages."""
-
-    start: int = 0
-    limit: int = PAGE_SIZE
-
-
-class SearchMessages(Struct, frozen=True):
-    """A search by sender, recipient or content, and a page of its matches."""
+class SearchMessages(MailRange, frozen=True):
+    """A search by sender, recipient or content."""
 
     kind: str = "containing"
     query: str = ""
-    start: int = 0
-    limit: int = PAGE_SIZE
 
 
 class Jim(Struct, frozen=True, rename="pascal"):
@@ -64,75 +54,17 @@ class Jim(Struct, frozen=True, rename="pascal"):
     reject_auth_chance: float = 0.05
 
 
-class Path(Struct, rename="pascal"):
-    """An address of the envelope."""
-
-    mailbox: str
-    domain: str
-    params: str = ""
-    relays: list[str] | None = None
-
-
-class Content(Struct, rename="pascal"):
-    """A mail or a part of it, as it was sent: encoded."""
-
-    headers: Mapping[str, list[str]]
-    body: str
-    size: int
-    mime: "Mime | None" = field(name="MIME", default=None)
-
-
-class Mime(Struct, rename="pascal"):
-    """The parts of a multipart."""
-
-    parts: list[Content]
-
-
-class Raw(Struct, rename="pascal"):
-    """The mail as text, with its envelope."""
-
-    from_: str = field(name="From")
-    to: list[str]
-    data: str
-    helo: str
-
-
-class Message(Struct, rename="pascal"):
-    """A whole mail."""
-
-    id: str = field(name="ID")
-    from_: Path = field(name="From")
-    to: list[Path]
-    content: Content
-    created: str
-    mime: Mime | None = field(name="MIME")
-    raw: Raw
-
-
-class Messages(Struct):
-    """A page of messages, newest first."""
-
-    total: int
-    count: int
-    start: int
-    items: list[Message]
-
-
-class MailHog:
+class MailHog(Struct, frozen=True):
     """Handles the requests of MailHog's clients."""
 
-    def __init__(
-        self, mails: Mails, read: ReadInbox, mail_bytes: MailBytes, hold: Hold, chaos: Chaos
-    ) -> None:
-        self._mails = mails
-        self._read = read
-        self._mail_bytes = mail_bytes
-        self._hold = hold
-        self._chaos = chaos
+    _inbox: InboxOperations
+    _mail_bytes: MailBytes
+    _mails: HeldMails
+    _chaos: Chaos
 
-    async def messages(self, call: Call[Page]) -> Reply:
+    async def messages(self, call: Call[MailRange]) -> Reply:
         """GET /api/v2/messages."""
-        return await self._list(call, ANY, call.request.start, call.request.limit)
+        return await self._list(call, ANY)
 
     async def search(self, call: Call[SearchMessages]) -> Reply:
         """GET /api/v2/search."""
@@ -146,22 +78,22 @@ class MailHog:
             wanted = MessageFilter(
                 search=Search(asked.query, (Term(_KINDS[asked.kind], asked.query),))
             )
-        return await self._list(call, wanted, asked.start, asked.limit)
+        return await self._list(call, wanted)
 
     async def message(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/messages/{id}."""
-        mail = await self._mails.mail(call.caller, call.path["id"])
+        mail = await self._inbox.mails.mail(call.caller, call.path["id"])
         return json_reply(await self._render(mail))
 
     async def download(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/messages/{id}/download."""
-        mail = await self._mails.mail(call.caller, call.path["id"])
+        mail = await self._inbox.mails.mail(call.caller, call.path["id"])
         return download_reply(await self._raw(mail), "message/rfc822", f"{mail.id}.eml")
 
     async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /api/v1/messages/{id}."""
-        mail = await self._mails.mail(call.caller, call.path["id"])
-        await self._mails.delete(call.caller, MessageFilter(mails=(DeliveryId(mail.id),)))
+        mail = await self._inbox.mails.mail(call.caller, call.path["id"])
+        await self._inbox.mails.delete(call.caller, MessageFilter(mails=(DeliveryId(mail.id),)))
         return json_reply({})
 
     async def jim(self, call: Call[NoParameters]) -> Reply:
@@ -195,61 +127,69 @@ class MailHog:
         return json_reply({})
 
     async def _list(
-        self, call: Call[Page] | Call[SearchMessages], wanted: MessageFilter, start: int, limit: int
+        self, call: Call[MailRange] | Call[SearchMessages], wanted: MessageFilter
     ) -> Reply:
-        look = partial(self._mails.page, call.caller, wanted, max(limit, 0), max(start, 0))
-        found: MailList = await self._hold.until(
-            call.caller, look, lambda one: one.matches.total > 0
-        )
+        found = await self._mails.find(call.caller, wanted, call.request)
         items = [await self._render(one) for one in found.mails]
-        return json_reply(Messages(found.matches.total, len(items), start, items))
+        return json_reply(
+            {
+                "total": found.matches.total,
+                "count": len(items),
+                "start": call.request.start,
+                "items": items,
+            }
+        )
 
     async def _raw(self, mail: Mail) -> bytes:
         summary = mail.message.summary
-        return await self._read.raw_message(summary.account_id, summary.id)
+        return await self._inbox.read.raw_message(summary.account_id, summary.id)
 
-    async def _render(self, mail: Mail) -> Message:
+    async def _render(self, mail: Mail) -> Mapping[str, object]:
         raw = await self._raw(mail)
-        summary = mail.message.summary
         work = partial(read_raw_parts, raw)
-        root: RawPart = await self._mail_bytes.work(work, len(raw), summary.account_id)
+        account_id = mail.message.summary.account_id
+        root: RawPart = await self._mail_bytes.work(work, len(raw), account_id)
         sender, recipients = mail.message.envelope_sender, [one.recipient for one in mail.messages]
-        data = raw.decode("utf-8", "replace")
-        return Message(
-            id=mail.id,
-            from_=_path(sender),
-            to=[_path(one) for one in recipients],
-            content=_content(root, is_root=True),
-            created=format_instant(summary.received_at),
-            mime=_mime(root),
-            raw=Raw(sender, recipients, data, mail.message.session.helo_name),
-        )
+        return {
+            "ID": mail.id,
+            "From": _path(sender),
+            "To": [_path(one) for one in recipients],
+            "Content": {**_content(root), "MIME": None},
+            "Created": format_instant(mail.received_at),
+            "MIME": _mime(root),
+            "Raw": {
+                "From": sender,
+                "To": recipients,
+                "Data": raw.decode("utf-8", "replace"),
+                "Helo": mail.message.session.helo_name,
+            },
+        }
 
 
-def _path(address: str) -> Path:
+def _path(address: str) -> Mapping[str, object]:
+    """Render an address of the envelope."""
     mailbox, _, domain = address.rpartition("@")
-    return Path(mailbox, domain)
+    return {"Relays": None, "Mailbox": mailbox, "Domain": domain, "Params": ""}
 
 
-def _content(part: RawPart, *, is_root: bool = False) -> Content:
-    headers: dict[str, list[str]] = {}
-    for name, value in part.fields:
-        headers.setdefault(name, []).append(value)
-    return Content(headers, part.body, len(part.body), None if is_root else _mime(part))
+def _content(part: RawPart) -> Mapping[str, object]:
+    """Render a mail or a part of it, as it was sent: encoded."""
+    return {
+        "Headers": group_fields(part.fields),
+        "Body": part.body,
+        "Size": len(part.body),
+        "MIME": _mime(part),
+    }
 
 
-def _mime(part: RawPart) -> Mime | None:
-    return Mime([_content(one) for one in part.parts]) if part.parts else None
+def _mime(part: RawPart) -> Mapping[str, object] | None:
+    """Render the parts of a multipart."""
+    return {"Parts": [_content(one) for one in part.parts]} if part.parts else None
 
 
 def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
     """Return an error as JSON, since the clients parse every body."""
     return json_reply({"error": message}, status)
-
-
-def read_key(_: object) -> str:
-    """Return no key: the listener admits its clients itself."""
-    return ""
 
 
 _MESSAGE = "/api/v1/messages/<id>"
@@ -266,7 +206,7 @@ _NOTES = {
     f"PUT {_JIM}": "as POST",
 }
 _ROUTES: Sequence[AnyRoute] = (
-    Route("GET", "/api/v2/messages", MailHog.messages, Page, READ, note=_HELD),
+    Route("GET", "/api/v2/messages", MailHog.messages, MailRange, READ, note=_HELD),
     Route("GET", _SEARCH, MailHog.search, SearchMessages, READ),
     Route("GET", _MESSAGE, MailHog.message, NoParameters, READ),
     Route("DELETE", _MESSAGE, MailHog.delete, NoParameters, WRITE),
@@ -280,4 +220,4 @@ _ROUTES: Sequence[AnyRoute] = (
     NotOffered("GET", "/api/v2/outgoing-smtp", SENDS_NOTHING),
 )
 
-MAILHOG = Facade("mailhog", "MailHog", "", with_notes(_ROUTES, _NOTES), read_key, write_error)
+MAILHOG = Facade("mailhog", "MailHog", "", with_notes(_ROUTES, _NOTES), read_no_key, write_error)

@@ -1,31 +1,52 @@
-"""Whole messages for the facades: their content, their links and pictures, and their files."""
+"""What the handlers of facades share: the messages and mails that a caller may use."""
 
+from collections.abc import Iterable
 from functools import partial
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.checks.content.outline import Outline
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import AttachmentNotFound, InvalidParameter
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import MessageId
+from mailcheck.core.instants import Instant, parse_instant
 from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import MailBytes
-from mailcheck.operations.inbox.messages import ReadInbox
+from mailcheck.operations.inbox.mails import MailList
+from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.operations.lazy_functions import outline_mail
+from mailcheck.web.compatible.hold import Hold
 
 _JOINT = "."
 
-MAX_PAGE = 1_000_000
-"""Maximum number of a page. Databases have no larger offsets than 64 bits."""
+PageNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
+"""The number of a page, counted from 0. Databases have no larger offsets than 64 bits."""
 
 
-def require_page(page: int) -> int:
-    """Return the number of a page, counted from 0.
+def parse_time(name: str, text: str | None) -> Instant | None:
+    """Return the time of a parameter, or `None` without one.
 
-    :raises InvalidParameter: it is out of range.
+    :raises InvalidParameter: it is not a time.
     """
-    if not 0 <= page <= MAX_PAGE:
-        raise InvalidParameter("page", f"page is from 0 to {MAX_PAGE:,}; you sent {page}")
-    return page
+    try:
+        return parse_instant(text) if text else None
+    except ValueError:
+        raise InvalidParameter(
+            name, f"{name} is a time in ISO 8601; you sent {str(text)[:100]!r}"
+        ) from None
+
+
+def group_fields(fields: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the values of each header field by its name, in the order of the header."""
+    found: dict[str, list[str]] = {}
+    for name, value in fields:
+        found.setdefault(name, []).append(value)
+    return found
 
 
 def join_file_id(message_id: str, attachment_id: str) -> str:
@@ -44,27 +65,52 @@ def split_file_id(file_id: str) -> tuple[MessageId, str]:
     return MessageId(message_id), attachment_id
 
 
-class ReadMessages:
-    """Reads messages that a caller may use."""
+class Messages(Struct, frozen=True):
+    """Reads and deletes the messages that a caller may use.
 
-    def __init__(self, read: ReadInbox, mail_bytes: MailBytes) -> None:
-        self._read = read
-        self._mail_bytes = mail_bytes
+    A message that the caller may not use does not exist for it (`MessageNotFound`).
+    """
+
+    _inbox: InboxOperations
+    _mail_bytes: MailBytes
+
+    async def page(
+        self, caller: Caller, wanted: MessageFilter, size: int, page: int = 0
+    ) -> MessageList:
+        """Return a page of matching messages, newest first. Pages are counted from 0.
+
+        Content that was not derived yet is derived first, so that the search is complete.
+        """
+        asked = caller.account_id, replace(wanted, allowed=caller.rights.tags), size, page + 1
+        found = await self._inbox.read.page(*asked)
+        if found.not_searched:
+            await self._inbox.mails.derive(*asked[:2])
+            found = await self._inbox.read.page(*asked)
+        return found
+
+    async def count(self, caller: Caller, wanted: MessageFilter) -> int:
+        """Return the number of matching messages."""
+        return (await self.page(caller, wanted, 1)).total
 
     async def message(self, caller: Caller, message_id: str) -> StoredMessage:
-        """Return a whole message.
-
-        :raises MessageNotFound: the account has no such message, or the caller may not use it.
-        """
-        wanted = MessageId(message_id)
-        await self._read.require_allowed(caller, wanted)
-        return await self._read.message(caller.account_id, wanted)
+        """Return a whole message."""
+        wanted = await self._require(caller, message_id)
+        return await self._inbox.read.message(caller.account_id, wanted)
 
     async def raw_message(self, caller: Caller, message_id: str) -> bytes:
-        """Return the exact bytes of a message; raises as `message`."""
-        wanted = MessageId(message_id)
-        await self._read.require_allowed(caller, wanted)
-        return await self._read.raw_message(caller.account_id, wanted)
+        """Return the exact bytes of a message."""
+        wanted = await self._require(caller, message_id)
+        return await self._inbox.read.raw_message(caller.account_id, wanted)
+
+    async def file(self, caller: Caller, file_id: str) -> Attachment:
+        """Return an attachment.
+
+        :param file_id: as `join_file_id` has returned it.
+        :raises AttachmentNotFound: the id or the attachment does not exist.
+        """
+        message_id, attachment_id = split_file_id(file_id)
+        wanted = await self._require(caller, message_id)
+        return await self._inbox.read.attachment(caller.account_id, wanted, attachment_id)
 
     async def outline(self, message: StoredMessage) -> Outline:
         """Return the links and pictures of a message."""
@@ -72,13 +118,36 @@ class ReadMessages:
         call = partial(outline_mail, html, text)
         return await self._mail_bytes.work(call, len(html) + len(text), message.summary.account_id)
 
-    async def file(self, caller: Caller, file_id: str) -> Attachment:
-        """Return an attachment.
+    async def delete(self, caller: Caller, message_id: str) -> None:
+        """Delete a message."""
+        wanted = await self._require(caller, message_id)
+        await self._inbox.delete.one(caller.account_id, wanted)
 
-        :param file_id: as `join_file_id` has returned it.
-        :raises AttachmentNotFound: the id or the attachment does not exist.
-        :raises MessageNotFound: the account has no such message, or the caller may not use it.
-        """
-        wanted, attachment_id = split_file_id(file_id)
-        await self._read.require_allowed(caller, wanted)
-        return await self._read.attachment(caller.account_id, wanted, attachment_id)
+    async def delete_matches(self, caller: Caller, wanted: MessageFilter) -> None:
+        """Delete all matching messages."""
+        wanted = replace(wanted, allowed=caller.rights.tags)
+        await self._inbox.delete.matching(caller.account_id, wanted)
+
+    async def _require(self, caller: Caller, message_id: str) -> MessageId:
+        await self._inbox.read.require_allowed(caller, MessageId(message_id))
+        return MessageId(message_id)
+
+
+class MailRange(Struct, frozen=True):
+    """A part of a list of mails, as Mailpit and MailHog ask for it."""
+
+    start: int = 0
+    limit: int = 50
+
+
+class HeldMails(Struct, frozen=True):
+    """Lists mails, each once with all its recipients. A list without mails is held."""
+
+    _inbox: InboxOperations
+    _hold: Hold
+
+    async def find(self, caller: Caller, wanted: MessageFilter, asked: MailRange) -> MailList:
+        """Return a part of the matching mails, newest first."""
+        start, limit = max(asked.start, 0), max(asked.limit, 0)
+        look = partial(self._inbox.mails.page, caller, wanted, limit, start)
+        return await self._hold.until(caller, look, lambda one: one.matches.total > 0)

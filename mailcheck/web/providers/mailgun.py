@@ -1,7 +1,5 @@
 """The API of Mailgun."""
 
-import binascii
-from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,6 +43,7 @@ from mailcheck.web.providers.provider import (
     Support,
     json_response,
 )
+from mailcheck.web.site.requests import basic_credentials
 
 MAX_PEOPLE = 1_000
 
@@ -166,12 +165,8 @@ def read_key(headers: Mapping[str, str]) -> str:
 
     :raises KeyMissing: there is none.
     """
-    scheme, _, text = headers.get("authorization", "").strip().partition(" ")
-    try:
-        name, _, secret = b64decode(text.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, ValueError):
-        name, secret = "", ""
-    if scheme.lower() != "basic" or name != "api" or not secret:
+    name, secret = basic_credentials(headers.get("authorization", ""))
+    if name != "api" or not secret:
         raise KeyMissing("send the API key of mailcheck as the password of the user api (Basic)")
     return secret
 

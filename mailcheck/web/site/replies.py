@@ -20,7 +20,7 @@ from twisted.logger import Logger
 from twisted.web.server import Request
 
 from mailcheck.api.errors import Error
-from mailcheck.api.shapes import Shape, dump_json, dump_json_in_chunks
+from mailcheck.api.shapes import dump_json, dump_json_in_chunks
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.incidents import public_failure
@@ -80,10 +80,10 @@ def json_reply(value: object, status: int = 200, headers: Mapping[str, str] | No
 
 
 async def large_json_reply(
-    shape: Shape, turns: PacedQueue, *, status: int = 200, headers: Mapping[str, str] | None = None
+    value: object, turns: PacedQueue, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """Create a JSON reply from a shape with long texts, in chunks that take turns."""
-    body = await dump_json_in_chunks(shape, turns.wait)
+    """Create a JSON reply from a value with long texts, in chunks that take turns."""
+    body = await dump_json_in_chunks(value, turns.wait)
     return Reply(status, body, JSON, headers or {})
 
 

@@ -13,6 +13,7 @@ from twisted.internet.interfaces import IPushProducer
 from twisted.python.failure import Failure
 from twisted.web.http import NO_BODY_CODES
 from twisted.web.server import Request
+from werkzeug.datastructures import Authorization
 from zope.interface import implementer
 
 from mailcheck.api.urls import PublicUrls
@@ -185,6 +186,17 @@ class PacedBody:
             self._write(body[start : start + CHUNK])
             if not self._bodies:
                 self._on_end()
+
+
+def basic_credentials(authorization: str) -> tuple[str, str]:
+    """Return the user and the password of Basic authentication (RFC 7617), or empty texts.
+
+    :param authorization: the value of the header field.
+    """
+    sent = Authorization.from_header(authorization.strip())
+    if sent is None or sent.type != "basic":
+        return "", ""
+    return sent.username or "", sent.password or ""
 
 
 def header_values(request: Request, name: bytes) -> list[str]:

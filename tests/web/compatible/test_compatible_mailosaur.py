@@ -7,7 +7,7 @@ import pytest
 
 from mailcheck.core.rights import Rights, make_rights
 from mailcheck.web.compatible.facade import NotOffered
-from mailcheck.web.compatible.mailosaur.facade import MAILOSAUR
+from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR
 from tests.house import House
 from tests.web.compatible.mailosaur import PNG, SERVER, Client, address, sign_up
 from tests.web.scored_house import ScoredHouse

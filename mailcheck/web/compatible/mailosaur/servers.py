@@ -3,7 +3,9 @@
 import re
 from collections import Counter
 
-from mailcheck.api.shapes import Shape
+from msgspec import Struct
+from msgspec.structs import replace
+
 from mailcheck.core.accounts import Caller
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.errors import InvalidParameter, MessageNotFound, NotPermitted
@@ -11,9 +13,10 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.instants import DAY
 from mailcheck.core.keys import Key, key_of
-from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox
+from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.ports.cluster import Memory
 from mailcheck.web.compatible.mailosaur.shapes import ID_LENGTH, server_of
+from mailcheck.web.compatible.reading import Messages
 
 NAME_LIFETIME = 30 * DAY
 """Milliseconds for which the name of a server is remembered."""
@@ -25,36 +28,27 @@ _SERVER_ID = re.compile("[A-Za-z0-9]{8}")
 _OF_A_SERVER = re.compile("[A-Za-z0-9]{8}(?:[^A-Za-z0-9]|$)")
 
 
-class Server(Shape):
+class Server(Struct, frozen=True):
     """A server with the number of its messages."""
 
     id: str
     name: str
-    users: tuple[str, ...]
     messages: int
+    users: tuple[str, ...] = ()
 
 
-class Servers(Shape):
-    """A list of servers."""
-
-    items: tuple[Server, ...]
-
-
-class KeepServers:
+class KeepServers(Struct, frozen=True):
     """Finds, names and deletes the servers of a caller.
 
     A server exists if it was created, or if it has mail.
     """
 
-    def __init__(
-        self, read: ReadInbox, delete: DeleteMessages, memory: Memory, random_bytes: RandomBytes
-    ) -> None:
-        self._read = read
-        self._delete = delete
-        self._memory = memory
-        self._random_bytes = random_bytes
+    _read: ReadInbox
+    _messages: Messages
+    _memory: Memory
+    _random_bytes: RandomBytes
 
-    async def of_caller(self, caller: Caller) -> Servers:
+    async def of_caller(self, caller: Caller) -> list[Server]:
         """List the servers with mail among the newest tags, in the order of their names."""
         overview = await self._read.overview(caller.account_id, caller.rights.tags)
         counts: Counter[str] = Counter()
@@ -62,10 +56,10 @@ class KeepServers:
             if _OF_A_SERVER.match(one.tag):
                 counts[fold_tag(server_of(one.tag))] += one.message_count
         found = [
-            Server(server_id, await self._name(caller, server_id) or server_id, (), count)
+            Server(server_id, await self._name(caller, server_id) or server_id, count)
             for server_id, count in counts.items()
         ]
-        return Servers(tuple(sorted(found, key=lambda one: (one.name, one.id))))
+        return sorted(found, key=lambda one: (one.name, one.id))
 
     async def create(self, caller: Caller, name: str | None) -> Server:
         """Create a server with a random id.
@@ -73,11 +67,8 @@ class KeepServers:
         :raises InvalidParameter: the name is missing or too long.
         :raises NotPermitted: the key is limited to tags that no new server has.
         """
-        name = _require_name(name)
         server_id = caller.rights.unique_tag(new_short_id(self._random_bytes))[:ID_LENGTH]
-        _require_own(caller, server_id)
-        await self._memory.keep(_key(caller, server_id), name, NAME_LIFETIME)
-        return Server(server_id, name, (), 0)
+        return Server(server_id, await self._keep(caller, server_id, name), 0)
 
     async def one(self, caller: Caller, server_id: str) -> Server:
         """Return a server.
@@ -87,19 +78,15 @@ class KeepServers:
         limit = caller.rights.tags
         if _SERVER_ID.fullmatch(server_id) and (limit is None or limit.allows_any_in(server_id)):
             name = await self._name(caller, server_id)
-            wanted = MessageFilter(tag_prefix=server_id, allowed=limit)
-            count = (await self._read.page(caller.account_id, wanted, 1, 1)).total
+            count = await self._messages.count(caller, MessageFilter(tag_prefix=server_id))
             if name or count:
-                return Server(server_id, name or server_id, (), count)
+                return Server(server_id, name or server_id, count)
         raise MessageNotFound(f"the server {server_id[:100]!r} does not exist")
 
     async def rename(self, caller: Caller, server_id: str, name: str | None) -> Server:
         """Change the name of a server; raises as `one` and `create`."""
-        name = _require_name(name)
         server = await self.one(caller, server_id)
-        _require_own(caller, server_id)
-        await self._memory.keep(_key(caller, server_id), name, NAME_LIFETIME)
-        return Server(server.id, name, (), server.messages)
+        return replace(server, name=await self._keep(caller, server_id, name))
 
     async def delete(self, caller: Caller, server_id: str) -> None:
         """Delete the messages and the name of a server; raises as `one`."""
@@ -110,8 +97,18 @@ class KeepServers:
 
     async def empty(self, caller: Caller, server_id: str) -> None:
         """Delete the messages of a server that the caller may use."""
-        wanted = MessageFilter(tag_prefix=server_id, allowed=caller.rights.tags)
-        await self._delete.matching(caller.account_id, wanted)
+        await self._messages.delete_matches(caller, MessageFilter(tag_prefix=server_id))
+
+    async def _keep(self, caller: Caller, server_id: str, name: str | None) -> str:
+        if not name or not name.strip():
+            raise InvalidParameter("name", "Servers need a name")
+        if len(name) > MAX_NAME:
+            raise InvalidParameter(
+                "name", f"a name has at most {MAX_NAME} characters; you sent {len(name)}"
+            )
+        _require_own(caller, server_id)
+        await self._memory.keep(_key(caller, server_id), name, NAME_LIFETIME)
+        return name
 
     async def _name(self, caller: Caller, server_id: str) -> str | None:
         return await self._memory.recall(_key(caller, server_id))
@@ -128,16 +125,6 @@ def require_server(server_id: str | None) -> str:
             "server", f"a server has {ID_LENGTH} letters and digits; you sent {sent}"
         )
     return server_id
-
-
-def _require_name(name: str | None) -> str:
-    if not name or not name.strip():
-        raise InvalidParameter("name", "Servers need a name")
-    if len(name) > MAX_NAME:
-        raise InvalidParameter(
-            "name", f"a name has at most {MAX_NAME} characters; you sent {len(name)}"
-        )
-    return name
 
 
 def _require_own(caller: Caller, server_id: str) -> None:

@@ -1,120 +1,18 @@
 """The JSON of Mailosaur's messages."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from mailcheck.api.shapes import Shape
 from mailcheck.checks.content.outline import Outline
-from mailcheck.core.content import Person
+from mailcheck.core.content import AttachmentFacts, Person
 from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
 from mailcheck.web.compatible.reading import join_file_id
 
+Json = dict[str, Any]
+
 ID_LENGTH = 8
 """Number of characters of the id of a server, which Mailosaur's clients check."""
-
-
-class Address(Shape):
-    """A person, with ``phone`` for the messages that mailcheck never has."""
-
-    name: str
-    email: str
-    phone: None = None
-
-
-class Link(Shape):
-    """A link; ``text`` is `None` if it contains only pictures."""
-
-    href: str
-    text: str | None
-
-
-class Code(Shape):
-    """A one-time code."""
-
-    value: str
-
-
-class Image(Shape):
-    """A picture of the HTML."""
-
-    src: str
-    alt: str
-
-
-class Content(Shape):
-    """The HTML or the text of a message."""
-
-    body: str
-    links: tuple[Link, ...]
-    codes: tuple[Code, ...]
-    images: tuple[Image, ...] = ()
-
-
-class File(Shape):
-    """An attachment; ``length`` is in bytes."""
-
-    id: str
-    content_type: str
-    file_name: str
-    content_id: str | None
-    length: int
-    url: str
-
-
-class HeaderField(Shape):
-    """A field of the header."""
-
-    field: str
-    value: str
-
-
-class Metadata(Shape):
-    """The header and the envelope."""
-
-    headers: tuple[HeaderField, ...]
-    ehlo: str
-    mail_from: str
-    rcpt_to: tuple[Address, ...]
-
-
-class Message(Shape):
-    """A whole message."""
-
-    id: str
-    type: str
-    from_: tuple[Address, ...]
-    to: tuple[Address, ...]
-    cc: tuple[Address, ...]
-    bcc: tuple[Address, ...]
-    received: str
-    subject: str
-    html: Content
-    text: Content
-    attachments: tuple[File, ...]
-    metadata: Metadata
-    server: str
-
-
-class Summary(Shape):
-    """A message in a list; ``attachments`` is their number."""
-
-    id: str
-    type: str
-    server: str
-    from_: tuple[Address, ...]
-    to: tuple[Address, ...]
-    cc: tuple[Address, ...]
-    bcc: tuple[Address, ...]
-    received: str
-    subject: str
-    summary: str
-    attachments: int
-
-
-class Messages(Shape):
-    """A list of messages, newest first."""
-
-    items: tuple[Summary, ...]
 
 
 def server_of(tag: str) -> str:
@@ -122,81 +20,92 @@ def server_of(tag: str) -> str:
     return tag[:ID_LENGTH]
 
 
-def render_list(found: list[ListedMessage]) -> Messages:
+def render_list(found: Sequence[ListedMessage]) -> Json:
     """Render messages of a list. The only recipient known there is that of the envelope."""
-    return Messages(tuple(_summarise(one) for one in found))
+    return {
+        "items": [
+            {
+                **_head(one.summary),
+                "to": [_address("", one.summary.recipient)],
+                "cc": [],
+                "bcc": [],
+                "summary": one.extracted.snippet,
+                "attachments": one.extracted.attachment_count,
+            }
+            for one in found
+        ]
+    }
 
 
-def _summarise(found: ListedMessage) -> Summary:
-    return Summary(
-        **_common(found.summary),
-        to=(Address("", found.summary.recipient),),
-        cc=(),
-        bcc=(),
-        summary=found.extracted.snippet,
-        attachments=found.extracted.attachment_count,
-    )
-
-
-def render_message(message: StoredMessage, outline: Outline, base: str) -> Message:
-    """Render a whole message.
+def render_message(message: StoredMessage, outline: Outline, base: str) -> Json:
+    """Render a whole message. The text of a link is `None` if it contains only pictures.
 
     :param base: the URL of the facade, without a slash at the end.
     """
     summary, content = message.summary, message.content
-    return Message(
-        **_common(summary),
-        to=_people(content.people_in("to")),
-        cc=_people(content.people_in("cc")),
-        bcc=_people(content.people_in("bcc")),
-        html=Content(
-            content.html,
-            tuple(Link(one.href, one.text if one.has_text else None) for one in outline.anchors),
-            _codes(content.codes, content.html),
-            tuple(Image(one.source, one.alternative) for one in outline.pictures),
-        ),
-        text=Content(
-            content.text,
-            tuple(Link(url, url) for url in outline.urls),
-            _codes(content.codes, content.text),
-        ),
-        attachments=tuple(
-            File(
-                join_file_id(summary.id, one.id),
-                one.content_type,
-                one.filename,
-                one.content_id,
-                one.size,
-                f"{base}/api/files/attachments/{join_file_id(summary.id, one.id)}",
-            )
-            for one in content.attachments
-        ),
-        metadata=Metadata(
-            tuple(HeaderField(name, value) for name, value in content.header_list),
-            message.session.helo_name,
-            message.envelope_sender,
-            (Address("", summary.recipient),),
-        ),
-    )
+    return {
+        **_head(summary),
+        **{name: _people(content.people_in(name)) for name in ("to", "cc", "bcc")},
+        "html": {
+            "body": content.html,
+            "links": [
+                {"href": one.href, "text": one.text if one.has_text else None}
+                for one in outline.anchors
+            ],
+            "codes": _codes(content.codes, content.html),
+            "images": [{"src": one.source, "alt": one.alternative} for one in outline.pictures],
+        },
+        "text": {
+            "body": content.text,
+            "links": [{"href": url, "text": url} for url in outline.urls],
+            "codes": _codes(content.codes, content.text),
+            "images": [],
+        },
+        "attachments": [
+            _file(join_file_id(summary.id, one.id), one, base) for one in content.attachments
+        ],
+        "metadata": {
+            "headers": [{"field": name, "value": value} for name, value in content.header_list],
+            "ehlo": message.session.helo_name,
+            "mailFrom": message.envelope_sender,
+            "rcptTo": [_address("", summary.recipient)],
+        },
+    }
 
 
-def _common(summary: MessageSummary) -> dict[str, Any]:
+def _head(summary: MessageSummary) -> Json:
+    """Return what lists and whole messages have in common."""
     header = summary.header
     return {
         "id": summary.id,
         "type": "Email",
         "server": server_of(summary.tag),
-        "from_": (Address(header.author_name, header.author_address),),
+        "from": [_address(header.author_name, header.author_address)],
         "received": format_instant(summary.received_at),
         "subject": header.subject,
     }
 
 
-def _people(people: list[Person]) -> tuple[Address, ...]:
-    return tuple(Address(one.name, one.address) for one in people)
+def _address(name: str, email: str) -> Json:
+    return {"name": name, "email": email, "phone": None}
 
 
-def _codes(codes: tuple[str, ...], body: str) -> tuple[Code, ...]:
+def _people(people: Sequence[Person]) -> list[Json]:
+    return [_address(one.name, one.address) for one in people]
+
+
+def _file(file_id: str, one: AttachmentFacts, base: str) -> Json:
+    return {
+        "id": file_id,
+        "contentType": one.content_type,
+        "fileName": one.filename,
+        "contentId": one.content_id,
+        "length": one.size,
+        "url": f"{base}/api/files/attachments/{file_id}",
+    }
+
+
+def _codes(codes: Sequence[str], body: str) -> list[Json]:
     """Return the codes of a body, or all if its markup separates their digits."""
     found = [code for code in codes if code in body]
-    return tuple(map(Code, found or (codes if body else ())))
+    return [{"value": code} for code in found or (codes if body else ())]

@@ -8,10 +8,9 @@ show pages of strangers, so a request that a page of another site causes is reje
   is ``cross-site``. WebSockets are requests too.
 """
 
-import base64
-import binascii
 from collections.abc import Collection
 
+from msgspec import Struct
 from twisted.web.server import Request
 
 from mailcheck.core.accounts import Caller
@@ -19,7 +18,7 @@ from mailcheck.core.errors import InvalidCredentials, NotPermitted
 from mailcheck.core.network_addresses import is_local_client, parse_ip_address
 from mailcheck.operations.inbox.open_inbox import OpenInbox, Passwords
 from mailcheck.web.api.access_control import AccessControl, Denied
-from mailcheck.web.site.requests import ClientAddresses, header_values
+from mailcheck.web.site.requests import ClientAddresses, basic_credentials, header_values
 
 PRIVATE_SUFFIXES = (".localhost", ".test", ".internal", ".local")
 """Endings of names that no stranger can have in public DNS (RFC 6761, RFC 6762, ICANN)."""
@@ -27,25 +26,17 @@ PRIVATE_SUFFIXES = (".localhost", ".test", ".internal", ".local")
 _OTHER_SITES = ("cross-site", "same-site")
 
 
-class OpenAdmission:
+class OpenAdmission(Struct, frozen=True):
     """Admits clients without an API key to the open inbox.
 
-    :param hosts: names of this listener that are in public DNS.
+    :param hosts: names of this listener that are in public DNS, in lower case.
     """
 
-    def __init__(
-        self,
-        inbox: OpenInbox,
-        passwords: Passwords,
-        access: AccessControl,
-        addresses: ClientAddresses,
-        hosts: Collection[str],
-    ) -> None:
-        self._inbox = inbox
-        self._passwords = passwords
-        self._access = access
-        self._addresses = addresses
-        self._hosts = frozenset(host.lower() for host in hosts)
+    _inbox: OpenInbox
+    _passwords: Passwords
+    _access: AccessControl
+    _addresses: ClientAddresses
+    _hosts: Collection[str]
 
     async def admit(self, request: Request) -> Caller:
         """Return the caller of a request.
@@ -113,17 +104,8 @@ def _name_of(host: str) -> str:
 
 
 def _has_password(request: Request, passwords: Passwords) -> bool:
-    for value in header_values(request, b"Authorization"):
-        scheme, _, encoded = value.strip().partition(" ")
-        if scheme.lower() != "basic":
-            continue
-        try:
-            user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, ValueError):
-            continue
-        if passwords.allows(user, password):
-            return True
-    return False
+    sent = header_values(request, b"Authorization")
+    return any(passwords.allows(*basic_credentials(one)) for one in sent)
 
 
 def _wrong_password() -> str:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
@@ -24,13 +25,12 @@ NOTHING = b""
 """Stands for a moment without an event, in which the connection is kept alive."""
 
 
-class EventSockets:
+class EventSockets(Struct, frozen=True):
     """Sends the events of an inbox."""
 
-    def __init__(self, follow: FollowInbox, mails: Mails, clock: IReactorTime) -> None:
-        self._follow = follow
-        self._mails = mails
-        self._clock = clock
+    _follow: FollowInbox
+    _mails: Mails
+    _clock: IReactorTime
 
     def stream(self, caller: Caller, socket: WebSocket) -> Stream:
         """Return the stream that sends all events until the client disconnects."""

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from mailcheck.core.messages import Posted, SubmittedMail
 from mailcheck.operations.inbox.keywords import write_keywords
 from mailcheck.operations.inbox.open_inbox import ChaosTrigger
+from mailcheck.web.compatible.reading import MailRange
 from mailcheck.web.providers.bodies import decode_base64, require_few
 from mailcheck.web.providers.conversion import MAX_RECIPIENTS, Stamp
 from mailcheck.web.providers.mime import (
@@ -19,22 +20,11 @@ from mailcheck.web.providers.mime import (
 )
 from mailcheck.web.providers.posted import describe_request
 
-PAGE_SIZE = 50
 
-
-class Page(Struct, frozen=True):
-    """A page of messages."""
-
-    start: int = 0
-    limit: int = PAGE_SIZE
-
-
-class SearchMessages(Struct, frozen=True):
-    """A search, and a page of its matches."""
+class SearchMessages(MailRange, frozen=True):
+    """A search."""
 
     query: str = ""
-    start: int = 0
-    limit: int = PAGE_SIZE
     tz: str = ""
 
 

@@ -1,11 +1,10 @@
-"""The responses of Mailpit's API."""
+"""The responses of Mailpit's API, as its clients parse them."""
 
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-
-from msgspec import Struct, field
+from typing import Any
 
 from mailcheck.api.inbox.checks import FEATURE_PAGE
 from mailcheck.checks import mail_checks as checks
@@ -16,189 +15,17 @@ from mailcheck.core.content import AttachmentFacts, Person
 from mailcheck.core.instants import Instant, format_instant, instant_of
 from mailcheck.core.version import installed_version
 from mailcheck.operations.inbox.mails import Mail, MailList
-from mailcheck.operations.inbox.open_inbox import Chaos, ChaosTrigger
 
+Json = dict[str, Any]
 
-class Address(Struct, rename="pascal"):
-    """An address with its display name."""
+MAX_SNIPPET = 250
+"""Maximum number of characters of the beginning of a text."""
 
-    name: str
-    address: str
+PRIVATE = "Blocked private/reserved address"
 
-
-class Head(Struct, rename="pascal"):
-    """The first fields of a message in a list and of a whole message."""
-
-    id: str = field(name="ID")
-    message_id: str = field(name="MessageID")
-    read: bool
-    from_: Address | None = field(name="From")
-    to: list[Address]
-    cc: list[Address]
-    bcc: list[Address]
-    reply_to: list[Address]
-
-
-class Summary(Head, rename="pascal"):
-    """A message in a list, and in events."""
-
-    subject: str
-    created: str
-    username: str
-    tags: list[str]
-    size: int
-    attachments: int
-    snippet: str
-
-
-class Messages(Struct):
-    """A page of messages, newest first."""
-
-    total: int
-    unread: int
-    count: int
-    messages_count: int
-    messages_unread: int
-    start: int
-    tags: list[str]
-    messages: list[Summary]
-
-
-class Attachment(Struct, rename="pascal"):
-    """An attachment or an inline picture."""
-
-    part_id: str = field(name="PartID")
-    file_name: str
-    content_type: str
-    content_id: str = field(name="ContentID")
-    size: int
-    checksums: Mapping[str, str]
-
-
-class ListUnsubscribe(Struct, rename="pascal"):
-    """The fields to unsubscribe (RFC 2369, RFC 8058)."""
-
-    header: str
-    links: list[str]
-    errors: str
-    header_post: str
-
-
-class Message(Head, rename="pascal"):
-    """A whole message."""
-
-    return_path: str
-    subject: str
-    list_unsubscribe: ListUnsubscribe
-    date: str
-    tags: list[str]
-    username: str
-    text: str
-    html: str = field(name="HTML")
-    size: int
-    inline: list[Attachment]
-    attachments: list[Attachment]
-
-
-class HtmlScore(Struct, rename="pascal"):
-    """Percentages of mail clients, weighted by the occurrences of features."""
-
-    supported: float
-    partial: float
-    unsupported: float
-
-
-class FeatureScore(HtmlScore, rename="pascal"):
-    """The score of one feature, and the number of its occurrences."""
-
-    found: int
-
-
-class TotalScore(HtmlScore, rename="pascal"):
-    """The score of a message: the numbers of tested features and of HTML elements."""
-
-    tests: int
-    nodes: int
-
-
-class ClientResult(Struct, rename="pascal"):
-    """The support of a feature by one mail client."""
-
-    name: str
-    family: str
-    platform: str
-    version: str
-    support: str
-    note_number: str
-
-
-class HtmlWarning(Struct, rename="pascal"):
-    """A feature that some mail clients do not support."""
-
-    slug: str
-    title: str
-    description: str
-    url: str = field(name="URL")
-    category: str
-    tags: list[str]
-    keywords: str
-    results: list[ClientResult]
-    notes_by_number: Mapping[str, str]
-    score: FeatureScore
-
-
-class HtmlCheck(Struct, rename="pascal"):
-    """How well mail clients support the HTML of a message."""
-
-    total: TotalScore
-    warnings: list[HtmlWarning]
-    platforms: Mapping[str, list[str]]
-
-
-class LinkStatus(Struct, rename="pascal"):
-    """A link with the status of its answer; 0 without one."""
-
-    url: str = field(name="URL")
-    status_code: int
-    status: str
-
-
-class LinkChecks(Struct, rename="pascal"):
-    """The links of a message."""
-
-    errors: int
-    links: list[LinkStatus]
-
-
-class SpamRule(Struct, rename="pascal"):
-    """A rule of SpamAssassin that matched."""
-
-    score: float
-    name: str
-    description: str
-
-
-class SpamCheck(Struct, rename="pascal"):
-    """The verdict of SpamAssassin, or the reason why there is none."""
-
-    is_spam: bool
-    error: str
-    score: float
-    rules: list[SpamRule] | None
-
-
-class Triggers(Struct, rename="pascal"):
-    """The triggers of simulated failures."""
-
-    sender: ChaosTrigger
-    recipient: ChaosTrigger
-    authentication: ChaosTrigger
-
-
-class SentMessage(Struct):
-    """The id of a mail that was sent over the API."""
-
-    id: str = field(name="ID")
+_TAG = re.compile(r"<[A-Za-z]")
+_LINK = re.compile(r"<\s*([^<>\s]+)\s*>")
+_SUPPORT = ("supported", "partial", "unsupported")
 
 
 def own_version() -> str:
@@ -206,62 +33,106 @@ def own_version() -> str:
     return f"mailcheck {installed_version()}"
 
 
-def render_summary(mail: Mail) -> Summary:
-    """Render a message of a list."""
-    summary, content = mail.message.summary, mail.message.content
-    return Summary(
-        id=mail.id,
-        message_id=content.message_id.strip("<>"),
-        read=mail.is_read,
-        from_=_author(mail),
-        **_people(mail),
-        subject=summary.header.subject,
-        created=format_instant(summary.received_at),
-        username="",
-        tags=mail.tags,
-        size=summary.size,
-        attachments=len(content.files),
-        snippet=content.snippet[:250],
-    )
-
-
-def render_list(found: MailList, start: int, tags: Sequence[str]) -> Messages:
+def render_list(found: MailList, start: int, tags: Sequence[str]) -> Json:
     """Render a page of messages."""
-    return Messages(
-        total=found.inbox.total,
-        unread=found.inbox.unread,
-        count=len(found.mails),
-        messages_count=found.matches.total,
-        messages_unread=found.matches.unread,
-        start=start,
-        tags=list(tags),
-        messages=[render_summary(one) for one in found.mails],
-    )
+    return {
+        "total": found.inbox.total,
+        "unread": found.inbox.unread,
+        "count": len(found.mails),
+        "messages_count": found.matches.total,
+        "messages_unread": found.matches.unread,
+        "start": start,
+        "tags": tags,
+        "messages": [render_summary(one) for one in found.mails],
+    }
 
 
-def render_message(mail: Mail, digests: Mapping[str, Digests]) -> Message:
+def render_summary(mail: Mail) -> Json:
+    """Render a message of a list, or of an event."""
+    content = mail.message.content
+    return {
+        **_head(mail),
+        "Read": mail.is_read,
+        "Created": format_instant(mail.received_at),
+        "Attachments": len(content.files),
+        "Snippet": content.snippet[:MAX_SNIPPET],
+    }
+
+
+def render_message(mail: Mail, digests: Mapping[str, Digests]) -> Json:
     """Render a whole message."""
+    content = mail.message.content
+    fields = {name.lower(): value for name, value in reversed(content.header_list)}
+    inline = [one for one in content.attachments if one not in content.files]
+    return {
+        **_head(mail),
+        "Read": True,
+        "ReturnPath": mail.message.envelope_sender,
+        "ListUnsubscribe": _unsubscribe(fields),
+        "Date": format_instant(_date(fields.get("date", ""), mail.received_at)),
+        "Text": content.text,
+        "HTML": content.html,
+        "Inline": [_attachment(one, digests) for one in inline],
+        "Attachments": [_attachment(one, digests) for one in content.files],
+    }
+
+
+def _head(mail: Mail) -> Json:
+    """Return what lists and whole messages have in common."""
     summary, content = mail.message.summary, mail.message.content
-    files = content.files
-    inline = [one for one in content.attachments if one not in files]
-    return Message(
-        id=mail.id,
-        message_id=content.message_id.strip("<>"),
-        read=True,
-        from_=_author(mail),
-        **_people(mail),
-        return_path=mail.message.envelope_sender,
-        subject=summary.header.subject,
-        list_unsubscribe=_unsubscribe(content.header_list),
-        date=format_instant(_date(content.header_list, summary.received_at)),
-        tags=mail.tags,
-        username="",
-        text=content.text,
-        html=content.html,
-        size=summary.size,
-        inline=[_attachment(one, digests) for one in inline],
-        attachments=[_attachment(one, digests) for one in files],
-    )
+    header = summary.header
+    author = _address(header.author_name, header.author_address) if header.author_address else None
+    hidden = [_address("", one) for one in mail.hidden_recipients]
+    return {
+        "ID": mail.id,
+        "MessageID": content.message_id.strip("<>"),
+        "From": author,
+        "To": _people(content.people_in("to")),
+        "Cc": _people(content.people_in("cc")),
+        "Bcc": _people(content.people_in("bcc")) + hidden,
+        "ReplyTo": _people(content.people_in("reply-to")),
+        "Subject": header.subject,
+        "Username": "",
+        "Tags": mail.tags,
+        "Size": summary.size,
+    }
+
+
+def _people(people: Sequence[Person]) -> list[Json]:
+    return [_address(one.name, one.address) for one in people]
+
+
+def _address(name: str, address: str) -> Json:
+    return {"Name": name, "Address": address}
+
+
+def _attachment(facts: AttachmentFacts, digests: Mapping[str, Digests]) -> Json:
+    sums = digests[facts.id]._asdict() if facts.id in digests else {}
+    return {
+        "PartID": facts.id,
+        "FileName": facts.filename,
+        "ContentType": facts.content_type,
+        "ContentID": facts.content_id or "",
+        "Size": facts.size,
+        "Checksums": {name.upper(): value for name, value in sums.items()},
+    }
+
+
+def _unsubscribe(fields: Mapping[str, str]) -> Json:
+    header = fields.get("list-unsubscribe", "")
+    links = _LINK.findall(header)
+    return {
+        "Header": header,
+        "Links": links,
+        "Errors": "" if links or not header else "a link in angle brackets is missing",
+        "HeaderPost": fields.get("list-unsubscribe-post", ""),
+    }
+
+
+def _date(value: str, received_at: Instant) -> Instant:
+    with suppress(ValueError, TypeError, OverflowError):
+        return instant_of(parsedate_to_datetime(value).timestamp())
+    return received_at
 
 
 def render_headers(header_list: Sequence[tuple[str, str]]) -> Mapping[str, list[str]]:
@@ -272,141 +143,89 @@ def render_headers(header_list: Sequence[tuple[str, str]]) -> Mapping[str, list[
     return found
 
 
-_TAG = re.compile(r"<[A-Za-z]")
-
-
-def render_html_check(compatibility: checks.Compatibility, html: str) -> HtmlCheck:
-    """Render the support of mail clients."""
+def render_html_check(compatibility: checks.Compatibility, html: str) -> Json:
+    """Render the support of mail clients, as percentages of them and of the HTML elements."""
     warnings = [_warning(one) for one in compatibility.findings]
-    found = sum(one.score.found for one in warnings)
-    nodes = max(len(_TAG.findall(html)), found, 1)
+    scores = [one["Score"] for one in warnings]
+    nodes = max(len(_TAG.findall(html)), sum(one["Found"] for one in scores), 1)
 
     def total(name: str) -> float:
-        weighted: float = sum(getattr(one.score, name) * one.score.found for one in warnings)
-        return round(weighted / nodes, 2)
+        return float(round(sum(one[name] * one["Found"] for one in scores) / nodes, 2))
 
-    partial, unsupported = total("partial"), total("unsupported")
-    return HtmlCheck(
-        TotalScore(
-            round(100 - partial - unsupported, 2), partial, unsupported, len(warnings), nodes
-        ),
-        warnings,
-        {one.family: [one.family] for one in compatibility.clients},
-    )
+    partial, unsupported = total("Partial"), total("Unsupported")
+    return {
+        "Total": {
+            "Tests": len(warnings),
+            "Nodes": nodes,
+            "Supported": round(100 - partial - unsupported, 2),
+            "Partial": partial,
+            "Unsupported": unsupported,
+        },
+        "Warnings": warnings,
+        "Platforms": {one.family: [one.family] for one in compatibility.clients},
+    }
 
 
-def render_links(found: Sequence[LinkCheck], follow: bool) -> LinkChecks:
+def _warning(one: checks.FeatureFinding) -> Json:
+    counts = {name: sum(getattr(each, name) for each in one.support) for name in _SUPPORT}
+    known = max(sum(counts.values()), 1)
+    shares = {name.capitalize(): round(100 * count / known, 2) for name, count in counts.items()}
+    numbered = {str(number): note for number, note in enumerate(one.notes, 1)}
+    numbers = {client: number for number, note in numbered.items() for client in note.clients}
+    return {
+        "Slug": one.slug,
+        "Title": one.title,
+        "Description": "",
+        "URL": FEATURE_PAGE.format(slug=one.slug),
+        "Category": "html" if one.slug.startswith("html") else "css",
+        "Tags": [],
+        "Keywords": "",
+        "Results": [
+            _result_of(client, support, numbers.get(client, ""))
+            for support, clients in (("no", one.unsupported), ("partial", one.partial))
+            for client in clients
+        ],
+        "NotesByNumber": {number: note.text for number, note in numbered.items()},
+        "Score": {**shares, "Found": one.count},
+    }
+
+
+def _result_of(client: str, support: str, note_number: str) -> Json:
+    family, _, platform = client.partition(" (")
+    return {
+        "Name": client,
+        "Family": family,
+        "Platform": platform.rstrip(")"),
+        "Version": "",
+        "Support": support,
+        "NoteNumber": note_number,
+    }
+
+
+def render_links(found: Sequence[LinkCheck], follow: bool) -> Json:
     """Render the statuses of links: of the first answer, or of the last redirect."""
     links = [_link(one, follow) for one in found]
-    broken = [one for one in links if not 0 < one.status_code < 400]
-    return LinkChecks(len(broken), links)
+    broken = [one for one in links if not 0 < one["StatusCode"] < 400]
+    return {"Errors": len(broken), "Links": links}
 
 
-def render_spam_check(outcome: FilterOutcome) -> SpamCheck:
-    """Render the verdict of the content filter."""
-    if isinstance(outcome, FilterUnavailable):
-        return SpamCheck(False, outcome.reason, 0.0, None)
-    rules = [SpamRule(one.points, one.name, one.description) for one in outcome.rules]
-    return SpamCheck(outcome.is_spam, "", outcome.points, rules)
-
-
-def render_chaos(chaos: Chaos) -> Triggers:
-    """Render the triggers of simulated failures."""
-    return Triggers(**chaos.triggers)
-
-
-def _author(mail: Mail) -> Address | None:
-    header = mail.message.summary.header
-    if not header.author_address:
-        return None
-    return Address(header.author_name, header.author_address)
-
-
-def _people(mail: Mail) -> dict[str, list[Address]]:
-    content = mail.message.content
-
-    def named(people: Sequence[Person]) -> list[Address]:
-        return [Address(one.name, one.address) for one in people]
-
-    hidden = [Address("", one) for one in mail.hidden_recipients]
-    return {
-        "to": named(content.people_in("to")),
-        "cc": named(content.people_in("cc")),
-        "bcc": named(content.people_in("bcc")) + hidden,
-        "reply_to": named(content.people_in("reply-to")),
-    }
-
-
-def _attachment(facts: AttachmentFacts, digests: Mapping[str, Digests]) -> Attachment:
-    digest = digests.get(facts.id)
-    sums = {} if digest is None else digest._asdict()
-    return Attachment(
-        facts.id,
-        facts.filename,
-        facts.content_type,
-        facts.content_id or "",
-        facts.size,
-        {name.upper(): value for name, value in sums.items()},
-    )
-
-
-_LINK = re.compile(r"<\s*([^<>\s]+)\s*>")
-
-
-def _unsubscribe(header_list: Sequence[tuple[str, str]]) -> ListUnsubscribe:
-    fields = {name.lower(): value for name, value in reversed(header_list)}
-    header = fields.get("list-unsubscribe", "")
-    links = _LINK.findall(header)
-    errors = "" if links or not header else "a link in angle brackets is missing"
-    return ListUnsubscribe(header, links, errors, fields.get("list-unsubscribe-post", ""))
-
-
-def _date(header_list: Sequence[tuple[str, str]], received_at: Instant) -> Instant:
-    for name, value in header_list:
-        if name.lower() == "date":
-            with suppress(ValueError, TypeError, OverflowError):
-                return instant_of(parsedate_to_datetime(value).timestamp())
-    return received_at
-
-
-def _warning(one: checks.FeatureFinding) -> HtmlWarning:
-    counts = {
-        name: sum(getattr(each, name) for each in one.support)
-        for name in ("supported", "partial", "unsupported")
-    }
-    known = max(sum(counts.values()), 1)
-    score = FeatureScore(
-        **{name: round(100 * count / known, 2) for name, count in counts.items()}, found=one.count
-    )
-    notes = {str(number): note.text for number, note in enumerate(one.notes, 1)}
-    numbers = {
-        client: str(number) for number, note in enumerate(one.notes, 1) for client in note.clients
-    }
-    results = [
-        ClientResult(
-            client,
-            client.partition(" (")[0],
-            client.partition(" (")[2].rstrip(")"),
-            "",
-            support,
-            numbers.get(client, ""),
-        )
-        for support, clients in (("no", one.unsupported), ("partial", one.partial))
-        for client in clients
-    ]
-    category = "html" if one.slug.startswith("html") else "css"
-    url = FEATURE_PAGE.format(slug=one.slug)
-    return HtmlWarning(one.slug, one.title, "", url, category, [], "", results, notes, score)
-
-
-PRIVATE = "Blocked private/reserved address"
-
-
-def _link(one: LinkCheck, follow: bool) -> LinkStatus:
-    answer = one.answer
+def _link(one: LinkCheck, follow: bool) -> Json:
+    """Render a link with the status of its answer; 0 without one."""
+    answer, status, text = one.answer, 0, one.explanation
     if answer.problem is LinkProblem.NOT_PUBLIC:
-        return LinkStatus(answer.url, 451, PRIVATE)
-    if not answer.hops:
-        return LinkStatus(answer.url, 0, one.explanation)
-    hop = answer.hops[-1 if follow else 0]
-    return LinkStatus(answer.url, hop.status, one.explanation if hop.status >= 400 else "OK")
+        status, text = 451, PRIVATE
+    elif answer.hops:
+        status = answer.hops[-1 if follow else 0].status
+        text = text if status >= 400 else "OK"
+    return {"URL": answer.url, "StatusCode": status, "Status": text}
+
+
+def render_spam_check(outcome: FilterOutcome) -> Json:
+    """Render the verdict of the content filter, or the reason why there is none."""
+    if isinstance(outcome, FilterUnavailable):
+        return {"IsSpam": False, "Error": outcome.reason, "Score": 0.0, "Rules": None}
+    rules = [
+        {"Score": one.points, "Name": one.name, "Description": one.description}
+        for one in outcome.rules
+    ]
+    return {"IsSpam": outcome.is_spam, "Error": "", "Score": outcome.points, "Rules": rules}

@@ -5,23 +5,25 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 
+from msgspec import Struct
+
 from mailcheck.checks.content.bodies import digest_attachments
 from mailcheck.core.accounts import Caller
 from mailcheck.core.content import content_id_key
 from mailcheck.core.errors import AttachmentNotFound, ExpectedFailure, MessageNotFound
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import DeliveryId, RandomBytes
-from mailcheck.core.instants import SECOND
+from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import Session
 from mailcheck.core.rights import Scope
+from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.keywords import Keywords
-from mailcheck.operations.inbox.mails import Mail, MailList
+from mailcheck.operations.inbox.mails import Mail
 from mailcheck.operations.inbox.open_inbox import Chaos
 from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
-from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
     AnyRoute,
@@ -30,6 +32,7 @@ from mailcheck.web.compatible.facade import (
     NoParameters,
     NotOffered,
     Route,
+    read_no_key,
     with_notes,
 )
 from mailcheck.web.compatible.hold import Hold
@@ -38,7 +41,6 @@ from mailcheck.web.compatible.mailpit.events import EventSockets
 from mailcheck.web.compatible.mailpit.requests import (
     ChosenMessages,
     LinkCheck,
-    Page,
     RenameTag,
     SearchMessages,
     SendMessage,
@@ -47,10 +49,11 @@ from mailcheck.web.compatible.mailpit.requests import (
     mail_of,
 )
 from mailcheck.web.compatible.mailpit.search import NO_INLINE, read_search
+from mailcheck.web.compatible.reading import HeldMails, MailRange
 from mailcheck.web.providers.conversion import Stamp
 from mailcheck.web.site.errors import BAD_REQUEST, NOT_FOUND
 from mailcheck.web.site.event_streams import Stream
-from mailcheck.web.site.replies import Reply, download_reply, json_reply
+from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 from mailcheck.web.site.websockets import WebSocket
 
 READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
@@ -71,59 +74,46 @@ _CID = re.compile(r"cid:([^\s\"'()<>]+)", re.IGNORECASE)
 _NO_CHAOS = "chaos is off: the operator has set [inbox] faults = false"
 
 
-class Mailpit:
-    """Handles the requests of Mailpit's clients."""
+class Mailpit(Struct, frozen=True):
+    """Handles the requests of Mailpit's clients.
 
-    def __init__(
-        self,
-        inbox: InboxOperations,
-        keywords: Keywords,
-        hold: Hold,
-        mail_bytes: MailBytes,
-        submit: SubmitMail,
-        spam: CheckSpam,
-        chaos: Chaos,
-        dashboard: Callable[[], str],
-        domain: str,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        """``dashboard`` returns the URL of the inbox on the dashboard."""
-        self._mails = inbox.mails
-        self._inbox = inbox
-        self._keywords = keywords
-        self._hold = hold
-        self._mail_bytes = mail_bytes
-        self._submit = submit
-        self._spam = spam
-        self._chaos = chaos
-        self._dashboard = dashboard
-        self._domain = domain
-        self._now = clock_and_randomness.now
-        self._random_bytes: RandomBytes = clock_and_randomness.random_bytes
-        self._sockets = EventSockets(inbox.follow, inbox.mails, clock_and_randomness.clock)
-        self._began = self._now()
+    ``dashboard`` returns the URL of the inbox on the dashboard; ``domain`` is that of new mails.
+    """
 
-    async def messages(self, call: Call[Page]) -> Reply:
+    _inbox: InboxOperations
+    _mails: HeldMails
+    _keywords: Keywords
+    _hold: Hold
+    _mail_bytes: MailBytes
+    _submit: SubmitMail
+    _spam: CheckSpam
+    _chaos: Chaos
+    _sockets: EventSockets
+    _turns: PacedQueue
+    _dashboard: Callable[[], str]
+    _domain: str
+    _random_bytes: RandomBytes
+    _began: Instant
+
+    async def messages(self, call: Call[MailRange]) -> Reply:
         """GET /api/v1/messages."""
-        return await self._list(call, ANY, call.request.limit, call.request.start)
+        return await self._list(call, ANY)
 
     async def search(self, call: Call[SearchMessages]) -> Reply:
         """GET /api/v1/search."""
-        asked = call.request
-        wanted = read_search(asked.query, asked.tz)
-        return await self._list(call, wanted, asked.limit, asked.start)
+        return await self._list(call, read_search(call.request.query, call.request.tz))
 
     async def message(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/message/{id}; marks it as read."""
         mail = await self._mail(call)
         if not mail.is_read:
-            await self._mails.mark(call.caller, MessageFilter(mails=(mail.id,)), is_read=True)
+            await self._inbox.mails.mark(call.caller, MessageFilter(mails=(mail.id,)), is_read=True)
         digests = {}
         if mail.message.content.attachments:
             raw = await self._raw(call, mail)
             work = partial(digest_attachments, raw)
             digests = await self._mail_bytes.work(work, len(raw), call.caller.account_id)
-        return json_reply(responses.render_message(mail, digests))
+        return await large_json_reply(responses.render_message(mail, digests), self._turns)
 
     async def headers(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/message/{id}/headers."""
@@ -171,12 +161,12 @@ class Mailpit:
 
     async def mark(self, call: Call[ChosenMessages]) -> Reply:
         """PUT /api/v1/messages."""
-        await self._mails.mark(call.caller, _chosen(call.request), is_read=call.request.read)
+        await self._inbox.mails.mark(call.caller, _chosen(call.request), is_read=call.request.read)
         return OK
 
     async def delete(self, call: Call[ChosenMessages]) -> Reply:
         """DELETE /api/v1/messages."""
-        await self._mails.delete(call.caller, _chosen(call.request))
+        await self._inbox.mails.delete(call.caller, _chosen(call.request))
         return OK
 
     async def delete_matches(self, call: Call[SearchMessages]) -> Reply:
@@ -184,18 +174,18 @@ class Mailpit:
         wanted = read_search(call.request.query, call.request.tz)
         if wanted == ANY:
             return write_error(BAD_REQUEST, "no search query: send query", None)
-        await self._mails.delete(call.caller, wanted)
+        await self._inbox.mails.delete(call.caller, wanted)
         return OK
 
     async def send(self, call: Call[SendMessage]) -> Reply:
         """POST /api/v1/send."""
         caller = call.caller
-        stamp = Stamp(self._now(), self._random_bytes(16), self._domain)
+        stamp = Stamp(call.received_at, self._random_bytes(16), self._domain)
         work = partial(mail_of, call.request, stamp)
         mail = await self._mail_bytes.work(work, len(call.body), caller.account_id)
         session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
         (delivery_id,) = await self._submit.submit(caller, session, [mail])
-        return json_reply(responses.SentMessage(delivery_id))
+        return json_reply({"ID": delivery_id})
 
     async def tags(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/tags."""
@@ -220,7 +210,7 @@ class Mailpit:
     async def info(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/info."""
         caller = call.caller
-        found = await self._mails.page(caller, ANY, 0, 0)
+        found = await self._inbox.mails.page(caller, ANY, 0, 0)
         overview = await self._inbox.read.overview(caller.account_id, caller.rights.tags)
         return json_reply(
             {
@@ -231,7 +221,7 @@ class Mailpit:
                 "Messages": found.inbox.total,
                 "Unread": found.inbox.unread,
                 "Tags": await self._tags(caller),
-                "RuntimeStats": {"Uptime": (self._now() - self._began) // SECOND},
+                "RuntimeStats": {"Uptime": (call.received_at - self._began) // SECOND},
             }
         )
 
@@ -252,7 +242,7 @@ class Mailpit:
         """GET /api/v1/chaos."""
         if not self._chaos.is_on:
             return write_error(BAD_REQUEST, _NO_CHAOS, None)
-        return json_reply(responses.render_chaos(self._chaos))
+        return json_reply({name.title(): one for name, one in self._chaos.triggers.items()})
 
     async def set_chaos(self, call: Call[SetChaos]) -> Reply:
         """PUT /api/v1/chaos."""
@@ -307,22 +297,19 @@ class Mailpit:
         return OK
 
     async def _list(
-        self, call: Call[Page] | Call[SearchMessages], wanted: MessageFilter, limit: int, start: int
+        self, call: Call[MailRange] | Call[SearchMessages], wanted: MessageFilter
     ) -> Reply:
-        look = partial(self._mails.page, call.caller, wanted, max(limit, 0), max(start, 0))
-        found: MailList = await self._hold.until(
-            call.caller, look, lambda one: one.matches.total > 0
-        )
-        tags = await self._tags(call.caller)
-        return json_reply(responses.render_list(found, start, list(tags)))
+        found = await self._mails.find(call.caller, wanted, call.request)
+        tags = list(await self._tags(call.caller))
+        return json_reply(responses.render_list(found, call.request.start, tags))
 
     async def _mail(self, call: Call[NoParameters] | Call[LinkCheck]) -> Mail:
         if call.path["id"] != LATEST:
-            return await self._mails.mail(call.caller, call.path["id"])
+            return await self._inbox.mails.mail(call.caller, call.path["id"])
 
         async def look() -> Mail | None:
             try:
-                return await self._mails.newest(call.caller)
+                return await self._inbox.mails.newest(call.caller)
             except MessageNotFound:
                 return None
 
@@ -389,7 +376,7 @@ _NOTES = {
     "GET /": "leads to the dashboard",
 }
 _ROUTES: Sequence[AnyRoute] = (
-    Route("GET", _MESSAGES, Mailpit.messages, Page, READ, note=_HELD),
+    Route("GET", _MESSAGES, Mailpit.messages, MailRange, READ, note=_HELD),
     Route("PUT", _MESSAGES, Mailpit.mark, ChosenMessages, WRITE),
     Route("DELETE", _MESSAGES, Mailpit.delete, ChosenMessages, WRITE),
     Route("GET", _SEARCH, Mailpit.search, SearchMessages, READ),
@@ -422,9 +409,4 @@ _ROUTES: Sequence[AnyRoute] = (
 )
 
 
-def read_key(_: object) -> str:
-    """Return no key: the listener admits its clients itself."""
-    return ""
-
-
-MAILPIT = Facade("mailpit", "Mailpit", "", with_notes(_ROUTES, _NOTES), read_key, write_error)
+MAILPIT = Facade("mailpit", "Mailpit", "", with_notes(_ROUTES, _NOTES), read_no_key, write_error)

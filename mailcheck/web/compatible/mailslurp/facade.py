@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from twisted.web.server import Request
 
-from mailcheck.api.shapes import Shape
 from mailcheck.core.errors import ExpectedFailure, InvalidCredentials
 from mailcheck.core.rights import Scope
 from mailcheck.web.compatible.facade import (
@@ -32,18 +31,10 @@ from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.web.site.requests import header_values
 
 
-class Error(Shape):
-    """An error of MailSlurp."""
-
-    message: str
-    error_class: str
-    status: int
-
-
 def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
     """Return an error as MailSlurp's clients show it."""
     kind = "NotOffered" if failure is None else type(failure).__name__
-    return json_reply(Error(message, kind, status), status)
+    return json_reply({"message": message, "errorClass": kind, "status": status}, status)
 
 
 def read_key(request: Request) -> str:

@@ -5,9 +5,9 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.accounts import Caller
@@ -21,35 +21,32 @@ from mailcheck.core.addresses import (
 )
 from mailcheck.core.content import fold_text
 from mailcheck.core.errors import AttachmentNotFound, InvalidParameter, MessageNotFound
-from mailcheck.core.filters import UNREAD, Field, MessageFilter, Search, Term
+from mailcheck.core.filters import ANY, UNREAD, Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import RandomBytes, new_short_id
-from mailcheck.core.instants import SECOND, Instant, format_instant, parse_instant
+from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
-from mailcheck.operations.inbox.messages import DeleteMessages, MessageList, ReadInbox
+from mailcheck.operations.inbox.messages import OVERVIEW_TAGS, MessageList, ReadInbox
 from mailcheck.operations.lazy_functions import find_pattern
 from mailcheck.web.compatible.facade import Call, NoParameters
 from mailcheck.web.compatible.hold import Hold, TimeIsUp
 from mailcheck.web.compatible.mailslurp.names import InboxNames, KeepNames
 from mailcheck.web.compatible.mailslurp.shapes import (
     NEW_EMAIL,
-    FileContent,
-    Inbox,
-    Lines,
-    Links,
-    RawEmail,
+    Json,
     body_of,
     render_codes,
     render_email,
     render_file,
+    render_inbox,
     render_page,
     render_preview,
     render_webhook,
 )
-from mailcheck.web.compatible.reading import ReadMessages, require_page, split_file_id
+from mailcheck.web.compatible.reading import Messages, PageNumber, parse_time, split_file_id
 from mailcheck.web.site.replies import JSON, Reply, download_reply, json_reply, large_json_reply
 
 MAX_EMAILS = 100
@@ -66,6 +63,8 @@ _UNREAD = Term(Field.IS, UNREAD)
 _NOTHING = Reply(204, b"", JSON)
 
 Sort = Literal["ASC", "DESC"]
+Count = Annotated[int, Meta(ge=1, le=MAX_EMAILS)]
+Milliseconds = Annotated[int, Meta(ge=0, le=MAX_TIMEOUT)]
 
 
 class NewInbox(InboxNames, frozen=True, rename="camel"):
@@ -105,23 +104,27 @@ class Condition(Struct, frozen=True):
 class FindEmails(OfInbox, frozen=True, rename="camel"):
     """The parameters of lists and waits; times are in milliseconds."""
 
-    page: int = 0
-    size: int | None = None
-    limit: int | None = None
+    page: PageNumber = 0
+    size: Count | None = None
+    limit: Count | None = None
     sort: Sort | None = None
     sort_direction: Sort | None = None
     unread_only: bool = False
     since: str | None = None
     before: str | None = None
     search_filter: str | None = None
-    timeout: int = DEFAULT_TIMEOUT
-    timeout_millis: int | None = None
-    retry_timeout: int = 0
+    timeout: Milliseconds = DEFAULT_TIMEOUT
+    retry_timeout: Milliseconds = 0
     min_count: int = 0
-    count: int = 1
-    index: int = 0
-    matches: list[Match] = []
+    count: Count = 1
+    index: Annotated[int, Meta(ge=0, lt=MAX_EMAILS)] = 0
+    matches: Annotated[list[Match], Meta(max_length=MAX_MATCHES)] = []
     conditions: list[Condition] = []
+
+    @property
+    def most(self) -> int:
+        """The size of a page, or of a list."""
+        return self.size or self.limit or MAX_EMAILS
 
 
 class CodeOptions(Struct, frozen=True, rename="camel"):
@@ -152,32 +155,18 @@ class WebhookToCreate(Struct, frozen=True, rename="camel"):
     basic_auth: dict[str, str] | None = None
 
 
-class MailSlurp:
+class MailSlurp(Struct, frozen=True):
     """Handles the requests of MailSlurp's clients."""
 
-    def __init__(
-        self,
-        read: ReadInbox,
-        delete: DeleteMessages,
-        webhooks: ManageWebhooks,
-        messages: ReadMessages,
-        mail_bytes: MailBytes,
-        names: KeepNames,
-        hold: Hold,
-        turns: PacedQueue,
-        domain: str,
-        random_bytes: RandomBytes,
-    ) -> None:
-        self._read = read
-        self._delete = delete
-        self._webhooks = webhooks
-        self._messages = messages
-        self._mail_bytes = mail_bytes
-        self._names = names
-        self._hold = hold
-        self._turns = turns
-        self._domain = domain
-        self._random_bytes = random_bytes
+    _read: ReadInbox
+    _webhooks: ManageWebhooks
+    _messages: Messages
+    _mail_bytes: MailBytes
+    _names: KeepNames
+    _hold: Hold
+    _turns: PacedQueue
+    _domain: str
+    _random_bytes: RandomBytes
 
     # Inboxes.
 
@@ -200,13 +189,13 @@ class MailSlurp:
         tag = _require_inbox(call.caller, inbox_id)
         if request.name or request.description or request.all_tags:
             await self._keep_names(call, tag)
-        return json_reply(await self._inbox(call.caller, tag, call.received_at), 201)
+        return json_reply(await self._inbox(call, tag), 201)
 
     async def update_inbox(self, call: Call[InboxNames]) -> Reply:
         """PATCH /inboxes/{id}: name an inbox."""
         tag = _require_inbox(call.caller, call.path["id"])
         await self._keep_names(call, tag)
-        return json_reply(await self._inbox(call.caller, tag, call.received_at))
+        return json_reply(await self._inbox(call, tag))
 
     async def _keep_names(self, call: Call[NewInbox] | Call[InboxNames], tag: str) -> None:
         call.caller.rights.require((Scope.INBOX_WRITE,))
@@ -216,28 +205,29 @@ class MailSlurp:
 
     async def inbox(self, call: Call[NoParameters]) -> Reply:
         """GET /inboxes/{id}."""
-        return json_reply(await self._inbox(call.caller, call.path["id"], call.received_at))
+        tag = _require_inbox(call.caller, call.path["id"])
+        return json_reply(await self._inbox(call, tag))
 
     async def inboxes(self, call: Call[FindEmails]) -> Reply:
         """GET /inboxes."""
-        found = (await self._all_inboxes(call.caller))[: _size(call.request)]
-        return json_reply([await self._names.show(call.caller, one) for one in found])
+        found, _ = await self._inboxes(call.caller, call.request.most)
+        return json_reply(found)
 
     async def inbox_page(self, call: Call[FindEmails]) -> Reply:
         """GET /inboxes/paginated."""
-        found, size = await self._all_inboxes(call.caller), _size(call.request)
-        page = require_page(call.request.page)
-        shown = found[size * page : size * (page + 1)]
-        shown = [await self._names.show(call.caller, one) for one in shown]
-        return json_reply(render_page(shown, len(found), page, size))
+        size, page = call.request.most, call.request.page
+        found, total = await self._inboxes(call.caller, size, page)
+        return json_reply(render_page(found, total, page, size))
 
     async def inbox_ids(self, call: Call[NoParameters]) -> Reply:
         """GET /inboxes/ids."""
-        return json_reply({"inboxIds": await self._all_inboxes(call.caller)})
+        found, _ = await self._inboxes(call.caller, OVERVIEW_TAGS)
+        return json_reply({"inboxIds": found})
 
     async def count_inboxes(self, call: Call[NoParameters]) -> Reply:
         """GET /inboxes/count."""
-        return json_reply({"totalElements": len(await self._all_inboxes(call.caller))})
+        _, total = await self._inboxes(call.caller, 0)
+        return json_reply({"totalElements": total})
 
     async def find_inbox(self, call: Call[ByAddress]) -> Reply:
         """GET /inboxes/byEmailAddress and /inboxes/exists."""
@@ -248,13 +238,12 @@ class MailSlurp:
         """DELETE /inboxes/{id}, /emptyInbox and others: delete the messages of an inbox."""
         inbox_id = call.path.get("id") or call.request.inbox_id
         wanted = MessageFilter(tag=_require_inbox(call.caller, inbox_id))
-        await self._delete.matching(call.caller.account_id, wanted)
+        await self._messages.delete_matches(call.caller, wanted)
         return _NOTHING
 
     async def delete_all(self, call: Call[NoParameters]) -> Reply:
         """DELETE /emails and /inboxes: delete all messages that the key may use."""
-        wanted = MessageFilter(allowed=call.caller.rights.tags)
-        await self._delete.matching(call.caller.account_id, wanted)
+        await self._messages.delete_matches(call.caller, ANY)
         return _NOTHING
 
     # Lists and waits.
@@ -267,7 +256,7 @@ class MailSlurp:
         """GET /emails/latest and others: return the newest message, without a wait."""
         caller, request = call.caller, call.request
         wanted = _filter(caller, request, request.inbox_id)
-        found = await self._load(await self._read.page(caller.account_id, wanted, 1, 1))
+        found = await self._load(await self._messages.page(caller, wanted, 1))
         if not found:
             raise MessageNotFound("the inbox has no message")
         return await self._whole(call.caller, found, 0)
@@ -275,8 +264,6 @@ class MailSlurp:
     async def wait_for_nth(self, call: Call[FindEmails]) -> Reply:
         """GET /waitForNthEmail: return the message with an index, from the oldest one."""
         index = call.request.index
-        if not 0 <= index < MAX_EMAILS:
-            raise InvalidParameter("index", f"index is below {MAX_EMAILS}; you sent {index}")
         return await self._whole(call.caller, await self._wait(call, index + 1, "ASC"), index)
 
     async def wait_for_matching(self, call: Call[FindEmails]) -> Reply:
@@ -285,15 +272,13 @@ class MailSlurp:
 
     async def wait_for_count(self, call: Call[FindEmails]) -> Reply:
         """GET /waitForEmailCount and others: return the list when it has enough messages."""
-        count = call.request.count
-        if not 1 <= count <= MAX_EMAILS:
-            raise InvalidParameter("count", f"count is from 1 to {MAX_EMAILS}; you sent {count}")
-        return json_reply([render_preview(one) for one in await self._wait(call, count, "DESC")])
+        found = await self._wait(call, call.request.count, "DESC")
+        return json_reply([render_preview(one) for one in found])
 
     async def list_of_inbox(self, call: Call[FindEmails]) -> Reply:
         """GET /inboxes/{id}/emails: return the newest messages, held for ``minCount``."""
         request = call.request
-        seconds = _seconds(request.retry_timeout) if request.min_count else None
+        seconds = request.retry_timeout / SECOND if request.min_count else None
         found = await self._hold.until(
             call.caller,
             lambda: self._find(call.caller, request, "DESC", call.path["id"]),
@@ -304,17 +289,16 @@ class MailSlurp:
 
     async def page(self, call: Call[FindEmails]) -> Reply:
         """GET /emails and /inboxes/{id}/emails/paginated."""
-        caller, request, size = call.caller, call.request, _size(call.request)
+        caller, request = call.caller, call.request
         wanted = _filter(caller, request, call.path.get("id") or request.inbox_id)
-        listed = await self._read.page(caller.account_id, wanted, size, request.page + 1)
+        listed = await self._messages.page(caller, wanted, request.most, request.page)
         found = [render_preview(one) for one in await self._load(listed)]
-        return json_reply(render_page(found, listed.total, request.page, size))
+        return json_reply(render_page(found, listed.total, request.page, request.most))
 
     async def count(self, call: Call[OfInbox]) -> Reply:
         """GET /inboxes/{id}/emails/count."""
         wanted = MessageFilter(tag=_require_inbox(call.caller, call.path["id"]))
-        listed = await self._read.page(call.caller.account_id, wanted, 1, 1)
-        return json_reply({"totalElements": listed.total})
+        return json_reply({"totalElements": await self._messages.count(call.caller, wanted)})
 
     async def count_unread(self, call: Call[OfInbox]) -> Reply:
         """GET /emails/unreadCount."""
@@ -338,9 +322,7 @@ class MailSlurp:
             raise InvalidParameter("read", "a message that was read stays read: send read=true")
         message = await self._message(call)
         message = await self._read.open_message(call.caller.account_id, message.summary.id)
-        preview = render_preview(message)
-        preview.read = True
-        return json_reply(preview)
+        return json_reply({**render_preview(message), "read": True})
 
     async def body(self, call: Call[NoParameters]) -> Reply:
         """GET /emails/{id}/body and /emails/{id}/html."""
@@ -355,17 +337,18 @@ class MailSlurp:
     async def raw_json(self, call: Call[NoParameters]) -> Reply:
         """GET /emails/{id}/raw/json."""
         raw = await self._messages.raw_message(call.caller, call.path["id"])
-        return await large_json_reply(RawEmail(raw.decode("utf-8", "replace")), self._turns)
+        return await large_json_reply({"content": raw.decode("utf-8", "replace")}, self._turns)
 
     async def links(self, call: Call[NoParameters]) -> Reply:
         """GET /emails/{id}/links."""
         message = await self._message(call)
-        return await large_json_reply(Links(message.content.links, body_of(message)), self._turns)
+        found = {"links": message.content.links, "body": body_of(message)}
+        return await large_json_reply(found, self._turns)
 
     async def lines(self, call: Call[NoParameters]) -> Reply:
         """GET /emails/{id}/textLines."""
         text = (await self._message(call)).content.text
-        return await large_json_reply(Lines(tuple(text.splitlines()), text), self._turns)
+        return await large_json_reply({"lines": text.splitlines(), "body": text}, self._turns)
 
     async def codes(self, call: Call[CodeOptions]) -> Reply:
         """POST /emails/{id}/codes."""
@@ -387,8 +370,7 @@ class MailSlurp:
 
     async def delete_email(self, call: Call[NoParameters]) -> Reply:
         """DELETE /emails/{id}."""
-        message = await self._message(call)
-        await self._delete.one(call.caller.account_id, message.summary.id)
+        await self._messages.delete(call.caller, call.path["id"])
         return _NOTHING
 
     # Files.
@@ -416,10 +398,12 @@ class MailSlurp:
     async def file_base64(self, call: Call[NoParameters]) -> Reply:
         """GET /attachments/{file}/base64 and /emails/{id}/attachments/{file}/base64."""
         found = await self._file(call)
-        data = base64.b64encode(found.data).decode()
-        return await large_json_reply(
-            FileContent(data, found.content_type, len(found.data)), self._turns
-        )
+        content = {
+            "base64FileContents": base64.b64encode(found.data).decode(),
+            "contentType": found.content_type,
+            "sizeBytes": len(found.data),
+        }
+        return await large_json_reply(content, self._turns)
 
     # Webhooks.
 
@@ -480,7 +464,7 @@ class MailSlurp:
             call.caller,
             lambda: self._find(call.caller, request, sort),
             lambda one: len(one) >= count,
-            _seconds(request.timeout),
+            request.timeout / SECOND,
         )
         if len(found) < count:
             raise TimeIsUp(
@@ -492,15 +476,10 @@ class MailSlurp:
         self, caller: Caller, request: FindEmails, sort: Sort, inbox_id: str | None = None
     ) -> list[StoredMessage]:
         """Return the newest messages that match, in the order of the request or in ``sort``."""
-        wanted = _filter(caller, request, inbox_id or request.inbox_id, is_required=True)
-        listed = await self._read.page(caller.account_id, wanted, MAX_EMAILS, 1)
-        before = _time("before", request.before)
-        found = [
-            one
-            for one in await self._load(listed)
-            if (before is None or one.summary.received_at <= before)
-            and await self._matches(one, request)
-        ][: _size(request)]
+        inbox_id = _require_inbox(caller, inbox_id or request.inbox_id)
+        listed = await self._messages.page(caller, _filter(caller, request, inbox_id), MAX_EMAILS)
+        loaded = await self._load(listed)
+        found = [one for one in loaded if await self._matches(one, request)][: request.most]
         return found[::-1] if (request.sort or request.sort_direction or sort) == "ASC" else found
 
     async def _load(self, listed: MessageList) -> list[StoredMessage]:
@@ -511,11 +490,6 @@ class MailSlurp:
         return found
 
     async def _matches(self, message: StoredMessage, request: FindEmails) -> bool:
-        has_files = bool(message.content.files)
-        if any((one.value == "TRUE") != has_files for one in request.conditions):
-            return False
-        if len(request.matches) > MAX_MATCHES:
-            raise InvalidParameter("matches", f"send at most {MAX_MATCHES} matches")
         for match in request.matches:
             texts, value = _texts_of(message, match.field), fold_text(match.value)
             if match.should == "MATCH":
@@ -532,34 +506,25 @@ class MailSlurp:
         call = partial(find_pattern, pattern, text)
         return await self._mail_bytes.work(call, len(text), message.summary.account_id)
 
-    async def _inbox(self, caller: Caller, inbox_id: str | None, at: Instant) -> Inbox:
-        tag = _require_inbox(caller, inbox_id)
-        state = await self._read.state(caller.account_id)
-        inbox = self._render_inbox(state.mailbox_name, caller, tag, at)
-        return await self._names.show(caller, inbox)
+    async def _inbox(self, call: Call[Any], tag: str) -> Json:
+        state = await self._read.state(call.caller.account_id)
+        return await self._show(call.caller, state.mailbox_name, tag, call.received_at)
 
-    async def _all_inboxes(self, caller: Caller) -> list[Inbox]:
-        """Return an inbox for each of the newest tags, newest first."""
+    async def _inboxes(self, caller: Caller, size: int, page: int = 0) -> tuple[list[Json], int]:
+        """Return a page of inboxes, one for each of the newest tags, and the number of all."""
         overview = await self._read.overview(caller.account_id, caller.rights.tags)
+        tags = [one for one in overview.tags if one.tag != UNTAGGED]
         name = overview.state.mailbox_name
-        return [
-            self._render_inbox(name, caller, one.tag, one.latest_at)
-            for one in overview.tags
-            if one.tag != UNTAGGED
+        shown = [
+            await self._show(caller, name, one.tag, one.latest_at)
+            for one in tags[size * page : size * (page + 1)]
         ]
+        return shown, len(tags)
 
-    def _render_inbox(self, mailbox_name: str, caller: Caller, tag: str, at: Instant) -> Inbox:
+    async def _show(self, caller: Caller, mailbox_name: str, tag: str, at: Instant) -> Json:
         address = join_subaddress(mailbox_name, tag, self._domain)
-        local_part, _, domain = address.rpartition("@")
-        return Inbox(
-            tag,
-            caller.account_id,
-            format_instant(at),
-            address,
-            domain_id=domain,
-            domain=domain,
-            local_part=local_part,
-        )
+        names = await self._names.recall(caller, tag)
+        return render_inbox(tag, caller.account_id, address, at, names)
 
     async def _inbox_of(self, caller: Caller, address: str) -> str | None:
         """Return the tag of an address of the caller's inbox."""
@@ -589,43 +554,20 @@ def _require_inbox(caller: Caller, inbox_id: str | None) -> str:
     return inbox_id
 
 
-def _filter(
-    caller: Caller, request: FindEmails, inbox_id: str | None, *, is_required: bool = False
-) -> MessageFilter:
-    require_page(request.page)
+def _filter(caller: Caller, request: FindEmails, inbox_id: str | None) -> MessageFilter:
     terms = [_UNREAD] if request.unread_only else []
     if request.search_filter:
         terms.append(Term(Field.ANYWHERE, request.search_filter))
+    before = parse_time("before", request.before)
+    if before is not None:
+        terms.append(Term(Field.OLDER, before + 1))
+    files = [one.value == "TRUE" for one in request.conditions]
     return MessageFilter(
-        tag=_require_inbox(caller, inbox_id) if inbox_id or is_required else None,
-        since=_time("since", request.since),
+        tag=_require_inbox(caller, inbox_id) if inbox_id else None,
+        since=parse_time("since", request.since),
+        has_attachment=files[0] if files else None,
         search=Search("", tuple(terms)) if terms else None,
-        allowed=caller.rights.tags,
     )
-
-
-def _time(name: str, text: str | None) -> Instant | None:
-    try:
-        return parse_instant(text) if text else None
-    except ValueError:
-        raise InvalidParameter(
-            name, f"{name} is a time in ISO 8601; you sent {str(text)[:100]!r}"
-        ) from None
-
-
-def _size(request: FindEmails) -> int:
-    size = request.size or request.limit or MAX_EMAILS
-    if not 1 <= size <= MAX_EMAILS:
-        raise InvalidParameter("size", f"size is from 1 to {MAX_EMAILS}; you sent {size}")
-    return size
-
-
-def _seconds(timeout: int) -> float:
-    if not 0 <= timeout <= MAX_TIMEOUT:
-        raise InvalidParameter(
-            "timeout", f"timeout is from 0 to {MAX_TIMEOUT:,} milliseconds; you sent {timeout}"
-        )
-    return timeout / SECOND
 
 
 def _texts_of(message: StoredMessage, field: str) -> Sequence[str]:

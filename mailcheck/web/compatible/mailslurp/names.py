@@ -9,7 +9,6 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY
 from mailcheck.core.keys import Key, key_of
 from mailcheck.ports.cluster import Memory
-from mailcheck.web.compatible.mailslurp.shapes import Inbox
 
 LIFETIME = 30 * DAY
 """Milliseconds for which a name is stored after its last change."""
@@ -31,11 +30,10 @@ class InboxNames(Struct, frozen=True):
         return (self.tags,) if isinstance(self.tags, str) else self.tags
 
 
-class KeepNames:
-    """Stores the names of a caller's inboxes, and shows them."""
+class KeepNames(Struct, frozen=True):
+    """Stores the names of a caller's inboxes."""
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    _memory: Memory
 
     async def keep(self, caller: Caller, inbox_id: str, names: InboxNames) -> None:
         """Store the names of an inbox in place of earlier ones.
@@ -51,17 +49,10 @@ class KeepNames:
             )
         await self._memory.keep(_key(caller, inbox_id), text, LIFETIME)
 
-    async def show(self, caller: Caller, inbox: Inbox) -> Inbox:
-        """Return an inbox with its names, if they are stored."""
-        text = await self._memory.recall(_key(caller, inbox.id))
-        if text is not None:
-            names = msgspec.json.decode(text, type=InboxNames)
-            inbox.name, inbox.description, inbox.tags = (
-                names.name,
-                names.description,
-                names.all_tags,
-            )
-        return inbox
+    async def recall(self, caller: Caller, inbox_id: str) -> InboxNames:
+        """Return the names of an inbox, which are empty if none are stored."""
+        text = await self._memory.recall(_key(caller, inbox_id))
+        return msgspec.json.decode(text or "{}", type=InboxNames)
 
 
 def _key(caller: Caller, inbox_id: str) -> Key:

@@ -1,46 +1,50 @@
-"""The requests of Mailosaur's API, and their handlers."""
+"""The routes of Mailosaur's API: their requests, handlers and errors."""
 
-import base64
-import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 from msgspec.structs import replace
+from twisted.web.server import Request
 
 from mailcheck.api.deliverability.report import MailReport
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import (
     DeliverabilityTestNotFound,
+    ExpectedFailure,
     InvalidCredentials,
     InvalidParameter,
-    MessageNotFound,
     Overloaded,
 )
-from mailcheck.core.filters import MessageFilter
-from mailcheck.core.instants import DAY, Instant, format_instant, parse_instant
+from mailcheck.core.filters import ANY, MessageFilter
+from mailcheck.core.instants import DAY, Instant, format_instant
 from mailcheck.core.messages import ListedMessage
+from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
-from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox
-from mailcheck.web.compatible.facade import Call, NoParameters
-from mailcheck.web.compatible.hold import Hold
-from mailcheck.web.compatible.mailosaur.analysis import (
-    read_report,
-    render_deliverability,
-    render_spam,
+from mailcheck.operations.inbox.messages import ReadInbox
+from mailcheck.web.compatible.facade import (
+    SENDS_NOTHING,
+    AnyRoute,
+    Call,
+    Facade,
+    NoParameters,
+    NotOffered,
+    Route,
+    with_notes,
 )
+from mailcheck.web.compatible.hold import Hold
+from mailcheck.web.compatible.mailosaur.analysis import render_deliverability, render_spam
 from mailcheck.web.compatible.mailosaur.servers import KeepServers, require_server
 from mailcheck.web.compatible.mailosaur.shapes import render_list, render_message
-from mailcheck.web.compatible.reading import ReadMessages, require_page
+from mailcheck.web.compatible.reading import Messages, PageNumber, parse_time
 from mailcheck.web.site.replies import JSON, Reply, download_reply, json_reply, large_json_reply
+from mailcheck.web.site.requests import basic_credentials, header_values
 
 POLL_DELAY = {"x-ms-delay": "250"}
 """Milliseconds that a client waits between two searches; each is held meanwhile."""
-
-NEWEST = 50
-"""Number of the newest messages that are compared one by one, if not all texts can be searched."""
 
 SENT = "Sent"
 """The direction of messages that mailcheck never has, since it sends none."""
@@ -65,8 +69,8 @@ class OfServer(Struct, frozen=True, rename="camel"):
 class ListMessages(OfServer, frozen=True, rename="camel"):
     """The query of a list. Pages are counted from 0."""
 
-    page: int = 0
-    items_per_page: int = 50
+    page: PageNumber = 0
+    items_per_page: Annotated[int, Meta(ge=1, le=MAX_ITEMS)] = 50
     received_after: str | None = None
     dir: str | None = None
 
@@ -87,36 +91,24 @@ class NamedServer(Struct, frozen=True):
     name: str | None = None
 
 
-class Mailosaur:
+class Mailosaur(Struct, frozen=True):
     """Handles the requests of Mailosaur's clients."""
 
-    def __init__(
-        self,
-        read: ReadInbox,
-        delete: DeleteMessages,
-        messages: ReadMessages,
-        servers: KeepServers,
-        tests: DeliverabilityOperations,
-        hold: Hold,
-        turns: PacedQueue,
-    ) -> None:
-        self._read = read
-        self._delete = delete
-        self._messages = messages
-        self._servers = servers
-        self._tests = tests
-        self._hold = hold
-        self._turns = turns
+    _read: ReadInbox
+    _messages: Messages
+    _servers: KeepServers
+    _tests: DeliverabilityOperations
+    _hold: Hold
+    _turns: PacedQueue
 
     async def list_messages(self, call: Call[ListMessages]) -> Reply:
         """GET /api/messages."""
-        wanted = _filter(call.caller, call.request)
-        found = await self._find(call.caller, call.request, [wanted])
+        found = await self._find(call.caller, call.request, [_filter(call.request)])
         return json_reply(render_list(found))
 
     async def search(self, call: Call[SearchMessages]) -> Reply:
         """POST /api/messages/search."""
-        request, filters = call.request, _criteria(call.caller, call.request)
+        request, filters = call.request, _criteria(call.request)
         seconds = 0.0 if request.dir == SENT else None
         found = await self._hold.until(
             call.caller, lambda: self._find(call.caller, request, filters), bool, seconds
@@ -131,8 +123,7 @@ class Mailosaur:
 
     async def delete_message(self, call: Call[NoParameters]) -> Reply:
         """DELETE /api/messages/{id}."""
-        message = await self._messages.message(call.caller, call.path["id"])
-        await self._delete.one(call.caller.account_id, message.summary.id)
+        await self._messages.delete(call.caller, call.path["id"])
         return NOTHING
 
     async def delete_messages(self, call: Call[OfServer]) -> Reply:
@@ -152,7 +143,7 @@ class Mailosaur:
 
     async def servers(self, call: Call[NoParameters]) -> Reply:
         """GET /api/servers."""
-        return json_reply(await self._servers.of_caller(call.caller))
+        return json_reply({"items": await self._servers.of_caller(call.caller)})
 
     async def create_server(self, call: Call[NamedServer]) -> Reply:
         """POST /api/servers."""
@@ -175,7 +166,7 @@ class Mailosaur:
     async def password(self, call: Call[NoParameters]) -> Reply:
         """GET /api/servers/{id}/password."""
         await self._servers.one(call.caller, call.path["id"])
-        return json_reply({"value": key_of_headers(call.headers)})
+        return json_reply({"value": _key_of(call.headers["authorization"])})
 
     async def spam(self, call: Call[NoParameters]) -> Reply:
         """GET /api/analysis/spam/{id}."""
@@ -188,65 +179,43 @@ class Mailosaur:
     async def limits(self, call: Call[NoParameters]) -> Reply:
         """GET /api/usage/limits."""
         caller = call.caller
-        quota = (await self._read.state(caller.account_id)).quota
-        stored = await self._count(caller, None)
-        servers = len((await self._servers.of_caller(caller)).items)
-        most = quota.max_messages
-        limits = {
-            "servers": (most, servers),
-            "users": (1, 1),
-            "email": (most, stored),
-            "sms": (0, 0),
-        }
+        most = (await self._read.state(caller.account_id)).quota.max_messages
+        servers = await self._servers.of_caller(caller)
         return json_reply(
-            {name: {"limit": limit, "current": used} for name, (limit, used) in limits.items()}
+            {
+                "servers": {"limit": most, "current": len(servers)},
+                "users": {"limit": 1, "current": 1},
+                "email": {"limit": most, "current": await self._messages.count(caller, ANY)},
+                "sms": {"limit": 0, "current": 0},
+            }
         )
 
     async def days(self, call: Call[NoParameters]) -> Reply:
         """GET /api/usage/transactions."""
         caller, today = call.caller, call.received_at - call.received_at % DAY
-        total, later, days = await self._count(caller, None), 0, []
+        total, later, days = await self._messages.count(caller, ANY), 0, []
         for number in range(USAGE_DAYS):
             day = Instant(today - number * DAY)
-            so_far = later if later >= total else await self._count(caller, day)
+            so_far = later
+            if later < total:
+                so_far = await self._messages.count(caller, MessageFilter(since=day))
             days.append({"timestamp": format_instant(day), "email": so_far - later, "sms": 0})
             later = so_far
         return json_reply({"items": days})
 
-    async def _count(self, caller: Caller, since: Instant | None) -> int:
-        wanted = MessageFilter(since=since, allowed=caller.rights.tags)
-        return (await self._read.page(caller.account_id, wanted, 1, 1)).total
-
     async def _find(
         self, caller: Caller, request: ListMessages, filters: Sequence[MessageFilter]
-    ) -> list[ListedMessage]:
+    ) -> Sequence[ListedMessage]:
         """Return a page of the messages that match any filter, newest first."""
         if request.dir == SENT:
             return []
         size, page = request.items_per_page, request.page
         if len(filters) == 1:
-            return await self._page(caller, filters[0], size, page + 1)
-        lists = [await self._page(caller, one, size * (page + 1), 1) for one in filters]
-        return _newest_of(lists)[size * page : size * (page + 1)]
-
-    async def _page(
-        self, caller: Caller, wanted: MessageFilter, size: int, page: int
-    ) -> list[ListedMessage]:
-        found = await self._read.page(caller.account_id, wanted, size, page)
-        if page > 1 or not found.not_searched:
-            return list(found.messages)
-        # The text of a mail can be searched a moment after its arrival.
-        new = await self._read.page(caller.account_id, replace(wanted, text=None), NEWEST, 1)
-        matches = [one for one in new.messages if await self._has_text(one, wanted)]
-        return _newest_of([matches, list(found.messages)])[:size]
-
-    async def _has_text(self, found: ListedMessage, wanted: MessageFilter) -> bool:
-        summary = found.summary
-        try:
-            message = await self._read.message(summary.account_id, summary.id)
-        except MessageNotFound:
-            return False  # deleted since the page was read
-        return not wanted.content_mismatches(message.content)
+            return (await self._messages.page(caller, filters[0], size, page)).messages
+        lists = [await self._messages.page(caller, one, size * (page + 1)) for one in filters]
+        found = {one.summary.id: one for some in lists for one in some.messages}
+        newest = sorted(found.values(), key=lambda one: -one.summary.position)
+        return newest[size * page : size * (page + 1)]
 
     async def _analyse(self, caller: Caller, message_id: str) -> MailReport:
         """Return the report of a test of a message. The test is deleted again."""
@@ -261,63 +230,44 @@ class Mailosaur:
         if found.report is None:
             why = found.failure or "it takes longer than usual"
             raise Overloaded(f"the message could not be analysed: {why}; try again later")
-        return read_report(found.report.document)
+        return msgspec.json.decode(found.report.document, type=MailReport)
 
 
-def _newest_of(lists: Sequence[Sequence[ListedMessage]]) -> list[ListedMessage]:
-    """Return the messages of several lists, each once and newest first."""
-    found = {one.summary.id: one for some in lists for one in some}
-    return sorted(found.values(), key=lambda one: -one.summary.position)
-
-
-def key_of_headers(headers: Mapping[str, str]) -> str:
-    """Return the API key, which is the user name of Basic authentication (RFC 7617).
+def read_key(request: Request) -> str:
+    """Return the API key of a request.
 
     :raises InvalidCredentials: there is none.
     """
-    scheme, _, encoded = headers.get("authorization", "").strip().partition(" ")
-    try:
-        given = base64.b64decode(encoded.strip(), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        given = ""
-    key = given.partition(":")[0]
-    if scheme.lower() != "basic" or not key:
+    return _key_of("".join(header_values(request, b"Authorization")[:1]))
+
+
+def _key_of(authorization: str) -> str:
+    """Return the API key, which is the user name of Basic authentication (RFC 7617)."""
+    key, _ = basic_credentials(authorization)
+    if not key:
         raise InvalidCredentials(
             "an API key is missing: send it as the user name of Basic authentication"
         )
     return key
 
 
-def _filter(caller: Caller, request: ListMessages) -> MessageFilter:
+def _filter(request: ListMessages) -> MessageFilter:
     """Return the filter of a server.
 
-    :raises InvalidParameter: the server, the page or the time is invalid.
+    :raises InvalidParameter: the server or the time is invalid.
     """
-    require_page(request.page)
-    if not 1 <= request.items_per_page <= MAX_ITEMS:
-        raise InvalidParameter(
-            "itemsPerPage",
-            f"itemsPerPage is between 1 and {MAX_ITEMS}; you sent {request.items_per_page}",
-        )
-    since = None
-    if request.received_after:
-        try:
-            since = parse_instant(request.received_after)
-        except ValueError:
-            sent = request.received_after[:100]
-            raise InvalidParameter(
-                "receivedAfter", f"receivedAfter is a time in ISO 8601; you sent {sent!r}"
-            ) from None
-    server = require_server(request.server)
-    return MessageFilter(tag_prefix=server, since=since, allowed=caller.rights.tags)
+    return MessageFilter(
+        tag_prefix=require_server(request.server),
+        since=parse_time("receivedAfter", request.received_after),
+    )
 
 
-def _criteria(caller: Caller, request: SearchMessages) -> Sequence[MessageFilter]:
+def _criteria(request: SearchMessages) -> Sequence[MessageFilter]:
     """Return one filter for all criteria, or one for each.
 
     :raises InvalidParameter: a criterion is missing, or the page is too far.
     """
-    base = _filter(caller, request)
+    base = _filter(request)
     given = {
         "author": request.sent_from,
         "recipient": request.sent_to,
@@ -336,3 +286,85 @@ def _criteria(caller: Caller, request: SearchMessages) -> Sequence[MessageFilter
             "page", f"a search with match ANY shows the newest {MAX_ITEMS:,} messages only"
         )
     return [replace(base, **{name: value}) for name, value in given.items()]
+
+
+def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+    """Return an error as Mailosaur's clients parse it."""
+    problem = {
+        "field": failure.name if isinstance(failure, InvalidParameter) else "request",
+        "detail": [{"description": message}],
+    }
+    kind = "ValidationError" if status == 400 else "Error"
+    return json_reply({"type": kind, "message": message, "errors": [problem]}, status)
+
+
+_READ, _WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
+_BOTH = (*_READ, *_WRITE)
+_TESTS = (Scope.TESTS, Scope.INBOX_READ)
+
+_NO_PREVIEWS = "mailcheck takes no pictures of mail in other mail programs"
+_NO_DEVICES = "mailcheck has no devices for one-time passwords: a library such as pyotp makes them"
+
+_NOTES = {
+    "GET /api/messages": "`to` is the recipient of the envelope; `cc` and `bcc` are empty in lists",
+    "POST /api/messages/search": "held until mail arrives; `sentTo` is the recipient of the "
+    "envelope, and `body` is searched in the text, or in the HTML if the mail has no text",
+    "GET /api/messages/<id>": "mail to several addresses of a server is several messages",
+    "GET /api/servers": "the servers with mail among the newest 200 tags",
+    "POST /api/servers": "not necessary: each id of eight letters and digits receives mail; the "
+    "name is forgotten after 30 days",
+    "GET /api/servers/<id>/password": "the API key of the request, which is the SMTP password",
+    "GET /api/analysis/spam/<id>": "the rules are the deductions of mailcheck's report, which is "
+    "made for each request",
+    "GET /api/analysis/deliverability/<id>": "`Timeout` is a result that could not be determined; "
+    "`mx` is empty",
+    "GET /api/usage/limits": "the limit of messages is that of the inbox",
+    "GET /api/usage/transactions": "deleted and expired mail is not counted",
+}
+_REFUSED = (
+    ("POST", "/api/messages", f"{SENDS_NOTHING}; send mail over SMTP"),
+    ("POST", "/api/messages/<id>/forward", SENDS_NOTHING),
+    ("POST", "/api/messages/<id>/reply", SENDS_NOTHING),
+    ("POST", "/api/messages/<id>/screenshots", _NO_PREVIEWS),
+    ("GET", "/api/files/screenshots/<id>", _NO_PREVIEWS),
+    ("GET", "/api/screenshots/clients", _NO_PREVIEWS),
+    ("GET", "/api/devices", _NO_DEVICES),
+    ("POST", "/api/devices", _NO_DEVICES),
+    ("DELETE", "/api/devices/<id>", _NO_DEVICES),
+    ("GET", "/api/devices/<id>/otp", _NO_DEVICES),
+    ("POST", "/api/devices/otp", _NO_DEVICES),
+)
+_MESSAGES, _SERVERS = "/api/messages", "/api/servers"
+_ANALYSIS, _USAGE, _FILES = "/api/analysis", "/api/usage", "/api/files"
+_ROUTES: Sequence[AnyRoute] = (
+    Route("GET", _MESSAGES, Mailosaur.list_messages, ListMessages, _READ),
+    Route("POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages, _READ),
+    Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, _WRITE),
+    Route("GET", f"{_MESSAGES}/<id>", Mailosaur.message, NoParameters, _READ),
+    Route("DELETE", f"{_MESSAGES}/<id>", Mailosaur.delete_message, NoParameters, _BOTH),
+    Route("GET", f"{_FILES}/attachments/<id>", Mailosaur.file, NoParameters, _READ),
+    Route("GET", f"{_FILES}/email/<id>", Mailosaur.raw_message, NoParameters, _READ),
+    Route("GET", _SERVERS, Mailosaur.servers, NoParameters, _READ),
+    Route("POST", _SERVERS, Mailosaur.create_server, NamedServer, _WRITE),
+    Route("GET", f"{_SERVERS}/<id>", Mailosaur.server, NoParameters, _READ),
+    Route("PUT", f"{_SERVERS}/<id>", Mailosaur.rename_server, NamedServer, _WRITE),
+    Route("DELETE", f"{_SERVERS}/<id>", Mailosaur.delete_server, NoParameters, _WRITE),
+    Route("GET", f"{_SERVERS}/<id>/password", Mailosaur.password, NoParameters, _READ),
+    Route("GET", f"{_ANALYSIS}/spam/<id>", Mailosaur.spam, NoParameters, _TESTS),
+    Route(
+        "GET", f"{_ANALYSIS}/deliverability/<id>", Mailosaur.deliverability, NoParameters, _TESTS
+    ),
+    Route("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters, _READ),
+    Route("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters, _READ),
+    # With 400, the clients print the reason.
+    *(NotOffered(*one, 400) for one in _REFUSED),
+)
+
+MAILOSAUR = Facade(
+    name="mailosaur",
+    title="Mailosaur",
+    base="/mailosaur",
+    read_key=read_key,
+    write_error=write_error,
+    routes=with_notes(_ROUTES, _NOTES),
+)
