@@ -28,7 +28,7 @@ from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR, Mailosaur
 from mailcheck.web.compatible.mailosaur.servers import KeepServers
 from mailcheck.web.compatible.mailpit.admission import OpenAdmission
 from mailcheck.web.compatible.mailpit.events import EventSockets
-from mailcheck.web.compatible.mailpit.routes import MAILPIT, Mailpit
+from mailcheck.web.compatible.mailpit.routes import MAILPIT, PROBES, Mailpit
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 from mailcheck.web.compatible.mailslurp.handlers import MailSlurp
 from mailcheck.web.compatible.mailslurp.names import KeepNames
@@ -110,11 +110,23 @@ def build_open_listeners(
     runtime, options = daemon.runtime, daemon.runtime.config.mailpit
     inbox = daemon.inbox
     owner = OpenInbox(daemon.accounts.keep, inbox.read, options.project, runtime.now)
-    chaos = Chaos(runtime.clock_and_randomness.random_bytes, is_on=runtime.config.inbox.faults)
-    hosts = [one.lower() for one in options.hosts]
-    admission = OpenAdmission(owner, Passwords(options.ui_password), access, addresses, hosts)
-    hold = build_hold(daemon)
+    chaos = Chaos(
+        runtime.persistent_state.memory,
+        options.project,
+        runtime.clock_and_randomness.random_bytes,
+        runtime.now,
+        is_on=runtime.config.inbox.faults,
+    )
     root = options.web_root
+    admission = OpenAdmission(
+        owner,
+        Passwords(options.ui_password),
+        access,
+        addresses,
+        [one.lower() for one in options.hosts],
+        [f"{root}{path}".encode() for path in PROBES],
+    )
+    hold = build_hold(daemon)
 
     def base_of(request: Request) -> str:
         return admission.base(request) + root

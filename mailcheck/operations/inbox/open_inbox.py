@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from hmac import compare_digest
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.core.accounts import Account, Caller, RequestLimits
 from mailcheck.core.addresses import Mailbox
@@ -18,13 +19,15 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.faults import Fault
 from mailcheck.core.identifiers import DeliveryId, KeyId, RandomBytes
-from mailcheck.core.instants import SECOND
+from mailcheck.core.instants import DAY, SECOND
+from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.core.recent import Recent
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.inbox.keywords import keywords_of_mail
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.ports.clocks import Now
+from mailcheck.ports.cluster import Memory
 from mailcheck.ports.mail_receiver import MailReceiver, ReceiverReply, Traffic
 
 FRESHNESS = 2 * SECOND
@@ -114,25 +117,48 @@ class ChaosTrigger(Struct, frozen=True, rename="pascal"):
     probability: int = 0
 
 
-DEFAULT_TRIGGERS: Mapping[str, ChaosTrigger] = {
+Triggers = dict[str, ChaosTrigger]
+
+DEFAULT_TRIGGERS: Triggers = {
     "sender": ChaosTrigger(451),
     "recipient": ChaosTrigger(451),
     "authentication": ChaosTrigger(535),
 }
 
 
+CHAOS_LIFETIME = 1 * DAY
+"""Milliseconds after which simulated failures end if no client has switched them off."""
+
+
 class Chaos:
     """Simulated failures at random, of all mail to the open inbox.
 
+    All daemons have the same triggers. A change reaches the others within `FRESHNESS`.
+
+    :param name: the name of the account or the project; empty for the first account.
     :param is_on: whether the operator allows simulated failures.
     """
 
-    def __init__(self, random_bytes: RandomBytes, *, is_on: bool) -> None:
+    def __init__(
+        self, memory: Memory, name: str, random_bytes: RandomBytes, now: Now, *, is_on: bool
+    ) -> None:
+        self._memory = memory
+        self._key = key_of("chaos", name)
         self._random_bytes = random_bytes
+        self._now = now
+        self._known: Recent[Key, Triggers] = Recent(1, FRESHNESS)
         self.is_on = is_on
-        self.triggers = dict(DEFAULT_TRIGGERS)
 
-    def set(self, triggers: Mapping[str, ChaosTrigger | None]) -> None:
+    async def triggers(self) -> Triggers:
+        """Return all triggers by name."""
+        known = self._known.get(self._key, self._now())
+        if known is None:
+            text = await self._memory.recall(self._key)
+            known = DEFAULT_TRIGGERS if text is None else msgspec.json.decode(text, type=Triggers)
+            self._known.put(self._key, known, self._now())
+        return known
+
+    async def set(self, triggers: Mapping[str, ChaosTrigger | None]) -> None:
         """Replace all triggers; those that are `None` are switched off.
 
         :raises InvalidParameter: a code or a probability is out of range.
@@ -148,19 +174,23 @@ class Chaos:
                 raise InvalidParameter(
                     name, f"{name}: Probability must be from 0 to 100; got {one.probability}"
                 )
-        self.triggers = {
-            name: triggers.get(name) or default for name, default in DEFAULT_TRIGGERS.items()
-        }
+        wanted = {name: triggers.get(name) or default for name, default in DEFAULT_TRIGGERS.items()}
+        text = msgspec.json.encode(wanted).decode()
+        await self._memory.keep(self._key, text, CHAOS_LIFETIME)
+        self._known.put(self._key, wanted, self._now())
 
-    def meet(self, name: str) -> FaultMet | None:
-        """Return the failure of a trigger, if it occurs now."""
-        one = self.triggers[name]
-        # 65,500 is a multiple of 100, so each percent is as likely as the others.
-        number = int.from_bytes(self._random_bytes(4), "big") % 65_500 % 100
-        if not self.is_on or number >= one.probability:
-            return None
-        family = one.error_code // 100
-        return FaultMet(f"simulated failure of the {name}", (one.error_code, f"{family}.3.0"))
+    async def meet(self, *names: str) -> None:
+        """Raise the failure of the first of some triggers that occurs now.
+
+        :raises FaultMet: a failure is simulated.
+        """
+        triggers = await self.triggers() if self.is_on else {}
+        for name, one in triggers.items():
+            # 65,500 is a multiple of 100, so each percent is as likely as the others.
+            number = int.from_bytes(self._random_bytes(4), "big") % 65_500 % 100
+            if name in names and number < one.probability:
+                reply = one.error_code, f"{one.error_code // 100}.3.0"
+                raise FaultMet(f"simulated failure of the {name}", reply)
 
 
 class OpenReceiver:
@@ -186,9 +216,6 @@ class OpenReceiver:
         self, session: Session, envelope_sender: str, mailbox: Mailbox
     ) -> Deferred[Recipient]:
         """Accept any recipient, unless chaos rejects it; the port lists the errors."""
-        failure = self._chaos.meet("sender") or self._chaos.meet("recipient")
-        if failure is not None:
-            return fail(failure)
         return Deferred.fromCoroutine(self._accept(session, envelope_sender, mailbox))
 
     def find_fault(
@@ -222,14 +249,16 @@ class OpenReceiver:
 
     def authenticate(self, name: str, password: str, client_ip: str) -> Deferred[Caller]:
         """Return the caller of the open inbox, if name and password are right."""
-        failure = self._chaos.meet("authentication")
-        if failure is not None:
-            return fail(failure)
+        return Deferred.fromCoroutine(self._authenticate(name, password, client_ip))
+
+    async def _authenticate(self, name: str, password: str, client_ip: str) -> Caller:
+        await self._chaos.meet("authentication")
         if self._passwords and not self._passwords.allows(name, password):
-            return fail(InvalidCredentials("the user or the password is wrong"))
-        return Deferred.fromCoroutine(self._inbox.caller(client_ip))
+            raise InvalidCredentials("the user or the password is wrong")
+        return await self._inbox.caller(client_ip)
 
     async def _accept(self, session: Session, envelope_sender: str, mailbox: Mailbox) -> Recipient:
+        await self._chaos.meet("sender", "recipient")
         account = await self._inbox.account()
         accepted = self._receiver.accept_recipient(_of(session, account), envelope_sender, mailbox)
         return await (accepted if isinstance(accepted, Deferred) else succeed(accepted))

@@ -27,7 +27,7 @@ from mailcheck.core.errors import (
 from mailcheck.operations.incidents import public_failure
 from mailcheck.ports.clocks import Now
 from mailcheck.web.api.access_control import AccessControl, Denied
-from mailcheck.web.compatible.facade import Call, Facade, NotOffered, Route
+from mailcheck.web.compatible.facade import Call, Facade, NotOffered, Route, WriteError
 from mailcheck.web.compatible.hold import TimeIsUp
 from mailcheck.web.site.errors import (
     CONTENT_TOO_LARGE,
@@ -111,10 +111,12 @@ class Facades:
         """Answer a request for one of the routes."""
         served, route = self._routes[path]
         received_at = self._now()
+        own = route.write_error if isinstance(route, Route) else None
+        write_error = own or served.facade.write_error
 
         async def handle(caller: Caller) -> Reply | Stream:
             if isinstance(route, NotOffered):
-                return served.facade.write_error(route.status, route.reason, None)
+                return write_error(route.status, route.reason, None)
             caller.rights.require(route.scopes)
             body = read_mail(request)
             headers = headers_of(request)
@@ -132,7 +134,7 @@ class Facades:
             )
             return await route.handle(served.operations, call)
 
-        return self._answer(request, served, handle)
+        return self._answer(request, served.admit, write_error, handle)
 
     def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Answer a request for an unknown path or method in the format of the product."""
@@ -140,9 +142,9 @@ class Facades:
         path = http_request.path.decode("ascii", "replace")[:MAX_SHOWN]
         bases = sorted(self._served, key=lambda one: -len(one.facade.base))
         served = next((one for one in bases if path.startswith(one.facade.base)), bases[0])
+        write = served.facade.write_error
 
         async def handle(caller: Caller) -> Reply:
-            write = served.facade.write_error
             if isinstance(failure.value, MethodNotAllowed):
                 allowed = ", ".join(sorted(failure.value.valid_methods or ()))
                 error = write(METHOD_NOT_ALLOWED, f"{path} supports {allowed} only", None)
@@ -150,33 +152,34 @@ class Facades:
             title = served.facade.title
             return write(NOT_FOUND, f"{path} is not a path of {title} in mailcheck", None)
 
-        return self._answer(http_request, served, handle)
+        return self._answer(http_request, served.admit, write, handle)
 
     def _answer(
         self,
         request: Request,
-        served: Served,
+        admit: Admit,
+        write_error: WriteError,
         handle: Callable[[Caller], Awaitable[Reply | Stream]],
     ) -> Deferred[bytes]:
         async def answer(_: object) -> Reply | Stream:
             try:
-                return await handle(await served.admit(request))
+                return await handle(await admit(request))
             except CancelledError:
                 raise
             except ExpectedFailure as failure:
-                return _refuse(served.facade, failure)
+                return _refuse(write_error, failure)
             except Exception:
                 crash = reply_to_crash(request)
-                return served.facade.write_error(crash.status, crash.problem, None)
+                return write_error(crash.status, crash.problem, None)
 
         return Deferred.fromCoroutine(respond(request, answer))
 
 
-def _refuse(facade: Facade, failure: ExpectedFailure) -> Reply:
+def _refuse(write_error: WriteError, failure: ExpectedFailure) -> Reply:
     status = next((one for kind, one in _STATUSES.items() if isinstance(failure, kind)), None)
     status = status_of(failure) if status is None else status
     failure = public_failure(failure)
-    reply = facade.write_error(status, str(failure), failure)
+    reply = write_error(status, str(failure), failure)
     headers = {}
     if isinstance(failure, LimitExceeded):
         headers["Retry-After"] = str(failure.retry_after)

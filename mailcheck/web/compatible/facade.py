@@ -52,11 +52,28 @@ Handle = Callable[[Any, Call[R]], Awaitable[Reply | Stream]]
 """Handles a call: a method of the class that has the operations, which is the first argument."""
 
 
+ReadKey = Callable[[Request], str]
+"""Returns the API key of a request.
+
+:raises InvalidCredentials: there is none.
+"""
+
+
+def read_no_key(_: Request) -> str:
+    """Return no key: the listener of the facade admits its clients itself."""
+    return ""
+
+
+WriteError = Callable[[int, str, ExpectedFailure | None], Reply]
+"""Returns an error as the clients parse it: its status, its message, and the failure behind it."""
+
+
 class Route(Struct, Generic[R], frozen=True):
     """A method and a path below the base of the facade, with ``<name>`` for path variables.
 
     ``request`` is the class of its parameters and its JSON object together. A limited key
     needs the ``scopes``. The reference page shows ``note``, which lists the differences.
+    ``write_error`` is for routes whose errors have another form than those of the facade.
     """
 
     method: str
@@ -66,6 +83,7 @@ class Route(Struct, Generic[R], frozen=True):
     scopes: Sequence[Scope]
     like: Like = Like.SAME
     note: str = ""
+    write_error: WriteError | None = None
 
 
 class NotOffered(Struct, frozen=True):
@@ -101,22 +119,6 @@ def with_notes(routes: Sequence[AnyRoute], notes: Mapping[str, str]) -> Sequence
         else one
         for one in routes
     ]
-
-
-ReadKey = Callable[[Request], str]
-"""Returns the API key of a request.
-
-:raises InvalidCredentials: there is none.
-"""
-
-
-def read_no_key(_: Request) -> str:
-    """Return no key: the listener of the facade admits its clients itself."""
-    return ""
-
-
-WriteError = Callable[[int, str, ExpectedFailure | None], Reply]
-"""Returns an error as the clients parse it: its status, its message, and the failure behind it."""
 
 
 class Facade(Struct, frozen=True):

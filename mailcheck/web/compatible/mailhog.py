@@ -98,9 +98,8 @@ class MailHog(Struct, frozen=True):
 
     async def jim(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v2/jim: 404 while no failure is simulated."""
-        chances = {
-            name: trigger.probability / 100 for name, trigger in self._chaos.triggers.items()
-        }
+        triggers = await self._chaos.triggers()
+        chances = {name: trigger.probability / 100 for name, trigger in triggers.items()}
         if not self._chaos.is_on or not any(chances.values()):
             return write_error(NOT_FOUND, "Jim is not enabled", None)
         return json_reply(Jim(chances["sender"], chances["recipient"], chances["authentication"]))
@@ -113,7 +112,7 @@ class MailHog(Struct, frozen=True):
             "recipient": asked.reject_recipient_chance,
             "authentication": asked.reject_auth_chance,
         }
-        self._chaos.set(
+        await self._chaos.set(
             {
                 name: ChaosTrigger(DEFAULT_TRIGGERS[name].error_code, round(100 * chance))
                 for name, chance in chances.items()
@@ -123,7 +122,7 @@ class MailHog(Struct, frozen=True):
 
     async def stop_jim(self, call: Call[NoParameters]) -> Reply:
         """DELETE /api/v2/jim."""
-        self._chaos.set({})
+        await self._chaos.set({})
         return json_reply({})
 
     async def _list(

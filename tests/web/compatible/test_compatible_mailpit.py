@@ -14,6 +14,8 @@ from mailcheck.checks.deliverability.content_filter import (
     unavailable,
 )
 from mailcheck.core.accounts import AccountLimits
+from mailcheck.core.errors import FaultMet
+from mailcheck.operations.inbox.open_inbox import CHAOS_LIFETIME, Chaos
 from mailcheck.web.compatible.facade import NotOffered, Route
 from mailcheck.web.compatible.mailpit.routes import MAILPIT
 from tests.house import run
@@ -255,6 +257,38 @@ def test_the_search_grammar(searched: OpenSite, query: str, is_found: bool) -> N
     assert search(searched, query) == (["Welcome"] if is_found else [])
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_search_needs_a_query(searched: OpenSite, method: str) -> None:
+    """Without one, nothing is listed and nothing is deleted, as with Mailpit."""
+    for query in ("", "?query=%20"):
+        answer = searched.ask(method, f"/api/v1/search{query}").answer()
+        assert (answer.status, answer.body) == (400, b"Error: no search query")
+    assert searched.ask("DELETE", "/api/v1/search?query=to:").answer().status == 400
+    assert search(searched, "subject:Welcome") == ["Welcome"]
+
+
+def test_the_latest_match(site: OpenSite) -> None:
+    """With a search, ``latest`` is the newest message that matches, in every route."""
+    site.send(raw=mail("Old order"))
+    site.send(raw=mail("News"))
+    for path in ("/api/v1/message/latest", "/view/latest.txt", "/api/v1/message/latest/headers"):
+        assert site.get(f"{path}?query=subject:order").status == 200
+        assert site.get(f"{path}?query=subject:missing").status == 404
+        assert site.get(f"{path}?query=after:never").status == 400
+    found = site.get("/api/v1/message/latest?query=subject:order").json
+    assert found["Subject"] == "Old order"
+
+
+def test_marks_by_id_or_by_search(site: OpenSite) -> None:
+    """A request with both is an error, as with Mailpit."""
+    site.send()
+    body = {"IDs": [newest(site)["ID"]], "Search": "subject:Welcome", "Read": True}
+    assert site.ask("PUT", "/api/v1/messages", json=body).answer().status == 400
+    body = {"IDs": [newest(site)["ID"]], "Read": False}
+    assert site.ask("PUT", "/api/v1/messages", json=body).answer().status == 200
+    assert listed(site)["unread"] == 1
+
+
 def test_dates_are_in_a_time_zone(site: OpenSite) -> None:
     """A date begins at midnight of ``tz``; an unknown zone is an error."""
     site.send()
@@ -326,13 +360,17 @@ def test_sending_over_the_api(site: OpenSite) -> None:
             "HTML": "<p>html</p>",
             "Headers": {"X-Own": "1"},
             "Tags": ["one"],
-            "Attachments": [{"Filename": "a.txt", "Content": "aGVsbG8="}],
+            "Attachments": [
+                {"Filename": "a.txt", "Content": "aGVsbG8="},
+                {"Filename": "b.txt", "Content": "data:text/plain;base64,aGVsbG8="},
+            ],
         },
     ).answer()
     message = site.get(f"/api/v1/message/{answer.json['ID']}").json
     assert (message["Subject"], message["Text"].strip()) == ("Hello", "text")
     assert [one["Address"] for one in message["Bcc"]] == ["bcc@example.com"]
-    assert message["Attachments"][0]["FileName"] == "a.txt"
+    sent = [(one["FileName"], one["Size"]) for one in message["Attachments"]]
+    assert sent == [("a.txt", 5), ("b.txt", 5)]
     assert message["Tags"] == ["one"]
     headers = site.get(f"/api/v1/message/{answer.json['ID']}/headers").json
     assert (headers["X-Own"], headers["X-Tags"]) == (["1"], ["one"])
@@ -347,9 +385,9 @@ def test_sending_over_the_api(site: OpenSite) -> None:
     ],
 )
 def test_a_mail_that_cannot_be_sent(site: OpenSite, body: Any, words: str) -> None:
-    """The error names what is wrong, and no mail is stored."""
+    """The error is JSON and names what is wrong, and no mail is stored."""
     answer = site.ask("POST", "/api/v1/send", json=body).answer()
-    assert (answer.status, words in answer.body.decode()) == (400, True)
+    assert (answer.status, words in answer.json["Error"]) == (400, True)
     assert listed(site)["total"] == 0
 
 
@@ -370,7 +408,8 @@ def test_tags_information_and_settings(site: OpenSite) -> None:
     found = site.get("/api/v1/info").json
     assert (found["Messages"], found["Unread"], found["Tags"]) == (1, 1, {"b": 1})
     found = site.get("/api/v1/webui").json
-    assert (found["ChaosEnabled"], found["MessageRelay"]) == (True, {"Enabled": False})
+    assert (found["ChaosEnabled"], found["MessageRelay"]["Enabled"]) == (True, False)
+    assert set(found["MessageRelay"].values()) == {False, ""}
 
 
 def tags_of(site: OpenSite, query: str = "") -> Any:
@@ -493,6 +532,25 @@ def test_chaos_rejects_mail(site: OpenSite) -> None:
     assert "452" in site.talk(b"EHLO x", b"AUTH PLAIN AGEAYg==")
     assert site.ask("PUT", "/api/v1/chaos", json={}).answer().json == site.get("/api/v1/chaos").json
     assert site.send().startswith("250")
+
+
+def test_chaos_in_a_cluster(site: OpenSite) -> None:
+    """Another daemon has the same triggers after two seconds, and all end after a day."""
+    runtime = site.house.assembly.runtime
+    random_bytes, memory = (
+        runtime.clock_and_randomness.random_bytes,
+        runtime.persistent_state.memory,
+    )
+    other = Chaos(memory, "", random_bytes, runtime.now, is_on=True)
+    run(other.meet("recipient"))
+    wanted = {"Recipient": {"ErrorCode": 452, "Probability": 100}}
+    site.ask("PUT", "/api/v1/chaos", json=wanted).answer()
+    site.pass_time(2)
+    with pytest.raises(FaultMet):
+        run(other.meet("sender", "recipient"))
+    run(other.meet("sender"))
+    site.pass_time(CHAOS_LIFETIME / 1000)
+    run(other.meet("recipient"))
 
 
 @pytest.mark.parametrize(

@@ -280,7 +280,11 @@ class TestWaits:
         for path in ("/emails/latestIn", "/inboxes/getLatestEmail"):
             assert client.get(f"{path}?inboxId={INBOX}").json["subject"] == "two"
             assert client.get(f"{path}?inboxId=other").status == 404
+        asked = client.ask("GET", "/inboxes/getLatestEmail?inboxId=other&timeoutMillis=5000")
+        client.pass_time(4)
+        assert not asked.is_answered
         receive(house, "other", subject="three")
+        assert asked.answer().json["subject"] == "three"
         assert client.get("/emails/latest").json["subject"] == "three"
         assert client.send("DELETE", "/inboxes/other").status == 204
         for path in ("/emails", "/emails/offset-paginated", f"/inboxes/{INBOX}/emails/paginated"):
@@ -340,12 +344,32 @@ class TestEmails:
         assert found["matches"] == []
 
     def test_read_marks(self, house: House, client: Client) -> None:
-        """A message can be marked as read, and stays read."""
+        """A message, an inbox or everything can be marked as read, and as unread again."""
         receive(house)
+        receive(house, "other")
         path = f"/emails/{only_email(client)}/read"
-        assert client.send("PATCH", path).json["read"]
-        assert client.send("PATCH", f"{path}?read=false").status == 400
-        assert client.get(f"/emails/unreadCount?inboxId={INBOX}").json == {"count": 0}
+        for asked, is_read, counts in (
+            (path, True, (0, 1)),
+            (f"{path}?read=false", False, (1, 1)),
+            (f"/emails/read?inboxId={INBOX}", None, (0, 1)),
+            ("/emails/read?read=false", None, (1, 1)),
+            ("/emails/read", None, (0, 0)),
+        ):
+            answer = client.send("PATCH", asked)
+            assert answer.status == (204 if is_read is None else 200)
+            assert is_read is None or answer.json["read"] is is_read
+            found = [
+                client.get(f"/emails/unreadCount?inboxId={one}").json for one in (INBOX, "other")
+            ]
+            assert found == [{"count": one} for one in counts], asked
+
+    def test_counts(self, house: House, client: Client) -> None:
+        """The messages of one inbox and of all are counted."""
+        receive(house)
+        receive(house, "other")
+        path = "/emails/emails/count"
+        assert client.get(path).json == {"totalElements": 2}
+        assert client.get(f"{path}?inboxId=other").json == {"totalElements": 1}
 
     def test_files(self, house: House, client: Client) -> None:
         """An attachment is found below its message and alone: bytes, Base64 and facts."""
@@ -385,6 +409,11 @@ class TestWebhooks:
         assert every["inboxId"] is None
         assert client.get(f"/inboxes/{INBOX}/webhooks").json == [hook]
         assert client.get(f"/webhooks/{hook['id']}").json == hook
+        page = client.get(f"/inboxes/{INBOX}/webhooks/paginated").json
+        assert (page["content"], page["totalElements"]) == ([hook], 1)
+        pages = [client.get(f"/webhooks/paginated?size=1&page={one}").json for one in (0, 1)]
+        assert {one["content"][0]["id"] for one in pages} == {hook["id"], every["id"]}
+        assert [one["last"] for one in pages] == [False, True]
         assert client.send("DELETE", f"/webhooks/{every['id']}").status == 204
         path = f"/inboxes/{INBOX}/webhooks/{hook['id']}"
         assert client.send("DELETE", path).status == 204
@@ -444,7 +473,7 @@ class TestErrors:
     def test_what_is_not_offered(self, client: Client) -> None:
         """A route that is not offered is refused with its reason."""
         refused = [one for one in MAILSLURP.routes if isinstance(one, NotOffered)]
-        assert len(refused) == 13
+        assert len(refused) == 14
         for route in refused:
             answer = client.send(route.method, route.path.replace("<id>", "x"))
             assert (answer.status, answer.json["message"]) == (501, route.reason)
@@ -486,6 +515,7 @@ class TestLimitedKeys:
             ("POST", "/inboxes"),
             ("POST", "/webhooks"),
             ("GET", "/inboxes/theirs/webhooks"),
+            ("GET", "/webhooks/paginated"),
         ):
             json = {"url": "https://ci.example.com/"} if path == "/webhooks" else None
             assert mallory.send(method, path, json).status == 403, path
@@ -504,6 +534,9 @@ class TestLimitedKeys:
         assert mallory.get("/emails/unreadCount?inboxId=theirs").json == {"count": 0}
         address = house.address("theirs").replace("+", "%2B")
         assert not mallory.get(f"/inboxes/exists?emailAddress={address}").json["exists"]
+        assert mallory.get("/emails/emails/count").json == {"totalElements": 1}
+        assert mallory.send("PATCH", "/emails/read").status == 204
+        assert client.get("/emails/unreadCount?inboxId=theirs").json == {"count": 1}
         assert mallory.send("DELETE", "/emails").status == 204
         assert subjects(client.get("/emails")) == ["theirs"]
 

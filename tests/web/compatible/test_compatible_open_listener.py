@@ -178,8 +178,16 @@ def test_a_password_admits_clients_from_everywhere(locked: OpenSite) -> None:
 def test_a_wrong_password_is_rejected(locked: OpenSite, headers: tuple[str, ...]) -> None:
     """The answer names the scheme, also for a client of this machine."""
     lines = "".join(f"{one}\n" for one in headers)
-    answer = locked.raw_http(f"GET /livez HTTP/1.1\nHost: localhost\n{lines}\n")
+    answer = locked.raw_http(f"GET /api/v1/info HTTP/1.1\nHost: localhost\n{lines}\n")
     assert (answer.status, answer.headers["www-authenticate"][:5]) == (401, "Basic")
+
+
+def test_health_checks_need_no_password(locked: OpenSite) -> None:
+    """The checks of containers have none; other pages of a browser are still rejected."""
+    for path in ("/livez", "/readyz"):
+        assert locked.raw_http(f"GET {path} HTTP/1.1\nHost: localhost\n\n").status == 200
+        lines = "Host: localhost\nOrigin: https://evil.example\n"
+        assert locked.raw_http(f"GET {path} HTTP/1.1\n{lines}\n").status == 403
 
 
 def test_guessing_passwords_is_limited(locked: OpenSite) -> None:

@@ -30,6 +30,7 @@ class OpenAdmission(Struct, frozen=True):
     """Admits clients without an API key to the open inbox.
 
     :param hosts: names of this listener that are in public DNS, in lower case.
+    :param probes: paths that need no password, since health checks have none.
     """
 
     _inbox: OpenInbox
@@ -37,6 +38,7 @@ class OpenAdmission(Struct, frozen=True):
     _access: AccessControl
     _addresses: ClientAddresses
     _hosts: Collection[str]
+    _probes: Collection[bytes]
 
     async def admit(self, request: Request) -> Caller:
         """Return the caller of a request.
@@ -50,7 +52,8 @@ class OpenAdmission(Struct, frozen=True):
         if not self._passwords:
             self._require_private(client, request)
         _require_own_page(request)
-        if self._passwords and not _has_password(request, self._passwords):
+        needs_password = bool(self._passwords) and request.path not in self._probes
+        if needs_password and not _has_password(request, self._passwords):
             denied = await self._access.authenticate(request, _wrong_password)
             assert isinstance(denied, Denied)
             raise denied.failure

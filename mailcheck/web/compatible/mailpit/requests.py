@@ -55,7 +55,14 @@ class RenameTag(Struct, frozen=True, rename="pascal"):
     name: str
 
 
-class LinkCheck(Struct, frozen=True):
+class OneMessage(Struct, frozen=True):
+    """With the id ``latest``: the search whose newest match is wanted."""
+
+    query: str = ""
+    tz: str = ""
+
+
+class LinkCheck(OneMessage, frozen=True):
     """Whether redirects are followed."""
 
     follow: bool = False
@@ -77,7 +84,7 @@ class NamedAddress(Struct, rename="pascal"):
 
 
 class SentFile(Struct, rename="pascal"):
-    """A file in Base64; with a Content-ID it is an inline image."""
+    """A file in Base64 or a ``data:`` URL; with a Content-ID it is an inline image."""
 
     content: str
     filename: str
@@ -145,5 +152,5 @@ def _people(name: str, given: Sequence[NamedAddress]) -> tuple[Person, ...]:
 
 
 def _file(given: SentFile) -> File:
-    data = decode_base64("Attachments.Content", given.content)
+    data = decode_base64("Attachments.Content", given.content.rpartition(",")[2])
     return File(given.filename, given.content_type, data, given.content_id)

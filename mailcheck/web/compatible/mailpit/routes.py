@@ -10,7 +10,12 @@ from msgspec import Struct
 from mailcheck.checks.content.bodies import digest_attachments
 from mailcheck.core.accounts import Caller
 from mailcheck.core.content import content_id_key
-from mailcheck.core.errors import AttachmentNotFound, ExpectedFailure, MessageNotFound
+from mailcheck.core.errors import (
+    AttachmentNotFound,
+    ExpectedFailure,
+    InvalidParameter,
+    MessageNotFound,
+)
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import DeliveryId, RandomBytes
 from mailcheck.core.instants import SECOND, Instant
@@ -41,6 +46,7 @@ from mailcheck.web.compatible.mailpit.events import EventSockets
 from mailcheck.web.compatible.mailpit.requests import (
     ChosenMessages,
     LinkCheck,
+    OneMessage,
     RenameTag,
     SearchMessages,
     SendMessage,
@@ -61,6 +67,7 @@ READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
 TEXT = "text/plain; charset=utf-8"
 OK = Reply(200, b"ok", TEXT)
 FOUND = 302
+PROBES = ("/livez", "/readyz")
 LATEST = "latest"
 
 POLICY = (
@@ -71,6 +78,7 @@ POLICY = (
 )
 
 _CID = re.compile(r"cid:([^\s\"'()<>]+)", re.IGNORECASE)
+_RELAY = ("SMTPServer", "ReturnPath", "AllowedRecipients", "BlockedRecipients", "OverrideFrom")
 _NO_CHAOS = "chaos is off: the operator has set [inbox] faults = false"
 
 
@@ -101,9 +109,9 @@ class Mailpit(Struct, frozen=True):
 
     async def search(self, call: Call[SearchMessages]) -> Reply:
         """GET /api/v1/search."""
-        return await self._list(call, read_search(call.request.query, call.request.tz))
+        return await self._list(call, _require_search(call.request))
 
-    async def message(self, call: Call[NoParameters]) -> Reply:
+    async def message(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}; marks it as read."""
         mail = await self._mail(call)
         if not mail.is_read:
@@ -115,30 +123,30 @@ class Mailpit(Struct, frozen=True):
             digests = await self._mail_bytes.work(work, len(raw), call.caller.account_id)
         return await large_json_reply(responses.render_message(mail, digests), self._turns)
 
-    async def headers(self, call: Call[NoParameters]) -> Reply:
+    async def headers(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}/headers."""
         mail = await self._mail(call)
         return json_reply(responses.render_headers(mail.message.content.header_list))
 
-    async def raw(self, call: Call[NoParameters]) -> Reply:
+    async def raw(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}/raw."""
         return Reply(200, await self._raw(call, await self._mail(call)), TEXT)
 
-    async def part(self, call: Call[NoParameters]) -> Reply:
+    async def part(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}/part/{part}."""
         mail = await self._mail(call)
         summary = mail.message.summary
         found = await self._inbox.read.attachment(summary.account_id, summary.id, call.path["part"])
         return download_reply(found.data, found.content_type, found.filename)
 
-    async def thumbnail(self, call: Call[NoParameters]) -> Reply:
+    async def thumbnail(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}/part/{part}/thumb."""
         reply = await self.part(call)
         if not reply.content_type.startswith("image/"):
             raise AttachmentNotFound(f"part {call.path['part']} is not a picture")
         return reply
 
-    async def html_check(self, call: Call[NoParameters]) -> Reply:
+    async def html_check(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}/html-check."""
         message = (await self._mail(call)).message
         found = await self._inbox.check.of_message(message)
@@ -154,7 +162,7 @@ class Mailpit(Struct, frozen=True):
         found = await self._inbox.check_links.check(call.caller.account_id, checks, urls, "HEAD")
         return json_reply(responses.render_links(found, call.request.follow))
 
-    async def spam_check(self, call: Call[NoParameters]) -> Reply:
+    async def spam_check(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}/sa-check."""
         outcome = await self._spam.of_message((await self._mail(call)).message)
         return json_reply(responses.render_spam_check(outcome))
@@ -171,9 +179,9 @@ class Mailpit(Struct, frozen=True):
 
     async def delete_matches(self, call: Call[SearchMessages]) -> Reply:
         """DELETE /api/v1/search."""
-        wanted = read_search(call.request.query, call.request.tz)
+        wanted = _require_search(call.request)
         if wanted == ANY:
-            return write_error(BAD_REQUEST, "no search query: send query", None)
+            raise InvalidParameter("query", "Error: no term of the query has a value")
         await self._inbox.mails.delete(call.caller, wanted)
         return OK
 
@@ -230,7 +238,7 @@ class Mailpit(Struct, frozen=True):
         return json_reply(
             {
                 "Label": "",
-                "MessageRelay": {"Enabled": False},
+                "MessageRelay": {"Enabled": False, **dict.fromkeys(_RELAY, "")},
                 "SpamAssassin": self._spam.is_on,
                 "ChaosEnabled": self._chaos.is_on,
                 "DuplicatesIgnored": False,
@@ -242,22 +250,24 @@ class Mailpit(Struct, frozen=True):
         """GET /api/v1/chaos."""
         if not self._chaos.is_on:
             return write_error(BAD_REQUEST, _NO_CHAOS, None)
-        return json_reply({name.title(): one for name, one in self._chaos.triggers.items()})
+        return json_reply(
+            {name.title(): one for name, one in (await self._chaos.triggers()).items()}
+        )
 
     async def set_chaos(self, call: Call[SetChaos]) -> Reply:
         """PUT /api/v1/chaos."""
         if self._chaos.is_on:
             asked = call.request
-            self._chaos.set({name: getattr(asked, name) for name in asked.__struct_fields__})
+            await self._chaos.set({name: getattr(asked, name) for name in asked.__struct_fields__})
         return await self.chaos(Call(call.caller, call.received_at, NoParameters()))
 
-    async def page(self, call: Call[NoParameters]) -> Reply:
+    async def page(self, call: Call[OneMessage]) -> Reply:
         """GET /view/{id}: to the HTML, or to the text without HTML."""
         mail = await self._mail(call)
         ending = "html" if mail.message.content.html else "txt"
         return _redirect(f"{call.base}/view/{mail.id}.{ending}")
 
-    async def html(self, call: Call[NoParameters]) -> Reply:
+    async def html(self, call: Call[OneMessage]) -> Reply:
         """GET /view/{id}.html."""
         mail = await self._mail(call)
         content = mail.message.content
@@ -275,7 +285,7 @@ class Mailpit(Struct, frozen=True):
         html = _CID.sub(link, content.html).encode("utf-8", "replace")
         return Reply(200, html, "text/html; charset=utf-8", {"Content-Security-Policy": POLICY})
 
-    async def text(self, call: Call[NoParameters]) -> Reply:
+    async def text(self, call: Call[OneMessage]) -> Reply:
         """GET /view/{id}.txt."""
         text = (await self._mail(call)).message.content.text
         return Reply(200, text.encode("utf-8", "replace"), TEXT)
@@ -288,12 +298,8 @@ class Mailpit(Struct, frozen=True):
         """GET /: to the dashboard."""
         return _redirect(self._dashboard())
 
-    async def alive(self, call: Call[NoParameters]) -> Reply:
-        """GET /livez."""
-        return OK
-
     async def ready(self, call: Call[NoParameters]) -> Reply:
-        """GET /readyz: whether the store answers, which it has done for the caller."""
+        """GET /livez and /readyz: whether the store answers, which it has done for the caller."""
         return OK
 
     async def _list(
@@ -303,13 +309,15 @@ class Mailpit(Struct, frozen=True):
         tags = list(await self._tags(call.caller))
         return json_reply(responses.render_list(found, call.request.start, tags))
 
-    async def _mail(self, call: Call[NoParameters] | Call[LinkCheck]) -> Mail:
+    async def _mail(self, call: Call[OneMessage] | Call[LinkCheck]) -> Mail:
         if call.path["id"] != LATEST:
             return await self._inbox.mails.mail(call.caller, call.path["id"])
 
+        wanted = read_search(call.request.query, call.request.tz)
+
         async def look() -> Mail | None:
             try:
-                return await self._inbox.mails.newest(call.caller)
+                return await self._inbox.mails.newest(call.caller, wanted)
             except MessageNotFound:
                 return None
 
@@ -318,7 +326,7 @@ class Mailpit(Struct, frozen=True):
             raise MessageNotFound
         return found
 
-    async def _raw(self, call: Call[NoParameters], mail: Mail) -> bytes:
+    async def _raw(self, call: Call[OneMessage], mail: Mail) -> bytes:
         return await self._inbox.read.raw_message(call.caller.account_id, mail.message.summary.id)
 
     async def _tags(self, caller: Caller) -> dict[str, int]:
@@ -329,7 +337,19 @@ class Mailpit(Struct, frozen=True):
         return dict(sorted(counts.items(), key=lambda one: one[0].casefold()))
 
 
+def _require_search(request: SearchMessages) -> MessageFilter:
+    """Return the filter of a search.
+
+    :raises InvalidParameter: there is none, or a term is invalid.
+    """
+    if not request.query.strip():
+        raise InvalidParameter("query", "Error: no search query")
+    return read_search(request.query, request.tz)
+
+
 def _chosen(request: ChosenMessages) -> MessageFilter:
+    if request.chosen and request.search:
+        raise InvalidParameter("Search", "send either IDs or Search, not both")
     if request.chosen:
         return MessageFilter(mails=tuple(map(DeliveryId, request.chosen)))
     return read_search(request.search, request.tz)
@@ -340,8 +360,13 @@ def _redirect(url: str) -> Reply:
 
 
 def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
-    """Return an error as Mailpit does: a text, or JSON for a mail that was not sent."""
+    """Return an error as Mailpit does: as a text."""
     return Reply(status, message.encode(), TEXT)
+
+
+def write_json_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+    """Return the error of a mail that was not sent."""
+    return json_reply({"Error": message}, status)
 
 
 _API, _MESSAGES, _CHAOS = "/api/v1", "/api/v1/messages", "/api/v1/chaos"
@@ -349,13 +374,16 @@ _MESSAGE, _TAGS, _SEARCH = "/api/v1/message/<id>", "/api/v1/tags", "/api/v1/sear
 _TAG, _VIEW = f"{_TAGS}/<tag>", "/view/<id>"
 _STATUS_OF_RELEASE = 403
 
-_HELD = "held while it is empty"
 _LATEST = "ids have another form; `latest` is held until a message arrives"
 _OWN_FILTER = "with the SpamAssassin of mailcheck, see `[spamassassin]`"
 _FIXED_TAGS = "the +tags of the recipients stay"
 _NOTES = {
+    f"GET {_MESSAGES}": "held while it is empty; at most 500 messages",
     f"DELETE {_MESSAGES}": "a body that is not JSON is an error; Mailpit deletes everything",
-    f"GET {_SEARCH}": f"held until a message matches; `has:inline` is an error: {NO_INLINE}",
+    f"GET {_SEARCH}": (
+        "held until a message matches; at most 500 messages; invalid dates and sizes are errors, "
+        f"and so is `has:inline`: {NO_INLINE}"
+    ),
     f"GET {_MESSAGE}/headers": "values are decoded",
     f"GET {_MESSAGE}/part/<part>/thumb": "the picture in its own size; 404 for other files",
     f"GET {_MESSAGE}/html-check": (
@@ -367,30 +395,31 @@ _NOTES = {
     f"DELETE {_TAG}": _FIXED_TAGS,
     f"GET {_API}/info": "of the runtime statistics, only the uptime",
     f"PUT {_CHAOS}": (
-        "for one daemon of a cluster, until it is restarted. The sender is rejected at RCPT; tags "
+        "for all daemons of a cluster, and for at most a day. The sender is rejected at RCPT; tags "
         "such as `fault.data-451` fail single mails"
     ),
     f"GET {_VIEW}": "leads to the HTML, or to the text without HTML",
     f"GET {_VIEW}.html": "scripts do not run; `embed` is ignored",
     "GET /api/events": "a WebSocket with `new`, `stats`, and `prune` for every deletion",
     "GET /": "leads to the dashboard",
+    "GET /search": "leads to the dashboard",
 }
 _ROUTES: Sequence[AnyRoute] = (
-    Route("GET", _MESSAGES, Mailpit.messages, MailRange, READ, note=_HELD),
+    Route("GET", _MESSAGES, Mailpit.messages, MailRange, READ),
     Route("PUT", _MESSAGES, Mailpit.mark, ChosenMessages, WRITE),
     Route("DELETE", _MESSAGES, Mailpit.delete, ChosenMessages, WRITE),
     Route("GET", _SEARCH, Mailpit.search, SearchMessages, READ),
     Route("DELETE", _SEARCH, Mailpit.delete_matches, SearchMessages, WRITE),
-    Route("GET", _MESSAGE, Mailpit.message, NoParameters, READ, note=_LATEST),
-    Route("GET", f"{_MESSAGE}/headers", Mailpit.headers, NoParameters, READ),
-    Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, NoParameters, READ),
-    Route("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, NoParameters, READ),
-    Route("GET", f"{_MESSAGE}/part/<part>/thumb", Mailpit.thumbnail, NoParameters, READ),
-    Route("GET", f"{_MESSAGE}/html-check", Mailpit.html_check, NoParameters, READ),
+    Route("GET", _MESSAGE, Mailpit.message, OneMessage, READ, note=_LATEST),
+    Route("GET", f"{_MESSAGE}/headers", Mailpit.headers, OneMessage, READ),
+    Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, OneMessage, READ),
+    Route("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, OneMessage, READ),
+    Route("GET", f"{_MESSAGE}/part/<part>/thumb", Mailpit.thumbnail, OneMessage, READ),
+    Route("GET", f"{_MESSAGE}/html-check", Mailpit.html_check, OneMessage, READ),
     Route("GET", f"{_MESSAGE}/link-check", Mailpit.link_check, LinkCheck, WRITE),
-    Route("GET", f"{_MESSAGE}/sa-check", Mailpit.spam_check, NoParameters, READ, note=_OWN_FILTER),
+    Route("GET", f"{_MESSAGE}/sa-check", Mailpit.spam_check, OneMessage, READ, note=_OWN_FILTER),
     NotOffered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, _STATUS_OF_RELEASE),
-    Route("POST", f"{_API}/send", Mailpit.send, SendMessage, WRITE),
+    Route("POST", f"{_API}/send", Mailpit.send, SendMessage, WRITE, write_error=write_json_error),
     Route("GET", _TAGS, Mailpit.tags, NoParameters, READ),
     Route("PUT", _TAGS, Mailpit.set_tags, SetTags, WRITE),
     Route("PUT", _TAG, Mailpit.rename_tag, RenameTag, WRITE),
@@ -399,13 +428,13 @@ _ROUTES: Sequence[AnyRoute] = (
     Route("GET", f"{_API}/webui", Mailpit.web_ui, NoParameters, READ),
     Route("GET", _CHAOS, Mailpit.chaos, NoParameters, READ),
     Route("PUT", _CHAOS, Mailpit.set_chaos, SetChaos, WRITE),
-    Route("GET", _VIEW, Mailpit.page, NoParameters, READ),
-    Route("GET", f"{_VIEW}.html", Mailpit.html, NoParameters, READ),
-    Route("GET", f"{_VIEW}.txt", Mailpit.text, NoParameters, READ),
+    Route("GET", _VIEW, Mailpit.page, OneMessage, READ),
+    Route("GET", f"{_VIEW}.html", Mailpit.html, OneMessage, READ),
+    Route("GET", f"{_VIEW}.txt", Mailpit.text, OneMessage, READ),
     Route("GET", "/api/events", Mailpit.events, NoParameters, READ),
     Route("GET", "/", Mailpit.home, NoParameters, READ),
-    Route("GET", "/livez", Mailpit.alive, NoParameters, READ),
-    Route("GET", "/readyz", Mailpit.ready, NoParameters, READ),
+    Route("GET", "/search", Mailpit.home, NoParameters, READ),
+    *(Route("GET", path, Mailpit.ready, NoParameters, READ) for path in PROBES),
 )
 
 

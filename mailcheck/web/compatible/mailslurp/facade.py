@@ -62,13 +62,15 @@ _SENDING = (
     ("POST", "/emails"),
     ("POST", "/sendEmail"),
     ("POST", "/sendEmailQuery"),
+    ("POST", "/attachments"),
 )
 _NO_SMS = "mailcheck receives no text messages"
 _NO_AI = "mailcheck has no language model: use codes, links and patterns"
 
 _CREATE = ("", "/withOptions", "/withDefaults")
 _NEW = "any id that can be a tag is an inbox; names, descriptions and tags are stored for 30 days"
-_LISTED = "the tags with mail"
+_LISTED = "the tags with mail, newest first; a search or a tag is ignored"
+_SORTED = "newest first"
 _EMPTIED = "deletes the messages; the address still receives mail"
 _NEWEST = "looks at the newest 100 messages of the inbox"
 _SIGNED = "events have the form and the signature of mailcheck's webhooks"
@@ -85,11 +87,13 @@ _NOTES = {
     f"DELETE {_INBOX}": _EMPTIED,
     "DELETE /deleteEmailAddress": _EMPTIED,
     f"GET {_INBOX}/emails": _NEWEST,
+    f"GET {_INBOX}/emails/paginated": _SORTED,
+    "GET /emails": f"{_SORTED}; of one inbox, or of all",
+    "GET /emails/offset-paginated": f"{_SORTED}; of one inbox, or of all",
     "GET /waitForEmailCount": _NEWEST,
     "POST /waitFor": f"{_NEWEST}; {_PATTERNS}",
     "POST /waitForMatchingEmails": f"{_NEWEST}; {_PATTERNS}",
     "POST /waitForMatchingFirstEmail": f"`CONTAIN` and `EQUAL` ignore case; {_PATTERNS}",
-    f"PATCH {_EMAIL}/read": "a message that was read stays read",
     f"POST {_EMAIL}/codes": "found as in mailcheck, in about sixty languages; the confidence is 1",
     f"POST {_EMAIL}/contentMatch": _PATTERNS,
     "POST /webhooks": _SIGNED,
@@ -120,6 +124,7 @@ _ROUTES: Sequence[AnyRoute] = (
     Route("DELETE", "/emails", MailSlurp.delete_all, NoParameters, _WRITE),
     Route("GET", f"{_INBOX}/emails", MailSlurp.list_of_inbox, FindEmails, _READ),
     Route("GET", f"{_INBOX}/emails/count", MailSlurp.count, OfInbox, _READ),
+    Route("GET", "/emails/emails/count", MailSlurp.count, OfInbox, _READ),
     Route("GET", f"{_INBOX}/emails/paginated", MailSlurp.page, FindEmails, _READ),
     Route("GET", "/waitForLatestEmail", MailSlurp.wait_for_latest, FindEmails, _READ),
     Route("GET", "/waitForNthEmail", MailSlurp.wait_for_nth, FindEmails, _READ),
@@ -134,6 +139,7 @@ _ROUTES: Sequence[AnyRoute] = (
     Route("GET", "/emails/unreadCount", MailSlurp.count_unread, OfInbox, _READ),
     Route("GET", _EMAIL, MailSlurp.email, NoParameters, _READ),
     Route("GET", f"{_EMAIL}/summary", MailSlurp.summary, NoParameters, _READ),
+    Route("PATCH", "/emails/read", MailSlurp.mark_all_read, MarkRead, _WRITE),
     Route("PATCH", f"{_EMAIL}/read", MailSlurp.mark_read, MarkRead, _BOTH),
     Route("GET", f"{_EMAIL}/body", MailSlurp.body, NoParameters, _READ),
     Route("GET", f"{_EMAIL}/html", MailSlurp.body, NoParameters, _READ),
@@ -154,6 +160,8 @@ _ROUTES: Sequence[AnyRoute] = (
     Route("POST", "/webhooks", MailSlurp.create_webhook, WebhookToCreate, _HOOKS),
     Route("POST", _HOOKS_OF_INBOX, MailSlurp.create_webhook, WebhookToCreate, _HOOKS),
     Route("GET", _HOOKS_OF_INBOX, MailSlurp.webhooks, NoParameters, _HOOKS),
+    Route("GET", "/webhooks/paginated", MailSlurp.webhook_page, FindEmails, _HOOKS),
+    Route("GET", f"{_HOOKS_OF_INBOX}/paginated", MailSlurp.webhook_page, FindEmails, _HOOKS),
     Route("GET", _HOOK, MailSlurp.webhook, NoParameters, _HOOKS),
     Route("DELETE", _HOOK, MailSlurp.delete_webhook, NoParameters, _HOOKS),
     Route("DELETE", f"{_INBOX}{_HOOK}", MailSlurp.delete_webhook, NoParameters, _HOOKS),

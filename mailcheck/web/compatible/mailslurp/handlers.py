@@ -114,6 +114,7 @@ class FindEmails(OfInbox, frozen=True, rename="camel"):
     before: str | None = None
     search_filter: str | None = None
     timeout: Milliseconds = DEFAULT_TIMEOUT
+    timeout_millis: Milliseconds = 0
     retry_timeout: Milliseconds = 0
     min_count: int = 0
     count: Count = 1
@@ -141,8 +142,8 @@ class Pattern(Struct, frozen=True):
     pattern: str
 
 
-class MarkRead(Struct, frozen=True):
-    """The query ``read``."""
+class MarkRead(OfInbox, frozen=True):
+    """The query ``read``, and the inbox of a request about all messages."""
 
     read: bool = True
 
@@ -253,13 +254,20 @@ class MailSlurp(Struct, frozen=True):
         return await self._whole(call.caller, await self._wait(call, 1, "DESC"), 0)
 
     async def latest(self, call: Call[FindEmails]) -> Reply:
-        """GET /emails/latest and others: return the newest message, without a wait."""
+        """GET /emails/latest and others: return the newest message.
+
+        With ``timeoutMillis``, the request is held until there is one.
+        """
         caller, request = call.caller, call.request
         wanted = _filter(caller, request, request.inbox_id)
-        found = await self._load(await self._messages.page(caller, wanted, 1))
+
+        async def look() -> list[StoredMessage]:
+            return await self._load(await self._messages.page(caller, wanted, 1))
+
+        found = await self._hold.until(caller, look, bool, request.timeout_millis / SECOND)
         if not found:
             raise MessageNotFound("the inbox has no message")
-        return await self._whole(call.caller, found, 0)
+        return await self._whole(caller, found, 0)
 
     async def wait_for_nth(self, call: Call[FindEmails]) -> Reply:
         """GET /waitForNthEmail: return the message with an index, from the oldest one."""
@@ -296,8 +304,9 @@ class MailSlurp(Struct, frozen=True):
         return json_reply(render_page(found, listed.total, request.page, request.most))
 
     async def count(self, call: Call[OfInbox]) -> Reply:
-        """GET /inboxes/{id}/emails/count."""
-        wanted = MessageFilter(tag=_require_inbox(call.caller, call.path["id"]))
+        """GET /emails/emails/count and /inboxes/{id}/emails/count."""
+        inbox_id = call.path.get("id") or call.request.inbox_id
+        wanted = MessageFilter(tag=_require_inbox(call.caller, inbox_id) if inbox_id else None)
         return json_reply({"totalElements": await self._messages.count(call.caller, wanted)})
 
     async def count_unread(self, call: Call[OfInbox]) -> Reply:
@@ -316,13 +325,19 @@ class MailSlurp(Struct, frozen=True):
         """GET /emails/{id}/summary."""
         return json_reply(render_preview(await self._message(call)))
 
+    async def mark_all_read(self, call: Call[MarkRead]) -> Reply:
+        """PATCH /emails/read."""
+        caller = call.caller
+        wanted = MessageFilter(tag=call.request.inbox_id, allowed=caller.rights.tags)
+        await self._read.mark_all(caller.account_id, wanted, is_read=call.request.read)
+        return _NOTHING
+
     async def mark_read(self, call: Call[MarkRead]) -> Reply:
         """PATCH /emails/{id}/read."""
-        if not call.request.read:
-            raise InvalidParameter("read", "a message that was read stays read: send read=true")
-        message = await self._message(call)
-        message = await self._read.open_message(call.caller.account_id, message.summary.id)
-        return json_reply({**render_preview(message), "read": True})
+        message, is_read = await self._message(call), call.request.read
+        wanted = MessageFilter(mails=(message.summary.delivery_id,), tag=message.summary.tag)
+        await self._read.mark_all(call.caller.account_id, wanted, is_read=is_read)
+        return json_reply({**render_preview(message), "read": is_read})
 
     async def body(self, call: Call[NoParameters]) -> Reply:
         """GET /emails/{id}/body and /emails/{id}/html."""
@@ -426,9 +441,19 @@ class MailSlurp(Struct, frozen=True):
 
     async def webhooks(self, call: Call[NoParameters]) -> Reply:
         """GET /inboxes/{id}/webhooks."""
+        return json_reply(await self._all_webhooks(call))
+
+    async def webhook_page(self, call: Call[FindEmails]) -> Reply:
+        """GET /webhooks/paginated and /inboxes/{id}/webhooks/paginated."""
+        found, size, page = await self._all_webhooks(call), call.request.most, call.request.page
+        shown = found[size * page : size * (page + 1)]
+        return json_reply(render_page(shown, len(found), page, size))
+
+    async def _all_webhooks(self, call: Call[Any]) -> list[Json]:
+        """Return the webhooks of the inbox in the path, or all."""
         found = await self._webhooks.of_account(call.caller.account_id)
-        inbox_id = call.path["id"]
-        return json_reply([render_webhook(one) for one in found if one.wanted.tag == inbox_id])
+        inbox_id = call.path.get("id")
+        return [render_webhook(one) for one in found if inbox_id in (None, one.wanted.tag)]
 
     async def webhook(self, call: Call[NoParameters]) -> Reply:
         """GET /webhooks/{hook}."""
