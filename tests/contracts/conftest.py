@@ -38,6 +38,7 @@ from mailcheck.store.domains.traffic_store import TrafficStore
 from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore
+from mailcheck.store.mails import MailsStore
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
@@ -56,6 +57,7 @@ class Stores:
     messages: MailStore
     contents: ContentStore
     mailboxes: MailboxStore
+    mails: MailsStore
     expiry: ExpiryStore
     accounts: AccountStore
     passwords: PasswordStore
@@ -182,6 +184,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         contents=ContentStore(engine),
         earlier_contents=ContentStore(engine, DERIVATION - 1),
         mailboxes=MailboxStore(engine),
+        mails=MailsStore(engine),
         expiry=ExpiryStore(engine),
         accounts=AccountStore(engine),
         passwords=PasswordStore(engine),
