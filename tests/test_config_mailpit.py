@@ -28,6 +28,8 @@ def test_every_variable_becomes_an_option(tmp_path: Path) -> None:
             "MP_SMTP_AUTH": "ann:mail",
             "MP_SMTP_AUTH_ACCEPT_ANY": "1",
             "MP_SMTP_AUTH_ALLOW_INSECURE": "true",
+            "MP_SMTP_TLS_CERT": "/certs/cert.pem",
+            "MP_SMTP_TLS_KEY": "/certs/key.pem",
             "MP_MAX_MESSAGES": "500",
             "MP_MAX_AGE": "3d",
             "MP_DATABASE": "/data/mailpit.db",
@@ -45,9 +47,19 @@ def test_every_variable_becomes_an_option(tmp_path: Path) -> None:
     assert config.mailpit.ui_password == "ann:one bob:two"
     assert config.mailpit.smtp_password == "ann:mail"
     assert config.smtp.auth_without_tls == "always"
+    assert (config.smtp.certificate, config.smtp.private_key) == (
+        "/certs/cert.pem",
+        "/certs/key.pem",
+    )
     assert (config.inbox.max_messages, config.inbox.retention_hours) == (500, 72)
     assert config.storage.url == "sqlite:/data/mailpit.db"
     assert (config.inbox.faults, config.smtp.max_recipients) == (False, 150)
+
+
+def test_a_certificate_for_names_is_self_signed() -> None:
+    """Mailpit signs one itself for names after sans:, and so does mailcheck."""
+    translated = translate_environment({"MP_SMTP_TLS_CERT": "sans:localhost,mail"})
+    assert load_config(None, translated.variables).smtp.certificate == "self-signed"
 
 
 def test_variables_of_mailcheck_take_precedence() -> None:

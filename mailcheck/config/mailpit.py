@@ -98,6 +98,15 @@ def _number(section: str, option: str) -> Callable[[str, str], Options]:
     return read
 
 
+def _certificate(_: str, value: str) -> Options:
+    # With sans: and names, Mailpit signs a certificate of its own.
+    yield ("smtp", "certificate"), "self-signed" if value.startswith("sans:") else value
+
+
+def _private_key(_: str, value: str) -> Options:
+    yield ("smtp", "private_key"), value
+
+
 def _age(name: str, value: str) -> Options:
     match = _AGE.fullmatch(value)
     if match is None:
@@ -136,6 +145,8 @@ _READERS: Mapping[str, Callable[[str, str], Options]] = {
     "MP_SMTP_AUTH_FILE": _passwords("smtp_password"),
     "MP_SMTP_AUTH_ACCEPT_ANY": _nothing,
     "MP_SMTP_AUTH_ALLOW_INSECURE": _switch("smtp", "auth_without_tls", "always", "private"),
+    "MP_SMTP_TLS_CERT": _certificate,
+    "MP_SMTP_TLS_KEY": _private_key,
     "MP_MAX_MESSAGES": _number("inbox", "max_messages"),
     "MP_MAX_AGE": _age,
     "MP_DATABASE": _database,
