@@ -19,6 +19,7 @@ from mailcheck.operations.accounts.authenticate import (
     RevokedKeys,
 )
 from mailcheck.operations.accounts.company_sign_in import CompanyRules, CompanySignIn
+from mailcheck.operations.accounts.confirm import Confirmation
 from mailcheck.operations.accounts.id_tokens import Provider
 from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
@@ -72,6 +73,7 @@ class AccountParts(Struct, frozen=True):
     attempts: Attempts
     oauth_outcomes: Tally
     company: CompanySignIn | None
+    confirmation: Confirmation
     passkeys: Passkeys | None
     passkey_store: PasskeyStore
 
@@ -121,6 +123,8 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     oauth_clients = OAuthClients(
         oauth_store, runtime.probes, attempts, audit, open_to, clock_and_randomness
     )
+    company = build_company(runtime, keep, projects, names, sign_in, attempts, audit)
+    passkeys = build_passkeys(runtime, sign_in, attempts, audit)
     return AccountParts(
         keep,
         meter,
@@ -140,8 +144,9 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         AccessTokens(oauth_store, authenticator, now),
         attempts,
         Tally(),
-        build_company(runtime, keep, projects, names, sign_in, attempts, audit),
-        build_passkeys(runtime, sign_in, attempts, audit),
+        company,
+        Confirmation(sign_in, sessions, passkeys, company, runtime.clients, now),
+        passkeys,
         PasskeyStore(engine),
     )
 

@@ -45,6 +45,7 @@ from mailcheck.web.api.watch_routes import WatchRoutes
 from mailcheck.web.api.webhook_routes import WebhookRoutes
 from mailcheck.web.dashboard.access_control import PageAccess
 from mailcheck.web.dashboard.accounts.company_pages import CompanyPages
+from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
 from mailcheck.web.dashboard.accounts.consent_pages import ConsentPages
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
@@ -109,9 +110,9 @@ def build_web(daemon: Daemon) -> BoundedSite:
         build_tools(daemon), clock_and_randomness.random_bytes, runtime.urls.public_url
     )
     cancelled = runtime.cluster.notifications("cancelled calls")
-    renderer, pages = build_pages(daemon, routes, description)
+    renderer, confirm, pages = build_pages(daemon, routes, description)
     admission = PageAccess(accounts.sessions, urls, addresses, clock_and_randomness)
-    dashboard = Dashboard(admission, renderer, pages)
+    dashboard = Dashboard(admission, confirm, renderer, pages)
     return BoundedSite(
         Root(
             Api(access, routes, description, urls, runtime.now).resource(),
@@ -227,8 +228,8 @@ def build_providers(
 
 def build_pages(
     daemon: Daemon, routes: Sequence[Route[Any]], description: ApiDescription
-) -> tuple[Renderer, list[Page]]:
-    """Return the renderer and all pages of the dashboard."""
+) -> tuple[Renderer, ConfirmPages, list[Page]]:
+    """Return the renderer, the pages to confirm on, and all pages of the dashboard."""
     problems, static = daemon.runtime.conditions.problems, StaticFiles()
     renderer = Renderer(static, lambda: bool(problems.get(DISK)))
     answers = AnswerPages(
@@ -238,14 +239,17 @@ def build_pages(
         daemon.accounts.checks,
         renderer,
     )
-    return renderer, [
+    confirm = ConfirmPages(daemon.accounts.confirmation, daemon.accounts.passkeys, renderer)
+    pages = [
         *static.pages(),
         *LivePartPages(daemon.follow, daemon.runtime.reactor).pages(),
-        *_account_pages(daemon, renderer),
+        *confirm.pages(),
+        *_account_pages(daemon, confirm, renderer),
         *_mail_pages(daemon, renderer),
         *ApiPages(description, answers.shown, renderer).pages(),
         *answers.pages(),
     ]
+    return renderer, confirm, pages
 
 
 def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
@@ -310,7 +314,7 @@ def _domain_tools(daemon: Daemon) -> DomainTools:
     )
 
 
-def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
+def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) -> list[Page]:
     accounts, config = daemon.accounts, daemon.runtime.config
     webhooks, options = daemon.inbox.webhooks, config.inbox
     keys = OwnKeys(accounts.keep, accounts.authenticator, accounts.meter, daemon.runtime.now)
@@ -329,6 +333,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
         renderer,
         company,
         passkeys,
+        accounts.confirmation,
     )
     return [
         *sign_in_pages.pages(),
@@ -351,6 +356,7 @@ def _account_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
             oauth_settings(daemon),
             accounts.oauth_clients,
             accounts.grants,
+            confirm,
             renderer,
             accounts.oauth_outcomes,
         ).pages(),

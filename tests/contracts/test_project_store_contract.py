@@ -103,11 +103,11 @@ async def test_a_session_shows_a_project(stores: Stores) -> None:
     """A session has the project that was chosen, while the person is a member of it."""
     shop = await shop_of_ann(stores)
     await stores.sessions.open_session(CODE, BOB, "192.0.2.7", NOON, at(100))
-    own = SessionRow(account("bob"), NOON, NOON)
+    own = SessionRow(account("bob"), NOON, NOON, NOON)
     await stores.sessions.show_project(CODE, SHOP)
     assert await stores.sessions.find_session(CODE, at(1)) == own
     await stores.projects.set_member(SHOP, member("bob", Role.READER))
-    shown = SessionRow(account("bob"), NOON, NOON, Membership(shop, Role.READER))
+    shown = SessionRow(account("bob"), NOON, NOON, NOON, Membership(shop, Role.READER))
     assert await stores.sessions.find_session(CODE, at(1)) == shown
     await stores.accounts.disable(SHOP, at(2))
     assert await stores.sessions.find_session(CODE, at(3)) == own

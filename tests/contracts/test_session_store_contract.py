@@ -17,9 +17,9 @@ async def test_a_session_is_found_with_its_account(stores: Stores) -> None:
         await stores.accounts.add_account(one)
     await stores.sessions.open_session(FIRST, ANN, CLIENT, NOON, at(10))
     await stores.sessions.open_session(SECOND, AccountId("bob"), CLIENT, at(1), at(20))
-    assert await stores.sessions.find_session(FIRST, at(2)) == SessionRow(ann, NOON, NOON)
+    assert await stores.sessions.find_session(FIRST, at(2)) == SessionRow(ann, NOON, NOON, NOON)
     second = await stores.sessions.find_session(SECOND, at(2))
-    assert second == SessionRow(account("bob"), at(1), at(1))
+    assert second == SessionRow(account("bob"), at(1), at(1), at(1))
     for digest in (b"", b"3" * 32, FIRST[:-1]):
         assert await stores.sessions.find_session(digest, at(2)) is None
 
@@ -40,7 +40,7 @@ async def test_use_makes_it_last(stores: Stores) -> None:
     await stores.sessions.note_session_use(FIRST, at(5), at(15))
     await stores.sessions.note_session_use(b"3" * 32, at(5), at(15))
     found = await stores.sessions.find_session(FIRST, at(12))
-    assert found == SessionRow(account("ann"), NOON, at(5))
+    assert found == SessionRow(account("ann"), NOON, at(5), NOON)
     assert await stores.sessions.find_session(SECOND, at(12)) is None
     assert await stores.sessions.find_session(b"3" * 32, at(12)) is None
 

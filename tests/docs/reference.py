@@ -311,7 +311,7 @@ def write_scopes(house: House) -> str:
         " [Limit an API key](../how-to/limit-an-api-key.md) says how to issue a limited key.\n"
     )
     rows = table(("Scope", "Permits to", "Routes", "Tools"), permitted)
-    _, pages = build_pages(house.assembly, routes, ApiDescription(routes))
+    _, _, pages = build_pages(house.assembly, routes, ApiDescription(routes))
     of_pages = table(
         ("Role", "Permits to", "Pages"),
         (

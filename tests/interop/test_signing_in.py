@@ -1,6 +1,8 @@
 """Signing in without a password in real Chromium: a company's provider, and passkeys."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,3 +210,57 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
     page.get_by_label("Password").fill(PASSWORD)
     follow(page, page.get_by_role("button", name="Sign in", exact=True))
     expect(page).to_have_url(f"{public}/")
+
+
+def age_sessions(world: World) -> None:
+    """Let all sessions be older than a confirmation lasts."""
+    with closing(sqlite3.connect(world.daemon.folder / "var" / "mailcheck.db")) as database:
+        database.execute("UPDATE dashboard_session SET confirmed_at = 0")
+        database.commit()
+
+
+def test_an_old_session_confirms(context: BrowserContext, world: World) -> None:
+    """Before a key and a passkey, an old session asks for the password, or for a passkey."""
+    public = world.public
+    page = context.new_page()
+    add_authenticator(context, page)
+    sign_up(page, public, "dora")
+    age_sessions(world)
+    page.goto(f"{public}/account")
+    page.get_by_role("button", name="Confirm", exact=True).click()
+    page.get_by_label("Password of dora").fill(PASSWORD)
+    page.get_by_role("button", name="Confirm", exact=True).click()
+    expect(page.get_by_text("You can now change how you sign in.")).to_be_visible()
+    page.get_by_label("Name of the new passkey").fill("My laptop")
+    press(page, page.get_by_role("button", name="Add a passkey"))
+    expect(page.get_by_text("The passkey is ready.")).to_be_visible()
+
+    page.goto(f"{public}/keys")
+    page.get_by_label("Name").fill("kept name")
+    age_sessions(world)
+    page.get_by_role("button", name="Create key").click()
+    expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
+    press(page, page.get_by_role("button", name="Confirm with a passkey"))
+    expect(page.locator("#new-key")).to_be_visible()
+    page.goto(f"{public}/keys")
+    expect(page.get_by_role("main")).to_contain_text("kept name")
+
+
+def test_an_old_session_confirms_without_scripts(context: BrowserContext, world: World) -> None:
+    """The password confirms in a browser without scripts, and the form is not filled in again."""
+    assert context.browser is not None
+    plain = context.browser.new_context(java_script_enabled=False)
+    page, public = plain.new_page(), world.public
+    sign_up(page, public, "emil")
+    page.goto(f"{public}/keys")
+    page.get_by_label("Name").fill("plain")
+    age_sessions(world)
+    page.get_by_role("button", name="Create key").click()
+    expect(page.get_by_role("button", name="Confirm with a passkey")).not_to_be_visible()
+    page.get_by_label("Password of emil").fill("wrong horse battery")
+    page.get_by_role("button", name="Confirm", exact=True).click()
+    expect(page.get_by_text("The current password is wrong")).to_be_visible()
+    page.get_by_label("Password of emil").fill(PASSWORD)
+    page.get_by_role("button", name="Confirm", exact=True).click()
+    expect(page.locator("#new-key")).to_be_visible()
+    plain.close()

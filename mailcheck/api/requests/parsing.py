@@ -320,6 +320,10 @@ class Query:
     def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
         self._parameters = parameters
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return all names and values as they were sent."""
+        return [(name, one) for name, values in self._parameters.items() for one in values]
+
     def text(self, name: str) -> str | None:
         """Return a parameter, or `None` if it is absent.
 

@@ -30,6 +30,7 @@ from mailcheck.core.signing_in.passkeys import MAX_PASSKEY_NAME, Passkey
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.sign_in import (
     PER_ADDRESS,
+    PER_DEVICE,
     TOO_MANY,
     Attempts,
     SignedIn,
@@ -56,7 +57,7 @@ NOT_ACCEPTED = "the passkey was not accepted; try again"
 BROKEN = (ValueError, TypeError, LookupError, AttributeError, struct.error, UnsupportedAlgorithm)
 """Errors of the library and of its CBOR decoder for answers that are not well-formed."""
 
-ADD, SIGN_IN = "add", "sign in"
+ADD, SIGN_IN, CONFIRM = "add", "sign in", "confirm"
 """Purposes of challenges. Each challenge is for one purpose, and may be for one account."""
 
 
@@ -162,10 +163,17 @@ class Passkeys:
         :param account_id: the account whose password was right; only its passkeys are accepted.
         :raises LimitExceeded: too many attempts from this address.
         """
+        return await self._begin(SIGN_IN, client, account_id)
+
+    async def begin_confirmation(self, account: Account, client: str) -> str:
+        """Return the options for a person who is signed in, as `begin_sign_in` does."""
+        return await self._begin(CONFIRM, client, account.id)
+
+    async def _begin(self, purpose: str, client: str, account_id: AccountId | None) -> str:
         from fido2.webauthn import UserVerificationRequirement
 
         await self._attempts.count(key_of("passkey challenge for", client), PER_ADDRESS, TOO_MANY)
-        challenge = await self._new_challenge(SIGN_IN, account_id)
+        challenge = await self._new_challenge(purpose, account_id)
         known = [] if account_id is None else await self._store.passkeys_of(account_id)
         options, _ = self._server.authenticate_begin(
             [_credential(one) for one in known] or None,
@@ -183,7 +191,7 @@ class Passkeys:
         """
         try:
             await self._attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
-            account = await self._verify(credential)
+            account = await self._verify(credential, SIGN_IN)
             if account.disabled_at is not None:
                 raise AccountDisabled("this account is disabled: ask the operator of this service")
         except (SignInFailed, LimitExceeded, AccountDisabled) as failure:
@@ -191,7 +199,17 @@ class Passkeys:
             raise
         return await self._sign_in.open(account, client)
 
-    async def _verify(self, credential: str) -> Account:
+    async def require(self, account: Account, credential: str) -> None:
+        """Check the answer of a person who is signed in.
+
+        :raises SignInFailed: the answer is not valid, or is of another person.
+        :raises LimitExceeded: too many attempts.
+        """
+        await self._attempts.count(key_of("passkey of", account.id), PER_DEVICE, TOO_MANY)
+        if (await self._verify(credential, CONFIRM)).id != account.id:
+            raise SignInFailed(NOT_ACCEPTED)
+
+    async def _verify(self, credential: str, purpose: str) -> Account:
         try:
             answer = _read(credential)
             challenge = _challenge_in(answer)
@@ -199,7 +217,7 @@ class Passkeys:
             if known is None:
                 raise ValueError("unknown credential")
             passkey, account = known
-            await self._use_challenge(challenge, SIGN_IN, account, or_any=True)
+            await self._use_challenge(challenge, purpose, account, or_any=purpose == SIGN_IN)
             self._server.authenticate_complete(_state(challenge), [_credential(passkey)], answer)
             count = _counter_in(answer, account)
         except (*BROKEN, InvalidParameter) as failure:
@@ -233,7 +251,7 @@ class Passkeys:
         """
         return await remove_passkeys(self._store, self._audit, account, passkey_id, by)
 
-    async def require(self, account: Account, *, is_required: bool, by: Actor) -> None:
+    async def set_required(self, account: Account, *, is_required: bool, by: Actor) -> None:
         """Require a passkey after the password of an account, or not.
 
         :raises InvalidParameter: the account has no passkey or no password.

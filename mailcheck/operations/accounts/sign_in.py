@@ -113,6 +113,10 @@ class DashboardSessions:
             await self._store.note_session_use(digest, now, _end(session.created_at, now))
         return session
 
+    async def note_confirmation(self, secret: str) -> None:
+        """Record that the person of a session has confirmed who they are."""
+        await self._store.note_confirmation(digest_secret(secret), self._now())
+
     async def show_project(self, secret: str, project_id: AccountId | None) -> None:
         """Let the pages of a session show a project, or the person's own account (`None`)."""
         await self._store.show_project(digest_secret(secret), project_id)
@@ -282,6 +286,18 @@ class SignIn:
         secret = await self._sessions.open(account.id, by, is_company=is_company)
         return SignedIn(account, secret, device)
 
+    async def require_password(self, account: Account, password: str) -> None:
+        """Check the password of a person who is signed in.
+
+        :raises SignInFailed: it is wrong.
+        :raises LimitExceeded: too many attempts.
+        """
+        await self._attempts.count(key_of("password of", account.id), PER_DEVICE, TOO_MANY)
+        kept = await self._store.find_password(account.name)
+        written = kept.password_hash if kept else None
+        if not await self._hasher.matches(password, written, account.id):
+            raise SignInFailed("the current password is wrong")
+
     async def change_password(self, account: Account, old: str, new: str, client: str) -> SignedIn:
         """Change a password, end all sessions and open a new one.
 
@@ -289,12 +305,8 @@ class SignIn:
         :raises InvalidParameter: the new password is too easy to guess.
         :raises LimitExceeded: too many attempts.
         """
-        await self._attempts.count(key_of("password of", account.id), PER_DEVICE, TOO_MANY)
         require_strong(new, account.name)
-        kept = await self._store.find_password(account.name)
-        written = kept.password_hash if kept else None
-        if not await self._hasher.matches(old, written, account.id):
-            raise SignInFailed("the current password is wrong")
+        await self.require_password(account, old)
         await self.set_password(account, new, Actor(account.name, client))
         return await self.open(account, client)
 

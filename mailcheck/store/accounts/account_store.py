@@ -114,12 +114,14 @@ class StoredPassword(Struct, frozen=True):
 class SessionRow(Struct, frozen=True):
     """A session that has not ended, and its account.
 
-    ``membership`` is the project that the pages show; `None` is the person's own account.
+    ``confirmed_at`` is when the person signed in or confirmed who they are. ``membership`` is the
+    project that the pages show; `None` is the person's own account.
     """
 
     account: Account
     created_at: Instant
     seen_at: Instant
+    confirmed_at: Instant
     membership: Membership | None = None
 
 
@@ -527,6 +529,7 @@ class SessionStore(Store):
             "client": client,
             "created_at": now,
             "seen_at": now,
+            "confirmed_at": now,
             "ends_at": ends_at,
             "is_company": int(is_company),
         }
@@ -553,7 +556,8 @@ class SessionStore(Store):
         """Return a session that has not ended, or `None`."""
         row = transaction.row(
             "SELECT dashboard_session.created_at AS begun_at, dashboard_session.seen_at, "
-            f"member.project_id, member.role, {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
+            "dashboard_session.confirmed_at, member.project_id, member.role, "
+            f"{ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
             "JOIN dashboard_session ON dashboard_session.account_id = account.id "
             "LEFT JOIN member ON member.project_id = dashboard_session.project_id "
             "AND member.account_id = account.id "
@@ -562,7 +566,7 @@ class SessionStore(Store):
         )
         if row is None:
             return None
-        found = SessionRow(value_of(Account, row), row.begun_at, row.seen_at)
+        found = SessionRow(value_of(Account, row), row.begun_at, row.seen_at, row.confirmed_at)
         if row.role is None:
             return found
         project = transaction.row(
@@ -580,6 +584,13 @@ class SessionStore(Store):
         """Let a session show a project, or the person's own account (`None`)."""
         transaction.execute(
             "UPDATE dashboard_session SET project_id = ? WHERE digest = ?", (project_id, digest)
+        )
+
+    @write
+    def note_confirmation(self, transaction: Transaction, digest: bytes, now: Instant) -> None:
+        """Record that the person of a session has confirmed who they are."""
+        transaction.execute(
+            "UPDATE dashboard_session SET confirmed_at = ? WHERE digest = ?", (now, digest)
         )
 
     @write

@@ -63,6 +63,7 @@ class PageAccess(Struct, frozen=True):
             person=session.account,
             membership=session.membership,
             session=secret,
+            confirmed_at=session.confirmed_at,
             form_secret=form_secret,
         )
 

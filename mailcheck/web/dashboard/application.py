@@ -17,9 +17,10 @@ from twisted.web.server import Request
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.web.dashboard.access_control import PageAccess, read_parameters
+from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, format_duration, redirect
-from mailcheck.web.dashboard.visits import Page, Visit, local_path
+from mailcheck.web.dashboard.visits import Page, Visit, local_path, prefers_html
 from mailcheck.web.site.errors import CONTENT_TOO_LARGE, ERRORS, NOT_SIGNED_IN, STATUSES
 from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import (
@@ -32,7 +33,7 @@ from mailcheck.web.site.replies import (
     set_failure,
     write_reply,
 )
-from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, header_values
+from mailcheck.web.site.requests import MAX_BODY, BoundedRequest
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
 TITLES: Mapping[int, str] = {
@@ -56,8 +57,15 @@ KEPT_HEADERS = ("Allow", "Retry-After")
 class Dashboard:
     """Dispatches each request to its page."""
 
-    def __init__(self, access: PageAccess, renderer: Renderer, pages: Sequence[Page]) -> None:
+    def __init__(
+        self,
+        access: PageAccess,
+        confirm: ConfirmPages,
+        renderer: Renderer,
+        pages: Sequence[Page],
+    ) -> None:
         self._access = access
+        self._confirm = confirm
         self._renderer = renderer
         self._pages = {Path(page.method, page.path): page for page in pages}
 
@@ -123,7 +131,13 @@ class Dashboard:
         if page.needed_role is not None:
             visit.role.require(page.needed_role)
         # The page of a wrong path or method has no method and reads no parameters.
-        return await page.handle(read_parameters(visit) if page.method else visit)
+        if page.method:
+            visit = read_parameters(visit)
+        if page.needs_confirmation:
+            asked = await self._confirm.ask(visit)
+            if asked is not None:
+                return asked
+        return await page.handle(visit)
 
     def _as_page(self, visit: Visit, reply: Reply) -> Reply:
         """Render an error as a page, unless it is one already."""
@@ -143,11 +157,6 @@ class Dashboard:
             again_in=format_duration(seconds) if seconds else "",
             again_at=Instant(visit.asked_at + seconds * SECOND),
         )
-
-
-def prefers_html(request: Request) -> bool:
-    """Return whether the client is a browser that shows the response to a person."""
-    return any("text/html" in value.lower() for value in header_values(request, b"Accept"))
 
 
 def _send_to_sign_in(visit: Visit) -> Reply:

@@ -49,6 +49,7 @@ NOTICES: Mapping[str, str] = {
     "password-changed": "Your password has been changed. You are signed out everywhere else.",
     "company-linked": "Your company account signs in to this account from now on.",
     "company-removed": "Your company account does not sign in to this account any more.",
+    "confirmed": "Thank you. You can now change how you sign in.",
     "passkey-added": "The passkey is ready. It signs in to this account.",
     "passkey-renamed": "The passkey has been renamed.",
     "passkey-removed": "The passkey has been removed.",

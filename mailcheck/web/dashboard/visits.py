@@ -20,6 +20,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.projects import Membership, Role
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.requests import header_values
 
 _PURPOSE = b"mailcheck form token"
 
@@ -76,7 +77,8 @@ class Visit(Struct, frozen=True):
 
     ``person`` is the signed-in account and ``session`` the secret of its session. ``membership``
     is the project that the pages show, if it is not the person's own account.
-    ``client`` is the address that rate limits are counted for.
+    ``client`` is the address that rate limits are counted for. ``confirmed_at`` is when the person
+    last confirmed who they are.
     """
 
     request: Request
@@ -90,6 +92,7 @@ class Visit(Struct, frozen=True):
     urls: PublicUrls
     client: str
     membership: Membership | None = None
+    confirmed_at: Instant = Instant(0)
 
     @property
     def visitor(self) -> Account:
@@ -129,7 +132,7 @@ class Page(Struct, frozen=True):
     ``role`` is the role that a member of a project needs. Without it, a GET needs a reader and
     another method an editor. A page with ``is_personal`` is about the person and not about a
     project. A page with ``ignores_session`` is the same for all visitors, and no session is looked
-    up.
+    up. A page with ``needs_confirmation`` gives access that outlasts the session.
     """
 
     method: str
@@ -139,6 +142,7 @@ class Page(Struct, frozen=True):
     ignores_session: bool = False
     is_personal: bool = False
     role: Role | None = None
+    needs_confirmation: bool = False
 
     @property
     def needed_role(self) -> Role | None:
@@ -160,3 +164,8 @@ def next_path(parameters: Query) -> str:
 def local_path(path: str | None) -> str:
     """Return the path if it is a path of this site, or ``"/"``."""
     return path if path and _OWN_PATH.fullmatch(path) else "/"
+
+
+def prefers_html(request: Request) -> bool:
+    """Return whether the client is a browser that shows the response to a person."""
+    return any("text/html" in value.lower() for value in header_values(request, b"Accept"))

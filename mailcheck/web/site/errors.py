@@ -134,6 +134,9 @@ UNSUPPORTED_MEDIA_TYPE = 415
 INSUFFICIENT_SCOPE = 403
 """An OAuth client may ask the person for more scopes (RFC 6750 3.1)."""
 
+CONFIRMATION_NEEDED = 403
+"""The person signed in too long ago for an action, and is asked to confirm who they are."""
+
 FORBIDDEN_ORIGIN = 403
 """A page of another site sent the request in a browser."""
 

@@ -123,7 +123,7 @@ def test_a_stranger_sees_nothing_of_a_project(house: House, ann: Browser, bob: B
 def pages_of(house: House) -> list[Page]:
     """Return all pages that need an account."""
     routes = build_routes(house.assembly)
-    _, pages = build_pages(house.assembly, routes, ApiDescription(routes))
+    _, _, pages = build_pages(house.assembly, routes, ApiDescription(routes))
     return [page for page in pages if not page.is_open]
 
 

@@ -29,8 +29,14 @@ class CompanyPages(Struct, frozen=True):
         return [
             Page("GET", "/sign-in/company", self.leave, is_open=True),
             Page("GET", CALLBACK, self.come_back, is_open=True),
-            Page("POST", "/account/company", self.link, is_personal=True),
-            Page("POST", "/account/company/remove", self.unlink, is_personal=True),
+            Page("POST", "/account/company", self.link, is_personal=True, needs_confirmation=True),
+            Page(
+                "POST",
+                "/account/company/remove",
+                self.unlink,
+                is_personal=True,
+                needs_confirmation=True,
+            ),
         ]
 
     @property

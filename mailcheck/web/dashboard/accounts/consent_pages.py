@@ -10,6 +10,7 @@ from mailcheck.core.oauth.grants import AuthorizationRequest, OAuthRefused, Refu
 from mailcheck.core.rights import SCOPE_TEXTS, Scope
 from mailcheck.operations.oauth.clients import OAuthClients
 from mailcheck.operations.oauth.grants import Grants
+from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure
 from mailcheck.web.dashboard.visits import LONGEST_PATH, Page, Visit
 from mailcheck.web.oauth.application import AUTHORIZE_PATH, OAuthSettings
@@ -32,6 +33,7 @@ class ConsentPages(Struct, frozen=True):
     _settings: OAuthSettings
     _clients: OAuthClients
     _grants: Grants
+    _confirm: ConfirmPages
     _renderer: Renderer
     _outcomes: Tally
 
@@ -77,6 +79,9 @@ class ConsentPages(Struct, frozen=True):
             self._outcomes.add("authorize", RefusalCode.ACCESS_DENIED)
             denied = OAuthRefused(RefusalCode.ACCESS_DENIED, "the person did not allow it")
             return self._lead_back(visit, back, back.refuse(visit.urls, denied))
+        confirmation = await self._confirm.ask(visit, f"{AUTHORIZE_PATH}?{text}", HEADERS)
+        if confirmation is not None:
+            return confirmation
         chosen = visit.form.texts("scope", len(Scope))
         account = visit.form.text("account") or ""
         try:

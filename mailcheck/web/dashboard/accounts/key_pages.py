@@ -81,7 +81,7 @@ class KeyPages(Struct, frozen=True):
         return [
             Page("GET", "/connect", self.connect),
             Page("GET", "/keys", self.show, role=Role.EDITOR),
-            Page("POST", "/keys", self.create, role=Role.OWNER),
+            Page("POST", "/keys", self.create, role=Role.OWNER, needs_confirmation=True),
             Page("POST", "/keys/<key_id>/fault", self.set_fault, role=Role.OWNER),
             Page("POST", "/keys/<key_id>/revoke", self.revoke, role=Role.OWNER),
         ]

@@ -5,6 +5,7 @@ from msgspec import Struct
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.company_sign_in import CompanySignIn
+from mailcheck.operations.accounts.confirm import Confirmation
 from mailcheck.operations.accounts.passkeys import Passkeys
 from mailcheck.operations.accounts.register import (
     INVITATION_DAYS,
@@ -31,13 +32,20 @@ class AccountPages(Struct, frozen=True):
     _renderer: Renderer
     _company: CompanySignIn | None
     _passkeys: Passkeys | None
+    _confirmation: Confirmation
 
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
             Page("GET", "/account", self.account, is_personal=True),
             Page("POST", "/account/password", self.change_password, is_personal=True),
-            Page("POST", "/account/invitations", self.invite, is_personal=True),
+            Page(
+                "POST",
+                "/account/invitations",
+                self.invite,
+                is_personal=True,
+                needs_confirmation=True,
+            ),
             Page("POST", "/account/sessions/<session_id>/end", self.end_session, is_personal=True),
             Page("GET", "/account/activity", self.activity, is_personal=True),
             Page("POST", "/theme", self.choose_theme, is_open=True),
@@ -76,6 +84,7 @@ class AccountPages(Struct, frozen=True):
             invitation_days=INVITATION_DAYS,
             mode=self._register.rules.mode,
             sessions=await self._sessions.of_account(visit.visitor.id),
+            is_confirmed=self._confirmation.is_fresh(visit.confirmed_at),
             this_session=self._sessions.id_of(visit.session),
         )
 

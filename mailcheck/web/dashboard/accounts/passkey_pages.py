@@ -24,11 +24,23 @@ class PasskeyPages(Struct, frozen=True):
         return [
             Page("POST", "/sign-in/passkey/options", self.sign_in_options, is_open=True),
             Page("POST", "/sign-in/passkey", self.sign_in, is_open=True),
-            Page("POST", "/account/passkeys/options", self.options, is_personal=True),
-            Page("POST", "/account/passkeys", self.add, is_personal=True),
-            Page("POST", "/account/second-factor", self.require, is_personal=True),
+            Page(
+                "POST",
+                "/account/passkeys/options",
+                self.options,
+                is_personal=True,
+                needs_confirmation=True,
+            ),
+            Page("POST", "/account/passkeys", self.add, is_personal=True, needs_confirmation=True),
+            Page(
+                "POST",
+                "/account/second-factor",
+                self.require,
+                is_personal=True,
+                needs_confirmation=True,
+            ),
             Page("POST", f"{one}/rename", self.rename, is_personal=True),
-            Page("POST", f"{one}/remove", self.remove, is_personal=True),
+            Page("POST", f"{one}/remove", self.remove, is_personal=True, needs_confirmation=True),
         ]
 
     @property
@@ -88,7 +100,9 @@ class PasskeyPages(Struct, frozen=True):
                 problem = f"`required` must be true or false; got {(wanted or '')[:20]!r}"
                 raise InvalidParameter("required", problem)
             is_required = wanted == "true"
-            await self._passkeys.require(visit.visitor, is_required=is_required, by=visit.actor)
+            await self._passkeys.set_required(
+                visit.visitor, is_required=is_required, by=visit.actor
+            )
         except ExpectedFailure as failure:
             return await self._account.account(visit, failure)
         return redirect(visit, "/account", done="second-factor-changed")

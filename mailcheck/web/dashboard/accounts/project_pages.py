@@ -37,10 +37,12 @@ class ProjectPages(Struct, frozen=True):
             Page("POST", "/join", self.join, is_personal=True),
             Page("GET", PATH, self.show),
             Page("POST", f"{PATH}/leave", self.leave, role=Role.READER),
-            Page("POST", f"{PATH}/invitations", self.invite, role=Role.OWNER),
+            Page(
+                "POST", f"{PATH}/invitations", self.invite, role=Role.OWNER, needs_confirmation=True
+            ),
             Page("POST", f"{PATH}/rename", self.rename, role=Role.OWNER),
             Page("POST", f"{PATH}/delete", self.delete, role=Role.OWNER),
-            Page("POST", f"{one}/role", self.set_role, role=Role.OWNER),
+            Page("POST", f"{one}/role", self.set_role, role=Role.OWNER, needs_confirmation=True),
             Page("POST", f"{one}/remove", self.remove, role=Role.OWNER),
         ]
 

@@ -46,8 +46,8 @@ class WebhookPages(Struct, frozen=True):
         one = "/webhooks/<webhook_id>"
         return [
             Page("GET", "/webhooks", self.show, role=Role.EDITOR),
-            Page("POST", "/webhooks", self.create, role=Role.OWNER),
-            Page("POST", f"{one}/rotate", self.rotate, role=Role.OWNER),
+            Page("POST", "/webhooks", self.create, role=Role.OWNER, needs_confirmation=True),
+            Page("POST", f"{one}/rotate", self.rotate, role=Role.OWNER, needs_confirmation=True),
             Page("POST", f"{one}/test", self.test, role=Role.OWNER),
             Page("POST", f"{one}/resume", self.resume, role=Role.OWNER),
             Page("POST", f"{one}/replay", self.replay, role=Role.OWNER),

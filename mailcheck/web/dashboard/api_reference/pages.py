@@ -25,10 +25,9 @@ from mailcheck.web.dashboard.api_reference.view import (
     view_responses,
     view_schemas,
 )
-from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.live import live_caller
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply, json_reply
 

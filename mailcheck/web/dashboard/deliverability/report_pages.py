@@ -11,13 +11,12 @@ from mailcheck.core.errors import NoMailYet
 from mailcheck.core.identifiers import SHARE_SECRET_LENGTH, SHORT_ID_LENGTH
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.check_message import CheckMail
-from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
 from mailcheck.web.dashboard.deliverability.report_view import view_stored_report
 from mailcheck.web.dashboard.inbox.checks_pages import view_checks
 from mailcheck.web.dashboard.inbox.share_pages import UNLISTED
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 TOKEN_LENGTH = SHORT_ID_LENGTH + SHARE_SECRET_LENGTH

@@ -25,7 +25,6 @@ from mailcheck.operations.inbox.messages import (
     Surroundings,
 )
 from mailcheck.operations.inbox.send_sample import SendSample
-from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.inbox.view import (
     LARGEST_PAGE,
     SEARCH_OFFERS,
@@ -38,7 +37,7 @@ from mailcheck.web.dashboard.inbox.view import (
     write_range,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit, local_path
+from mailcheck.web.dashboard.visits import Page, Visit, local_path, prefers_html
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply, json_reply
 

@@ -7,7 +7,6 @@ from mailcheck.checks.content.bodies import Attachment
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.messages import ShareMessage, ShowMessage
-from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.inbox.message_view import (
     allows_remote_content,
     frame_reply,
@@ -16,7 +15,7 @@ from mailcheck.web.dashboard.inbox.message_view import (
     view_message,
 )
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
 from mailcheck.web.site.replies import Reply, download_reply, large_json_reply
 
 BASE = "/share/<token>"

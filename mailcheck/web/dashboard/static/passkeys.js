@@ -33,6 +33,7 @@
       method: "POST",
       headers: { "X-Form-Token": form.elements["form-token"].value, Accept: "application/json" },
     });
+    if (answer.status === 403) throw new Error("Reload the page, and try again.");
     if (!answer.ok) throw new Error("The server did not answer. Reload the page and try again.");
     return answer.json();
   };
@@ -42,7 +43,7 @@
     const publicKey = read(options);
     const kind = form.dataset.passkey;
     const credential = await navigator.credentials[kind]({ publicKey });
-    form.elements.credential.value = write(credential);
+    form.elements[form.dataset.answer || "credential"].value = write(credential);
     form.submit();
   };
 
