@@ -92,7 +92,8 @@ class ApiKey(Struct, frozen=True):
 
     ``fails_every``: every ``fails_every``-th mail sent with it over the submission port gets 451.
     ``scopes`` and ``tags`` are separated by spaces; `None` is no limit.
-    ``client_id`` is the OAuth client of a grant, which has tokens in place of a key.
+    ``client_id`` is the OAuth client of a grant, which has tokens in place of a key, and
+    ``granted_by`` the person who granted it.
     """
 
     id: KeyId
@@ -110,6 +111,7 @@ class ApiKey(Struct, frozen=True):
     tag_prefix: str | None = None
     expires_at: Instant | None = None
     client_id: str | None = None
+    granted_by: AccountId | None = None
 
     @property
     def rights(self) -> Rights:

@@ -10,6 +10,7 @@ from mailcheck.core.accounts import ApiKey
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.oauth.clients import Client, ClientSource
 from mailcheck.core.oauth.grants import AuthorizationCode, NewTokens, Redemption
+from mailcheck.core.projects import Member, Role
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at
 
@@ -28,7 +29,7 @@ def registered(name: str, seconds: float = 0, lasts: float = 100) -> Client:
 def code(seconds: float = 60) -> AuthorizationCode:
     """Return the facts of a code of Ann for the operator's client."""
     return AuthorizationCode(
-        ANN, "known", "Agent", CALLBACK, "challenge", "domains inbox:read", at(seconds)
+        ANN, ANN, "known", "Agent", CALLBACK, "challenge", "domains inbox:read", at(seconds)
     )
 
 
@@ -282,3 +283,34 @@ async def test_expired_tokens_are_deleted(stores: Stores) -> None:
     assert later.key is not None
     assert await stores.oauth.grant_of(tokens("t").refresh_digest) is None
     assert await stores.oauth.grant_of(tokens("u").refresh_digest) == later.key
+
+
+async def test_a_grant_lasts_as_long_as_the_right_to_give_it(stores: Stores) -> None:
+    """A token of a project is granted while its grantor is an owner who is not disabled."""
+    shop = replace(account("shop"), is_project=True)
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    owners = [Member(AccountId(name), name, Role.OWNER, NOON) for name in ("ann", "bob")]
+    await stores.projects.add(shop, owners[0], 5)
+    await stores.projects.set_member(shop.id, owners[1])
+    await stores.oauth.add_code(CODE, replace(code(), account_id=shop.id), NOON)
+    await redeem(stores, grant("g"), tokens("t"))
+    caller = (KeyId("g"), shop.id)
+
+    async def is_granted() -> bool:
+        found = await stores.oauth.find_access(tokens("t").access_digest)
+        assert found is not None
+        assert (await stores.accounts.invalid_of([caller], at(2)) == []) is found.is_granted
+        return found.is_granted
+
+    assert await is_granted()
+    await stores.projects.set_member(shop.id, replace(owners[0], role=Role.EDITOR))
+    assert not await is_granted()
+    await stores.projects.set_member(shop.id, owners[0])
+    assert await is_granted()
+    await stores.accounts.disable(ANN, at(2))
+    assert not await is_granted()
+    refused = await stores.oauth.redeem_refresh_token(
+        tokens("t").refresh_digest, "known", tokens("u"), at(3)
+    )
+    assert refused == Redemption(problem="the access was revoked")

@@ -96,7 +96,7 @@ def fill_signing_in(engine: SqliteEngine) -> None:
         created_at=NOON,
     )
     result_of(oauth.add_client(client, b"secret", 9))
-    code = AuthorizationCode(ANN, "agent", "Agent", back, "challenge", "messages:read", at(60))
+    code = AuthorizationCode(ANN, ANN, "agent", "Agent", back, "challenge", "messages:read", at(60))
     result_of(oauth.add_code(b"code", code, NOON))
     grant = ApiKey(KeyId("g"), ANN, "", "", NOON, None, None, None, None, client_id="agent")
     tokens = NewTokens(b"access", at(60), b"refresh", at(60))

@@ -186,6 +186,7 @@ class ClientMetadata(Struct, frozen=True):
     client_name: str | None = None
     redirect_uris: tuple[str, ...] = ()
     token_endpoint_auth_method: str | None = None
+    token_endpoint_auth_methods_supported: tuple[str, ...] = ()
     grant_types: tuple[str, ...] | None = None
     response_types: tuple[str, ...] | None = None
     client_secret: str | None = None
@@ -195,6 +196,16 @@ class ClientMetadata(Struct, frozen=True):
         """The printable characters of the name, or a text if there are none."""
         shown = "".join(one for one in self.client_name or "" if one.isprintable()).strip()
         return shown[:MAX_CLIENT_NAME] or "unnamed program"
+
+    @property
+    def may_be_public(self) -> bool:
+        """Whether the client can do without a secret.
+
+        ChatGPT prefers ``private_key_jwt`` and lists ``none`` among the methods that it supports
+        (OpenID Connect Relying Party Metadata Choices).
+        """
+        preferred = self.token_endpoint_auth_method or PUBLIC
+        return PUBLIC in (preferred, *self.token_endpoint_auth_methods_supported)
 
     def require_usable(self) -> str:
         """Return the redirect URIs, separated by spaces.
@@ -243,9 +254,9 @@ def read_document(url: str, body: bytes) -> ClientDocument:
             return ClientDocument(problem=f"the client_id in the document is {shown}, not its URL")
         if metadata.client_secret is not None:
             return ClientDocument(problem="a public document contains a client_secret")
-        if metadata.token_endpoint_auth_method not in (None, PUBLIC):
+        if not metadata.may_be_public:
             return ClientDocument(
-                problem="the document must have the token_endpoint_auth_method none"
+                problem="the document must allow the token_endpoint_auth_method none"
             )
         return ClientDocument(metadata.name, metadata.require_usable())
     except InvalidParameter as failure:

@@ -69,9 +69,13 @@ class AuthorizationRequest(Struct, frozen=True):
 
 
 class AuthorizationCode(Struct, frozen=True):
-    """A code that is exchanged for tokens once. ``scopes`` are separated by spaces."""
+    """A code that is exchanged for tokens once. ``scopes`` are separated by spaces.
+
+    ``granted_by`` is the person who has allowed the use of the account.
+    """
 
     account_id: AccountId
+    granted_by: AccountId
     client_id: str
     client_name: str
     redirect_uri: str

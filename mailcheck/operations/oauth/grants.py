@@ -112,6 +112,7 @@ class Grants:
         code = new_oauth_secret(CODE_PREFIX, self._random_bytes)
         facts = AuthorizationCode(
             account_id=account.id,
+            granted_by=person.id,
             client_id=client.id,
             client_name=client.name,
             redirect_uri=request.redirect_uri,
@@ -257,4 +258,6 @@ class AccessTokens:
         found = await self._store.find_access(digest_secret(secret))
         if found is None or found.expires_at <= self._now():
             raise InvalidCredentials("the access token is unknown or has expired: refresh it")
+        if not found.is_granted:
+            raise InvalidCredentials("the person who connected this program has left the project")
         return self._authenticator.admit(found.known, client)

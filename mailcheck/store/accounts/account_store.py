@@ -198,6 +198,15 @@ _ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
 
 KEY_COLUMNS = columns_of(ApiKey, "api_key")
 
+IS_GRANTED = f"""
+    (api_key.granted_by IS NULL OR api_key.granted_by = api_key.account_id OR EXISTS (
+        SELECT 1 FROM member JOIN account AS grantor ON grantor.id = member.account_id
+        WHERE member.project_id = api_key.account_id AND grantor.id = api_key.granted_by
+        AND member.role = '{Role.OWNER}' AND grantor.disabled_at IS NULL
+    ))
+"""
+"""Whether the person who has granted a key to an OAuth client may still grant it."""
+
 _USES = f"""
     SELECT {ACCOUNT_COLUMNS}, inbox.message_count, inbox.byte_count, (
         SELECT MAX(used_at) FROM (
@@ -360,17 +369,20 @@ class AccountStore(Store):
     def invalid_of(
         self, transaction: Transaction, callers: Sequence[tuple[KeyId, AccountId]], now: Instant
     ) -> list[tuple[KeyId, AccountId]]:
-        """Return the callers with a revoked or expired key, or a disabled or deleted account.
+        """Return the callers with a key that is not valid, or a disabled or deleted account.
 
         Callers without a key, such as pages, have an id that no key has.
         """
         keys = {
             row.id
             for row in transaction.rows_over(
-                "SELECT id, revoked_at, expires_at FROM api_key WHERE id IN ({rows})",
+                f"SELECT id, revoked_at, expires_at, {IS_GRANTED} AS is_granted "
+                "FROM api_key WHERE id IN ({rows})",
                 [(one,) for one in {key_id for key_id, _ in callers}],
             )
-            if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
+            if row.revoked_at is not None
+            or not row.is_granted
+            or (row.expires_at is not None and row.expires_at <= now)
         }
         accounts = {
             row.id

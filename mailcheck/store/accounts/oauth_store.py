@@ -11,7 +11,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.oauth.clients import Client, ClientSource
 from mailcheck.core.oauth.grants import AuthorizationCode, NewTokens, Redemption
 from mailcheck.ports.engine import Row, Transaction
-from mailcheck.store.accounts.account_store import KEY_COLUMNS, KnownKey
+from mailcheck.store.accounts.account_store import IS_GRANTED, KEY_COLUMNS, KnownKey
 from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
 
 _CLIENT_COLUMNS = columns_of(Client, "oauth_client", "has_secret")
@@ -25,10 +25,14 @@ class KnownClient(Struct, frozen=True):
 
 
 class KnownToken(Struct, frozen=True):
-    """The grant of an access token, and when the token expires."""
+    """The grant of an access token, and when the token expires.
+
+    ``is_granted`` is whether the person who has granted it may still do so.
+    """
 
     known: KnownKey
     expires_at: Instant
+    is_granted: bool
 
 
 class OAuthStore(Store):
@@ -146,7 +150,11 @@ class OAuthStore(Store):
         if _is_full(transaction, code, now, maximum):
             return Redemption(problem=f"the account has {maximum} keys: revoke one first")
         grant = replace(
-            grant, account_id=code.account_id, name=code.client_name, scopes=code.scopes
+            grant,
+            account_id=code.account_id,
+            granted_by=code.granted_by,
+            name=code.client_name,
+            scopes=code.scopes,
         )
         insert(transaction, "api_key", [asdict(grant) | {"digest": key_digest}])
         _add_tokens(transaction, grant.id, tokens, now)
@@ -167,7 +175,7 @@ class OAuthStore(Store):
         """
         row = transaction.row(
             f"SELECT {KEY_COLUMNS}, oauth_token.expires_at AS token_expires_at, "
-            "account.disabled_at FROM oauth_token "
+            f"account.disabled_at, {IS_GRANTED} AS is_granted FROM oauth_token "
             "JOIN api_key ON api_key.id = oauth_token.key_id "
             "JOIN account ON account.id = api_key.account_id "
             "WHERE oauth_token.digest = ? AND oauth_token.is_refresh = 1",
@@ -187,7 +195,7 @@ class OAuthStore(Store):
             return Redemption(
                 problem="the refresh token was used before: sign in again", revoked=revoked
             )
-        if key.revoked_at is not None or row.disabled_at is not None:
+        if key.revoked_at is not None or row.disabled_at is not None or not row.is_granted:
             return Redemption(problem="the access was revoked")
         if row.token_expires_at <= now or key.is_expired(now):
             return Redemption(problem="the refresh token is unknown or has expired")
@@ -210,7 +218,7 @@ class OAuthStore(Store):
         """Return the grant of an access token, even if it is revoked, or `None`."""
         row = transaction.row(
             f"SELECT {KEY_COLUMNS}, oauth_token.expires_at AS token_expires_at, "
-            "last_position, disabled_at FROM oauth_token "
+            f"last_position, disabled_at, {IS_GRANTED} AS is_granted FROM oauth_token "
             "JOIN api_key ON api_key.id = oauth_token.key_id "
             "JOIN inbox ON inbox.account_id = api_key.account_id "
             "JOIN account ON account.id = api_key.account_id "
@@ -220,7 +228,7 @@ class OAuthStore(Store):
         if row is None:
             return None
         known = KnownKey(value_of(ApiKey, row), row.last_position, row.disabled_at is not None)
-        return KnownToken(known, row.token_expires_at)
+        return KnownToken(known, row.token_expires_at, bool(row.is_granted))
 
     @read
     def grant_of(self, transaction: Transaction, digest: bytes) -> ApiKey | None:

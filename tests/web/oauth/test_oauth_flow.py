@@ -5,8 +5,10 @@ import base64
 import pytest
 
 from mailcheck.core.accounts import Account
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.core.oauth.grants import ACCESS_LIFE, CODE_LIFE, REFRESH_LIFE
+from mailcheck.core.projects import Role
 from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from mailcheck.operations.oauth.clients import OpenTo
 from tests.house import House, run
@@ -117,6 +119,51 @@ def test_a_project_is_connected(program: Program) -> None:
     refused = other.submit(account=shop.id)
     assert refused.status == 400
     assert "a project that you own" in refused.body.decode()
+
+
+@pytest.mark.parametrize("change", ["removed", "demoted", "disabled", "deleted"])
+def test_a_grant_ends_with_the_right_to_give_it(program: Program, change: str) -> None:
+    """A program loses a project when the person who connected it may not share it any more."""
+    browser, accounts = program.browser, program.house.assembly.accounts
+    browser.open("/projects")
+    browser.follow(browser.submit("/projects", name="shop"))
+    shop, ann = run(accounts.projects.find("shop")), _account(program, "ann")
+    bob = run(accounts.keep.add("bob"))
+    run(accounts.projects.set_member(shop, bob, Role.OWNER))
+    program.ask()
+    tokens = program.exchange(returned(program.submit())["code"]).json
+    ended: list[ExpectedFailure] = []
+    caller = run(accounts.access_tokens.identify(tokens["access_token"]))
+    with accounts.revoked_keys.watched(caller, ended.append):
+        run(accounts.revoked_keys.check())
+        assert (status_with(program.house, tokens["access_token"]), ended) == (200, [])
+        if change == "removed":
+            run(accounts.projects.remove_member(shop, ann.id))
+        elif change == "demoted":
+            run(accounts.projects.set_member(shop, ann, Role.EDITOR))
+        elif change == "disabled":
+            run(accounts.keep.disable(ann))
+        else:
+            run(accounts.keep.delete(ann))
+        assert status_with(program.house, tokens["access_token"]) == 401
+        run(accounts.revoked_keys.check())
+        assert len(ended) == 1, "a running call ends, too"
+    refused = program.refresh(tokens["refresh_token"])
+    assert (refused.status, refused.json["error"]) == (400, "invalid_grant")
+
+
+def test_the_grants_of_others_stay(program: Program) -> None:
+    """When a person leaves a project, the programs that other owners connected stay."""
+    accounts = program.house.assembly.accounts
+    bob = Browser(program.house, "192.0.2.11")
+    bob.sign_up("bob")
+    shop = run(accounts.projects.create(_account(program, "ann"), "shop"))
+    run(accounts.projects.set_member(shop, _account(program, "bob"), Role.OWNER))
+    other = Program(bob, program.client_id)
+    other.ask()
+    tokens = other.exchange(returned(other.submit(account=shop.id))["code"]).json
+    run(accounts.projects.remove_member(shop, _account(program, "ann").id))
+    assert status_with(program.house, tokens["access_token"]) == 200
 
 
 def _account(program: Program, name: str) -> Account:
