@@ -311,12 +311,14 @@ class Target:
 
     def _browse(self, method: str, path: str) -> None:
         path = self._filled(path)
-        if method == "GET":
+        if method in ("GET", "OPTIONS"):
             cookies = "; ".join("=".join(one) for one in self.browser.cookies.items())
             visit = RawHttp(self.house, self.browser.peer)
             visit.send(
                 request(
-                    f"{path}?domain={DOMAIN}&check={DOMAIN}&whole=true&q=x", f"Cookie: {cookies}"
+                    f"{path}?domain={DOMAIN}&check={DOMAIN}&whole=true&q=x",
+                    f"Cookie: {cookies}",
+                    method=method,
                 )
             )
             self.house.pass_time(0.1)

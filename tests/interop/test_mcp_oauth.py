@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
 from http.cookiejar import CookieJar
@@ -159,8 +159,11 @@ class Person:
         page = self._open(f"{site.url}/sign-in")
         self._post("/sign-in", page, name="developer", password=password)
 
-    def allow(self, url: str) -> str:
-        """Allow what a program asks for, and return the address that leads back to it."""
+    def allow(self, url: str, only: Collection[str] = ()) -> str:
+        """Allow what a program asks for, and return the address that leads back to it.
+
+        :param only: the scopes to allow; empty for all that the program asks for.
+        """
         page = self._open(url)
         assert "Allow" in page, page
         (query,) = re.findall('name="query" value="([^"]*)"', page)
@@ -171,7 +174,7 @@ class Person:
             page,
             query=html.unescape(query),
             account=account,
-            scope=scopes,
+            scope=[one for one in scopes if not only or one in only],
             decision="allow",
         )
         (address,) = re.findall('id="continue" href="([^"]*)"', done)
@@ -230,8 +233,13 @@ def calls_of_every_tool(site: Site) -> list[tuple[str, dict[str, Any]]]:
     return [(tool, arguments.get(tool, {})) for tool in TOOLS]
 
 
-def converse(site: Site, person: Person, command: list[str]) -> dict[str, Any]:
-    """Run a client, sign in when it asks for it, and return its report of each step."""
+def converse(
+    site: Site, person: Person, command: list[str], first_only: Collection[str] = ()
+) -> dict[str, Any]:
+    """Run a client, sign in when it asks for it, and return its report of each step.
+
+    :param first_only: the scopes to allow at the first request for consent; empty for all.
+    """
     steps: dict[str, Any] = {"called": {}}
     process = subprocess.Popen(
         command,
@@ -249,7 +257,8 @@ def converse(site: Site, person: Person, command: list[str]) -> dict[str, Any]:
             told = json.loads(line)
             step = told.pop("step")
             if step == "authorize":
-                print(person.allow(told["url"]), file=process.stdin, flush=True)
+                only = () if "authorize" in steps else first_only
+                print(person.allow(told["url"], only), file=process.stdin, flush=True)
             if step == "called":
                 steps["called"][told["name"]] = told["text"]
             else:
@@ -259,9 +268,14 @@ def converse(site: Site, person: Person, command: list[str]) -> dict[str, Any]:
     return steps
 
 
-def sdk_command(name: str, site: Site, *identity: str) -> list[str]:
-    """Return the command of an SDK's client. ``identity`` is document, client id and secret."""
-    calls = json.dumps(calls_of_every_tool(site))
+def sdk_command(
+    name: str, site: Site, *identity: str, wanted: Sequence[tuple[str, dict[str, Any]]] = ()
+) -> list[str]:
+    """Return the command of an SDK's client. ``identity`` is document, client id and secret.
+
+    :param wanted: the calls of tools; empty for one of each tool.
+    """
+    calls = json.dumps(wanted or calls_of_every_tool(site))
     if name in PYTHON:
         require(PYTHON[name])
         program = [str(PYTHON[name]), str(DRIVERS / "python_sdk_oauth.py")]
@@ -313,6 +327,19 @@ def _require_success(called: dict[str, str]) -> None:
     for name, text in called.items():
         assert text, name
         assert not text.startswith("failed: "), (name, text)
+
+
+@pytest.mark.parametrize("name", list(PYTHON))
+def test_an_sdk_asks_for_more(site: Site, person: Person, name: str) -> None:
+    """An SDK whose grant lacks a scope asks the person for it, and repeats the call (step-up)."""
+    (client_id,) = operators_client(site, site.callback)
+    calls = [("new_address", {}), ("check_mx", {"domain": "example.com"}), ("new_address", {})]
+    command = sdk_command(name, site, "", client_id, "", wanted=calls)
+    told = converse(site, person, command, first_only=["inbox:read"])
+    assert list(told["called"]) == ["new_address", "check_mx"]
+    assert not [text for text in told["called"].values() if text.startswith("failed: ")]
+    asked = parse_qs(urlsplit(told["authorize"]["url"]).query)
+    assert {"inbox:read", "domains"} <= set(asked["scope"][0].split())
 
 
 def test_mcp_remote_signs_in(site: Site, person: Person, tmp_path: Path) -> None:
