@@ -134,7 +134,8 @@ def _describe_logo(bimi: BimiVerdict) -> str:
         fault = "a certificate that could not be read" if record.evidence else "no certificate"
         return f"{record.location}, {fault}"
     day = format_instant(mark.issuers_end_at)[:10]
-    return f"{record.location}, {mark.kind.value} of {mark.issuer} until {day}"
+    shown = f"{record.location}, {mark.kind.value} of {mark.issuer} until {day}"
+    return f"{shown} (revocation is not checked)"
 
 
 def describe_topics(topics: Iterable[Topic]) -> list[Line]:

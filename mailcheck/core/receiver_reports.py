@@ -114,6 +114,9 @@ MAX_RAW, MAX_RAW_SIZE = 500, 1024 * 1024
 """Maximum number of stored mails with reports that were not counted, for each account, and the
 maximum bytes of each. Larger mails are not stored."""
 
+MAX_LETTERS = 20
+"""Maximum number of stored letters of an account. They are deleted after `RAW_KEPT`."""
+
 _PREFIXES: Mapping[str, ReportKind] = {
     "dmarc": ReportKind.DMARC,
     "tls": ReportKind.TLS,
@@ -213,13 +216,26 @@ class Feedback(Struct, frozen=True, omit_defaults=True):
         return replace(self, results=(), incidents=1, arrived_at=None, program="", mail=None)
 
 
+class Letter(Struct, frozen=True, omit_defaults=True):
+    """A mail to the address for complaints that is not a report: its author, subject and text.
+
+    Receivers send such mail so that the owner confirms the address.
+    """
+
+    author: str = ""
+    subject: str = ""
+    text: str = ""
+    links: tuple[str, ...] = ()
+
+
 class ReceiverReport(Struct, frozen=True):
     """A stored report.
 
     ``reason`` says why it is not counted, or has a remark about a counted one. ``reporter`` is
     the authenticated domain of the mail, ``organisation`` the name in the report.
     ``problems`` are the rows that were left out. Fields that could not be read are empty.
-    ``feedback`` is the content of a report about one mail.
+    ``feedback`` is the content of a report about one mail, and ``letter`` the one of a mail that
+    is not a report.
     """
 
     id: ReportId
@@ -239,6 +255,7 @@ class ReceiverReport(Struct, frozen=True):
     failing: int = 0
     problems: tuple[str, ...] = ()
     feedback: Feedback | None = None
+    letter: Letter | None = None
 
 
 def day_of(begins_at: Instant) -> Instant:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mailcheck.checks.receiver_reports.senders import Overview
     from mailcheck.core.content import MessageContent
     from mailcheck.core.instants import Instant
+    from mailcheck.core.receiver_reports import Letter
 
 
 class LazyFunction:
@@ -76,6 +77,9 @@ read_report_mail: Callable[[bytes], list[Report | RejectedDocument]] = LazyFunct
 )
 read_feedback_mail: Callable[[bytes, bool], FeedbackReport] = LazyFunction(
     "mailcheck.checks.receiver_reports.feedback", "read_feedback_mail"
+)
+read_complaint_mail: Callable[[bytes, bool], FeedbackReport | Letter] = LazyFunction(
+    "mailcheck.checks.receiver_reports.letters", "read_complaint_mail"
 )
 find_addresses_to_resolve: Callable[[bytes], list[str]] = LazyFunction(
     "mailcheck.checks.receiver_reports.senders", "find_addresses_to_resolve"

@@ -22,6 +22,8 @@ from mailcheck.core.messages import Delivery, Recipient
 from mailcheck.core.receiver_reports import (
     MAX_WAITING,
     MAX_WAITING_BYTES,
+    Feedback,
+    Letter,
     ReceiverReport,
     ReportId,
     ReportKind,
@@ -186,13 +188,16 @@ def report_row(
         "state": report.state.value,
         "report_key": report_key,
         "problems": json.dumps(report.problems),
-        "feedback": None
-        if report.feedback is None
-        else msgspec.json.encode(report.feedback).decode(),
+        "feedback": _json(report.feedback),
+        "letter": _json(report.letter),
         "attempts": 0,
         "delivery_id": delivery_id,
         "body": body,
     }
+
+
+def _json(content: Feedback | Letter | None) -> str | None:
+    return None if content is None else msgspec.json.encode(content).decode()
 
 
 class ReportMails:

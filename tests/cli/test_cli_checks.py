@@ -91,7 +91,7 @@ def test_what_is_said_of_mail_hosts() -> None:
             [f"v=BIMI1; l={LOGO_URL}; a=https://www.d.example/gone.pem;"],
             f"{LOGO_URL}, a certificate that could not be read",
         ),
-        ([RECORD], f"{LOGO_URL}, VMC of Mark Issuer until 2027-09-17"),
+        ([RECORD], f"{LOGO_URL}, VMC of Mark Issuer until 2027-09-17 (revocation is not checked)"),
     ],
 )
 def test_what_is_said_of_logos_and_authorities(texts: list[str], said: str) -> None:

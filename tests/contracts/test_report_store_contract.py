@@ -17,6 +17,7 @@ from mailcheck.core.receiver_reports import (
     REPORTS_KEPT,
     Feedback,
     FeedbackType,
+    Letter,
     ReceiverReport,
     ReportedMail,
     ReportId,
@@ -433,6 +434,20 @@ def test_totals_are_read_from_an_index_alone() -> None:
         engine.read(lambda transaction: transaction.rows(f"EXPLAIN QUERY PLAN {TOTALS}", (ANN,)))
     )
     assert "USING COVERING INDEX receiver_report_totals" in step.detail
+
+
+async def test_old_letters_are_deleted(stores: Stores) -> None:
+    """The text of a mail that is no report is deleted after a week; the report stays."""
+    await prepared(stores)
+    await stores.deliveries.deliver(delivery(report_recipient("ann")))
+    waiting = await claimed(stores)
+    letter = Letter("a@b.example", "Confirm", "Your code is 482913", ("https://b.example/c",))
+    refused = counted(waiting, state=ReportState.REFUSED, letter=letter)
+    await stores.reports.finish(waiting.id, MINE.holder, [refused])
+    assert (await stores.reports.of_account(ANN, 10, 0)).entries == (refused,)
+    assert await stores.reports.forget(Instant(NOON + RAW_KEPT - 1), 10) == 0
+    assert await stores.reports.forget(Instant(NOON + RAW_KEPT), 10) == 1
+    assert (await stores.reports.of_account(ANN, 10, 0)).entries == (replace(refused, letter=None),)
 
 
 async def test_old_reports_are_deleted(stores: Stores) -> None:

@@ -27,6 +27,15 @@ REPORTED = (
 )
 
 
+LETTER = (
+    b"From: Feedback Loop <loop@google.com>\nTo: fbl\nSubject: Confirm your address\n"
+    b"Date: Fri, 20 Nov 2026 03:00:00 +0000\nMessage-ID: <%d@google.com>\n"
+    b"MIME-Version: 1.0\nContent-Type: text/html; charset=utf-8\n\n"
+    b"<p>Your code is <b>482913</b>. <a href='https://google.com/confirm?t=7f3a'>Confirm</a></p>\n"
+).replace(b"\n", b"\r\n")
+"""A mail with which a receiver lets the owner confirm an address; ``%d`` is its number."""
+
+
 def feedback_file(name: str) -> bytes:
     """Return a mail of the corpus with the line ends of SMTP."""
     return (FOLDER / name).read_bytes().replace(b"\n", b"\r\n")

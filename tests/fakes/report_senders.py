@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tests.corpus.feedback_mails import LETTER
 from tests.corpus.report_files import document, gzipped, report_mail
 from tests.fakes.mail_signer import RSA, MailSigner
 from tests.fakes.memory_zone import Failures, MemoryZone, Records
@@ -36,6 +37,11 @@ SERVICE: Records = {
 def signer_of(domain: str) -> MailSigner:
     """Return the signer of a domain."""
     return replace(RSA, domain=domain)
+
+
+def signed_letter(number: int = 1) -> bytes:
+    """Return a mail of a receiver that is not a report."""
+    return signer_of("google.com").sign(LETTER % number)
 
 
 def reports_zone(failing: Failures | None = None) -> MemoryZone:

@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(300)]
 
 DOMAIN = "elsewhere.example"
 GUIDE = ROOT / "docs" / "how-to" / "score-your-traffic.md"
-SLOW = 20.0
-"""Seconds: more than the timeouts that the guide sets in main.cf."""
+MAX_DELAY = 8.0
+"""Seconds by which a mail is delayed at most, as the guide says: four steps of 2 seconds."""
 
 ZONE = {
     "sender.example": {"TXT": [f"v=spf1 ip4:{HOST} -all"]},
@@ -149,7 +149,7 @@ def test_a_daemon_that_is_stopped(daemon: Daemon, postfix: Postfix, relay: MailR
     assert "doctor.milter" not in diagnose(daemon)
     daemon.stop()
     assert "doctor.milter.silent" in diagnose(daemon)
-    assert send(postfix, ("ann@sender.example", mail_of("sender.example", 1))) < SLOW
+    assert send(postfix, ("ann@sender.example", mail_of("sender.example", 1))) < MAX_DELAY
     relay.wait_for(1)
     daemon.start()
     send(postfix, ("ann@sender.example", mail_of("sender.example", 2)))
@@ -158,12 +158,13 @@ def test_a_daemon_that_is_stopped(daemon: Daemon, postfix: Postfix, relay: MailR
 
 
 def test_a_daemon_that_stands_still(daemon: Daemon, postfix: Postfix, relay: MailRelay) -> None:
-    """Mail flows while the daemon does not answer, after the timeouts of the guide."""
+    """Mail flows while the daemon does not answer, within the delay that the guide states."""
+    assert f"at most {MAX_DELAY:.0f} seconds" in GUIDE.read_text()
     os.kill(daemon.process.pid, signal.SIGSTOP)
     try:
-        took = send(postfix, ("ann@sender.example", mail_of("sender.example", 1)))
-        assert took < SLOW
-        relay.wait_for(1)
+        mails = [("ann@sender.example", mail_of("sender.example", n)) for n in range(3)]
+        assert send(postfix, *mails) < MAX_DELAY
+        relay.wait_for(3)
     finally:
         os.kill(daemon.process.pid, signal.SIGCONT)
 

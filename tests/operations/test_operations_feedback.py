@@ -12,9 +12,15 @@ from mailcheck.config.options import ReportsOptions
 from mailcheck.core.errors import RecipientUnknown
 from mailcheck.core.instants import DAY
 from mailcheck.store.domains.report_quotas import ReportDomains
-from tests.corpus.feedback_mails import FIELDS, feedback_file, feedback_mail
+from tests.corpus.feedback_mails import FIELDS, LETTER, feedback_file, feedback_mail
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.report_senders import DOMAIN, reports_zone, signed_report, signer_of
+from tests.fakes.report_senders import (
+    DOMAIN,
+    reports_zone,
+    signed_letter,
+    signed_report,
+    signer_of,
+)
 from tests.house import Answer, House, config_in_memory
 from tests.web.mcp.agent import Agent
 from tests.web.reporting import address, reporting_house, send
@@ -134,6 +140,64 @@ def test_untrusted_feedback(house: House, raw: bytes, kind: str, state: str, rea
     assert house.get("/reports").json["domains"] == []
     assert verdicts(house) == before
     assert count_mails(house) == 0
+
+
+def test_a_mail_that_confirms_the_address_is_readable(house: House) -> None:
+    """Subject, text and links of an authenticated mail that is no report are shown."""
+    send(house, signed_letter(), "complaints")
+    (report,) = house.get("/reports").json["reports"]
+    assert (report["state"], report["reporter"]) == ("refused", "google.com")
+    assert report["reason"].startswith("it is not a report. Its text is shown")
+    assert report["letter"] == {
+        "author": "Feedback Loop <loop@google.com>",
+        "subject": "Confirm your address",
+        "text": "Your code is 482913. Confirm",
+        "links": ["https://google.com/confirm?t=7f3a"],
+    }
+    assert shown(house).json["reports"] == []
+    assert count_mails(house) == 0
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (LETTER % 1, "complaints"),
+        (signed_letter(), "failures"),
+        (signer_of("google.com").sign(LETTER % 1 + b"x" * 300_000), "complaints"),
+        (signed_report("google.xml", "x@y.example"), "failures"),
+    ],
+)
+def test_text_of_strangers_is_not_stored(house: House, raw: bytes, kind: str) -> None:
+    """A mail without authentication, to another address, or too large is refused without text."""
+    send(house, raw, kind)
+    (report,) = house.get("/reports").json["reports"]
+    assert report["reason"].startswith("the mail contains no failure report or complaint")
+    assert "letter" not in report
+
+
+def test_a_mail_of_the_own_domain_is_not_a_letter(house: House, zone: MemoryZone) -> None:
+    """A complaint that only forwards the reported mail has personal data of its recipient."""
+    own = signer_of(DOMAIN)
+    zone.publish(own.key_name, "TXT", own.key_record)
+    send(house, signed_report("google.xml", address(house)))
+    send(house, own.sign((LETTER % 1).replace(b"google.com", DOMAIN.encode())), "complaints")
+    (report,) = house.get("/reports?kind=complaint").json["reports"]
+    assert report["reason"].startswith("the mail contains no failure report or complaint")
+    assert "letter" not in report
+
+
+def test_few_letters_are_stored(house: House) -> None:
+    """Of an account, 20 letters are stored; a deleted one makes room."""
+    for number in range(21):
+        send(house, signed_letter(number), "complaints")
+    reports = house.get("/reports").json["reports"]
+    assert sum("letter" in one for one in reports) == 20
+    (last,) = [one for one in reports if "letter" not in one]
+    assert "20 texts are stored" in last["reason"]
+    read = next(one for one in reports if "letter" in one)
+    house.ask("DELETE", f"/reports/{read['id']}").answer()
+    send(house, signed_letter(21), "complaints")
+    assert sum("letter" in one for one in house.get("/reports").json["reports"]) == 20
 
 
 def verdicts(house: House) -> list[object]:

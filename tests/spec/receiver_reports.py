@@ -70,7 +70,12 @@ REPORT = record(
         "failing": COUNT,
         "problems": array(WORD),
     },
-    {"feedback": FEEDBACK},
+    {
+        "feedback": FEEDBACK,
+        "letter": record(
+            {"author": STRING, "subject": STRING, "text": STRING, "links": array(STRING)}
+        ),
+    },
 )
 
 DECISION = or_null(one_of("mine", "not-mine"))

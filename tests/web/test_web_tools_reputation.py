@@ -381,6 +381,7 @@ def test_the_logo_of_a_domain() -> None:
     certificate = bimi["certificate"]
     assert (certificate["kind"], certificate["domains"]) == ("VMC", ["good.example"])
     assert (certificate["daysLeft"], certificate["logoMatches"]) == (300, True)
+    assert certificate["unchecked"] == ["revocation", "timestamps"]
     assert (certificate["chain"], certificate["root"]) == ("incomplete", None)
     assert [one["id"] for one in bimi["findings"]] == ["bimi.certificate-chain"]
     assert wrong.status == 400

@@ -23,6 +23,7 @@ from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.receiver_reports import (
     LARGEST_REPORT_PAGE,
+    Letter,
     ReceiverReport,
     ReportKind,
     ReportPlaces,
@@ -336,6 +337,15 @@ class ReportedDomain(Shape):
     last_at: Timestamp
 
 
+class ShownLetter(Shape):
+    """A mail that is not a report. Its sender wrote all texts."""
+
+    author: str
+    subject: str
+    text: Annotated[str, doc("the first 4,000 characters")]
+    links: Annotated[Texts, doc("at most 10")]
+
+
 class KeptReport(Shape):
     """A received report, counted or not."""
 
@@ -358,6 +368,10 @@ class KeptReport(Shape):
     problems: Texts
     feedback: Annotated[
         FeedbackDetails | Absent, doc("content of a failure report or complaint")
+    ] = ABSENT
+    letter: Annotated[
+        ShownLetter | Absent,
+        doc("authenticated mail to the address for complaints, such as a request to confirm it"),
     ] = ABSENT
 
 
@@ -561,7 +575,12 @@ def _kept(report: ReceiverReport) -> KeptReport:
         failing=report.failing,
         problems=report.problems,
         feedback=ABSENT if report.feedback is None else render_feedback(report.feedback),
+        letter=ABSENT if report.letter is None else _letter(report.letter),
     )
+
+
+def _letter(letter: Letter) -> ShownLetter:
+    return ShownLetter(letter.author, letter.subject, letter.text, letter.links)
 
 
 def render_feedback_overview(

@@ -210,6 +210,10 @@ class CertificateReport(Shape):
     valid_until: Annotated[Timestamp, doc("of the certificate, or an issuer whose end is earlier")]
     days_left: Annotated[int, doc("negative after the end")]
     timestamps: Annotated[bool, doc("has timestamps of certificate logs (SCT)")]
+    unchecked: Annotated[
+        Texts,
+        doc("not verified: revocation (its lists are not fetched), timestamps (their signatures)"),
+    ]
     logo_matches: Annotated[
         bool | None, doc("it contains the published logo; null: one of them could not be read")
     ]
@@ -456,5 +460,6 @@ def _certificate(mark: MarkCertificate, logo: Logo | None, now: Instant) -> Cert
         valid_until=format_instant(mark.issuers_end_at),
         days_left=(mark.issuers_end_at - now) // DAY,
         timestamps=mark.has_timestamps,
+        unchecked=("revocation", "timestamps") if mark.has_timestamps else ("revocation",),
         logo_matches=matches,
     )

@@ -9,6 +9,8 @@ import hashlib
 import re
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -51,6 +53,22 @@ class FeedbackReport(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
+class NoReport(ReportRefused):
+    """The mail contains no report. ``has_mail``: it contains another mail."""
+
+    def __init__(self, *, has_mail: bool) -> None:
+        super().__init__(NO_REPORT)
+        self.has_mail = has_mail
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(NoReport, has_mail=self.has_mail), ()
+
+
+NO_REPORT = (
+    "the mail contains no failure report or complaint: no part of type message/feedback-report"
+)
+
+
 def read_feedback_mail(raw_message: bytes, keeps_mail: bool = False) -> FeedbackReport:
     """Read the report in a mail.
 
@@ -71,10 +89,7 @@ def read_feedback_mail(raw_message: bytes, keeps_mail: bool = False) -> Feedback
     elif _is_of_microsoft(structure, reported):
         report = _microsoft_report(structure)
     else:
-        raise ReportRefused(
-            "the mail contains no failure report or complaint: no part of type"
-            " message/feedback-report"
-        )
+        raise NoReport(has_mail=any(one.content_type in _MAILS for one in leaves))
     if not report.text("feedback-type"):
         raise ReportRefused("it has no field Feedback-Type")
     signatures = list(reported.signatures())

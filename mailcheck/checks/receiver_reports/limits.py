@@ -57,4 +57,11 @@ MAX_NAMES = 10
 """Maximum number of domains, signatures, recipients and results read from such a report."""
 
 MAX_REPORTED_TEXT = 4_000
-"""Maximum number of characters of the text of a reported mail, if it is kept at all."""
+"""Maximum number of characters of the text of a reported mail, or of a letter, if it is kept at
+all."""
+
+MAX_LETTER = 256 * 1024
+"""Maximum number of octets of a mail that is not a report and whose text is kept."""
+
+MAX_LINK = 1_000
+"""Maximum number of characters of a link of a letter."""

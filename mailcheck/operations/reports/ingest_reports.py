@@ -17,7 +17,7 @@ from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row
-from mailcheck.checks.receiver_reports.feedback import FeedbackReport
+from mailcheck.checks.receiver_reports.feedback import NO_REPORT, FeedbackReport
 from mailcheck.checks.receiver_reports.limits import MAX_SPAN
 from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
 from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
@@ -35,6 +35,7 @@ from mailcheck.core.identifiers import AccountId, new_time_ordered_id
 from mailcheck.core.instants import DAY, MINUTE, SECOND, Instant
 from mailcheck.core.receiver_reports import (
     Feedback,
+    Letter,
     ReceiverReport,
     ReportId,
     ReportKind,
@@ -46,6 +47,7 @@ from mailcheck.operations.deliverability.authenticate_mail import MailEvaluator
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
 from mailcheck.operations.lazy_functions import (
+    read_complaint_mail,
     read_feedback_mail,
     read_report_file,
     read_report_mail,
@@ -97,7 +99,9 @@ NOT_AUTHENTICATED = (
     "its mail is not authenticated: neither DKIM nor SPF passes for its author domain"
 )
 
-Document = Report | FeedbackReport | RejectedDocument
+Document = Report | FeedbackReport | Letter | RejectedDocument
+
+READABLE = "it is not a report. Its text is shown, since it may ask you to confirm the address"
 
 Found = TypeVar("Found")
 
@@ -222,7 +226,9 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             await self._store.tally(kept.account_id, tally)
             self.outcomes.add(Outcome.FOREIGN.value)
             return None
-        content = "" if kept.feedback is None else msgspec.json.encode(kept.feedback).decode()
+        content = "".join(
+            msgspec.json.encode(one).decode() for one in (kept.feedback, kept.letter) if one
+        )
         listed = measure((kept.reason, kept.organisation, kept.report_id, content, *kept.problems))
         octets = listed + sum(measure((one.reporter, one.result)) for one in judged.rows)
         claim = Claim(kept, day, judged.sender, len(judged.rows), octets, listed)
@@ -256,6 +262,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             if part is None:
                 kept = replace(self._kept(waiting, ReportState.APART, ""), domain=_about(document))
                 judged.append(_Judged(kept, is_foreign=True))
+            elif isinstance(part, Letter):
+                judged.append(self._judge_letter(waiting, part, sender, known))
             else:
                 one = await self._judge_document(waiting, part, reporter)
                 judged.append(replace(one, sender=sender))
@@ -268,8 +276,10 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         """
         mail = waiting.mail
         if mail is not None and waiting.kind.is_feedback:
-            read_one = partial(read_feedback_mail, mail.raw_message, self._keeps_mail)
-            return [await self._run(read_one, waiting)]
+            is_failure = waiting.kind is ReportKind.FAILURE
+            read: Callable[[bytes, bool], FeedbackReport | Letter]
+            read = read_feedback_mail if is_failure else read_complaint_mail
+            return [await self._run(partial(read, mail.raw_message, self._keeps_mail), waiting)]
         if mail is None:
             return await self._run(partial(read_report_file, waiting.body), waiting)
         return await self._run(partial(read_report_mail, mail.raw_message), waiting)
@@ -309,7 +319,10 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         return reporter.domain
 
     async def _judge_document(
-        self, waiting: WaitingReport, document: Document, reporter: str
+        self,
+        waiting: WaitingReport,
+        document: Report | FeedbackReport | RejectedDocument,
+        reporter: str,
     ) -> _Judged:
         if isinstance(document, RejectedDocument):
             return _Judged(self._kept(waiting, ReportState.REFUSED, document.why))
@@ -330,6 +343,18 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         if doubt:
             return _Judged(replace(kept, state=ReportState.APART, reason=doubt))
         return _Judged(kept, tuple(_rows(kept, document)))
+
+    def _judge_letter(
+        self, waiting: WaitingReport, letter: Letter, sender: str, known: ReportDomains
+    ) -> _Judged:
+        """Judge a mail that is not a report: keep its text if it is authenticated.
+
+        One of the account's own domains is a complaint that only forwards the reported mail.
+        """
+        if not sender or known.has(sender):
+            return _Judged(self._kept(waiting, ReportState.REFUSED, NO_REPORT), sender=sender)
+        kept = self._kept(waiting, ReportState.REFUSED, READABLE)
+        return _Judged(replace(kept, reporter=sender, letter=letter), sender=sender)
 
     async def _judge_feedback(
         self, waiting: WaitingReport, report: FeedbackReport, reporter: str
@@ -457,7 +482,9 @@ def _about(document: Document) -> str:
     """Return the first domain that a report is about."""
     if isinstance(document, AggregateReport):
         return document.domain
-    return "" if isinstance(document, RejectedDocument) else document.domains[0]
+    if isinstance(document, RejectedDocument | Letter):
+        return ""
+    return document.domains[0]
 
 
 def _moment_of(waiting: WaitingReport, arrived_at: Instant | None) -> Instant:

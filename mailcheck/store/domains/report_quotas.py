@@ -114,7 +114,7 @@ class ReportDomains:
         reports already. Without a watch the first few organizational domains are accepted, but no
         domains below them: a zone has as many of these as a stranger wants.
         """
-        if domain in self._counted or self._is_watched(domain):
+        if self.has(domain):
             return True
         if self._unwatched >= MOST_UNWATCHED or registrable_domain(domain) != domain:
             return False
@@ -134,6 +134,10 @@ class ReportDomains:
                     return one
         home = registrable_domain(domains[0])
         return home if self.take(home) else None
+
+    def has(self, domain: str) -> bool:
+        """Return whether the account watches a domain, or one above it, or has reports about it."""
+        return domain in self._counted or self._is_watched(domain)
 
     def _is_watched(self, domain: str) -> bool:
         return any(one in self._watched for one in _at_and_above(domain))

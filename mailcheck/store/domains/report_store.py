@@ -18,12 +18,14 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import (
     LARGEST_REPORT_PAGE,
+    MAX_LETTERS,
     MAX_RAW,
     MAX_RAW_SIZE,
     RAW_KEPT,
     REPORTS_KEPT,
     Coverage,
     Feedback,
+    Letter,
     ReceiverReport,
     ReportId,
     ReportKind,
@@ -416,6 +418,8 @@ class ReportStore(Store):
             # The mail of a report about one mail contains personal data.
             is_kept = report.state not in _WITHOUT_MAIL and not report.kind.is_feedback
             kept_mail = mail if is_kept else None
+            if report.letter is not None and not _has_room_for_letter(transaction, report):
+                report = replace(report, letter=None, reason=_NO_ROOM_FOR_LETTER)
             insert(transaction, "receiver_report", [report_row(report, delivery_id=kept_mail)])
         delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
         return True
@@ -582,9 +586,10 @@ class ReportStore(Store):
             [(row.id,) for row in mails],
         )
         delete_unreferenced(transaction, {row.delivery_id for row in (*reports, *mails)} - {None})
+        letters = transaction.execute(_OLD_LETTERS, (now - RAW_KEPT, limit))
         counts = transaction.execute(_OLD_COUNTS, (oldest, limit))
         tallies = forget_tallies(transaction, oldest, limit)
-        return max(len(reports), len(mails), counts, tallies)
+        return max(len(reports), len(mails), letters, counts, tallies)
 
 
 def _number(transaction: Transaction, sql: str, *values: Value) -> int:
@@ -635,12 +640,14 @@ def _tls_page(
 
 
 _decode_feedback = msgspec.json.Decoder(Feedback).decode
+_decode_letter = msgspec.json.Decoder(Letter).decode
 
 
 def _report_of(row: Row) -> ReceiverReport:
     feedback = None if row.feedback is None else _decode_feedback(row.feedback)
     problems = tuple(json.loads(row.problems))
-    return value_of(ReceiverReport, row, problems=problems, feedback=feedback)
+    letter = None if row.letter is None else _decode_letter(row.letter)
+    return value_of(ReceiverReport, row, problems=problems, feedback=feedback, letter=letter)
 
 
 def _count_values(row: CountedRow) -> tuple[Value, ...]:
@@ -671,6 +678,16 @@ def _mail_to_keep(
     """Return the mail of a report that is not counted, if there is room for it, or `None`."""
     values = (delivery_id, MAX_RAW_SIZE, MAX_RAW, account_id)
     return None if transaction.row(_MAY_KEEP, values) is None else delivery_id
+
+
+_NO_ROOM_FOR_LETTER = (
+    f"it is not a report, and its text is not stored: {MAX_LETTERS} texts are stored. Delete one"
+)
+
+
+def _has_room_for_letter(transaction: Transaction, report: ReceiverReport) -> bool:
+    sql = "SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND letter IS NOT NULL"
+    return _number(transaction, sql, report.account_id) < MAX_LETTERS
 
 
 _REMOVE_REPORTS = """
@@ -763,6 +780,13 @@ _OLD_MAILS = """
     SELECT id, delivery_id FROM receiver_report
     WHERE delivery_id IS NOT NULL AND state <> 'waiting' AND received_at <= ?
     ORDER BY received_at LIMIT ?
+"""
+
+_OLD_LETTERS = """
+    UPDATE receiver_report SET letter = NULL WHERE id IN (
+        SELECT id FROM receiver_report WHERE letter IS NOT NULL AND received_at <= ?
+        ORDER BY received_at LIMIT ?
+    )
 """
 
 _OLD_COUNTS = """

@@ -610,6 +610,10 @@ def test_two_reports_are_compared(scored: ScoredHouse, browser: Browser) -> None
         assert "1 fixed DMARC" in words(browser)
         assert "1 new DKIM" in words(browser)
         assert "still there" not in words(browser)
+        replies = words(browser).partition("Replies of receivers")[2]
+        change = "Gmail, 5,000 or more mails a day: rejected 550 5.7.40 → rejected 550 5.7.30"
+        assert change in replies
+        assert "Gmail, every sender" not in replies
     pending = make(browser)
     assert browser.open(f"/tests/{first}/changes/{pending}").status == 400
     other = Browser(scored.house, "192.0.2.77")

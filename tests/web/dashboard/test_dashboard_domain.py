@@ -251,6 +251,20 @@ def test_what_to_publish_can_be_copied() -> None:
     assert "9 of 20" in words(browser)
 
 
+def test_another_selector_of_the_logo() -> None:
+    """The page reads the BIMI record of the selector that was entered, and rejects a bad one."""
+    record = {"shop._bimi.poor.example": {"TXT": ["v=BIMI1; l=; a=;"]}}
+    browser = visit_tools(zone_with({**POOR, **record}))
+    browser.open("/domains/poor.example/checks?whole=true")
+    assert "shop._bimi" not in words(browser)
+    browser.open("/domains/poor.example/checks?whole=true&logo=shop")
+    assert "shop._bimi.poor.example" in words(browser)
+    assert browser.open("/domains/poor.example/checks?whole=true&logo=a b").status == 400
+    page = browser.open("/domains?check=poor.example&logo=shop").body.decode()
+    assert 'name="logo" value="shop"' in page
+    assert "logo=shop" in page.partition("data-check-live=")[2][:200]
+
+
 def test_the_gain_above_the_issues_is_their_sum() -> None:
     """The total gain is the sum of the gains in the rows."""
     browser = visit_tools(zone_with(POOR))

@@ -13,6 +13,7 @@ from tests.fakes.report_senders import (
     RECEIVERS,
     ask_for_reports,
     reports_zone,
+    signed_letter,
     signed_report,
     signer_of,
 )
@@ -119,6 +120,19 @@ def test_complaints_beside_the_sender(owner: Browser, zone: MemoryZone) -> None:
     assert "Received reports (2)" in words(owner, "/reports?kind=complaint")
     assert "No reports yet." in words(owner, "/reports?kind=tls")
     assert owner.open("/reports?kind=other").status == 400
+
+
+def test_a_mail_that_confirms_the_address(owner: Browser) -> None:
+    """Its text and links are shown below its row, as text and without a link that is followed."""
+    place = address(owner).replace("dmarc-", "fbl-")
+    run(owner.house.assembly.reports.runner.start())
+    owner.house.receive(place, raw=signed_letter(), sender="")
+    owner.house.pass_time(1)
+    body = owner.open("/reports").body.decode()
+    assert "Read the mail: Confirm your address" in body
+    assert "Your code is 482913." in body
+    assert "<code>https://google.com/confirm?t=7f3a</code>" in body
+    assert 'href="https://google.com' not in body
 
 
 def test_failure_reports_are_offered_on_request(owner: Browser, zone: MemoryZone) -> None:

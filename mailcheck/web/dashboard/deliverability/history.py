@@ -78,7 +78,8 @@ class History(Struct, frozen=True):
 class Comparison(Struct, frozen=True):
     """Differences between two reports.
 
-    ``checks`` and ``rules`` contain those with different results, each with both results.
+    ``checks``, ``rules`` and ``replies`` contain those with different results, each with both
+    results.
     """
 
     fixed: tuple[Any, ...]
@@ -86,6 +87,7 @@ class Comparison(Struct, frozen=True):
     kept: tuple[Any, ...]
     checks: tuple[tuple[str, Any, Any], ...]
     rules: tuple[tuple[str, str, str, str], ...]
+    replies: tuple[tuple[Any, Any], ...]
 
 
 async def find_history(tests: ManageTests, visit: Visit, document: Any) -> History | None:
@@ -136,13 +138,27 @@ def compare(before: Any, after: Any) -> Comparison:
         for rule in checklist["rules"]
         if rule["id"] in judged and judged[rule["id"]]["result"] != rule["result"]
     )
+    answered = {one["receiver"]: one for one in before["report"].get("replies", ())}
+    replies = tuple(
+        (answered[one["receiver"]], one)
+        for one in after["report"].get("replies", ())
+        if one["receiver"] in answered and _answer(answered[one["receiver"]]) != _answer(one)
+    )
     return Comparison(
         fixed=tuple(one for name, one in old.items() if name not in now),
         new=tuple(one for name, one in now.items() if name not in old),
         kept=tuple(one for name, one in now.items() if name in old),
         checks=checks,
         rules=rules,
+        replies=replies,
     )
+
+
+def _answer(reply: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what a receiver answers, without the addresses and names in its text."""
+    line = reply["reply"] or {}
+    codes = (line.get("code"), line.get("enhanced"))
+    return reply["action"], reply["determined"], codes, reply["explanation"]
 
 
 def _outcome(check: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -48,7 +48,13 @@ from mailcheck.web.dashboard.domains.frame import (
     view_domain,
 )
 from mailcheck.web.dashboard.domains.mail_route import describe_route
-from mailcheck.web.dashboard.domains.view import WORDS, read_settings_query, score_level
+from mailcheck.web.dashboard.domains.view import (
+    LOGO,
+    WORDS,
+    read_logo_selector,
+    read_settings_query,
+    score_level,
+)
 from mailcheck.web.dashboard.rendering import (
     Renderer,
     describe_failure,
@@ -103,7 +109,9 @@ class CheckDomain(Struct, frozen=True):
                 self._reputation.compute(
                     query, offered, is_refresh=is_refresh, on_factors=on_factors
                 ),
-                self._describe.describe(query.domain, query.selectors, offered),
+                self._describe.describe(
+                    query.domain, query.selectors, offered, read_logo_selector(visit.query)
+                ),
             )
             if reputation.is_cached and not _agree(reputation, report):
                 # The cached score is outdated: the sections would contradict it.
@@ -337,6 +345,7 @@ class DomainPages(Struct, frozen=True):
         return redirect(visit, place, done="watch-on" if is_on else "watch-off")
 
     def _query(self, visit: Visit, domain: str) -> ReputationQuery:
+        read_logo_selector(visit.query)  # an invalid one is rejected before the check begins
         return read_settings_query(visit.query).query_for(domain, self._frame.rules)
 
 
@@ -408,7 +417,8 @@ def _left_points(score: Score, problems: Sequence[Problem]) -> list[LeftPoints]:
 
 def _given(visit: Visit) -> dict[str, str]:
     """Return the selectors and addresses in a query, if any."""
-    given = {name: (visit.query.text(name) or "").strip() for name in ("selectors", "ips")}
+    names = ("selectors", "ips", LOGO)
+    given = {name: (visit.query.text(name) or "").strip() for name in names}
     return {name: value for name, value in given.items() if value}
 
 

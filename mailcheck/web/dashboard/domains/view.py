@@ -7,6 +7,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from mailcheck.api.requests.parsing import Query
+from mailcheck.checks.bimi.record import DEFAULT_SELECTOR
 from mailcheck.checks.scoring.awards import FAIR_FROM, GOOD_FROM
 from mailcheck.core.domain_names import (
     MAX_ADDRESSES,
@@ -90,6 +91,19 @@ def read_settings_query(query: Query) -> GivenSettings:
         _split(query.text("selectors") or "", MAX_SELECTORS, "selectors"),
         _split(query.text("ips") or "", MAX_ADDRESSES, "sending addresses"),
     )
+
+
+LOGO = "logo"
+"""Parameter with the selector of the BIMI record."""
+
+
+def read_logo_selector(query: Query) -> str:
+    """Return the selector of the BIMI record in the parameter `LOGO`, or the default one.
+
+    :raises InvalidParameter: it is not valid.
+    """
+    text = (query.text(LOGO) or "").strip()
+    return parse_selector(text, name="the logo selector") if text else DEFAULT_SELECTOR
 
 
 def _split(text: str, at_most: int, what: str) -> tuple[str, ...]:
