@@ -49,9 +49,24 @@ def list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Consol
     for one in found["reports"]:
         day = (one["beginsAt"] or one["receivedAt"])[:10]
         facts = (one["id"], day, one["kind"], one["state"], one["reporter"] or "-", one["domain"])
-        counts = f"{one['messages']} messages, {one['failing']} fail"
+        counts = f"{_count(one['messages'], 'message')}, {one['failing']} fail"
         console.print_line("  ".join(filter(None, (*facts, counts, one["reason"]))))
+        if "letter" in one:
+            console.print_lines(_describe_letter(one["letter"]))
     return EXIT_FINE
+
+
+def _describe_letter(letter: dict[str, Any]) -> Iterator[Line]:
+    """Yield the lines of a mail that is not a report, such as one that confirms the address."""
+    yield f"    {letter['author']}: {letter['subject']}"
+    for line in letter["text"].splitlines():
+        yield f"    {line}"
+    for url in letter["links"]:
+        yield f"    {url}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
@@ -111,8 +126,9 @@ def describe_plan(plan: dict[str, Any]) -> Iterator[Line]:
     )
     if plan["firstDay"]:
         yield (
-            f"  {plan['messages']} messages, {plan['failing']} fail, in reports about"
-            f" {plan['daysWithReports']} days from {plan['firstDay']} to {plan['lastDay']}"
+            f"  {_count(plan['messages'], 'message')}, {plan['failing']} fail, in reports about"
+            f" {_count(plan['daysWithReports'], 'day')} from {plan['firstDay']} to"
+            f" {plan['lastDay']}"
         )
         for one in plan["simulations"]:
             yield (
@@ -138,7 +154,7 @@ _TITLES = {
 
 def _describe_step(domain: str, number: int, step: dict[str, Any]) -> Iterator[Line]:
     title = _TITLES[step["kind"]].format(name=step["name"] or "small unknown senders")
-    count = f": {step['messages']} messages" if step["messages"] else ""
+    count = f": {_count(step['messages'], 'message')}" if step["messages"] else ""
     yield f"  {number}. ", Painted(title, BOLD), count
     yield f"     {step['meaning']}"
     yield f"     {step['fix']}"

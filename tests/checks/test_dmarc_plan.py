@@ -62,6 +62,8 @@ def verdict_of(zone: MemoryZone, domain: str = DOMAIN) -> DmarcVerdict:
         ("v=DMARC1; p=none; sp=reject; np=none; pct=50", NONE, QUARANTINE, None),
         ("v=DMARC1; p=reject; sp=reject", REJECT, None, "v=DMARC1; p=reject; sp=reject"),
         ("v=DMARC1; p=reject", REJECT, None, "v=DMARC1; p=reject"),
+        ("v=DMARC1; p=reject; pct=50", REJECT, REJECT, "v=DMARC1; p=reject"),
+        ("v=DMARC1; p=reject; pct=100", REJECT, None, "v=DMARC1; p=reject"),
     ],
 )
 def test_the_next_policy(

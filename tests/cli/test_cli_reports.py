@@ -11,7 +11,7 @@ from tests.cli.command_line import Outcome, run_command, run_work
 from tests.corpus.report_files import FOLDER, document, gzipped, report_mail
 from tests.fakes.dmarc_year import DOMAIN, Year, year_zone
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.report_senders import reports_zone, signed_report
+from tests.fakes.report_senders import reports_zone, signed_letter, signed_report
 from tests.servers.house_server import serving_house
 from tests.servers.name_server import running_name_server
 from tests.web.checking import checking_house
@@ -125,6 +125,15 @@ def test_reports_of_an_account_are_listed_and_deleted(tmp_path: Path) -> None:
         ]
         assert json.loads(call("list", "--json", "--limit", "1").output)["total"] == 3
         assert call("list", "--kind", "complaint").lines == []
+        send(house, signed_letter(), "complaints")
+        letter = call("list", "--kind", "complaint").lines
+        assert "0 messages, 0 fail" in letter[0]
+        assert letter[1:] == [
+            "    Feedback Loop <loop@google.com>: Confirm your address",
+            "    Your code is 482913. Confirm",
+            "    https://google.com/confirm?t=7f3a",
+        ]
+        assert call("delete", letter[0].split()[0]).status == 0
         one = next(line for line in listed.lines if "google.com" in line).split()[0]
         assert call("delete", one).status == 0
         assert call("delete", one).status == 1

@@ -178,6 +178,27 @@ def test_few_reports_are_not_called_safe() -> None:
     assert "The newest reports are about a day" in old["doubts"][0]
 
 
+def test_a_domain_without_mail_needs_no_reports() -> None:
+    """A domain that declares that it uses no mail gets p=reject, unless some of its mail passes."""
+    owner = Owner()
+    silent = "quiet.example"
+    owner.year.publish(silent, "TXT", "v=spf1 -all")
+    owner.year.publish(silent, "MX", "0 .")
+    path = f"/reports/dmarc/plan?domain={silent}&days=30"
+    plan = owner.house.get(path).json
+    assert (plan["state"], plan["nextPolicy"], plan["steps"]) == ("safe", "reject", [])
+    assert plan["record"]["value"] == "v=DMARC1; p=reject"
+    owner.publish(plan["record"])
+    owner.house.pass_time(400)  # cached answers expire
+    assert owner.house.get(path).json["state"] == "enforced"
+    # The domain with reports about mail that passes is not one without mail.
+    owner.live(5)
+    owner.year.publish(DOMAIN, "TXT", "v=spf1 -all")
+    owner.year.publish(DOMAIN, "MX", "0 .")
+    owner.house.pass_time(400)
+    assert owner.plan()["state"] == "steps"
+
+
 def test_a_watch_tells_when_a_sender_breaks() -> None:
     """An alert begins when mail of an own sender fails, and ends a week after the last failure."""
     owner = Owner()

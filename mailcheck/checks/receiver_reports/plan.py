@@ -26,6 +26,7 @@ from mailcheck.checks.receiver_reports.senders import (
     summarize_sender,
     unpack_rows,
 )
+from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import MIN_DAYS, OTHER_SENDERS, Coverage, SenderDecision
 
@@ -128,15 +129,19 @@ def effective_policy(verdict: DmarcVerdict) -> Policy:
 
 
 def next_policy(verdict: DmarcVerdict) -> Policy | None:
-    """Return the next stricter policy of a domain, or `None` if it has the strictest one."""
+    """Return the next stricter policy of a domain, or `None` if it has the strictest one.
+
+    A record with ``pct`` below 100 is not the strictest: receivers that still follow RFC 7489 apply
+    its policy to a part of the mail only.
+    """
     policy = effective_policy(verdict)
     if policy is not Policy.REJECT:
         return list(Policy)[policy.strictness + 1]
     record = verdict.record
-    has_weaker = (
-        record is not None and verdict.found_at == verdict.domain and _weaker(record, Policy.REJECT)
-    )
-    return Policy.REJECT if has_weaker else None
+    if record is None or verdict.found_at != verdict.domain:
+        return None
+    is_partial = parse_tag_list(record.text).get("pct") not in (None, "100")
+    return Policy.REJECT if is_partial or _weaker(record, Policy.REJECT) else None
 
 
 def _weaker(record: PolicyRecord, policy: Policy) -> list[str]:

@@ -10,6 +10,7 @@ from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import RecordToPublish, Severity
+from mailcheck.checks.hosts.mx import evaluate_mx
 from mailcheck.checks.overlay import Change, Overlay, build_zone
 from mailcheck.checks.receiver_reports.plan import (
     PlanState,
@@ -37,6 +38,8 @@ from mailcheck.checks.receiver_reports.senders import (
     pack_rows,
 )
 from mailcheck.checks.receiver_reports.services import RecordUse, ServiceRecord
+from mailcheck.checks.scoring.no_mail import uses_no_mail
+from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
@@ -191,13 +194,21 @@ class PlanPolicy:
         coverage = await self._store.coverage(account_id, domain, since)
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
         verdict = await evaluator.evaluate(partial(evaluate_dmarc, domain))
-        doubts = list(find_doubts(coverage, total, days, now))
+        is_silent = await self._uses_no_mail(evaluator, domain, mail)
+        doubts = [] if is_silent else list(find_doubts(coverage, total, days, now))
+        if is_silent:
+            forged = dict.fromkeys((one.sender.key for one in mail), SenderDecision.NOT_MINE)
+            decisions = {**forged, **decisions}
         if found.is_cut:
             doubts.append(f"The reports have over {MOST_ROWS} different rows: choose fewer days.")
         steps = await self._find_record_steps(account_id, domain, verdict)
+        if is_silent:
+            steps = [one for one in steps if one.step.kind is not StepKind.REQUEST_REPORTS]
         if verdict.presence is Presence.UNDETERMINED:
             doubts.append("DNS gave no usable answer about the DMARC record.")
         target = next_policy(verdict)
+        if is_silent and target is not None:
+            target = Policy.REJECT
         proposals = await self._propose(evaluator, verdict, mail, target)
         simulations = [simulate_policy(one, mail, decisions, total) for one in proposals]
         chosen = proposals[0]
@@ -224,6 +235,22 @@ class PlanPolicy:
             steps=tuple(steps),
             doubts=tuple(doubts),
         )
+
+    async def _uses_no_mail(
+        self, evaluator: DnsEvaluator, domain: str, mail: Sequence[SenderMail]
+    ) -> bool:
+        """Return whether a domain declares that it uses no mail, and no reported mail passes.
+
+        All mail in its name is then forged, and the number of reports does not matter.
+        """
+        if any(one.signed or one.unsigned for one in mail):
+            return False
+
+        def judge(answers: Answers) -> bool:
+            mx = evaluate_mx(domain, answers, allow_private=True)
+            return uses_no_mail(evaluate_spf(domain, answers), mx)
+
+        return await evaluator.evaluate(judge)
 
     async def _propose(
         self,
