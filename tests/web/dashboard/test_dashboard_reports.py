@@ -131,7 +131,7 @@ def test_a_mail_that_confirms_the_address(owner: Browser) -> None:
     body = owner.open("/reports").body.decode()
     assert "Read the mail: Confirm your address" in body
     assert "Your code is 482913." in body
-    assert "<code>https://google.com/confirm?t=7f3a</code>" in body
+    assert "\nhttps://google.com/confirm?t=7f3a</pre>" in body
     assert 'href="https://google.com' not in body
 
 
