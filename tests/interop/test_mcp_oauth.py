@@ -21,6 +21,7 @@ from urllib.request import HTTPCookieProcessor, HTTPSHandler, build_opener
 
 import pytest
 
+from tests.browser.watching import running_browser
 from tests.interop.mcp_clients.installed import (
     CONFORMANCE,
     DRIVERS,
@@ -481,3 +482,57 @@ def test_the_authorization_server_conforms(site: Site, person: Person, tmp_path:
     assert statuses, done.stdout
     assert set(statuses.values()) == {"SUCCESS"}, done.stdout
     assert len(found) == 2, done.stdout
+
+
+CALL = """
+async ([url, method, headers, body, credentials]) => {
+    try {
+        const answer = await fetch(url, {method, headers, body: body || undefined, credentials});
+        return [answer.status, answer.headers.get("WWW-Authenticate") || "", await answer.text()];
+    } catch (error) {
+        return [0, "", String(error)];
+    }
+}
+"""
+
+
+def test_a_web_page_is_a_client(site: Site) -> None:
+    """A page of another origin finds, registers and calls; with cookies it reads nothing."""
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "page", "version": "1"},
+    }
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    json_headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    token = {"Authorization": f"Bearer {site.daemon.key}", "MCP-Protocol-Version": "2025-11-25"}
+    metadata = json.dumps({"client_name": "Page", "redirect_uris": [site.document]})
+    with running_browser() as one:
+        browser = one.launch("--no-sandbox", "--disable-gpu")
+        page = browser.new_context(ignore_https_errors=True).new_page()
+        page.goto(site.document)
+
+        def call(
+            path: str,
+            method: str = "GET",
+            sent: str = "",
+            credentials: str = "omit",
+            **headers: str,
+        ) -> Any:
+            given = {**(json_headers if sent else {}), **headers}
+            return page.evaluate(CALL, [site.url + path, method, given, sent, credentials])
+
+        status, _, text = call("/.well-known/oauth-protected-resource/mcp")
+        assert (status, json.loads(text)["resource"]) == (200, f"{site.url}/mcp")
+        assert call("/.well-known/oauth-authorization-server")[0] == 200
+        status, challenge, _ = call("/mcp", "POST", body)
+        assert status == 401
+        assert "resource_metadata=" in challenge
+        assert call("/register", "POST", metadata)[0] == 201
+        assert call("/mcp", "POST", body, **token)[0] == 200
+        assert call("/mcp", "GET", **token)[0] == 405, "a page sees that there is no stream"
+        for path in ("/mcp", "/account", "/authorize", "/api/v1/inbox"):
+            status, _, text = call(path, credentials="include")
+            assert (status, text) == (0, "TypeError: Failed to fetch"), path
+        assert call("/api/v1/inbox", **token)[0] == 0, "the REST API is not for pages"
+        browser.close()
