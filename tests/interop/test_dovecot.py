@@ -460,6 +460,9 @@ def test_answers_are_those_of_dovecot(servers: Servers) -> None:
     """Random sequences of commands have the same answers on both servers."""
     sides, random_ = servers.sides, random.Random(45)
     different: list[str] = []
+    for side in sides:
+        side.restart()
+        side.clear()
     for number in range(SEQUENCES):
         mails = fill(sides, random_, FLAGS[:3])
         done: list[str] = []
