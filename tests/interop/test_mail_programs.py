@@ -375,6 +375,7 @@ def test_aioimaplib(served: Served) -> None:
         await asyncio.wait_for(idle, PATIENCE)
         _, lines = await client.uid("fetch", "1:*", "(FLAGS BODY.PEEK[HEADER.FIELDS (SUBJECT)])")
         await client.logout()
+        client.protocol.transport.close()  # the end of the loop may come before that of the server
         return [*pushed, *lines]
 
     with ThreadPoolExecutor(1) as thread:  # Playwright may run its event loop in this one
