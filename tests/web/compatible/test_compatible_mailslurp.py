@@ -291,6 +291,14 @@ class TestWaits:
             assert subjects(client.get(f"{path}?page=1&size=1")) == ["one"]
         assert subjects(client.get(f"/emails?inboxId={INBOX}&searchFilter=two")) == ["two"]
 
+    def test_a_text_of_new_mail(self, house: House, client: Client) -> None:
+        """A text is found as soon as its mail is stored, before its content was derived."""
+        receive(house)
+        path = "/emails?searchFilter=482913"
+        assert subjects(client.get(path)) == ["Welcome"]
+        assert subjects(client.get(f"{path}&inboxId={INBOX}")) == ["Welcome"]
+        assert subjects(client.get("/emails?searchFilter=482914")) == []
+
 
 class TestEmails:
     """The parts of a message."""
