@@ -13,7 +13,8 @@ SLACK = 65_536
 """Octets by which a store may grow for any write, because it grows by whole pages."""
 
 
-ENTRIES = sorted(read_costs())
+COSTS = read_costs()
+ENTRIES = sorted(COSTS)
 OVER_HTTP = [
     one for one in ENTRIES if one.split(" ")[0] in ("GET", "POST", "PUT", "PATCH", "DELETE")
 ]
@@ -43,18 +44,18 @@ def attacked(target: Target, entry: str, times: int) -> list[str]:
     """Call an entry point with an account, and return the exceeded costs."""
     if not target.is_whole:
         target.restore()
-    return too_much(read_costs()[entry], target.cost(target.call, entry, times), times)
+    return too_much(COSTS[entry], target.cost(target.call, entry, times), times)
 
 
 def attacked_by_nobody(target: Target, entry: str, times: int) -> list[str]:
     """Call an entry point over HTTP without an account, and return the exceeded costs."""
-    declared = read_costs()[entry] if entry in DOORS else Cost()
+    declared = COSTS[entry] if entry in DOORS else Cost()
     return too_much(declared, target.cost(target.call_as_stranger, entry, times), times)
 
 
 def test_everything_that_can_be_reached_is_declared(target: Target) -> None:
     """Each route, tool, command, address and port has a declared cost, and no other entry has."""
-    assert set(target.entries()) == set(read_costs())
+    assert set(target.entries()) == set(COSTS)
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

@@ -11,8 +11,9 @@ import pytest
 
 from mailcheck.checks.content.safe_html import SHOWN
 from mailcheck.core.accounts import Account
+from mailcheck.core.filters import MessageFilter
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
-from tests.house import House, config_in_memory
+from tests.house import House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.inbox_visit import fetch, receive, share_path, sign_up
@@ -64,18 +65,25 @@ class Document(HTMLParser):
             self.found.append(data)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def visitor() -> Iterator[Browser]:
-    """A user with a new inbox, since each page lists its mails."""
+    """A browser for the pages of one application."""
     house = House(config_in_memory(accounts=CHEAP))
     yield Browser(house)
     house.close()
 
 
-@pytest.fixture
-def owner(visitor: Browser) -> Account:
+@pytest.fixture(scope="module")
+def account(visitor: Browser) -> Account:
     """The account of the visitor."""
     return sign_up(visitor)
+
+
+@pytest.fixture
+def owner(visitor: Browser, account: Account) -> Iterator[Account]:
+    """The account of the visitor, whose inbox is empty, since each page lists its mails."""
+    yield account
+    run(visitor.house.assembly.inbox.delete.matching(account.id, MessageFilter()))
 
 
 def test_there_are_many() -> None:

@@ -64,6 +64,7 @@ class MemoryZone:
         self.silent = set(silent)
         self._is_authenticated = is_authenticated
         self._nodes: dict[Name, dict[str, tuple[Rdata, ...]]] = {}
+        self._existing: set[Name] | None = None
         for owner, by_type in records.items():
             for rdtype, texts in by_type.items():
                 self.publish(owner, rdtype, *texts)
@@ -83,6 +84,7 @@ class MemoryZone:
         """Set the records of one type at one name; without records, delete them."""
         node = self._nodes.setdefault(dns.name.from_text(owner.lower()), {})
         node[rdtype] = tuple(_parse_record(rdtype, text) for text in texts)
+        self._existing = None
 
     def published(self, owner: str, rdtype: str) -> tuple[str, ...]:
         """Return the records of one type at one name, TXT as plain text."""
@@ -149,11 +151,19 @@ class MemoryZone:
         return self._nodes.get(dns.name.Name((b"*", *encloser.labels)))  # RFC 4592 3.3.1
 
     def _exists(self, name: Name) -> bool:
-        if name == dns.name.root:
-            return True
-        return any(
-            owner.is_subdomain(name) for owner, node in self._nodes.items() if any(node.values())
-        )
+        if self._existing is None:
+            self._existing = {dns.name.root}
+            for owner, node in self._nodes.items():
+                if any(node.values()):
+                    self._existing.update(_enclosing(owner))
+        return name in self._existing
+
+
+def _enclosing(name: Name) -> Iterator[Name]:
+    """Yield a name, and each name above it."""
+    while name != dns.name.root:
+        yield name
+        name = name.parent()
 
 
 def _parse_record(rdtype: str, text: str) -> Rdata:
