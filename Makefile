@@ -176,9 +176,14 @@ lint: $(VENV)/installed-test
 	$(BIN)/lint-imports --no-cache
 
 # Each process of xdist imports all tests. It compiles only those that no earlier run has compiled, so
-# one process does that for all, while mypy uses another processor.
-collect: $(VENV)/installed-test
-	@$(BIN)/pytest --quiet --collect-only --ignore=tests/interop | tail -n 5
+# one process does that for all new and changed files, while mypy uses another processor.
+collect: $(VENV)/collected
+
+TESTS := $(shell find tests -name 'test_*.py' -not -path 'tests/interop/*')
+
+$(VENV)/collected: $(VENV)/installed-test $(TESTS)
+	@$(BIN)/pytest --quiet --collect-only $(or $(filter %.py,$(if $(filter $<,$?),,$?)),--ignore=tests/interop) | tail -n 5
+	@touch $@
 
 ## types: check the types with mypy in strict mode
 types: $(VENV)/installed-test

@@ -16,15 +16,22 @@ from tests.servers.postgresql import TEMPLATE, PostgresqlServer, require_install
 
 _numbers = count(1)
 
+NEW_DATABASE = """
+    SELECT 1 FROM pragma_user_version WHERE user_version = 0 AND NOT EXISTS (
+        SELECT 1 FROM sqlite_schema
+    )
+"""
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _newest_schema() -> Iterator[None]:
-    """Create the schema once, and copy it into each of the thousands of databases in memory."""
+    """Create the schema once, and copy it into each of the thousands of new databases."""
     newest = SqliteWriter(IN_MEMORY)
     upgrade_schema(newest.connection, IN_MEMORY, schema_steps())
 
     def upgrade(connection: sqlite3.Connection, path: str, steps: Sequence[SchemaStep]) -> None:
-        if path == IN_MEMORY:
+        is_new = connection.execute(NEW_DATABASE).fetchone() is not None
+        if is_new:
             newest.connection.backup(connection)
         else:
             upgrade_schema(connection, path, steps)

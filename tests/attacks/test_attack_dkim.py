@@ -30,7 +30,7 @@ from tests.fakes.signature_verifier import (
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 MIB = 1024 * 1024
-BLANKS = 5 * MIB
+BLANKS = 2 * MIB
 MESSAGE_LIMIT = 25 * MIB
 HEADER = MAIL.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
 
@@ -129,8 +129,8 @@ def test_thousands_of_field_names() -> None:
 
 
 def test_large_fields_signed_by_all() -> None:
-    """Ten signatures over twenty megabytes of header are verified in linear time."""
-    mail = b"Subject: " + b"y " * (10 * MIB) + b"\r\n" + MAIL
+    """Ten signatures over ten megabytes of header are verified in linear time."""
+    mail = b"Subject: " + b"y " * (5 * MIB) + b"\r\n" + MAIL
     top = ED25519.sign(mail, fields=(*SIGNED_FIELDS, "subject"))[: -len(mail)]
     assert len(verify_all_signatures(top * 10 + mail).passing) == MAX_SIGNATURES
 

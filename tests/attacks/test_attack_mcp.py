@@ -143,7 +143,7 @@ MESSAGES = st.fixed_dictionaries(
 VERSIONS = st.sampled_from([None, HANDSHAKE, STATELESS, "2024-11-05", "1.0", "\x7f"])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(message=MESSAGES, version=VERSIONS, name=st.sampled_from([None, "extract", "x"]))
 def test_no_message_breaks_the_endpoint(
     house: House, message: dict[str, Any], version: str | None, name: str | None

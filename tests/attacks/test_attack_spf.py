@@ -148,7 +148,6 @@ TERMS = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(TERMS, max_size=8), TEXTS, TEXTS)
 def test_attack_spf_random_records(terms: list[str], sender: str, helo_name: str) -> None:
     """Any record, sender and HELO name has a verdict and a text for it."""

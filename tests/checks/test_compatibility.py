@@ -4,7 +4,7 @@ import json
 from importlib.resources import files
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.html_tree import read_tree
@@ -354,7 +354,6 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@settings(deadline=None, max_examples=300)
 @given(PIECES)
 def test_any_text_is_a_style_sheet(text: str) -> None:
     """Any text is accepted as a style sheet, and each piece has its position."""
@@ -374,7 +373,6 @@ DECLARATIONS = st.lists(
 BLANKS = st.sampled_from(["", " ", "\n", "/* a { b: c } */"])
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(NAMES, DECLARATIONS), min_size=1, max_size=5), BLANKS)
 def test_style_sheets_round_trip(rules: list[tuple[str, list[str]]], blank: str) -> None:
     """Selectors and declarations are read unchanged with any whitespace around them."""
@@ -393,7 +391,6 @@ def test_style_sheets_round_trip(rules: list[tuple[str, list[str]]], blank: str)
             assert text[piece.position :].startswith(written)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(st.sampled_from(sorted(USES)), unique=True, max_size=6))
 def test_a_mail_has_the_findings_of_its_parts(slugs: list[str]) -> None:
     """Features are found beside any others, and never improve the result of a client."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from email.message import EmailMessage
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.bodies import find_attachment
@@ -642,7 +642,6 @@ def test_any_bytes_are_a_mail(raw: bytes) -> None:
     assert _is_complete(derive_content(raw))
 
 
-@settings(max_examples=150)
 @given(st.integers(0, 2**32), st.integers(1, 40))
 def test_a_mutilated_mail_is_a_mail(seed: int, strokes: int) -> None:
     """Bytes of a real mail that are cut, doubled, swapped or replaced raise no error."""
@@ -676,7 +675,6 @@ _WORDS = st.text(
 )
 
 
-@settings(max_examples=60)
 @given(_WORDS, _WORDS, st.lists(st.binary(max_size=200), max_size=4), _WORDS)
 def test_the_standard_library_reads_the_same(
     text: str, html: str, attached: list[bytes], subject: str

@@ -82,7 +82,7 @@ def pages(draw: st.DrawFn) -> str:
     return page
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(database=None)
 @given(pages())
 def test_words_stand_where_a_browser_puts_them(page: str) -> None:
     """Overlapping blocks and formatting give the same tree as the standard's tree builder."""

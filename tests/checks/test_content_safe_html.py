@@ -317,7 +317,7 @@ def test_sizes_are_bounded() -> None:
     )
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(database=None)
 @given(
     st.lists(
         st.one_of(

@@ -3,7 +3,7 @@
 from ipaddress import ip_address
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
@@ -123,7 +123,6 @@ def judge(text: str) -> tuple[AuthResult, str]:
     return found.result, found.explanation
 
 
-@settings(max_examples=500, deadline=None)
 @given(RECORDS)
 @example("v=spf1 exp= -all")
 @example("v=spf1 x=% -all")
@@ -153,7 +152,6 @@ GOOD_TERMS = st.tuples(
 ).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.one_of(GOOD_TERMS, mechanisms(), modifiers()), max_size=7),
     st.sampled_from(["", "-all", "~all"]),
@@ -231,7 +229,6 @@ OF_ONE_PROTOCOL = {
 }
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(OF_ALL_KINDS, max_size=6), st.sampled_from(["", "-all", "~all"]))
 @example(["a:four.example"] * 3, "-all")
 @example(["a:six.example"] * 3, "-all")

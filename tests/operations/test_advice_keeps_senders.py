@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from twisted.internet.task import Clock
@@ -210,7 +210,6 @@ def test_one_mistake_in_a_record_costs_no_sender(name: str) -> None:
         assert result_for(zone, STRANGER) in (AuthResult.FAIL, AuthResult.SOFTFAIL), strings
 
 
-@settings(max_examples=60, deadline=None)
 @given(TERMS, TERMS, ENDS, st.sampled_from(sorted(DEFECTS)), st.integers(0, 9))
 def test_several_records_of_which_one_is_broken_cost_no_sender(
     terms: list[str], more: list[str], end: str, name: str, seed: int

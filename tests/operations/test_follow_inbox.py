@@ -3,7 +3,7 @@
 from contextlib import aclosing
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred, succeed
@@ -256,7 +256,6 @@ class Room(House):
         self.receive(self.address("start"))  # from here on the receiver knows the inbox
 
 
-@settings(max_examples=100)
 @given(steps=st.lists(STEPS, max_size=25), ours=st.booleans())
 def test_any_order(steps: list[tuple[str, str]], ours: bool) -> None:
     """In any order of reads, mails and connections, each message is sent exactly once."""

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
@@ -41,7 +41,6 @@ def test_a_known_hash() -> None:
 
 
 @given(st.text(max_size=50), st.text(max_size=50))
-@settings(max_examples=50)
 def test_only_the_password_matches(password: str, other: str) -> None:
     """A hash matches its own password and no other."""
     written = write_hash(password, b"salt", CHEAP)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
@@ -255,7 +255,6 @@ class TestNothingIsMissed:
         room.clock.advance(5)
         assert found(waiting).summary.header.subject == "unheard"
 
-    @settings(max_examples=150, deadline=None)
     @given(st.lists(STEPS, min_size=1, max_size=14), st.booleans())
     def test_any_order(self, steps: Steps, ours: bool) -> None:
         """In any order of waits, mails, reads and answers, each wait gets its oldest match."""
@@ -747,7 +746,6 @@ class TestSeveral:
         room.send()
         assert self.positions(waiting) == [3, 4]
 
-    @settings(max_examples=60, deadline=None)
     @given(st.lists(STEPS, min_size=1, max_size=14), st.integers(1, 3), st.booleans())
     def test_any_order(self, steps: Steps, count: int, ours: bool) -> None:
         """In any order of waits, mails, reads and answers, each wait gets its oldest matches."""
