@@ -5,18 +5,19 @@ records contain markup. Some blocklists answer only when the test releases them.
 """
 
 import smtplib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.fakes.blocklist_test_entries import publish_list_test_entries
-from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.memory_zone import MemoryZone, Records
 from tests.servers.daemon import HOST, Daemon
 from tests.servers.holding_name_server import HoldingNameServer, running_holding_name_server
 from tests.servers.mail_host import running_mail_host
-from tests.servers.name_server import running_name_server
+from tests.servers.name_server import publishing_name_server
 
 KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RFC 8463 A.2
 
@@ -67,10 +68,15 @@ NAMES = ("good.test", "unchecked.test", "poor.test", "listed.test", "hostile.tes
 
 @dataclass(frozen=True, slots=True)
 class ToolWorld:
-    """The daemon, and the name server whose slow lists are released by a test."""
+    """The daemon, and the name server whose slow lists are released by a test.
+
+    ``publish`` makes changes of the zone visible.
+    """
 
     daemon: Daemon
     lists: HoldingNameServer
+    zone: MemoryZone
+    publish: Callable[[], None]
 
     def send(self, recipient: str, raw_message: bytes, helo: str = "mail.good.test") -> None:
         """Send a mail from ann@good.test."""
@@ -79,12 +85,14 @@ class ToolWorld:
 
 
 @contextmanager
-def running_tool_world(folder: Path, **more: Any) -> Iterator[ToolWorld]:
+def running_tool_world(
+    folder: Path, records: Records = MappingProxyType({}), **more: Any
+) -> Iterator[ToolWorld]:
     """Run the environment. ``more`` are options of the daemon."""
-    zone = MemoryZone(RECORDS)
+    zone = MemoryZone({**RECORDS, **records})
     publish_list_test_entries(zone)
     with (
-        running_name_server(zone) as dns,
+        publishing_name_server(zone) as (dns, publish),
         running_holding_name_server(dns, SLOW_LISTS) as lists,
         running_mail_host(
             folder,
@@ -97,5 +105,5 @@ def running_tool_world(folder: Path, **more: Any) -> Iterator[ToolWorld]:
         ) as daemon,
     ):
         lists.release()
-        yield ToolWorld(daemon, lists)
+        yield ToolWorld(daemon, lists, zone, publish)
         assert "Traceback" not in daemon.output(), daemon.output()

@@ -44,13 +44,18 @@ def signed_letter(number: int = 1) -> bytes:
     return signer_of("google.com").sign(LETTER % number)
 
 
-def reports_zone(failing: Failures | None = None) -> MemoryZone:
-    """Return the DNS of the receivers, and of a domain that does not ask for reports yet."""
+def reports_records() -> Records:
+    """Return the records of the receivers, and of a domain that does not ask for reports yet."""
     keys = {
         one.key_name: {"TXT": [one.key_record]}
         for one in map(signer_of, (*RECEIVERS.values(), "evil.example"))
     }
-    return MemoryZone({**SERVICE, **keys}, failing=failing)
+    return {**SERVICE, **keys}
+
+
+def reports_zone(failing: Failures | None = None) -> MemoryZone:
+    """Return the DNS zone with these records."""
+    return MemoryZone(reports_records(), failing=failing)
 
 
 def ask_for_reports(zone: MemoryZone, rua: str) -> None:
