@@ -11,6 +11,7 @@ _setup.read(ROOT / "setup.cfg")
 project = "mailcheck"
 version = release = _setup["metadata"]["version"]
 language = "en"
+html_show_copyright = False
 
 extensions = ["myst_parser"]
 myst_heading_anchors = 4

@@ -35,8 +35,8 @@ class Role(StrEnum):
 
 
 ROLE_TEXTS: Mapping[Role, str] = {
-    Role.OWNER: "what an editor does; change API keys, webhooks, members and the name; delete",
-    Role.EDITOR: "what a reader does; delete mail, run checks and tests, change watches",
+    Role.OWNER: "all that an editor may do; manage API keys, webhooks, members and the project",
+    Role.EDITOR: "all that a reader may do; delete mail, run checks and tests, change watches",
     Role.READER: "read mail, tests, checks, watches and reports",
 }
 """What each role permits, for documents and pages."""

@@ -33,7 +33,7 @@ MENU: tuple[Entry, ...] = (
     ("Keys", "/keys"),
 )
 
-BELOW: Mapping[str, str] = {"/reports": "/domains"}
+BELOW: Mapping[str, str] = {"/reports": "/domains", "/traffic": "/domains"}
 """Paths that belong to a menu entry without being below its path, and that entry."""
 
 

@@ -233,7 +233,7 @@ def test_issues_without_points_are_mentioned() -> None:
     zone = zone_with({"_mta-sts.good.example": {"TXT": ["v=STSv1; nonsense"]}})
     browser = visit_tools(zone)
     browser.open(WHOLE)
-    assert "1 problem below takes no points off." in words(browser)
+    assert "1 problem takes no points off." in words(browser)
     assert "MTA-STS" in words(browser)
 
 
@@ -272,7 +272,7 @@ def test_the_gain_above_the_issues_is_their_sum() -> None:
     rows = re.findall(r'class="points plus">\+(\d+)<', answer.body.decode())
     assert len(rows) > 2
     total = sum(map(int, rows))
-    assert f"{total} points to gain. Fix everything below: 68 → {68 + total}" in words(browser)
+    assert f"{total} points to gain. With everything fixed: 68 → {68 + total}" in words(browser)
     assert f"68 + {total} = {68 + total} of 100" in words(browser)
     assert rows == sorted(rows, key=int, reverse=True)
     meanings = re.findall(r'class="meaning">([^<]+)<', answer.body.decode())

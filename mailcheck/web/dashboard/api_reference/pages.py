@@ -116,7 +116,7 @@ class AnswerPages:
             shown = {"called": tried.called, "status": tried.status, "answer": tried.answer}
             return json_reply(shown)
         return self._renderer.page(
-            visit, "api_answer.html", tried=tried, back=f"{API_PAGE_PATH}#{route.operation.id}"
+            visit, "api_answer.html", tried=tried, back_path=f"{API_PAGE_PATH}#{route.operation.id}"
         )
 
     async def _run(self, route: Route[Any], visit: Visit) -> Tried:

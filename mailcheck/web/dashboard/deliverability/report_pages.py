@@ -69,7 +69,7 @@ class ReportPages(Struct, frozen=True):
             "mail_checks_page.html",
             headers=UNLISTED,
             here=f"/share/{token}",
-            back="the report",
+            back_to="the report",
             may_ask=False,
             **view_checks(await self._check.of_message(message)),
         )

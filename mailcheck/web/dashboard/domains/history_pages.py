@@ -194,6 +194,7 @@ class HistoryPages(Struct, frozen=True):
             "shown": render_shown(shown, now),
             "alerts": shown.alerts,
             "plots": draw_history(scores, changes, begins, now),
+            "period": (begins, now),
             "changes": list(reversed(changes))[:MAX_ROWS],
             "is_cut": len(changes) > MAX_ROWS or history.is_cut,
             "uptimes": {one.host: one.uptime for one in host_uptimes(watch, history, begins)},

@@ -210,7 +210,7 @@ class CheckPages(Struct, frozen=True):
     def _render(self, visit: Visit, here: str, values: dict[str, Any]) -> Reply:
         back = "the report" if here.startswith("/tests/") else "the mail"
         return self._renderer.page(
-            visit, "mail_checks_page.html", here=here, back=back, may_ask=True, **values
+            visit, "mail_checks_page.html", here=here, back_to=back, may_ask=True, **values
         )
 
 
