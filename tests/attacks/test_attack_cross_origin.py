@@ -114,6 +114,13 @@ def test_a_page_uses_its_token(house: House, token: str) -> None:
     assert cors_of(refused)["access-control-allow-origin"] == "*"
 
 
+def test_the_default_port_may_be_configured() -> None:
+    """A public URL that names port 443 is for pages, although browsers leave it out."""
+    house = oauth_house(public_url=f"{ISSUER}:443")
+    answer = ask(house, "POST", "/mcp", f"Origin: {EVIL}", body=PING)
+    assert (answer.status, cors_of(answer)["access-control-allow-origin"]) == (401, "*")
+
+
 @pytest.mark.parametrize("path", [path for path, _ in FOR_PAGES])
 def test_a_session_authenticates_no_page(ann: Browser, path: str) -> None:
     """The cookies of a signed-in person change nothing at the endpoints for programs."""

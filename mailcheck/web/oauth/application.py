@@ -136,8 +136,9 @@ class OAuthSettings(Struct, frozen=True):
         reads from a listener on the person's own machine: by its address, or by DNS rebinding.
         """
         url = urlsplit(self.urls.public_url)
-        hosts = [one.strip().lower() for one in header_values(request, b"Host")]
-        return self.is_on and url.scheme == "https" and hosts == [url.netloc.lower()]
+        hosts = [_without_port(one.strip().lower()) for one in header_values(request, b"Host")]
+        host = _without_port(url.netloc.lower())
+        return self.is_on and url.scheme == "https" and hosts == [host]
 
     def explain_off(self) -> str:
         """Return a sentence that helps when OAuth is off."""
@@ -145,6 +146,11 @@ class OAuthSettings(Struct, frozen=True):
             "OAuth is off on this service: send an API key as `Authorization: Bearer <key>`, which "
             f"you create at {self.urls.public_url}/keys. OAuth needs an https [web] public_url"
         )
+
+
+def _without_port(host: str) -> str:
+    """Return a host without the default port of https, which browsers leave out."""
+    return host.removesuffix(":443")
 
 
 class OAuthServer:
