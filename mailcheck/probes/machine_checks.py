@@ -37,6 +37,8 @@ CLOCK_TOLERANCE = 5.0
 """Tolerated clock error in seconds. Signatures and time-based codes tolerate more; waits and
 cursors do not depend on the clock."""
 
+COMPARE_YOURSELF = "Compare the output of `date -u` with another clock."
+
 CONNECT_SECONDS = 5.0
 GREETING_SECONDS = 10.0
 
@@ -94,7 +96,7 @@ def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
         return
     days = (certificate.not_valid_after_utc.timestamp() - now) / DAY
     if days < CERTIFICATE_DAYS:
-        when = f"expires in {days:.0f} days" if days >= 0 else f"expired {-days:.0f} days ago"
+        when = f"expires in {days:.0f} days" if days >= 0 else f"expired {-days:,.0f} days ago"
         yield make_finding(
             "doctor.certificate.ending",
             f"The certificate {path} {when}; it has not been renewed.",
@@ -106,7 +108,7 @@ async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Fin
     """Compare this machine's clock with the clock of a web server."""
     if not url.startswith("http"):
         why = "No web server is configured to compare clocks with."
-        return [undetermined_finding("clock", why)]
+        return [undetermined_finding("clock", why, COMPARE_YOURSELF)]
     try:
         fetched = await fetcher.fetch(FetchRequest(url, "*/*", max_octets=4 * 1024 * 1024))
     except FetchFailed as failure:
@@ -115,7 +117,7 @@ async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Fin
         return [undetermined_finding("clock", why)]
     if fetched.served_at is None:
         why = f"The clock was not compared: {url} sends no Date."
-        return [undetermined_finding("clock", why)]
+        return [undetermined_finding("clock", why, COMPARE_YOURSELF)]
     ahead = now() / SECOND - fetched.served_at
     if abs(ahead) <= CLOCK_TOLERANCE:
         return []

@@ -143,8 +143,9 @@ class OAuthSettings(Struct, frozen=True):
     def explain_off(self) -> str:
         """Return a sentence that helps when OAuth is off."""
         return (
-            "OAuth is off on this service: send an API key as `Authorization: Bearer <key>`, which "
-            f"you create at {self.urls.public_url}/keys. OAuth needs an https [web] public_url"
+            "OAuth is off on this service: send an API key as Authorization: Bearer <key>. Keys "
+            f"are created at {self.urls.public_url}/keys. An operator switches OAuth on with an "
+            "https [web] public_url"
         )
 
 

@@ -117,7 +117,9 @@ def test_complaints_beside_the_sender(owner: Browser, zone: MemoryZone) -> None:
     assert "autumn:8841:newsletter:newsmill Feedback-ID" in page
     assert "The recipient marked the mail as spam." in page
     assert "secret" not in page.lower()
-    assert "Received reports (2)" in words(owner, "/reports?kind=complaint")
+    listed = words(owner, "/reports?kind=complaint")
+    assert "Received reports (2)" in listed
+    assert re.search(r"example\.org\d{4}-\d\d-\d\dcomplaintgoogle\.com", listed)
     assert "No reports yet." in words(owner, "/reports?kind=tls")
     assert owner.open("/reports?kind=other").status == 400
 
