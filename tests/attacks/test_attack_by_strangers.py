@@ -42,8 +42,7 @@ def too_much(declared: Cost, spent: Cost, times: int) -> list[str]:
 
 def attacked(target: Target, entry: str, times: int) -> list[str]:
     """Call an entry point with an account, and return the exceeded costs."""
-    if not target.is_whole:
-        target.restore()
+    target.prepare()
     return too_much(COSTS[entry], target.cost(target.call, entry, times), times)
 
 
