@@ -48,7 +48,9 @@ def test_a_domain_is_checked_in_its_row(visitor: Watched, world: ToolWorld) -> N
         visitor.require_accessible()
         page.get_by_label("Domain or IP address", exact=True).fill("unchecked.test")
         page.get_by_role("button", name="Check", exact=True).click()
-        expect(page).to_have_url(f"{visitor.origin}/domains?check=unchecked.test&selectors=&ips=")
+        expect(page).to_have_url(
+            f"{visitor.origin}/domains?check=unchecked.test&selectors=&ips=&logo="
+        )
         row = page.locator("#checked tr")
         expect(row.get_by_title("SPF: pass")).to_be_visible()
         expect(row.get_by_title("Blocklists: checking")).to_be_visible()

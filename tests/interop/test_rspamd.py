@@ -5,6 +5,7 @@ import smtplib
 import subprocess
 import sys
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.end_to_end
 
 MAIL = (
     b"From: Ann <ann@sender.example>\r\nTo: <%s>\r\nSubject: Minutes of Monday\r\n"
-    b"Date: Thu, 26 Nov 2026 12:00:00 +0000\r\nMessage-ID: <1@sender.example>\r\n"
+    b"Date: %s\r\nMessage-ID: <1@sender.example>\r\n"
     b"MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"
     b"Here is what we said on Monday. Shall we meet for lunch at noon?\r\n"
 )
@@ -38,8 +39,9 @@ def rspamd() -> Iterator[str]:
 def scored(daemon: Daemon, more: bytes = b"") -> Any:
     """Send a mail to a deliverability test; return the completed test."""
     test = daemon.request("POST", "/test/generate").json
+    mail = MAIL % (test["email"].encode(), formatdate().encode()) + more
     with smtplib.SMTP(HOST, daemon.smtp_port) as smtp:
-        smtp.sendmail("ann@sender.example", test["email"], MAIL % test["email"].encode() + more)
+        smtp.sendmail("ann@sender.example", test["email"], mail)
     return daemon.get(f"/test/{test['testId']}/wait", timeout=60).json
 
 
