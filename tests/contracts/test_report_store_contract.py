@@ -433,6 +433,7 @@ def test_totals_are_read_from_an_index_alone() -> None:
     (step,) = result_of(
         engine.read(lambda transaction: transaction.rows(f"EXPLAIN QUERY PLAN {TOTALS}", (ANN,)))
     )
+    result_of(engine.close())
     assert "USING COVERING INDEX receiver_report_totals" in step.detail
 
 
