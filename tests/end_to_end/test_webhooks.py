@@ -136,7 +136,10 @@ def test_the_page_shows_a_receiver(daemon: Daemon, tmp_path: Path) -> None:
 
 def deliver(connection: HTTPConnection, secret: str, subject: str) -> int:
     """Deliver a message on a connection that stays open, and return the status."""
-    body, now = json.dumps({"subject": subject, "codes": []}), datetime.now(UTC)
+    body, now = (
+        json.dumps({"subject": subject, "codes": []}),
+        datetime.now(UTC).replace(microsecond=0),
+    )
     headers = {
         "webhook-id": subject,
         "webhook-timestamp": f"{now.timestamp():.0f}",
