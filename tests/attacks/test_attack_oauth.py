@@ -10,7 +10,7 @@ from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.core.oauth.clients import ClientDocument
-from mailcheck.core.oauth.grants import challenge_of
+from mailcheck.core.oauth.grants import REUSE_WINDOW, challenge_of
 from mailcheck.operations.oauth.clients import (
     DOCUMENTS_PER_ACCOUNT,
     MAX_REGISTERED,
@@ -116,9 +116,10 @@ def test_a_code_is_injected_into_another_client(program: Program) -> None:
 
 
 def test_a_replayed_refresh_token_ends_the_grant(program: Program) -> None:
-    """The second use of a refresh token ends the grant with all of its tokens."""
+    """A late second use of a refresh token ends the grant with all of its tokens."""
     first = program.connect()
     second = program.refresh(first["refresh_token"]).json
+    program.house.pass_time(REUSE_WINDOW / 1_000 + 1)
     again = program.refresh(first["refresh_token"])
     assert (again.status, again.json["error"]) == (400, "invalid_grant")
     for tokens in (first, second):

@@ -4,17 +4,25 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from twisted.internet.defer import gatherResults
+from twisted.internet.defer import Deferred, gatherResults
 
 from mailcheck.core.accounts import ApiKey
 from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.instants import SECOND
 from mailcheck.core.oauth.clients import Client, ClientSource
-from mailcheck.core.oauth.grants import AuthorizationCode, NewTokens, Redemption
+from mailcheck.core.oauth.grants import (
+    MAX_PAIRS,
+    REUSE_WINDOW,
+    AuthorizationCode,
+    NewTokens,
+    Redemption,
+)
 from mailcheck.core.projects import Member, Role
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at
 
 ANN = AccountId("ann")
+REUSE = REUSE_WINDOW / SECOND
 CODE, OTHER_CODE = b"c" * 32, b"d" * 32
 CALLBACK = "https://agent.example/cb"
 OPERATORS = Client("known", "Agent", CALLBACK, ClientSource.OPERATOR, True, NOON)
@@ -75,6 +83,12 @@ def redeem(stores: Stores, made: ApiKey, pair: NewTokens, **changes: Any) -> Any
         pair,
         sent["maximum"],
     )
+
+
+def refresh(stores: Stores, used: str, given: str, seconds: float) -> Deferred[Redemption]:
+    """Exchange the refresh token of a pair for another pair."""
+    digest, pair = tokens(used).refresh_digest, tokens(given, seconds)
+    return stores.oauth.redeem_refresh_token(digest, "known", pair, at(seconds))
 
 
 async def test_a_client_is_found(stores: Stores) -> None:
@@ -159,25 +173,63 @@ async def test_a_code_is_used_once(stores: Stores) -> None:
 
 
 async def test_one_of_many_gets_the_grant(stores: Stores) -> None:
-    """Of many uses of a code or a refresh token at once, at most one leaves a valid grant."""
+    """Of many uses of a code at once, at most one gets a grant, which the others revoke."""
     await with_code(stores)
     uses = [redeem(stores, grant(f"g{n}"), tokens(str(n))) for n in range(5)]
     found = await gatherResults(uses)
     assert len([one for one in found if one.key is not None]) == 1
     assert all(one.revoked_at is not None for one in await stores.accounts.list_keys(ANN))
-    await stores.oauth.add_code(OTHER_CODE, code(), NOON)
-    pair = tokens("t")
-    await stores.oauth.redeem_code(
-        OTHER_CODE, grant("h"), b"h" * 32, CALLBACK, "challenge", pair, 5
-    )
-    refreshed = await gatherResults(
-        [
-            stores.oauth.redeem_refresh_token(pair.refresh_digest, "known", tokens(letter), at(2))
-            for letter in "vwxyz"
-        ]
-    )
-    assert len([one for one in refreshed if one.key is not None]) <= 1
-    assert all(one.revoked_at is not None for one in await stores.accounts.list_keys(ANN))
+
+
+async def test_three_of_many_refresh(stores: Stores) -> None:
+    """Of many uses of a refresh token at once, three get a pair, and the grant stays."""
+    await with_code(stores)
+    await redeem(stores, grant("g"), tokens("t"))
+    refreshed = await gatherResults([refresh(stores, "t", letter, 2) for letter in "vwxyz"])
+    given = [one for one in refreshed if one.key is not None]
+    assert len(given) == MAX_PAIRS
+    assert sorted(one.is_repeated for one in given) == [False, True, True]
+    assert [one.revoked for one in refreshed] == [None] * 5
+    again = [await refresh(stores, letter, f"{n}", 3) for n, letter in enumerate("vwxyz")]
+    assert len([one for one in again if one.key is not None]) == MAX_PAIRS
+    (key,) = await stores.accounts.list_keys(ANN)
+    assert key.revoked_at is None
+
+
+@pytest.mark.parametrize("seconds", [REUSE, REUSE + 0.001])
+async def test_a_late_reuse_revokes_the_grant(stores: Stores, seconds: float) -> None:
+    """A refresh token is exchanged again for a minute, and its later use revokes the grant."""
+    await with_code(stores)
+    await redeem(stores, grant("g"), tokens("t"))
+    await refresh(stores, "t", "u", 5)
+    again = await refresh(stores, "t", "v", 5 + seconds)
+    assert (again.key is not None) is (seconds == REUSE)
+    assert (again.revoked is not None) is (seconds > REUSE)
+
+
+async def test_an_old_pair_makes_room(stores: Stores) -> None:
+    """Pairs of lost answers make room for a repeated exchange when they are a minute old."""
+    await with_code(stores)
+    await redeem(stores, grant("g"), tokens("t"))
+    for letter in "uvw":
+        assert (await refresh(stores, "t", letter, 5)).key is not None
+    assert (await refresh(stores, "w", "x", 6)).key is not None
+    assert (await refresh(stores, "w", "y", 6)).key is None, "u and v are new"
+    assert (await refresh(stores, "x", "y", 6 + REUSE)).key is not None
+    assert (await refresh(stores, "x", "z", 6 + REUSE)).key is not None
+    lost = await refresh(stores, "u", "a", 6 + REUSE)
+    assert (lost.key, lost.revoked) == (None, None)
+    assert (await refresh(stores, "v", "b", 6 + REUSE)).key is not None
+
+
+async def test_a_refusal_uses_no_token_up(stores: Stores) -> None:
+    """A refresh token that a disabled account sent is exchanged when the account is enabled."""
+    await with_code(stores)
+    await redeem(stores, grant("g"), tokens("t"))
+    await stores.accounts.disable(ANN, at(3))
+    assert (await refresh(stores, "t", "u", 4)).key is None
+    await stores.accounts.enable(ANN)
+    assert (await refresh(stores, "t", "u", 4 + 2 * REUSE)).key is not None
 
 
 @pytest.mark.parametrize(
@@ -217,13 +269,9 @@ async def test_a_refresh_token_gives_the_next_one(stores: Stores) -> None:
     assert renewed.key.expires_at == at(1_500)
     assert await stores.accounts.list_keys(ANN) == [renewed.key]
     assert await oauth.find_access(second.access_digest) is not None
-    again = await oauth.redeem_refresh_token(
-        first.refresh_digest, "known", tokens("v", 501), at(501)
-    )
-    assert again.revoked == replace(renewed.key, revoked_at=at(501))
-    after = await oauth.redeem_refresh_token(
-        second.refresh_digest, "known", tokens("w", 502), at(502)
-    )
+    again = await refresh(stores, "t", "v", 600)
+    assert again.revoked == replace(renewed.key, revoked_at=at(600))
+    after = await refresh(stores, "u", "w", 601)
     assert after.key is None
 
 

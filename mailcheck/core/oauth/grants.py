@@ -24,6 +24,16 @@ ACCESS_LIFE = 1 * HOUR
 REFRESH_LIFE = 30 * DAY
 """Milliseconds after which an unused grant ends. Each refresh begins them anew."""
 
+REUSE_WINDOW = 1 * MINUTE
+"""Milliseconds within which an exchanged refresh token is exchanged again.
+
+Hosted agents refresh from several processes and addresses, and answers are lost.
+"""
+
+MAX_PAIRS = 3
+"""Maximum number of pairs of tokens of a grant whose refresh token was not exchanged yet, if any
+of them comes from a repeated exchange."""
+
 OFFERED = tuple(scope for scope in Scope if scope is not Scope.WEBHOOKS)
 """The scopes of the tools for agents, which are the scopes that can be granted."""
 
@@ -97,12 +107,14 @@ class Redemption(Struct, frozen=True):
     """The result of a code or a refresh token.
 
     ``key`` is the grant, or `None` with a ``problem``. ``revoked`` is the grant that ended because
-    the code or the token was used a second time, or by another client.
+    the code or the token was used a second time, or by another client. ``is_repeated``: the token
+    was exchanged a short time ago, too.
     """
 
     key: ApiKey | None = None
     problem: str = ""
     revoked: ApiKey | None = None
+    is_repeated: bool = False
 
 
 def challenge_of(verifier: str) -> str:

@@ -7,6 +7,7 @@ tokens, of which the store has only digests.
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct
+from twisted.logger import Logger
 
 from mailcheck.core.accounts import Account, ApiKey, Caller
 from mailcheck.core.audit import Action, Actor
@@ -58,6 +59,8 @@ class Tokens(Struct, frozen=True):
 
 class Grants:
     """The operations on grants, by people and by clients."""
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -169,6 +172,8 @@ class Grants:
         """Exchange a refresh token for the next tokens. ``client`` is the caller's address.
 
         :param scopes: the scopes that the client asks for; empty for all scopes of the grant.
+        A token that was exchanged less than `REUSE_WINDOW` ago is exchanged again.
+
         :raises OAuthRefused: the token is unknown, expired, used or of another client, or a scope
             was not granted.
         """
@@ -186,6 +191,12 @@ class Grants:
                 )
         redeemed = await self._store.redeem_refresh_token(digest, client_id, tokens, now)
         key = await self._accept(redeemed, client)
+        if redeemed.is_repeated:
+            self._log.info(
+                "a refresh token of the grant {id} was exchanged again, from {client}",
+                id=key.id,
+                client=client,
+            )
         await self._clients.keep(client_id)
         return _answer(key, pair)
 

@@ -9,7 +9,13 @@ from mailcheck.core.accounts import ApiKey
 from mailcheck.core.identifiers import KeyId
 from mailcheck.core.instants import Instant
 from mailcheck.core.oauth.clients import Client, ClientSource
-from mailcheck.core.oauth.grants import AuthorizationCode, NewTokens, Redemption
+from mailcheck.core.oauth.grants import (
+    MAX_PAIRS,
+    REUSE_WINDOW,
+    AuthorizationCode,
+    NewTokens,
+    Redemption,
+)
 from mailcheck.ports.engine import Row, Transaction
 from mailcheck.store.accounts.account_store import IS_GRANTED, KEY_COLUMNS, KnownKey
 from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
@@ -169,28 +175,33 @@ class OAuthStore(Store):
         tokens: NewTokens,
         now: Instant,
     ) -> Redemption:
-        """Use a refresh token up, and store the next tokens of its grant.
+        """Exchange a refresh token for the next tokens of its grant.
 
-        A second use, or a use by another client, revokes the grant.
+        A token that was exchanged a short time ago is exchanged again, if the grant has few pairs.
+        A later use, or a use by another client, revokes the grant.
         """
+        # The row of the grant is the lock of its tokens.
+        locked = transaction.locked_rows(
+            "SELECT id FROM api_key WHERE id = "
+            "(SELECT key_id FROM oauth_token WHERE digest = ? AND is_refresh = 1)",
+            (digest,),
+            "api_key",
+        )
         row = transaction.row(
             f"SELECT {KEY_COLUMNS}, oauth_token.expires_at AS token_expires_at, "
-            f"account.disabled_at, {IS_GRANTED} AS is_granted FROM oauth_token "
-            "JOIN api_key ON api_key.id = oauth_token.key_id "
+            f"oauth_token.used_at, account.disabled_at, {IS_GRANTED} AS is_granted "
+            "FROM oauth_token JOIN api_key ON api_key.id = oauth_token.key_id "
             "JOIN account ON account.id = api_key.account_id "
             "WHERE oauth_token.digest = ? AND oauth_token.is_refresh = 1",
             (digest,),
         )
-        if row is None:
+        if not locked or row is None:
             return Redemption(problem="the refresh token is unknown or has expired")
         key = value_of(ApiKey, row)
         if key.client_id != client_id:
             revoked = _revoke(transaction, key.id, now)
             return Redemption(problem="the token belongs to another client", revoked=revoked)
-        if not transaction.execute(
-            "UPDATE oauth_token SET used_at = ? WHERE digest = ? AND used_at IS NULL",
-            (now, digest),
-        ):
+        if row.used_at is not None and now - row.used_at > REUSE_WINDOW:
             revoked = _revoke(transaction, key.id, now)
             return Redemption(
                 problem="the refresh token was used before: sign in again", revoked=revoked
@@ -199,11 +210,21 @@ class OAuthStore(Store):
             return Redemption(problem="the access was revoked")
         if row.token_expires_at <= now or key.is_expired(now):
             return Redemption(problem="the refresh token is unknown or has expired")
+        if row.used_at is None:
+            transaction.execute(
+                "UPDATE oauth_token SET used_at = ? WHERE digest = ?", (now, digest)
+            )
+        elif not _make_room_for_pair(transaction, key.id, tokens, now):
+            return Redemption(
+                problem=f"the refresh token was just used {MAX_PAIRS} times: use its latest answer"
+            )
         transaction.execute(
             "UPDATE api_key SET expires_at = ? WHERE id = ?", (tokens.refresh_until, key.id)
         )
         _add_tokens(transaction, key.id, tokens, now)
-        return Redemption(replace(key, expires_at=tokens.refresh_until))
+        return Redemption(
+            replace(key, expires_at=tokens.refresh_until), is_repeated=row.used_at is not None
+        )
 
     @write
     def keep_client(self, transaction: Transaction, client_id: str, until: Instant) -> None:
@@ -253,6 +274,28 @@ def _make_room(transaction: Transaction, maximum: int) -> None:
             "ORDER BY created_at, id LIMIT ?)",
             (ClientSource.REGISTRATION, count - maximum + 1),
         )
+
+
+def _make_room_for_pair(
+    transaction: Transaction, key_id: KeyId, tokens: NewTokens, now: Instant
+) -> bool:
+    """Return whether a grant may have one more pair of tokens.
+
+    At the maximum, the oldest pair makes room, unless it was issued within the window. Otherwise
+    answers that were lost long ago would fill the places.
+    """
+    live = transaction.rows(
+        "SELECT digest, expires_at FROM oauth_token WHERE key_id = ? AND is_refresh = 1 "
+        "AND used_at IS NULL AND expires_at > ? ORDER BY expires_at, digest",
+        (key_id, now),
+    )
+    if len(live) < MAX_PAIRS:
+        return True
+    # All refresh tokens last equally long.
+    if live[0].expires_at >= tokens.refresh_until - REUSE_WINDOW:
+        return False
+    transaction.execute("DELETE FROM oauth_token WHERE digest = ?", (bytes(live[0].digest),))
+    return True
 
 
 def _client_of(row: Row) -> Client:

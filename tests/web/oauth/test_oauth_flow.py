@@ -7,7 +7,7 @@ import pytest
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.oauth.clients import ClientDocument
-from mailcheck.core.oauth.grants import ACCESS_LIFE, CODE_LIFE, REFRESH_LIFE
+from mailcheck.core.oauth.grants import ACCESS_LIFE, CODE_LIFE, REFRESH_LIFE, REUSE_WINDOW
 from mailcheck.core.projects import Role
 from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from mailcheck.operations.oauth.clients import OpenTo
@@ -201,6 +201,30 @@ def test_tokens_are_refreshed(program: Program) -> None:
         assert status_with(program.house, tokens["access_token"]) == 401
     third = program.refresh(second["refresh_token"], resource=RESOURCE).json
     assert status_with(program.house, third["access_token"]) == 200
+
+
+def test_a_refresh_whose_answer_was_lost(program: Program) -> None:
+    """A token is exchanged again for a minute, and all of its answers work (two processes)."""
+    first = program.connect()
+    answers = [program.refresh(first["refresh_token"]).json]
+    program.house.pass_time(REUSE_WINDOW / 1_000)
+    answers.append(program.refresh(first["refresh_token"]).json)
+    for tokens in answers:
+        assert status_with(program.house, tokens["access_token"]) == 200
+        assert program.refresh(tokens["refresh_token"]).status == 200
+    program.house.pass_time(1)
+    assert program.refresh(first["refresh_token"]).json["error"] == "invalid_grant"
+    assert status_with(program.house, answers[0]["access_token"]) == 401
+
+
+def test_an_agent_of_two_processes_stays(program: Program) -> None:
+    """Two processes that refresh each token twice, and keep the last answer, stay connected."""
+    tokens = program.connect()
+    for _ in range(12):
+        program.house.pass_time(ACCESS_LIFE / 1_000)
+        assert program.refresh(tokens["refresh_token"]).status == 200
+        tokens = program.refresh(tokens["refresh_token"]).json
+        assert status_with(program.house, tokens["access_token"]) == 200
 
 
 def test_an_unused_grant_ends(program: Program) -> None:
