@@ -2,17 +2,19 @@
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from twisted.application.service import IService, MultiService, Service
+from twisted.internet.protocol import Factory
 from twisted.internet.ssl import CertificateOptions
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import account_services
 from mailcheck.assembly.checks import check_services
+from mailcheck.assembly.compatible import OpenListeners
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deliverability import deliverability_services
 from mailcheck.assembly.deployment import (
@@ -21,7 +23,6 @@ from mailcheck.assembly.deployment import (
     receive_settings,
     smtp_settings,
 )
-from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.metrics import list_metrics
 from mailcheck.assembly.ops import (
     Certificates,
@@ -52,13 +53,12 @@ from mailcheck.daemon.reserved_names import MissingAccounts
 from mailcheck.daemon.retention import INTERVAL, retention_service
 from mailcheck.daemon.services import DaemonServices, ParkedWaits, StoreService
 from mailcheck.daemon.settled_heap import SettledHeap
-from mailcheck.milter.connection import MilterFactory
 from mailcheck.ops.metrics_site import MetricsSite
 from mailcheck.ops.start_report import Doors
 from mailcheck.ops.supervision import Supervisor
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.web.site.server import ProxyProtocolFactory
+from mailcheck.web.site.server import BoundedSite, ProxyProtocolFactory
 
 DRAIN_GRACE = 20.0
 """Seconds for mails being received to finish when the daemon stops."""
@@ -128,12 +128,26 @@ def mail_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_submission: bool) -> 
     return MailFactory(VERBS, daemon.receiver, settings, runtime.reactor, journal)
 
 
-def milter_factory(daemon: Daemon) -> MilterFactory:
+def _milter_factory(daemon: Daemon) -> Factory:
     """Build the factory for connections of mail servers to the milter endpoint."""
+    from mailcheck.milter.connection import MilterFactory
+
     options = daemon.runtime.config.milter
     allowed = tuple(ip_network(text) for text in options.allow_from)
     limits = ConnectionLimits(options.max_connections, options.max_connections)
     return MilterFactory(daemon.traffic.score, allowed, limits, daemon.runtime.reactor)
+
+
+def _imap_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_tls: bool) -> Factory:
+    from mailcheck.assembly.mail_programs import imap_factory
+
+    return imap_factory(daemon, tls_for, is_tls=is_tls)
+
+
+def _pop3_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_tls: bool) -> Factory:
+    from mailcheck.assembly.mail_programs import pop3_factory
+
+    return pop3_factory(daemon, tls_for, is_tls=is_tls)
 
 
 def _store_services(daemon: Daemon, supervisor: Supervisor) -> list[IService]:
@@ -159,68 +173,73 @@ def _store_services(daemon: Daemon, supervisor: Supervisor) -> list[IService]:
 
 
 def _build_ports(daemon: Daemon, certificates: Certificates, environment: Environment) -> Ports:
-    """Build the listening services. They accept connections only when everything has started."""
+    """Build the listening services. They accept connections only when everything has started.
+
+    A server that has no address is not built, and its modules are not imported.
+    """
     config, reactor, tls_for = daemon.runtime.config, daemon.runtime.reactor, certificates.policy
-    mail = mail_factory(daemon, tls_for, is_submission=False)
-    submission = mail_factory(daemon, tls_for, is_submission=True)
-    # Without a certificate, every handshake ends in an alert (RFC 8446 6.2).
-    broken = mail_factory(daemon, offer_to_all(CertificateOptions()), is_submission=True)
-    opened = build_open(daemon, tls_for)
-    site = build_web(daemon)
-    imap = imap_factory(daemon, tls_for, is_tls=False)
-    imap_tls = imap_factory(daemon, certificates.for_all, is_tls=True)
-    pop3 = pop3_factory(daemon, tls_for, is_tls=False)
-    pop3_tls = pop3_factory(daemon, certificates.for_all, is_tls=True)
-
-    milter = milter_factory(daemon)
-
-    def connections() -> Mapping[tuple[str, ...], float]:
-        return {
-            ("mail",): mail.connection_count,
-            ("submission",): submission.connection_count,
-            ("IMAP",): imap.connection_count + imap_tls.connection_count,
-            ("POP3",): pop3.connection_count + pop3_tls.connection_count,
-            ("milter",): milter.connection_count,
-            ("HTTP",): len(site.connections),
-        }
-
-    measured = list_metrics(daemon, site, connections, certificates.expiry, environment.log)
-    proxies = [ip_network(text) for text in config.web.proxy_protocol_from]
     listening, at = partial(_listening, environment), partial(listen_addresses, config)
-    to_submission = at("smtp", "submission_listen")
-    return Ports(
-        listening(
-            in_short_turns(reactor),
+    turns, site = in_short_turns(reactor), build_web(daemon)
+    proxies = [ip_network(text) for text in config.web.proxy_protocol_from]
+    mail = partial(mail_factory, daemon, tls_for, is_submission=False)
+    submission = partial(mail_factory, daemon, tls_for, is_submission=True)
+    imap, pop3 = partial(_imap_factory, daemon), partial(_pop3_factory, daemon)
+    without_tls = {"tls_for": tls_for, "is_tls": False}
+    with_tls = {"tls_for": certificates.for_all, "is_tls": True}
+
+    @cache
+    def opened() -> OpenListeners:
+        return build_open(daemon, tls_for)
+
+    def broken() -> MailFactory:
+        # Without a certificate, every handshake ends in an alert (RFC 8446 6.2).
+        return mail_factory(daemon, offer_to_all(CertificateOptions()), is_submission=True)
+
+    def metrics() -> MetricsSite:
+        log, expiry = environment.log, certificates.expiry
+        return MetricsSite(
+            list_metrics(daemon, site, lambda: _connections(ports, site), expiry, log)
+        )
+
+    ports = Ports(
+        web=listening(
+            turns,
             "HTTP",
             at("web", "listen"),
-            ProxyProtocolFactory(site, proxies) if proxies else site,
+            lambda: ProxyProtocolFactory(site, proxies) if proxies else site,
         ),
-        listening(
-            in_short_turns(reactor),
+        providers=listening(
+            turns,
             "the APIs of providers",
             at("providers", "listen"),
-            build_provider_site(daemon),
+            lambda: build_provider_site(daemon),
         ),
-        listening(
-            in_short_turns(reactor), "Mailpit's clients", at("mailpit", "listen"), opened.site
+        mailpit=listening(
+            turns, "Mailpit's clients", at("mailpit", "listen"), lambda: opened().site
         ),
-        listening(
+        mailpit_mail=listening(
             reactor,
             "mail of Mailpit's clients",
             at("mailpit", "smtp_listen"),
-            opened.mail,
-            opened.mail.drain,
+            lambda: opened().mail,
         ),
-        listening(reactor, "mail", at("smtp", "listen"), mail, mail.drain),
-        listening(reactor, "submission", to_submission, submission, submission.drain),
-        listening(reactor, "broken TLS", at("smtp", "broken_tls_listen"), broken, broken.drain),
-        listening(reactor, "IMAP", at("imap", "listen"), imap, imap.drain),
-        listening(reactor, "IMAP over TLS", at("imap", "tls_listen"), imap_tls, imap_tls.drain),
-        listening(reactor, "POP3", at("pop3", "listen"), pop3, pop3.drain),
-        listening(reactor, "POP3 over TLS", at("pop3", "tls_listen"), pop3_tls, pop3_tls.drain),
-        listening(reactor, "milter", at("milter", "listen"), milter, milter.drain),
-        listening(reactor, "metrics", at("ops", "listen"), MetricsSite(measured), is_needed=False),
+        mail=listening(reactor, "mail", at("smtp", "listen"), mail),
+        submission=listening(reactor, "submission", at("smtp", "submission_listen"), submission),
+        broken_tls=listening(reactor, "broken TLS", at("smtp", "broken_tls_listen"), broken),
+        imap=listening(reactor, "IMAP", at("imap", "listen"), partial(imap, **without_tls)),
+        imap_tls=listening(
+            reactor, "IMAP over TLS", at("imap", "tls_listen"), partial(imap, **with_tls)
+        ),
+        pop3=listening(reactor, "POP3", at("pop3", "listen"), partial(pop3, **without_tls)),
+        pop3_tls=listening(
+            reactor, "POP3 over TLS", at("pop3", "tls_listen"), partial(pop3, **with_tls)
+        ),
+        milter=listening(
+            reactor, "milter", at("milter", "listen"), partial(_milter_factory, daemon)
+        ),
+        metrics=listening(reactor, "metrics", at("ops", "listen"), metrics, is_needed=False),
     )
+    return ports
 
 
 def _listening(
@@ -228,11 +247,12 @@ def _listening(
     reactor: Any,
     purpose: str,
     addresses: Sequence[ListenAddress],
-    factory: Any,
-    drain: Callable[[float], Any] | None = None,
+    build: Callable[[], Any],
     *,
     is_needed: bool = True,
 ) -> ListeningService:
+    factory = build() if addresses else None
+    drain = getattr(factory, "drain", None)  # sites have none
     return ListeningService(
         reactor,
         purpose,
@@ -242,6 +262,22 @@ def _listening(
         inherited=environment.inherited,
         is_needed=is_needed,
     )
+
+
+def _connections(ports: Ports, site: BoundedSite) -> Mapping[tuple[str, ...], float]:
+    """Return the number of open connections, by the names of ports."""
+
+    def count(*services: ListeningService) -> int:
+        return sum(one.factory.connection_count for one in services if one.factory is not None)
+
+    return {
+        ("mail",): count(ports.mail),
+        ("submission",): count(ports.submission),
+        ("IMAP",): count(ports.imap, ports.imap_tls),
+        ("POP3",): count(ports.pop3, ports.pop3_tls),
+        ("milter",): count(ports.milter),
+        ("HTTP",): len(site.connections),
+    }
 
 
 def _ops(
@@ -274,8 +310,10 @@ def _manhole(
     daemon: Daemon, tree: DaemonServices, ports: Ports, environment: Environment
 ) -> ListeningService:
     config = daemon.runtime.config
-    programs: list[Any] = [
-        one.factory for one in (ports.imap, ports.imap_tls, ports.pop3, ports.pop3_tls)
+    programs = [
+        one.factory
+        for one in (ports.imap, ports.imap_tls, ports.pop3, ports.pop3_tls)
+        if one.factory is not None
     ]
     inside = {
         "services": lambda: list(tree),
@@ -289,7 +327,7 @@ def _manhole(
         daemon.runtime.reactor,
         "the manhole",
         listen_addresses(config, "ops", "manhole"),
-        manhole(config, inside),
+        lambda: manhole(config, inside),
         is_needed=False,
     )
 

@@ -21,7 +21,6 @@ from twisted.internet.endpoints import AdoptedStreamServerEndpoint, serverFromSt
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import (
     IListeningPort,
-    IProtocolFactory,
     IStreamServerEndpoint,
 )
 from twisted.logger import Logger
@@ -58,7 +57,7 @@ class ListeningService(Service):
         reactor: object,
         purpose: str,
         addresses: Sequence[ListenAddress],
-        factory: IProtocolFactory,
+        factory: Any,
         drain: Callable[[], Deferred[None]] | None = None,
         *,
         is_needed: bool = True,
@@ -66,6 +65,7 @@ class ListeningService(Service):
     ) -> None:
         """Prepare to listen. If ``is_needed`` is false, a port that cannot be bound is only logged.
 
+        ``factory`` may be `None` if there are no addresses.
         ``inherited`` has descriptors by endpoint, of ports that the parent process has opened.
 
         :raises CannotStart: Twisted does not understand the endpoint, which the message names.
