@@ -15,10 +15,10 @@ import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet.task import react
 from twisted.web.http_headers import Headers
 

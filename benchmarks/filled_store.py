@@ -79,7 +79,7 @@ def fill(
     The daemon must not run. Message ``n`` has the tag ``tag_of(n)`` and ``n`` in its subject, was
     received ``n`` milliseconds after ``began`` (seconds since the epoch), and ends with ``text``.
     """
-    config = replace(Config(), storage=StorageOptions(url=url))
+    config = Config(storage=StorageOptions(url=url))
     worker, clock = BatchWorker(), Clock()
     workers = Workers(worker, DirectWorker(), DirectWorker())
     clock_and_randomness = time_and_chance_of(config, clock.seconds, clock, os.urandom)

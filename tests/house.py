@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -299,7 +299,7 @@ def mail(
 
 def config_in_memory(**sections: Any) -> Config:
     """Return a configuration with a store in memory. Sections replace the defaults."""
-    return replace(Config(), storage=StorageOptions(url="sqlite::memory:", min_free=0), **sections)
+    return Config(storage=StorageOptions(url="sqlite::memory:", min_free=0), **sections)
 
 
 @pytest.fixture(autouse=True)

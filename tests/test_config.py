@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.config.example import render_example
-from mailcheck.config.options import Config
+from mailcheck.config.options import Config, options_of
 from mailcheck.config.reading import ConfigError, load_config, variable_name
 
 EXAMPLE = Path(__file__).parent.parent / "etc" / "mailcheck.toml"
 
 EVERY_OPTION = [
-    (section.name, option)
-    for section in fields(Config)
-    for option in fields(getattr(Config(), section.name))
+    (section, option)
+    for section in Config.__struct_fields__
+    for option in options_of(getattr(Config(), section))
 ]
 
 
@@ -59,7 +58,7 @@ class TestTheExample:
     )
     def test_every_option_says_what_it_means(self, section: str, option: Any) -> None:
         """The example shows a description and a variable for each option."""
-        assert option.metadata["text"].endswith((".", ")"))
+        assert option.described.text.endswith((".", ")"))
         assert f"{option.name} = " in render_example()
         assert variable_name(section, option.name) in render_example()
 

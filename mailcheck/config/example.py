@@ -1,11 +1,10 @@
 """Renders `etc/mailcheck.toml`: all options with their defaults, commented out."""
 
 import json
-from dataclasses import fields
 from textwrap import wrap
 from typing import Any
 
-from mailcheck.config.options import Config
+from mailcheck.config.options import Config, options_of
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
 
 _HEAD = """\
@@ -20,18 +19,16 @@ def render_example() -> str:
     """Return the text of the example file."""
     parts = [_HEAD]
     config = Config()
-    for section in fields(Config):
-        options = getattr(config, section.name)
-        parts.append(f"\n[{section.name}]\n# {type(options).__doc__}\n")
-        for option in fields(options):
-            text = option.metadata["text"]
-            if option.metadata["is_secret"]:
+    for section in Config.__struct_fields__:
+        options = getattr(config, section)
+        parts.append(f"\n[{section}]\n# {type(options).__doc__}\n")
+        for option in options_of(options):
+            text = option.described.text
+            if option.described.is_secret:
                 text += f" {option.name}{FILE_SUFFIX} names a file that holds it."
             parts.extend(f"# {line}\n" for line in ["", *wrap(text, 92)])
             value = _render(getattr(options, option.name))
-            parts.append(
-                f"#{option.name} = {value}  # {variable_name(section.name, option.name)}\n"
-            )
+            parts.append(f"#{option.name} = {value}  # {variable_name(section, option.name)}\n")
     return "".join(parts).replace("# \n", "\n")
 
 

@@ -7,12 +7,14 @@ the variable.
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from mailcheck.config.options import Config, OptionField
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.config.options import Config, NamedOption, options_of
 from mailcheck.config.rules import find_problem
 
 ENVIRONMENT_PREFIX = "MAILCHECK_"
@@ -39,13 +41,13 @@ def load_config(path: Path | None, environment: Mapping[str, str]) -> Config:
     """
     source = _TomlFile(path)
     config = Config()
-    sections = {section.name: getattr(config, section.name) for section in fields(Config)}
+    sections = {name: getattr(config, name) for name in Config.__struct_fields__}
     source.require_known(sections)
     _require_known_variables(environment, sections)
     origins: dict[tuple[str, str], str] = {}
     for name, section in sections.items():
         values = {}
-        for option in fields(section):
+        for option in options_of(section):
             setting = _find_setting(name, option, source, environment)
             if setting is not None:
                 origins[name, option.name] = setting.origin
@@ -59,26 +61,25 @@ def load_config(path: Path | None, environment: Mapping[str, str]) -> Config:
     return config
 
 
-@dataclass(frozen=True, slots=True)
-class _Setting:
+class _Setting(Struct, frozen=True):
     """The value of an option, with the line or variable that sets it."""
 
     value: Any
     origin: str
     is_file: bool
 
-    def read(self, option: OptionField) -> Any:
+    def read(self, option: NamedOption) -> Any:
         """Return the value in the option's type. Read it from a file if the setting names one."""
         value = _read_secret(self.value, self.origin) if self.is_file else self.value
         return _checked(value, option, self.origin)
 
 
 def _find_setting(
-    section: str, option: OptionField, source: "_TomlFile", environment: Mapping[str, str]
+    section: str, option: NamedOption, source: "_TomlFile", environment: Mapping[str, str]
 ) -> _Setting | None:
     """Return the setting of an option, if any. The environment takes precedence over the file."""
     names = [option.name]
-    if option.metadata["is_secret"]:
+    if option.described.is_secret:
         names.append(option.name + FILE_SUFFIX)
     in_environment = [
         _Setting(_from_text(environment[variable], option, variable, is_file), variable, is_file)
@@ -106,8 +107,8 @@ def _require_known_variables(environment: Mapping[str, str], sections: Mapping[s
     known = {
         variable_name(section, option.name + suffix)
         for section, options in sections.items()
-        for option in fields(options)
-        for suffix in ("", FILE_SUFFIX if option.metadata["is_secret"] else "")
+        for option in options_of(options)
+        for suffix in ("", FILE_SUFFIX if option.described.is_secret else "")
     }
     for variable in environment:
         is_ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in CLIENT_VARIABLES
@@ -115,10 +116,10 @@ def _require_known_variables(environment: Mapping[str, str], sections: Mapping[s
             raise ConfigError(f"{variable} is not the variable of an option")
 
 
-def _from_text(text: str, option: OptionField, variable: str, is_path: bool) -> Any:
+def _from_text(text: str, option: NamedOption, variable: str, is_path: bool) -> Any:
     """Parse a variable: a TOML value, a plain word, or comma-separated words for a list."""
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-    is_number = option.metadata["is_number_too"] and text.isascii() and text.isdigit()
+    is_number = option.described.is_number_too and text.isascii() and text.isdigit()
     if (is_path or isinstance(option.default, str)) and not is_quoted and not is_number:
         return text
     try:
@@ -138,7 +139,7 @@ def _read_secret(path: Any, origin: str) -> str:
         raise ConfigError(f"{origin}: the file {path} cannot be read: {error}") from None
 
 
-def _checked(value: Any, option: OptionField, where: str) -> Any:
+def _checked(value: Any, option: NamedOption, where: str) -> Any:
     """Return the value in the option's type.
 
     :raises ConfigError: the value has another type, or is out of range.
@@ -151,9 +152,9 @@ def _checked(value: Any, option: OptionField, where: str) -> Any:
         return tuple(words)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    if option.metadata["is_number_too"]:
-        if isinstance(value, str) and value not in option.metadata["choices"]:
-            words = ", ".join(option.metadata["choices"])
+    if option.described.is_number_too:
+        if isinstance(value, str) and value not in option.described.choices:
+            words = ", ".join(option.described.choices)
             raise ConfigError(
                 f"{where}: {option.name} must be {words} or an integer, not {value!r}"
             )
@@ -161,13 +162,13 @@ def _checked(value: Any, option: OptionField, where: str) -> Any:
     if type(value) is not type(default) or (isinstance(value, float) and not isfinite(value)):
         kind = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
         raise ConfigError(f"{where}: {option.name} must be {kind[type(default)]}, not {value!r}")
-    lowest, highest = option.metadata["lowest"], option.metadata["highest"]
+    lowest, highest = option.described.lowest, option.described.highest
     is_number = not isinstance(value, str)
     if is_number and lowest is not None and value < lowest:
         raise ConfigError(f"{where}: {option.name} must be at least {lowest:g}, not {value!r}")
     if highest is not None and value > highest:
         raise ConfigError(f"{where}: {option.name} must be at most {highest:g}, not {value!r}")
-    choices = option.metadata["choices"]
+    choices = option.described.choices
     if choices and type(value) is str and value not in choices:
         raise ConfigError(
             f"{where}: {option.name} must be one of {', '.join(choices)}, not {value!r}"
@@ -205,10 +206,10 @@ class _TomlFile:
                     f"{self.where(section, None)}: unknown section [{section}]; "
                     f"the sections are {known}"
                 )
-            options = {option.name: option for option in fields(sections[section])}
+            options = {option.name: option for option in options_of(sections[section])}
             for name in values:
                 base = options.get(name.removesuffix(FILE_SUFFIX))
-                is_secret_file = base is not None and base.metadata["is_secret"]
+                is_secret_file = base is not None and base.described.is_secret
                 if name not in options and not is_secret_file:
                     raise ConfigError(
                         f"{self.where(section, name)}: [{section}] has no option {name}"

@@ -2,7 +2,6 @@
 
 import resource
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ def build() -> Iterator[BuildHouse]:
     houses: list[House] = []
 
     def build_house(**web: Any) -> House:
-        houses.append(House(config_in_memory(web=replace(WebOptions(), **web))))
+        houses.append(House(config_in_memory(web=WebOptions(**web))))
         return houses[-1]
 
     yield build_house
@@ -207,6 +206,6 @@ def test_connections_leave_files_to_the_others() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
     try:
         assert connection_limits(Config()).in_all == few // 2
-        assert connection_limits(replace(Config(), web=WebOptions(max_connections=7))).in_all == 7
+        assert connection_limits(Config(web=WebOptions(max_connections=7))).in_all == 7
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -8,7 +8,6 @@ import argparse
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from html import unescape
 from itertools import groupby
 from pathlib import Path
@@ -26,7 +25,7 @@ from mailcheck.checks.quality.topics import load_topics
 from mailcheck.checks.receiver_reports.services import load_services
 from mailcheck.checks.weights import LISTING_TIERS, MEASURED, QUALITY_AREAS
 from mailcheck.cli.main import COMMANDS, make_parser
-from mailcheck.config.options import Config
+from mailcheck.config.options import Config, NamedOption, options_of
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
 from mailcheck.core.instruments import Kind
 from mailcheck.core.projects import ROLE_TEXTS
@@ -82,13 +81,13 @@ def write_options() -> str:
     """Return the page of configuration options."""
     config = Config()
     sections = []
-    for section in fields(config):
-        options = getattr(config, section.name)
+    for section in Config.__struct_fields__:
+        options = getattr(config, section)
         rows = [
-            _option_row(section.name, one, getattr(options, one.name)) for one in fields(options)
+            _option_row(section, one, getattr(options, one.name)) for one in options_of(options)
         ]
         head = ("Option", "Default", "Variable", "Meaning")
-        sections.append(f"## {section.name}\n\n{type(options).__doc__}\n\n{table(head, rows)}")
+        sections.append(f"## {section}\n\n{type(options).__doc__}\n\n{table(head, rows)}")
     words = (
         "The daemon and `mailcheck` read one TOML file (`--config`). Environment variables"
         " override it. A variable contains a TOML value, a word, or words separated by commas."
@@ -99,16 +98,16 @@ def write_options() -> str:
     return page("Options", "`mailcheck/config/options.py`", words, *sections)
 
 
-def _option_row(section: str, option: Any, default: Any) -> tuple[str, str, str, str]:
-    known = option.metadata
+def _option_row(section: str, option: NamedOption, default: Any) -> tuple[str, str, str, str]:
+    known = option.described
     bounds = [
-        f"at least {known['lowest']:,}" if known["lowest"] is not None else "",
-        f"at most {known['highest']:,}" if known["highest"] is not None else "",
-        "one of " + ", ".join(map(code, known["choices"])) if known["choices"] else "",
-        "secret" if known["is_secret"] else "",
+        f"at least {known.lowest:,}" if known.lowest is not None else "",
+        f"at most {known.highest:,}" if known.highest is not None else "",
+        "one of " + ", ".join(map(code, known.choices)) if known.choices else "",
+        "secret" if known.is_secret else "",
     ]
     said = "; ".join(filter(None, bounds))
-    text = known["text"] + (f" ({said})" if said else "")
+    text = known.text + (f" ({said})" if said else "")
     shown = json.dumps(default if not isinstance(default, tuple) else list(default))
     return (code(option.name), code(shown), code(variable_name(section, option.name)), cell(text))
 

@@ -4,9 +4,9 @@ import gzip
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.config.options import ReportsOptions
 from mailcheck.core.errors import RecipientUnknown

@@ -1,7 +1,6 @@
 """Receiving mail: recipients, quotas, disk space and notifications."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ def _dismiss_operator(transaction: Transaction, item: None) -> None:
 
 
 def _config(url: str, min_free: int) -> Config:
-    return replace(Config(), storage=StorageOptions(url=url, min_free=min_free))
+    return Config(storage=StorageOptions(url=url, min_free=min_free))
 
 
 class TestRecipients:

@@ -26,7 +26,7 @@ FIRST, SECOND = (Authority().issue(name) for name in NAMES)
 def certificates(folder: Path) -> Certificates:
     """Create the first certificate of a daemon."""
     paths = map(str, FIRST.write_to(folder))
-    config = replace(Config(), smtp=SmtpOptions(certificate=next(paths), private_key=next(paths)))
+    config = Config(smtp=SmtpOptions(certificate=next(paths), private_key=next(paths)))
     return Certificates(config, Conditions(), Instant(0))
 
 
@@ -65,7 +65,7 @@ def test_a_bad_one_at_the_start(tmp_path: Path) -> None:
     FIRST.write_to(tmp_path)
     spoil_certificate(tmp_path)
     paths = str(tmp_path / "server.pem"), str(tmp_path / "server-key.pem")
-    config = replace(Config(), smtp=SmtpOptions(certificate=paths[0], private_key=paths[1]))
+    config = Config(smtp=SmtpOptions(certificate=paths[0], private_key=paths[1]))
     with pytest.raises(ConfigError, match=r"\[smtp\] certificate"):
         Certificates(config, Conditions(), Instant(0))
 

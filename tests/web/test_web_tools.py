@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.config.options import BlocklistOptions, DnsOptions

@@ -1,8 +1,8 @@
 """The listeners of Mailpit's clients over a house, and mail to any recipient."""
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
 
