@@ -3,7 +3,6 @@
 The code that computes them is in `mailcheck.checks.html_checks` and runs in child processes only.
 """
 
-from collections.abc import Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -127,8 +126,3 @@ class MailChecks(Struct, frozen=True):
     accessibility: Accessibility | None
     links: tuple[MailLink, ...]
     is_cut: bool
-
-
-def list_unsubscribe(header_list: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the values of List-Unsubscribe. Requesting one of their links may unsubscribe."""
-    return tuple(value for name, value in header_list if name.lower() == "list-unsubscribe")

@@ -148,7 +148,7 @@ export interface ListedMail {
   readonly [field: string]: any;
   /** The one-time code. Throws if the mail contains none. */
   readonly code: string;
-  /** The link that a person would click, or the only link. */
+  /** The link that a person would click. */
   readonly link: string;
   /** Return the exact bytes of the mail. */
   eml(): Promise<Uint8Array>;

@@ -122,10 +122,9 @@ export class Mail {
     return this.codes[0];
   }
 
-  /** The link that a person would click, or the only link. */
+  /** The link that a person would click. */
   get link() {
     if (this.bestLink) return this.bestLink;
-    if (this.links.length === 1) return this.links[0];
     throw new MailcheckError(
       `no clear choice between ${this.links.length} links in the mail ${JSON.stringify(this.subject)}: ${this.links.join(" ")}`,
     );

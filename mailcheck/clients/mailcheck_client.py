@@ -212,14 +212,12 @@ class Mail(dict[str, Any]):
 
     @property
     def link(self) -> str:
-        """The link that a person would click, or the only link.
+        """The link that a person would click.
 
         :raises MailcheckError: there is no link, or no clear choice between several.
         """
         if self.get("bestLink"):
             return str(self["bestLink"])
-        if len(self["links"]) == 1:
-            return str(self["links"][0])
         raise MailcheckError(
             f"no clear choice between {len(self['links'])} links in the mail {self['subject']!r}: "
             f"{self['links']}"

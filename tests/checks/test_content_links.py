@@ -189,6 +189,58 @@ def test_the_words_before_a_bare_url_say_what_it_is_for(text: str) -> None:
     assert _text_mail(text.format(url=url)).best_link == url
 
 
+LINK = "https://app.test/u/abcdef"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{url}",
+        "Hello,\n\n{url}\n\nBye",
+        "Click {url} to activate your account",
+        "New sign-in. Not you? {url}",
+        "Hello\n{url}\n\nIf you did not request this, ignore it. https://app.test/help",
+        "bitte klicken Sie auf den folgenden Link:\n{url}\n\nImpressum: https://firma.test/i",
+        "Öffnen Sie {url}, um Ihr Konto zu aktivieren. Musterfirma https://firma.test/ AGB https://firma.test/a",
+        "Cliquez sur {url} pour activer votre compte.\nMentions légales https://app.test/ml",
+        "Ga naar {url} om je wachtwoord te herstellen. https://app.test/nieuws",
+        "Abra {url} para redefinir sua senha. Loja https://app.test/loja",
+        "Öppna {url} för att bekräfta. https://app.test/nytt",
+        "{url} にアクセスして登録を完了してください。https://app.test/shop",
+        "请点击 {url} 激活您的账户。 https://app.test/shop",
+        "Перейдите {url} чтобы подтвердить адрес. https://app.test/shop",
+    ],
+)
+def test_the_only_link_or_the_words_around_it_decide(text: str) -> None:
+    """The only link outside the frame is the best one, and words after a URL count as well."""
+    assert _text_mail(text.format(url=LINK)).best_link == LINK
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<p><a href="{url}">{url}</a></p>',
+        '<p><a href="{url}"><img src="b.png"></a></p>',
+        '<p><a href="{url}">{url}</a> to activate your account</p><a href="https://app.test/x">x</a>',
+        '<p>Verify with the link below.</p><a href="{url}">https://app.test/v</a>',
+        '<p>To confirm, click <a href="{url}">here</a>. See <a href="https://app.test/x">us</a>.</p>',
+        'Um zu bestätigen, klicken Sie <a href="{url}">hier</a>. <a href="https://app.test/s">Shop</a>',
+        'Şifrenizi sıfırlamak için <a href="{url}">buraya</a> <a href="https://app.test/s">Blog</a>',
+        '<a href="https://app.test/z">Click here</a> to unsubscribe. <a href="{url}">Order</a>',
+        'To unsubscribe, <a href="https://app.test/z">click here</a>. <a href="{url}">Order</a>',
+    ],
+)
+def test_the_sentence_says_what_a_label_without_meaning_is_for(markup: str) -> None:
+    """The sentence around a link counts if its label is a URL, or only says "here"."""
+    assert _html_mail(markup.format(url=LINK)).best_link == LINK
+
+
+def test_an_address_of_list_unsubscribe_is_never_the_best_link() -> None:
+    """A link that the header names for unsubscribing is a part of the frame."""
+    raw_message = f"List-Unsubscribe: <mailto:u@app.test>, <{LINK}>\r\n\r\nHello {LINK}"
+    assert derive_content(raw_message.encode()).best_link is None
+
+
 @pytest.mark.parametrize(
     "markup",
     [

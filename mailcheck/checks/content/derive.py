@@ -22,7 +22,13 @@ from mailcheck.checks.content.limits import (
     MAX_SEARCHED,
     MAX_SNIPPET,
 )
-from mailcheck.checks.content.links import Links, collect_links, list_urls, score_links
+from mailcheck.checks.content.links import (
+    Links,
+    collect_links,
+    list_urls,
+    score_links,
+    unsubscribe_addresses,
+)
 from mailcheck.checks.content.structure import scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import (
@@ -69,13 +75,14 @@ def derive_content(raw_message: bytes) -> MessageContent:
         problems.append(f"only the first {MAX_HTML // 1024} KiB were searched for links and codes")
     page = render_visible_text(read_tree(html))
     links = collect_links(text, page)
-    link_candidates = score_links(links.web)
-    subjects = (one.decode() for one in structure.fields if one.name.lower() == "subject")
+    header_list = tuple((field.name, field.decode()) for field in structure.fields)
+    link_candidates = score_links(links.web, unsubscribe_addresses(header_list))
+    subjects = (value for name, value in header_list if name.lower() == "subject")
     code_candidates = find_codes(next(subjects, ""), text, page)
     words = text if text.strip() else page.text
     searched = fold_text(words[:MAX_SEARCHED])
     return MessageContent(
-        header_list=tuple((field.name, field.decode()) for field in structure.fields),
+        header_list=header_list,
         text="\n".join(part.text for part in text_parts),
         html=html,
         attachments=describe_attachments(raw_message, structure.root),

@@ -1,8 +1,10 @@
 """Web addresses in a text, all links of a mail, and the link that the mail was sent for."""
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Container, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -140,21 +142,39 @@ def cut_at_links(text: str) -> tuple[TextPiece, ...]:
     return tuple(pieces)
 
 
-_CONTEXT = 120  # characters of text before a bare URL that may describe it
+_CONTEXT = 120  # characters of text on each side of a link that may describe it
 _NO_WHITE_SPACE = str.maketrans("", "", "\t\r\n")
 
 
 class Link(Struct, frozen=True):
-    """A URL at one place, with the words on it or before it.
+    """A URL at one place, with the words on it and around it.
 
-    ``is_labelled`` is true for the words of an anchor, and false for text before a bare URL.
+    ``label`` has the words of an anchor, and is ``None`` for a URL in the text. ``before`` has the
+    text since the link before it, ``after`` the rest of its sentence. ``is_shown`` is true for a
+    URL that an anchor shows, and which is opened only if it is the target of the anchor too.
     """
 
     url: str
-    words: str
-    is_labelled: bool = False
+    label: str | None
+    before: str
+    after: str
     is_button: bool = False
     has_text: bool = True
+    is_shown: bool = False
+
+    @property
+    def words(self) -> str:
+        """The words that describe the link to a reader."""
+        return self.before if self.label is None else self.label
+
+
+def unsubscribe_addresses(header_list: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the addresses of List-Unsubscribe: "<https://...>, <mailto:...>" (RFC 2369 3.2).
+
+    Requesting one of them may unsubscribe.
+    """
+    values = (value for name, value in header_list if name.lower() == "list-unsubscribe")
+    return tuple(piece.strip().strip("<>") for value in values for piece in value.split(","))
 
 
 class Links(Struct, frozen=True):
@@ -174,16 +194,17 @@ def collect_links(text: str, page: VisibleText) -> Links:
     links = _links_of_text(text)
     mail_addresses: list[str] = []
     apps: list[str] = find_app_urls(text)
-    for anchor in page.anchors:
+    spans = [(anchor.position, anchor.end) for anchor in page.anchors]
+    for anchor, (before, after) in zip(page.anchors, _surroundings(page.text, spans), strict=True):
         href = anchor.href.strip().translate(_NO_WHITE_SPACE).replace(" ", "%20")
         if is_web_url(href):
-            words = anchor.title if not anchor.text or is_web_url(anchor.text) else anchor.text
-            links.append(Link(href, words, True, anchor.is_button, anchor.has_text))
+            label = anchor.title if not anchor.text or is_web_url(anchor.text) else anchor.text
+            links.append(Link(href, label, before, after, anchor.is_button, anchor.has_text))
         elif href[:7].lower() == "mailto:":
             mail_addresses.append(href[7:])
         elif is_app_url(href):
             apps.append(href)
-    links += _links_of_text(page.text)
+    links += _links_of_text(page.text, spans)
     apps += find_app_urls(page.text)
     return Links(links, list(dict.fromkeys(mail_addresses)), list(dict.fromkeys(apps)))
 
@@ -193,48 +214,93 @@ def list_urls(links: list[Link]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(link.url for link in links))[:MAX_LINKS]
 
 
-def _links_of_text(text: str) -> list[Link]:
-    links = []
+def _links_of_text(text: str, anchors: Sequence[tuple[int, int]] = ()) -> list[Link]:
     text = join_wrapped_urls(text[:MAX_LINK_TEXT])
-    previous = 0
-    for position, url in find_urls(text):
-        links.append(Link(url, text[max(previous, position - _CONTEXT) : position]))
-        previous = position + len(url)
-    return links
+    found = find_urls(text)
+    spans = [(position, position + len(url)) for position, url in found]
+    return [
+        Link(url, None, before, after, is_shown=_is_inside(start, anchors))
+        for (start, url), (before, after) in zip(found, _surroundings(text, spans), strict=True)
+    ]
 
+
+def _is_inside(position: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """Return whether a position is inside one of the spans, which are in order."""
+    number = bisect_right(spans, (position, MAX_LINK_TEXT)) - 1
+    return number >= 0 and position < spans[number][1]
+
+
+def _surroundings(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[str, str]]:
+    """Yield the text before each link and the rest of its sentence, up to its neighbours.
+
+    The rest of the sentence of one link is not the text before the next.
+    """
+    previous = 0
+    for (start, end), (following, _) in pairwise((*spans, (len(text), 0))):
+        before = text[max(previous, start - _CONTEXT) : start]
+        rest = _rest_of_sentence(text[end : min(following, end + _CONTEXT)])
+        yield before, rest
+        previous = end + len(rest) if end + len(rest) < following else end
+
+
+def _rest_of_sentence(text: str) -> str:
+    """Return the beginning of a text that continues the sentence of a link before it."""
+    if text.lstrip(_AFTER_URL)[:1].isupper():
+        return ""
+    end = _SENTENCE_END.search(text)
+    return text[: end.start()] if end else text
+
+
+_SENTENCE_END = re.compile(r"[.!?](?:\s|$)|[。！？]|\n\s*\n")
+_AFTER_URL = " \t\r\n>)]\"'*"
 
 POINTS = {
     # Only the order of the values matters. An action named on the link beats everything in a
     # URL, and words of every footer lose to anything else.
     "action": 6,
+    "action around": 4,
     "minor": 3,
+    "generic": 3,
     "denial": -5,
     "reject": -12,
     "network": -12,
     "action in the URL": 3,
     "reject in the URL": -12,
+    "unsubscribe": -12,
+    "shown": -12,
     "token in the URL": 2,
     "button": 2,
     "image only": -3,
     "front page": -4,
+    "only": 3,
 }
 ACCEPTED_FROM = 3  # a label with something to do, or a URL with an account action
 
 _REASONS = {
     "action": "is labelled with an account action",
+    "action around": "is in a sentence about an account action",
     "minor": "is labelled with something to do",
+    "generic": "is labelled as the link to click",
     "denial": "is for recipients who did not ask for the mail",
     "network": "is labelled with the name of a network",
     "reject": "is labelled as a part of the footer or header",
     "action in the URL": "has an account action in its URL",
     "reject in the URL": "has the URL of a footer, a network or a file",
+    "unsubscribe": "is an address of List-Unsubscribe",
+    "shown": "is the text of a link",
     "token in the URL": "has a token in its URL",
     "button": "is drawn as a button",
     "image only": "contains only an image",
     "front page": "leads to a front page",
+    "only": "is the only link that is not a part of the frame",
 }
+_REJECTIONS = frozenset(
+    ("reject", "network", "reject in the URL", "unsubscribe", "shown", "front page")
+)
+"""Findings about links of the frame, which are not the best link even if they are alone."""
+
 # Only the first of these kinds counts for a link.
-_PRECEDENCE = ("reject", "denial", "action", "minor", "network")
+_PRECEDENCE = ("reject", "denial", "action", "minor", "generic", "network")
 _MAX_WORDS = 200
 _PARTS = re.compile(r"https?://(?:[^/?#@]*+@)?+([^/?#:]++)[^/?#]*+([^?#]*+)(.*)", re.I | re.S)
 _SEPARATORS = re.compile(r"[^a-z-]++")
@@ -258,35 +324,69 @@ def _phrases() -> PhraseTable:
     return compile_phrases(load_table("link_words.toml")["words"])
 
 
-def score_links(links: Sequence[Link]) -> list[Candidate]:
-    """Score each distinct URL by its best place; best first, then in order."""
-    best: dict[str, tuple[int, tuple[str, ...]]] = {}
+def score_links(links: Sequence[Link], leaving: Container[str] = ()) -> list[Candidate]:
+    """Score each distinct URL by its best place; best first, then in order.
+
+    If no link is accepted by its score, and only one is not a part of the frame (footer, header,
+    front page), that one is accepted.
+
+    :param leaving: the addresses of List-Unsubscribe.
+    """
+    findings: dict[str, list[str]] = {}
     for link in links[:MAX_LINKS]:
-        findings = [*_classify_words(link), *_classify_url(link.url)]
-        findings += ["button"] * link.is_button + ["image only"] * (not link.has_text)
-        score = sum(POINTS[finding] for finding in findings)
-        if link.url not in best or score > best[link.url][0]:
-            reasons = tuple(f"{POINTS[f]:+d} {_REASONS[f]}" for f in findings)
-            best[link.url] = (score, reasons)
+        found = [*_classify_words(link), *_classify_url(link.url)]
+        found += ["unsubscribe"] * (link.url in leaving) + ["shown"] * link.is_shown
+        found += ["button"] * link.is_button + ["image only"] * (not link.has_text)
+        if link.url not in findings or _score(found) > _score(findings[link.url]):
+            findings[link.url] = found
+    if all(_score(found) < ACCEPTED_FROM for found in findings.values()):
+        remaining = [found for found in findings.values() if _REJECTIONS.isdisjoint(found)]
+        purposeful = [found for found in remaining if "denial" not in found] or remaining
+        if len(purposeful) == 1:
+            purposeful[0].append("only")
     candidates = [
-        Candidate(CandidateKind.LINK, url, score, score >= ACCEPTED_FROM, reasons)
-        for url, (score, reasons) in best.items()
+        Candidate(
+            kind=CandidateKind.LINK,
+            value=url,
+            score=_score(found),
+            is_accepted="only" in found or _score(found) >= ACCEPTED_FROM,
+            reasons=tuple(f"{POINTS[finding]:+d} {_REASONS[finding]}" for finding in found),
+        )
+        for url, found in findings.items()
     ]
-    candidates.sort(key=lambda candidate: -candidate.score)
+    candidates.sort(key=lambda candidate: (not candidate.is_accepted, -candidate.score))
     return candidates[:MAX_KEPT_CANDIDATES]
 
 
+def _score(findings: Sequence[str]) -> int:
+    return sum(POINTS[finding] for finding in findings)
+
+
 def _classify_words(link: Link) -> list[str]:
-    """Return the meaning of the words: all words of an anchor, the nearest before a bare URL."""
-    words = make_plain(link.words)
-    words = words[:_MAX_WORDS] if link.is_labelled else words[-_MAX_WORDS:]
-    found = find_phrases(fold(words), _phrases())
-    if not found:
-        return []
-    if not link.is_labelled:
-        return [found[-1].kind]
-    kinds = {occurrence.kind for occurrence in found}
-    return [next(kind for kind in _PRECEDENCE if kind in kinds)]
+    """Return what the label says, or the sentence around a URL or around a label like "here"."""
+    if link.label is None:
+        before = [kind for kind in _find_kinds(link.before) if kind != "generic"][-1:]
+        return before if before not in ([], ["minor"]) else _classify_rest(link) or before
+    kinds = set(_find_kinds(link.label[:_MAX_WORDS]))
+    label = [kind for kind in _PRECEDENCE if kind in kinds][:1]
+    if label not in ([], ["generic"]):
+        return label
+    sentence = _SENTENCE_END.split(link.before.rstrip(" \t\n.!?"))[-1]
+    around = _without_minor(_find_kinds(sentence))[-1:] or _classify_rest(link)
+    return label + ["action around" if kind == "action" else kind for kind in around]
+
+
+def _classify_rest(link: Link) -> list[str]:
+    """Return what the sentence says after the link: "... to activate your account"."""
+    return _without_minor(_find_kinds(link.after))[:1]
+
+
+def _without_minor(kinds: Sequence[str]) -> list[str]:
+    return [kind for kind in kinds if kind not in ("minor", "generic")]
+
+
+def _find_kinds(words: str) -> list[str]:
+    return [found.kind for found in find_phrases(fold(make_plain(words)), _phrases())]
 
 
 def _classify_url(url: str) -> list[str]:

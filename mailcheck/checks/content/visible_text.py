@@ -27,14 +27,15 @@ _GAPS = {**dict.fromkeys(BLOCKS, "\n"), **dict.fromkeys(CELLS, "\t")}
 class Anchor(Struct, frozen=True):
     """A link of the page: its target, its visible text and its look.
 
-    ``position`` is its offset in the visible text. ``has_text`` is false if it contains only
-    images; its text is then their ``alt`` texts.
+    ``position`` and ``end`` are its offsets in the visible text. ``has_text`` is false if it
+    contains only images; its text is then their ``alt`` texts.
     """
 
     href: str
     text: str
     title: str
     position: int
+    end: int
     has_text: bool
     is_button: bool
 
@@ -103,8 +104,9 @@ class _Page:
             if attributes.get("href") and look.shows_images:
                 words = " ".join(attributes.get("alt", "").split())
                 title = attributes.get("title", "")
+                place = self.length
                 self.anchors.append(
-                    Anchor(attributes["href"], words, title, self.length, False, is_button=False)
+                    Anchor(attributes["href"], words, title, place, place, False, is_button=False)
                 )
         elif name == "pre":
             self.preformatted += 1
@@ -165,6 +167,7 @@ class _Page:
                 text=" ".join((text or " ".join(anchor.alternative)).split()),
                 title=element.attributes.get("title", ""),
                 position=anchor.start,
+                end=self.length,
                 has_text=bool(text),
                 is_button=is_button(element.attributes, element.style),
             )

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import MAX_HTML, MAX_LINKS
-from mailcheck.checks.content.links import Link, collect_links
+from mailcheck.checks.content.links import Link, collect_links, unsubscribe_addresses
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.checks.html_checks.accessibility import judge_accessibility
 from mailcheck.checks.html_checks.compatibility import judge_compatibility
 from mailcheck.checks.html_checks.places import Lines
-from mailcheck.checks.mail_checks import MailChecks, MailLink, list_unsubscribe
+from mailcheck.checks.mail_checks import MailChecks, MailLink
 from mailcheck.checks.quality.links import offers_to_unsubscribe
 
 MAX_WORDS = 80
@@ -30,7 +30,7 @@ def check_html(
     """Check the bodies of a mail; takes time linear in their length.
 
     :param best_link: the link that a person would click.
-    :param leaving: values of List-Unsubscribe.
+    :param leaving: the addresses of List-Unsubscribe.
     :param media_types: media types of the parts that the HTML may show, by the key of their
         Content-ID.
     """
@@ -50,24 +50,23 @@ def check_html(
 def check_raw_mail(raw_message: bytes) -> MailChecks:
     """Check a mail given as bytes."""
     content = derive_content(raw_message)
-    leaving = list_unsubscribe(content.header_list)
+    leaving = unsubscribe_addresses(content.header_list)
     media_types = content.media_types
     return check_html(content.html, content.text, content.best_link, leaving, media_types)
 
 
 def _list_links(
-    links: Sequence[Link], best_link: str | None, fields: Sequence[str]
+    links: Sequence[Link], best_link: str | None, leaving: Sequence[str]
 ) -> tuple[MailLink, ...]:
     """List each link once, with its most descriptive text."""
     words: dict[str, str] = {}
-    # "<https://...>, <mailto:...>" (RFC 2369 3.2)
-    leaving = {piece.strip().strip("<>") for field in fields for piece in field.split(",")}
+    unsubscribing = set(leaving)
     for link in links:
-        said = " ".join(link.words.split())[:MAX_WORDS] if link.is_labelled else ""
+        said = " ".join((link.label or "").split())[:MAX_WORDS]
         words[link.url] = words.get(link.url) or said
         if offers_to_unsubscribe(link):
-            leaving.add(link.url)
+            unsubscribing.add(link.url)
     return tuple(
-        MailLink(url, said, is_best=url == best_link, is_unsubscribe=url in leaving)
+        MailLink(url, said, is_best=url == best_link, is_unsubscribe=url in unsubscribing)
         for url, said in list(words.items())[:MAX_LINKS]
     )

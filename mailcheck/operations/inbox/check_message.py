@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from mailcheck.checks.content.links import unsubscribe_addresses
 from mailcheck.checks.deliverability.authentication import (
     Authentication,
     Origin,
@@ -23,7 +24,7 @@ from mailcheck.checks.deliverability.identities import (
     unreadable_identities,
 )
 from mailcheck.checks.link_checks import LinkAnswer, LinkCheck, LinkProblem, judge_link
-from mailcheck.checks.mail_checks import MailChecks, list_unsubscribe
+from mailcheck.checks.mail_checks import MailChecks
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.content import LINKS_AT_ONCE
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -67,7 +68,7 @@ class CheckMail:
     async def of_message(self, message: StoredMessage) -> MailChecks:
         """Check a message of an inbox."""
         content = message.content
-        leaving = list_unsubscribe(content.header_list)
+        leaving = unsubscribe_addresses(content.header_list)
         texts = content.html, content.text
         call = partial(check_html, *texts, content.best_link, leaving, content.media_types)
         size = len(content.html) + len(content.text)
