@@ -432,7 +432,10 @@ class OidcOptions(Struct, frozen=True):
             "links accounts with `mailcheck account link`."
         ),
     ] = True
-    groups_claim: Annotated[str, Option("Claim with the names of a person's groups.")] = "groups"
+    groups_claim: Annotated[
+        str,
+        Option("Claim with the groups of a person. Dots lead into objects: realm_access.roles."),
+    ] = "groups"
     allowed_groups: Annotated[
         tuple[str, ...],
         Option("Groups whose members may sign in. Empty: everyone whom the provider identifies."),

@@ -231,6 +231,10 @@ class SignInUnavailable(ExpectedFailure):
     """The sign-in service of the company does not answer. Other ways to sign in work."""
 
 
+class SignInMisconfigured(SignInUnavailable):
+    """Signing in with the company fails until an operator changes something."""
+
+
 class IdentityTaken(ExpectedFailure):
     """The identity of the company's sign-in service signs in to another account."""
 

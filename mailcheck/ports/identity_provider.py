@@ -9,11 +9,22 @@ JsonObject = Mapping[str, Any]
 
 
 class ProviderSilent(Exception):
-    """The provider does not answer with JSON. The message is for the log."""
+    """The provider does not answer, or has a fault. The message is for the log."""
+
+
+class ProviderUnusable(Exception):
+    """The address or the certificate is not that of a provider. The message is for the log."""
 
 
 class ProviderRefused(Exception):
-    """The provider has answered with an error. The message is for the log."""
+    """The provider has answered with an error. The message is for the log.
+
+    ``error`` is the error code of OAuth (RFC 6749 5.2), or empty.
+    """
+
+    def __init__(self, problem: str, error: str = "") -> None:
+        super().__init__(problem)
+        self.error = error
 
 
 class IdentityProvider(Protocol):
@@ -22,7 +33,8 @@ class IdentityProvider(Protocol):
     def get(self, url: str, token: str = "") -> Deferred[JsonObject]:
         """Fetch a JSON object, with a bearer token if one is given.
 
-        :raises ProviderSilent: there is no usable answer.
+        :raises ProviderSilent: there is no answer, or the provider has a fault.
+        :raises ProviderUnusable: the answer is not that of a provider.
         :raises ProviderRefused: the answer is an error.
         """
 
@@ -32,6 +44,7 @@ class IdentityProvider(Protocol):
         """Send a form, and return the JSON object of the answer.
 
         :param user: name and password of HTTP Basic authentication (RFC 6749 2.3.1).
-        :raises ProviderSilent: there is no usable answer.
+        :raises ProviderSilent: there is no answer, or the provider has a fault.
+        :raises ProviderUnusable: the answer is not that of a provider.
         :raises ProviderRefused: the answer is an error.
         """

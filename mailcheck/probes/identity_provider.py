@@ -12,13 +12,20 @@ from io import BytesIO
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from OpenSSL import SSL
+from service_identity import VerificationError
 from treq.content import collect
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.web.client import URI, Agent, FileBodyProducer
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IResponse
 
-from mailcheck.ports.identity_provider import JsonObject, ProviderRefused, ProviderSilent
+from mailcheck.ports.identity_provider import (
+    JsonObject,
+    ProviderRefused,
+    ProviderSilent,
+    ProviderUnusable,
+)
 from mailcheck.probes.trust import FindTrust, NoAuthorities, VerifiedHosts
 
 SECONDS = 10.0
@@ -28,6 +35,8 @@ MAX_OCTETS = 262_144
 """Maximum number of bytes of an answer. A set of keys has a few kilobytes."""
 
 USER_AGENT = "mailcheck"
+
+TOO_MANY_REQUESTS = 429
 
 
 class _TooLarge(Exception):
@@ -87,11 +96,21 @@ class HttpIdentityProvider:
             parsed = URI.fromBytes(url.encode("ascii")).toBytes()
             response: IResponse = await self._agent.request(method, parsed, headers, producer)
             await collect(response, partial(_add, received))
-        except (CancelledError, NoAuthorities):
+        except CancelledError:
             raise
+        except NoAuthorities as failure:
+            raise ProviderUnusable(str(failure)) from None
         except Exception as failure:
-            raise ProviderSilent(f"{url}: {type(failure).__name__} {failure}") from failure
+            problem = f"{url}: {type(failure).__name__} {failure}"
+            kind = ProviderUnusable if _is_of_tls(failure) else ProviderSilent
+            raise kind(problem) from failure
         return _read(url, response.code, bytes(received))
+
+
+def _is_of_tls(failure: Exception) -> bool:
+    """Return whether a certificate or a version of TLS was not acceptable."""
+    reasons = [one.value for one in getattr(failure, "reasons", ())]
+    return any(isinstance(one, SSL.Error | VerificationError) for one in (failure, *reasons))
 
 
 def _add(received: bytearray, data: bytes) -> None:
@@ -105,10 +124,13 @@ def _read(url: str, status: int, body: bytes) -> JsonObject:
         found = json.loads(body)
     except (ValueError, RecursionError):
         found = None
-    if status >= 500 or (status == 200 and not isinstance(found, dict)):
-        raise ProviderSilent(f"{url}: status {status} without a JSON object")
+    if status >= 500 or status == TOO_MANY_REQUESTS:
+        raise ProviderSilent(f"{url}: status {status}")
+    if status < 400 and (status != 200 or not isinstance(found, dict)):
+        raise ProviderUnusable(f"{url}: status {status} without a JSON object")
     if status != 200:
-        error = found.get("error") if isinstance(found, dict) else None
-        raise ProviderRefused(f"{url}: status {status}, error {str(error)[:100]!r}")
+        named = found.get("error") if isinstance(found, dict) else None
+        error = named[:100] if isinstance(named, str) else ""
+        raise ProviderRefused(f"{url}: status {status}, error {error!r}", error)
     answer: JsonObject = found
     return answer

@@ -174,12 +174,7 @@ def test_hostile_metadata(house: House, company: Company, change: dict[str, Any]
 )
 def test_hostile_keys(house: House, company: Company, keys: dict[str, Any]) -> None:
     """A set without a public key for signatures verifies nothing."""
-
-    class Keys:
-        def as_dict(self, private: bool) -> dict[str, Any]:
-            return keys
-
-    company.keys = Keys()  # type: ignore[assignment]
+    company.published = keys
     browser = Browser(house)
     assert sign_in(browser, company).status == 503
     assert not browser.is_signed_in
@@ -219,7 +214,9 @@ def test_nobody_links_an_account_of_another(house: House, company: Company) -> N
     path = company.approve(url.replace("&amp;", "&"))
     victim = Browser(house)
     victim.sign_up("bob")
-    victim.cookies["__Host-mailcheck-company"] = mallory.cookies["__Host-mailcheck-company"]
+    victim.cookies |= {
+        name: value for name, value in mallory.cookies.items() if "mailcheck-company-" in name
+    }
     assert victim.open(path).status == 403
     victim.open("/account")
     assert victim.post("/account/company").status == 403, "a form of another site"
@@ -287,6 +284,27 @@ def test_errors_of_the_provider_are_not_shown(house: House) -> None:
     )
     assert answer.status == 403
     assert b"Call the number" not in answer.body
+
+
+def test_cookies_of_abandoned_sign_ins_do_not_pile_up(house: House, company: Company) -> None:
+    """A browser keeps the secrets of the last five sign-ins, however many a page begins."""
+    browser = Browser(house)
+    paths = [company.approve(begin(browser), f"code {n}".replace(" ", "")) for n in range(8)]
+    assert len(browser.cookies) == 5
+    assert browser.open(paths[2]).status == 403
+    assert browser.open(paths[3]).status == 303
+
+
+def test_tokens_cause_few_requests_for_keys(house: House, company: Company) -> None:
+    """However many tokens no key has signed, the keys are fetched once a minute."""
+    sign_in(Browser(house), company)
+    company.sign = company.sign_with_another_key
+    browser = Browser(house, "192.0.2.66")
+    for _ in range(3):
+        for _ in range(3):
+            assert sign_in(browser, company).status == 403
+        house.pass_time(61)
+    assert len([url for url in company.asked if url.endswith("/keys")]) == 3
 
 
 def test_attempts_are_limited(house: House, company: Company) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from joserfc import jwt
-from joserfc.jwk import KeySet, RSAKey
+from joserfc.jwk import RSAKey
 from twisted.internet.defer import Deferred, fail, succeed
 
-from mailcheck.ports.identity_provider import JsonObject, ProviderRefused, ProviderSilent
+from mailcheck.ports.identity_provider import JsonObject, ProviderRefused
 from tests.fakes.clock_and_randomness import TEST_START
 
 ISSUER = "https://login.company.example"
@@ -20,6 +20,7 @@ CLIENT_ID, CLIENT_SECRET = "mailcheck", "a secret of the client"
 
 _KEY = RSAKey.generate_key(2048, {"kid": "one", "use": "sig"}, private=True)
 _OTHER = RSAKey.generate_key(2048, {"kid": "one", "use": "sig"}, private=True)
+PUBLIC_KEY = _KEY.as_dict(private=False)
 
 
 def _mac_token(header: dict[str, Any], claims: dict[str, Any], secret: bytes) -> str:
@@ -48,8 +49,8 @@ class Company:
             "end_session_endpoint": f"{ISSUER}/logout",
             "authorization_response_iss_parameter_supported": True,
         }
-        self.keys = KeySet([_KEY])
-        self.is_down = False
+        self.published: dict[str, Any] = {"keys": [PUBLIC_KEY]}
+        self.fault: Exception | None = None
         self.claims: dict[str, Any] = {"sub": "ann-1", "preferred_username": "ann"}
         self.user_info: dict[str, Any] = {"sub": "ann-1"}
         self.change: Callable[[dict[str, Any]], object] = lambda claims: None
@@ -61,21 +62,21 @@ class Company:
     def get(self, url: str, token: str = "") -> Deferred[JsonObject]:
         """Answer as defined by `IdentityProvider`."""
         self.asked.append(url)
-        if self.is_down:
-            return fail(ProviderSilent("down"))
+        if self.fault is not None:
+            return fail(self.fault)
         if url.endswith("/.well-known/openid-configuration"):
             return succeed(dict(self.metadata))
         if url.endswith("/userinfo"):
             return succeed(dict(self.user_info))
-        return succeed(self.keys.as_dict(private=False))
+        return succeed(self.published)
 
     def post(
         self, url: str, form: Mapping[str, str], user: tuple[str, str] | None
     ) -> Deferred[JsonObject]:
         """Answer as defined by `IdentityProvider`. A code works once, with its verifier."""
         self.forms.append((form, user))
-        if self.is_down:
-            return fail(ProviderSilent("down"))
+        if self.fault is not None:
+            return fail(self.fault)
         asked = self._codes.pop(form["code"], None)
         challenge = hashlib.sha256(form["code_verifier"].encode()).digest()
         encoded = _encode(challenge)
@@ -85,7 +86,7 @@ class Company:
             or form["redirect_uri"] != asked["redirect_uri"]
             or user != (CLIENT_ID, CLIENT_SECRET)
         ):
-            return fail(ProviderRefused("invalid_grant"))
+            return fail(ProviderRefused("refused", "invalid_grant"))
         claims = {
             "iss": ISSUER,
             "aud": CLIENT_ID,
@@ -100,6 +101,13 @@ class Company:
     def sign_properly(self, claims: dict[str, Any]) -> str:
         """Return an ID token with the signature of the provider."""
         return jwt.encode({"alg": "RS256", "kid": "one"}, claims, _KEY)
+
+    def replace_key(self, key_id: str | None) -> None:
+        """Publish and use another key, under an id or without one."""
+        public = {**_OTHER.as_dict(private=False), "kid": key_id, "use": None}
+        header = {"alg": "RS256"} if key_id is None else {"alg": "RS256", "kid": key_id}
+        self.published = {"keys": [public]}
+        self.sign = lambda claims: jwt.encode(header, claims, _OTHER)
 
     def sign_with_another_key(self, claims: dict[str, Any]) -> str:
         """Return a token that an attacker has signed, under the id of the real key."""

@@ -1,6 +1,7 @@
 """People whom an OpenID Connect provider has identified, and the projects of their groups."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -13,6 +14,10 @@ from mailcheck.core.projects import Role
 
 MAX_SUBJECT = 255
 """Maximum number of characters of a subject (OpenID Connect Core 2)."""
+
+
+MAX_GROUPS = 1_000
+"""Maximum number of groups of a person that are read."""
 
 
 class Identity(Struct, frozen=True):
@@ -80,6 +85,31 @@ def parse_group_role(text: str) -> GroupRole:
     if not group.strip() or not project.strip() or role.strip() not in list(Role):
         raise ValueError(f"must be of the form group=project:role, with one of the roles {roles}")
     return GroupRole(group.strip(), project.strip(), Role(role.strip()))
+
+
+def find_claim(claims: Mapping[str, Any], path: str) -> Any:
+    """Return a claim, or `None` if it is missing or null.
+
+    A dot leads into an object, as in ``realm_access.roles``, unless the name itself has dots, as in
+    ``https://mail.example/roles``.
+    """
+    found = claims.get(path)
+    if found is not None:
+        return found
+    for name, value in claims.items():
+        if isinstance(value, dict) and path.startswith(f"{name}."):
+            found = find_claim(value, path[len(name) + 1 :])
+            if found is not None:
+                return found
+    return None
+
+
+def groups_in(claim: object) -> tuple[str, ...]:
+    """Return the groups of a claim, which is a list or a single name."""
+    listed = [claim] if isinstance(claim, str) else claim
+    if not isinstance(listed, list | tuple):
+        return ()
+    return tuple(one for one in listed[:MAX_GROUPS] if isinstance(one, str))
 
 
 def roles_of(groups: Iterable[str], mapping: Sequence[GroupRole]) -> dict[str, Role | None]:

@@ -1,15 +1,15 @@
 """Signing in with the account of a company: OpenID Connect with an authorization code and PKCE.
 
-The browser keeps one random secret in a cookie while the person is at the provider. The state, the
-nonce and the code verifier are derived from it. Any daemon can finish a sign-in, without a row in
-the store.
+For each sign-in, the browser keeps a random secret in a cookie while the person is at the provider.
+The state, the nonce and the code verifier are derived from it. Any daemon can finish a sign-in,
+without a row in the store.
 """
 
 import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -40,10 +40,12 @@ from mailcheck.core.signing_in.company import (
     GroupRole,
     Identity,
     LinkedIdentity,
+    find_claim,
+    groups_in,
     roles_of,
 )
 from mailcheck.operations.accounts.audit import Audit
-from mailcheck.operations.accounts.id_tokens import REFUSED, Provider
+from mailcheck.operations.accounts.id_tokens import REFUSED, Provider, failure_of
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.projects import ManageProjects
 from mailcheck.operations.accounts.register import NameRules
@@ -62,8 +64,8 @@ from mailcheck.store.accounts.identity_store import IdentityStore
 LONGEST = 10 * MINUTE
 """Time within which a person must come back from the provider."""
 
-MAX_GROUPS = 1_000
-"""Maximum number of groups of a person that are read."""
+MAX_SHOWN = 30
+"""Maximum number of groups or claims in a line of the log."""
 
 NAME_CLAIMS = ("preferred_username", "name", "email", "sub")
 """Claims that propose the name of a new account. None of them finds an existing account."""
@@ -91,9 +93,13 @@ class CompanyRules(Struct, frozen=True):
 
 
 class Beginning(Struct, frozen=True):
-    """A sign-in that has begun: the address of the provider, and the secret for the cookie."""
+    """A sign-in that has begun: the address of the provider, its state, and the secret.
+
+    The browser keeps the secret until it comes back with the state.
+    """
 
     url: str
+    state: str
     secret: str
 
 
@@ -167,19 +173,21 @@ class CompanySignIn:
         await self._attempts.count(key_of("company sign-in from", client), PER_ADDRESS, TOO_MANY)
         metadata = await self._provider.metadata()
         secret = new_session_secret(self._random_bytes)
-        state = _State(self._now(), path, "" if links_to is None else links_to.id)
+        links_id = "" if links_to is None else links_to.id
+        state = _seal(secret, _State(self._now(), path, links_id))
         query = {
             "response_type": "code",
             "client_id": self.rules.client_id,
             "redirect_uri": back,
             "scope": " ".join(self.rules.scopes),
-            "state": _seal(secret, state),
+            "state": state,
             "nonce": _derive(secret, "nonce"),
             "code_challenge": _challenge(_derive(secret, "verifier")),
             "code_challenge_method": "S256",
         }
         joint = "&" if "?" in metadata.authorization_endpoint else "?"
-        return Beginning(f"{metadata.authorization_endpoint}{joint}{urlencode(query)}", secret)
+        url = f"{metadata.authorization_endpoint}{joint}{urlencode(query)}"
+        return Beginning(url, state, secret)
 
     async def finish(
         self, secret: str, answer: Answer, back: str, client: str, person: Account | None
@@ -271,8 +279,10 @@ class CompanySignIn:
         if (answer.issuer or metadata.sends_issuer) and answer.issuer != expected:
             raise SignInFailed("the answer comes from another sign-in service; sign in again")
         if answer.error or not answer.code:
-            self._log.info("the provider has not signed a person in: {why}", why=answer.error[:60])
-            raise SignInFailed(REFUSED)
+            self._log.warn(
+                "the provider has not signed a person in: {why!r}", why=answer.error[:60]
+            )
+            raise failure_of(answer.error, SignInFailed(REFUSED))
         form = {
             "grant_type": "authorization_code",
             "code": answer.code,
@@ -284,18 +294,40 @@ class CompanySignIn:
         nonce = _derive(secret, "nonce")
         claims = await self._provider.verify(tokens.get("id_token"), rules.client_id, nonce)
         subject: str = claims["sub"]
-        if rules.groups_claim not in claims and (rules.roles or rules.allowed_groups):
-            token = tokens.get("access_token")
-            more = await self._provider.user_info(token if isinstance(token, str) else "", subject)
-            claims = {**more, **claims}
-        return Identity(expected, subject, _name_of(claims), self._groups_of(claims))
+        groups: tuple[str, ...] = ()
+        if rules.roles or rules.allowed_groups:
+            found = find_claim(claims, rules.groups_claim)
+            if found is None:
+                token = tokens.get("access_token")
+                sent = token if isinstance(token, str) else ""
+                more = await self._provider.user_info(sent, subject)
+                found = find_claim(more, rules.groups_claim)
+                claims = {**more, **claims}
+            groups = groups_in(found)
+            self._explain_groups(claims, found, groups)
+        return Identity(expected, subject, _name_of(claims), groups)
 
-    def _groups_of(self, claims: Mapping[str, Any]) -> tuple[str, ...]:
-        found = claims.get(self.rules.groups_claim, ())
-        listed = [found] if isinstance(found, str) else found
-        if not isinstance(listed, list | tuple):
-            return ()
-        return tuple(one for one in listed[:MAX_GROUPS] if isinstance(one, str))
+    def _explain_groups(
+        self, claims: Mapping[str, Any], found: object, groups: Sequence[str]
+    ) -> None:
+        """Log the groups that came if none of them has a meaning here."""
+        meant = {*self.rules.allowed_groups, *(one.group for one in self.rules.roles)}
+        if meant.intersection(groups):
+            return
+        if found is None:
+            self._log.warn(
+                "the provider sends no claim {claim!r}, which [oidc] groups_claim names; its "
+                "claims are {names}",
+                claim=self.rules.groups_claim,
+                names=_shown(claims),
+            )
+        else:
+            self._log.warn(
+                "the claim {claim!r} has the groups {groups}; [oidc] allowed_groups and roles name "
+                "none of them",
+                claim=self.rules.groups_claim,
+                groups=_shown(groups),
+            )
 
     async def _account_of(self, identity: Identity, client: str) -> Account:
         """Return the account of a person, and create it at the first sign-in."""
@@ -362,6 +394,13 @@ class CompanySignIn:
         if state is None or not 0 <= self._now() - state.begun_at <= LONGEST:
             raise SignInFailed(BEGUN_ELSEWHERE)
         return state
+
+
+def _shown(texts: Iterable[str]) -> str:
+    """Return the first texts for the log."""
+    listed = list(texts)
+    more = f" and {len(listed) - MAX_SHOWN} more" if len(listed) > MAX_SHOWN else ""
+    return ", ".join(repr(one[:100]) for one in listed[:MAX_SHOWN]) + more if listed else "none"
 
 
 def _name_of(claims: Mapping[str, Any]) -> str:

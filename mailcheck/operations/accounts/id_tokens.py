@@ -4,7 +4,7 @@ Signatures and times are verified by ``joserfc`` (RFC 7515, 7517, 7519). OpenID 
 3.1.3.7 has the rules for ID tokens.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -12,7 +12,12 @@ from msgspec import Struct, field
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from mailcheck.core.errors import SignInFailed, SignInUnavailable
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    SignInFailed,
+    SignInMisconfigured,
+    SignInUnavailable,
+)
 from mailcheck.core.instants import HOUR, MINUTE, SECOND, Instant
 from mailcheck.core.signing_in.company import MAX_SUBJECT, is_safe_url
 from mailcheck.operations.concurrency import SingleFlight
@@ -22,10 +27,11 @@ from mailcheck.ports.identity_provider import (
     JsonObject,
     ProviderRefused,
     ProviderSilent,
+    ProviderUnusable,
 )
 
 if TYPE_CHECKING:
-    from joserfc.jwk import KeySet
+    from joserfc.jwk import Key
 
 Answer = TypeVar("Answer")
 
@@ -41,16 +47,50 @@ MAX_KEYS = 50
 """Maximum number of keys of a provider that are read."""
 
 CACHED_FOR = HOUR
-"""Time for which metadata and keys are cached. A new key is fetched when a token names it."""
+"""Time for which metadata and keys are cached. Keys are fetched again if none fits a token."""
 
 REFETCH_INTERVAL = MINUTE
-"""Shortest time between two requests for the keys, since tokens may name any key."""
+"""Shortest time between two requests for the keys, since any token may fit none."""
 
 LEEWAY = 60
 """Accepted difference between the clocks, in seconds."""
 
 UNAVAILABLE = "the company's sign-in service does not answer; try again in a moment"
 REFUSED = "the company's sign-in service did not confirm who you are; sign in again"
+DECLINED = (
+    "you declined at the company's sign-in service, or it does not let you use this service; "
+    "sign in again, or ask its operator"
+)
+MISCONFIGURED = (
+    "the sign-in with your company is not set up correctly: ask the operator of this service, "
+    "whose log names the reason"
+)
+
+_MEANINGS: dict[str, tuple[type[ExpectedFailure], str]] = {
+    "access_denied": (SignInFailed, DECLINED),
+    "consent_required": (SignInFailed, DECLINED),
+    "invalid_grant": (SignInFailed, REFUSED),
+    "server_error": (SignInUnavailable, UNAVAILABLE),
+    "temporarily_unavailable": (SignInUnavailable, UNAVAILABLE),
+    **dict.fromkeys(
+        (
+            *("invalid_client", "invalid_request", "invalid_request_uri", "invalid_scope"),
+            *("invalid_target", "redirect_uri_mismatch", "registration_not_supported"),
+            *("request_not_supported", "request_uri_not_supported", "unauthorized_client"),
+            *("unsupported_grant_type", "unsupported_response_type"),
+        ),
+        (SignInMisconfigured, MISCONFIGURED),
+    ),
+}
+"""The failure for an error code (RFC 6749 4.1.2.1 and 5.2, OpenID Connect Core 3.1.2.6)."""
+
+
+def failure_of(error: str, otherwise: ExpectedFailure) -> ExpectedFailure:
+    """Return the failure for an error code of the provider, or another one if it is unknown."""
+    if error not in _MEANINGS:
+        return otherwise
+    kind, sentence = _MEANINGS[error]
+    return kind(sentence)
 
 
 class Metadata(Struct, frozen=True):
@@ -82,13 +122,14 @@ class Provider:
         self._connection = connection
         self._now = now
         self._metadata: tuple[Instant, Metadata] | None = None
-        self._keys: tuple[Instant, KeySet] | None = None
+        self._keys: tuple[Instant, Sequence[Key]] | None = None
         self._fetching: SingleFlight[str, Any] = SingleFlight(self._fetch)
 
     async def metadata(self) -> Metadata:
         """Return the metadata.
 
-        :raises SignInUnavailable: the provider does not answer, or its metadata is unusable.
+        :raises SignInUnavailable: the provider does not answer.
+        :raises SignInMisconfigured: its metadata is unusable.
         """
         if self._metadata is None or self._now() - self._metadata[0] >= CACHED_FOR:
             found: Metadata = await self._fetching.call("metadata")
@@ -135,24 +176,28 @@ class Provider:
         """
         if not isinstance(token, str) or not token.isascii():
             raise SignInFailed(REFUSED)
-        keys = await self._current_keys(_key_id(token))
+        keys = await self._current_keys(CACHED_FOR)
         try:
-            return _verify(token, keys, self.issuer, client_id, nonce, self._now())
+            try:
+                claims = _decode(token, keys)
+            except _NotSigned:
+                # The provider may have replaced a key, even under the same id or without one.
+                newer = await self._current_keys(REFETCH_INTERVAL)
+                if newer is keys:
+                    raise
+                claims = _decode(token, newer)
+            return _check(claims, self.issuer, client_id, nonce, self._now())
         except ValueError as failure:
             # The reason is not shown, since it would help an attacker.
             self._log.warn("an ID token was refused: {why}", why=failure)
             raise SignInFailed(REFUSED) from None
 
-    async def _current_keys(self, key_id: str | None) -> "KeySet":
-        """Return the keys; fetch them again if the token names an unknown one."""
+    async def _current_keys(self, oldest: int) -> "Sequence[Key]":
+        """Return the keys; fetch them again if they are this old, in milliseconds."""
         now = self._now()
-        if self._keys is not None:
-            fetched_at, keys = self._keys
-            is_known = key_id is None or any(key.kid == key_id for key in keys)
-            age = now - fetched_at
-            if age < (CACHED_FOR if is_known else REFETCH_INTERVAL):
-                return keys
-        found: KeySet = await self._fetching.call("keys")
+        if self._keys is not None and now - self._keys[0] < oldest:
+            return self._keys[1]
+        found: Sequence[Key] = await self._fetching.call("keys")
         self._keys = now, found
         return found
 
@@ -166,10 +211,10 @@ class Provider:
 
     def _read_metadata(self, document: JsonObject) -> Metadata:
         try:
-            found = msgspec.convert(document, Metadata)
+            found = msgspec.convert(_without_nulls(document), Metadata)
         except msgspec.ValidationError as failure:
             self._log.error("the metadata of the provider is unusable: {why}", why=failure)
-            raise SignInUnavailable(UNAVAILABLE) from None
+            raise SignInMisconfigured(MISCONFIGURED) from None
         given = [getattr(found, name) for name in _ENDPOINTS]
         if found.issuer != self.issuer or not all(is_safe_url(url) for url in given if url):
             self._log.error(
@@ -178,28 +223,29 @@ class Provider:
                 found=found.issuer,
                 configured=self.issuer,
             )
-            raise SignInUnavailable(UNAVAILABLE)
+            raise SignInMisconfigured(MISCONFIGURED)
         return found
 
-    def _read_keys(self, document: JsonObject) -> "KeySet":
+    def _read_keys(self, document: JsonObject) -> "Sequence[Key]":
         from joserfc.errors import JoseError
-        from joserfc.jwk import JWKRegistry, KeySet
+        from joserfc.jwk import JWKRegistry
 
         listed = document.get("keys")
         keys = []
         for one in listed[:MAX_KEYS] if isinstance(listed, list) else ():
             if not isinstance(one, dict) or one.get("kty") not in KEY_TYPES:
                 continue
-            if one.get("use", "sig") != "sig":
+            given = _without_nulls(one)
+            if given.get("use", "sig") != "sig":
                 continue
             try:
-                keys.append(JWKRegistry.import_key(one))
+                keys.append(JWKRegistry.import_key(given))
             except (JoseError, ValueError, TypeError, KeyError) as failure:
                 self._log.warn("a key of the provider is not readable: {why}", why=failure)
         if not keys:
             self._log.error("the provider publishes no usable key")
-            raise SignInUnavailable(UNAVAILABLE)
-        return KeySet(keys)
+            raise SignInMisconfigured(MISCONFIGURED)
+        return tuple(keys)
 
     async def _answer(self, asking: "Deferred[Answer]") -> Answer:
         try:
@@ -207,9 +253,21 @@ class Provider:
         except ProviderSilent as failure:
             self._log.warn("the provider does not answer: {why}", why=failure)
             raise SignInUnavailable(UNAVAILABLE) from None
+        except ProviderUnusable as failure:
+            self._log.error("[oidc] does not lead to a usable provider: {why}", why=failure)
+            raise SignInMisconfigured(MISCONFIGURED) from None
         except ProviderRefused as failure:
             self._log.warn("the provider refuses: {why}", why=failure)
-            raise SignInFailed(REFUSED) from None
+            raise failure_of(failure.error, SignInMisconfigured(MISCONFIGURED)) from None
+
+
+class _NotSigned(ValueError):
+    """None of the keys has signed a token."""
+
+
+def _without_nulls(document: JsonObject) -> dict[str, Any]:
+    """Return the members that are not null: some providers write null for an absent member."""
+    return {name: value for name, value in document.items() if value is not None}
 
 
 def _key_id(token: str) -> str | None:
@@ -223,12 +281,33 @@ def _key_id(token: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _verify(
-    token: str, keys: "KeySet", issuer: str, client_id: str, nonce: str, now: Instant
-) -> Mapping[str, Any]:
-    """Return the claims of an ID token.
+def _decode(token: str, keys: "Sequence[Key]") -> Mapping[str, Any]:
+    """Return the claims of a token that one of the keys has signed.
 
-    :raises ValueError: the token is not valid.
+    A key or a token without an id may fit any other one.
+
+    :raises _NotSigned: there is no such key.
+    """
+    from joserfc import jwt
+    from joserfc.errors import JoseError
+
+    key_id, problem = _key_id(token), "it names an unknown key"
+    for key in keys:
+        if key_id is not None and key.kid not in (None, key_id):
+            continue
+        try:
+            return _without_nulls(jwt.decode(token, key, algorithms=ALGORITHMS).claims)
+        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as failure:
+            problem = f"{type(failure).__name__} {failure}"
+    raise _NotSigned(problem)
+
+
+def _check(
+    claims: Mapping[str, Any], issuer: str, client_id: str, nonce: str, now: Instant
+) -> Mapping[str, Any]:
+    """Return the claims of an ID token if they are valid.
+
+    :raises ValueError: they are not.
     """
     from joserfc import jwt
     from joserfc.errors import JoseError
@@ -244,8 +323,7 @@ def _verify(
         nonce={"essential": True, "value": nonce},
     )
     try:
-        claims = jwt.decode(token, keys, algorithms=ALGORITHMS).claims
-        rules.validate(claims)
+        rules.validate(dict(claims))
     except (JoseError, ValueError, TypeError, KeyError, RecursionError) as failure:
         raise ValueError(f"{type(failure).__name__} {failure}") from None
     audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]

@@ -10,10 +10,16 @@ from mailcheck.web.site.requests import header_values
 SESSION, VISITOR, DEVICE = "mailcheck-session", "mailcheck-visitor", "mailcheck-device"
 THEME = "mailcheck-theme"
 
-COMPANY = "mailcheck-company"
-"""Secret of a sign-in that is under way at the company's sign-in service."""
+COMPANY = "mailcheck-company-"
+"""Beginning of the names for the secrets of sign-ins that are under way at the company.
+
+Each sign-in has a cookie of its own, so several tabs do not disturb each other.
+"""
 
 COMPANY_AGE = 10 * 60
+
+MAX_COMPANY = 5
+"""Maximum number of these cookies in a browser."""
 
 SESSION_AGE = 30 * 24 * 3600
 """Seconds that a browser keeps the session. The store ends an unused session sooner."""
@@ -25,20 +31,33 @@ THEME_AGE = DEVICE_AGE
 
 _SECRET = re.compile(r"[a-z2-7]{16,64}")
 _WORD = re.compile(r"[a-z]{1,16}")
+_NAME = re.compile(r"[a-z0-9-]{1,64}")
 
 
 def read_cookie(request: Request, name: str, *, is_secure: bool) -> str:
     """Return the value of a cookie, or ``""`` if it is missing, repeated or malformed."""
     wanted = _full_name(name, is_secure=is_secure)
     kind = _WORD if name == THEME else _SECRET
-    found = {
-        value
+    found = {value for given, value in _sent(request) if given == wanted and kind.fullmatch(value)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def names_of_cookies(request: Request, beginning: str, *, is_secure: bool) -> list[str]:
+    """Return the names of the cookies with this beginning, the oldest first (RFC 6265 5.4)."""
+    prefix = _full_name("", is_secure=is_secure)
+    wanted = prefix + beginning
+    found = [given.removeprefix(prefix) for given, _ in _sent(request) if given.startswith(wanted)]
+    return list(dict.fromkeys(one for one in found if _NAME.fullmatch(one)))
+
+
+def _sent(request: Request) -> list[tuple[str, str]]:
+    """Return the names and values of the cookies of a request."""
+    pairs = [
+        pair.strip().partition("=")
         for line in header_values(request, b"Cookie")
         for pair in line.split(";")
-        for given, _, value in [pair.strip().partition("=")]
-        if given == wanted and kind.fullmatch(value)
-    }
-    return found.pop() if len(found) == 1 else ""
+    ]
+    return [(name, value) for name, _, value in pairs]
 
 
 def write_cookie(name: str, value: str, *, is_secure: bool, max_age: int | None = None) -> str:

@@ -5,10 +5,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.config.options import AccountsOptions, OidcOptions, WebOptions
 from mailcheck.core.projects import Role
-from tests.fakes.company import CLIENT_ID, CLIENT_SECRET, ISSUER, Company
+from mailcheck.ports.identity_provider import ProviderRefused, ProviderSilent, ProviderUnusable
+from tests.fakes.company import CLIENT_ID, CLIENT_SECRET, ISSUER, PUBLIC_KEY, Company
 from tests.house import Answer, House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
 
@@ -239,7 +241,7 @@ def test_signing_out_ends_the_session_of_the_provider(browser: Browser, company:
 
 def test_a_silent_provider_is_said(house: House, company: Company) -> None:
     """While the provider is down, the page says so, nothing leaks, and passwords work."""
-    company.is_down = True
+    company.fault = ProviderSilent("down")
     browser = Browser(house)
     answer = browser.open("/sign-in/company?next=/inbox")
     assert answer.status == 503
@@ -248,10 +250,10 @@ def test_a_silent_provider_is_said(house: House, company: Company) -> None:
     assert "password" in browser.page.ids
     browser.sign_up("bob")
     assert browser.is_signed_in
-    company.is_down = False
+    company.fault = None
     other = Browser(house)
     path = company.approve(begin(other))
-    company.is_down = True
+    company.fault = ProviderSilent("down")
     assert other.open(path).status == 503
     assert not other.is_signed_in
 
@@ -259,7 +261,7 @@ def test_a_silent_provider_is_said(house: House, company: Company) -> None:
 def test_keys_are_cached_and_fetched_again(
     house: House, browser: Browser, company: Company
 ) -> None:
-    """Metadata and keys are fetched once an hour; an unknown key once a minute."""
+    """Metadata and keys are fetched once an hour, if the keys fit."""
     for _ in range(3):
         sign_in(browser, company)
     assert [url.rpartition("/")[2] for url in company.asked] == ["openid-configuration", "keys"]
@@ -270,6 +272,181 @@ def test_keys_are_cached_and_fetched_again(
     sign_in(browser, company)
     assert browser.is_signed_in
     assert len(company.asked) == 4
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_two_tabs(browser: Browser, company: Company, order: tuple[int, int]) -> None:
+    """Sign-ins in two tabs of one browser both succeed, in any order."""
+    paths = [company.approve(begin(browser), code) for code in ("one", "two")]
+    for number in order:
+        assert browser.open(paths[number]).status == 303
+        assert browser.is_signed_in
+    assert not [name for name in browser.cookies if "company" in name]
+
+
+def test_a_failure_ends_only_its_own_tab(browser: Browser, company: Company) -> None:
+    """A sign-in that fails in one tab, or that no tab has begun, leaves the others alone."""
+    declined, path = begin(browser), company.approve(begin(browser), "two")
+    state = parse_qs(urlsplit(declined).query)["state"][0]
+    back = "/sign-in/company/callback"
+    assert browser.open(f"{back}?error=access_denied&state={state}&iss={ISSUER}").status == 403
+    assert browser.open(f"{back}?code=x&state=unknown&iss={ISSUER}").status == 403
+    assert browser.open(path).status == 303
+    assert browser.is_signed_in
+
+
+@pytest.mark.parametrize("key_id", ["one", "two", None])
+@pytest.mark.parametrize("before", ["one", None])
+def test_a_replaced_key(
+    house: House, company: Company, before: str | None, key_id: str | None
+) -> None:
+    """After the provider has replaced its key, people sign in, also under the same or no id."""
+    company.published = {"keys": [{**PUBLIC_KEY, "kid": before}]}
+    sign_in(Browser(house), company)
+    company.replace_key(key_id)
+    other = Browser(house, "192.0.2.12")
+    assert sign_in(other, company).status == 403, "the keys are new"
+    house.pass_time(61)
+    assert sign_in(other, company).status == 303
+    assert other.is_signed_in
+    assert len([url for url in company.asked if url.endswith("/keys")]) == 2
+
+
+def test_keys_without_ids(house: House, company: Company) -> None:
+    """While a provider publishes the old and the new key without ids, both sign people in."""
+    company.replace_key(None)
+    company.published["keys"].insert(0, {**PUBLIC_KEY, "kid": None})
+    assert sign_in(Browser(house), company).status == 303
+    company.sign = company.sign_properly
+    assert sign_in(Browser(house, "192.0.2.12"), company).status == 303
+
+
+OPTIONAL = (
+    *("userinfo_endpoint", "end_session_endpoint", "token_endpoint_auth_methods_supported"),
+    "authorization_response_iss_parameter_supported",
+)
+
+
+@pytest.mark.parametrize("names", [(name,) for name in OPTIONAL] + [OPTIONAL])
+def test_null_is_absent(
+    house: House, browser: Browser, company: Company, names: tuple[str, ...]
+) -> None:
+    """A null in an optional member of the metadata counts as absent, and so does a null claim."""
+    company.metadata |= dict.fromkeys(names)
+    company.claims |= {"azp": None, "groups": None, "email": None}
+    assert sign_in(browser, company).status == 303
+    browser.open("/account")
+    assert browser.submit("/sign-out").status in (200, 303)
+
+
+@pytest.mark.parametrize("name", ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"])
+def test_null_is_no_address(browser: Browser, company: Company, name: str) -> None:
+    """Metadata without a required member is a fault of the configuration."""
+    company.metadata[name] = None
+    assert browser.open("/sign-in/company").status == 503
+    assert "not set up correctly" in browser.page.text
+
+
+AUTH0 = "https://mail.example/roles"
+
+
+@pytest.mark.parametrize(
+    ("claim", "claims"),
+    [
+        ("groups", {"groups": ["mail-testers"]}),
+        ("realm_access.roles", {"realm_access": {"roles": ["x", "mail-testers"]}}),
+        ("realm_access.roles", {"realm_access.roles": ["mail-testers"]}),
+        (
+            "resource_access.mail.check.roles",
+            {"resource_access": {"mail": {}, "mail.check": {"roles": ["mail-testers"]}}},
+        ),
+        (AUTH0, {AUTH0: ["mail-testers"]}),
+        (AUTH0, {AUTH0: "mail-testers"}),
+        (f"{AUTH0}.own", {AUTH0: {"own": ["mail-testers"]}}),
+        (AUTH0, {"https://mail": {"example/roles": ["mail-testers"]}}),
+    ],
+)
+@pytest.mark.parametrize("is_in_token", [True, False])
+def test_claims_of_groups(
+    company: Company, claim: str, claims: dict[str, Any], is_in_token: bool
+) -> None:
+    """Groups are found in a claim, in an object by a path with dots, and in UserInfo."""
+    house = company_house(company, allowed_groups=("mail-testers",), groups_claim=claim)
+    (company.claims if is_in_token else company.user_info).update(claims)
+    assert sign_in(Browser(house), company).status == 303
+    house.close()
+
+
+@pytest.mark.parametrize(
+    ("claims", "logged"),
+    [
+        ({"groups": ["/mail-testers", "/a"]}, "'groups' has the groups '/mail-testers', '/a';"),
+        ({"groups": []}, "'groups' has the groups none;"),
+        ({"roles": ["mail-testers"]}, "no claim 'groups', which [oidc] groups_claim names"),
+        ({"roles": ["mail-testers"]}, "'roles'"),
+        ({"groups": [f"g{n}" for n in range(500)]}, "'g29' and 470 more"),
+    ],
+)
+def test_the_log_names_the_groups(company: Company, claims: dict[str, Any], logged: str) -> None:
+    """When no group has a meaning, the log names the claim and the groups that came."""
+    house = company_house(company, allowed_groups=("mail-testers",))
+    company.claims.update(claims)
+    with capturedLogs() as logs:
+        assert sign_in(Browser(house), company).status == 403
+    assert logged in "\n".join(map(formatEvent, logs))
+    house.close()
+
+
+OUTAGE, FAULT, DECLINED = "does not answer", "not set up correctly", "you declined"
+AGAIN = "did not confirm who you are"
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "sentence"),
+    [
+        (ProviderSilent("timeout"), 503, OUTAGE),
+        (ProviderUnusable("a page"), 503, FAULT),
+        (ProviderRefused("status 404"), 503, FAULT),
+        (ProviderRefused("x", "invalid_client"), 503, FAULT),
+        (ProviderRefused("x", "unauthorized_client"), 503, FAULT),
+        (ProviderRefused("x", "temporarily_unavailable"), 503, OUTAGE),
+    ],
+)
+@pytest.mark.parametrize("is_late", [False, True])
+def test_faults_of_the_provider(
+    house: House, company: Company, fault: Exception, status: int, sentence: str, is_late: bool
+) -> None:
+    """The page tells an outage from a fault of the configuration, and shows no details."""
+    browser = Browser(house)
+    path = company.approve(begin(browser)) if is_late else "/sign-in/company"
+    company.fault = fault
+    answer = browser.open(path)
+    assert answer.status == status
+    assert sentence in browser.page.text.lower()
+    assert ISSUER not in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "sentence"),
+    [
+        ("access_denied", 403, DECLINED),
+        ("consent_required", 403, DECLINED),
+        ("login_required", 403, AGAIN),
+        ("server_error", 503, OUTAGE),
+        ("temporarily_unavailable", 503, OUTAGE),
+        ("invalid_scope", 503, FAULT),
+        ("unauthorized_client", 503, FAULT),
+        ("redirect_uri_mismatch", 503, FAULT),
+        ("something", 403, AGAIN),
+        ("", 403, AGAIN),
+    ],
+)
+def test_answers_without_a_code(browser: Browser, error: str, status: int, sentence: str) -> None:
+    """The page says whether the person declined, or the provider or the settings are at fault."""
+    state = parse_qs(urlsplit(begin(browser)).query)["state"][0]
+    path = f"/sign-in/company/callback?error={error}&state={state}&iss={ISSUER}"
+    assert browser.open(path).status == status
+    assert sentence in browser.page.text.lower()
 
 
 def test_without_a_provider_the_pages_say_so() -> None:

@@ -1,12 +1,21 @@
 """Pages to sign in with the account of a company, and to link it."""
 
+import hashlib
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.errors import ExpectedFailure, SignInFailed
-from mailcheck.operations.accounts.company_sign_in import Answer, CompanySignIn
+from mailcheck.operations.accounts.company_sign_in import Answer, Beginning, CompanySignIn
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages, lead_away
-from mailcheck.web.dashboard.cookies import COMPANY, COMPANY_AGE, read_cookie, write_cookie
+from mailcheck.web.dashboard.cookies import (
+    COMPANY,
+    COMPANY_AGE,
+    MAX_COMPANY,
+    names_of_cookies,
+    read_cookie,
+    write_cookie,
+)
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, next_path
 from mailcheck.web.site.replies import Reply
@@ -53,32 +62,35 @@ class CompanyPages(Struct, frozen=True):
         except ExpectedFailure as failure:
             return self._sign_in.form(visit, wanted, failure=failure)
         headers = {"Location": begun.url}
-        return Reply(303, b"", "text/plain; charset=utf-8", headers, [_cookie(visit, begun.secret)])
+        return Reply(303, b"", "text/plain; charset=utf-8", headers, _cookies(visit, begun))
 
     async def come_back(self, visit: Visit) -> Reply:
         """GET /sign-in/company/callback?code=&state=&iss=&error=."""
-        secret = read_cookie(visit.request, COMPANY, is_secure=visit.is_secure)
-        query, gone = visit.query, _cookie(visit, "")
+        query, cookies = visit.query, []
         try:
             code, state, issuer, error = (
                 "".join(query.texts(name, 1, LONGEST_ANSWER))
                 for name in ("code", "state", "iss", "error")
             )
+            name = _name_for(state)
+            secret = read_cookie(visit.request, name, is_secure=visit.is_secure)
+            if secret:
+                cookies = [write_cookie(name, "", is_secure=visit.is_secure)]
             finished = await self._company.finish(
                 secret, Answer(code, state, issuer, error), _back(visit), visit.client, visit.person
             )
         except ExpectedFailure as failure:
-            return replace(self._sign_in.form(visit, "/", failure=failure), cookies=[gone])
+            return replace(self._sign_in.form(visit, "/", failure=failure), cookies=cookies)
         if finished.signed_in is None:
-            return redirect(visit, finished.path, cookies=[gone], done="company-linked")
+            return redirect(visit, finished.path, cookies=cookies, done="company-linked")
         reply = await self._sign_in.welcome(visit, finished.signed_in, finished.path)
-        return replace(reply, cookies=[*reply.cookies, gone])
+        return replace(reply, cookies=[*reply.cookies, *cookies])
 
     async def link(self, visit: Visit) -> Reply:
         """POST /account/company: lead to the provider, and link the person there."""
         begun = await self._company.begin(_back(visit), "/account", visit.client, visit.visitor)
         reply = lead_away(visit, self._renderer, begun.url)
-        return replace(reply, cookies=[_cookie(visit, begun.secret)])
+        return replace(reply, cookies=_cookies(visit, begun))
 
     async def unlink(self, visit: Visit) -> Reply:
         """POST /account/company/remove."""
@@ -90,5 +102,18 @@ def _back(visit: Visit) -> str:
     return visit.urls.public_url + CALLBACK
 
 
-def _cookie(visit: Visit, secret: str) -> str:
-    return write_cookie(COMPANY, secret, is_secure=visit.is_secure, max_age=COMPANY_AGE)
+def _name_for(state: str) -> str:
+    """Return the name of the cookie of a sign-in."""
+    return COMPANY + hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _cookies(visit: Visit, begun: Beginning) -> list[str]:
+    """Return the cookie of a sign-in, and delete those of abandoned ones, if there are many."""
+    known = names_of_cookies(visit.request, COMPANY, is_secure=visit.is_secure)
+    gone = known[: max(0, len(known) + 1 - MAX_COMPANY)]
+    return [
+        *(write_cookie(name, "", is_secure=visit.is_secure) for name in gone),
+        write_cookie(
+            _name_for(begun.state), begun.secret, is_secure=visit.is_secure, max_age=COMPANY_AGE
+        ),
+    ]
