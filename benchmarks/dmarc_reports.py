@@ -23,14 +23,17 @@ from twisted.internet.defer import ensureDeferred
 from twisted.internet.task import LoopingCall, react
 
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row, Signature, SpfCheck
-from mailcheck.checks.receiver_reports.senders import PackedRow, ReportedRow, pack_row, pack_rows
-from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE
-from mailcheck.operations.lazy_functions import (
+from mailcheck.checks.receiver_reports.reading import read_report_mail
+from mailcheck.checks.receiver_reports.senders import (
+    PackedRow,
+    ReportedRow,
     find_addresses_to_resolve,
-    read_report_mail,
+    pack_row,
+    pack_rows,
     summarize_page,
 )
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE
 from mailcheck.workers.process import ProcessWorker
 from tests.corpus.report_files import document, gzipped, report_mail
 

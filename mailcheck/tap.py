@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,6 @@ from twisted.python import usage
 
 if TYPE_CHECKING:
     from mailcheck.workers.process import ProcessWorker
-
-PARTS = "mailcheck.assembly.checks", "mailcheck.assembly.services"
-"""Modules that take long to import, one for each process that is started ahead."""
 
 PRIVATE_FILES = 0o077
 """The umask. Stored mail must not be readable for other users."""
@@ -103,9 +99,12 @@ def _load_beside(workers: "Iterable[ProcessWorker]") -> None:
 
     Started together, the children would take the processor from this process on two cores.
     """
-    for worker, part in zip(workers, PARTS, strict=True):
-        worker.start()
-        import_module(part)
+    writer, content = workers
+    writer.start()
+    import mailcheck.assembly.checks
+
+    content.start()
+    import mailcheck.assembly.services  # noqa: F401
 
 
 @contextmanager

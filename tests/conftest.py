@@ -20,7 +20,7 @@ from zope.interface import implementer
 
 from mailcheck.assembly.workers import FIRST_MAIL
 from mailcheck.checks.dkim.dkimpy_verify import patch_dkimpy
-from mailcheck.operations.lazy_functions import derive_content
+from mailcheck.operations.worker_calls import derive_content
 
 patch_dkimpy()
 

@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IReactorFDSet
 from twisted.logger import Logger
 
 from mailcheck.engines.database import call_immediately
-from mailcheck.operations.lazy_functions import (
+from mailcheck.operations.worker_calls import (
     derive_content,
     patch_dkimpy,
     read_mail_for_score,

@@ -32,7 +32,7 @@ from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.operations.deliverability.preflight import check_records, parse_record
-from mailcheck.operations.lazy_functions import check_raw_mail
+from mailcheck.operations.worker_calls import check_raw_mail
 
 
 class MailOfFile(Struct, frozen=True):

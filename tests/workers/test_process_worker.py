@@ -21,10 +21,11 @@ from mailcheck.assembly.workers import WRITTEN_BY
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable, WorkerDied
-from mailcheck.operations.lazy_functions import LazyFunction, derive_content
+from mailcheck.operations.worker_calls import derive_content
 from mailcheck.store.transactions import Store, write
 from mailcheck.workers.child import load
 from mailcheck.workers.process import LAST_GRACE, LOOK, ProcessWorker
+from tests.workers.loaded_modules import loaded_modules
 from tests.workers.stepped_reactor import SteppedReactor
 
 STORAGE = Path(mailcheck.store.__path__[0])
@@ -35,8 +36,6 @@ WRITES = sorted(
     if "@write" in path.read_text()
 )
 """The package that contains the writes."""
-
-loaded_modules = LazyFunction("tests.workers.loaded_modules", "loaded_modules")
 
 
 @pytest_twisted.async_yield_fixture

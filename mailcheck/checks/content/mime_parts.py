@@ -20,6 +20,7 @@ from mailcheck.checks.content.header import (
 )
 from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_HEADER_FIELDS, MAX_PART_FIELDS
 from mailcheck.checks.content.structure import Entity, scan_structure
+from mailcheck.core.instants import Instant, instant_of
 
 MAX_ATTACHED = 10
 """Maximum depth of mails that are attached to attached mails. Each level is read once more."""
@@ -110,12 +111,12 @@ def _is_divided_text(entity: Entity) -> bool:
     return any(one.encoding == "x-uuencode" and one.start == one.body[0] for one in entity.parts)
 
 
-def derive_structures(mails: Sequence[bytes]) -> list[tuple[bytes, bytes, int | None]]:
+def derive_structures(mails: Sequence[bytes]) -> list[tuple[bytes, bytes, Instant | None]]:
     """Return the ENVELOPE, the BODYSTRUCTURE and the day of the Date field of each mail."""
     return [_derive(raw_message) for raw_message in mails]
 
 
-def _derive(raw_message: bytes) -> tuple[bytes, bytes, int | None]:
+def _derive(raw_message: bytes) -> tuple[bytes, bytes, Instant | None]:
     scanned = scan_structure(raw_message)
     fields = _first_of_each(scanned.fields)
     root = _part_of(raw_message, 0, scanned.root, 0)
@@ -123,7 +124,7 @@ def _derive(raw_message: bytes) -> tuple[bytes, bytes, int | None]:
     return write_envelope(fields), structure, find_sent_day(fields)
 
 
-def find_sent_day(fields: Fields) -> int | None:
+def find_sent_day(fields: Fields) -> Instant | None:
     """Return the day of the Date field, at midnight UTC in milliseconds.
 
     The offset of its time zone is ignored (RFC 9051 6.4.4).
@@ -131,7 +132,7 @@ def find_sent_day(fields: Fields) -> int | None:
     field = fields.get("date")
     try:
         parsed = parsedate(field.as_text()) if field is not None else None
-        return None if parsed is None else timegm((*parsed[:3], 0, 0, 0)) * 1000
+        return None if parsed is None else instant_of(timegm((*parsed[:3], 0, 0, 0)))
     except (ValueError, OverflowError, IndexError, TypeError):
         return None
 

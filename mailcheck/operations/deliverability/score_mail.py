@@ -69,8 +69,8 @@ from mailcheck.operations.deliverability.authenticate_mail import Authentication
 from mailcheck.operations.deliverability.check_progress import BEGUN, ReportProgress
 from mailcheck.operations.dns_evaluation import DEADLINE, MAX_ROUNDS, QuestionBudget
 from mailcheck.operations.domains.check_blocklists import QueryBlocklists
-from mailcheck.operations.lazy_functions import read_mail_for_score
 from mailcheck.operations.verify_fixes import verify_fixes
+from mailcheck.operations.worker_calls import read_mail_for_score
 from mailcheck.ports.probes import ContentFilter
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker

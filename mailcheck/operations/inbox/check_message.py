@@ -44,8 +44,8 @@ from mailcheck.operations.deliverability.authenticate_mail import (
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_evaluation import QuestionBudget
 from mailcheck.operations.inbox.contents import MailBytes
-from mailcheck.operations.lazy_functions import check_html, check_raw_mail
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
+from mailcheck.operations.worker_calls import check_html, check_raw_mail
 from mailcheck.ports.probes import LinkProber
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker

@@ -26,8 +26,8 @@ from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.messages import Delivery, MessageSummary, StoredMessage
 from mailcheck.core.recent import LruCache
 from mailcheck.operations.concurrency import SingleFlight
-from mailcheck.operations.lazy_functions import derive_content
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
+from mailcheck.operations.worker_calls import derive_content
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.workers import Worker
 from mailcheck.store.content_store import ContentStore

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from mailcheck.checks.content.decoding import decode_transfer
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import Caller, InboxState
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
@@ -34,8 +35,8 @@ from mailcheck.operations.inbox.contents import (
     MailBytes,
     MessageContents,
 )
-from mailcheck.operations.lazy_functions import decode_transfer, derive_structures, read_parts
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
+from mailcheck.operations.worker_calls import derive_structures, read_parts
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.mail_receiver import MailReceiver

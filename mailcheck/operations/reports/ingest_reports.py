@@ -17,9 +17,14 @@ from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row
-from mailcheck.checks.receiver_reports.feedback import NO_REPORT, FeedbackReport
+from mailcheck.checks.receiver_reports.feedback import NO_REPORT, FeedbackReport, read_feedback_mail
 from mailcheck.checks.receiver_reports.limits import MAX_SPAN
-from mailcheck.checks.receiver_reports.reading import RejectedDocument, Report
+from mailcheck.checks.receiver_reports.reading import (
+    RejectedDocument,
+    Report,
+    read_report_file,
+    read_report_mail,
+)
 from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
 from mailcheck.checks.receiver_reports.trust import (
     Judgement,
@@ -46,14 +51,9 @@ from mailcheck.core.receiver_reports import (
 from mailcheck.operations.deliverability.authenticate_mail import MailEvaluator
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
-from mailcheck.operations.lazy_functions import (
-    read_complaint_mail,
-    read_feedback_mail,
-    read_report_file,
-    read_report_mail,
-)
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.receive_reports import ReportAddresses
+from mailcheck.operations.worker_calls import read_complaint_mail
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Lease, Worker

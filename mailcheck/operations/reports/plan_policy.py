@@ -19,6 +19,7 @@ from mailcheck.checks.receiver_reports.plan import (
     SenderMail,
     Simulation,
     StepKind,
+    count_mail,
     effective_policy,
     find_authors,
     find_doubts,
@@ -47,7 +48,6 @@ from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.core.receiver_reports import Coverage, ReportKind, SenderDecision
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
-from mailcheck.operations.lazy_functions import count_mail
 from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.offer_records import OfferRecords, RecordOffer
 from mailcheck.operations.reports.show_reports import MOST_ROWS, ShowReports

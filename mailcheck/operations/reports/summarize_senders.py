@@ -18,6 +18,7 @@ from mailcheck.checks.receiver_reports.complaints import (
     FeedbackSums,
     PackedFeedback,
     pack_feedback,
+    sum_packed_feedback,
 )
 from mailcheck.checks.receiver_reports.senders import (
     MAX_SENDERS,
@@ -27,7 +28,9 @@ from mailcheck.checks.receiver_reports.senders import (
     Sender,
     advise,
     explain,
+    find_addresses_to_resolve,
     pack_rows,
+    summarize_page,
 )
 from mailcheck.checks.receiver_reports.services import RecordUse, SendingService
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
@@ -39,11 +42,6 @@ from mailcheck.core.recent import Recent
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
-from mailcheck.operations.lazy_functions import (
-    find_addresses_to_resolve,
-    sum_packed_feedback,
-    summarize_page,
-)
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.content.bodies import Attachment
-from mailcheck.checks.content.outline import Outline
+from mailcheck.checks.content.outline import Outline, outline_mail
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import AttachmentNotFound, InvalidParameter
 from mailcheck.core.filters import MessageFilter
@@ -19,7 +19,6 @@ from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.mails import MailList
 from mailcheck.operations.inbox.messages import MessageList
-from mailcheck.operations.lazy_functions import outline_mail
 from mailcheck.web.compatible.hold import Hold
 
 _JOINT = "."

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from mailcheck.checks.content.patterns import find_pattern
 from mailcheck.config.options import LimitsOptions
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.rights import make_rights
-from mailcheck.operations.lazy_functions import find_pattern
 from mailcheck.web.compatible.facade import NotOffered
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 from tests.house import House, config_in_memory

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from mailcheck.checks.content.bodies import Attachment
+from mailcheck.checks.content.patterns import find_pattern
 from mailcheck.core.accounts import Caller
 from mailcheck.core.addresses import (
     UNTAGGED,
@@ -30,7 +31,6 @@ from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import OVERVIEW_TAGS, MessageList, ReadInbox
-from mailcheck.operations.lazy_functions import find_pattern
 from mailcheck.web.compatible.facade import Call, NoParameters
 from mailcheck.web.compatible.hold import Hold, TimeIsUp
 from mailcheck.web.compatible.mailslurp.names import InboxNames, KeepNames
