@@ -1,4 +1,4 @@
-"""Record the responses of REST and MCP over a filled store, and compare two versions.
+"""Record the responses of all doors over a filled store, and compare two versions.
 
     .venv/bin/python -m benchmarks.answers record now.json
     .venv/bin/python -m benchmarks.answers compare old.json now.json
@@ -8,8 +8,9 @@ Record an older version in its own checkout, with this file:
     PYTHONPATH=. .venv/bin/python .../benchmarks/answers.py record old.json
 
 A recording calls every route and every tool with good and bad input: for mails of the corpus, for
-a sender without faults and senders with faults, and for domains in every state. Clock, DNS and
-randomness are the deterministic ones of the tests, so two recordings of one version are equal.
+a sender without faults and senders with faults, and for domains in every state. It also calls every
+route of the other doors (`benchmarks.door_answers`). Clock, DNS and randomness are the
+deterministic ones of the tests, so two recordings of one version are equal.
 Identifiers are replaced by numbers in the order of their appearance. The comparison lists
 differences by response and field, and each kind of change once with an example, so that a
 maintainer can sort them into intended and unintended ones.
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.door_answers import record_doors
 from mailcheck.checks.dns_answers import DnsStatus
 from tests.corpus.corpus_mails import load_part
 from tests.fakes.mail_signer import RSA
@@ -238,6 +240,7 @@ def record() -> Mapping[str, Any]:
     _tools_listed(recorder)
     _deleting(recorder, ids)
     recorder.scored.close()
+    record_doors(recorder.kept.keep)
     return recorder.kept.answers
 
 
