@@ -1,11 +1,12 @@
 """Expected failures: one exception each, named after the condition.
 
 The message of each is one readable sentence. One table per protocol defines the
-reply to clients: ``web/site/errors.py`` for HTTP and MCP, ``smtp/replies.py`` for SMTP.
-Any other exception is a bug.
+reply to clients: ``web/site/failures.py`` for HTTP and MCP, ``smtp/replies.py`` for SMTP,
+``imap/failures.py`` for IMAP, and ``imap/pop3.py`` for POP3. Any other exception is a bug.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 
 class ExpectedFailure(Exception):
@@ -32,6 +33,19 @@ def _made_again(
     failure.args = arguments
     vars(failure).update(facts)
     return failure
+
+
+Row = TypeVar("Row")
+
+
+def nearest(
+    failure: BaseException | None, table: Mapping[type[ExpectedFailure], Row]
+) -> Row | None:
+    """Return the row of the failure's class or of the nearest class that it inherits from.
+
+    The order of the rows does not matter. Without a row, which a bug has, the result is `None`.
+    """
+    return next((table[kind] for kind in type(failure).__mro__ if kind in table), None)
 
 
 class InvalidParameter(ExpectedFailure):

@@ -16,6 +16,7 @@ from mailcheck.core.errors import (
     Overloaded,
     ShuttingDown,
     StoreUnavailable,
+    nearest,
 )
 from mailcheck.imap.fetching import UnknownEncoding
 from mailcheck.imap.writing import response_text
@@ -33,6 +34,7 @@ _CODES: Mapping[type[ExpectedFailure], str] = {
     OutOfSpace: "UNAVAILABLE",
     ShuttingDown: "UNAVAILABLE",
     StoreUnavailable: "UNAVAILABLE",
+    ExpectedFailure: "",
 }
 
 _GONE = "a message has been deleted or has expired"
@@ -42,10 +44,8 @@ def refusal_of(failure: BaseException | None) -> bytes | None:
     """Return the response to a failure without its tag, or `None` if it is a bug."""
     if isinstance(failure, UnknownEncoding):
         return b"NO [UNKNOWN-CTE] the part has an unknown transfer encoding"
-    for kind, code in _CODES.items():
-        if isinstance(failure, kind):
-            text = _GONE if kind is MessageNotFound else str(failure)
-            return f"NO [{code}] ".encode("ascii") + response_text(text)
-    if isinstance(failure, ExpectedFailure):
-        return b"NO " + response_text(str(failure))
-    return None
+    code = nearest(failure, _CODES)
+    if code is None:
+        return None
+    text = _GONE if isinstance(failure, MessageNotFound) else str(failure)
+    return (f"NO [{code}] " if code else "NO ").encode("ascii") + response_text(text)

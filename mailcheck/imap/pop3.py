@@ -40,6 +40,7 @@ from mailcheck.core.errors import (
     Overloaded,
     ShuttingDown,
     StoreUnavailable,
+    nearest,
 )
 from mailcheck.core.filters import ANY
 from mailcheck.core.rights import Scope
@@ -97,7 +98,7 @@ CODES: Mapping[type[ExpectedFailure], str] = {
     Overloaded: "SYS/TEMP",
     ShuttingDown: "SYS/TEMP",
     StoreUnavailable: "SYS/TEMP",
-    MessageNotFound: "",
+    ExpectedFailure: "",
 }
 
 
@@ -300,11 +301,12 @@ class Pop3Connection(ServedConnection):
             self.reply(line)
 
     def _reply_to(self, failure: Failure) -> bytes:
-        for kind, code in CODES.items():
-            if isinstance(failure.value, kind):
-                return IS_GONE if kind is MessageNotFound else error(str(failure.value), code)
-        self.log_failure(failure)
-        return self.own_replies.internal_error
+        code = nearest(failure.value, CODES)
+        if code is None:
+            self.log_failure(failure)
+            return self.own_replies.internal_error
+        is_gone = isinstance(failure.value, MessageNotFound)
+        return IS_GONE if is_gone else error(str(failure.value), code)
 
     def _break_off(self, failure: Failure) -> None:
         if not isinstance(failure.value, ExpectedFailure):

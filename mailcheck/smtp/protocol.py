@@ -235,7 +235,7 @@ class MailProtocol(ReceivePath):
         table: FailureTable = replies.FAILURES,
         fault: bytes = replies.LOCAL_ERROR,
     ) -> bytes:
-        """Return the reply to a failure; log a failure that the table does not list."""
+        """Return the reply to a failure; log a bug."""
         line = reply_to_failure(failure.value, table)
         if line is None:
             self.log_failure(failure)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from mailcheck.core.errors import (
     AddressUsed,
+    ExpectedFailure,
     FaultMet,
     InboxDisabled,
     InboxFull,
@@ -21,6 +22,7 @@ from mailcheck.core.errors import (
     RecipientUnknown,
     ShuttingDown,
     StoreUnavailable,
+    nearest,
 )
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.ports.mail_receiver import ReceiverReply
@@ -29,7 +31,8 @@ MAX_TEXT = 400  # octets: RFC 5321 4.5.3.1.5 allows 512 for a whole reply line
 
 _UNPRINTABLE = re.compile(r"[^ -~]")
 
-FailureTable = Mapping[type[BaseException], tuple[int, str]]
+FailureTable = Mapping[type[ExpectedFailure], tuple[int, str]]
+"""The code and enhanced code of each failure, looked up by `nearest`."""
 
 FAILURES: FailureTable = {
     RecipientUnknown: (550, "5.1.1"),
@@ -40,6 +43,7 @@ FAILURES: FailureTable = {
     OperatorMissing: (451, "4.3.5"),
     StoreUnavailable: (451, "4.3.0"),
     ShuttingDown: (451, "4.3.2"),
+    ExpectedFailure: (451, "4.3.0"),
 }
 
 AUTH_FAILURES: FailureTable = {
@@ -49,6 +53,7 @@ AUTH_FAILURES: FailureTable = {
     Overloaded: (454, "4.7.0"),
     StoreUnavailable: (454, "4.7.0"),
     ShuttingDown: (454, "4.3.2"),
+    ExpectedFailure: (454, "4.7.0"),
 }
 
 
@@ -79,12 +84,11 @@ def reply_lines(code: int, lines: list[str]) -> bytes:
 
 
 def reply_to_failure(failure: BaseException | None, table: FailureTable) -> bytes | None:
-    """Return the reply to an expected failure, or `None` if the table does not list it."""
+    """Return the reply to an expected failure, or `None` for a bug."""
     if isinstance(failure, FaultMet):
         code, enhanced = failure.reply
         return reply(code, str(failure), enhanced)
-    kinds = (kind for kind in type(failure).__mro__ if kind in table)
-    entry = table.get(next(kinds, BaseException))
+    entry = nearest(failure, table)
     return None if entry is None else reply(entry[0], str(failure), entry[1])
 
 

@@ -10,8 +10,7 @@ from twisted.logger import LogEvent
 
 import mailcheck.web
 from mailcheck.assembly.workers import Workers
-from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
-from mailcheck.web.site.replies import reply_to_failure
+from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory
 from tests.web.workers import FaultyWorker
@@ -168,16 +167,6 @@ def test_a_write_that_fails_is_503() -> None:
     house.close()
 
 
-def test_a_failure_without_a_status_is_raised() -> None:
-    """An expected failure without a status in the table is raised, and results in a 500."""
-
-    class Novelty(ExpectedFailure):
-        pass
-
-    with pytest.raises(Novelty):
-        reply_to_failure(Novelty("not in the table"))
-
-
 WEB = Path(mailcheck.web.__file__).parent
 STATUS = re.compile(r"[45]\d\d|HTTP/1\.[01] [45].*", re.ASCII)
 NAMED_ELSEWHERE = {
@@ -217,7 +206,7 @@ def test_error_statuses_are_defined_in_one_module() -> None:
         path.relative_to(WEB).as_posix(): statuses
         for path in sorted(WEB.rglob("*.py"))
         # The statuses of a provider or another product are part of its API.
-        if path != WEB / "site" / "errors.py"
+        if path != WEB / "site" / "failures.py"
         and not {"providers", "compatible"} & set(path.relative_to(WEB).parts)
         and (statuses := statuses_in(path))
     }

@@ -22,8 +22,8 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
 from mailcheck.core.identifiers import SHORT_ID_LENGTH, MessageId
 from mailcheck.core.instants import Instant
-from mailcheck.web.site.errors import RETRY_AFTER_SECONDS
 from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.failures import RETRY_AFTER_SECONDS
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import MAX_BODY
 

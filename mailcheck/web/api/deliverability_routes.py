@@ -32,7 +32,7 @@ from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.web.api.calls import Call, Route, not_found
-from mailcheck.web.site.errors import WAIT_TIMED_OUT
+from mailcheck.web.site.failures import WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 
 _TAG = "Deliverability tests"

@@ -64,7 +64,7 @@ from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import LARGE
 from mailcheck.operations.inbox.wait_for_message import NoMessage as NoneArrived
 from mailcheck.web.api.calls import COMMON_ERRORS, DOWNLOAD, Call, Route, not_found
-from mailcheck.web.site.errors import UNEXPECTED_MESSAGE, WAIT_TIMED_OUT
+from mailcheck.web.site.failures import UNEXPECTED_MESSAGE, WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 
 _TAG = "Inbox"

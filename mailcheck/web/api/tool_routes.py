@@ -46,7 +46,7 @@ from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.site.errors import UNDETERMINED
+from mailcheck.web.site.failures import UNDETERMINED
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Domain tools"

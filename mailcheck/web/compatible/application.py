@@ -14,32 +14,12 @@ from twisted.web.server import Request
 from werkzeug.exceptions import MethodNotAllowed
 
 from mailcheck.core.accounts import Caller
-from mailcheck.core.errors import (
-    AddressUsed,
-    ConnectionDropped,
-    ExpectedFailure,
-    InvalidParameter,
-    LimitExceeded,
-    MailTooLarge,
-    OperatorMissing,
-    RecipientUnknown,
-)
-from mailcheck.operations.incidents import public_failure
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.ports.clocks import Now
 from mailcheck.web.api.access_control import AccessControl, Denied
 from mailcheck.web.compatible.facade import Call, Facade, NotOffered, Route, WriteError
-from mailcheck.web.compatible.hold import TimeIsUp
-from mailcheck.web.site.errors import (
-    CONTENT_TOO_LARGE,
-    METHOD_NOT_ALLOWED,
-    NOT_FOUND,
-    RETRY_AFTER_SECONDS,
-    SERVICE_UNAVAILABLE,
-    UNAUTHORIZED,
-    WAIT_TIMED_OUT,
-    status_of,
-)
 from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.failures import METHOD_NOT_ALLOWED, NOT_FOUND, problem_of
 from mailcheck.web.site.replies import Reply, reply_to_crash, respond
 from mailcheck.web.site.requests import ClientAddresses, headers_of, read_mail
 from mailcheck.web.site.routing import MAX_SHOWN, Path, route_to
@@ -48,16 +28,6 @@ FORM = "application/x-www-form-urlencoded"
 
 MAX_FIELDS = 1_000
 """Maximum number of fields of a query or a form."""
-
-_STATUSES: Mapping[type[ExpectedFailure], int] = {
-    MailTooLarge: CONTENT_TOO_LARGE,
-    RecipientUnknown: 400,
-    AddressUsed: 409,
-    TimeIsUp: WAIT_TIMED_OUT,
-    ConnectionDropped: SERVICE_UNAVAILABLE,
-    OperatorMissing: SERVICE_UNAVAILABLE,
-}
-"""The statuses of failures that only posted mail, waits and open listeners have."""
 
 Admit = Callable[[Request], Awaitable[Caller]]
 """Returns the caller of a request within its limits.
@@ -176,18 +146,9 @@ class Facades:
 
 
 def _refuse(write_error: WriteError, failure: ExpectedFailure) -> Reply:
-    status = next((one for kind, one in _STATUSES.items() if isinstance(failure, kind)), None)
-    status = status_of(failure) if status is None else status
-    failure = public_failure(failure)
-    reply = write_error(status, str(failure), failure)
-    headers = {}
-    if isinstance(failure, LimitExceeded):
-        headers["Retry-After"] = str(failure.retry_after)
-    elif status == SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    if status == UNAUTHORIZED:
-        headers["WWW-Authenticate"] = 'Basic realm="mailcheck"'
-    return _with_headers(reply, headers)
+    problem = problem_of(failure, 'Basic realm="mailcheck"')
+    reply = write_error(problem.status, problem.sentence, problem.failure)
+    return _with_headers(reply, problem.headers)
 
 
 def _with_headers(reply: Reply, headers: Mapping[str, str]) -> Reply:

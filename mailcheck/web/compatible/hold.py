@@ -8,16 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import Caller
-from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
+from mailcheck.core.errors import LimitExceeded, WaitInterrupted
 from mailcheck.core.filters import ANY
 from mailcheck.operations.inbox.follow_inbox import FollowInbox, MessageArrived
 from mailcheck.operations.inbox.messages import ReadInbox
 
 T = TypeVar("T")
-
-
-class TimeIsUp(ExpectedFailure):
-    """A wait with a timeout of its own has ended without its messages."""
 
 
 class Hold(Struct, frozen=True):

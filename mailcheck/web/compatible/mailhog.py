@@ -27,7 +27,7 @@ from mailcheck.web.compatible.facade import (
     with_notes,
 )
 from mailcheck.web.compatible.reading import HeldMails, MailRange, group_fields
-from mailcheck.web.site.errors import NOT_FOUND
+from mailcheck.web.site.failures import NOT_FOUND
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)

@@ -14,15 +14,15 @@ from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
 
-from mailcheck.core.errors import ExpectedFailure, LimitExceeded
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.web.dashboard.access_control import PageAccess, read_parameters
 from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, format_duration, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, local_path, prefers_html
-from mailcheck.web.site.errors import CONTENT_TOO_LARGE, ERRORS, NOT_SIGNED_IN, STATUSES
 from mailcheck.web.site.event_streams import Stream, send_stream
+from mailcheck.web.site.failures import CONTENT_TOO_LARGE, ERRORS, NOT_SIGNED_IN, TOO_MANY_REQUESTS
 from mailcheck.web.site.replies import (
     COMMON_HEADERS,
     Reply,
@@ -47,8 +47,6 @@ TITLES: Mapping[int, str] = {
     500: "Internal error",
     503: "Temporarily unavailable",
 }
-
-TOO_MANY = STATUSES[LimitExceeded]
 
 KEPT_HEADERS = ("Allow", "Retry-After")
 """Headers of an error that its page keeps."""
@@ -145,7 +143,7 @@ class Dashboard:
             return reply
         error = json.loads(reply.body)
         kept = {name: value for name, value in reply.headers.items() if name in KEPT_HEADERS}
-        seconds = int(kept.get("Retry-After", 0)) if reply.status == TOO_MANY else 0
+        seconds = int(kept.get("Retry-After", 0)) if reply.status == TOO_MANY_REQUESTS else 0
         return self._renderer.page(
             visit,
             "error.html",

@@ -18,7 +18,7 @@ from mailcheck.core.instants import Instant, format_instant
 from mailcheck.web.dashboard.cookies import THEMES, theme_of
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Visit
-from mailcheck.web.site.errors import NOT_FOUND, status_of
+from mailcheck.web.site.failures import NOT_FOUND, status_of
 from mailcheck.web.site.replies import Reply
 
 Entry = tuple[str, str]

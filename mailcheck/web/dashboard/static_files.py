@@ -8,7 +8,7 @@ from importlib.resources import files
 from msgspec import Struct
 
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import NOT_FOUND
+from mailcheck.web.site.failures import NOT_FOUND
 from mailcheck.web.site.replies import VARY, Reply, accepts_gzip, error_reply
 
 MEDIA_TYPES = {

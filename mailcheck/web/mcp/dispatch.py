@@ -1,6 +1,6 @@
 """Dispatch of JSON-RPC requests: the methods of MCP, tool calls, and their failures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,24 +11,10 @@ from mailcheck.api.requests.parsing import read_arguments
 from mailcheck.api.shapes import JsonObject, dump_json
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
-from mailcheck.core.errors import (
-    AttachmentNotFound,
-    DeliverabilityTestNotFound,
-    ExpectedFailure,
-    InvalidCredentials,
-    InvalidParameter,
-    LimitExceeded,
-    MessageNotFound,
-    NotPermitted,
-    ShuttingDown,
-    StoreUnavailable,
-    WaitInterrupted,
-    WatchNotFound,
-)
+from mailcheck.core.errors import ExpectedFailure, WaitInterrupted
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import Instant
 from mailcheck.core.version import installed_version
-from mailcheck.operations.incidents import public_failure
 from mailcheck.web.mcp.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -46,66 +32,42 @@ from mailcheck.web.mcp.tools import (
     render_tool_result,
 )
 from mailcheck.web.mcp.transport import ProgressChannel
-from mailcheck.web.site.errors import (
+from mailcheck.web.site.failures import (
     INSUFFICIENT_SCOPE,
-    RETRY_AFTER_SECONDS,
-    SERVICE_UNAVAILABLE,
-    status_of,
+    TOO_MANY_REQUESTS,
+    UNAUTHORIZED,
+    problem_of,
 )
 
-
-def _message_of(failure: ExpectedFailure) -> str:
-    return str(failure)
-
-
-def _with_retry(failure: ExpectedFailure) -> str:
-    return f"{failure}; repeat the call in {RETRY_AFTER_SECONDS} seconds"
-
-
-def _with_retry_from_cursor(failure: ExpectedFailure) -> str:
-    cursor = failure.cursor if isinstance(failure, WaitInterrupted) else None
-    return _with_retry(failure) + (f" and pass after={cursor}" if cursor else "")
-
-
-TOOL_FAILURES: dict[type[ExpectedFailure], Callable[[ExpectedFailure], str]] = {
-    # The model reads these messages and can correct its next call.
-    InvalidParameter: _message_of,
-    MessageNotFound: _message_of,
-    AttachmentNotFound: _message_of,
-    NotPermitted: _message_of,
-    DeliverabilityTestNotFound: _message_of,
-    WatchNotFound: _message_of,
-    WaitInterrupted: _with_retry_from_cursor,
-    ShuttingDown: _with_retry,
-    StoreUnavailable: _with_retry,
-}
-
-HTTP_FAILURES = (InvalidCredentials, LimitExceeded, ShuttingDown, StoreUnavailable)
-"""Failures that the client handles. They become HTTP statuses, as in the REST API."""
+FOR_PROGRAMS = frozenset({UNAUTHORIZED, TOO_MANY_REQUESTS})
+"""Statuses that the client's program handles, even if a tool caused them: it signs in or pauses."""
 
 
 def explain_failure(failure: ExpectedFailure) -> str:
-    """Return the message for the model about the failure of a tool.
+    """Return the message for the model, which can correct or repeat its call.
 
-    :raises RpcError: the client must handle the failure, not the model.
+    :raises RpcError: the program must handle the failure, not the model.
     """
-    failure = public_failure(failure)
-    for kind, explain in TOOL_FAILURES.items():
-        if isinstance(failure, kind):
-            return explain(failure)
-    raise to_rpc_error(failure) from failure
+    problem = problem_of(failure)
+    if problem.status in FOR_PROGRAMS:
+        raise to_rpc_error(failure) from failure
+    text = problem.sentence
+    if problem.retry_after is not None:
+        text += f"; repeat the call in {problem.retry_after} seconds"
+    if isinstance(failure, WaitInterrupted) and failure.cursor is not None:
+        text += f" and pass after={failure.cursor}"
+    return text
 
 
 def to_rpc_error(failure: ExpectedFailure) -> RpcError:
-    """Convert a failure to an error with an HTTP status, or raise it if it has none (a bug)."""
-    if not isinstance(failure, HTTP_FAILURES):
-        raise failure
-    failure = public_failure(failure)
-    status = status_of(failure)
-    retry_after = failure.retry_after if isinstance(failure, LimitExceeded) else None
-    if status == SERVICE_UNAVAILABLE:
-        retry_after = RETRY_AFTER_SECONDS
-    return RpcError(status, str(failure), retry_after=retry_after, reference=failure.reference)
+    """Return the error with the HTTP status of a failure."""
+    problem = problem_of(failure)
+    return RpcError(
+        problem.status,
+        problem.sentence,
+        retry_after=problem.retry_after,
+        reference=problem.reference,
+    )
 
 
 TOOL_CALL = "tools/call"

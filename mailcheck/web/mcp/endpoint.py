@@ -1,7 +1,6 @@
 """The MCP endpoint ``/mcp``: each POST contains one message. A call can be cancelled by another."""
 
 import json
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,7 +9,6 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
@@ -44,7 +42,8 @@ from mailcheck.web.mcp.protocol_modes import (
 from mailcheck.web.mcp.transport import McpExchange, NoProgress
 from mailcheck.web.oauth.application import OAuthSettings
 from mailcheck.web.site.cross_origin import PREFLIGHT, READABLE, preflight_reply
-from mailcheck.web.site.errors import FORBIDDEN_ORIGIN
+from mailcheck.web.site.failures import FORBIDDEN_ORIGIN
+from mailcheck.web.site.replies import log_crash
 from mailcheck.web.site.requests import RequestUrls, header_values
 
 
@@ -109,7 +108,6 @@ class McpEndpoint(Resource):
     """Authenticates, reads and answers each message. Stops when the client disconnects."""
 
     isLeaf = True
-    _log = Logger()
 
     def __init__(
         self,
@@ -162,7 +160,7 @@ class McpEndpoint(Resource):
         except ExpectedFailure as failure:
             exchange.send_error(to_rpc_error(failure))
         except Exception:
-            exchange.send_error(self._log_crash())
+            exchange.send_error(_report_crash(exchange.http))
         finally:
             exchange.stop()
 
@@ -262,11 +260,12 @@ class McpEndpoint(Resource):
             return None
         return CallKey(caller.account_id, sessions[0], request_id)
 
-    def _log_crash(self) -> RpcError:
-        reference = uuid.uuid4().hex[:12]
-        self._log.failure("MCP request failed, reference {reference}", reference=reference)
-        error = "internal error; its cause is in the log of the service under the reference"
-        return RpcError(INTERNAL_ERROR, error, {"reference": reference}, reference=reference)
+
+def _report_crash(request: HttpRequest) -> RpcError:
+    crash = log_crash(request)
+    return RpcError(
+        INTERNAL_ERROR, str(crash), {"reference": crash.reference}, reference=crash.reference
+    )
 
 
 def _allowed_origins(public_url: str) -> frozenset[str]:

@@ -19,7 +19,7 @@ from mailcheck.web.mcp.json_rpc import (
     render_result,
 )
 from mailcheck.web.mcp.protocol_modes import ProtocolMode, RoutingHeaders, http_status
-from mailcheck.web.site.errors import (
+from mailcheck.web.site.failures import (
     CONTENT_TOO_LARGE,
     METHOD_NOT_ALLOWED,
     NOT_ACCEPTABLE,

@@ -44,7 +44,7 @@ from mailcheck.operations.oauth.grants import Grants, Tokens
 from mailcheck.ports.journals import AccessJournal
 from mailcheck.web.oauth.authorization import MAX_RESOURCES, as_description, read_one
 from mailcheck.web.site.cross_origin import PREFLIGHT, READABLE, preflight_reply
-from mailcheck.web.site.errors import (
+from mailcheck.web.site.failures import (
     BAD_REQUEST,
     CONTENT_TOO_LARGE,
     NOT_FOUND,

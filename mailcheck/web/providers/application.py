@@ -43,7 +43,7 @@ from mailcheck.web.providers.provider import (
     Sent,
     ShowRoute,
 )
-from mailcheck.web.site.errors import NOT_FOUND
+from mailcheck.web.site.failures import NOT_FOUND
 from mailcheck.web.site.replies import Reply, error_reply, reply_to_crash, respond
 from mailcheck.web.site.requests import ClientAddresses, headers_of, read_mail
 from mailcheck.web.site.routing import Path, route_to

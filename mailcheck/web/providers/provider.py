@@ -26,7 +26,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
 from mailcheck.web.providers.events import Event
 from mailcheck.web.providers.mime import OutgoingMail, RawMail
-from mailcheck.web.site.errors import RETRY_AFTER_SECONDS, UNAUTHORIZED
+from mailcheck.web.site.failures import RETRY_AFTER_SECONDS, UNAUTHORIZED
 
 
 class Problem(Enum):

@@ -14,7 +14,7 @@ from twisted.web.server import Request
 
 from mailcheck.operations.reports.receive_reports import TLS_PATH, PostReport
 from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES
-from mailcheck.web.site.errors import CONTENT_TOO_LARGE, NOT_FOUND, NOT_READY
+from mailcheck.web.site.failures import CONTENT_TOO_LARGE, NOT_FOUND, NOT_READY
 from mailcheck.web.site.replies import Reply, error_reply, json_reply, respond
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, ClientAddresses, read_body
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to

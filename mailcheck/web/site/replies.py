@@ -21,19 +21,16 @@ from twisted.web.server import Request
 
 from mailcheck.api.errors import Error
 from mailcheck.api.shapes import dump_json, dump_json_in_chunks
-from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
+from mailcheck.core.errors import ExpectedFailure, WaitInterrupted
 from mailcheck.operations.concurrency import PacedQueue
-from mailcheck.operations.incidents import public_failure
-from mailcheck.web.site.errors import (
-    BUFFERS_FULL,
-    INTERNAL_SERVER_ERROR,
-    RETRY_AFTER_SECONDS,
-    SERVER_ERRORS,
-    SERVICE_UNAVAILABLE,
-    UNAUTHORIZED,
-    status_of,
-)
 from mailcheck.web.site.event_streams import Stream, send_stream
+from mailcheck.web.site.failures import (
+    BUFFERS_FULL,
+    SERVER_ERRORS,
+    Crash,
+    Problem,
+    problem_of,
+)
 from mailcheck.web.site.requests import PacedRequest, header_values, loggable_path
 
 COMMON_HEADERS = {
@@ -92,21 +89,20 @@ def error_reply(status: int, error: str, headers: Mapping[str, str] | None = Non
     return json_reply(Error(error), status, headers)
 
 
-def reply_to_failure(failure: ExpectedFailure) -> Reply:
-    """Create the reply to an expected failure. A failure without a status is raised (a bug)."""
-    status = status_of(failure)
-    failure = public_failure(failure)
-    body = {"error": str(failure)}
-    headers: dict[str, str] = {}
-    if isinstance(failure, LimitExceeded):
-        headers["Retry-After"] = str(failure.retry_after)
-    if status == SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    if status == UNAUTHORIZED:
-        headers["WWW-Authenticate"] = "Bearer"
+def write_error(problem: Problem) -> Reply:
+    """Create the reply to a problem in the format of mailcheck (docs/reference/contract.md)."""
+    body, failure = {"error": problem.sentence}, problem.failure
     if isinstance(failure, WaitInterrupted) and failure.cursor is not None:
         body["cursor"] = failure.cursor
-    return replace(json_reply(body, status, headers), reference=failure.reference)
+    if isinstance(failure, Crash):
+        body["reference"] = failure.reference
+    reply = json_reply(body, problem.status, problem.headers)
+    return replace(reply, reference=problem.reference)
+
+
+def reply_to_failure(failure: ExpectedFailure) -> Reply:
+    """Create the reply to an expected failure in the format of mailcheck."""
+    return write_error(problem_of(failure))
 
 
 def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str]) -> bytes:
@@ -192,17 +188,22 @@ async def respond(
 
 def reply_to_crash(request: Request) -> Reply:
     """Log an internal error, and create a reply that contains only its reference."""
-    reference = uuid.uuid4().hex[:12]
+    return reply_to_failure(log_crash(request))
+
+
+def log_crash(request: Request) -> Crash:
+    """Log the exception that is being handled, and return a failure with its reference only."""
+    crash = Crash("internal error; its cause is in the log of the service under the reference")
+    crash.reference = uuid.uuid4().hex[:12]
     _log.failure(
         "request {method} {path} failed, reference {reference}",
         method=request.method.decode("ascii", "replace"),
         path=loggable_path(request.path),
-        reference=reference,
+        reference=crash.reference,
     )
     if isinstance(request, PacedRequest):
-        request.reference = reference
-    error = "internal error; its cause is in the log of the service under the reference"
-    return json_reply({"error": error, "reference": reference}, INTERNAL_SERVER_ERROR)
+        request.reference = crash.reference
+    return crash
 
 
 VARY = {"Vary": "Accept-Encoding"}

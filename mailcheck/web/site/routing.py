@@ -12,7 +12,7 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from mailcheck.web.site.errors import METHOD_NOT_ALLOWED, NOT_FOUND
+from mailcheck.web.site.failures import METHOD_NOT_ALLOWED, NOT_FOUND
 from mailcheck.web.site.replies import Reply, error_reply
 
 MAX_SHOWN = 200

@@ -42,7 +42,7 @@ from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.instruments import Tally
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.ports.journals import WebJournal
-from mailcheck.web.site.errors import (
+from mailcheck.web.site.failures import (
     BAD_REQUEST,
     RETRY_AFTER_SECONDS,
     SERVER_ERRORS,

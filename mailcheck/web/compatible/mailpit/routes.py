@@ -57,8 +57,8 @@ from mailcheck.web.compatible.mailpit.requests import (
 from mailcheck.web.compatible.mailpit.search import NO_INLINE, read_search
 from mailcheck.web.compatible.reading import HeldMails, MailRange
 from mailcheck.web.providers.conversion import Stamp
-from mailcheck.web.site.errors import BAD_REQUEST, NOT_FOUND
 from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 from mailcheck.web.site.websockets import WebSocket
 

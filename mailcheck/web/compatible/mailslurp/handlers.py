@@ -32,7 +32,7 @@ from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import OVERVIEW_TAGS, MessageList, ReadInbox
 from mailcheck.web.compatible.facade import Call, NoParameters
-from mailcheck.web.compatible.hold import Hold, TimeIsUp
+from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailslurp.names import InboxNames, KeepNames
 from mailcheck.web.compatible.mailslurp.shapes import (
     NEW_EMAIL,
@@ -47,6 +47,7 @@ from mailcheck.web.compatible.mailslurp.shapes import (
     render_webhook,
 )
 from mailcheck.web.compatible.reading import Messages, PageNumber, parse_time, split_file_id
+from mailcheck.web.site.failures import TimeIsUp
 from mailcheck.web.site.replies import JSON, Reply, download_reply, json_reply, large_json_reply
 
 MAX_EMAILS = 100

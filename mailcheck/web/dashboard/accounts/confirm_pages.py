@@ -9,7 +9,7 @@ from mailcheck.operations.accounts.confirm import FRESH_MINUTES, Confirmation
 from mailcheck.operations.accounts.passkeys import MAX_CREDENTIAL, Passkeys
 from mailcheck.web.dashboard.rendering import FORM_TOKEN, Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
-from mailcheck.web.site.errors import CONFIRMATION_NEEDED
+from mailcheck.web.site.failures import CONFIRMATION_NEEDED
 from mailcheck.web.site.replies import Reply, error_reply, reply_to_failure
 
 PASSWORD, CREDENTIAL = "confirm-password", "confirm-credential"

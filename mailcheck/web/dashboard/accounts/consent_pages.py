@@ -15,7 +15,7 @@ from mailcheck.web.dashboard.rendering import Renderer, describe_failure
 from mailcheck.web.dashboard.visits import LONGEST_PATH, Page, Visit
 from mailcheck.web.oauth.application import AUTHORIZE_PATH, OAuthSettings
 from mailcheck.web.oauth.authorization import Return, read_request, read_return
-from mailcheck.web.site.errors import BAD_REQUEST, NOT_FOUND, status_of
+from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND, status_of
 from mailcheck.web.site.replies import Reply, error_reply
 
 HEADERS = {"Cross-Origin-Opener-Policy": "unsafe-none"}

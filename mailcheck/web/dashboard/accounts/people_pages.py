@@ -9,7 +9,7 @@ from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import status_of
+from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply
 
 PATH = "/account/people"

@@ -12,7 +12,7 @@ from mailcheck.operations.accounts.register import INVITATION_DAYS
 from mailcheck.operations.accounts.sign_in import DashboardSessions
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import status_of
+from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply
 
 LIST_PATH, PATH = "/projects", "/project"

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from mailcheck.web.site.errors import METHOD_NOT_ALLOWED, NOT_FOUND
+from mailcheck.web.site.failures import METHOD_NOT_ALLOWED, NOT_FOUND
 
 _PREFIX = "#/components/schemas/"
 

@@ -38,7 +38,7 @@ from mailcheck.web.dashboard.inbox.view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, local_path, prefers_html
-from mailcheck.web.site.errors import status_of
+from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply, json_reply
 
 LATEST = 1 << 53
