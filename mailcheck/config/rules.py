@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from mailcheck.cluster.redis_address import parse_redis_address
 from mailcheck.config.options import SELF_SIGNED, Config
 from mailcheck.core.addresses import is_domain_name
+from mailcheck.core.domain_names import origin_of
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MIN_PRESET_KEY, is_possible_key
 from mailcheck.core.network_addresses import (
@@ -163,11 +164,11 @@ def _check_processes(config: Config) -> Iterator[Problem]:
 def _check_public_url(config: Config) -> Iterator[Problem]:
     url = config.web.public_url
     try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and bool(parts.netloc)
+        parts, origin = urlsplit(url), origin_of(url)
+        is_address = origin.startswith(("http://", "https://")) and parts.username is None
     except ValueError:
         is_address = False
-    if url and (not is_address or url.endswith("/")):
+    if url and (not is_address or parts.query or parts.fragment or url.endswith("/")):
         problem = f"{url!r} is not an http or https URL without a slash at the end"
         yield "web", "public_url", problem
 

@@ -4,6 +4,7 @@ The results are always lower-case A-labels (RFC 5890) without a trailing dot.
 """
 
 import re
+from urllib.parse import urlsplit
 
 import idna
 
@@ -25,6 +26,8 @@ MAX_SELECTORS = 10
 
 MAX_ADDRESSES = 4
 """Maximum number of addresses of a domain that are checked. Each costs 20 queries."""
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 SPECIAL_USE = frozenset(
     {
@@ -214,6 +217,26 @@ def _to_a_labels(text: str) -> str:
         if _ASCII_LABEL.fullmatch(label) is None:
             raise ValueError("its parts are letters, digits and inner hyphens, joined by dots")
     return domain
+
+
+def origin_of(url: str) -> str:
+    """Return the origin of a URL in the form that browsers send (RFC 6454 6.1).
+
+    The host is in lower case, an internationalized name is in A-labels, and the default port is
+    left out.
+
+    :raises ValueError: the URL has no valid host or port.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not host:
+        raise ValueError("it has no host")
+    if not host.isascii():
+        host = idna.encode(host, uts46=True).decode("ascii")
+    if ":" in host:
+        host = f"[{host}]"
+    is_default = parts.port in (None, DEFAULT_PORTS.get(parts.scheme))
+    return f"{parts.scheme}://{host}{'' if is_default else f':{parts.port}'}"
 
 
 def _refusal(name: str, text: str, problem: str) -> InvalidParameter:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from mailcheck.core.domain_names import (
     is_within,
+    origin_of,
     parse_blocklist_query,
     parse_domain,
     parse_host_address,
@@ -193,3 +194,36 @@ def test_invalid_selectors_are_rejected(text: str, advice: str) -> None:
 def test_is_within_compares_whole_labels(domain: str, parent: str, expected: bool) -> None:
     """Subdomains are compared by labels, not by characters."""
     assert is_within(domain, parent) is expected
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://mail.example", "https://mail.example"),
+        ("https://mail.example/mailcheck", "https://mail.example"),
+        ("HTTPS://Mail.Example", "https://mail.example"),
+        ("https://mail.example:443", "https://mail.example"),
+        ("http://mail.example:443", "http://mail.example:443"),
+        ("http://mail.example:80/", "http://mail.example"),
+        ("https://mail.example:8443", "https://mail.example:8443"),
+        ("https://mail.example:", "https://mail.example"),
+        ("https://m\u00fcnchen.example", "https://xn--mnchen-3ya.example"),
+        ("https://M\u00dcNCHEN.example:443", "https://xn--mnchen-3ya.example"),
+        ("https://xn--mnchen-3ya.example", "https://xn--mnchen-3ya.example"),
+        ("http://[::1]:8080", "http://[::1]:8080"),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+    ],
+)
+def test_origins(url: str, origin: str) -> None:
+    """Case, default port and the form of an IDN are those of browsers."""
+    assert origin_of(url) == origin
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "mail.example", "https://", "https://a:99999", "https://a:x", "https://\u2603.example"],
+)
+def test_no_origin(url: str) -> None:
+    """A URL without a valid host or port has none."""
+    with pytest.raises(ValueError, match=r"."):
+        origin_of(url)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mailcheck.core.accounts import ApiKey
+from mailcheck.core.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, HOUR, MINUTE, Instant
@@ -155,14 +156,12 @@ def require_resource(named: Sequence[str], resource: str) -> None:
             )
 
 
-def _normalized(url: str) -> tuple[str, str, str] | None:
+def _normalized(url: str) -> tuple[str, str] | None:
     try:
         parts = urlsplit(url)
-        port = parts.port
+        origin = origin_of(url)
     except ValueError:
         return None
     if parts.fragment or parts.query or parts.username is not None:
         return None
-    is_default = port in (None, {"http": 80, "https": 443}.get(parts.scheme))
-    host = (parts.hostname or "") + ("" if is_default else f":{port}")
-    return parts.scheme, host, parts.path.removesuffix("/")
+    return origin, parts.path.removesuffix("/")

@@ -17,6 +17,7 @@ from twisted.logger import Logger
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
+from mailcheck.core.domain_names import origin_of
 from mailcheck.core.errors import (
     AccountDisabled,
     InvalidParameter,
@@ -73,13 +74,16 @@ def relying_party_of(public_url: str) -> RelyingParty | None:
 
     They require HTTPS or localhost, and a name instead of an IP address.
     """
-    parts = urlsplit(public_url)
+    if not public_url:
+        return None
+    origin = origin_of(public_url)
+    parts = urlsplit(origin)
     host = parts.hostname or ""
     is_secure = parts.scheme == "https" or host == "localhost"
     has_name = any(letter.isalpha() for letter in host) and ":" not in host
     if not is_secure or not has_name:
         return None
-    return RelyingParty(host, f"{parts.scheme}://{parts.netloc}")
+    return RelyingParty(host, origin)
 
 
 class Passkeys:

@@ -1,12 +1,11 @@
 """Sessions of requests to pages, and protection of forms against cross-site requests."""
 
-from urllib.parse import urlsplit
-
 from msgspec import Struct
 from msgspec.structs import replace
 from twisted.web.server import Request
 
 from mailcheck.api.requests.parsing import Query, split_query
+from mailcheck.core.domain_names import origin_of
 from mailcheck.core.errors import FormExpired
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.sign_in import DashboardSessions
@@ -94,7 +93,8 @@ def _require_own_site(visit: Visit) -> None:
     sites = header_values(visit.request, b"Sec-Fetch-Site")
     # A form of this site never has the origin "null", but the token alone decides.
     origins = [one for one in header_values(visit.request, b"Origin") if one != "null"]
-    hosts = {urlsplit(visit.urls.public_url).netloc, *header_values(visit.request, b"Host")}
+    own = origin_of(visit.urls.public_url).partition("://")[2]
+    hosts = {own, *header_values(visit.request, b"Host")}
     is_own = all(site in OWN_SITES for site in sites) and all(
         origin.partition("://")[2] in hosts for origin in origins
     )

@@ -15,8 +15,10 @@ from twisted.web.server import NOT_DONE_YET
 from twisted.web.server import Request as HttpRequest
 
 from mailcheck.core.accounts import Caller
+from mailcheck.core.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.oauth.clients import LOOPBACK_HOSTS
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
 from mailcheck.web.api.access_control import AccessControl, Denied, rate_limit_headers
@@ -98,7 +100,6 @@ MAX_SESSION = 128
 """Maximum number of characters of a session id from a client. Generated ids have 32."""
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _METHODS = ("GET", "POST", "DELETE")
 """The methods of MCP, so that a page sees the 405 for those that are not supported."""
@@ -275,9 +276,9 @@ def _allowed_origins(public_url: str) -> frozenset[str]:
     DNS rebinding. So the result does not depend on the Host header of a request (MCP,
     Streamable HTTP, "Security"). A service on a loopback address has all loopback names.
     """
-    url = urlsplit(public_url)
-    host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname or ""
-    hosts = _LOOPBACK_NAMES if host in _LOOPBACK_NAMES else (host,)
-    is_default = url.port in (None, _DEFAULT_PORTS.get(url.scheme))
-    port = "" if is_default else f":{url.port}"
-    return frozenset(f"{url.scheme}://{host}{port}" for host in hosts)
+    origin = origin_of(public_url)
+    parts = urlsplit(origin)
+    if parts.hostname not in LOOPBACK_HOSTS:
+        return frozenset([origin])
+    port = "" if parts.port is None else f":{parts.port}"
+    return frozenset(f"{parts.scheme}://{host}{port}" for host in _LOOPBACK_NAMES)

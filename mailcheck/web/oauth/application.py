@@ -17,6 +17,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from mailcheck.api.requests.parsing import Query, split_query
 from mailcheck.api.urls import MCP_PATH, PublicUrls
 from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.instants import SECOND
 from mailcheck.core.instruments import Tally
@@ -135,10 +136,9 @@ class OAuthSettings(Struct, frozen=True):
         They may if this service has a public https URL, and the browser used its host. So no page
         reads from a listener on the person's own machine: by its address, or by DNS rebinding.
         """
-        url = urlsplit(self.urls.public_url)
         hosts = [_without_port(one.strip().lower()) for one in header_values(request, b"Host")]
-        host = _without_port(url.netloc.lower())
-        return self.is_on and url.scheme == "https" and hosts == [host]
+        own = [f"https://{one}" for one in hosts]
+        return self.is_on and own == [origin_of(self.urls.public_url)]
 
     def explain_off(self) -> str:
         """Return a sentence that helps when OAuth is off."""

@@ -18,6 +18,7 @@ from zope.interface import implementer
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.client_limits import largest_holder
+from mailcheck.core.domain_names import origin_of
 from mailcheck.core.errors import MailTooLarge, Overloaded
 from mailcheck.core.network_addresses import (
     IpAddress,
@@ -290,7 +291,12 @@ class RequestUrls:
         hosts = header_values(request, b"Host")
         if scheme is None or len(hosts) != 1 or _HOST.fullmatch(hosts[0]) is None:
             return self.default
-        return PublicUrls(f"{scheme}://{hosts[0]}")
+        url = f"{scheme}://{hosts[0]}"
+        try:
+            origin_of(url)
+        except ValueError:
+            return self.default
+        return PublicUrls(url)
 
 
 def loggable_path(path: bytes) -> str:

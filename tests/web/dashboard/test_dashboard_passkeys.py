@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -97,6 +98,31 @@ def test_the_options_require_the_person(browser: Browser) -> None:
     asked = options(browser, "/sign-in/passkey/options")
     assert asked["userVerification"] == "required"
     assert "allowCredentials" not in asked, "a stranger learns no credential"
+
+
+@pytest.mark.parametrize(
+    ("public", "origin"),
+    [
+        ("https://Mail.Company.Example", PUBLIC),
+        ("HTTPS://mail.company.example:443", PUBLIC),
+        (f"{PUBLIC}:443/mailcheck", PUBLIC),
+        (f"{PUBLIC}:8443", f"{PUBLIC}:8443"),
+        ("https://m\u00fcnchen.example", "https://xn--mnchen-3ya.example"),
+        ("http://LOCALHOST:80", "http://localhost"),
+    ],
+)
+def test_the_origin_is_that_of_browsers(public: str, origin: str) -> None:
+    """Passkeys and forms work for each way to write the public URL."""
+    web = WebOptions(public_url=public)
+    accounts = AccountsOptions(password_cost=10, registration="open")
+    house = House(config_in_memory(web=web, accounts=accounts))
+    browser = Browser(house, "192.0.2.10", f"Origin: {origin}")
+    browser.sign_up("ann")
+    device = Authenticator(origin, urlsplit(origin).hostname or "")
+    assert add(browser, device).headers["location"].endswith("/account?done=passkey-added")
+    device.counter = 2
+    assert sign_in(Browser(house, "192.0.2.12"), device).status == 303
+    house.close()
 
 
 def second_step(house: House) -> tuple[Browser, dict[str, Any]]:
