@@ -133,7 +133,7 @@ audit: $(VENV)/installed-release
 
 ## reference: generate docs/reference/ from the code
 reference: $(VENV)/installed-test
-	$(BIN)/python -m tests.docs.reference
+	$(BIN)/python -m scripts.write_reference
 
 # Debian packages are installed after the environment, since its setup may run apt-get too.
 test-needs: | $(VENV)/bin/pip

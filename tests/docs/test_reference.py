@@ -3,7 +3,7 @@
 import pytest
 
 from mailcheck.checks.weights import MAX_LISTINGS, MAX_QUALITY
-from tests.docs.reference import (
+from scripts.write_reference import (
     FOLDER,
     PRICES,
     write_pages,

@@ -42,7 +42,7 @@ from tests.ops.test_ops_monitoring import our_metrics
 from tests.spec.description import load_document
 from tests.web.mcp.agent import Agent
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 
 
 def code(value: object) -> str:
