@@ -185,14 +185,6 @@ def test_problems(daemon: Daemon, arguments: list[str], status: int, words: str)
     assert "Traceback" not in errors
 
 
-class Terminal(io.StringIO):
-    """A stream that claims to be a terminal."""
-
-    def isatty(self) -> bool:
-        """Return true."""
-        return True
-
-
 def test_a_test_is_deleted(daemon: Daemon) -> None:
     """A deleted test is gone, and deleting it again says so."""
     made = daemon.request("POST", "/test/generate").json

@@ -32,7 +32,7 @@ from mailcheck.cli.score_commands import (
 from mailcheck.cli.score_texts import describe_checks, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
-from tests.cli.command_line import Outcome, Screen, plain, run_command, run_work
+from tests.cli.command_line import Outcome, plain, run_command, run_work
 from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
@@ -193,16 +193,6 @@ def test_rules_that_could_not_be_judged_are_not_met() -> None:
     assert len(rules) == 4
     assert all(line.startswith("  unknown rules of ") for line in rules)
     assert "  (2 of 6 rules could not be judged)" in rules[0]
-
-
-def test_mails_can_not_steer_the_terminal() -> None:
-    """Escape sequences in a mail are shown instead of executed."""
-    raw = MAIL.replace(b"The minutes", b"=?utf-8?q?=1B[31m?=")
-    report = score(mail=received(raw, helo_name="\x1b[2J"))
-    screen = Screen()
-    screen.console().print_lines(describe_report(as_json(render_report(report))))
-    text = re.sub(r"\x1b\[[0-9]+m", "", screen.read())
-    assert "\x1b" not in text
 
 
 LISTS_EVERYTHING = "psbl.surriel.com"
