@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
+from mailcheck.checks.link_checks import Hop, LinkAnswer
 from mailcheck.core.accounts import Account
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
@@ -93,35 +93,10 @@ def test_selected_links_are_checked(visited: Visited) -> None:
     assert visited.hosts.looked_at[2:] == [("GET", HELP)]
 
 
-def test_a_private_address_is_not_called_broken(visited: Visited) -> None:
-    """A link to a private address is not checked, and the page says why."""
-    visited.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (), LinkProblem.NOT_PUBLIC)
-    visited.open()
-    text = visited.ask(("link", "1"))
-    assert "not on the public Internet" in text
-    assert "Checked 1 link: 1 not checked." in text
-
-
 def test_no_link_selected(visited: Visited) -> None:
     """Without a selected link no request is sent, and the page says so."""
     visited.open()
     assert "No link is selected." in visited.ask()
-    assert visited.hosts.looked_at == []
-
-
-@pytest.mark.parametrize("number", ["4", "-1", "x", "99999", "\u0661"])
-def test_invalid_link_numbers(visited: Visited, number: str) -> None:
-    """Only links of the mail can be checked."""
-    visited.open()
-    body = urlencode([("form-token", visited.browser.page.form_token), ("link", number)]).encode()
-    assert visited.browser.send("POST", f"{visited.path}/checks/links", body).status == 400
-    assert visited.hosts.looked_at == []
-
-
-def test_a_form_without_its_token(visited: Visited) -> None:
-    """A form without its token requests no link."""
-    visited.open()
-    assert visited.browser.post(f"{visited.path}/checks/links", link="1").status == 403
     assert visited.hosts.looked_at == []
 
 
@@ -138,12 +113,3 @@ def test_a_test_has_the_checks_of_its_mail(visited: Visited) -> None:
     stranger = Browser(visited.house, "192.0.2.11")
     sign_up(stranger, "bob")
     assert stranger.open(f"{visited.path}/checks").status == 404
-
-
-def test_a_plain_text_mail(visited: Visited) -> None:
-    """A plain-text mail has links but no compatibility results."""
-    raw = b"Subject: x\r\n\r\nSee https://shop.example/help\r\n"
-    visited.path = f"/inbox/messages/{receive(visited.house, visited.account, raw)}"
-    text = visited.open()
-    assert "The mail has no HTML" in text
-    assert "https://shop.example/help" in text

@@ -327,22 +327,6 @@ def test_an_analysis_that_fails(logged_failures: list[Any]) -> None:
     scored.close()
 
 
-def test_a_recheck(scored: ScoredHouse, browser: Browser) -> None:
-    """A recheck repeats all checks with the current DNS records."""
-    scored.zone.publish("_dmarc.sender.example", "TXT")
-    test_id = make(browser)
-    scored.send(test_id)
-    assert "Score 9.0 of 10" in browser.open(f"/tests/{test_id}").body.decode()
-    scored.zone.publish(
-        "_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:a@sender.example"
-    )
-    scored.house.pass_time(400)  # cached answers expire
-    answer = browser.submit(f"/tests/{test_id}/recheck")
-    assert answer.headers["location"] == f"/tests/{test_id}?done=recheck-started"
-    scored.house.pass_time(1)
-    assert "Score 10.0 of 10" in browser.follow(answer).body.decode()
-
-
 def test_a_report_has_a_summary(scored: ScoredHouse, browser: Browser) -> None:
     """A report has a summary, and each issue shows the verified effect of its fix."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
@@ -518,17 +502,6 @@ def test_tests_of_other_accounts(scored: ScoredHouse, browser: Browser) -> None:
         assert answer.status == 404
     stream = Events(other, f"/tests/{test_id}/live?seen=pending")
     assert "no such test" in stream.named("problem")[0]["problem"]
-
-
-@pytest.mark.parametrize(
-    "path", ["", "/{id}/recheck", "/{id}/share", "/{id}/preflight", "/{id}/delete"]
-)
-def test_forms_require_their_token(scored: ScoredHouse, browser: Browser, path: str) -> None:
-    """A form without its token is rejected."""
-    test_id = make(browser)
-    scored.send(test_id)
-    answer = browser.post(f"/tests{path.format(id=test_id)}", name="a.example")
-    assert answer.status == 403
 
 
 def test_a_message_is_scored(scored: ScoredHouse, browser: Browser) -> None:

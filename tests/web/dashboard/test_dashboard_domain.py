@@ -475,18 +475,6 @@ def test_the_usage_of_checks() -> None:
     assert "0 of 60 checks this minute" in words(browser)
 
 
-@pytest.mark.parametrize(
-    "path", ["/domains", CHECK, "/blocklists", "/tests", "/tests/aaaaaaaaaaaaa"]
-)
-def test_checks_require_an_account(path: str) -> None:
-    """Visitors without a session are redirected to sign in, and back afterwards."""
-    browser = visit_tools(zone_with({}))
-    stranger = Browser(browser.house, "192.0.2.99")
-    answer = stranger.open(path)
-    assert answer.status == 303
-    assert answer.headers["location"].startswith("/sign-in?next=%2F")
-
-
 def test_each_topic_says_why_it_matters_and_where_to_read_on() -> None:
     """Each factor and mechanism explains why it matters, with links."""
     browser = visit_tools(zone_with({}))

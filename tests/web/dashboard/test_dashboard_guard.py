@@ -3,6 +3,7 @@
 import gzip
 import re
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 from twisted.logger import LogEvent
@@ -16,6 +17,7 @@ from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, result_of
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
+from tests.web.dashboard.test_dashboard_projects import filled, pages_of
 from tests.web.raw_http import RawHttp, read_answer, request
 from tests.web.workers import FaultyWorker
 
@@ -24,19 +26,27 @@ PRIVATE = ["/account", "/keys"]
 
 OPEN = ["/", "/sign-in", "/sign-up"]
 
-FORMS = ["/account/password", "/account/invitations", "/keys", "/keys/abc/revoke", "/sign-out"]
-"""Forms that require a signed-in account."""
 
-
-@pytest.mark.parametrize("path", PRIVATE)
-def test_no_page_without_a_session(browser: Browser, path: str) -> None:
+def test_every_page_needs_a_session_unless_it_is_open(house: House, browser: Browser) -> None:
     """A page that requires an account redirects visitors to the sign-in page."""
-    answer = browser.open(path)
-    assert answer.status == 303
-    assert answer.headers["location"].startswith("/sign-in?next=%2F")
-    assert answer.body == b""
-    browser.sign_up()
-    assert browser.open(path).status == 200
+    for page in pages_of(house):
+        answer = browser.send(page.method, path := filled(page), b"")
+        assert (answer.status, answer.body) == (303, b""), (page.method, path)
+        wanted = f"?next={quote(path, safe='')}" if page.method == "GET" else ""
+        assert answer.headers["location"] == f"/sign-in{wanted}"
+
+
+def test_every_form_needs_its_token(house: House, browser: Browser) -> None:
+    """A POST to any page without the token, or with another visitor's, is rejected."""
+    browser.sign_up("ann")
+    bob = Browser(house, "192.0.2.11")
+    bob.sign_up("bob")
+    for page in pages_of(house):
+        if page.method == "POST":
+            for token in ("", bob.page.form_token):
+                answer = browser.post(filled(page), **{"form-token": token}, name="forged")
+                assert answer.status == 403, page.path
+    assert browser.is_signed_in
 
 
 def test_a_full_disk(browser: Browser) -> None:
@@ -79,17 +89,12 @@ def test_a_program_gets_401(house: House) -> None:
     assert (answer.status, answer.json) == (401, {"error": "your session has ended: sign in again"})
 
 
-@pytest.mark.parametrize("path", FORMS)
-def test_a_form_without_its_token_is_refused(browser: Browser, path: str) -> None:
-    """A POST without the token, or with another visitor's token, is rejected."""
+def test_a_forged_token_is_refused(browser: Browser) -> None:
+    """A token of any form that is not the visitor's own is rejected, with advice."""
     browser.sign_up("ann")
-    other = Browser(browser.house, "192.0.2.11")
-    other.sign_up("bob")
-    for forged in ("", other.page.form_token, "A" * 86, "\xff", "x" * 400):
-        answer = browser.post(path, **{"form-token": forged}, name="forged")
-        assert answer.status == 403
+    for forged in ("", "A" * 86, "\xff", "x" * 400):
+        assert browser.post("/keys", **{"form-token": forged}, name="forged").status == 403
         assert "reload the page" in browser.page.text
-    assert browser.is_signed_in
     assert "forged" not in browser.open("/keys").body.decode()
 
 

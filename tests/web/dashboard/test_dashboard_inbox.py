@@ -404,21 +404,6 @@ def test_the_theme_is_stored_in_a_cookie(browser: Browser) -> None:
     assert browser.submit("/theme", theme="pink").status == 400
 
 
-@pytest.mark.parametrize("path", ["/inbox/sample", "/inbox/delete", "/inbox/read", "/inbox/undo"])
-def test_forms_need_their_token(browser: Browser, path: str) -> None:
-    """A form without its token is rejected."""
-    account = sign_up(browser)
-    receive(browser.house, account)
-    assert browser.post(path).status == 403
-    assert len(subjects(browser)) == 1
-
-
-@pytest.mark.parametrize("path", ["/inbox", "/inbox/live", "/inbox/messages/x"])
-def test_pages_require_an_account(browser: Browser, path: str) -> None:
-    """Visitors without a session are redirected to sign in."""
-    assert browser.open(path).headers["location"].startswith("/sign-in?next=%2Finbox")
-
-
 HOSTILE = "</span><script>alert(1)</script>\"'>{{7*7}}"
 
 

@@ -343,15 +343,6 @@ def test_messages_of_other_accounts(house: House, browser: Browser, rest: str) -
     assert fetch(browser, f"/inbox/messages/{message_id}{rest}").status == 200
 
 
-@pytest.mark.parametrize("form", ["share", "delete"])
-def test_forms_need_their_token(browser: Browser, form: str) -> None:
-    """Without its token a form neither revokes a link nor deletes a message."""
-    message_id = receive(browser.house, sign_up(browser))
-    share = share_path(browser, message_id)
-    assert browser.post(f"/inbox/messages/{message_id}/{form}").status == 403
-    assert browser.open(share).status == 200
-
-
 def test_html_is_sanitized_once(browser: Browser) -> None:
     """Page, frame and reloads sanitize the HTML once."""
     message_id = receive(browser.house, sign_up(browser), html_mail("<p>Hello</p>"))

@@ -231,14 +231,6 @@ def test_without_a_usable_address_there_are_none(url: str) -> None:
     assert "public_url" in browser.page.text
 
 
-def test_a_counter_that_stays_zero_is_accepted(house: House, browser: Browser) -> None:
-    """Passkeys that are synchronized between devices do not count."""
-    device = authenticator(counter=0)
-    add(browser, device)
-    for number in (12, 13):
-        assert sign_in(Browser(house, f"192.0.2.{number}"), device).status == 303
-
-
 def changed(device: Authenticator, **fields: Any) -> Authenticator:
     """Return an authenticator with the same key that sends something else."""
     return replace(device, **fields)
@@ -272,45 +264,6 @@ def test_answers_for_another_site_or_without_the_person(
     assert sign_in(other, changed(device, **bad)).status == 403
     assert not other.is_signed_in
     assert sign_in(other, device).status == 303
-
-
-@pytest.mark.attack
-@pytest.mark.parametrize("count", [0, 4, 5])
-def test_a_cloned_authenticator(house: House, browser: Browser, count: int) -> None:
-    """A counter that has not grown is the sign of a copy, and is refused."""
-    device = authenticator(counter=5)
-    add(browser, device)
-    other = Browser(house, "192.0.2.12")
-    assert sign_in(other, changed(device, counter=count)).status == 403
-    assert "copy" in other.page.text
-    assert not other.is_signed_in
-    assert sign_in(other, changed(device, counter=6)).status == 303
-
-
-@pytest.mark.attack
-def test_a_challenge_is_answered_once(house: House, browser: Browser) -> None:
-    """A recorded answer is refused, also by another daemon, and a late one too."""
-    device = authenticator()
-    browser.open("/account")
-    asked = options(browser, "/account/passkeys/options")
-    made = device.create(asked)
-    assert browser.submit("/account/passkeys", name="a", credential=made).status == 303
-    browser.open("/account")
-    assert browser.submit("/account/passkeys", name="b", credential=made).status == 400
-    other = Browser(house, "192.0.2.12")
-    other.open("/sign-in")
-    asked = options(other, "/sign-in/passkey/options")
-    device.counter = 2
-    answer = device.get(asked)
-    assert other.submit("/sign-in/passkey", credential=answer).status == 303
-    thief = Browser(house, "192.0.2.66")
-    thief.open("/sign-in")
-    assert thief.submit("/sign-in/passkey", credential=answer).status == 403
-    device.counter = 3
-    thief.open("/sign-in")
-    asked = options(thief, "/sign-in/passkey/options")
-    house.pass_time(301)
-    assert thief.submit("/sign-in/passkey", credential=device.get(asked)).status == 403
 
 
 @pytest.mark.attack
@@ -402,20 +355,3 @@ def test_broken_attestations(browser: Browser) -> None:
         answer["response"]["attestationObject"] = whole[:cut]
         made = browser.submit("/account/passkeys", name="a", credential=json.dumps(answer))
         assert made.status == 400
-
-
-@pytest.mark.attack
-def test_the_number_of_passkeys_is_limited(browser: Browser) -> None:
-    """An account has at most twenty passkeys."""
-    statuses = [
-        add(browser, authenticator(credential_id=bytes([number] * 16))).status
-        for number in range(21)
-    ]
-    assert statuses == [303] * 20 + [400]
-
-
-@pytest.mark.attack
-def test_other_sites_add_nothing(browser: Browser) -> None:
-    """Forms and scripts of other sites get no options and add no passkey."""
-    for path in ("/account/passkeys/options", "/account/passkeys", "/account/second-factor"):
-        assert browser.post(path, name="a", required="false").status == 403

@@ -22,6 +22,7 @@ PATHS = {
     "message_id": "01a1fc41-0219-76dd-ac7e-95beebac7c40",
     "operation_id": "wait",
     "other_id": "aaaaaaaaaaaaa",
+    "passkey_id": "aaaaaaaaaaaaa",
     "report_id": "aaaaaaaaaaaaa",
     "session_id": "aaaaaaaaaaaaa",
     "test_id": "aaaaaaaaaaaaa",
@@ -38,6 +39,11 @@ def ann(browser: Browser) -> Browser:
     browser.open("/projects")
     browser.follow(browser.submit("/projects", name="shop"))
     return browser
+
+
+def filled(page: Page) -> str:
+    """Return the path of a page with values for its variables."""
+    return re.sub(r"<(\w+)>", lambda name: PATHS[name[1]], page.path)
 
 
 def account_of(house: House, name: str) -> Account:
@@ -150,7 +156,7 @@ def test_a_page_answers_only_members_with_its_role(
     for page in pages_of(house):
         if page.is_personal or page.path == "/project/leave" or page.path.endswith("/live"):
             continue
-        path = re.sub(r"<(\w+)>", lambda name: PATHS[name[1]], page.path)
+        path = filled(page)
         bob.open("/projects")
         answer = bob.open(path) if page.method == "GET" else bob.submit(path)
         assert page.needed_role is not None

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.core.instants import DAY, SECOND
-from mailcheck.operations.accounts.register import INVITATION_DAYS
 from mailcheck.operations.accounts.sign_in import (
     PER_ADDRESS,
     PER_DEVICE,
@@ -93,17 +92,6 @@ def test_an_invalid_invitation(build: Build, code: str) -> None:
     form = {"name": "ann", "password": "correct horse", "invitation": encoded}
     assert browser.submit("/sign-up", **form).status in (400, 403)
     assert count_accounts(house) == 1
-
-
-def test_an_invitation_expires(build: Build) -> None:
-    """An unused invitation expires after a week."""
-    house = build(registration="invite")
-    code = run(house.assembly.accounts.invitations.invite())
-    house.pass_time(INVITATION_DAYS * DAY / SECOND - 1)
-    browser = Browser(house)
-    assert browser.open(f"/sign-up?invitation={code}").status == 200
-    house.pass_time(1)
-    assert browser.open(f"/sign-up?invitation={code}").status == 403
 
 
 def test_the_operator_invites(build: Build) -> None:

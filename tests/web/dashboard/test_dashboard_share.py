@@ -73,11 +73,3 @@ def test_the_source_is_not_shared(browser: Browser, stranger: Browser) -> None:
     path = share_path(browser, message_id)
     assert stranger.open(f"{path}/raw").status == 404
     assert "Source" not in stranger.open(f"{path}?view=source").body.decode()
-
-
-def test_a_link_expires_with_its_message(browser: Browser, stranger: Browser) -> None:
-    """When the mail expires, page and frame are 404."""
-    message_id = receive(browser.house, sign_up(browser), html_mail("<p>x</p>"))
-    path = share_path(browser, message_id)
-    browser.house.pass_time(24 * 3600 + 1)
-    assert [stranger.open(path + rest).status for rest in ("", "/frame")] == [404, 404]
