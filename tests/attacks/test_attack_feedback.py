@@ -13,13 +13,10 @@ from mailcheck.checks.receiver_reports.feedback import read_feedback_mail
 from mailcheck.checks.receiver_reports.limits import MAX_FEEDBACK, MAX_FEEDBACK_FIELDS, MAX_TEXT
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.receiver_reports import FeedbackType
-from mailcheck.store.domains.report_quotas import OF_STRANGERS
-from tests.attacks.test_attack_reports_stored import ask_for_tls, post, rows_of, tls_report
 from tests.corpus.feedback_mails import FIELDS, REPORTED, feedback_mail
-from tests.fakes.report_senders import DOMAIN, reports_zone, signer_of
+from tests.fakes.report_senders import DOMAIN, reports_zone
 from tests.house import run
 from tests.web.dashboard.tools_visit import visit_tools
-from tests.web.reporting import reporting_house, send
 
 pytestmark = pytest.mark.attack
 
@@ -186,40 +183,3 @@ def test_markup_in_every_field() -> None:
         assert b"<script>alert" not in body
         assert "not authenticated" in browser.page.text
     assert b"&lt;img src=x" in body
-
-
-def test_strangers_share_a_daily_quota() -> None:
-    """Complaints of strangers use the quota of all strangers, and leave room for reporters."""
-    house = reporting_house(reports_zone())
-    try:
-        ask_for_tls(house)
-        for number, rows in enumerate((400, 400, 400, 400, 385)):
-            hosts = tuple((f"mx{number}-{one}", 1) for one in range(rows))
-            post(house, tls_report(failures=hosts, number=number))
-        assert rows_of(house) == OF_STRANGERS.rows - 5
-        complaint = FIELDS.replace("auth-failure", "abuse")
-        for number in range(8):
-            send(house, feedback_mail(complaint, message_id=f"{number}@x"), "complaints")
-        listed = house.get("/reports?kind=complaint").json
-        assert listed["total"] == 5
-        (refused,) = listed["refused"]
-        assert (refused["outcome"], refused["reports"]) == ("over-quota", 3)
-        send(house, signer_of("google.com").sign(feedback_mail(complaint)), "complaints")
-        assert house.get(f"/reports/feedback?domain={DOMAIN}").json["complaints"] == 1
-    finally:
-        house.close()
-
-
-def test_a_forged_reporter_cannot_replace_a_report() -> None:
-    """A stranger who repeats the id of a counted report neither removes nor changes it."""
-    house = reporting_house(reports_zone())
-    try:
-        complaint = FIELDS.replace("auth-failure", "abuse")
-        send(house, feedback_mail(complaint.replace("66", "67")), "complaints")
-        send(house, signer_of("google.com").sign(feedback_mail(complaint)), "complaints")
-        send(house, feedback_mail(complaint.replace("66", "68")), "complaints")
-        found = house.get(f"/reports/feedback?domain={DOMAIN}").json
-        assert (found["complaints"], found["unauthenticated"]) == (1, 2)
-        assert [one["address"] for one in found["sources"]] == ["203.0.113.66"]
-    finally:
-        house.close()

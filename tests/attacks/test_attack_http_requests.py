@@ -197,14 +197,6 @@ def test_a_flood_behind_a_parked_wait_is_not_kept(house: House) -> None:
     assert house.assembly.mail.feeds.count() == 0
 
 
-def test_many_wrong_requests_on_one_connection(house: House) -> None:
-    """A connection that guesses keys at full speed exhausts the budget of its address."""
-    connection = RawHttp(house)
-    connection.send(b"".join(request("/api/v1/inbox", f"X-API-Key: {n}") for n in range(100)))
-    answers = connection.answers(*[("GET", "/api/v1/inbox")] * 100)
-    assert [answer.status for answer in answers] == [401] * 60 + [429] * 40
-
-
 def test_a_silent_connection_is_closed(house: House) -> None:
     """A connection that sends no data, or half a request, is closed after the idle timeout."""
     connections = [RawHttp(house) for _ in range(3)]
