@@ -1,6 +1,5 @@
 """Attachments: listed, downloaded, and never executed by a browser."""
 
-import base64
 import re
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -68,27 +67,6 @@ def test_the_url_needs_the_key(house: House) -> None:
     listed, _ = fetch(house, mail_with("Content-Disposition: attachment; filename=a.txt"))
     assert listed["url"].startswith("http://127.0.0.1:8080/api/v1/inbox/messages/")
     assert house.open(urlsplit(listed["url"]).path).answer().status == 401
-
-
-def test_attachments_are_counted_in_order(house: House) -> None:
-    """Several attachments have the ids 1, 2, ... in the order of the mail."""
-    parts = b"".join(
-        b"--s\r\nContent-Disposition: attachment; filename=%d.bin\r\n\r\nbytes %d\r\n" % (n, n)
-        for n in range(1, 4)
-    )
-    raw = b"Content-Type: multipart/mixed; boundary=s\r\n\r\n" + parts + b"--s--\r\n"
-    house.receive(raw=raw)
-    message = house.get("/inbox/wait?after=c0").json
-    assert [one["id"] for one in message["attachments"]] == ["1", "2", "3"]
-    for number in (1, 2, 3):
-        path = f"/inbox/messages/{message['id']}/attachments/{number}"
-        assert house.get(path).body == b"bytes %d" % number
-    for missing in ("0", "4", "one"):
-        answer = house.get(f"/inbox/messages/{message['id']}/attachments/{missing}")
-        assert (answer.status, answer.json["error"]) == (
-            404,
-            f"the message has no attachment '{missing}'",
-        )
 
 
 @pytest.mark.parametrize(
@@ -198,31 +176,6 @@ def test_a_hostile_file_name(house: House, parameter: str, name: str | None) -> 
     if name is not None:
         assert full == name
         assert plain.rpartition(".")[2] == name.rpartition(".")[2]
-
-
-def test_bytes_of_any_kind_survive(house: House) -> None:
-    """All 256 byte values are returned unchanged."""
-    body = bytes(range(256)) * 4
-    _, answer = fetch(
-        house,
-        mail_with(
-            "Content-Type: application/octet-stream",
-            "Content-Disposition: attachment",
-            "Content-Transfer-Encoding: base64",
-            body=base64.encodebytes(body),
-        ),
-    )
-    assert answer.body == body
-
-
-def test_an_attached_mail_is_a_download(house: House) -> None:
-    """A forwarded mail is an attachment with its own bytes."""
-    inner = b"Subject: inner\r\n\r\nhi"
-    _, answer = fetch(
-        house,
-        mail_with("Content-Type: message/rfc822", "Content-Disposition: attachment", body=inner),
-    )
-    assert (answer.body, answer.headers["content-type"]) == (inner, "message/rfc822")
 
 
 def test_a_name_without_ascii_characters() -> None:

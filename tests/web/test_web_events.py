@@ -177,21 +177,6 @@ def test_a_stalled_client_is_disconnected(house: House) -> None:
     assert house.assembly.mail.feeds.count() == 0
 
 
-def test_a_slow_client_gets_every_event(house: House) -> None:
-    """A slow client receives every event in order."""
-    client = Client(house)
-    channel: Any = client.connection.transport.producer
-    for number in range(30):
-        if number % 10 == 0:
-            channel.pauseProducing()
-        house.receive(raw=mail(f"{number}"))
-        if number % 10 == 9:
-            house.pass_time(20)
-            channel.resumeProducing()
-    assert [one["subject"] for one in client.told()] == [str(number) for number in range(30)]
-    client.leave()
-
-
 def test_hostile_subjects_do_not_end_an_event(house: House) -> None:
     """Line breaks and event fields in a subject remain inside its text."""
     client = Client(house)

@@ -7,10 +7,9 @@ from urllib.parse import urlencode
 import pytest
 from twisted.internet.defer import maybeDeferred
 
-from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.messages import Envelope, Session, TlsFacts
-from tests.house import Answer, House, mail, result_of
+from tests.house import House, mail, result_of
 
 ALTERNATIVE = (
     b"From: =?utf-8?q?J=C3=BCrgen?= <juergen@example.com>\r\n"
@@ -168,38 +167,6 @@ def test_the_html_part_is_a_download(house: House) -> None:
         f'attachment; filename="{message_id}.html"'
     )
     assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
-
-
-def test_operators_mail_has_no_tag(house: House) -> None:
-    """Mail to postmaster arrives in the operator's inbox with the original recipient."""
-    house.receive("postmaster@mailcheck.example", raw=mail("complaint"))
-    message = house.get("/inbox/messages").json["messages"][0]
-    assert (message["to"], message["tag"]) == ("postmaster@mailcheck.example", "")
-
-
-def gone(house: House, account: Account, message_id: str) -> list[Answer]:
-    """Request a message in every way, with a key of an account."""
-    key = house.issue_key(account)
-    path = f"/inbox/messages/{message_id}"
-    return [
-        house.get(path, key=key),
-        house.get(path + "/raw", key=key),
-        house.ask("GET", path + "/raw", key=key, headers={"Accept": "message/rfc822"}).answer(),
-        house.get(path + "/html", key=key),
-        house.get(path + "/attachments/1", key=key),
-        house.ask("POST", path + "/share", key=key).answer(),
-        house.ask("DELETE", path, key=key).answer(),
-    ]
-
-
-@pytest.mark.parametrize(
-    "message_id", ["01a1fdfa-4600-7000-8000-000000000006", "0", "x" * 300, "None"]
-)
-def test_an_unknown_message(house: House, message_id: str) -> None:
-    """An unknown id is 404 on every route."""
-    for answer in gone(house, house.account, message_id):
-        assert answer.status == 404
-        assert "no such message" in answer.json["error"]
 
 
 def test_all_addresses_of_the_header_are_shown_and_found(house: House) -> None:

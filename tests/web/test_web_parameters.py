@@ -49,25 +49,6 @@ def test_a_bad_timeout(house: House, timeout: str, ending: str) -> None:
     assert error == f"timeout must be a number of seconds from 1 to 60; got {ending}"
 
 
-@pytest.mark.parametrize(("timeout", "seconds"), [("1", 1), ("60", 60), ("2.5", 2.5), ("30.0", 30)])
-def test_a_good_timeout(house: House, timeout: str, seconds: float) -> None:
-    """A wait takes its timeout of 1 to 60 seconds, including fractions."""
-    pending = house.ask("GET", f"/inbox/wait?timeout={timeout}")
-    house.pass_time(seconds - 0.001)
-    assert not pending.is_answered
-    house.pass_time(0.001)
-    assert pending.answer().status == 408
-
-
-def test_the_default_timeout_is_30_s(house: House) -> None:
-    """The default timeout of a wait is 30 s."""
-    pending = house.ask("GET", "/inbox/wait")
-    house.pass_time(29.999)
-    assert not pending.is_answered
-    house.pass_time(0.001)
-    assert pending.answer().status == 408
-
-
 SAME_MOMENT = [
     "2026-11-21T12:00:05Z",
     "2026-11-21T12:00:05.000Z",
@@ -191,16 +172,6 @@ def test_a_bad_tag(house: House, tag: str, error: str) -> None:
     assert (answer.status, answer.json["error"]) == (400, error)
 
 
-@pytest.mark.parametrize("tag", ["a", "A-b_c.d", "a+b", "x" * 46, "üñï", "1", "a=b", "{x}|~"])
-def test_a_good_tag(house: House, tag: str) -> None:
-    """A tag of up to 46 octets that is a dot-atom results in an address that receives mail."""
-    address = house.ask("GET", "/inbox/address", params={"tag": tag}).answer().json
-    assert address["tag"] == tag
-    house.receive(address["address"])
-    listed = house.ask("GET", "/inbox/messages", params={"tag": tag.upper()}).answer().json
-    assert [one["tag"] for one in listed["messages"]] == [tag]
-
-
 @pytest.mark.parametrize(
     "to", ["nobody", "@example.com", "a b@example.com", "a@", "a@b@c", "<a@b>"]
 )
@@ -213,50 +184,12 @@ def test_a_bad_recipient(house: House, to: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "allowed"),
-    [
-        *(("limit", value, "1 to 100") for value in ("0", "101", "-1", "ten", "", "1.5", "1e1")),
-        *(("limit", value, "1 to 100") for value in ("9" * 400, "²", "٣", " 5", "0x5", "+5")),
-        *(("page", value, "1 to 1000000") for value in ("0", "1000001", "-1", "x", "")),
-    ],
-)
-def test_a_bad_integer(house: House, name: str, value: str, allowed: str) -> None:
-    """A limit or page outside its range is 400, and the error names the range."""
-    answer = house.ask("GET", "/inbox/messages", params={name: value}).answer()
-    shown = (value if len(value) <= 80 else value[:80] + "...") or "an empty text"
-    assert answer.status == 400
-    assert answer.json["error"] == f"{name} must be an integer from {allowed}; got {shown}"
-
-
-@pytest.mark.parametrize("limit", ["1", "100", "007"])
-def test_a_good_limit(house: House, limit: str) -> None:
-    """The bounds of the range are accepted."""
-    assert house.get(f"/inbox/messages?limit={limit}").status == 200
-    assert house.get("/inbox/messages?page=1000000").json["messages"] == []
-
-
-@pytest.mark.parametrize("unique", ["yes", "2", "TRUE", "no", "on"])
-def test_a_bad_flag(house: House, unique: str) -> None:
-    """``unique`` must be true or false."""
-    error = problem(house, f"/inbox/address?unique={unique}")
-    assert error == f"unique must be true or false; got {unique}"
-
-
-@pytest.mark.parametrize(
     "name", ["tag", "since", "after", "from", "subject", "to", "q", "limit", "page"]
 )
 def test_a_repeated_parameter(house: House, name: str) -> None:
     """A parameter that is sent twice is 400, even with the same value."""
     error = problem(house, f"/inbox/messages?{name}=1&{name}=1")
     assert error == f"{name} was sent 2 times; send it once"
-
-
-@pytest.mark.parametrize("name", ["timeout", "tag", "since", "after"])
-def test_a_repeated_parameter_of_a_wait(house: House, name: str) -> None:
-    """The long poll rejects repeated parameters as well."""
-    assert problem(house, f"/inbox/wait?{name}=1&{name}=2&{name}=3") == (
-        f"{name} was sent 3 times; send it once"
-    )
 
 
 @pytest.mark.parametrize("value", ["%ff", "a%c3", "%ed%a0%80", "%00", "a%00b", "%c0%80"])
@@ -271,13 +204,6 @@ def test_a_name_that_is_not_utf_8(house: House) -> None:
     """The name of a parameter must be valid text as well."""
     assert problem(house, "/inbox?%ff=1") == "name is not percent-encoded UTF-8 text"
     assert problem(house, "/inbox?%00") == "name is not percent-encoded UTF-8 text"
-
-
-@pytest.mark.parametrize("name", ["from", "subject", "q", "tag", "since", "after", "to"])
-def test_a_value_too_long(house: House, name: str) -> None:
-    """No text parameter may have more than 500 characters."""
-    error = problem(house, f"/inbox/messages?{name}={'a' * 501}")
-    assert error == f"{name} must have at most 500 characters; got 501"
 
 
 @pytest.mark.parametrize(
@@ -306,13 +232,6 @@ def test_an_unknown_parameter(house: House, path: str, explained: str) -> None:
     assert "secret" not in answer.json["error"]
 
 
-def test_a_misspelled_filter_deletes_nothing(house: House) -> None:
-    """DELETE with an unknown parameter deletes no message."""
-    house.receive(house.address("a"))
-    assert house.ask("DELETE", "/inbox/messages?tga=foo").answer().status == 400
-    assert house.get("/inbox/messages").json["total"] == 1
-
-
 def test_unknown_parameters_where_no_key_is_needed(house: House) -> None:
     """Routes without a key ignore unknown parameters, which browsers may add."""
     for path in ("/api/v1/openapi.json", "/healthz", "/readyz"):
@@ -326,12 +245,6 @@ def test_unknown_parameters_where_no_key_is_needed(house: House) -> None:
 def test_without_a_key_the_key_is_checked_first(house: House) -> None:
     """Without a key, the error about the key comes first and reveals no parameters."""
     assert house.ask("GET", "/inbox?tga=1", key=None).answer().status == 401
-
-
-def test_an_error_repeats_the_beginning_of_a_long_value(house: House) -> None:
-    """An error repeats at most 80 characters of a value."""
-    error = problem(house, f"/inbox/messages?since={'x' * 400}")
-    assert error == INSTANT_ADVICE + "x" * 80 + "..."
 
 
 @pytest.mark.parametrize(
@@ -354,10 +267,3 @@ def test_a_plus_that_was_not_encoded(house: House, method: str, route: str) -> N
     )
     other = house.ask(method, f"{route}to=dev+sign-up").answer()
     assert "%2B" not in other.json["error"]
-
-
-def test_a_plus_is_a_space(house: House) -> None:
-    """+ and %20 are spaces, and %2B is a plus."""
-    house.receive(house.address("a+b"))
-    assert house.get("/inbox/messages?tag=a%2Bb").json["total"] == 1
-    assert "dot-atom" in problem(house, "/inbox/messages?tag=a+b")

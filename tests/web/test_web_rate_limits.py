@@ -62,46 +62,6 @@ def test_a_429_has_its_reason_phrase(house: House, key: str) -> None:
     assert limited.received().startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
 
 
-def test_a_429_shows_the_remaining_requests_of_the_day(house: House, key: str) -> None:
-    """A 429 for the minute contains the remaining requests of the day, which stay the same."""
-    spend(house, key, 60)
-    assert left(house.get("/inbox", key=key)) == (0, 940)
-
-
-def test_retry_after_is_true(house: House, key: str) -> None:
-    """A request after Retry-After is accepted; one a second earlier is rejected."""
-    house.pass_time(30.5)
-    spend(house, key, 60)
-    wait = int(house.get("/inbox", key=key).headers["retry-after"])
-    house.pass_time(wait - 1)
-    assert house.get("/inbox", key=key).status == 429
-    house.pass_time(1)
-    assert house.get("/inbox", key=key).status == 200
-
-
-def test_retry_after_is_at_least_one(house: House, key: str) -> None:
-    """In the last moment of a window, Retry-After is 1, not 0."""
-    house.pass_time(59.999)
-    spend(house, key, 60)
-    assert house.get("/inbox", key=key).headers["retry-after"] == "1"
-
-
-def test_the_window_is_the_clock_minute(house: House, key: str) -> None:
-    """Each clock minute has the whole limit, regardless of earlier requests."""
-    house.pass_time(59)
-    spend(house, key, 60)
-    assert house.get("/inbox", key=key).status == 429
-    house.pass_time(1)
-    assert left(house.get("/inbox", key=key)) == (59, 939)
-
-
-def test_a_refused_request_is_not_counted(house: House, key: str) -> None:
-    """Rejected requests with 429 count neither for the minute nor for the day."""
-    spend(house, key, 100)
-    house.pass_time(60)
-    assert left(house.get("/inbox", key=key)) == (59, 939)
-
-
 def test_the_day_limit(house: House) -> None:
     """After the daily limit, requests are 429 until the UTC day ends."""
     key = house.issue_key(house.account, per_minute=60, per_day=70)
@@ -121,22 +81,6 @@ def test_the_day_limit(house: House) -> None:
     assert house.get("/inbox", key=key).status == 429
     house.pass_time(1)
     assert left(house.get("/inbox", key=key)) == (59, 69)
-
-
-def test_the_day_is_named_if_both_limits_are_reached(house: House) -> None:
-    """If both limits are reached, the error names the reset of the day."""
-    key = house.issue_key(house.account, per_minute=5, per_day=5)
-    spend(house, key, 5)
-    assert "per day" in house.get("/inbox", key=key).json["error"]
-
-
-def test_limits_belong_to_the_key(house: House, key: str) -> None:
-    """Another key of the same account has its own windows, and optionally its own limits."""
-    spend(house, key, 61)
-    roomy = house.issue_key(house.account, per_minute=5_000, per_day=100_000)
-    assert left(house.get("/inbox", key=roomy)) == (4_999, 99_999)
-    plain = house.issue_key(house.account, per_minute=None, per_day=None)
-    assert left(house.get("/inbox", key=plain)) == (59, 999)
 
 
 def test_the_operator_sets_the_defaults() -> None:

@@ -70,13 +70,6 @@ def test_mx_check_without_records() -> None:
     assert (found["records"], found["implicitMx"], found["nullMx"]) == ([], True, False)
 
 
-def test_mx_check_of_a_null_mx() -> None:
-    """A null MX is reported, and hasMx is false."""
-    with house_of(MemoryZone({"quiet.example": {"MX": ["0 ."]}})) as house:
-        found = mx_check(house, "quiet.example")
-    assert (found["hasMx"], found["nullMx"], found["implicitMx"]) == (False, True, False)
-
-
 def test_mx_check_with_two_spf_records() -> None:
     """The first of several SPF records is shown, with the problem."""
     two = {"good.example": {**GOOD["good.example"], "TXT": ["v=spf1 -all", "v=spf1 mx -all"]}}

@@ -104,16 +104,6 @@ def test_the_order_of_the_explanation(house: House) -> None:
     assert [one["reason"] for one in body["rejected"]] == ["too large"]
 
 
-def test_the_cursor_of_a_408_goes_on_without_a_gap(house: House) -> None:
-    """Waiting with the cursor of the 408 finds exactly what arrives after it."""
-    house.receive(house.address("a"), raw=mail("too early"))
-    house.pass_time(700)
-    body = wait_until_timeout(house, "tag=a")
-    house.receive(house.address("a"), raw=mail("between the two waits"))
-    again = house.get(f"/inbox/wait?tag=a&after={body['cursor']}")
-    assert again.json["subject"] == "between the two waits"
-
-
 def test_a_match_before_the_request_is_named(house: House) -> None:
     """A match that arrived before the request is named; following the advice returns it."""
     house.receive(house.address("sign-up"), raw=mail("Your code"))
@@ -126,17 +116,6 @@ def test_a_match_before_the_request_is_named(house: House) -> None:
     answer = house.get(f"/inbox/wait?tag=sign-up&after={advice(body)}")
     assert answer.status == 200
     assert answer.json["subject"] == "Your code"
-
-
-def test_the_advice_leads_to_the_newest_match(house: House) -> None:
-    """The advice refers to the newest match before the request, and returns that one."""
-    for subject in ("first", "second", "third"):
-        house.receive(house.address("a"), raw=mail(subject))
-        house.pass_time(1)
-    house.receive(house.address("b"), raw=mail("other"))
-    house.pass_time(1)
-    body = wait_until_timeout(house, "tag=a")
-    assert house.get(f"/inbox/wait?tag=a&after={advice(body)}").json["subject"] == "third"
 
 
 def test_a_since_that_was_too_late_is_explained(house: House) -> None:
@@ -165,26 +144,6 @@ def test_a_since_in_the_future_is_explained(house: House) -> None:
     assert house.get(f"/inbox/wait?after={advice(body)}").json["subject"] == "during"
 
 
-def test_seen_looks_back_ten_minutes(house: House) -> None:
-    """Seen covers the ten minutes before the request."""
-    house.receive(raw=mail("old"))
-    house.pass_time(0.001)
-    house.receive(raw=mail("recent"))
-    house.pass_time(600)
-    body = wait_until_timeout(house)
-    assert [seen["subject"] for seen in body["seen"]] == ["recent"]
-    assert "600.0 s before" in body["error"]
-
-
-def test_seen_is_bounded(house: House) -> None:
-    """Seen contains at most five messages."""
-    for number in range(25):
-        house.receive(house.address("mine"), raw=mail(f"mail {number}"))
-    house.pass_time(1)
-    body = wait_until_timeout(house, "tag=mine&subject=code")
-    assert [seen["subject"] for seen in body["seen"]] == [f"mail {n}" for n in range(24, 19, -1)]
-
-
 def test_rejected_mail_is_listed(house: House) -> None:
     """Rejected mail for this inbox is listed with the reason, such as a full inbox."""
     account = house.add_account("tiny", max_messages=1)
@@ -207,30 +166,3 @@ def test_rejected_mail_is_listed(house: House) -> None:
         "reason": "the inbox is full; delete mail, or wait until old mail expires",
         "refusedAt": "2026-11-21T12:00:02.000Z",
     }
-
-
-def test_rejected_mail_of_other_inboxes_is_not_listed(house: House) -> None:
-    """Rejected mail for other inboxes is not listed."""
-    account = house.add_account("tiny", max_messages=1)
-    house.receive(house.address("a", account))
-    house.pass_time(3)
-    with pytest.raises(ExpectedFailure):
-        house.receive(house.address("b", account))
-    assert wait_until_timeout(house)["rejected"] == []
-
-
-@pytest.mark.parametrize(
-    ("query", "reason"),
-    [
-        ("tag=sign_up", "its tag is 'sign-up', not 'sign_up'"),
-        ("from=nobody", "its author is 'Shop <shop@example.com>'"),
-        ("subject=nothing", "its subject is 'Welcome'"),
-    ],
-)
-def test_each_filter_has_its_reason(house: House, query: str, reason: str) -> None:
-    """The reason contains both the filter and the value."""
-    pending = house.ask("GET", f"/inbox/wait?timeout=5&{query}")
-    house.pass_time(1)
-    house.receive(house.address("sign-up"))
-    house.pass_time(4)
-    assert pending.answer().json["seen"][0]["reasons"] == [reason]

@@ -101,13 +101,6 @@ def test_one_message(site: OpenSite) -> None:
     assert len(items(site)) == 1
 
 
-def test_deleting_everything(site: OpenSite) -> None:
-    """The path is the same for the clients of Mailpit."""
-    site.send()
-    assert site.ask("DELETE", "/api/v1/messages").answer().status == 200
-    assert items(site) == []
-
-
 def test_jim(site: OpenSite) -> None:
     """Jim is 404 while he is away; his chances reject mail until he is sent away."""
     assert site.get("/api/v2/jim").status == 404
@@ -121,17 +114,6 @@ def test_jim(site: OpenSite) -> None:
     assert site.ask("DELETE", "/api/v2/jim").answer().status == 200
     assert site.get("/api/v2/jim").status == 404
     assert site.send().startswith("250")
-
-
-@pytest.mark.parametrize("path", ["/api/v2/messages", "/api/v2/search?kind=to&query=jane"])
-def test_a_search_waits_for_its_mail(path: str) -> None:
-    """A request that finds nothing is answered when a matching mail arrives."""
-    site = OpenSite(hold=2.0)
-    asked = site.ask("GET", path)
-    site.pass_time(1)
-    assert not asked.is_answered
-    site.send()
-    assert asked.answer().json["count"] == 1
 
 
 @pytest.mark.parametrize("route", MAILHOG.routes, ids=lambda one: f"{one.method} {one.path}")

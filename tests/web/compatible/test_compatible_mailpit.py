@@ -13,7 +13,6 @@ from mailcheck.checks.deliverability.content_filter import (
     FilterVerdict,
     unavailable,
 )
-from mailcheck.core.accounts import AccountLimits
 from mailcheck.core.errors import FaultMet
 from mailcheck.operations.inbox.open_inbox import CHAOS_LIFETIME, Chaos
 from mailcheck.web.compatible.facade import NotOffered, Route
@@ -107,15 +106,6 @@ def test_lines_may_end_with_a_line_feed(site: OpenSite) -> None:
     assert listed(site)["messages"][0]["Subject"] == "Welcome"
 
 
-def test_a_page_of_the_list(site: OpenSite) -> None:
-    """``start`` and ``limit`` choose a page; the numbers are those of all messages."""
-    for number in range(3):
-        site.send(raw=mail(str(number)))
-    found = listed(site, "/api/v1/messages?start=1&limit=1")
-    assert [one["Subject"] for one in found["messages"]] == ["1"]
-    assert (found["start"], found["count"], found["total"]) == (1, 1, 3)
-
-
 def test_a_whole_message(site: OpenSite) -> None:
     """It has bodies, attachments with digests, inline pictures and unsubscribe links."""
     site.send("jane@customer.example", raw=RICH)
@@ -198,63 +188,6 @@ def test_an_unreadable_body_deletes_nothing(site: OpenSite) -> None:
     site.send()
     assert site.ask("DELETE", "/api/v1/messages", data=b"{").answer().status == 400
     assert listed(site)["total"] == 1
-
-
-def test_deleting_by_search(site: OpenSite) -> None:
-    """Only matches are deleted; without a query it is an error."""
-    site.send(raw=mail("First"))
-    site.send(raw=mail("Second"))
-    assert site.ask("DELETE", "/api/v1/search?query=subject:first").answer().body == b"ok"
-    assert [one["Subject"] for one in listed(site)["messages"]] == ["Second"]
-    assert site.ask("DELETE", "/api/v1/search").answer().status == 400
-
-
-@pytest.mark.parametrize(
-    ("query", "is_found"),
-    [
-        ("welcome", True),
-        ("welcome 482913", True),
-        ("welcome nobody", False),
-        ('"Your code"', True),
-        ("-482913", False),
-        ("!nobody", True),
-        ("to:jane", True),
-        ("TO:JANE@CUSTOMER.EXAMPLE", True),
-        ("to:hidden", False),
-        ("to:shop", False),
-        ("bcc:hidden", True),
-        ("bcc:jane", False),
-        ("cc:boss", True),
-        ("reply-to:help", True),
-        ("from:shop", True),
-        ("-from:shop", False),
-        ('addressed:"hidden+promo@customer.example"', True),
-        ("addressed:shop@example.com", True),
-        ("addressed:nobody", False),
-        ('subject:"Welcome"', True),
-        ('"subject:Welcome"', True),
-        ("subject:code", False),
-        ("message-id:one@example.com", True),
-        ("tag:promo", True),
-        ("tag:other", False),
-        ("is:tagged", True),
-        ("is:unread", True),
-        ("is:read", False),
-        ("-is:read", True),
-        ("has:attachment", False),
-        ("larger:10", True),
-        ("larger:1M", False),
-        ("smaller:1M", True),
-        ("after:2001-01-01", True),
-        ("before:2001-01-01", False),
-        ("before:2100/01/01", True),
-        ("to:", True),
-        ("unknown:prefix", False),
-    ],
-)
-def test_the_search_grammar(searched: OpenSite, query: str, is_found: bool) -> None:
-    """Words, phrases, prefixes and negations of Mailpit find what they find there."""
-    assert search(searched, query) == (["Welcome"] if is_found else [])
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
@@ -389,16 +322,6 @@ def test_a_mail_that_cannot_be_sent(site: OpenSite, body: Any, words: str) -> No
     answer = site.ask("POST", "/api/v1/send", json=body).answer()
     assert (answer.status, words in answer.json["Error"]) == (400, True)
     assert listed(site)["total"] == 0
-
-
-def test_release_is_refused(site: OpenSite) -> None:
-    """No captured mail leaves, and the answer says so."""
-    site.send()
-    identity = newest(site)["ID"]
-    answer = site.ask(
-        "POST", f"/api/v1/message/{identity}/release", json={"To": ["a@example.com"]}
-    ).answer()
-    assert (answer.status, b"sends no captured mail" in answer.body) == (403, True)
 
 
 def test_tags_information_and_settings(site: OpenSite) -> None:
@@ -645,23 +568,3 @@ def test_a_search_waits_for_its_mail(path: str) -> None:
     site.send()
     assert asked.is_answered
     assert b"482913" in asked.answer().body
-
-
-def test_other_mail_does_not_end_the_hold() -> None:
-    """A search goes on waiting while only other mail arrives, and then finds nothing."""
-    site = OpenSite(hold=5.0)
-    asked = ask_held(site, "/api/v1/search?query=to:joe")
-    site.send()
-    assert not asked.is_answered
-    site.pass_time(5)
-    assert asked.answer().json["messages_count"] == 0
-
-
-def test_a_full_inbox_rejects_new_mail_and_keeps_the_old(site: OpenSite) -> None:
-    """When the maximum is reached, a mail gets 452; older mail is not deleted for it."""
-    keep = site.house.assembly.accounts.keep
-    run(keep.set_limits(site.house.account, AccountLimits(max_messages=1)))
-    assert site.send().startswith("250")
-    site.pass_time(3)
-    assert "452" in site.talk(b"EHLO x", b"MAIL FROM:<a@b.example>", b"RCPT TO:<c@d.example>")
-    assert listed(site)["total"] == 1

@@ -135,15 +135,6 @@ def test_codes_and_links_come_with_reasons(agent: Agent, house: House) -> None:
     assert taken["482913"]["reasons"]
 
 
-def test_mail_without_codes_and_links(agent: Agent, house: House) -> None:
-    """Without codes and links, the text of extract says so."""
-    message_id = received(house, body="Hello.")
-    result = agent.call("extract", {"id": message_id}).result
-    assert result["structuredContent"]["codes"] == []
-    assert result["structuredContent"]["bestLink"] is None
-    assert "None were found" in result["content"][0]["text"]
-
-
 def test_lists_are_filtered_and_paged(agent: Agent, house: House) -> None:
     """list_messages has the filters and pages of REST, newest first."""
     for number in range(3):
@@ -197,16 +188,6 @@ def test_a_message_of_another_account_is_not_found(agent: Agent, house: House, t
     assert agent.use("share_link", id=message_id)["id"] == message_id
 
 
-def test_waits_of_other_accounts_do_not_match(agent: Agent, house: House) -> None:
-    """A wait of another account does not match, and its result is empty."""
-    stranger = Agent(house, house.issue_key(house.add_account("stranger")), agent.version)
-    reply = stranger.call("wait_for_message", {"timeout": 2})
-    received(house)
-    house.pass_time(2)
-    outcome = reply.result["structuredContent"]
-    assert (outcome["timedOut"], outcome["seen"]) == (True, [])
-
-
 BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("get_message", {}, "the argument id is missing"),
     ("get_message", {"id": None}, "the argument id is missing"),
@@ -243,13 +224,6 @@ def test_bad_arguments_are_explained_to_the_model(
 ) -> None:
     """An invalid argument is a failed call with a message that names it."""
     assert sentence in failure_of(agent.call(tool, arguments))
-
-
-def test_numbers_may_be_written_either_way(agent: Agent, house: House) -> None:
-    """2.0 is accepted as an integer, and null as an absent argument."""
-    received(house)
-    page = agent.use("list_messages", limit=2.0, page=None, tag=None)
-    assert len(page["messages"]) == 1
 
 
 def test_unknown_tools_are_the_clients_mistake(agent: Agent) -> None:
@@ -333,16 +307,6 @@ def test_a_long_newsletter_is_read_in_short(agent: Agent, house: House) -> None:
     assert (len(full["text"]), len(full["html"])) > (20_000, 20_000)
     assert len(full["attachments"]) == 40
     assert "full=true" not in str(full["warnings"])
-
-
-def test_a_short_message_is_whole(agent: Agent, house: House) -> None:
-    """A typical mail is returned completely and without warnings."""
-    message_id = received(house)
-    short = agent.use("get_message", id=message_id)["message"]
-    full = agent.use("get_message", id=message_id, full=True)["message"]
-    for shown in (short, full):
-        shown["text"] = shown["text"].split("\n")[1:-1]  # the marker differs
-    assert short == full
 
 
 def test_the_text_names_other_addresses(agent: Agent, house: House) -> None:

@@ -43,32 +43,6 @@ def test_mail_ends_a_wait(agent: Agent, house: House) -> None:
     assert reply.headers["content-type"] == JSON
 
 
-def test_waits_are_independent(agent: Agent, house: House) -> None:
-    """Mail for one tag does not end the wait for another; all matching waits receive it."""
-    first, second, any_tag = (
-        agent.call("wait_for_message", arguments) for arguments in ({"tag": "a"}, {"tag": "b"}, {})
-    )
-    house.receive(house.address("a"), raw=mail(subject="A"))
-    assert outcome_of(agent, first)["message"]["subject"] == "A"
-    assert outcome_of(agent, any_tag)["message"]["subject"] == "A"
-    assert not second.is_over
-    house.receive(house.address("b"), raw=mail(subject="B"))
-    assert outcome_of(agent, second)["message"]["subject"] == "B"
-
-
-def test_the_cursor_leads_from_mail_to_mail(agent: Agent, house: House) -> None:
-    """With the cursor of each result, every mail is returned once, oldest first."""
-    cursor = agent.use("new_address")["cursor"]
-    for number in range(3):
-        house.receive(house.address("a"), raw=mail(subject=str(number)))
-    subjects = []
-    for _ in range(3):
-        outcome = agent.use("wait_for_message", after=cursor)
-        subjects.append(outcome["message"]["subject"])
-        cursor = outcome["cursor"]
-    assert subjects == ["0", "1", "2"]
-
-
 def test_a_timeout_is_not_an_error(agent: Agent, house: House) -> None:
     """A timeout is a result, with arrived and rejected mail and how to continue."""
     reply = agent.call("wait_for_message", {"tag": "reset", "timeout": 5})
@@ -126,18 +100,6 @@ def test_none_is_expected(agent: Agent, house: House) -> None:
     assert "count" in agent.fail("wait_for_message", none=True, count=2)
 
 
-def test_content_filters(agent: Agent, house: House) -> None:
-    """Header, text and attachment are filters; several header fields must all match."""
-    wanted = {"header": ["subject:wel", "From:shop"], "text": "CODE is", "hasAttachment": False}
-    reply = agent.call("wait_for_message", wanted)
-    house.receive(raw=mail(subject="Other"))
-    house.receive(raw=mail(body="Nothing."))
-    house.receive(raw=mail())
-    assert outcome_of(agent, reply)["cursor"] == "c3"
-    assert "header" in agent.fail("wait_for_message", header=["subject"])
-    assert "header must be an array" in agent.fail("wait_for_message", header="subject:x")
-
-
 def test_a_match_before_the_request_is_named(agent: Agent, house: House) -> None:
     """Mail from just before a wait without a cursor does not match, but the hint refers to it."""
     house.receive(house.address("a"), raw=mail(subject="Early"))
@@ -150,15 +112,6 @@ def test_a_match_before_the_request_is_named(agent: Agent, house: House) -> None
     assert "repeat with after=c0" in text
     assert "To go on" not in text
     assert agent.use("wait_for_message", after="c0")["message"]["subject"] == "Early"
-
-
-def test_mail_counts_from_when_the_request_came_in(agent: Agent, house: House) -> None:
-    """Mail that arrives after the beginning of the request matches."""
-    house.receive(house.address(), raw=mail(subject="Old"))
-    house.pass_time(10)
-    house.receive(house.address(), raw=mail(subject="New"))
-    found = agent.use("wait_for_message", since="2026-11-21T12:00:10Z")
-    assert found["message"]["subject"] == "New"
 
 
 def test_an_unsupported_filter(agent: Agent) -> None:
@@ -180,15 +133,6 @@ def test_every_wait_is_answered_before_clients_give_up(agent: Agent, house: Hous
     assert outcome["timedOut"] is True
     assert 50 < outcome["waited"] <= 55
     assert outcome["cursor"]
-
-
-def test_thirty_seconds_is_the_default(agent: Agent, house: House) -> None:
-    """Without a timeout, a wait ends after 30 s."""
-    reply = agent.call("wait_for_message")
-    house.pass_time(29.9)
-    assert not reply.is_over
-    house.pass_time(0.2)
-    assert outcome_of(agent, reply)["timedOut"] is True
 
 
 def test_progress_comes_every_ten_seconds_at_least(agent: Agent, house: House) -> None:

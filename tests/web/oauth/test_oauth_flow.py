@@ -5,10 +5,8 @@ import base64
 import pytest
 
 from mailcheck.core.accounts import Account
-from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.oauth.clients import ClientDocument
-from mailcheck.core.oauth.grants import ACCESS_LIFE, CODE_LIFE, REFRESH_LIFE, REUSE_WINDOW
-from mailcheck.core.projects import Role
+from mailcheck.core.oauth.grants import ACCESS_LIFE, REUSE_WINDOW
 from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from mailcheck.operations.oauth.clients import OpenTo
 from tests.house import House, run
@@ -121,51 +119,6 @@ def test_a_project_is_connected(program: Program) -> None:
     assert "a project that you own" in refused.body.decode()
 
 
-@pytest.mark.parametrize("change", ["removed", "demoted", "disabled", "deleted"])
-def test_a_grant_ends_with_the_right_to_give_it(program: Program, change: str) -> None:
-    """A program loses a project when the person who connected it may not share it any more."""
-    browser, accounts = program.browser, program.house.assembly.accounts
-    browser.open("/projects")
-    browser.follow(browser.submit("/projects", name="shop"))
-    shop, ann = run(accounts.projects.find("shop")), _account(program, "ann")
-    bob = run(accounts.keep.add("bob"))
-    run(accounts.projects.set_member(shop, bob, Role.OWNER))
-    program.ask()
-    tokens = program.exchange(returned(program.submit())["code"]).json
-    ended: list[ExpectedFailure] = []
-    caller = run(accounts.access_tokens.identify(tokens["access_token"]))
-    with accounts.revoked_keys.watched(caller, ended.append):
-        run(accounts.revoked_keys.check())
-        assert (status_with(program.house, tokens["access_token"]), ended) == (200, [])
-        if change == "removed":
-            run(accounts.projects.remove_member(shop, ann.id))
-        elif change == "demoted":
-            run(accounts.projects.set_member(shop, ann, Role.EDITOR))
-        elif change == "disabled":
-            run(accounts.keep.disable(ann))
-        else:
-            run(accounts.keep.delete(ann))
-        assert status_with(program.house, tokens["access_token"]) == 401
-        run(accounts.revoked_keys.check())
-        assert len(ended) == 1, "a running call ends, too"
-    refused = program.refresh(tokens["refresh_token"])
-    assert (refused.status, refused.json["error"]) == (400, "invalid_grant")
-
-
-def test_the_grants_of_others_stay(program: Program) -> None:
-    """When a person leaves a project, the programs that other owners connected stay."""
-    accounts = program.house.assembly.accounts
-    bob = Browser(program.house, "192.0.2.11")
-    bob.sign_up("bob")
-    shop = run(accounts.projects.create(_account(program, "ann"), "shop"))
-    run(accounts.projects.set_member(shop, _account(program, "bob"), Role.OWNER))
-    other = Program(bob, program.client_id)
-    other.ask()
-    tokens = other.exchange(returned(other.submit(account=shop.id))["code"]).json
-    run(accounts.projects.remove_member(shop, _account(program, "ann").id))
-    assert status_with(program.house, tokens["access_token"]) == 200
-
-
 def _account(program: Program, name: str) -> Account:
     account: Account = run(program.house.assembly.accounts.keep.find(name))
     return account
@@ -225,22 +178,6 @@ def test_an_agent_of_two_processes_stays(program: Program) -> None:
         assert program.refresh(tokens["refresh_token"]).status == 200
         tokens = program.refresh(tokens["refresh_token"]).json
         assert status_with(program.house, tokens["access_token"]) == 200
-
-
-def test_an_unused_grant_ends(program: Program) -> None:
-    """A grant that is not refreshed for its lifetime ends, and leaves the page of keys."""
-    tokens = program.connect()
-    program.house.pass_time(REFRESH_LIFE / 1000)
-    assert program.refresh(tokens["refresh_token"]).json["error"] == "invalid_grant"
-    program.browser.sign_in()
-    assert "connected by OAuth" not in program.browser.open("/keys").body.decode()
-
-
-def test_a_code_expires(program: Program) -> None:
-    """A code is valid for a short time."""
-    code = program.code()
-    program.house.pass_time(CODE_LIFE / 1000)
-    assert program.exchange(code).json["error"] == "invalid_grant"
 
 
 @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
@@ -305,17 +242,6 @@ def test_a_client_registers_itself(ann: Browser) -> None:
     assert program.exchange(returned(program.submit())["code"]).status == 200
 
 
-def test_a_registration_expires(ann: Browser) -> None:
-    """A client that nobody connects expires; one with a grant lives on."""
-    unused = Program(ann, register(ann.house, {"redirect_uris": [CALLBACK]}).json["client_id"])
-    used = Program(ann, register(ann.house, {"redirect_uris": [CALLBACK]}).json["client_id"])
-    tokens = used.connect()
-    ann.house.pass_time(2 * 24 * 3600)
-    assert unused.ask().status == 400
-    assert used.ask().status == 200
-    assert used.refresh(tokens["refresh_token"]).status == 200
-
-
 def test_only_registered_clients() -> None:
     """An operator can limit connections to clients that an operator has registered."""
     house = oauth_house(oauth_clients="registered")
@@ -353,15 +279,6 @@ def test_a_very_long_request(program: Program) -> None:
     assert "the maximum is 4000" in answer.body.decode()
 
 
-def test_deleting_a_client_ends_its_grants(program: Program) -> None:
-    """The operator deletes a client, which ends what people have granted to it."""
-    tokens = program.connect()
-    clients = program.house.assembly.accounts.oauth_clients
-    assert run(clients.delete(program.client_id)) == 1
-    assert status_with(program.house, tokens["access_token"]) == 401
-    assert program.refresh(tokens["refresh_token"]).json["error"] == "invalid_client"
-
-
 def test_an_account_full_of_keys(program: Program) -> None:
     """An account with the maximum number of keys gets no grant, and the page says why."""
     account = _account(program, "ann")
@@ -374,12 +291,3 @@ def test_an_account_full_of_keys(program: Program) -> None:
     answer = program.submit()
     assert answer.status == 409
     assert "revoke one first" in answer.body.decode()
-
-
-def test_a_disabled_account(program: Program) -> None:
-    """Tokens of a disabled account are refused, and work again when it is enabled."""
-    tokens = program.connect()
-    account, keep = _account(program, "ann"), program.house.assembly.accounts.keep
-    run(keep.disable(account))
-    assert status_with(program.house, tokens["access_token"]) == 401
-    assert program.refresh(tokens["refresh_token"]).json["error"] == "invalid_grant"
