@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.people import make_account
-from tests.browser.tool_world import MARKUP, ToolWorld, running_tool_world
-from tests.browser.watching import DEADLINE, Watched, watched_page
+from tests.browser.tool_world import ToolWorld, running_tool_world
+from tests.browser.watching import Watched, watched_page
 
 MAIL_COMMAND = re.compile(r"\bmail from:<ann@good\.test>", re.IGNORECASE)
 """Python's smtplib writes it in capitals up to 3.12."""
@@ -23,14 +23,6 @@ MAIL = (
 WIDTHS = (390, 820, 1440)  # pixels; the last one is a desktop's
 HIGHEST = 2_600  # pixels of a report on a desktop
 LARGEST = 80_000  # characters of a report's page
-
-HOSTILE = (
-    f"From: {MARKUP} <ann@hostile.test>\r\nSubject: {MARKUP}\r\nDate: {MARKUP}\r\n"
-    f"Message-ID: <{MARKUP}@x>\r\nList-Unsubscribe: <javascript:alert(3)>, <https://x.test/{MARKUP}>\r\n"
-    "MIME-Version: 1.0\r\nContent-Type: text/html\r\n\r\n"
-    "<script>alert(4)</script><a href='javascript:alert(5)'>x</a>"
-    f"<a href='https://evil.test/?q={MARKUP}'>https://bank.test/</a><img src=https://evil.test/p.gif>"
-).encode()
 
 
 @pytest.fixture(scope="module")
@@ -116,79 +108,6 @@ def test_from_the_address_to_the_shared_report(
     expect(page.locator(".tests li").first).to_contain_text("Your invoice")
     expect(page.locator(".tests li").first).to_contain_text("7.2 of 10")
     visitor.require_accessible()
-
-
-def test_a_mail_of_the_inbox_is_scored(visitor: Watched, world: ToolWorld) -> None:
-    """The button beside a message leads to its report."""
-    page = visitor.page
-    visitor.go("/inbox")
-    world.send(page.locator("#address").inner_text(), MAIL)
-    page.get_by_role("link", name="Your invoice").click()
-    page.get_by_role("button", name="Score", exact=True).click()
-    page.locator("#issues-title").wait_for()
-    expect(page.get_by_role("img", name="Score 7.2 of 10")).to_be_visible()
-
-
-def test_a_revoked_report(visitor: Watched, world: ToolWorld, browser: Browser) -> None:
-    """The old share link no longer works, and the new one shows the report."""
-    page = visitor.page
-    world.send(make_address(visitor), MAIL)
-    page.get_by_text("Share", exact=True).click()
-    old = urlsplit(page.locator("#share-link").inner_text()).path
-    page.get_by_role("button", name="Revoke and create a new link").click()
-    page.get_by_text("Share", exact=True).click()
-    new = urlsplit(page.locator("#share-link").inner_text()).path
-    with watched_page(browser, world.daemon.http_port) as stranger:
-        stranger.go(old)
-        expect(stranger.page.locator("main")).to_contain_text("is not valid")
-        stranger.go(new)
-        expect(stranger.page.locator("#mail-subject")).to_have_text("Your invoice")
-
-
-def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
-    """Without scripts the page reloads every five seconds until the report is shown."""
-    with watched_page(browser, world.daemon.http_port, java_script_enabled=False) as watched:
-        make_account(watched, world.daemon)
-        page = watched.page
-        watched.go("/tests")
-        page.get_by_role("button", name="Create test address").click()
-        world.send(page.locator("#address").inner_text(), MAIL)
-        expect(page.locator("#mail-subject")).to_have_text("Your invoice", timeout=DEADLINE)
-        page.get_by_role("button", name="Check again").click()
-        expect(page.locator(".notice")).to_contain_text("All checks are running again.")
-        watched.require_quiet()
-
-
-@pytest.mark.attack
-def test_markup_in_a_mail_is_escaped(visitor: Watched, world: ToolWorld, browser: Browser) -> None:
-    """Markup in subject, From, links and fields is shown as text."""
-    page = visitor.page
-    world.send(make_address(visitor), HOSTILE)
-    page.locator("#issues-title").wait_for()
-    link = urlsplit(page.locator("#share-link").get_attribute("href") or "").path
-    with watched_page(browser, world.daemon.http_port) as stranger:
-        stranger.go(link)
-        for watched in (visitor, stranger):
-            open_all(watched)
-            expect(watched.page.locator("main")).to_contain_text("<script>alert(1)</script>")
-            expect(watched.page.locator("#detail-links")).to_contain_text("https://evil.test/")
-            assert watched.page.locator("main script, main img").count() == 0
-            frames = watched.page.locator("main iframe")
-            assert frames.evaluate_all("all => all.map(one => one.className)") == ["mail-frame"]
-            assert "allow-scripts" not in (frames.get_attribute("sandbox") or "allow-scripts")
-            links = watched.page.locator("main a").evaluate_all("all => all.map(a => a.href)")
-            assert not [one for one in links if "evil" in one or one.startswith("javascript")]
-            watched.require_accessible()
-        stranger.require_quiet()
-    page.get_by_role("link", name="Try DNS records").click()
-    page.get_by_label("Name").first.fill("_dmarc.hostile.test")
-    page.get_by_label("Value").first.fill(f"v=DMARC1; p=reject; rua=mailto:{MARKUP}")
-    page.get_by_role("button", name="Calculate the score").click()
-    page.locator(".versus").wait_for()
-    open_all(visitor)
-    assert page.locator("main script, main img").count() == 0
-    visitor.go("/tests")
-    expect(page.locator(".tests")).to_contain_text("<script>alert(1)</script>")
 
 
 def require_fits(visitor: Watched, highest: int) -> None:

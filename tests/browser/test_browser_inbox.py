@@ -17,18 +17,6 @@ def open_inbox(watched: Watched, query: str = "") -> None:
     watched.page.locator("#live[data-state=open]").wait_for()
 
 
-def test_an_empty_inbox(person: Person, watched: Watched) -> None:
-    """An empty inbox shows its address and commands that send to it."""
-    page = watched.page
-    watched.go("/inbox")
-    expect(page.locator("#empty")).to_contain_text("No messages yet")
-    for command in ("#with-swaks", "#with-curl"):
-        expect(page.locator(command)).to_contain_text(person.address)
-        expect(page.locator(command)).to_contain_text(str(person.daemon.smtp_port))
-    watched.require_accessible()
-    watched.require_quiet()
-
-
 def test_mail_appears_live_and_can_be_read_shared_and_deleted(
     person: Person, watched: Watched, browser: Browser
 ) -> None:
@@ -129,23 +117,6 @@ def test_a_wide_mail_is_fitted_to_its_width(person: Person, watched: Watched) ->
     watched.require_quiet()
 
 
-def test_a_share_link_is_renewed(person: Person, watched: Watched, browser: Browser) -> None:
-    """Renewing a share link revokes the old one at once."""
-    page = watched.page
-    person.get_mail(mail("Secret"))
-    watched.go("/inbox")
-    page.get_by_role("link", name="Secret").click()
-    page.get_by_text("Share", exact=True).click()
-    old = page.locator("#share-link").inner_text()
-    page.get_by_role("button", name="Revoke").click()
-    expect(page.locator(".notice[role=status]")).to_contain_text("new one")
-    new = page.locator("#share-link").text_content() or ""
-    with watched_page(browser, person.daemon.http_port) as stranger:
-        for link, words in ((old, "is not valid"), (new, "482913")):
-            stranger.go("/share/" + link.partition("/share/")[2])
-            expect(stranger.page.locator("main")).to_contain_text(words)
-
-
 def test_a_test_mail_arrives_at_the_tagged_address(person: Person, watched: Watched) -> None:
     """The tag field shows the tagged address, and the test mail arrives there without a reload."""
     page = watched.page
@@ -162,21 +133,6 @@ def test_a_test_mail_arrives_at_the_tagged_address(person: Person, watched: Watc
     expect(frame.get_by_role("link", name="Confirm your address")).to_be_visible()
     code = page.locator("#code-1").inner_text()
     expect(frame.get_by_text(code)).to_be_visible()
-    watched.require_quiet()
-
-
-def test_a_list_of_one_tag_shows_its_mail_only(person: Person, watched: Watched) -> None:
-    """A list filtered by a tag adds new messages of that tag only."""
-    page = watched.page
-    person.get_mail(mail("First"), "a")
-    open_inbox(watched, "?tag=A")
-    person.get_mail(mail("Other"), "b")
-    person.get_mail(mail("Second"), "a")
-    page.get_by_role("link", name="Second").wait_for()
-    expect(page.locator("#mails .subject")).to_have_text(["Second", "First"])
-    page.get_by_role("link", name="All").click()
-    expect(page.locator("#mails li")).to_have_count(3)
-    watched.require_accessible()
     watched.require_quiet()
 
 

@@ -59,21 +59,6 @@ def test_the_first_mail_is_near(inbox: Page) -> None:
     expect(inbox.locator("#mails a").first).to_be_focused()
 
 
-def test_a_deletion_can_be_undone(inbox: Page, watched: Watched, person: Person) -> None:
-    """A deletion can be undone; without undo the message is deleted."""
-    press(inbox, "j", "#")
-    expect_subjects(inbox, "Second", "First")
-    inbox.locator("#toast").get_by_role("button", name="Undo").click()
-    expect_subjects(inbox, "Third", "Second", "First")
-    press(inbox, "j", "x", "j", "x", "Delete")
-    expect_subjects(inbox, "First")
-    expect(inbox.locator("#toast")).to_contain_text("2 messages deleted")
-    watched.go("/keys")
-    watched.go_until("/inbox", lambda: inbox.locator("#mails li").count() == 1)
-    expect_subjects(inbox, "First")
-    watched.require_quiet()
-
-
 def test_many_are_selected_at_once(inbox: Page) -> None:
     """Shift selects all rows between two boxes, which are deleted together."""
     boxes = inbox.locator("#mails input[type=checkbox]")

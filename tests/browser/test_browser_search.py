@@ -1,18 +1,11 @@
 """Search suggestions, attachment previews and desktop notifications in a real browser."""
 
-from email.message import EmailMessage
-from email.policy import SMTP
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.people import Person
 from tests.browser.watching import Watched
 from tests.house import mail
-
-GIF = bytes.fromhex(
-    "47494638396101000100800000ff000000000021f90400000000002c00000000010001000002024401003b"
-)
 
 
 @pytest.fixture
@@ -66,41 +59,6 @@ def test_a_word_is_suggested_for_its_fields(inbox: Page, watched: Watched) -> No
     expect(inbox.get_by_role("option")).to_have_count(0)
     watched.press_to_leave("Enter", "**q=wel")
     expect(inbox.locator("#mails li")).to_have_count(1)
-
-
-def with_files() -> bytes:
-    """Return a mail with an image, a text, an HTML page and an archive."""
-    message = EmailMessage()
-    message["Subject"] = "With files"
-    message.set_content("Look below.")
-    files = [
-        ("a.gif", GIF, "image/gif"),
-        ("b.txt", "Gr\u00fc\u00dfe".encode(), "text/plain"),
-        ("c.html", b"<h1>x</h1><script>top.document.title = 'ran'</script>", "text/html"),
-        ("d.zip", b"PK", "application/zip"),
-    ]
-    for name, data, kind in files:
-        main, _, sub = kind.partition("/")
-        message.add_attachment(data, maintype=main, subtype=sub, filename=name)
-    return message.as_bytes(policy=SMTP)
-
-
-def test_attachments_have_previews(inbox: Page, watched: Watched, person: Person) -> None:
-    """Images and texts have previews, an HTML page shows its source, and no script runs."""
-    person.get_mail(with_files())
-    row = inbox.get_by_role("link", name="With files")
-    expect(row).to_contain_text("Look below.")
-    expect(inbox.get_by_title("4 attachments")).to_be_visible()
-    row.click()
-    picture = inbox.get_by_role("img", name="a.gif")
-    picture.scroll_into_view_if_needed()
-    inbox.wait_for_function("document.querySelector('.attachments img').naturalWidth === 1")
-    for number, text in enumerate(("Gr\u00fc\u00dfe", "<script>top.document.title")):
-        inbox.get_by_text("Preview", exact=True).nth(number).click()
-        frame = inbox.frame_locator("iframe.text-file").nth(number)
-        expect(frame.locator("pre")).to_contain_text(text)
-    watched.require_accessible()
-    watched.require_quiet()
 
 
 def test_desktop_notifications(inbox: Page, watched: Watched, person: Person) -> None:

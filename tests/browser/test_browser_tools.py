@@ -10,8 +10,6 @@ from tests.browser.tool_world import SLOW_LISTS, ToolWorld, running_tool_world
 from tests.browser.watching import Watched, watched_page
 from tests.house import mail
 
-SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
-
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
@@ -27,16 +25,6 @@ def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
         make_account(watched, world.daemon)
         yield watched
         watched.require_quiet()
-
-
-def check_domain(visitor: Watched, domain: str) -> None:
-    """Check a domain in the table, and open its page."""
-    visitor.go("/domains")
-    visitor.page.get_by_label("Domain or IP address", exact=True).fill(domain)
-    visitor.page.keyboard.press("Enter")
-    visitor.page.locator("#checked .score-of").wait_for()
-    visitor.page.locator("#checked .domain-name").click()
-    visitor.page.locator(".score-card").wait_for()
 
 
 def test_a_domain_is_checked_in_its_row(visitor: Watched, world: ToolWorld) -> None:
@@ -74,22 +62,6 @@ def test_a_domain_is_checked_in_its_row(visitor: Watched, world: ToolWorld) -> N
         visitor.require_accessible()
 
 
-def test_a_fix_is_copied(visitor: Watched) -> None:
-    """The value of a record to publish is copied to the clipboard."""
-    page = visitor.page
-    visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    check_domain(visitor, "poor.test")
-    for details in page.locator("#result details").all():
-        details.evaluate("details => details.open = true")
-    record = page.locator(".issues .dns-record", has_text="v=spf1")
-    button = record.get_by_role("button", name="Copy the value")
-    button.click()
-    expect(record.get_by_role("button", name="Copied")).to_be_visible()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "v=spf1 include:more.poor.test ~all"
-    visitor.require_accessible()
-
-
 def test_blocklists_fill_in(visitor: Watched, world: ToolWorld) -> None:
     """Rows change as lists answer, and listings move to the top at the end."""
     page = visitor.page
@@ -109,62 +81,6 @@ def test_blocklists_fill_in(visitor: Watched, world: ToolWorld) -> None:
     visitor.require_accessible()
 
 
-def test_lists_that_do_not_answer_are_unknown(visitor: Watched, world: ToolWorld) -> None:
-    """A list that does not answer in time is unknown, with the reason."""
-    page = visitor.page
-    world.lists.hold()
-    try:
-        visitor.go("/domains/silent.test/blocklists")
-        page.locator(".total").wait_for()
-    finally:
-        world.lists.release()
-    rows = page.locator("#rows tr.unknown")
-    assert rows.count() > 0
-    for row in rows.all():
-        expect(row).to_contain_text("did not answer in time")
-        expect(row.locator(".badge.good")).to_have_count(0)
-    expect(page.locator("#totals")).to_contain_text("Unknown is neither good nor bad")
-    visitor.require_accessible()
-
-
-def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
-    """The same forms give the same results without scripts."""
-    with watched_page(browser, world.daemon.http_port, java_script_enabled=False) as watched:
-        make_account(watched, world.daemon)
-        page = watched.page
-        watched.go("/domains")
-        page.get_by_label("Domain or IP address", exact=True).fill("poor.test")
-        page.get_by_role("button", name="Check", exact=True).click()
-        expect(page.locator("#checked .grade-box")).to_contain_text("D")
-        page.locator("#checked .domain-name").click()
-        expect(page.locator(".letter")).to_have_text("D")
-        watched.go("/domains/known.test/blocklists")
-        expect(page.locator(".total")).to_contain_text("on 1 of the 32 lists")
-        expect(page.locator("button[data-copy]:visible")).to_have_count(0)
-        watched.require_quiet()
-
-
-@pytest.mark.attack
-@pytest.mark.parametrize("size", SIZES)
-def test_markup_in_records_is_escaped(browser: Browser, world: ToolWorld, size: str) -> None:
-    """Markup in SPF, DMARC, DKIM, MTA-STS and TLS-RPT records is shown as text."""
-    with watched_page(browser, world.daemon.http_port, viewport=SIZES[size]) as watched:
-        make_account(watched, world.daemon)
-        page = watched.page
-        check_domain(watched, "hostile.test")
-        for details in page.locator("#result details").all():
-            details.evaluate("details => details.open = true")
-        expect(page.locator("#result")).to_contain_text("<script>alert(1)</script>")
-        assert page.locator("#result script, #result img").count() == 0
-        width = page.evaluate("document.documentElement.scrollWidth")
-        assert width <= SIZES[size]["width"], "the page is wider than the screen"
-        watched.go("/domains?check=%3Cscript%3Ealert(1)%3C/script%3E")
-        expect(page.locator("#problem")).to_be_visible()
-        # The console reports the error status of the page.
-        watched.complaints[:] = [one for one in watched.complaints if "400" not in one]
-        watched.require_quiet()
-
-
 def test_a_failed_check_is_shown(visitor: Watched, world: ToolWorld) -> None:
     """A failure of the check is shown on the page."""
     page = visitor.page
@@ -177,20 +93,6 @@ def test_a_failed_check_is_shown(visitor: Watched, world: ToolWorld) -> None:
     expect(page.locator("#totals [role=alert]")).to_contain_text("connection was lost")
     page.unroute_all()
     visitor.complaints.clear()
-
-
-def test_a_pasted_url_is_checked(visitor: Watched) -> None:
-    """A URL is checked by its domain, and its diagrams fit."""
-    page = visitor.page
-    check_domain(visitor, "https://poor.test/shop?x=1")
-    expect(page.locator(".result-name")).to_have_text("poor.test")
-    page.get_by_role("link", name="Checks").click()
-    page.locator("#known-title").wait_for()
-    for width in (390, 820, 1440):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        visitor.require_accessible()
-    expect(page.locator(".way li.bad")).to_contain_text("gone.poor.test")
 
 
 MAX_REQUESTS = 10

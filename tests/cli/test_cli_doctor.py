@@ -6,7 +6,7 @@ import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory, run
 from tests.servers.certificates import Authority
+from tests.servers.http_stub import QuietHandler
 from tests.servers.name_server import running_name_server
 from tests.web.checking import checking_house
 
@@ -57,7 +58,7 @@ NOBODY = 9
 def web_server_at(date: str) -> Iterator[str]:
     """Serve a response with a date, and yield the URL."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Length", "0")
@@ -65,9 +66,6 @@ def web_server_at(date: str) -> Iterator[str]:
 
         def date_time_string(self, timestamp: float | None = None) -> str:
             return date or super().date_time_string(timestamp)
-
-        def log_message(self, *arguments: object) -> None:
-            """Write no log."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from mailcheck.web.mcp.protocol_modes import (
 from tests.cli.command_line import Screen
 from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon, running_daemon
-from tests.servers.http_stub import serving
+from tests.servers.http_stub import QuietHandler, serving
 
 pytestmark = pytest.mark.end_to_end
 
@@ -213,7 +212,7 @@ def test_a_wrong_key(daemon: Daemon) -> None:
         assert re.fullmatch(r"(mailcheck: .*API key.*\n){2}", agent.end())
 
 
-class Stranger(BaseHTTPRequestHandler):
+class Stranger(QuietHandler):
     """Answers as a proxy, a server that is busy, and a server that breaks off a stream."""
 
     def do_POST(self) -> None:
@@ -230,9 +229,6 @@ class Stranger(BaseHTTPRequestHandler):
         self.send_header("Content-Type", media_type)
         self.end_headers()
         self.wfile.write(content)
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Log nothing."""
 
 
 def test_another_server_and_none() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from mailcheck.cli.main import run
 from mailcheck.cli.terminal import CLEAR_LINE
 from tests.cli.command_line import Screen, run_command
-from tests.servers.http_stub import serving
+from tests.servers.http_stub import QuietHandler, serving
 
 HOSTILE = "one\ntwo\x1b[2J"
 
@@ -76,7 +75,7 @@ def test_every_command_has_the_line() -> None:
     """A command that takes longer than a second shows the line, which its output replaces."""
     screen = Screen()
 
-    class Slow(BaseHTTPRequestHandler):
+    class Slow(QuietHandler):
         def do_GET(self) -> None:
             """Answer when something is on the screen."""
             screen.has_output.wait(30)
@@ -85,9 +84,6 @@ def test_every_command_has_the_line() -> None:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Log nothing."""
 
     Path("key").write_text("mck_key")
     with serving(Slow) as url:

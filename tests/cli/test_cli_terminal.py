@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from tests.cli.command_line import Screen, on_screen, run_command
 from tests.corpus.report_files import FOLDER
 from tests.house import run as run_in_house
-from tests.servers.http_stub import serving
+from tests.servers.http_stub import QuietHandler, serving
 from tests.web.checking import checking_house, zone_with
 
 HOSTILE = (
@@ -113,7 +112,7 @@ ANSWERS: list[tuple[str, dict[str, Any]]] = [
 def hostile_daemon(status: int = 200) -> Iterator[tuple[str, ...]]:
     """Run a service that answers like a daemon with hostile texts, and yield the options for it."""
 
-    class Hostile(BaseHTTPRequestHandler):
+    class Hostile(QuietHandler):
         def do_GET(self) -> None:
             """Answer any request."""
             path = self.path.partition("?")[0]
@@ -129,9 +128,6 @@ def hostile_daemon(status: int = 200) -> Iterator[tuple[str, ...]]:
         def do_POST(self) -> None:
             """Answer any request."""
             self.do_GET()
-
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Write no log."""
 
     with serving(Hostile) as url:
         Path("key").write_text("mck_" + "a" * 32)

@@ -1,6 +1,5 @@
 """The client libraries as users get them: downloaded from the daemon, and used."""
 
-import asyncio
 import importlib.util
 import json
 import re
@@ -11,18 +10,17 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.message import EmailMessage
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
 from mailcheck import clients
 from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES
-from tests.servers.daemon import HOST, Daemon, running_daemon
-from tests.servers.http_stub import Searching, serving, serving_answers
+from tests.servers.daemon import HOST, Daemon
+from tests.servers.http_stub import QuietHandler, Searching, serving, serving_answers
 from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
@@ -114,14 +112,6 @@ def test_many_sign_ups_at_once_each_get_their_own_mail(daemon: Daemon, inbox: An
     assert spent <= SIGN_UPS + 2  # one for each mail, one for the mailbox, and this one
 
 
-def test_a_wait_in_vain_says_what_did_arrive(daemon: Daemon, library: ModuleType) -> None:
-    """The client's error after a time-out names the mail that arrived instead."""
-    address = library.Mailcheck(url_of(daemon), daemon.key).new_address()
-    sign_up(daemon, address.email, "482913")
-    with pytest.raises(library.NoMail, match=r"Confirm your address.*its subject"):
-        address.wait(timeout=1, subject="reset")
-
-
 def test_what_a_test_asks_of_its_address(daemon: Daemon, inbox: Any, library: ModuleType) -> None:
     """An address supports several mails, no mail, all mails, raw bytes and deletion."""
     address = inbox.new_address("A label: with *signs*, and longer than there is room")
@@ -160,21 +150,6 @@ def test_a_score_is_an_assertion(daemon: Daemon, inbox: Any, library: ModuleType
         mail.score(at_least=10.5)
 
 
-def test_any_number_of_coroutines_wait(daemon: Daemon, inbox: Any, library: ModuleType) -> None:
-    """Waits in different threads do not block each other."""
-
-    async def one_test(number: int) -> str:
-        address = await library.in_thread(inbox.new_address)
-        waiting = asyncio.ensure_future(library.in_thread(address.wait, timeout=30))
-        await asyncio.to_thread(sign_up, daemon, address.email, f"1234{number:02d}")
-        return cast(str, (await waiting).code)
-
-    async def all_tests() -> list[str]:
-        return await asyncio.gather(*(one_test(number) for number in range(40)))
-
-    assert asyncio.run(all_tests()) == [f"1234{number:02d}" for number in range(40)]
-
-
 @pytest.mark.parametrize("ending", ["", "/", "/api/v1", "/api/v1/"])
 def test_the_address_of_the_service_may_name_the_api(
     daemon: Daemon, library: ModuleType, ending: str
@@ -196,7 +171,7 @@ def test_what_can_not_be_meant_raises(library: ModuleType) -> None:
         client.cursor()
 
 
-class PuttingOff(BaseHTTPRequestHandler):
+class PuttingOff(QuietHandler):
     """Answers each path once with 429 as over a limit, then reports the requested timeout."""
 
     asked: dict[str, int]
@@ -212,9 +187,6 @@ class PuttingOff(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body.encode())
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Write no log."""
 
 
 @pytest.fixture
@@ -609,25 +581,3 @@ def test_the_types_are_those_of_the_library(folder: Path) -> None:
     served = {name: (folder / name).read_text() for name in ("mailcheck.mjs", "mailcheck.d.mts")}
     defined, declared = (set(method.findall(source)) for source in served.values())
     assert defined - {"sleep", "renew"} == declared
-
-
-def test_over_its_limit_a_program_is_told_what_to_do(tmp_path: Path) -> None:
-    """A client that may not wait raises the message of the service."""
-    with running_daemon(tmp_path, limits_requests_per_minute=2) as daemon:
-        path = download(daemon, "mailcheck_client.py", tmp_path)
-        program = (
-            "from mailcheck_client import Mailcheck, MailcheckError\n"
-            f"inbox = Mailcheck('http://{HOST}:{daemon.http_port}', {daemon.key!r})\n"
-            "try:\n"
-            "    for _ in range(6):\n"
-            "        inbox.request('GET', '/inbox', patience=0)\n"
-            "except MailcheckError as error:\n"
-            "    print(error.status, error)\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", program], cwd=path.parent, capture_output=True, text=True
-        )
-    assert done.stdout.startswith(
-        "429 the limit of 2 requests per minute of this API key is reached"
-    )
-    assert "mailcheck key issue NAME --per-minute 6000" in done.stdout

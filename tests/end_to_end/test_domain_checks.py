@@ -79,11 +79,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(daemon)
 
 
-def factors(found: Any) -> dict[str, Any]:
-    """Return the factors by name."""
-    return {factor["name"]: factor for factor in found["factors"]}
-
-
 @pytest_twisted.ensureDeferred
 async def test_a_good_domain_has_all_points(world: World) -> None:
     """A domain without faults gets 100 points over real sockets."""
@@ -101,17 +96,6 @@ async def test_a_good_domain_has_all_points(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_broken_domain_is_told_what_to_publish(world: World) -> None:
-    """A broken domain fails, with the records that would fix it."""
-    found = factors(world.get("reputation", domain="broken.test"))
-    assert {found[name]["status"] for name in ("SPF", "DMARC", "MX Records")} == {"fail"}
-    shown = await world.mailcheck("domain", "broken.test")
-    assert shown.status == 1, shown
-    assert "_dmarc.broken.test  TXT  v=DMARC1; p=none" in shown.output
-    assert "gone.broken.test" in shown.output
-
-
-@pytest_twisted.ensureDeferred
 async def test_a_listed_domain_and_address(world: World) -> None:
     """Listings are named with their reason, over HTTP and on the command line."""
     found = world.get("blacklist-check", query="listed.test")
@@ -125,13 +109,6 @@ async def test_a_listed_domain_and_address(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_parked_domain_is_set_up_perfectly(world: World) -> None:
-    """A parked domain with the right records has no problems to fix."""
-    assert world.get("reputation", domain="parked.test")["score"] == 100
-    assert (await world.mailcheck("reputation", "parked.test")).status == 0
-
-
-@pytest_twisted.ensureDeferred
 async def test_dns_that_is_down(world: World) -> None:
     """Without a resolver no record is called missing: exit status 3 means undetermined."""
     down = {"MAILCHECK_DNS_RESOLVERS": "127.0.0.1:9"}
@@ -139,18 +116,3 @@ async def test_dns_that_is_down(world: World) -> None:
         shown = await world.mailcheck(command, "good.test", **down)
         assert shown.status == 3, shown
         assert not [line for line in shown.output.splitlines() if line.endswith(" none")]
-
-
-def test_lists_are_tested_at_the_start(world: World) -> None:
-    """The daemon tests its lists at the start, and lists with correct answers are healthy."""
-    shown = world.get("blacklists")
-    assert shown["testedAt"] is not None
-    assert {one["health"] for one in shown["blocklists"]} == {"healthy"}
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_wrong_name_is_a_usage_error(world: World) -> None:
-    """An invalid domain is exit status 2, with one sentence about the right input."""
-    shown = await world.mailcheck("mx", "https://good.test/")
-    assert (shown.status, shown.output) == (2, "")
-    assert "send only the domain: good.test" in shown.errors

@@ -1,9 +1,7 @@
 """Events of an inbox over real connections, in the client libraries and other clients."""
 
-import http.client
 import importlib.util
 import itertools
-import json
 import smtplib
 import subprocess
 from collections.abc import Iterator
@@ -14,7 +12,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from benchmarks.measuring import resident_bytes
 from tests.servers.daemon import API, HOST, Daemon, running_daemon
 
 pytestmark = pytest.mark.end_to_end
@@ -81,60 +78,6 @@ def test_refused_mail_and_an_end(daemon: Daemon, library: ModuleType) -> None:
     events = inbox.events(after="c0", timeout=1, on_refused=refused.append)
     assert [mail.subject for mail in events] == ["yes"]
     assert ["fault.data-554" in one["reason"] for one in refused] == [True]
-
-
-def test_ten_thousand_events_behind(daemon: Daemon) -> None:
-    """A client that reconnects late gets all mail in order and once, with small buffers."""
-    mailbox, _, domain = daemon.address().partition("@")
-    cursor = daemon.cursor()
-    numbers = range(BACKLOG)
-    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
-        for first in numbers[::AT_ONCE]:
-            to = [f"{mailbox}+t{number}@{domain}" for number in numbers[first : first + AT_ONCE]]
-            smtp.sendmail("shop@example.com", to, f"Subject: backlog\r\n\r\n{'x' * 2_000}\r\n")
-    before = resident_bytes(daemon.process.pid)
-    connection = http.client.HTTPConnection(HOST, daemon.http_port, timeout=PATIENCE)
-    headers = {"X-API-Key": daemon.key, "Last-Event-ID": cursor}
-    connection.request("GET", f"{API}/inbox/events", headers=headers)
-    response = connection.getresponse()
-    told: list[str] = []
-    ids: list[int] = []
-    while len(told) < BACKLOG:
-        name, _, value = response.readline().decode().rstrip().partition(": ")
-        if name == "id":
-            ids.append(int(value[1:], 16))
-        elif name == "data":
-            told.append(json.loads(value)["tag"])
-    connection.close()
-    assert told == [f"t{number}" for number in numbers]
-    assert ids == sorted(ids)
-    assert resident_bytes(daemon.process.pid) - before < 60_000_000
-
-
-def test_a_revoked_key_ends_its_stream(hurried_daemon: Daemon) -> None:
-    """A key that is revoked on the command line ends its stream within seconds; then it is 401."""
-    daemon, library = hurried_daemon, library_of(hurried_daemon)
-    inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
-    events = inbox.events(after="c0")
-    send(daemon, "heard")
-    assert subjects_of(events, 1) == ["heard"]
-    mailcheck = str(Path(daemon.twistd).with_name("mailcheck"))
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [mailcheck, *arguments],
-            cwd=daemon.folder,
-            env=daemon.environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
-
-    run("key", "revoke", run("key", "list").split()[0])
-    with pytest.raises(library.MailcheckError) as caught:
-        next(events)
-    assert caught.value.status == 401
 
 
 def test_a_client_in_shell(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 import smtplib
 import ssl
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,17 +64,6 @@ def test_a_mail_that_is_put_off_waits(
     assert tag in rejected(daemon, tag)[0]
 
 
-@pytest.mark.parametrize(("tag", "code"), [("fault.rcpt-550", 550), ("fault.data-554", 554)])
-def test_a_mail_that_is_refused_is_given_up(
-    daemon: Daemon, application: Application, tag: str, code: int
-) -> None:
-    """The application tries once, and tells the user that the address is wrong."""
-    signed_up = driven(daemon, application, tag)
-    assert (signed_up.state, signed_up.answers) == ("failed", [code])
-    assert stored(daemon, tag) == []
-    assert tag in rejected(daemon, tag)[0]
-
-
 def test_greylisting_lets_the_patient_through(daemon: Daemon, application: Application) -> None:
     """The first attempts are deferred; some seconds later the mail is accepted, once."""
     signed_up = application.sign_up(daemon.address("fault.greylist-2"))
@@ -91,52 +78,6 @@ def test_greylisting_lets_the_patient_through(daemon: Daemon, application: Appli
     assert len(stored(daemon, "fault.greylist-2")) == 1
 
 
-def test_a_slow_reply_is_waited_for(daemon: Daemon, application: Application) -> None:
-    """The mail is sent once, and the user had to wait for the slow reply."""
-    began = time.monotonic()
-    signed_up = driven(daemon, application, "fault.slow-2")
-    assert time.monotonic() - began >= 2
-    assert (signed_up.state, signed_up.answers) == ("sent", [250])
-    assert len(stored(daemon, "fault.slow-2")) == 1
-
-
-def test_a_connection_that_ends_before_the_reply(daemon: Daemon, application: Application) -> None:
-    """Without a reply the application retries, and the first attempt was not stored."""
-    signed_up = driven(daemon, application, "fault.drop-data")
-    assert (signed_up.state, signed_up.answers) == ("waiting", [0] * 3)
-    assert stored(daemon, "fault.drop-data") == []
-    assert "fault.drop-data" in rejected(daemon, "fault.drop-data")[0]
-
-
-def test_a_connection_that_ends_after_storing(daemon: Daemon, application: Application) -> None:
-    """The application sends twice, as it should, and both mails have the same Message-ID."""
-    signed_up = driven(daemon, application, "fault.drop-after", tries=2)
-    assert (signed_up.state, signed_up.answers) == ("waiting", [0, 0])
-    twice = stored(daemon, "fault.drop-after")
-    assert len(twice) == 2
-    shown = [daemon.get(f"/inbox/messages/{one['id']}").json for one in twice]
-    ids = {one["headers"]["message-id"] for one in shown}
-    assert ids == {signed_up.mail["Message-ID"]}
-
-
-def test_every_third_mail_of_a_key(daemon: Daemon) -> None:
-    """With a fault of the key every third mail is deferred, and accepted at the next attempt."""
-
-    def connect() -> smtplib.SMTP:
-        smtp = smtplib.SMTP(HOST, daemon.submission_port, timeout=PATIENCE)
-        smtp.login("shop", daemon.key)
-        return smtp
-
-    application = Application(connect)
-    put = daemon.ask("PUT", "/inbox/faults", body=b'{"every": 3}').answer()
-    assert put.json["every"] == 3
-    signed_up = [application.sign_up(f"c{number}@customer.example") for number in range(3)]
-    assert [one.answers for one in signed_up] == [[250], [250], [451]]
-    application.try_all()
-    assert signed_up[2].answers == [451, 250]
-    daemon.ask("PUT", "/inbox/faults", body=b'{"every": null}').answer()
-
-
 def test_starttls_that_fails(daemon: Daemon) -> None:
     """On its own port every handshake fails, so a program that requires TLS sends no mail there."""
     port = int(str(daemon.options["smtp_broken_tls_listen"]).rpartition(":")[2])
@@ -145,12 +86,3 @@ def test_starttls_that_fails(daemon: Daemon) -> None:
         assert smtp.has_extn("starttls")
         with pytest.raises((ssl.SSLError, OSError)):
             smtp.starttls(context=ssl.create_default_context())
-
-
-def test_switched_off(tmp_path: Path) -> None:
-    """If the operator has switched faults off, every tag is an ordinary one."""
-    with running_daemon(tmp_path, inbox_faults=False) as daemon:
-        application = Application(lambda: smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE))
-        signed_up = application.sign_up(daemon.address("fault.data-554"))
-        assert signed_up.state == "sent"
-        assert len(stored(daemon, "fault.data-554")) == 1

@@ -157,43 +157,6 @@ def _is_connecting(connection: HTTPConnection) -> bool:
     return connection.sock is not None
 
 
-def test_failures_of_a_receiver(daemon: Daemon, receiver: Receiver) -> None:
-    """Receivers that hang, fail, redirect or are gone do not delay a working one."""
-    paths = ("/hang", "/500", "/302", "/410", "/well")
-    made = {path: create(daemon, receiver, path, tag="faults") for path in paths}
-    send(daemon, "one", "two", tag="faults")
-    receiver.wait_for("/well", 2)
-    assert receiver.subjects("/well") == ["one", "two"]
-    for path in paths[:4]:
-        receiver.wait_for(path, 1)
-    daemon.wait_until(lambda: shown(daemon, made["/410"])["state"] == "ended")
-    assert receiver.subjects("/410") == ["one"]
-    assert receiver.of("/elsewhere") == []
-    redirected = shown(daemon, made["/302"])
-    assert redirected["deliveries"][-1]["status"] == 302
-    assert "redirects are not followed" in redirected["problem"]
-    # It recovers: the next attempt has the same id, and the rest follows.
-    receiver.statuses["/500"] = 200
-    got = receiver.wait_for("/500", 3)
-    assert [one.message["subject"] for one in got][-2:] == ["one", "two"]
-    assert len({one.event_id for one in got}) == 2
-    test = daemon.post(f"/inbox/webhooks/{made['/302']}/test", b"").json
-    assert (test["delivered"], test["status"]) == (False, 302)
-
-
-def test_a_deleted_mail_is_not_told(daemon: Daemon, receiver: Receiver) -> None:
-    """A message that is deleted while its receiver fails is not sent again."""
-    receiver.statuses["/late"] = 503
-    create(daemon, receiver, "/late", tag="deleted")
-    send(daemon, "secret", "public", tag="deleted")
-    (first,) = receiver.wait_for("/late", 1)
-    assert daemon.request("DELETE", f"/inbox/messages/{first.message['id']}").status == 200
-    receiver.statuses["/late"] = 204
-    before = len(receiver.wait_for("/late", 2))
-    assert receiver.subjects("/late")[-1] == "public"
-    assert "secret" not in receiver.subjects("/late")[before - 1 :]
-
-
 def test_our_own_ports(daemon: Daemon, receiver: Receiver) -> None:
     """A webhook cannot deliver to the service itself, under any name."""
     body = json.dumps({"url": f"http://{HOST}:{daemon.http_port}/api/v1/inbox"}).encode()
@@ -232,24 +195,6 @@ def test_kill_9_between_a_post_and_its_record(daemon: Daemon, receiver: Receiver
     assert subjects[3:] == ["one", "two", "three", "four"][-len(subjects[3:]) :]
     assert len({one.event_id for one in receiver.of("/mail")}) == 4
     assert shown(daemon, webhook)["state"] == shown(daemon, hanging)["state"] == "active"
-
-
-def test_a_receiver_that_is_far_behind(daemon: Daemon, receiver: Receiver) -> None:
-    """A receiver that returns late gets all messages in order, without delaying other webhooks."""
-    mailbox, _, domain = daemon.address().partition("@")
-    cursor = daemon.cursor()
-    numbers = range(BACKLOG)
-    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
-        for first in numbers[::AT_ONCE]:
-            to = [f"{mailbox}+t{number}@{domain}" for number in numbers[first : first + AT_ONCE]]
-            smtp.sendmail("shop@example.com", to, "Subject: backlog\r\n\r\nx\r\n")
-    create(daemon, receiver, "/behind", after=cursor)
-    receiver.wait_for("/behind", 1)
-    create(daemon, receiver, "/beside", tag="beside")
-    send(daemon, "beside", tag="beside")
-    receiver.wait_for("/beside", 1)
-    got = receiver.wait_for("/behind", BACKLOG + 1)
-    assert [one.message["tag"] for one in got] == [f"t{number}" for number in numbers] + ["beside"]
 
 
 def test_a_foreign_certificate_and_a_name_that_is_bound_anew(tmp_path: Path) -> None:

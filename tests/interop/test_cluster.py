@@ -15,13 +15,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.servers.clocks import LIBRARIES, accelerated, faketime, needs_faketime
+from tests.servers.clocks import LIBRARIES, accelerated, faketime
 from tests.servers.cuttable_link import CuttableLink, running_cuttable_link
 from tests.servers.daemon import (
     HOST,
@@ -87,12 +86,6 @@ def send(port: int, recipient: str, subject: str) -> None:
         client.sendmail("a@example.com", [recipient], f"Subject: {subject}\r\n\r\nhi\r\n")
 
 
-def send_raw(port: int, recipient: str, raw: bytes) -> None:
-    """Send the exact bytes as a mail."""
-    with smtplib.SMTP(HOST, port, timeout=PATIENCE) as client:
-        client.sendmail("a@example.com", [recipient], raw)
-
-
 def parked(daemon: Daemon, query: str) -> Pending:
     """Begin to wait for mail, and return when the request is parked."""
     return under_way(daemon, f"/inbox/wait?timeout=30{query}")
@@ -143,51 +136,6 @@ def test_a_wait_is_woken_by_mail_to_another_daemon(
     assert_heard(here, there, "back")
 
 
-def test_a_wait_for_many_gathers_what_came_to_several_daemons(daemons: list[Daemon]) -> None:
-    """Messages are oldest first, whichever daemon received them, and the last one ends the wait."""
-    here, there = daemons
-    cursor = here.cursor()
-    send(there.smtp_port, here.address("many"), "first")
-    pending = here.ask("GET", f"/inbox/wait/many?count=3&tag=many&after={cursor}&timeout=30")
-    send(here.smtp_port, here.address("many"), "second")
-    send(there.smtp_port, here.address("other"), "not asked for")
-    send(there.smtp_port, here.address("many"), "third")
-    gathered = pending.answer()
-    assert gathered.status == 200
-    assert [one["subject"] for one in gathered.json["messages"]] == ["first", "second", "third"]
-    assert gathered.json["cursor"] == gathered.json["messages"][-1]["cursor"]
-    more = f"/inbox/wait/many?count=1&tag=many&after={gathered.json['cursor']}&timeout=1"
-    assert there.request("GET", more).status == 408
-
-
-def test_a_wait_for_none_hears_of_what_comes_to_another_daemon(daemons: list[Daemon]) -> None:
-    """A match that another daemon receives or rejects ends the wait; other mail does not."""
-    here, there = daemons
-
-    def none(tag: str, seconds: int, cursor: str) -> Pending:
-        path = f"/inbox/wait/none?tag={tag}&seconds={seconds}&after={cursor}"
-        return under_way(here, path)
-
-    pending = none("none", 30, here.cursor())
-    send(there.smtp_port, here.address("none"), "all the same")
-    disturbed = pending.answer()
-    assert disturbed.status == 409
-    assert disturbed.json["message"]["subject"] == "all the same"
-
-    pending = none("none", 30, disturbed.json["cursor"])
-    with pytest.raises(smtplib.SMTPDataError):
-        send_raw(there.smtp_port, here.address("none"), b"Subject: x\n\nbare line feeds\n")
-    refused = pending.answer()
-    assert refused.status == 409
-    assert refused.json["message"] is None
-    assert "rejected" in refused.json["error"]
-
-    pending = none("none", 1, refused.json["cursor"])
-    send(there.smtp_port, here.address("other"), "not asked for")
-    quiet = pending.answer()
-    assert (quiet.status, quiet.json["none"]) == (200, True)
-
-
 @pytest.mark.long
 def test_a_daemon_that_is_cut_off_from_redis(daemons: list[Daemon], wire: CuttableLink) -> None:
     """Waits end without Redis too, because they poll the store."""
@@ -199,21 +147,6 @@ def test_a_daemon_that_is_cut_off_from_redis(daemons: list[Daemon], wire: Cuttab
     wire.restore()
     until_told(there, "well again")
     assert_heard(here, there, "mended")
-
-
-@needs_faketime
-def test_no_clock_decides_what_a_wait_sees(daemons: list[Daemon]) -> None:
-    """A wait without a cursor on a daemon whose clock is ahead gets mail of the other daemon."""
-    here, ahead = daemons
-    pending = parked(ahead, "")
-    send(here.smtp_port, here.address("x"), "from behind")
-    assert pending.answer().json["subject"] == "from behind"
-    pending = parked(here, "")
-    began = datetime.now(UTC)
-    send(ahead.smtp_port, here.address("x"), "from ahead")
-    message = pending.answer().json
-    assert message["subject"] == "from ahead"
-    assert datetime.fromisoformat(message["receivedAt"]) - began > timedelta(seconds=1.5)
 
 
 def test_a_call_is_cancelled_through_another_daemon(daemons: list[Daemon]) -> None:
@@ -251,13 +184,6 @@ def test_a_call_is_cancelled_through_another_daemon(daemons: list[Daemon]) -> No
     assert post(there, cancel).status == 202
     waiting.join(PATIENCE)
     assert ended[0] - began < SECONDS
-
-
-def test_limits_count_over_all_daemons(daemons: list[Daemon]) -> None:
-    """The remaining requests of a key decrease with requests to any daemon."""
-    answers = [one.get("/inbox") for one in (*daemons, *daemons)]
-    left = [int(one.headers["x-ratelimit-daily-remaining"]) for one in answers]
-    assert left == list(range(left[0], left[0] - 4, -1))
 
 
 def test_a_second_daemon_without_redis(tmp_path: Path, postgresql_database: str) -> None:
@@ -416,22 +342,6 @@ def test_any_part_is_killed(cluster: Cluster, kills: list[str], seconds_each: fl
     cluster.run(kills, seconds_each)
     assert len(cluster.sent) > 10
     assert set(cluster.sent) <= set(cluster.heard)
-
-
-def test_greylisting_goes_over_daemons(daemons: list[Daemon]) -> None:
-    """A greylisted sender that returns to another daemon is known there."""
-    address = daemons[0].address("fault.greylist-600")
-    waits = []
-    for daemon in daemons:
-        with smtplib.SMTP(HOST, daemon.smtp_port, timeout=SECONDS) as smtp:
-            smtp.ehlo()
-            smtp.mail("shop@example.com")
-            code, text = smtp.rcpt(address)
-        assert code == 451
-        waits.append(int(text.decode().split()[-2]))
-    assert waits[0] == 600
-    if LIBRARIES:  # the clock of the second one is 2 s ahead
-        assert waits[1] < 600
 
 
 def test_events_go_over_daemons(daemons: list[Daemon]) -> None:

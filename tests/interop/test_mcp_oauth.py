@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
 from http.cookiejar import CookieJar
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -35,6 +35,7 @@ from tests.interop.mcp_clients.installed import (
 from tests.interop.test_mcp_clients import DEADLINE, TOOLS
 from tests.servers.certificates import Authority
 from tests.servers.daemon import HOST, Daemon, free_ports
+from tests.servers.http_stub import QuietHandler
 
 pytestmark = pytest.mark.end_to_end
 
@@ -118,7 +119,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def serving_document(port: int, body: bytes, certificate: Path, key: Path) -> Iterator[None]:
     """Serve a client metadata document over TLS."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         """Answers each GET with the document."""
 
         def do_GET(self) -> None:
@@ -128,9 +129,6 @@ def serving_document(port: int, body: bytes, certificate: Path, key: Path) -> It
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Log nothing."""
 
     server = ThreadingHTTPServer((HOST, port), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -10,7 +10,7 @@ import os
 import smtplib
 import subprocess
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.servers.daemon import Daemon, running_daemon
+from tests.servers.http_stub import QuietHandler
 
 pytestmark = pytest.mark.end_to_end
 
@@ -149,7 +150,7 @@ class Listener:
         self.got: list[dict[str, Any]] = []
         got = self.got
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 """Keep an event."""
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
@@ -157,9 +158,6 @@ class Listener:
                 self.send_response(204)
                 self.end_headers()
                 got.append({"body": body, "headers": headers})
-
-            def log_message(self, *_: object) -> None:
-                """Log nothing."""
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/events"

@@ -6,10 +6,9 @@ run_command("watch", "list", "--url", url)
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 
 from tests.house import House
-from tests.servers.http_stub import serving
+from tests.servers.http_stub import QuietHandler, serving
 
 
 @contextmanager
@@ -19,7 +18,7 @@ def serving_house(house: House) -> Iterator[str]:
     Requests are handled one at a time.
     """
 
-    class Answering(BaseHTTPRequestHandler):
+    class Answering(QuietHandler):
         def answer(self) -> None:
             """Answer a request."""
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -34,9 +33,6 @@ def serving_house(house: House) -> Iterator[str]:
             self.wfile.write(found.body)
 
         do_GET = do_POST = do_DELETE = answer  # noqa: N815, required by http.server
-
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Log nothing."""
 
     with serving(Answering) as url:
         yield url

@@ -11,6 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 from tests.servers.daemon import HOST
 
 
+class QuietHandler(BaseHTTPRequestHandler):
+    """A handler without a log."""
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+        """Log nothing."""
+
+
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Run a service that replaces a daemon; yield its URL."""
@@ -25,7 +32,7 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
         server.server_close()
 
 
-class Searching(BaseHTTPRequestHandler):
+class Searching(QuietHandler):
     """Has 101 mails in two pages; its searches leave out 2 more."""
 
     def do_GET(self) -> None:
@@ -46,9 +53,6 @@ class Searching(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(sent)
 
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Log nothing."""
-
 
 @contextmanager
 def serving_answers(*answers: tuple[int, bytes, str]) -> Iterator[str]:
@@ -58,7 +62,7 @@ def serving_answers(*answers: tuple[int, bytes, str]) -> Iterator[str]:
     """
     left = list(answers)
 
-    class Answering(BaseHTTPRequestHandler):
+    class Answering(QuietHandler):
         def do_GET(self) -> None:
             """Return the next answer."""
             status, body, retry_after = left.pop(0) if len(left) > 1 else left[0]
@@ -68,9 +72,6 @@ def serving_answers(*answers: tuple[int, bytes, str]) -> Iterator[str]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Log nothing."""
 
     with serving(Answering) as url:
         yield url

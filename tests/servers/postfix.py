@@ -9,16 +9,13 @@ Postfix. It can only be started as root.
 
 import contextlib
 import fcntl
-import json
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -81,20 +78,6 @@ class Postfix:
         self.port = port
         self._folder = folder
 
-    def when_deferred(self, recipient: str) -> str:
-        """Wait until a mail is deferred; return the reason."""
-        deadline = time.monotonic() + DEADLINE
-        while time.monotonic() < deadline:
-            for waiting in self._deferred():
-                if waiting["address"] == recipient:
-                    return str(waiting["delay_reason"])
-            time.sleep(POLL)
-        raise AssertionError(f"no mail to {recipient} is deferred:\n{self.log()}")
-
-    def flush(self) -> None:
-        """Let Postfix retry deferred mail at once."""
-        self._postqueue("-f")
-
     def log(self) -> str:
         """Return its log."""
         return (self._folder / "log").read_text()
@@ -110,18 +93,6 @@ class Postfix:
         with (self._folder / "queue" / "pid" / "master.pid").open("r+") as file:
             os.kill(int(file.read()), signal.SIGTERM)
             fcntl.flock(file, fcntl.LOCK_EX)  # the master holds the lock as long as it lives
-
-    def _deferred(self) -> Iterator[Any]:
-        """Yield the recipients of deferred mail; a flush does not reach mail in progress."""
-        for line in self._postqueue("-j").splitlines():
-            mail = json.loads(line)
-            if mail["queue_name"] == "deferred":
-                yield from mail["recipients"]
-
-    def _postqueue(self, option: str) -> str:
-        command = [find_program("postqueue", package="postfix"), "-c", str(self._folder), option]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=DEADLINE)
-        return done.stdout
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from typing import Any
 from standardwebhooks import Webhook
 
 from tests.servers.certificates import Issued
+from tests.servers.http_stub import QuietHandler
 
 PATIENCE = 60.0  # seconds
 
@@ -70,7 +71,7 @@ class Receiver:
 
 
 def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
@@ -105,9 +106,6 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
             except Exception:  # any kind of error
                 return False
             return True
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
 
     return Handler
 
