@@ -18,6 +18,7 @@ from mailcheck.assembly.deployment import has_oauth
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import local_url
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
+from mailcheck.cli.parser import read_digits, whole_number
 from mailcheck.cli.store_access import Result, with_accounts
 from mailcheck.core.accounts import Account, AccountLimits, ApiKey
 from mailcheck.core.addresses import join_subaddress
@@ -98,7 +99,7 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
     add.add_argument(
         "--operator", action="store_true", help="let it receive mail to postmaster and abuse"
     )
-    quota = partial(_whole_number, highest=MAX_QUOTA)
+    quota = whole_number(1, MAX_QUOTA)
     add.add_argument("--max-messages", type=quota, help="maximum number of messages in its inbox")
     add.add_argument("--max-bytes", type=quota, help="maximum bytes of mail in its inbox")
     add.set_defaults(command=add_account)
@@ -319,7 +320,7 @@ def remove_member(options: argparse.Namespace, console: Console) -> int:
 def add_audit(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck audit``."""
     parser.add_argument("--account", help="only entries about this account")
-    limit = partial(_whole_number, highest=1_000_000)
+    limit = whole_number(1, 1_000_000)
     parser.add_argument("--limit", type=limit, default=100, help="number of entries (100)")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.set_defaults(command=show_audit)
@@ -331,7 +332,7 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     issue = commands.add_parser("issue", help="issue a key; it is printed once and never stored")
     issue.add_argument("account", help="name of the account or project")
     issue.add_argument("--name", default="", help="what the key is for")
-    limit = partial(_whole_number, highest=MAX_REQUESTS)
+    limit = whole_number(1, MAX_REQUESTS)
     issue.add_argument("--per-minute", type=limit, help="requests per minute, if not the default")
     issue.add_argument("--per-day", type=limit, help="requests per day, if not the default")
     issue.add_argument(
@@ -361,7 +362,7 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     fault = commands.add_parser("fault", help="simulate failures of the mail that a key submits")
     fault.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
     which = fault.add_mutually_exclusive_group(required=True)
-    every = partial(_whole_number, highest=LARGEST_EVERY)
+    every = whole_number(1, LARGEST_EVERY)
     which.add_argument("--every", type=every, help="reject every Nth mail with 451")
     which.add_argument("--off", action="store_true", help="reject no mail")
     fault.set_defaults(command=set_fault)
@@ -738,21 +739,9 @@ def _limit(text: str, lowest: int, highest: int) -> int:
     """Return a number within bounds, or 0 for ``default``."""
     if text == "default":
         return 0
-    number = _read_digits(text)
+    number = read_digits(text)
     if not lowest <= number <= highest:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither `default` nor an integer from {lowest} to {highest}"
         )
-    return number
-
-
-def _read_digits(text: str) -> int:
-    """Return a number of at most 19 digits, or 0 for any other text."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
-
-
-def _whole_number(text: str, highest: int) -> int:
-    number = _read_digits(text)
-    if not 1 <= number <= highest:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1 to {highest}")
     return number

@@ -1,4 +1,4 @@
-"""``mailcheck mx|blacklist|reputation|domain``: the checks, without a daemon."""
+"""``mailcheck mx|blocklist|reputation|domain``: the checks, without a daemon."""
 
 import argparse
 from collections.abc import Callable, Coroutine, Iterable
@@ -112,9 +112,9 @@ def add_mx(parser: argparse.ArgumentParser) -> None:
     _add_check(parser, _mx, "a domain")
 
 
-def add_blacklist(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``mailcheck blacklist``."""
-    _add_check(parser, _blacklist, "a domain or an IP address")
+def add_blocklist(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck blocklist``."""
+    _add_check(parser, _blocklist, "a domain or an IP address")
 
 
 def add_reputation(parser: argparse.ArgumentParser) -> None:
@@ -184,7 +184,7 @@ async def _mx(options: argparse.Namespace, checks: Checks, config: Config) -> Re
     )
 
 
-async def _blacklist(options: argparse.Namespace, checks: Checks, config: Config) -> Result:
+async def _blocklist(options: argparse.Namespace, checks: Checks, config: Config) -> Result:
     query = parse_blocklist_query(
         options.name,
         name="NAME",

@@ -73,7 +73,7 @@ class _Recorder(argparse.HelpFormatter):
         super().add_argument(action)
 
 
-_SUBCOMMAND = re.compile(r"^ {4}([a-z-]+)\s+(\S.*)$", re.M)
+_SUBCOMMAND = re.compile(r"^ {2,4}([a-z][a-z-]*)\s+(\S.*)$", re.M)
 """A subcommand and its description in a help text. A description is one line."""
 
 
@@ -91,7 +91,9 @@ def _commands_under(parser: argparse.ArgumentParser, path: str) -> Iterator[Comm
     arguments = []
     for action in recorder.actions:
         if action.nargs == argparse.PARSER and isinstance(action.choices, dict):
-            below |= action.choices
+            # A command with an alias is offered by its name, which comes first.
+            first = {one: name for name, one in reversed(action.choices.items())}
+            below |= {name: one for name, one in action.choices.items() if first[one] == name}
         else:
             arguments.append(_words_of(action))
     yield CommandWords(path, {name: texts.get(name, "") for name in below}, tuple(arguments))

@@ -10,6 +10,7 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import command_line, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.cli.inbox_commands import mail_server
+from mailcheck.cli.parser import decimal_number
 from mailcheck.cli.score_commands import EXIT_STATUSES, add_report_options, judge_report
 from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
@@ -34,7 +35,7 @@ def add_test(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=decimal_number(1, LONGEST),
         default=LONGEST,
         metavar="SECONDS",
         help="give up after this time (default: an hour, as long as the address is valid)",

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import smtplib
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import cast
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import command_line, report_problem, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
+from mailcheck.cli.parser import nearest, whole_number
 from mailcheck.clients.mailcheck_client import (
     LARGEST_PAGE,
     Filters,
@@ -25,12 +27,21 @@ from mailcheck.clients.mailcheck_client import (
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.network_addresses import parse_listen_address
 
+ACTIONS = ("list", "show", "delete")
+"""What ``mailcheck inbox`` does with mails."""
+
+LENGTH_OF_ID = 36
+_BEGINNING_OF_ID = re.compile(r"[0-9a-fA-F-]{4,36}")
+
 SAMPLE_TAG = "sample"
 SAMPLE_CODE = "482913"
 SAMPLE_TIMEOUT = 10.0
 
 LISTED = 20
 """Default number of listed mails."""
+
+LAST_PAGE = 1_000_000
+"""Maximum number of a page."""
 
 LONGEST_WAIT = 86_400
 """Maximum timeout in seconds."""
@@ -59,13 +70,20 @@ def add_wait(wait: argparse.ArgumentParser) -> None:
     set_daemon_command(wait, wait_for_mail)
     wait.add_argument("--tag", help="only mail to this tag; empty: only untagged mail")
     wait.add_argument("--to", help="only mail to this address")
-    wait.add_argument("--from", dest="from_", help="only mail whose author contains this")
+    wait.add_argument(
+        "--from", dest="from_", metavar="TEXT", help="only mail whose author contains this"
+    )
     wait.add_argument("--subject", help="only mail whose subject contains this")
     begin = wait.add_mutually_exclusive_group()
     begin.add_argument("--after", metavar="CURSOR", help="only mail after this cursor")
     begin.add_argument("--new", action="store_true", help="only mail that arrives from now on")
     wanted = wait.add_mutually_exclusive_group()
-    wanted.add_argument("--count", type=int, metavar="N", help="wait for N mails, 1 to 100")
+    wanted.add_argument(
+        "--count",
+        type=whole_number(1, LARGEST_PAGE),
+        metavar="N",
+        help="wait for N mails, 1 to 100",
+    )
     wanted.add_argument("--none", action="store_true", help="expect that no mail arrives")
     wait.add_argument(
         "--timeout",
@@ -79,11 +97,13 @@ def add_wait(wait: argparse.ArgumentParser) -> None:
 def add_inbox(inbox: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck inbox``."""
     inbox.description = (
-        "Lists mails, newest first, or shows those with the given ids. `inbox delete` deletes"
-        " mails by ids, by --tag, or --all."
+        "`inbox` or `inbox list` lists mails, newest first. `inbox show ID` shows mails. `inbox"
+        " delete` deletes mails by ids, by --tag, or --all. The beginning of an id is enough."
     )
     set_daemon_command(inbox, show_inbox)
-    inbox.add_argument("ids", nargs="*", metavar="[delete] ID", help="show (or delete) this mail")
+    inbox.add_argument(
+        "ids", nargs="*", metavar="[list|show|delete] ID", help="show (or delete) this mail"
+    )
     inbox.add_argument("--tag", help="only mail to this tag")
     inbox.add_argument(
         "-q",
@@ -92,8 +112,15 @@ def add_inbox(inbox: argparse.ArgumentParser) -> None:
         help="list only matching mail, such as 'from:shop \"your order\" newer:2h'; the page"
         ' "Search mail" of the documentation explains all terms',
     )
-    inbox.add_argument("--limit", type=int, metavar="N", help=f"maximum number of mails ({LISTED})")
-    inbox.add_argument("--page", type=int, metavar="N", help="page of the list, from 1")
+    inbox.add_argument(
+        "--limit",
+        type=whole_number(1, LARGEST_PAGE),
+        metavar="N",
+        help=f"maximum number of mails, 1 to {LARGEST_PAGE} ({LISTED})",
+    )
+    inbox.add_argument(
+        "--page", type=whole_number(1, LAST_PAGE), metavar="N", help="page of the list, from 1"
+    )
     inbox.add_argument(
         "--all", action="store_true", help="list (or delete) all mails of the inbox or the tag"
     )
@@ -160,13 +187,19 @@ def wait_for_mail(inbox: Mailcheck, options: argparse.Namespace, console: Consol
 
 
 def show_inbox(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck inbox [ID ...]`` and ``mailcheck inbox delete``."""
-    if options.ids[:1] == ["delete"]:
-        return _delete(inbox, options, console)
-    if options.ids and options.all:
+    """``mailcheck inbox``, ``inbox list``, ``inbox [show] ID ...`` and ``inbox delete``."""
+    action, ids = _split_action(options.ids)
+    if action != "delete" and ids and options.all:
         raise ConfigError("--all lists all mails; remove it, or the ids")
-    if options.ids:
-        return _print_whole([inbox.message(one) for one in options.ids], options, console)
+    if action == "delete":
+        return _delete(inbox, ids, options, console)
+    if ids:
+        mails = [inbox.message(message_id) for message_id in _find_ids(inbox, ids)]
+        return _print_whole(mails, options, console)
+    return _show_list(inbox, options, console)
+
+
+def _show_list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     if options.all and (options.limit is not None or options.page is not None):
         raise ConfigError("--all lists all pages; remove --limit and --page")
     is_of_newest = options.code or options.link or options.raw
@@ -189,12 +222,53 @@ def show_inbox(inbox: Mailcheck, options: argparse.Namespace, console: Console) 
     return _print_mails(mails, options, console)
 
 
+def _split_action(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Split the words into the action (default: show) and the ids.
+
+    :raises ConfigError: a word is neither.
+    """
+    action, ids = (words[0], words[1:]) if words[:1] and words[0] in ACTIONS else ("", words)
+    for word in ids:
+        if not _BEGINNING_OF_ID.fullmatch(word):
+            similar = nearest(word, ACTIONS) if not action else None
+            hint = f"did you mean `inbox {similar}`?" if similar else "`inbox list` shows the ids"
+            raise ConfigError(f"{word} is not the id of a message; {hint}")
+    if action == "show" and not ids:
+        raise ConfigError("name the mail to show: mailcheck inbox show ID")
+    if action == "list" and ids:
+        raise ConfigError("`inbox list` takes no ids; `inbox show ID` shows a mail")
+    return action, ids
+
+
+def _find_ids(inbox: Mailcheck, beginnings: Sequence[str]) -> list[str]:
+    """Return the whole ids of messages.
+
+    :raises ConfigError: no message, or more than one, has an id with this beginning.
+    """
+    if all(len(beginning) == LENGTH_OF_ID for beginning in beginnings):
+        return list(beginnings)
+    known = [mail["id"] for mail in _list_all(inbox)]
+    found = []
+    for beginning in beginnings:
+        matching = [one for one in known if one.startswith(beginning.lower())]
+        if len(matching) != 1:
+            number = "no message has" if not matching else f"{len(matching)} messages have"
+            raise ConfigError(f"{number} an id that begins with {beginning}")
+        found += matching
+    return found
+
+
 def _list(inbox: Mailcheck, options: argparse.Namespace, limit: int | None) -> Mails:
     """Return the requested page, or all mails as one page."""
     query, filters = options.query, _filters(options)
-    if not options.all:
-        limit = LISTED if limit is None else limit
-        return inbox.messages(q=query, limit=limit, page=options.page, **filters)
+    if options.all:
+        return _list_all(inbox, query, filters)
+    limit = LISTED if limit is None else limit
+    return inbox.messages(q=query, limit=limit, page=options.page, **filters)
+
+
+def _list_all(inbox: Mailcheck, query: str | None = None, filters: Filters | None = None) -> Mails:
+    filters = filters or {}
     found = page = inbox.messages(q=query, limit=LARGEST_PAGE, **filters)
     ids = {mail["id"] for mail in found}
     while page.next_page is not None:
@@ -268,14 +342,15 @@ def _wait(
     return mails
 
 
-def _delete(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+def _delete(
+    inbox: Mailcheck, ids: Sequence[str], options: argparse.Namespace, console: Console
+) -> int:
     """``mailcheck inbox delete``: by ids, by tag, or the whole inbox."""
-    ids = options.ids[1:]
     if [bool(ids), options.tag is not None, options.all].count(True) != 1 or options.query:
         console.print_note("mailcheck: name the mails to delete: ids, --tag TAG or --all")
         return EXIT_USAGE
-    for one in ids:
-        inbox.delete(one)
+    for message_id in _find_ids(inbox, ids):
+        inbox.delete(message_id)
     deleted = len(ids)
     if not ids:
         tag = {} if options.all else {"tag": options.tag}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from mailcheck.cli.exit_statuses import (
     EXIT_FINE,
@@ -19,6 +19,7 @@ from mailcheck.cli.exit_statuses import (
     EXIT_PROBLEM,
     EXIT_USAGE,
 )
+from mailcheck.cli.parser import Parser
 from mailcheck.cli.terminal import protect
 
 
@@ -41,7 +42,9 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     output, errors = protect(output), protect(errors)
     try:
         with redirect_stdout(output), redirect_stderr(errors):
-            options = make_parser(arguments).parse_args(arguments)
+            options, unknown = make_parser(arguments).parse_known_args(_spell_out(arguments))
+            if unknown:
+                options.parser.reject_unknown(unknown)
     except SystemExit as said:  # --help or a usage error
         return EXIT_USAGE if said.code else EXIT_FINE
     from mailcheck.cli.commands import Command, Console
@@ -83,9 +86,37 @@ class _Misplaced(argparse.Action):
         parser.error(f"{name} belongs after the command: mailcheck COMMAND {name} {value}")
 
 
-def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def _spell_out(arguments: Sequence[str]) -> Sequence[str]:
+    """Return `help COMMAND` as `COMMAND --help`, `version` as `--version`, nothing as `--help`."""
+    match list(arguments):
+        case [] | ["help"]:
+            return ["--help"]
+        case ["help", *words]:
+            return [*words, "--help"]
+        case ["version"]:
+            return ["--version"]
+    return arguments
+
+
+class _Program(Parser):
+    """The parser of all commands. Its help lists them in groups."""
+
+    examples = ("mailcheck wait --code", "mailcheck domain example.com")
+
+    def format_help(self) -> str:
+        """Return the help text with the commands of each group."""
+        groups = "".join(
+            f"\n{title}:\n" + "".join(f"  {name:<13}{one.text}\n" for name, one in group.items())
+            for title, group in GROUPS.items()
+        )
+        before, _, rest = super().format_help().partition("\ncommands:\n")
+        examples = rest[rest.index("\nexamples:\n") :]
+        return f"{before}{groups}{examples}\n`mailcheck help COMMAND` shows all of a command.\n"
+
+
+def make_parser(arguments: Sequence[str]) -> Parser:
     """Return the parser. Only the commands among the arguments have all their options."""
-    parser = argparse.ArgumentParser(
+    parser = _Program(
         prog="mailcheck", description="Waits for mail, checks domains, manages accounts and keys."
     )
     parser.set_defaults(has_progress=True)
@@ -93,92 +124,179 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     for name in ("--url", "--key-file"):
         parser.add_argument(name, action=_Misplaced, help=argparse.SUPPRESS)
-    groups = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name, (text, complete) in COMMANDS.items():
-        command = groups.add_parser(name, help=text)
-        if name in arguments:
-            resolve_name(f"mailcheck.cli.{complete}")(command)
+    groups = parser.add_subparsers(
+        title="commands", required=True, metavar="COMMAND", parser_class=Parser
+    )
+    for name, one in COMMANDS.items():
+        command = groups.add_parser(name, help=one.text, aliases=one.aliases)
+        command.examples = one.examples
+        if not {name, *one.aliases}.isdisjoint(arguments):
+            resolve_name(f"mailcheck.cli.{one.complete}")(command)
     return parser
 
 
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "serve": ("run the daemon in the foreground", "serving_commands:add_serve"),
-    "init": ("create a configuration file and the first account", "serving_commands:add_init"),
-    "account": (
-        "accounts: add, list, change, disable, enable, delete, sessions, invite, set-password",
-        "account_commands:add_account_commands",
-    ),
-    "project": (
-        "projects that people share: add, members, set-member, remove-member",
-        "account_commands:add_project_commands",
-    ),
-    "audit": ("who did what with accounts and keys", "account_commands:add_audit"),
-    "key": ("API keys: issue, list, fault, revoke", "account_commands:add_key_commands"),
-    "client": (
-        "programs that people connect by OAuth: add, list, remove",
-        "account_commands:add_client_commands",
-    ),
-    "new": ("get an inbox address and its cursor", "inbox_commands:add_new"),
-    "wait": ("wait for a mail and print its code, its link or all", "inbox_commands:add_wait"),
-    "inbox": ("list, show or delete the mails of an inbox", "inbox_commands:add_inbox"),
-    "webhook": (
-        "webhooks: add, list, test, replay, resume, secret, remove",
-        "webhook_commands:add_webhook_commands",
-    ),
-    "mcp": (
-        "connect an agent that starts its MCP servers as programs (stdio)",
-        "mcp_commands:add_mcp",
-    ),
-    "send-sample": (
-        "send yourself a mail with a code and a link",
-        "inbox_commands:add_send_sample",
-    ),
-    "mx": ("check a domain's MX, SPF and DMARC", "check_commands:add_mx"),
-    "blacklist": ("check an address or a domain on 32 blocklists", "check_commands:add_blacklist"),
-    "reputation": (
-        "score a domain from 0 to 100 and list what to fix",
-        "check_commands:add_reputation",
-    ),
-    "domain": (
-        "show everything known about a domain's mail setup",
-        "check_commands:add_domain",
-    ),
-    "score": ("score a mail file as a deliverability test does", "score_commands:add_score"),
-    "dmarc": (
-        "read DMARC reports, or plan the next policy of a domain",
-        "report_commands:add_dmarc",
-    ),
-    "tls-report": (
-        "read TLS reports about mail to a domain",
-        "report_commands:add_tls_report",
-    ),
-    "reports": (
-        "reports received by a daemon: list, delete",
-        "reports_commands:add_reports_commands",
-    ),
-    "test": (
-        "run a deliverability test and print its report",
-        "deliverability_commands:add_test",
-    ),
-    "watch": (
-        "watched domains and addresses: add, list, show, remove",
-        "watch_commands:add_watch_commands",
-    ),
-    "store": (
-        "the store: backup, restore, check, copy to PostgreSQL",
-        "store_commands:add_store_commands",
-    ),
-    "doctor": (
-        "check the setup of a daemon and list what to fix",
-        "doctor_commands:add_doctor",
-    ),
-    "config": (
-        "the configuration: check, example, blocklists",
-        "serving_commands:add_config_commands",
-    ),
-    "completion": (
-        "print the script with which bash, zsh or fish completes commands",
-        "completion_commands:add_completion",
-    ),
+class CommandRow(NamedTuple):
+    """A command: its description, the function that adds its options, and two examples."""
+
+    text: str
+    complete: str
+    examples: tuple[str, str]
+    aliases: tuple[str, ...] = ()
+
+
+GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
+    "mail of an inbox": {
+        "new": CommandRow(
+            "get an inbox address and its cursor",
+            "inbox_commands:add_new",
+            ("mailcheck new", "mailcheck new signup --json"),
+        ),
+        "wait": CommandRow(
+            "wait for a mail and print its code, its link or all",
+            "inbox_commands:add_wait",
+            ("mailcheck wait --tag signup --code", "mailcheck wait --subject invoice --timeout 60"),
+        ),
+        "inbox": CommandRow(
+            "list, show or delete the mails of an inbox",
+            "inbox_commands:add_inbox",
+            ("mailcheck inbox -q 'from:shop newer:2h'", "mailcheck inbox show 0198a2c4"),
+        ),
+        "send-sample": CommandRow(
+            "send yourself a mail with a code and a link",
+            "inbox_commands:add_send_sample",
+            ("mailcheck send-sample", "mailcheck send-sample --server 127.0.0.1:2525"),
+        ),
+        "webhook": CommandRow(
+            "webhooks: add, list, test, replay, resume, secret, remove",
+            "webhook_commands:add_webhook_commands",
+            ("mailcheck webhook add https://app.example.com/mail", "mailcheck webhook list"),
+        ),
+        "mcp": CommandRow(
+            "connect an agent that starts its MCP servers as programs (stdio)",
+            "mcp_commands:add_mcp",
+            ("mailcheck mcp", "mailcheck mcp --url https://mail.example.com"),
+        ),
+    },
+    "checks": {
+        "domain": CommandRow(
+            "show everything known about a domain's mail setup",
+            "check_commands:add_domain",
+            ("mailcheck domain example.com", "mailcheck domain example.com --json"),
+        ),
+        "mx": CommandRow(
+            "check a domain's MX, SPF and DMARC",
+            "check_commands:add_mx",
+            ("mailcheck mx example.com", "mailcheck mx example.com --json"),
+        ),
+        "reputation": CommandRow(
+            "score a domain from 0 to 100 and list what to fix",
+            "check_commands:add_reputation",
+            ("mailcheck reputation example.com", "mailcheck reputation example.com --json"),
+        ),
+        "blocklist": CommandRow(
+            "check an address or a domain on 32 blocklists",
+            "check_commands:add_blocklist",
+            ("mailcheck blocklist 192.0.2.25", "mailcheck blocklist example.com --json"),
+            aliases=("blacklist",),
+        ),
+        "score": CommandRow(
+            "score a mail file as a deliverability test does",
+            "score_commands:add_score",
+            ("mailcheck score mail.eml", "mailcheck score mail.eml --ip 192.0.2.25 --fail-under 8"),
+        ),
+        "test": CommandRow(
+            "run a deliverability test and print its report",
+            "deliverability_commands:add_test",
+            ("mailcheck test", "mailcheck test --fail-under 9 --json"),
+        ),
+        "watch": CommandRow(
+            "watched domains and addresses: add, list, show, remove",
+            "watch_commands:add_watch_commands",
+            ("mailcheck watch add example.com 192.0.2.25", "mailcheck watch list"),
+        ),
+    },
+    "reports of receivers": {
+        "dmarc": CommandRow(
+            "read DMARC reports, or plan the next policy of a domain",
+            "report_commands:add_dmarc",
+            ("mailcheck dmarc report.xml.gz", "mailcheck dmarc plan example.com"),
+        ),
+        "tls-report": CommandRow(
+            "read TLS reports about mail to a domain",
+            "report_commands:add_tls_report",
+            ("mailcheck tls-report report.json.gz", "mailcheck tls-report report.json --json"),
+        ),
+        "reports": CommandRow(
+            "reports received by a daemon: list, delete",
+            "reports_commands:add_reports_commands",
+            ("mailcheck reports list", "mailcheck reports list --limit 50"),
+        ),
+    },
+    "the daemon": {
+        "serve": CommandRow(
+            "run the daemon in the foreground",
+            "serving_commands:add_serve",
+            ("mailcheck serve", "mailcheck serve --like mailpit"),
+        ),
+        "init": CommandRow(
+            "create a configuration file and the first account",
+            "serving_commands:add_init",
+            ("mailcheck init", "mailcheck --config /etc/mailcheck/mailcheck.toml init"),
+        ),
+        "config": CommandRow(
+            "the configuration: check, example, blocklists",
+            "serving_commands:add_config_commands",
+            ("mailcheck config check", "mailcheck config example > mailcheck.toml"),
+        ),
+        "doctor": CommandRow(
+            "check the setup of a daemon and list what to fix",
+            "doctor_commands:add_doctor",
+            ("mailcheck doctor", "mailcheck doctor --json"),
+        ),
+        "store": CommandRow(
+            "the store: backup, restore, check, copy to PostgreSQL",
+            "store_commands:add_store_commands",
+            ("mailcheck store backup mail.db", "mailcheck store check"),
+        ),
+    },
+    "people and keys": {
+        "account": CommandRow(
+            "accounts: add, list, change, disable, enable, delete, sessions, invite, set-password",
+            "account_commands:add_account_commands",
+            ("mailcheck account add ann", "mailcheck account invite"),
+        ),
+        "project": CommandRow(
+            "projects that people share: add, members, set-member, remove-member",
+            "account_commands:add_project_commands",
+            ("mailcheck project add shop --owner ann", "mailcheck project members shop"),
+        ),
+        "key": CommandRow(
+            "API keys: issue, list, fault, revoke",
+            "account_commands:add_key_commands",
+            ("mailcheck key issue ann", "mailcheck key list"),
+        ),
+        "client": CommandRow(
+            "programs that people connect by OAuth: add, list, remove",
+            "account_commands:add_client_commands",
+            ("mailcheck client list", "mailcheck client add --help"),
+        ),
+        "audit": CommandRow(
+            "who did what with accounts and keys",
+            "account_commands:add_audit",
+            ("mailcheck audit", "mailcheck audit --json"),
+        ),
+    },
+    "the shell": {
+        "completion": CommandRow(
+            "print the script with which bash, zsh or fish completes commands",
+            "completion_commands:add_completion",
+            ("mailcheck completion bash", "mailcheck completion fish"),
+        ),
+    },
 }
-"""The commands with their descriptions, and the functions that add their options."""
+"""The commands in the groups of the help."""
+
+COMMANDS: Mapping[str, CommandRow] = {
+    name: row for group in GROUPS.values() for name, row in group.items()
+}
+"""All commands by name."""

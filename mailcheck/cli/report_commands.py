@@ -33,6 +33,7 @@ from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
 from mailcheck.cli.daemon_access import add_daemon_options, run_on_daemon
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
+from mailcheck.cli.parser import whole_number
 from mailcheck.cli.reactor_commands import CountedLookups, on_reactor
 from mailcheck.cli.reports_commands import plan_policy
 from mailcheck.core.errors import ReportRefused
@@ -69,7 +70,7 @@ def add_dmarc(parser: argparse.ArgumentParser) -> None:
     )
     plan.add_argument(
         "--days",
-        type=int,
+        type=whole_number(MIN_DAYS, MOST_REPORT_DAYS),
         default=DEFAULT_REPORT_DAYS,
         metavar="NUMBER",
         help=f"{MIN_DAYS} to {MOST_REPORT_DAYS} ({DEFAULT_REPORT_DAYS})",

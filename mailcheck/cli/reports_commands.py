@@ -14,6 +14,7 @@ from mailcheck.cli.exit_statuses import (
     EXIT_UNDETERMINED,
     EXIT_USAGE,
 )
+from mailcheck.cli.parser import whole_number
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
 from mailcheck.core.receiver_reports import ReportKind
 
@@ -25,7 +26,11 @@ def add_reports_commands(parser: argparse.ArgumentParser) -> None:
     parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     listed = parts.add_parser("list", help="list the newest reports, including uncounted ones")
     listed.add_argument(
-        "--limit", type=int, default=20, metavar="NUMBER", help=f"1 to {LARGEST_PAGE} (20)"
+        "--limit",
+        type=whole_number(1, LARGEST_PAGE),
+        default=20,
+        metavar="NUMBER",
+        help=f"1 to {LARGEST_PAGE} (20)",
     )
     listed.add_argument("--kind", choices=KINDS, help="only reports of this kind")
     delete = parts.add_parser(

@@ -23,6 +23,7 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.quality.receiver_replies import Action, load_profiles
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
+from mailcheck.cli.parser import decimal_number
 from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
 from mailcheck.cli.score_texts import Shape, describe_checks, describe_report
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -155,7 +156,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, as the API does")
     parser.add_argument(
         "--fail-under",
-        type=float,
+        type=decimal_number(0, 10),
         metavar="SCORE",
         help=f"score below which the exit status is 1 (default: {FAIL_UNDER:g}, none with --as)",
     )

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
+from mailcheck.cli.parser import whole_number
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
 
 AT_ONCE = 500
@@ -24,7 +25,13 @@ def add_watch_commands(parser: argparse.ArgumentParser) -> None:
     add = parts.add_parser("add", help="watch domains or addresses")
     add.add_argument("targets", nargs="*", metavar="TARGET", help="a domain or an IP address")
     add.add_argument("--file", type=Path, help="a file with one domain or address per line")
-    add.add_argument("--every", type=int, default=60, metavar="MINUTES", help="15 to 1440 (60)")
+    add.add_argument(
+        "--every",
+        type=whole_number(15, 1440),
+        default=60,
+        metavar="MINUTES",
+        help="15 to 1440 (60)",
+    )
     add.add_argument("--selector", action="append", help="a DKIM selector; may be repeated")
     add.add_argument("--ip", action="append", help="a sending IP address; may be repeated")
     add.add_argument("--quiet", help="hours without alerts (UTC), like 22:00-06:00")

@@ -174,7 +174,7 @@ def test_an_address_alone(daemon: Daemon) -> None:
         (["--id", "none"], 1, "there is no such test"),
         (["--key-file", "none"], 2, "no API key"),
         (["--url", f"http://{HOST}:1"], 3, "cannot be reached"),
-        (["--fail-under", "good"], 2, "invalid float"),
+        (["--fail-under", "good"], 2, "must be a number from 0 to 10"),
     ],
 )
 def test_problems(daemon: Daemon, arguments: list[str], status: int, words: str) -> None:

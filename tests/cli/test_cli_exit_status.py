@@ -2,6 +2,7 @@
 
 import io
 import re
+import shlex
 import sqlite3
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mailcheck.assembly.checks import load_catalogue
-from mailcheck.cli.main import main
+from mailcheck.cli.main import COMMANDS, main, make_parser
 from mailcheck.cli.store_commands import read_url
 from mailcheck.config.options import BlocklistOptions
 from mailcheck.config.reading import ConfigError
@@ -19,7 +20,6 @@ from tests.cli.command_line import Mailcheck, run_command
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["nonsense"],
         ["account"],
         ["account", "remove"],
@@ -41,12 +41,65 @@ def test_a_wrong_command_line(arguments: list[str]) -> None:
     assert outcome.errors.startswith("usage: mailcheck")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["key", "--help"], ["key", "issue", "-h"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["help"],
+        ["--help"],
+        ["key", "--help"],
+        ["help", "key"],
+        ["key", "issue", "-h"],
+        ["help", "key", "issue"],
+    ],
+)
 def test_help(arguments: list[str]) -> None:
     """Help is a result: status 0, on standard output."""
     outcome = run_command(*arguments)
     assert (outcome.status, outcome.errors) == (0, "")
     assert outcome.output.startswith("usage: mailcheck")
+
+
+def test_the_version() -> None:
+    """`mailcheck version` prints what `--version` prints."""
+    assert run_command("version") == run_command("--version")
+    assert run_command("version").output.startswith("mailcheck ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_has_examples(command: str) -> None:
+    """The help of each command ends with two commands that its parser accepts."""
+    text = run_command(command, "--help").output
+    examples = [line.strip() for line in text.partition("\nexamples:\n")[2].splitlines()]
+    assert len(examples) == 2
+    for example in examples:
+        arguments = shlex.split(example.partition(" > ")[0])[1:]
+        if "--help" not in arguments:
+            assert make_parser(arguments).parse_args(arguments).command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["wiat"], "'wiat' is unknown; did you mean wait?"),
+        (["account", "lst"], "'lst' is unknown; did you mean list?"),
+        (["wait", "--tga", "a"], "mailcheck wait has no option --tga; did you mean --tag?"),
+        (["wait", "--tga=a"], "mailcheck wait has no option --tga; did you mean --tag?"),
+        (["key", "issue", "ann", "--scope=x"], "'x' is unknown; choose from inbox:read,"),
+        (["mx", "a.example", "b.example"], "mailcheck mx has no argument b.example"),
+        (["account", "qqqqq"], "'qqqqq' is unknown; choose from add, list, change"),
+        (["score", "a.eml", "--fail-under", "11"], "must be a number from 0 to 10; got 11"),
+        (["score", "a.eml", "--fail-under", "nan"], "must be a number from 0 to 10; got nan"),
+        (["wait", "--count", "0"], "must be an integer from 1 to 100; got 0"),
+        (["inbox", "--limit", "101"], "must be an integer from 1 to 100; got 101"),
+        (["dmarc", "plan", "a.example", "--days", "0"], "must be an integer from"),
+    ],
+)
+def test_a_usage_error_says_what_was_meant(arguments: list[str], hint: str) -> None:
+    """An unknown command or option is answered with the nearest one, a number with its bounds."""
+    outcome = run_command(*arguments)
+    assert outcome.status == 2
+    assert hint in outcome.errors
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ def suggested(outcome: Outcome) -> list[str]:
     return shlex.split(line)
 
 
+NO_MESSAGE = "00000000-0000-4000-8000-000000000000"
+
 OVERVIEW = (
     r"2\S+Z  \S{36}  dev-\S+  sample@example\.com  Confirm your address\n"
     r"code: 482913\nlink: https://\S+  <- best link\n\n[\s\S]+"
@@ -104,7 +106,9 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     assert mailcheck("inbox", "-q", "tag:a confirm newer:1h").lines == lines[1:]
     assert mailcheck("inbox", "--query", "is:read").output == ""
     message_id = lines[0].split()[1]
-    assert mailcheck("inbox", message_id, "--code").output == "482913\n"
+    for words in (["show", message_id], [message_id], [message_id[:13]], ["show", message_id[:13]]):
+        assert mailcheck("inbox", *words, "--code").output == "482913\n"
+    assert mailcheck("inbox", "list").lines == lines
     listed = json.loads(mailcheck("inbox", "--json").output)
     assert listed == daemon.get("/inbox/messages", limit=20).json
     assert listed["messages"][0]["id"] == message_id
@@ -116,6 +120,24 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     assert [one["id"] for one in both] == ids
     assert "text" in json.loads(mailcheck("inbox", ids[0], "--jsonl").output)
     assert json.loads(mailcheck("inbox", "--tag", "none", "--json").output)["messages"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["lst"], "lst is not the id of a message; did you mean `inbox list`?"),
+        (["show"], "name the mail to show: mailcheck inbox show ID"),
+        (["list", "0198a2c4"], "`inbox list` takes no ids; `inbox show ID` shows a mail"),
+        (["show", "hello"], "hello is not the id of a message; `inbox list` shows the ids"),
+        (["0000000"], "no message has an id that begins with 0000000"),
+        (["delete", "0000000"], "no message has an id that begins with 0000000"),
+    ],
+)
+def test_a_word_that_is_no_id_is_told(mailcheck: Mailcheck, words: list[str], hint: str) -> None:
+    """A word that is neither an action nor an id is a usage error."""
+    outcome = mailcheck("inbox", *words)
+    assert (outcome.status, outcome.output) == (2, "")
+    assert hint in outcome.errors
 
 
 def test_all_pages_are_listed(mailcheck: Mailcheck, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,9 +251,9 @@ def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path)
     ("arguments", "status", "error"),
     [
         (["wait", "--after", "nonsense"], 2, "after must be a cursor"),
-        (["inbox", "--limit", "0"], 2, "limit must be an integer"),
+        (["inbox", "--limit", "0"], 2, "must be an integer from 1 to 100"),
         (["inbox", "-q", "newer:yesterday"], 2, "you sent newer:yesterday"),
-        (["inbox", "none"], 1, "no such message"),
+        (["inbox", NO_MESSAGE], 1, "no such message"),
         (["send-sample", "nobody@elsewhere.example"], 1, "did not accept the mail"),
         (["send-sample", "--server", "nonsense"], 2, "host:port"),
         (["send-sample", "--server", f"{HOST}:1"], 3, "cannot be reached"),
@@ -240,16 +262,16 @@ def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path)
         (["wait", "--url", f"http://{HOST}:1"], 3, "start it with `mailcheck serve`"),
         (["wait", "--new", "--after", "c0"], 2, "not allowed with"),
         (["wait", "--none", "--count", "2"], 2, "not allowed with"),
-        (["wait", "--count", "101"], 2, "count must be an integer"),
+        (["wait", "--count", "101"], 2, "must be an integer from 1 to 100"),
         (["new", "two words"], 2, "tag"),
         (["inbox", "--all", "--limit", "3"], 2, "remove --limit and --page"),
-        (["inbox", "an-id", "--all"], 2, "remove it, or the ids"),
-        (["inbox", "--page", "0"], 2, "page must be an integer"),
+        (["inbox", NO_MESSAGE, "--all"], 2, "remove it, or the ids"),
+        (["inbox", "--page", "0"], 2, "must be an integer from 1"),
         (["inbox", "--json", "--jsonl"], 2, "not allowed with"),
         (["inbox", "--code"], 1, "no mail matches"),
         (["inbox", "delete"], 2, "name the mails to delete"),
         (["inbox", "delete", "--all", "--tag", "a"], 2, "name the mails to delete"),
-        (["inbox", "delete", "none"], 1, "no such message"),
+        (["inbox", "delete", NO_MESSAGE], 1, "no such message"),
         (["wait", "--key-file", "none"], 2, "no API key"),
         (["wait", "--code", "--link"], 2, "not allowed with"),
     ],

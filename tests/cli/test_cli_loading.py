@@ -46,6 +46,7 @@ def test_help_loads_nothing() -> None:
         "mailcheck.cli",
         "mailcheck.cli.main",
         "mailcheck.cli.exit_statuses",
+        "mailcheck.cli.parser",
         "mailcheck.cli.terminal",
     }
     assert not loaded & {"twisted", "dataclasses", "tomllib"}

@@ -43,8 +43,10 @@ def steering(shown: str) -> list[str]:
     return _STEERS.findall(_OWN.sub("", shown))
 
 
+MESSAGE_ID = "0198a2c4-7d31-4c55-9f8e-3a6f0c2b1d40"
+
 MAIL: dict[str, Any] = {
-    "id": "m1",
+    "id": MESSAGE_ID,
     "to": HOSTILE,
     "tag": HOSTILE,
     "from": {"address": HOSTILE, "name": HOSTILE},
@@ -78,7 +80,7 @@ WATCH: dict[str, Any] = {
     "receivers": [{"problem": HOSTILE, "to": HOSTILE, "state": HOSTILE}],
 }
 ANSWERS: list[tuple[str, dict[str, Any]]] = [
-    ("/messages/m1", MAIL),
+    (f"/messages/{MESSAGE_ID}", MAIL),
     ("/messages", {"messages": [MAIL], "total": 1, "nextPage": None}),
     ("/wait", MAIL),
     ("/address", {"address": HOSTILE, "mailbox": "m", "domain": "d", "tag": "t", "cursor": "c"}),
@@ -136,12 +138,12 @@ def hostile_daemon(status: int = 200) -> Iterator[tuple[str, ...]]:
 
 DAEMON_COMMANDS = [
     ("inbox",),
-    ("inbox", "m1"),
-    ("inbox", "m1", "--json"),
+    ("inbox", MESSAGE_ID),
+    ("inbox", MESSAGE_ID, "--json"),
     ("inbox", "--json"),
     ("inbox", "--jsonl"),
-    ("inbox", "m1", "--code"),
-    ("inbox", "m1", "--link"),
+    ("inbox", MESSAGE_ID, "--code"),
+    ("inbox", MESSAGE_ID, "--link"),
     ("wait",),
     ("wait", "--new"),
     ("wait", "--new", "--json"),
@@ -185,10 +187,10 @@ def test_what_a_daemon_refuses_is_shown_and_not_obeyed(command: tuple[str, ...])
 def test_a_pipe_gets_the_exact_text() -> None:
     """Output that is not a terminal gets every character of a mail unchanged."""
     with hostile_daemon() as options:
-        assert f"first line\n\t{HOSTILE}" in run_command("inbox", "m1", *options).output
+        assert f"first line\n\t{HOSTILE}" in run_command("inbox", MESSAGE_ID, *options).output
 
 
-RAW_COMMANDS = [("inbox", "m1", "--raw"), ("inbox", "--raw"), ("wait", "--raw")]
+RAW_COMMANDS = [("inbox", MESSAGE_ID, "--raw"), ("inbox", "--raw"), ("wait", "--raw")]
 
 
 @pytest.mark.parametrize("command", RAW_COMMANDS, ids=" ".join)

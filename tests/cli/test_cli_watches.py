@@ -52,7 +52,7 @@ def test_what_is_watched_and_what_is_not(watch: Mailcheck, tmp_path: Path) -> No
     assert again.lines[0].endswith("  c.good.example")
     assert again.errors.startswith("mailcheck: good.example: ")
     assert watch("add").status == 2
-    assert watch("add", "d.example", "--every", "14").status == 1
+    assert watch("add", "d.example", "--every", "14").status == 2
 
 
 def test_all_are_listed_however_many(watch: Mailcheck, tmp_path: Path) -> None:

@@ -1,0 +1,98 @@
+"""The parser of the command line: errors name the nearest command or option, help has examples."""
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+_CHOICES = re.compile(r"(argument \S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", re.DOTALL)
+_OPTION = re.compile(r"--[a-z][a-z-]*")
+_WORD = re.compile(r"[^\s',]+")
+
+
+def nearest(word: str, words: Sequence[str]) -> str | None:
+    """Return the most similar of some words, or `None` if none is similar."""
+    from difflib import get_close_matches  # only loaded for errors
+
+    return next(iter(get_close_matches(word, words, 1, 0.5)), None)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of one command.
+
+    The parsed options have the parser of the innermost command as ``parser``.
+    """
+
+    examples: Sequence[str] = ()
+    """Command lines that the help shows."""
+
+    def __init__(self, *arguments: object, **settings: object) -> None:
+        super().__init__(*arguments, **settings)  # type: ignore[arg-type]
+        self.set_defaults(parser=self)
+
+    def format_help(self) -> str:
+        """Return the help text, followed by the examples."""
+        examples = "".join(f"  {example}\n" for example in self.examples)
+        return super().format_help() + (f"\nexamples:\n{examples}" if examples else "")
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error with the usage, and exit with 2."""
+        super().error(_suggest_choice(message))
+
+    def reject_unknown(self, words: Sequence[str]) -> NoReturn:
+        """Print which words are no options or arguments of the command, and exit with 2."""
+        options = _OPTION.findall(self.format_help())
+        unknown = next((word for word in words if word.startswith("-")), words[0])
+        name = unknown.partition("=")[0]
+        similar = nearest(name, options)
+        hint = f"did you mean {similar}?" if similar else f"see {self.prog} --help"
+        kind = "option" if unknown.startswith("-") else "argument"
+        self.error(f"{self.prog} has no {kind} {name}; {hint}")
+
+
+def _suggest_choice(message: str) -> str:
+    """Name the nearest choice in the message about an invalid one."""
+    match = _CHOICES.fullmatch(message)
+    if match is None:
+        return message
+    argument, word, written = match.groups()
+    choices = _WORD.findall(written)
+    similar = nearest(word, choices)
+    hint = f"did you mean {similar}?" if similar else f"choose from {', '.join(choices)}"
+    return f"{argument}: {word!r} is unknown; {hint}"
+
+
+def whole_number(least: int, largest: int) -> Callable[[str], int]:
+    """Return the type of an argument that is an integer within bounds, of which 0 is none."""
+
+    def parse(text: str) -> int:
+        number = read_digits(text)
+        if not least <= number <= largest:
+            raise argparse.ArgumentTypeError(
+                f"must be an integer from {least} to {largest:,}; got {text}"
+            )
+        return number
+
+    return parse
+
+
+def read_digits(text: str) -> int:
+    """Return a number of at most 19 digits, or 0 for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
+def decimal_number(least: float, largest: float) -> Callable[[str], float]:
+    """Return the type of an argument that is a number within bounds."""
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= largest:
+            raise argparse.ArgumentTypeError(
+                f"must be a number from {least:g} to {largest:g}; got {text}"
+            )
+        return number
+
+    return parse
