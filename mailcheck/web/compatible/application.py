@@ -1,6 +1,6 @@
 """The application of facades: keys, scopes, limits, parsing and errors."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, cast
 from urllib.parse import parse_qs
 
@@ -18,13 +18,12 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.ports.clocks import Now
 from mailcheck.web.api.access_control import AccessControl, Denied
 from mailcheck.web.compatible.facade import Call, Facade, NotOffered, Route, WriteError
+from mailcheck.web.site.bodies import FORM, media_type_of
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.failures import METHOD_NOT_ALLOWED, NOT_FOUND, problem_of
 from mailcheck.web.site.replies import Reply, reply_to_crash, respond
 from mailcheck.web.site.requests import ClientAddresses, headers_of, read_mail
 from mailcheck.web.site.routing import MAX_SHOWN, Path, route_to
-
-FORM = "application/x-www-form-urlencoded"
 
 MAX_FIELDS = 1_000
 """Maximum number of fields of a query or a form."""
@@ -94,7 +93,11 @@ class Facades:
                 caller,
                 received_at,
                 read_request(
-                    route.request, read_fields(request.uri.partition(b"?")[2]), headers, body
+                    route.request,
+                    served.facade.reads,
+                    read_fields(request.uri.partition(b"?")[2]),
+                    headers,
+                    body,
                 ),
                 values,
                 headers,
@@ -172,6 +175,7 @@ R = TypeVar("R", bound=Struct)
 
 def read_request(
     kind: type[R],
+    reads: Sequence[str],
     query: Mapping[str, str | list[str]],
     headers: Mapping[str, str],
     body: bytes,
@@ -181,15 +185,15 @@ def read_request(
     A repeated parameter becomes a list. Names are compared without case, and `None` is the same
     as a missing value. Unknown names are ignored, as the products do.
 
+    :param reads: the media types of bodies.
     :raises InvalidParameter: the body is not a JSON object, or a value has the wrong type.
+    :raises WrongMediaType: the body has another type.
     """
     names = {one.encode_name.lower(): one.encode_name for one in msgspec.structs.fields(kind)}
     if not names:
         return kind()
-    if headers.get("content-type", "").lower().startswith(FORM):
-        given: Mapping[str, Any] = read_fields(body)
-    else:
-        given = _read_object(body)
+    media_type = media_type_of(reads, headers.get("content-type", ""), body)
+    given = _read_form(names, body) if media_type == FORM else _read_object(body)
     known = {
         names[name.lower()]: value
         for name, value in (*query.items(), *given.items())
@@ -202,6 +206,14 @@ def read_request(
         name = where.strip("`").removeprefix("$.") or "request"
         sent = f"; you sent {str(known[name])[:100]}" if name in known else ""
         raise InvalidParameter(name, f"{name}: {what}{sent}") from None
+
+
+def _read_form(names: Collection[str], body: bytes) -> Mapping[str, Any]:
+    fields = read_fields(body)
+    if body and not any(name.lower() in names for name in fields):
+        # Without its fields, the request could mean more than the client wanted.
+        raise InvalidParameter("body", "the form has no field that this route reads")
+    return fields
 
 
 def _read_object(body: bytes) -> Mapping[str, Any]:

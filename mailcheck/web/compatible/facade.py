@@ -12,6 +12,7 @@ from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instants import Instant
 from mailcheck.core.rights import Scope
+from mailcheck.web.site.bodies import FORM, JSON
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
 
@@ -124,7 +125,8 @@ def with_notes(routes: Sequence[AnyRoute], notes: Mapping[str, str]) -> Sequence
 class Facade(Struct, frozen=True):
     """The API of a product. ``name`` is the name of its guide and of its part of the reference.
 
-    ``base`` is the path before its routes; it is empty on a listener of its own.
+    ``base`` is the path before its routes; it is empty on a listener of its own. ``reads`` are the
+    media types of bodies (`media_type_of`).
     """
 
     name: str
@@ -133,6 +135,7 @@ class Facade(Struct, frozen=True):
     routes: Sequence[Route[Any] | NotOffered]
     read_key: ReadKey
     write_error: WriteError
+    reads: Sequence[str] = (JSON, FORM)
 
 
 SENDS_NOTHING = "mailcheck sends no captured mail to the outside"

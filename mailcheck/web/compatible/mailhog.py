@@ -27,6 +27,7 @@ from mailcheck.web.compatible.facade import (
     with_notes,
 )
 from mailcheck.web.compatible.reading import HeldMails, MailRange, group_fields
+from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
 from mailcheck.web.site.failures import NOT_FOUND
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
@@ -219,4 +220,13 @@ _ROUTES: Sequence[AnyRoute] = (
     NotOffered("GET", "/api/v2/outgoing-smtp", SENDS_NOTHING),
 )
 
-MAILHOG = Facade("mailhog", "MailHog", "", with_notes(_ROUTES, _NOTES), read_no_key, write_error)
+MAILHOG = Facade(
+    "mailhog",
+    "MailHog",
+    "",
+    with_notes(_ROUTES, _NOTES),
+    read_no_key,
+    write_error,
+    (JSON, FORM, ANY_TYPE),
+)
+"""A body is JSON unless it is a form, whatever its type is, as for MailHog itself."""

@@ -1,6 +1,7 @@
 """Every route of Mailpit's API, and what its clients rely on."""
 
 import hashlib
+import json
 from functools import reduce
 from typing import Any
 from urllib.parse import quote
@@ -188,6 +189,24 @@ def test_an_unreadable_body_deletes_nothing(site: OpenSite) -> None:
     site.send()
     assert site.ask("DELETE", "/api/v1/messages", data=b"{").answer().status == 400
     assert listed(site)["total"] == 1
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    ["application/x-www-form-urlencoded", "text/plain", "application/xml", "what", ""],
+)
+def test_a_list_of_ids_is_read_under_every_type(site: OpenSite, media_type: str) -> None:
+    """JSON is read whatever Content-Type says, as ``curl -d`` sends it: one message is deleted."""
+    for number in range(2):
+        site.send(raw=mail(str(number)))
+    first, second = (one["ID"] for one in listed(site)["messages"])
+    headers = {"Content-Type": media_type}
+    data = json.dumps({"IDs": [first]}).encode()
+    answer = site.ask("DELETE", "/api/v1/messages", data=data, headers=headers).answer()
+    assert (answer.status, answer.body) == (200, b"ok")
+    assert [one["ID"] for one in listed(site)["messages"]] == [second]
+    answer = site.ask("DELETE", "/api/v1/messages", data=b"<all/>", headers=headers).answer()
+    assert (answer.status, listed(site)["total"]) == (400, 1)
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

@@ -57,6 +57,7 @@ from mailcheck.web.compatible.mailpit.requests import (
 from mailcheck.web.compatible.mailpit.search import NO_INLINE, read_search
 from mailcheck.web.compatible.reading import HeldMails, MailRange
 from mailcheck.web.providers.conversion import Stamp
+from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
@@ -438,4 +439,13 @@ _ROUTES: Sequence[AnyRoute] = (
 )
 
 
-MAILPIT = Facade("mailpit", "Mailpit", "", with_notes(_ROUTES, _NOTES), read_no_key, write_error)
+MAILPIT = Facade(
+    "mailpit",
+    "Mailpit",
+    "",
+    with_notes(_ROUTES, _NOTES),
+    read_no_key,
+    write_error,
+    (JSON, FORM, ANY_TYPE),
+)
+"""A body is JSON unless it is a form, whatever its type is, as for Mailpit itself."""

@@ -1,0 +1,39 @@
+"""The media types of request bodies."""
+
+from collections.abc import Sequence
+
+from mailcheck.web.site.failures import WrongMediaType
+
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+
+ANY_TYPE = "*/*"
+"""Stands for all types: a door that has it reads the body as its first type, whatever was sent."""
+
+UNCHOSEN = frozenset(("", FORM, "text/plain", "application/octet-stream"))
+"""Types that HTTP clients send by default: ``curl -d`` sends JSON with the type of a form."""
+
+MAX_SHOWN = 80
+"""Maximum number of characters of a type in an error."""
+
+
+def media_type_of(reads: Sequence[str], content_type: str, body: bytes) -> str:
+    """Return the media type as which a body is read. A body is never ignored because of its type.
+
+    :param reads: the types that the route reads. Without types, the body is not read here. The
+        first one is for clients that did not choose a type.
+    :param content_type: the value of Content-Type, or an empty text.
+    :raises WrongMediaType: the client chose a type that is not read.
+    """
+    if not reads:
+        return ""
+    sent = content_type.partition(";")[0].strip().lower()
+    is_json = JSON in reads and body.lstrip()[:1] in (b"{", b"[")
+    if sent in reads and not (sent in UNCHOSEN and is_json):
+        return sent
+    if not body or sent in UNCHOSEN or ANY_TYPE in reads:
+        return JSON if is_json else reads[0]
+    if JSON in reads and sent.endswith("+json"):
+        return JSON
+    raise WrongMediaType(
+        f"Content-Type must be {' or '.join(reads)} for this body; got {sent[:MAX_SHOWN]}"
+    )
