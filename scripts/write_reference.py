@@ -147,8 +147,9 @@ def _commands_of(
     for action in _subcommands(parser):
         texts = {one.dest: one.help or "" for one in action._choices_actions}
         for name, one in action.choices.items():
-            yield before + name, one, texts.get(name, "")
-            yield from _commands_of(one, f"{before}{name} ")
+            if name in texts:  # not an alias
+                yield before + name, one, texts[name]
+                yield from _commands_of(one, f"{before}{name} ")
 
 
 def _write_command(name: str, parser: argparse.ArgumentParser, text: str) -> str:
