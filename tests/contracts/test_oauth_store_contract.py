@@ -310,6 +310,29 @@ async def test_deleting_a_client(stores: Stores) -> None:
     assert redeemed.key is None
 
 
+async def test_a_grant_replaces_older_ones(stores: Stores) -> None:
+    """A code that replaces grants revokes them when it is exchanged, and makes room for itself."""
+    await with_code(stores)
+    first = await redeem(stores, grant("g"), tokens("t"))
+    replacing = replace(code(), replaces="g unknown")
+    await stores.oauth.add_code(OTHER_CODE, replacing, NOON)
+    for wrong in ("other", "known"):
+        late = b"e" * 32 if wrong == "known" else OTHER_CODE
+        refused = await stores.oauth.redeem_code(
+            late, grant("h", client_id=wrong), b"h" * 32, CALLBACK, "challenge", tokens("u"), 1
+        )
+        assert (refused.key, refused.replaced) == (None, ())
+    assert await stores.accounts.list_keys(ANN) == [first.key]
+    await stores.oauth.add_code(b"f" * 32, replacing, NOON)
+    made = await stores.oauth.redeem_code(
+        b"f" * 32, grant("h", 5), b"h" * 32, CALLBACK, "challenge", tokens("u"), 1
+    )
+    assert made.replaced == (replace(first.key, revoked_at=at(5)),)
+    assert [one.id for one in await stores.accounts.list_keys(ANN) if one.revoked_at is None] == [
+        "h"
+    ]
+
+
 async def test_an_account_is_deleted_with_its_grants(stores: Stores) -> None:
     """Codes and tokens of a deleted account are gone."""
     await with_code(stores)

@@ -210,6 +210,13 @@ def test_metadata_that_is_not_json(body: bytes) -> None:
         parse_metadata(body)
 
 
+def test_null_is_absent() -> None:
+    """A null in the metadata of a client counts as absent."""
+    names = [name for name in ClientMetadata.__struct_fields__ if name != "redirect_uris"]
+    body = json.dumps({**dict.fromkeys(names), "redirect_uris": ["https://agent.example/cb"]})
+    assert parse_metadata(body.encode()).require_usable() == "https://agent.example/cb"
+
+
 @pytest.mark.parametrize(
     ("given", "shown"),
     [

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 import msgspec
@@ -88,6 +89,25 @@ class Client(Struct, frozen=True):
         return any(
             uri == known or _is_same_loopback(uri, known) for known in self.redirect_uris.split()
         )
+
+    def is_same_program(self, other: "Client") -> bool:
+        """Return whether another client is probably the same program.
+
+        A program that registers itself does so for each connection, with another loopback port.
+        """
+        if self.id == other.id:
+            return True
+        return (
+            self.source is other.source is ClientSource.REGISTRATION
+            and self.name == other.name
+            and _addresses_of(self) == _addresses_of(other)
+        )
+
+
+def _addresses_of(client: Client) -> set[object]:
+    """Return the redirect URIs of a client, without the ports of loopback addresses."""
+    parts = map(urlsplit, client.redirect_uris.split())
+    return {_without_port(one) if _is_loopback(one) else one for one in parts}
 
 
 def _is_same_loopback(uri: str, known: str) -> bool:
@@ -232,7 +252,10 @@ def parse_metadata(body: bytes) -> ClientMetadata:
     :raises InvalidParameter: it is not JSON of this form.
     """
     try:
-        return msgspec.json.decode(body, type=ClientMetadata)
+        # Some programs write null for an absent member.
+        given = msgspec.json.decode(body, type=dict[str, Any])
+        members = {name: value for name, value in given.items() if value is not None}
+        return msgspec.convert(members, ClientMetadata)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InvalidParameter("metadata", f"the metadata is not valid: {error}") from None
 

@@ -82,7 +82,8 @@ class AuthorizationRequest(Struct, frozen=True):
 class AuthorizationCode(Struct, frozen=True):
     """A code that is exchanged for tokens once. ``scopes`` are separated by spaces.
 
-    ``granted_by`` is the person who has allowed the use of the account.
+    ``granted_by`` is the person who has allowed the use of the account. ``replaces`` are the ids of
+    the grants that end when the code is exchanged, separated by spaces.
     """
 
     account_id: AccountId
@@ -93,6 +94,7 @@ class AuthorizationCode(Struct, frozen=True):
     challenge: str
     scopes: str
     expires_at: Instant
+    replaces: str = ""
 
 
 class NewTokens(Struct, frozen=True):
@@ -109,13 +111,14 @@ class Redemption(Struct, frozen=True):
 
     ``key`` is the grant, or `None` with a ``problem``. ``revoked`` is the grant that ended because
     the code or the token was used a second time, or by another client. ``is_repeated``: the token
-    was exchanged a short time ago, too.
+    was exchanged a short time ago, too. ``replaced`` are the grants that this one has replaced.
     """
 
     key: ApiKey | None = None
     problem: str = ""
     revoked: ApiKey | None = None
     is_repeated: bool = False
+    replaced: tuple[ApiKey, ...] = ()
 
 
 def challenge_of(verifier: str) -> str:

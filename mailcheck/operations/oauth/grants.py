@@ -57,6 +57,13 @@ class Tokens(Struct, frozen=True):
     scope: str
 
 
+class OlderGrant(Struct, frozen=True):
+    """A grant that a program has already, and its account."""
+
+    key: ApiKey
+    account: Account
+
+
 class Grants:
     """The operations on grants, by people and by clients."""
 
@@ -84,6 +91,27 @@ class Grants:
         owned = await self._projects.of_person(person)
         return [person, *(one.project for one in owned if one.role is Role.OWNER)]
 
+    async def older(self, client: Client, person: Account) -> list[OlderGrant]:
+        """List the grants that a program has to the accounts of a person, oldest first."""
+        found = []
+        for account in await self.offered(person):
+            for key in await self._valid_keys(account):
+                if await self._is_of(key, client):
+                    found.append(OlderGrant(key, account))
+        return sorted(found, key=lambda one: one.key.created_at)
+
+    async def _is_of(self, key: ApiKey, client: Client) -> bool:
+        """Return whether a key is a grant of the same program."""
+        if key.client_id in (None, client.id) or key.name != client.name:
+            return key.client_id == client.id
+        known = await self._store.find_client(key.client_id or "", self._now())
+        return known is not None and client.is_same_program(known.client)
+
+    async def _valid_keys(self, account: Account) -> list[ApiKey]:
+        now = self._now()
+        keys = await self._accounts.list_keys(account)
+        return [key for key in keys if key.revoked_at is None and not key.is_expired(now)]
+
     async def allow(
         self,
         request: AuthorizationRequest,
@@ -91,10 +119,12 @@ class Grants:
         person: Account,
         account_id: str,
         scopes: Collection[str],
+        replaces: Collection[str] = (),
     ) -> str:
         """Return the code for a client that a person has allowed to use an account.
 
         :param scopes: the scopes that the person has chosen.
+        :param replaces: the ids of older grants of the program that end when it gets the new one.
         :raises InvalidParameter: no scope was chosen, or the account is not offered to the person.
         :raises TooManyKeys: the account has the maximum number of keys.
         """
@@ -104,12 +134,10 @@ class Grants:
         chosen = [scope for scope in request.scopes if scope in scopes]
         if not chosen:
             raise InvalidParameter("scope", "choose at least one area that the program may use")
+        older = [one.key.id for one in await self.older(client, person)] if replaces else []
+        ended = [one for one in older if one in replaces]
         now = self._now()
-        valid = [
-            key
-            for key in await self._accounts.list_keys(account)
-            if key.revoked_at is None and not key.is_expired(now)
-        ]
+        valid = [key for key in await self._valid_keys(account) if key.id not in ended]
         if len(valid) >= MAX_KEYS:
             raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
         code = new_oauth_secret(CODE_PREFIX, self._random_bytes)
@@ -122,6 +150,7 @@ class Grants:
             challenge=request.challenge,
             scopes=" ".join(sorted(chosen)),
             expires_at=Instant(now + CODE_LIFE),
+            replaces=" ".join(ended),
         )
         await self._store.add_code(digest_secret(code), facts, now)
         return code
@@ -162,7 +191,11 @@ class Grants:
         )
         key = await self._accept(redeemed, client)
         detail = f"{key.id} {key.name!r} for the client {client_id}, {key.rights}"
-        await self._audit.note(Action.KEY_ISSUED, key.account_id, Actor("OAuth", client), detail)
+        by = Actor("OAuth", client)
+        await self._audit.note(Action.KEY_ISSUED, key.account_id, by, detail)
+        for one in redeemed.replaced:
+            detail = f"{one.id} {one.name!r}: replaced by {key.id}"
+            await self._audit.note(Action.KEY_REVOKED, one.account_id, by, detail)
         await self._clients.keep(client_id)
         return _answer(key, pair)
 

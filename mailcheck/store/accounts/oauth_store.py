@@ -164,7 +164,8 @@ class OAuthStore(Store):
         )
         insert(transaction, "api_key", [asdict(grant) | {"digest": key_digest}])
         _add_tokens(transaction, grant.id, tokens, now)
-        return Redemption(grant)
+        ended = [_revoke(transaction, KeyId(one), now) for one in code.replaces.split()]
+        return Redemption(grant, replaced=tuple(one for one in ended if one is not None))
 
     @write
     def redeem_refresh_token(
@@ -303,12 +304,13 @@ def _client_of(row: Row) -> Client:
 
 
 def _is_full(transaction: Transaction, code: AuthorizationCode, now: Instant, maximum: int) -> bool:
-    ((count,),) = transaction.rows(
-        "SELECT COUNT(*) FROM api_key WHERE account_id = ? AND revoked_at IS NULL "
+    valid = transaction.rows(
+        "SELECT id FROM api_key WHERE account_id = ? AND revoked_at IS NULL "
         "AND (expires_at IS NULL OR expires_at > ?)",
         (code.account_id, now),
     )
-    return bool(count >= maximum)
+    replaced = code.replaces.split()
+    return sum(one.id not in replaced for one in valid) >= maximum
 
 
 def _add_tokens(transaction: Transaction, key_id: KeyId, tokens: NewTokens, now: Instant) -> None:

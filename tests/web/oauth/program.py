@@ -73,7 +73,9 @@ class Program:
         """Open the page of consent."""
         return self.browser.open(f"/authorize?{self.query(**changes)}")
 
-    def submit(self, decision: str = "allow", scope: str = "", account: str = "") -> Answer:
+    def submit(
+        self, decision: str = "allow", scope: str = "", account: str = "", replace: str = ""
+    ) -> Answer:
         """Press a button on the page of consent that the browser shows."""
         form = [
             ("form-token", self.browser.page.form_token),
@@ -81,6 +83,7 @@ class Program:
             ("account", account or self.browser.page.fields["account"]),
             ("decision", decision),
             *(("scope", one) for one in (scope or ALL).split()),
+            *(("replace", one) for one in replace.split()),
         ]
         return self.browser.send("POST", "/authorize", urlencode(form).encode())
 

@@ -1,6 +1,7 @@
 """Connecting a program: consent, codes, tokens, refreshing, revocation and the page of keys."""
 
 import base64
+import re
 
 import pytest
 
@@ -240,6 +241,78 @@ def test_a_client_registers_itself(ann: Browser) -> None:
     assert "Nobody has verified" in text
     assert "a program on your own computer" in text
     assert program.exchange(returned(program.submit())["code"]).status == 200
+
+
+def older(program: Program) -> list[str]:
+    """Return the ids of the older grants that the page of consent offers to replace."""
+    text = program.ask().body.decode()
+    return re.findall(r'name="replace" id="[^"]*" value="([^"]*)"(?! checked)', text)
+
+
+@pytest.mark.parametrize("is_ticked", [True, False])
+def test_a_program_connects_again(program: Program, is_ticked: bool) -> None:
+    """Consent offers to replace the older access, which ends only if the person wants it."""
+    assert older(program) == []
+    first = program.connect()
+    (known,) = older(program)
+    code = returned(program.submit(replace=known if is_ticked else ""))["code"]
+    assert status_with(program.house, first["access_token"]) == 200, "the new one is not there yet"
+    second = program.exchange(code).json
+    assert status_with(program.house, second["access_token"]) == 200
+    expected = 401 if is_ticked else 200
+    assert status_with(program.house, first["access_token"]) == expected
+    assert len(older(program)) == (1 if is_ticked else 2)
+    actions = program.browser.open("/account/activity").body.decode()
+    assert ("replaced by" in actions) is is_ticked
+
+
+def test_others_are_not_replaced(program: Program) -> None:
+    """A person replaces grants of the same program to accounts that the person owns, only."""
+    other = Program(program.browser, add_client(program.house, name="Other")[0].id)
+    bob = Browser(program.house, "192.0.2.11")
+    bob.sign_up("bob")
+    of_bob = Program(bob, program.client_id)
+    tokens = [other.connect(), of_bob.connect()]
+    accounts = program.house.assembly.accounts
+    keys = [
+        key.id
+        for name in ("ann", "bob")
+        for key in run(accounts.keep.list_keys(_account(program, name)))
+    ]
+    assert len(keys) == 2
+    assert older(program) == []
+    program.exchange(returned(program.submit(replace=" ".join(keys)))["code"])
+    assert [status_with(program.house, one["access_token"]) for one in tokens] == [200, 200]
+
+
+@pytest.mark.parametrize(
+    ("name", "uri", "is_same"),
+    [
+        ("Agent", "http://127.0.0.1:2/cb", True),
+        ("Other", "http://127.0.0.1:2/cb", False),
+        ("Agent", "http://127.0.0.1:2/other", False),
+        ("Agent", CALLBACK, False),
+    ],
+)
+def test_a_program_registers_again(ann: Browser, name: str, uri: str, is_same: bool) -> None:
+    """A program that registers itself anew is recognized by its name and redirect URIs."""
+    first = {"client_name": "Agent", "redirect_uris": ["http://127.0.0.1:1/cb"]}
+    made = register(ann.house, first).json
+    Program(ann, made["client_id"], redirect_uri="http://127.0.0.1:1/cb").connect()
+    again = register(ann.house, {"client_name": name, "redirect_uris": [uri]}).json
+    assert bool(older(Program(ann, again["client_id"], redirect_uri=uri))) is is_same
+
+
+def test_replacing_makes_room(program: Program) -> None:
+    """At the maximum number of keys, a program connects again in place of its older access."""
+    program.connect()
+    account, keep = _account(program, "ann"), program.house.assembly.accounts.keep
+    for _ in range(MAX_KEYS - 1):
+        run(keep.issue_key(account, "full"))
+    (known,) = older(program)
+    assert program.submit().status == 409
+    older(program)
+    assert program.exchange(returned(program.submit(replace=known))["code"]).status == 200
 
 
 def test_only_registered_clients() -> None:

@@ -22,6 +22,10 @@ HEADERS = {"Cross-Origin-Opener-Policy": "unsafe-none"}
 """Programs in the browser open these pages in a window, and wait for its answer."""
 
 
+MAX_REPLACED = 100
+"""Maximum number of older grants that a person replaces at once."""
+
+
 class ConsentPages(Struct, frozen=True):
     """The page that asks a person, and the page that leads back to the program.
 
@@ -50,7 +54,7 @@ class ConsentPages(Struct, frozen=True):
         return await self._handle(visit, visit.query, query)
 
     async def decide(self, visit: Visit) -> Reply:
-        """POST /authorize: query (the request), decision, account, scope."""
+        """POST /authorize: query (the request), decision, account, scope, replace."""
         texts = visit.form.texts("query", 1, 2 * LONGEST_PATH)
         query = texts[0] if texts else ""
         return await self._handle(visit, Query(split_query(query.encode("utf-8"))), query)
@@ -84,8 +88,11 @@ class ConsentPages(Struct, frozen=True):
             return confirmation
         chosen = visit.form.texts("scope", len(Scope))
         account = visit.form.text("account") or ""
+        replaces = visit.form.texts("replace", MAX_REPLACED)
         try:
-            code = await self._grants.allow(asked, back.client, visit.visitor, account, chosen)
+            code = await self._grants.allow(
+                asked, back.client, visit.visitor, account, chosen, replaces
+            )
         except (InvalidParameter, TooManyKeys) as failure:
             return await self._show(visit, asked, back, text, failure)
         self._outcomes.add("authorize", "done")
@@ -110,6 +117,7 @@ class ConsentPages(Struct, frozen=True):
             problem=None if failure is None else describe_failure(failure),
             client=back.client,
             destination=describe_redirect(back.redirect_uri),
+            older=await self._grants.older(back.client, visit.visitor),
             scopes={scope: SCOPE_TEXTS[scope] for scope in asked.scopes},
             accounts=accounts,
             wanted=wanted if wanted in shown else visit.visitor.id,
