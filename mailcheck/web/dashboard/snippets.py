@@ -139,7 +139,7 @@ test("sign up", async ({{ page }}) => {{
   await page.getByLabel("Email").fill(address.email);
   await page.getByRole("button", {{ name: "Sign up" }}).click();
   const mail = await address.wait({{ timeoutMs: 20_000 }});
-  await page.goto(mail.bestLink);
+  await page.goto(mail.link);
 }});
 """
 
