@@ -56,7 +56,7 @@ class Finding(Struct, frozen=True):
     that may fix the problem but is not verified yet. It replaces the records at its name that
     have the same purpose, and the values in ``replaced``. ``alternatives`` are tried if
     ``proposed`` fails. ``beside`` are records in a zone of another owner that all of these
-    records need.
+    records need. ``may_cost``: the record says what was intended, even if its score is lower.
     """
 
     id: str
@@ -67,6 +67,7 @@ class Finding(Struct, frozen=True):
     replaced: tuple[str, ...] = ()
     alternatives: tuple[RecordToPublish, ...] = ()
     beside: tuple[RecordToPublish, ...] = ()
+    may_cost: bool = False
 
     @property
     def candidate_records(self) -> tuple[RecordToPublish, ...]:

@@ -91,11 +91,11 @@ SPF = (
     Row("spf.neutral", Area.SPF, 'The SPF record ends in "?all"',
         "It makes no statement about mail from other servers", _WARNING,
         advice="End the SPF record with ~all, or with -all once you are sure that it names every"
-        " sender."),
+        " sender. If it has a redirect, change the record that the redirect leads to instead."),
     Row("spf.no-end", Area.SPF, 'The SPF record does not end in an "all" term such as ~all',
         "Forged mail is not marked", _WARNING,
         advice="End the SPF record with ~all, or with -all once you are sure that it names every"
-        " sender."),
+        " sender. If it has a redirect, change the record that the redirect leads to instead."),
     Row("spf.ptr", Area.SPF, 'The SPF record uses "ptr"',
         "It is slow, and many receivers no longer evaluate it (RFC 7208 5.5)", _WARNING,
         advice="Name the sending servers with a, mx, ip4 or ip6 instead."),
@@ -125,7 +125,8 @@ SPF = (
         advice="Publish one SPF record that names the senders of both, and remove the other one."),
     Row("spf.void", Area.SPF, "A term of the SPF record refers to a name that does not exist",
         "It authorizes no host and counts towards a limit of two", _WARNING,
-        advice="Correct or remove the terms that find no DNS record."),
+        advice="Correct or remove the terms that find no DNS record. If the MX record of the domain"
+        " is at fault, mend that first and keep the term."),
     Row("spf.voids-before-senders", Area.SPF, "Terms that find no DNS record come before senders",
         "Receivers can return permerror before they reach these senders", _WARNING,
         advice="Put ip4 and ip6 before the terms that need a DNS lookup. Replace a and mx with ip4"
@@ -207,7 +208,8 @@ DKIM = (
         advice="Correct the clock and the time zone of the signing server."),
     Row("dkim.dangling", Area.DKIM, "A DKIM record points to a name without a key",
         "Mail signed with it fails", _WARNING,
-        advice="Turn on DKIM at the provider that owns that name, or remove the record."),
+        advice="Turn on DKIM at the provider that owns that name. Remove the record only if you no"
+        " longer use that provider."),
     Row("dkim.expired", Area.DKIM, "The signature has expired (x=)",
         "The signature fails",
         advice="Use a longer lifetime for signatures (a week, or no end: leave x= out), and find"
@@ -220,7 +222,7 @@ DKIM = (
         "The signature fails",
         advice="Sign the mail last, after every program that changes its header."),
     Row("dkim.hidden", Area.DKIM,
-        "There are names below _domainkey, but none of the usual selectors",
+        "No DKIM key was found under the usual selectors",
         "DNS does not list names, so the selector must be given", _UNDETERMINED,
         advice="Enter the selector (s= in the DKIM-Signature field of a mail that you sent), or"
         " send a test mail, whose signature contains it."),
@@ -250,6 +252,12 @@ DKIM = (
     Row("dkim.many-signatures", Area.DKIM, "The mail has many signatures",
         "Only the first ones were verified, as receivers do", _NOTE,
         advice="Find out which servers sign the mail, and let each of them sign it once."),
+    Row("dkim.misplaced", Area.DKIM, "A DKIM key is published at the wrong name",
+        "Receivers do not look there", _ERROR,
+        advice="Move the DKIM record to its selector below _domainkey and the domain."),
+    Row("dkim.next-key", Area.DKIM, "The record for the next DKIM key leads to no key yet",
+        "The provider publishes that key at the first rotation", _NOTE,
+        advice="Keep the CNAME. No action is needed."),
     Row("dkim.no-key", Area.DKIM, "No key is published at the name given in the signature",
         "The signature fails",
         advice="Publish the key at the name given in the signature, or sign with a selector that is"
@@ -330,7 +338,7 @@ DMARC = (
         advice="Publish p=reject: all mail in the name of the domain is forged."),
     Row("dmarc.obsolete-tags", Area.DMARC, "The DMARC record uses tags that RFC 9989 removed",
         "Only old receivers still follow them", _NOTE,
-        advice="Remove the obsolete tags from the DMARC record."),
+        advice="Remove the obsolete tags from the DMARC record. Write t=y instead of pct=0."),
     Row("dmarc.older-receivers", Area.DMARC, "Receivers find different DMARC records",
         "RFC 9989 and RFC 7489 look for the record at different names", _NOTE,
         advice="Publish a DMARC record at _dmarc below the domain itself: all receivers look there"
@@ -339,10 +347,15 @@ DMARC = (
         "Mail forged in the name of the domain is delivered", _WARNING,
         advice="Once the reports show that all your own mail passes, set p=quarantine in the DMARC"
         " record, and later p=reject."),
+    Row("dmarc.public-suffix", Area.DMARC,
+        "The DMARC record says that the domain is a public suffix (psd=y)",
+        "Mail of subdomains that the domain itself signs or sends fails DMARC", _WARNING,
+        advice="Remove psd=y from the DMARC record. It is for registries, below whose domains"
+        " others register names."),
     Row("dmarc.report-refused", Area.DMARC, "A report address in another domain is not authorized",
         "Receivers do not send reports there", _WARNING,
         advice="Ask the owner of the other domain to publish the record that allows the reports, or"
-        " use an address of your own."),
+        " use an address of your own. Providers of free mailboxes do not publish such records."),
     Row("dmarc.several", Area.DMARC, "The domain has several DMARC records",
         "Receivers ignore all of them", _ERROR,
         advice="Keep the DMARC record that you mean, and remove the others."),

@@ -58,6 +58,11 @@ def registrable_domain(host: str) -> str:
     return _suffixes().privatesuffix(host) or host
 
 
+def is_public_suffix(domain: str) -> bool:
+    """Return whether others register names directly below a domain."""
+    return _suffixes().is_public(domain)
+
+
 @cache
 def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()

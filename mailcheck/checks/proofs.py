@@ -2,14 +2,14 @@
 
 The evaluation that produced a finding runs again with the record in place (`Overlay`). The
 finding must be gone. There must be no new error. The score and the policies must not be lower.
-No sender that the published records name may be lost without a reason. Only then can a
-`ProvenFix` be created, and renderers show no other records.
+No sender that the published records name may be lost without a reason. Whatever passes must still
+pass: an address for each term of the SPF record, the keys, and SPF, DKIM and DMARC of the mail in
+question. Only then can a `ProvenFix` be created, and renderers show no other records.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
-from ipaddress import IPv4Network, IPv6Network
-from operator import is_, le
+from operator import is_
 from types import MappingProxyType
 from typing import Generic, TypeVar, TypeVarTuple
 
@@ -19,6 +19,9 @@ from msgspec import field as msgspec_field
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsStatus
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.overlay import NO_CHANGES, Change, Overlay, VisibleChanges, final_name_of
+from mailcheck.checks.spf.passing import find_passing, sample_senders
+from mailcheck.checks.spf.record import NamedSender
+from mailcheck.checks.spf.tree import SpfNode
 
 Inputs = TypeVarTuple("Inputs")
 Verdict = TypeVar("Verdict")
@@ -136,42 +139,13 @@ class CachedConclusion(Generic[Result, *Inputs]):
         return result
 
 
-class NamedSender(Struct, frozen=True):
-    """A sender that a text names in some reading of it.
-
-    ``key`` is the same for all spellings of a mechanism and a name, without prefix lengths.
-    ``reason`` says why a proposed record may omit the sender; empty if it must not.
-    """
-
-    term: str
-    key: str
-    lengths: tuple[int, int] = (32, 128)
-    network: IPv4Network | IPv6Network | None = None
-    reason: str = ""
-
-    def covers(self, other: "NamedSender") -> bool:
-        """Return whether this sender includes each host of the other one."""
-        if self.network is not None and other.network is not None:
-            return _contains(self.network, other.network)
-        is_same = self.key == other.key and self.network is other.network
-        return is_same and all(map(le, self.lengths, other.lengths))
-
-
-def _contains(network: IPv4Network | IPv6Network, other: IPv4Network | IPv6Network) -> bool:
-    shift = network.max_prefixlen - network.prefixlen
-    return (
-        network.version == other.version
-        and network.prefixlen <= other.prefixlen
-        and int(network.network_address) >> shift == int(other.network_address) >> shift
-    )
-
-
 class Outcome(Struct, frozen=True):
     """Result of an evaluation: its findings in the order of their weight, and its score.
 
     ``policies`` is the strictness of each policy (SPF's ``all``, DMARC's), in any unit.
     ``can_authenticate`` is whether SPF or DKIM authenticates the domain's own mail; otherwise
     DMARC's policy applies to it. ``named`` are the senders in any reading of the SPF texts.
+    ``spf`` are the trees of SPF records by domain. ``passing`` names the other checks that pass.
     """
 
     findings: tuple[Finding, ...]
@@ -179,6 +153,8 @@ class Outcome(Struct, frozen=True):
     policies: Mapping[str, int] = msgspec_field(default_factory=dict)
     can_authenticate: bool = True
     named: tuple[NamedSender, ...] = ()
+    spf: Mapping[str, SpfNode] = msgspec_field(default_factory=dict)
+    passing: frozenset[str] = frozenset()
 
     def ids(self, severity: Severity) -> list[str]:
         """Return the ids of the findings of a severity, one for each occurrence."""
@@ -238,11 +214,14 @@ def find_objection(finding: Finding, before: Outcome, after: Outcome) -> str:
         for name in now:
             if now.count(name) > then.count(name):
                 return f"the change causes {name}"
-    if after.score < before.score:
+    if after.score < before.score and not finding.may_cost:
         return "the score falls"
     lost = next((one for one in find_lost_senders(before, after) if not one.reason), None)
     if lost is not None:
         return f"{lost.term} would be lost"
+    failing = find_failing(before, after)
+    if failing:
+        return f"{failing} would no longer pass"
     if not after.can_authenticate and _rank_of_dmarc(after) > _rank_of_dmarc(before):
         return "the policy would be for the domain's own mail"
     weaker = [name for name, rank in before.policies.items() if after.policies.get(name, 0) < rank]
@@ -257,6 +236,23 @@ def find_lost_senders(before: Outcome, after: Outcome) -> Iterator[NamedSender]:
         for one in before.named
         if one not in kept and not any(other.covers(one) for other in after.named)
     )
+
+
+def find_failing(before: Outcome, after: Outcome) -> str:
+    """Return what passes before a change and not after it, or an empty string."""
+    labels = sorted(before.passing - after.passing)
+    if labels:
+        return labels[0]
+    for domain, tree in before.spf.items():
+        changed = after.spf.get(domain)
+        if changed is tree:
+            continue
+        senders = sample_senders(tree)
+        passing = frozenset() if changed is None else find_passing(changed, senders)
+        lost = next((one for one in senders if one not in passing), None)
+        if lost is not None:
+            return f"SPF of {domain} for {lost}"
+    return ""
 
 
 def _rank_of_dmarc(outcome: Outcome) -> int:

@@ -3,7 +3,8 @@
 Each record is first tried alone, by the evaluation that made the finding and with its answers. If
 that is not enough, it is tried together with the fixes that were verified before it, since some
 errors can only be fixed together. Fixes never contradict each other: a user who publishes all of
-them from top to bottom undoes none.
+them from top to bottom undoes none. Each is also tried together with every other one, since two
+records can do harm only together: what passes with one of them must pass with both.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,11 +13,19 @@ from itertools import chain
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.overlay import Change, Overlay, format_rdata
-from mailcheck.checks.proofs import NotProven, Outcome, Proofs, ProvenFix, is_resolved
+from mailcheck.checks.proofs import (
+    NotProven,
+    Outcome,
+    Proofs,
+    ProvenFix,
+    find_failing,
+    is_resolved,
+)
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 
-MAX_TRIALS = 16
-"""Maximum number of evaluations per check. The worst legitimate domain needs nine."""
+MAX_TRIALS = 64
+"""Maximum number of evaluations per check. The worst legitimate domain needs nine for its records,
+and one for each pair. The evaluation of a pair repeats only the parts that both records change."""
 
 TURNS = 2
 """Number of rounds. In the second one, records are also tried with fixes that come after them."""
@@ -74,7 +83,7 @@ class _Proving:
         for record in finding.candidate_records:
             attempt = (Change(record, finding.replaced), *beside)
             fix = await self._prove(finding, attempt)
-            if fix is not None:
+            if fix is not None and await self._suits_all_others(attempt):
                 self._accepted[fix.change.rrset_key] = attempt
                 return fix
         return None
@@ -95,6 +104,20 @@ class _Proving:
         if state is None or both is None or (rival is not None and _undoes(state, both)):
             return None
         return self._make(finding, attempt, state, both, others)
+
+    async def _suits_all_others(self, attempt: Attempt) -> bool:
+        """Return whether all that passes with either of two fixes passes with both."""
+        alone = await self._try(attempt)
+        for other in self._accepted.values():
+            # A record that replaces another one of the same name is published after it.
+            is_rival = other[0].rrset_key == attempt[0].rrset_key
+            both = alone if is_rival else await self._try(_together((other, attempt)))
+            state = await self._try(other)
+            if alone is None or both is None or state is None:
+                return False
+            if any(find_failing(one, both) for one in (self._before, state, alone)):
+                return False
+        return True
 
     async def _try(self, changes: Attempt) -> Outcome | None:
         """Evaluate with changes; return `None` after too many trials."""

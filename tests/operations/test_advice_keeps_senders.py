@@ -13,8 +13,9 @@ from twisted.internet.task import Clock
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.overlay import Change
-from mailcheck.checks.proofs import NamedSender, NotProven, Outcome, ProvenFix
+from mailcheck.checks.proofs import NotProven, Outcome, ProvenFix
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
+from mailcheck.checks.spf.record import NamedSender
 from mailcheck.operations.domains.check_mx import CheckMx, MxCheck
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle

@@ -117,6 +117,9 @@ CASES: dict[str, Case] = {
         {(DOMAIN, "TXT"): (), (DOMAIN, "MX"): (), (DOMAIN, "A"): (OTHER,)}, (OTHER,)
     ),
     "spf.unreadable": spf(" v=spf1 mx ip4:8.8.5.0/24 -all"),
+    "spf.misplaced with the name of the website": Case(
+        {(DOMAIN, "TXT"): (), ("www.d.example", "TXT"): (SPF,)}
+    ),
     "spf.misplaced": Case({(DOMAIN, "TXT"): (), ("spf.d.example", "TXT"): (SPF,)}),
     "spf.several": spf("v=spf1 mx ~all", "v=spf1 ip4:8.8.5.0/24 -all"),
     "spf.ignored-term": spf("v=spf1 mx -all ip4:8.8.5.0/24"),
@@ -147,6 +150,15 @@ CASES: dict[str, Case] = {
     "dmarc.no-policy": dmarc(f"v=DMARC1; P=REJECT; RUA=mailto:d@{DOMAIN}"),
     "dmarc.unreadable": dmarc(f"v=DMARC1 p=reject rua=mailto:d@{DOMAIN}"),
     "dmarc.misplaced": Case({(DMARC, "TXT"): (), (DOMAIN, "TXT"): (SPF, MEANT)}),
+    "dmarc.misplaced without underscore": Case(
+        {(DMARC, "TXT"): (), ("dmarc.d.example", "TXT"): (MEANT,)}
+    ),
+    "dmarc.public-suffix": dmarc(f"{MEANT}; psd=y"),
+    "dkim.misplaced": Case({(KEY_NAME, "TXT"): (), (f"{KEY_NAME}.{DOMAIN}", "TXT"): (KEY,)}),
+    "mta-sts.misplaced": Case({(f"{STS}.{DOMAIN}", "TXT"): ("v=STSv1; id=7",)}),
+    "tls-rpt.misplaced": Case(
+        {(f"{RPT}.{DOMAIN}", "TXT"): (f"v=TLSRPTv1; rua=mailto:t@{DOMAIN}",)}
+    ),
     "dmarc.report-refused": dmarc(
         "v=DMARC1; p=reject; rua=mailto:d@no.example", ends=["dmarc.report-refused"]
     ),
@@ -172,6 +184,9 @@ CASES: dict[str, Case] = {
     ),
     "mx.alias": Case(
         {(DOMAIN, "MX"): ("10 alias.d.example.",), ("alias.d.example", "CNAME"): ("mx.d.example.",)}
+    ),
+    "mx.dead-host with the name of the zone": Case(
+        {(DOMAIN, "MX"): ("10 mx.d.example.d.example.",)}
     ),
     "mx.dead-host": mx("10 gone.d.example.", "20 mx.d.example."),
     "mx.not-public": Case(
@@ -379,7 +394,7 @@ def test_advice_about_a_mail_is_good_to_its_end(finding_id: str) -> None:
 
 
 ROOT = Path(mailcheck.checks.__file__).parent
-MAKERS = {"Finding": 5, "several_records": 5}
+MAKERS = {"make_finding": 4, "several_records": 4}
 """The functions that create findings, and their argument for the record to publish."""
 
 BY_NAME = {

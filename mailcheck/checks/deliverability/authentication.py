@@ -68,6 +68,21 @@ class Authentication(Struct, frozen=True):
     dkim: DkimOfMail
     dmarc: DmarcOfMail
 
+    @property
+    def passing(self) -> frozenset[str]:
+        """The names of the checks that pass."""
+        found = {
+            "SPF of this mail": self.spf.mail_from.result,
+            "SPF of its HELO name": self.spf.helo.result,
+            "DMARC of this mail": self.dmarc.result,
+        }
+        signatures = (
+            f"the DKIM signature of {one.header.signing_domain} ({one.header.selector})"
+            for one in self.dkim.passing
+        )
+        passing = (name for name, result in found.items() if result is AuthResult.PASS)
+        return frozenset((*passing, *signatures))
+
     def with_earlier_results(self, earlier: "Authentication") -> "Authentication":
         """Return these results, with undetermined ones replaced by earlier determined ones."""
         is_spf_lost = _is_lost(self.spf.mail_from.result, earlier.spf.mail_from.result)

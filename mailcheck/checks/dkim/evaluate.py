@@ -85,6 +85,9 @@ class Provider(Struct, frozen=True):
     selectors: tuple[str, ...]
     hosts: tuple[str, ...]
     guess: Literal["always", "hinted"]
+    rotates_at: tuple[str, ...] = ()
+    """Domains with the keys of a provider that publishes the key of the next selector only when
+    it changes to it."""
 
 
 @cache
@@ -155,7 +158,9 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
             else RecordToPublish(name, "TXT", record.text),
         )
         yield publish_at_target(finding, name, key.alias_of)
-    if record.problem:
+    if record.problem and has_usable and not record.is_for_mail:
+        pass  # a key for another service, such as the signatures of TLS reports (RFC 8460 3)
+    elif record.problem:
         # No signature can be verified with the key.
         fix = advice_of("dkim.weak-key") if record.needs_new_key else _PUBLISH_AGAIN
         finding = make_finding(
@@ -219,6 +224,9 @@ def _describe_testing(key: DkimKey) -> Finding:
     )
 
 
+_EXISTING = (DnsStatus.FOUND, DnsStatus.NODATA)
+"""Answers that show that a name, or a name below it, has records (RFC 8020)."""
+
 WILDCARD_TEST_SELECTOR = "mailcheck-asks-for-a-wildcard"
 """A selector that no domain uses: an answer for it means a wildcard record."""
 
@@ -233,9 +241,8 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
     base = f"_domainkey.{domain}"
     tried = tuple(selectors)
     found = {name: look_up(answers, f"{name}.{base}", "TXT") for name in tried}
-    wildcard = _read_keys(
-        WILDCARD_SELECTOR, look_up(answers, f"{WILDCARD_TEST_SELECTOR}.{base}", "TXT")
-    )
+    made_up = look_up(answers, f"{WILDCARD_TEST_SELECTOR}.{base}", "TXT")
+    wildcard = _read_keys(WILDCARD_SELECTOR, made_up)
     node = look_up(answers, base, "TXT")
     having = [(name, answer) for name, answer in found.items() if answer.records]
     keys = [key for name, answer in having for key in _read_keys(name, answer)]
@@ -252,6 +259,10 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
     dangling = tuple(
         (name, answer.canonical_name) for name, answer in found.items() if is_dangling(answer)
     )
+    answers_for_all = made_up.status in _EXISTING
+    # Asked in a second round, by the few domains without a key.
+    is_missing = not keys and not silent and made_up.status is DnsStatus.NXDOMAIN
+    misplaced = _find_misplaced(domain, tried, answers) if is_missing else None
     return DkimVerdict(
         domain=domain,
         presence=presence,
@@ -259,7 +270,17 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
         keys=tuple(keys),
         dangling=dangling,
         tried=tried,
-        findings=tuple(_find_findings(domain, presence, keys, dangling, silent)),
+        findings=tuple(
+            _find_findings(
+                domain,
+                presence,
+                keys,
+                dangling,
+                silent,
+                misplaced,
+                answers_for_all=answers_for_all,
+            )
+        ),
         silent=tuple(silent),
     )
 
@@ -284,18 +305,17 @@ def _find_findings(
     keys: list[DkimKey],
     dangling: tuple[tuple[str, str], ...],
     silent: list[str],
+    misplaced: Finding | None,
+    *,
+    answers_for_all: bool,
 ) -> list[Finding]:
-    found = [
-        make_finding(
-            "dkim.dangling",
-            f"The DKIM record {selector}._domainkey.{domain} points to {target}, where there is no"
-            " key; mail signed with it fails.",
-        )
-        for selector, target in dangling
-    ]
+    """Return the findings; ``answers_for_all`` is whether DNS answers for a made-up selector."""
+    found = [_describe_dangling(domain, *one, keys) for one in dangling]
     if presence is Presence.FOUND:
         has_usable = any(key.is_usable for key in keys)
         return [f for key in keys for f in describe_key(key, has_usable=has_usable)] + found
+    if misplaced is not None:
+        return [misplaced, *found]
     if presence is Presence.ABSENT:
         absent = make_finding(
             "dkim.absent",
@@ -305,9 +325,74 @@ def _find_findings(
         return [absent, *found]
     if silent:
         return [undetermined("dkim.undetermined", silent[:3]), *found]
+    names = (
+        f"DNS answers for every name below _domainkey.{domain} (a wildcard), but with no key"
+        if answers_for_all
+        else f"there are names below _domainkey.{domain}, but none of the usual ones"
+    )
     hidden = make_finding(
-        "dkim.hidden",
-        f"Could not be determined: there are names below _domainkey.{domain}, but none of the"
-        " usual ones, and DNS cannot list names.",
+        "dkim.hidden", f"Could not be determined: {names}, and DNS cannot list names."
     )
     return found or [hidden]
+
+
+def _describe_dangling(domain: str, selector: str, target: str, keys: Sequence[DkimKey]) -> Finding:
+    """Return a finding for a CNAME without a key; a note for the next key of a rotation."""
+    name = f"{selector}._domainkey.{domain}"
+    provider = _find_rotating(target)
+    if provider is None:
+        return make_finding(
+            "dkim.dangling",
+            f"The DKIM record {name} points to {target}, where there is no key; mail signed with"
+            " it fails.",
+        )
+    if any(key.is_usable and _find_rotating(key.alias_of) is provider for key in keys):
+        return make_finding(
+            "dkim.next-key",
+            f"The DKIM record {name} points to {target}, where there is no key yet:"
+            f" {provider.name} publishes it when it changes the key.",
+            f"Keep {name}. {provider.name} needs it for the next key.",
+        )
+    return make_finding(
+        "dkim.dangling",
+        f"The DKIM record {name} points to {target}, where there is no key; mail signed with it"
+        " fails.",
+        f"Turn on DKIM at {provider.name}, and keep the record.",
+    )
+
+
+def _find_rotating(target: str) -> Provider | None:
+    """Return the provider that changes the keys at the target of a CNAME by itself."""
+    return next(
+        (
+            one
+            for one in load_providers()
+            if any(target.endswith(f".{end}") for end in one.rotates_at)
+        ),
+        None,
+    )
+
+
+def _find_misplaced(domain: str, selectors: Sequence[str], answers: Answers) -> Finding | None:
+    """Return a finding for a key at a name with the zone name appended, or without underscore.
+
+    The selectors are queried only if there are names below the wrong one.
+    """
+    for base in (f"_domainkey.{domain}.{domain}", f"domainkey.{domain}"):
+        if look_up(answers, base, "TXT").status not in _EXISTING:
+            continue
+        for selector in selectors:
+            answer = look_up(answers, f"{selector}.{base}", "TXT")
+            keys, target = _read_keys(selector, answer), alias_target(answer)
+            if not keys and not target:
+                continue
+            name = f"{selector}._domainkey.{domain}"
+            record = "CNAME" if target else "key"
+            return make_finding(
+                "dkim.misplaced",
+                f"The DKIM {record} is published at {answer.question.name}, where receivers do not"
+                f" look, instead of at {name}.",
+                f"Move the DKIM {record} to {name}.",
+                None if target else RecordToPublish(name, "TXT", keys[0].record.text),
+            )
+    return None

@@ -58,6 +58,11 @@ class KeyRecord(Struct, frozen=True):
         return "".join((parse_tag_list(self.text).get("p") or "").split())
 
     @property
+    def is_for_mail(self) -> bool:
+        """Whether mail is one of the services that the key is for (``s=``, RFC 6376 3.6.1)."""
+        return is_for_mail(parse_tag_list(self.text))
+
+    @property
     def is_usable(self) -> bool:
         """Whether receivers can verify signatures with the key."""
         return not self.is_revoked and not self.problem
@@ -182,9 +187,13 @@ def _is_private(octets: bytes) -> bool:
     return octets[:1] == b"\x30" and octets[2 + size : 5 + size] == b"\x02\x01\x00"
 
 
+def is_for_mail(tags: TagList) -> bool:
+    """Return whether a key record allows signatures of mail."""
+    return "s" not in tags.tags or not {"*", "email"}.isdisjoint(_split(tags.get("s")))
+
+
 def _find_restriction(tags: TagList, bits: int | None, key_type: str) -> str:
-    services = _split(tags.get("s"))
-    if "s" in tags.tags and not {"*", "email"} & set(services):
+    if not is_for_mail(tags):
         return f"is not for mail (s={tags.get('s')})"
     if "h" in tags.tags and "sha256" not in _split(tags.get("h")):
         return "allows only hash algorithms that receivers no longer accept (RFC 8301)"

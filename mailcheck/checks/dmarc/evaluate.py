@@ -33,7 +33,9 @@ from mailcheck.checks.dns_answers import (
 )
 from mailcheck.checks.findings import Finding, RecordToPublish
 from mailcheck.checks.findings_table import make_finding, undetermined
-from mailcheck.checks.mail_domains import registrable_domain
+from mailcheck.checks.mail_domains import is_public_suffix, registrable_domain
+from mailcheck.checks.misplaced import find_elsewhere
+from mailcheck.checks.quality.hosts import is_freemail
 from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.checks.tag_repair import lost_addresses, name_mistake
 from mailcheck.core.domain_names import is_within
@@ -262,6 +264,20 @@ def _check_subdomain_policies(
         )
 
 
+def _check_public_suffix(
+    place: str, record: PolicyRecord, changes: dict[str, str | None]
+) -> Iterator[Finding]:
+    """Yield a finding if a domain that others do not register names below says that they do."""
+    if record.psd == "y" and not is_public_suffix(place):
+        yield make_finding(
+            "dmarc.public-suffix",
+            f"The DMARC record says that {place} is a public suffix (psd=y), so each subdomain"
+            f" counts as an organization of its own: mail of a subdomain that {place} signs, or"
+            " that passes SPF for it, fails DMARC.",
+            proposed=_publish(place, change_tags(record.text, **changes | {"psd": None})),
+        )
+
+
 def _is_weaker(one: Policy | None, other: Policy | None) -> bool:
     return one is not None and other is not None and one.strictness < other.strictness
 
@@ -282,7 +298,14 @@ def _check_reports(
             proposed=_publish(place, repaired) if asks_then else None,
         )
     for one in authorizations:
-        if one.presence is Presence.ABSENT:
+        if one.presence is Presence.ABSENT and is_freemail(one.uri.host):
+            yield make_finding(
+                "dmarc.report-refused",
+                f"Reports to {one.uri.text} are not sent: {one.uri.host} is a mailbox provider,"
+                f" which does not publish that its users accept reports about {place}.",
+                f"Use an address at {place} for reports, or a service that reads reports.",
+            )
+        elif one.presence is Presence.ABSENT:
             yield make_finding(
                 "dmarc.report-refused",
                 f"Reports to {one.uri.text} are not sent: {one.uri.host} does not publish that it"
@@ -325,23 +348,29 @@ def _check_syntax(
         )
     if record.obsolete_tags:
         tags = ", ".join(record.obsolete_tags)
-        yield make_finding(
+        is_trial = parse_tag_list(record.text).get("pct") == "0"
+        finding = make_finding(
             "dmarc.obsolete-tags",
             f"The DMARC record uses {tags}, which the current standard (RFC 9989) has removed; old"
             " receivers may still evaluate it.",
-            f"Remove {tags} from the DMARC record.",
+            f"Remove {tags} from the DMARC record."
+            + (" Write t=y instead of pct=0: it has the same meaning." if is_trial else ""),
             _publish(place, change_tags(record.text, **changes)),
         )
+        yield replace(finding, may_cost=is_trial)
 
 
 def change_tags(text: str, **changes: str | None) -> str:
     """Return a record with tags changed, added or (with `None`) removed.
 
-    Obsolete tags are removed too. The order stays, with the policy directly after the version.
-    A record with problems is repaired first.
+    Obsolete tags are removed too; ``pct=0`` becomes ``t=y``. The order stays, with the policy
+    directly after the version. A record with problems is repaired first.
     """
     meant = _repair(parse_policy_record(text)).text
-    tags = dict(parse_tag_list(meant).tags) | changes
+    tags: dict[str, str | None] = dict(parse_tag_list(meant).tags)
+    if parse_tag_list(text).get("pct") == "0" and "t" not in tags:
+        tags["t"] = "y"  # RFC 9989 replaces pct=0 with it
+    tags |= changes
     first = {"v": VERSION, "p": tags.get("p")}
     kept = first | {name: value for name, value in tags.items() if name not in first}
     return "; ".join(
@@ -452,6 +481,7 @@ def _describe_all(
         *_check_policy(found, step.domain, step.record, changes, offer),
     )
     yield from (_add_authorization(one, step.domain, offer) for one in described)
+    yield from _check_public_suffix(step.domain, step.record, changes)
     yield from _check_undetermined_policy(found.domain, step, answers)
     yield from _compare_with_rfc7489(found.domain, step, answers)
 
@@ -528,7 +558,11 @@ def _check_report_hosts(
 ) -> tuple[ReportAuthorization, ...]:
     """Check whether the report hosts outside the organization accept reports (RFC 9990 4)."""
     home = walk.organizational_domain or place
-    foreign = [uri for uri in uris if uri.is_usable and not is_within(uri.host, home)]
+    foreign = [
+        uri
+        for uri in uris
+        if uri.is_usable and not (is_within(uri.host, home) or is_within(uri.host, place))
+    ]
     authorizations = []
     for uri in list(dict.fromkeys(foreign))[:MAX_REPORT_HOSTS]:
         name = f"{place}._report._dmarc.{uri.host}"
@@ -601,17 +635,22 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
 
 def _explain_absence(domain: str, report_to: str, walk: TreeWalk, answers: Answers) -> Finding:
     """Return a finding for a missing record, or for one that is published at a wrong name."""
-    # A wrong name is the domain itself, or one to which a zone editor appended the zone name.
-    for elsewhere in (domain, f"{PREFIX}{domain}.{domain}"):
-        texts = txt_values(look_up(answers, elsewhere, "TXT"))
-        found = [text for text in texts if is_policy_record(text)]
-        if found:
-            return make_finding(
-                "dmarc.misplaced",
-                f"The DMARC record is published at {elsewhere}, where receivers do not look,"
-                f" instead of at {PREFIX}{domain}.",
-                f"Move the DMARC record to {PREFIX}{domain}.",
-                _publish(domain, found[0]),
-            )
+    # A wrong name is the domain itself, one to which a zone editor appended the zone name, one
+    # without the underscore, or that of the website.
+    proper = PREFIX + domain
+    elsewhere = find_elsewhere(
+        (domain, f"{proper}.{domain}", f"dmarc.{domain}", f"{PREFIX}www.{domain}"),
+        is_policy_record,
+        answers,
+    )
+    if elsewhere is not None:
+        place, text = elsewhere
+        return make_finding(
+            "dmarc.misplaced",
+            f"The DMARC record is published at {place}, where receivers do not look, instead of at"
+            f" {proper}.",
+            f"Move the DMARC record to {proper}.",
+            _publish(domain, text),
+        )
     offer = suggest_report_address(domain, report_to, walk, answers)
     return _add_authorization(describe_absence(domain, offer), domain, offer)

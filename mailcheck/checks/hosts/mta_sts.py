@@ -11,6 +11,7 @@ from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import make_finding, several_records, undetermined
 from mailcheck.checks.hosts.mx import MxVerdict
+from mailcheck.checks.misplaced import find_elsewhere
 from mailcheck.checks.tag_lists import has_exact_version, parse_tag_list
 from mailcheck.checks.tag_repair import (
     MAX_REPAIRED,
@@ -185,7 +186,9 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
     near = [text for text in published if _NEAR_MISS.search(start_of(text))]
     text, finding = next(iter(texts or near), ""), None
     if not text:
-        finding = _absent(domain)
+        elsewhere = _find_elsewhere(domain, answers)
+        finding = _absent(domain) if elsewhere is None else _misplaced(domain, *elsewhere)
+        text = "" if elsewhere is None else elsewhere[1]
     elif not texts:
         finding = _unreadable(domain, text)
     elif len(texts) > 1:
@@ -267,6 +270,22 @@ def _uncovered(domain: str, exchange: str, policy: MtaStsPolicy) -> Finding:
         f" {'do' if is_enforced else 'would'} not deliver to it.",
         f'Add "mx: {exchange}" to {policy_url(domain)} and change the id in the record.',
         severity=Severity.ERROR if is_enforced else Severity.WARNING,
+    )
+
+
+def _find_elsewhere(domain: str, answers: Answers) -> tuple[str, str] | None:
+    names = (f"{PREFIX}{domain}.{domain}", f"mta-sts.{domain}", domain)
+    return find_elsewhere(names, lambda text: has_exact_version(text, VERSION), answers)
+
+
+def _misplaced(domain: str, place: str, text: str) -> Finding:
+    proper = PREFIX + domain
+    return make_finding(
+        "mta-sts.misplaced",
+        f"The MTA-STS record is published at {place}, where senders do not look, instead of at"
+        f" {proper}.",
+        f"Move the MTA-STS record to {proper}, and serve the policy at {policy_url(domain)}.",
+        RecordToPublish(proper, "TXT", text),
     )
 
 

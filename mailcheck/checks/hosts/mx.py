@@ -1,6 +1,6 @@
 """Evaluation of the MX records of a domain and its mail hosts (RFC 5321 5.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from mailcheck.checks.dns_answers import (
 )
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import make_finding, undetermined
+from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_not_public
 
 
@@ -50,6 +51,9 @@ class MailHost(Struct, frozen=True):
     preference: int
     host: HostAddresses
     problem: HostProblem | None
+    intended: str = ""
+    """The name without the name of the zone, which an editor has appended; empty unless only that
+    name has addresses."""
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:
@@ -169,6 +173,8 @@ def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Fi
     """Return a finding about one host, which is more severe if no other host is usable."""
     other = next((one for one in hosts if one.is_usable), None)
     severity = Severity.ERROR if other is None else Severity.WARNING
+    if host.intended:
+        return _describe_appended_zone(domain, host, severity)
     match host.problem:
         case HostProblem.NO_ADDRESS:
             return _propose_other_host(
@@ -200,6 +206,19 @@ def _describe_host_without_address(host: MailHost, severity: Severity) -> Findin
         "mx.dead-host",
         f"The mail host {host.exchange} has no address, so mail sent to it waits or bounces.",
         f"Publish an address for {host.exchange}, or remove the MX record that names it.",
+        severity=severity,
+    )
+
+
+def _describe_appended_zone(domain: str, host: MailHost, severity: Severity) -> Finding:
+    return make_finding(
+        "mx.dead-host",
+        f"The mail host {host.exchange} has no address: the name of the zone was appended to"
+        f" {host.intended}. Mail sent to it waits or bounces.",
+        f"Name {host.intended} in the MX record. If your zone editor appends the name of the zone,"
+        " end the name with a dot.",
+        RecordToPublish(domain, "MX", f"{host.preference} {host.intended}."),
+        (_value(host),),
         severity=severity,
     )
 
@@ -266,7 +285,9 @@ def evaluate_mx(domain: str, answers: Answers, *, allow_private: bool = False) -
     own = look_up_addresses(answers, domain)
     records = mx_records(answer)
     hosts = tuple(
-        _evaluate_host(exchange, preference, answers, allow_private, is_asked=number < MAX_HOSTS)
+        _evaluate_host(
+            domain, exchange, preference, answers, allow_private, is_asked=number < MAX_HOSTS
+        )
         for number, (preference, exchange) in enumerate(records)
         if exchange != NULL_EXCHANGE
     )
@@ -284,7 +305,13 @@ def evaluate_mx(domain: str, answers: Answers, *, allow_private: bool = False) -
 
 
 def _evaluate_host(
-    exchange: str, preference: int, answers: Answers, allow_private: bool, *, is_asked: bool
+    domain: str,
+    exchange: str,
+    preference: int,
+    answers: Answers,
+    allow_private: bool,
+    *,
+    is_asked: bool,
 ) -> MailHost:
     if parse_ip_address(exchange) is not None or exchange.rpartition(".")[2].isdigit():
         nothing = HostAddresses(exchange, (), Presence.ABSENT, True, exchange)
@@ -293,7 +320,20 @@ def _evaluate_host(
         unknown = HostAddresses(exchange, (), Presence.UNDETERMINED, False, exchange)
         return MailHost(exchange, preference, unknown, HostProblem.UNDETERMINED)
     host = look_up_addresses(answers, exchange)
-    return MailHost(exchange, preference, host, _find_problem(host, allow_private))
+    problem, intended = _find_problem(host, allow_private), ""
+    if problem is HostProblem.NO_ADDRESS:
+        found = (look_up_addresses(answers, name) for name in _without_zone(exchange, domain))
+        good = (one.name for one in found if _find_problem(one, allow_private) is None)
+        intended = next(good, "")
+    return MailHost(exchange, preference, host, problem, intended)
+
+
+def _without_zone(exchange: str, domain: str) -> Iterator[str]:
+    """Yield the names to which a zone editor may have appended the name of the zone."""
+    for zone in dict.fromkeys((domain, registrable_domain(domain))):
+        name = exchange.removesuffix(f".{zone}")
+        if name != exchange and "." in name:
+            yield name
 
 
 def _find_problem(host: HostAddresses, allow_private: bool) -> HostProblem | None:

@@ -9,6 +9,7 @@ from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish
 from mailcheck.checks.findings_table import make_finding, several_records, undetermined
+from mailcheck.checks.misplaced import find_elsewhere
 from mailcheck.checks.tag_lists import has_exact_version, parse_tag_list
 from mailcheck.checks.tag_repair import (
     MAX_REPAIRED,
@@ -53,7 +54,7 @@ def evaluate_tls_rpt(domain: str, answers: Answers, report_to: str = "") -> TlsR
         if texts:
             finding = _several(domain, texts)
         else:
-            finding = _unreadable(domain, near) if near else _absent(domain, report_to)
+            finding = _unreadable(domain, near) if near else _absent(domain, answers, report_to)
         finding = publish_at_target(finding, PREFIX + domain, target)
         text = near[0] if near and not texts else ""
         return TlsRptVerdict(domain, Presence.ABSENT, text, (), (finding,))
@@ -80,7 +81,22 @@ def _report_uris(report_to: str) -> tuple[str, ...]:
     return (f"mailto:{report_to}",) if report_to else ()
 
 
-def _absent(domain: str, report_to: str) -> Finding:
+def _absent(domain: str, answers: Answers, report_to: str) -> Finding:
+    proper = PREFIX + domain
+    elsewhere = find_elsewhere(
+        (f"{proper}.{domain}", f"_tls.{domain}", f"smtp.tls.{domain}", domain),
+        lambda text: has_exact_version(text, VERSION),
+        answers,
+    )
+    if elsewhere is not None:
+        place, text = elsewhere
+        return make_finding(
+            "tls-rpt.misplaced",
+            f"The TLS-RPT record is published at {place}, where senders do not look, instead of at"
+            f" {proper}.",
+            f"Move the TLS-RPT record to {proper}.",
+            RecordToPublish(proper, "TXT", text),
+        )
     return make_finding(
         "tls-rpt.absent",
         f"{domain} does not request reports about encryption (no TLS-RPT), so you do not learn"

@@ -16,7 +16,7 @@ from mailcheck.checks.scoring.spf_dkim_dmarc import classify_dkim, classify_dmar
 from mailcheck.checks.spf.record import (
     Qualifier,
 )
-from mailcheck.checks.spf.tree import SpfVerdict
+from mailcheck.checks.spf.tree import SpfNode, SpfVerdict
 
 _STRICTNESS = {None: 0, Qualifier.PASS: 0, Qualifier.NEUTRAL: 1, Qualifier.SOFTFAIL: 2}
 _STRICTEST = 3
@@ -42,9 +42,14 @@ def outcome_of_records(
     findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *more)
     if not mx.exists:
         findings = mx.findings
-    policies = policies_of(spf, dmarc)
     return Outcome(
-        sorted_by_severity(findings), points, policies, can_authenticate(spf, dkim), spf.named
+        sorted_by_severity(findings),
+        points,
+        policies_of(spf, dmarc),
+        can_authenticate(spf, dkim),
+        spf.named,
+        trees_of(spf),
+        _find_passing(dmarc, dkim),
     )
 
 
@@ -62,10 +67,31 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
         findings = mx.findings
     points = [*points_of_dns(evidence, is_parked=parked), *(j.award.points for j in rest.values())]
     score = add_up(points) if mx.exists else 0
-    is_vouched = can_authenticate(spf, evidence.dkim)
     return Outcome(
-        sorted_by_severity(findings), score, policies_of(spf, dmarc), is_vouched, spf.named
+        sorted_by_severity(findings),
+        score,
+        policies_of(spf, dmarc),
+        can_authenticate(spf, evidence.dkim),
+        spf.named,
+        trees_of(spf),
+        _find_passing(dmarc, evidence.dkim),
     )
+
+
+def trees_of(*verdicts: SpfVerdict | None) -> Mapping[str, SpfNode]:
+    """Return the trees of the SPF records that were found, by domain."""
+    return {one.domain: one.tree for one in verdicts if one is not None and one.tree is not None}
+
+
+def _find_passing(dmarc: DmarcVerdict, dkim: DkimVerdict | None) -> frozenset[str]:
+    """Name the keys with which signatures pass, and what DMARC accepts besides the domain."""
+    keys = () if dkim is None else dkim.usable_keys
+    passing = {f"DKIM with the key at {one.record_name}" for one in keys}
+    if dmarc.record is not None and not dmarc.record.has_strict_dkim:
+        passing.add("DKIM of a subdomain")
+    if dmarc.record is not None and not dmarc.record.has_strict_spf:
+        passing.add("SPF of a subdomain")
+    return frozenset(passing)
 
 
 def sorted_by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:

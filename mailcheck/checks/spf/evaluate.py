@@ -1,6 +1,6 @@
 """Evaluation of the SPF records of a domain, with findings and the record to publish."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from dns.rdtypes.ANY.TXT import TXT
 from msgspec.structs import replace
@@ -16,13 +16,17 @@ from mailcheck.checks.dns_answers import (
 )
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import make_finding, undetermined
+from mailcheck.checks.misplaced import find_elsewhere
 from mailcheck.checks.spf.record import (
     NEVER_READ,
+    Mechanism,
     MechanismName,
     Qualifier,
     TermProblem,
+    parse_term,
 )
 from mailcheck.checks.spf.repair import (
+    INCLUDE,
     Meaning,
     compose_record,
     find_glued,
@@ -37,6 +41,7 @@ from mailcheck.checks.spf.tree import (
     IP_VERSIONS,
     MAX_LOOKUPS,
     MAX_VOIDS,
+    REDIRECT,
     NodeProblem,
     SpfNode,
     SpfVerdict,
@@ -44,6 +49,7 @@ from mailcheck.checks.spf.tree import (
     count_addresses,
 )
 from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_spf
+from mailcheck.core.domain_names import is_within
 
 LONG_RECORD = 450  # octets; a longer answer may not fit into a datagram, RFC 7208 3.4
 
@@ -174,8 +180,12 @@ def _describe_node(
     proposed: RecordToPublish | None,
     useless: frozenset[str],
     top: SpfNode | None = None,
+    unborn: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """Yield findings about one record; ``top`` is the term of the domain's record above it."""
+    """Yield findings about one record; ``top`` is the term of the domain's record above it.
+
+    :param unborn: terms that permit the domain's mail hosts as soon as these have addresses.
+    """
     is_own = top is None
     place = "the SPF record" if is_own else f"the SPF record of {node.domain} ({node.term})"
     if top is not None:
@@ -202,6 +212,15 @@ def _describe_node(
             yield _describe_problem(problem, place, domain, proposed, useless, top)
     absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
     for term in (void for void in node.voids if void not in absent_terms):
+        if term in unborn:
+            yield make_finding(
+                "spf.void",
+                f'"{term}" in {place} leads to mail hosts without an address. It permits no host'
+                " and counts against a limit of two.",
+                f"Mend the MX records of {domain} and the addresses of its mail hosts first. Keep"
+                f' "{term}": it permits them then.',
+            )
+            continue
         yield make_finding(
             "spf.void",
             f'"{term}" in {place} leads to a name that does not exist. It permits no host and'
@@ -258,6 +277,8 @@ def _describe_problem(
     fix = "Remove or correct it."
     if meant.words not in ((), (problem.term,)):
         fix = f'Write "{" ".join(meant.words)}".'
+    elif problem.term.lower().startswith(REDIRECT) and problem.reason.startswith(NEVER_READ):
+        fix = _advise_ignored_redirect(problem, proposed)
     elif problem.reason.startswith(NEVER_READ):
         fix = "Put it before that term, or remove it."
     if meant.unclear and proposed is not None:
@@ -282,6 +303,14 @@ def _describe_problem(
     return make_finding("spf.ignored-term", meaning, fix, proposed)
 
 
+def _advise_ignored_redirect(problem: TermProblem, proposed: RecordToPublish | None) -> str:
+    """Return the advice for a redirect beside an ``all``, in the words of the proposed record."""
+    included = INCLUDE + problem.term[len(REDIRECT) :]
+    if proposed is None or included not in proposed.value.split(" "):
+        return f'Remove "{problem.term}".'
+    return f'Write "{included}" before the all, or remove "{problem.term}".'
+
+
 def _check_all_mechanism(
     verdict: SpfVerdict, proposed: RecordToPublish | None
 ) -> Iterator[Finding]:
@@ -302,19 +331,47 @@ def _check_all_mechanism(
             f"The SPF record lets {verdict.reach} send mail as {verdict.domain}"
             f" ({terms}), far more than any sender has.",
         )
+    last = _find_last_record(verdict.tree)
+    if last is None:
+        return
+    is_own = last is verdict.tree
+    where = "The SPF record" if is_own else f"The SPF record of {last.domain} ({last.term})"
+    fix = None if is_own else _advise_target(verdict.domain, last.domain)
+    record = proposed if is_own else None
     if verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
         yield make_finding(
             "spf.no-end",
-            "The SPF record does not say what to do with mail from other servers, so forged mail"
-            " is not marked.",
-            proposed=proposed,
+            f"{where} does not say what to do with mail from other servers, so forged mail is not"
+            " marked.",
+            fix,
+            record,
         )
     elif verdict.all_qualifier is Qualifier.NEUTRAL:
         yield make_finding(
             "spf.neutral",
-            'The SPF record ends in "?all", which gives no result for mail from other servers.',
-            proposed=proposed,
+            f'{where} ends in "?all", which gives no result for mail from other servers.',
+            fix,
+            record,
         )
+
+
+def _find_last_record(tree: SpfNode | None) -> SpfNode | None:
+    """Return the record that ends the evaluation, through redirects (RFC 7208 6.1).
+
+    Return `None` if a redirect leads to a record that is not known here.
+    """
+    while tree is not None and tree.redirected is not None:
+        tree = tree.redirected
+    return None if tree is None or (tree.record is None and tree.term) else tree
+
+
+def _advise_target(domain: str, target: str) -> str:
+    """Return the advice for the end of a record that another one redirects to."""
+    whose = "End" if is_within(target, domain) else f"Ask the owner of {target} to end"
+    return (
+        f"{whose} the SPF record at {target} with ~all. Do not add it to the record of {domain}:"
+        " receivers ignore a redirect beside an all (RFC 7208 6.1)."
+    )
 
 
 def _check_conventions(verdict: SpfVerdict) -> Iterator[Finding]:
@@ -356,7 +413,10 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
     walk = TreeReader(answers)
     tree, *others = [walk.read_record(domain, text, is_one_of=len(records)) for text in records]
     trees = (tree, *others)
-    left_out = find_useless_terms(trees)
+    unborn = _find_terms_of_dead_hosts(trees, domain, answers)
+    left_out = {
+        term: reason for term, reason in find_useless_terms(trees).items() if term not in unborn
+    }
     useless = frozenset(left_out)
     meanings = _find_meanings(answer, (*records, *near_misses), useless)
     permitted = () if others else tuple(tree.permitted)
@@ -379,7 +439,7 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
         if has_too_many_voids
         else ""
     )
-    findings = _collect_findings(verdict, meanings, left_out, near_misses, reordered)
+    findings = _collect_findings(verdict, meanings, left_out, unborn, near_misses, reordered)
     return replace(verdict, findings=tuple(findings))
 
 
@@ -387,6 +447,7 @@ def _collect_findings(
     verdict: SpfVerdict,
     meanings: Sequence[Meaning],
     left_out: Mapping[str, str],
+    unborn: Collection[str],
     near_misses: Sequence[str],
     reordered: str,
 ) -> Iterator[Finding]:
@@ -406,7 +467,7 @@ def _collect_findings(
         # Findings in order of severity.
         yield from _check_limits(verdict, proposed)
         yield from _check_voids_by_version(verdict, _propose_record(verdict, reordered))
-        yield from _describe_node(tree, domain, proposed, useless)
+        yield from _describe_node(tree, domain, proposed, useless, unborn=unborn)
         for top in tree.children:
             for node in top.walk():
                 yield from _describe_node(node, domain, proposed, useless, top)
@@ -423,6 +484,28 @@ def _collect_findings(
             )
     for text in near_misses[:1]:
         yield _describe_unreadable(domain, text, proposed, is_beside=True)
+
+
+def _find_terms_of_dead_hosts(
+    trees: Iterable[SpfNode], domain: str, answers: Answers
+) -> frozenset[str]:
+    """Return the void terms for the domain's own mail hosts, which have no address now.
+
+    The domain's MX records are at fault, not these terms.
+    """
+    voids = [(term, parse_term(term)) for tree in trees for term in tree.voids]
+    if not any(isinstance(one, Mechanism) and one.name in _OF_HOSTS for _, one in voids):
+        return frozenset()
+    hosts = {host for _, host in mx_records(look_up(answers, domain, "MX")) if host}
+    names = {MechanismName.MX: {domain} if hosts else set(), MechanismName.A: hosts}
+    return frozenset(
+        term
+        for term, one in voids
+        if isinstance(one, Mechanism) and (one.target or domain) in names.get(one.name, ())
+    )
+
+
+_OF_HOSTS = (MechanismName.A, MechanismName.MX)
 
 
 def _find_meanings(
@@ -488,18 +571,21 @@ def _explain_absence(
             named=named,
             repaired=repaired,
         )
-    # Some zone editors append the zone name to "example.com".
-    for elsewhere in (f"{domain}.{domain}", f"spf.{domain}"):
-        found = [t for t in txt_values(look_up(answers, elsewhere, "TXT")) if is_spf_record(t)]
-        if found:
-            finding = make_finding(
-                "spf.misplaced",
-                f"The SPF record is published at {elsewhere}, where receivers do not look, instead"
-                f" of at {domain}.",
-                f"Move the SPF record to {domain}.",
-                RecordToPublish(domain, "TXT", found[0]),
-            )
-            return SpfVerdict(domain, Presence.ABSENT, findings=(finding,))
+    www = f"www.{domain}"
+    # A record without senders protects the name of the website, and is right there.
+    elsewhere = find_elsewhere(
+        (f"{domain}.{domain}", f"spf.{domain}"), is_spf_record, answers
+    ) or find_elsewhere((www,), lambda text: is_spf_record(text) and has_senders(text), answers)
+    if elsewhere is not None:
+        place, text = elsewhere
+        finding = make_finding(
+            "spf.misplaced",
+            f"The SPF record is published at {place}, where receivers do not look, instead of at"
+            f" {domain}.",
+            f"Move the SPF record to {domain}.",
+            RecordToPublish(domain, "TXT", text),
+        )
+        return SpfVerdict(domain, Presence.ABSENT, findings=(finding,))
     sender = _choose_own_term(domain, answers)
     fix = "Publish an SPF record that names every server and service that sends for the domain"
     finding = make_finding(

@@ -184,11 +184,14 @@ _IDS = {
     AuthResult.PERMERROR: "spf.result-permerror",
 }
 
-_HELO_IDS = {
+_FINDINGS_OF_HELO = {
     AuthResult.FAIL: "spf.helo-fail",
     AuthResult.SOFTFAIL: "spf.helo-softfail",
     AuthResult.PERMERROR: "spf.helo-permerror",
 }
+
+HELO_IDS = tuple(_FINDINGS_OF_HELO.values())
+"""Ids of the findings about the HELO identity."""
 
 _MEANINGS = {
     AuthResult.FAIL: (
@@ -276,13 +279,13 @@ def _record_for_address(
 def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Finding | None:
     """Return a finding if SPF does not pass for the HELO name. The finding costs no points."""
     identity = verdict.helo
-    if identity.result not in _HELO_IDS or verdict.mail_from_uses_helo:
+    if identity.result not in _FINDINGS_OF_HELO or verdict.mail_from_uses_helo:
         return None
     record = None
     if is_own_host and identity.result is not AuthResult.PERMERROR:
         record = _record_for_address(identity, verdict.client_ip)
     return make_finding(
-        _HELO_IDS[identity.result],
+        _FINDINGS_OF_HELO[identity.result],
         f"SPF for the HELO name {identity.domain} results in {identity.result.value}; a few"
         f" receivers check it. {identity.explanation}",
         proposed=record,

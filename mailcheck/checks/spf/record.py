@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network
+from operator import le
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -108,6 +109,36 @@ class TermProblem(Struct, frozen=True):
     term: str
     reason: str
     is_error: bool = True
+
+
+class NamedSender(Struct, frozen=True):
+    """A sender that a text names in some reading of it.
+
+    ``key`` is the same for all spellings of a mechanism and a name, without prefix lengths.
+    ``reason`` says why a proposed record may omit the sender; empty if it must not.
+    """
+
+    term: str
+    key: str
+    lengths: tuple[int, int] = (32, 128)
+    network: IPv4Network | IPv6Network | None = None
+    reason: str = ""
+
+    def covers(self, other: "NamedSender") -> bool:
+        """Return whether this sender includes each host of the other one."""
+        if self.network is not None and other.network is not None:
+            return _contains(self.network, other.network)
+        is_same = self.key == other.key and self.network is other.network
+        return is_same and all(map(le, self.lengths, other.lengths))
+
+
+def _contains(network: IPv4Network | IPv6Network, other: IPv4Network | IPv6Network) -> bool:
+    shift = network.max_prefixlen - network.prefixlen
+    return (
+        network.version == other.version
+        and network.prefixlen <= other.prefixlen
+        and int(network.network_address) >> shift == int(other.network_address) >> shift
+    )
 
 
 class SpfRecord(Struct, frozen=True):

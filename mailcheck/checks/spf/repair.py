@@ -24,7 +24,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.mail_domains import read_mail_domain
-from mailcheck.checks.proofs import NamedSender
 from mailcheck.checks.spf.record import (
     MAX_RECORD,
     MAX_SHOWN,
@@ -32,6 +31,7 @@ from mailcheck.checks.spf.record import (
     Mechanism,
     MechanismName,
     Modifier,
+    NamedSender,
     Qualifier,
     TermProblem,
     guess_name,

@@ -21,10 +21,10 @@ from mailcheck.checks.dns_answers import (
     txt_values,
 )
 from mailcheck.checks.findings import Finding
-from mailcheck.checks.proofs import NamedSender
 from mailcheck.checks.spf.record import (
     Mechanism,
     MechanismName,
+    NamedSender,
     Qualifier,
     SpfRecord,
     depends_on_mail,

@@ -56,8 +56,8 @@ from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.receiver_replies import simulate_replies
 from mailcheck.checks.quality.receivers import judge_by_receivers
 from mailcheck.checks.quality.topics import topic_of
-from mailcheck.checks.scoring.domain_outcome import policies_of
-from mailcheck.checks.spf.mail import SpfOfMail
+from mailcheck.checks.scoring.domain_outcome import policies_of, trees_of
+from mailcheck.checks.spf.mail import HELO_IDS, SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.domain_names import is_within
@@ -418,22 +418,43 @@ async def verify_fixes_of_mail(
     """Try every record that the findings propose. Blocklists and the content filter are fixed."""
     rest, dns = charge_other_evidence(evidence), DnsCharges(is_own_host=evidence.is_own_host)
     exchange_keys = CachedConclusion(partial(replace_keys, evidence.authentication.dkim))
+    find_record = evaluator.verdicts.spf_record
+    # A record for the HELO name must keep the other hosts of that name, too.
+    greeted = _domain_of_helo_record(score.charged)
+    of_helo = await evaluator.evaluate(find_record, greeted) if greeted else None
 
     def judge(answers: Answers) -> Outcome:
         changed = _judge_again(evaluator, identities, evidence, answers, exchange_keys)
-        return _outcome_of(changed, (*dns.charge(changed), *rest))
+        record = find_record(answers, greeted) if greeted else None
+        return _outcome_of(changed, record, (*dns.charge(changed), *rest))
 
-    return await verify_fixes(_outcome_of(evidence, score.charged), judge, evaluator.dns)
+    return await verify_fixes(_outcome_of(evidence, of_helo, score.charged), judge, evaluator.dns)
 
 
-def _outcome_of(evidence: MailEvidence, charged: tuple[ChargedFinding, ...]) -> Outcome:
+def _domain_of_helo_record(charged: Iterable[ChargedFinding]) -> str:
+    """Return the domain for which a SPF record of the HELO name is proposed, or an empty string."""
+    found = (one.finding for one in charged if one.finding.id in HELO_IDS)
+    return next((one.proposed.name for one in found if one.proposed is not None), "")
+
+
+def _outcome_of(
+    evidence: MailEvidence, of_helo: SpfVerdict | None, charged: tuple[ChargedFinding, ...]
+) -> Outcome:
     """Return the outcome. Its score may be negative, so that each record's gain is visible."""
     findings = tuple(one.finding for one in sorted_by_cost(charged))
     dmarc = evidence.authentication.dmarc
     policies = policies_of(evidence.spf_record, dmarc.verdict)
     can_authenticate = bool(dmarc.is_spf_aligned or dmarc.is_dkim_aligned)
     named = () if evidence.spf_record is None else evidence.spf_record.named
-    return Outcome(findings, PERFECT - total(charged), policies, can_authenticate, named)
+    return Outcome(
+        findings,
+        PERFECT - total(charged),
+        policies,
+        can_authenticate,
+        named,
+        trees_of(evidence.spf_record, of_helo),
+        evidence.authentication.passing,
+    )
 
 
 def _judge_again(
