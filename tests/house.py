@@ -156,6 +156,8 @@ class House:
         self.clock.advance(TEST_START)
         workers = workers or Workers(DirectWorker(), DirectWorker(), DirectWorker())
         self.set_ahead = 0.0
+        self.is_restored = False
+        """Whether a fixture restores it before each test, so that a file may share it."""
 
         def time_of_day() -> float:
             return self.clock.seconds() + self.set_ahead
@@ -304,11 +306,17 @@ def config_in_memory(**sections: Any) -> Config:
 
 @pytest.fixture(autouse=True)
 def _houses_are_closed() -> Iterator[None]:
-    """Close the applications that a test has built. Older ones stay open."""
-    before = list(_OPEN)
+    """Close the applications that a test has built, and fail a test that uses an older one.
+
+    A test changes the clock, the sessions and the limits of its application. In another order, the
+    next test of a shared one would fail.
+    """
+    shared = [one for one in _OPEN if not one.is_restored]
+    restored = [one for one in _OPEN if one.is_restored]
     yield
-    for house in [one for one in _OPEN if one not in before]:
+    for house in [one for one in _OPEN if one not in restored]:
         house.close()
+    assert not shared, "a fixture shares its house with other tests: build one for each test"
 
 
 @pytest.fixture

@@ -145,6 +145,7 @@ class Target:
             compatible=CompatibleOptions(hold=0),
         )
         self.house = House(config, workers, zone=MemoryZone(_ZONE))
+        self.house.is_restored = True
         self._open = OpenListener(self.house)
         self.browser = Browser(self.house)
         self.browser.sign_up("mallory")

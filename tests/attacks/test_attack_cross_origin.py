@@ -1,13 +1,15 @@
 """Web pages of other origins: what they may read, and that no cookie or listener helps them."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.house import Answer, House
 from tests.web.dashboard.browser import Browser
-from tests.web.oauth.program import ISSUER, Program, add_client, oauth_house
+from tests.web.oauth.conftest import ann as ann
+from tests.web.oauth.conftest import house as house
+from tests.web.oauth.conftest import program as program
+from tests.web.oauth.program import ISSUER, Program, oauth_house
 from tests.web.raw_http import RawHttp, read_answer
 
 pytestmark = pytest.mark.attack
@@ -32,29 +34,7 @@ FOR_PAGES = [
 NOT_FOR_PAGES = ["/", "/account", "/keys", "/authorize", "/sign-in", "/api/v1/inbox/messages"]
 
 
-@pytest.fixture(scope="module")
-def program() -> Iterator[Program]:
-    """Return a program, whose requests change nothing, so that the tests share a house."""
-    house = oauth_house()
-    browser = Browser(house)
-    browser.sign_up("ann")
-    yield Program(browser, add_client(house)[0].id)
-    house.close()
-
-
-@pytest.fixture(scope="module")
-def house(program: Program) -> House:
-    """Return the shared house."""
-    return program.house
-
-
-@pytest.fixture(scope="module")
-def ann(program: Program) -> Browser:
-    """Return the browser of the person."""
-    return program.browser
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def token(program: Program) -> str:
     """Return an access token."""
     found: str = program.connect()["access_token"]

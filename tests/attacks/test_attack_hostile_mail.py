@@ -11,9 +11,8 @@ import pytest
 
 from mailcheck.checks.content.safe_html import SHOWN
 from mailcheck.core.accounts import Account
-from mailcheck.core.filters import MessageFilter
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
-from tests.house import House, config_in_memory, run
+from tests.house import House, config_in_memory
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.inbox_visit import fetch, receive, share_path, sign_up
@@ -65,7 +64,7 @@ class Document(HTMLParser):
             self.found.append(data)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def visitor() -> Iterator[Browser]:
     """A browser for the pages of one application."""
     house = House(config_in_memory(accounts=CHEAP))
@@ -73,17 +72,10 @@ def visitor() -> Iterator[Browser]:
     house.close()
 
 
-@pytest.fixture(scope="module")
-def account(visitor: Browser) -> Account:
+@pytest.fixture
+def owner(visitor: Browser) -> Account:
     """The account of the visitor."""
     return sign_up(visitor)
-
-
-@pytest.fixture
-def owner(visitor: Browser, account: Account) -> Iterator[Account]:
-    """The account of the visitor, whose inbox is empty, since each page lists its mails."""
-    yield account
-    run(visitor.house.assembly.inbox.delete.matching(account.id, MessageFilter()))
 
 
 def test_there_are_many() -> None:

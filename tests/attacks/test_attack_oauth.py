@@ -1,7 +1,6 @@
 """Attacks on the authorization server: stolen and replayed secrets, and hostile clients."""
 
 import json
-from collections.abc import Iterator
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -24,7 +23,6 @@ from tests.web.oauth.program import (
     VERIFIER,
     Program,
     add_client,
-    oauth_house,
     register,
     returned,
 )
@@ -34,16 +32,6 @@ pytestmark = pytest.mark.attack
 
 EVIL = "https://evil.example/callback"
 DOCUMENT = "https://agent.example/client.json"
-
-
-@pytest.fixture(scope="module")
-def asking() -> Iterator[Program]:
-    """Return a program for requests that change nothing, so that they can share a house."""
-    house = oauth_house()
-    browser = Browser(house)
-    browser.sign_up("ann")
-    yield Program(browser, add_client(house)[0].id)
-    house.close()
 
 
 def opens(house: House, token: str) -> bool:
@@ -215,15 +203,15 @@ def no_link(program: Program, **changes: str | None) -> str:
         CALLBACK + "\r\nSet-Cookie: a=b",
     ],
 )
-def test_no_open_redirect(asking: Program, uri: str) -> None:
+def test_no_open_redirect(program: Program, uri: str) -> None:
     """A request with a redirect URI of somebody else leads nowhere."""
-    no_link(asking, redirect_uri=uri)
+    no_link(program, redirect_uri=uri)
 
 
-def test_an_unknown_client_leads_nowhere(asking: Program) -> None:
+def test_an_unknown_client_leads_nowhere(program: Program) -> None:
     """A request of an unknown client, or without one, leads nowhere."""
     for client_id in ("unknown", "", None, "https://unknown.example/client.json"):
-        no_link(asking, client_id=client_id)
+        no_link(program, client_id=client_id)
 
 
 @pytest.mark.parametrize(
@@ -241,10 +229,10 @@ def test_an_unknown_client_leads_nowhere(asking: Program) -> None:
     ],
 )
 def test_a_bad_request_waits_for_the_person(
-    asking: Program, changes: dict[str, str | None], error: str
+    program: Program, changes: dict[str, str | None], error: str
 ) -> None:
     """An error is given to the program only when the person follows a link (RFC 9700 4.11.2)."""
-    answer = asking.ask(**changes)
+    answer = program.ask(**changes)
     assert answer.status == 400
     assert "location" not in answer.headers
     assert "http-equiv" not in answer.body.decode()
@@ -254,10 +242,10 @@ def test_a_bad_request_waits_for_the_person(
 
 
 @pytest.mark.parametrize("name", ["client_id", "redirect_uri", "state", "code_challenge", "scope"])
-def test_repeated_parameters(asking: Program, name: str) -> None:
+def test_repeated_parameters(program: Program, name: str) -> None:
     """A parameter that is sent twice is refused (RFC 6749 3.1)."""
-    query = f"{asking.query(scope='domains')}&{urlencode({name: 'other'})}"
-    answer = asking.browser.open(f"/authorize?{query}")
+    query = f"{program.query(scope='domains')}&{urlencode({name: 'other'})}"
+    answer = program.browser.open(f"/authorize?{query}")
     assert answer.status == 400
     assert "code=" not in answer.body.decode()
 
@@ -299,9 +287,9 @@ def test_consent_is_not_given_by_another_site(program: Program) -> None:
     assert browser.post("/authorize", **good).status == 200
 
 
-def test_opening_the_page_gives_nothing(asking: Program) -> None:
+def test_opening_the_page_gives_nothing(program: Program) -> None:
     """A GET never gives a code, whatever it contains."""
-    answer = asking.ask(decision="allow", account="x", scope="inbox:read")
+    answer = program.ask(decision="allow", account="x", scope="inbox:read")
     assert "code=" not in answer.body.decode().replace("code=code", "")
     assert 'id="continue"' not in answer.body.decode()
 
@@ -321,12 +309,12 @@ def test_consent_is_not_used_for_another_client(program: Program) -> None:
     assert opens(program.house, tokens["access_token"])
 
 
-def test_another_account_is_not_granted(asking: Program) -> None:
+def test_another_account_is_not_granted(program: Program) -> None:
     """A person grants access to the own account and to owned projects only."""
-    victim = asking.house.account
-    asking.ask()
+    victim = program.house.account
+    program.ask()
     for account in (victim.id, "nobody", "' OR 1=1 --"):
-        answer = asking.submit(account=account)
+        answer = program.submit(account=account)
         assert answer.status == 400
         assert "code=mcc" not in answer.body.decode()
 
@@ -383,13 +371,12 @@ def test_a_registered_client_is_not_a_document(ann: Browser) -> None:
         (b"x" * 70_000, "invalid_request"),
     ],
 )
-def test_hostile_registrations(asking: Program, metadata: object, error: str) -> None:
+def test_hostile_registrations(program: Program, metadata: object, error: str) -> None:
     """A registration that is not acceptable is refused, and nothing is stored."""
-    asking.house.pass_time(60)
-    refused = register(asking.house, metadata)
+    refused = register(program.house, metadata)
     assert refused.status in (400, 413)
     assert refused.json["error"] == error
-    assert len(run(asking.house.assembly.accounts.oauth_clients.list())) == 1
+    assert len(run(program.house.assembly.accounts.oauth_clients.list())) == 1
 
 
 def test_registrations_are_limited(house: House) -> None:
@@ -450,16 +437,16 @@ def test_a_wrong_client_secret(ann: Browser) -> None:
         ({"client_secret": "x"}, "invalid_client"),
     ],
 )
-def test_hostile_token_requests(asking: Program, form: dict[str, str], error: str) -> None:
+def test_hostile_token_requests(program: Program, form: dict[str, str], error: str) -> None:
     """A token request that is not valid gets the error of OAuth."""
     good = {
         "grant_type": "authorization_code",
         "code": "mcc_" + "a" * 32,
         "code_verifier": VERIFIER,
         "redirect_uri": CALLBACK,
-        "client_id": asking.client_id,
+        "client_id": program.client_id,
     }
-    answer = asking.post("/token", {**good, **form} if form else {})
+    answer = program.post("/token", {**good, **form} if form else {})
     assert answer.status in (400, 401)
     assert answer.json["error"] == error
 

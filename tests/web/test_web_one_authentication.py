@@ -51,7 +51,7 @@ _BADGE = re.compile('<dd><span class="badge [a-z]+">([^<]+)<')
 Words = Mapping[str, Any]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def scored() -> Iterator[ScoredHouse]:
     """A house with the zone of a perfect sender. One name does not resolve; no list is queried."""
     zones = [one.zone for one in parse_catalogue(packaged_catalogue_text()).blocklists]

@@ -29,9 +29,9 @@ def site() -> OpenSite:
     return OpenSite()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def searched() -> OpenSite:
-    """The listeners with a message, for tests that only read."""
+    """The listeners with a message."""
     site = OpenSite()
     raw = mail(more="Cc: boss@customer.example\r\nReply-To: help@example.com\r\n")
     site.send("jane@customer.example", "hidden+promo@customer.example", raw=raw)

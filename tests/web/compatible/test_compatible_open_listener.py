@@ -27,7 +27,7 @@ def delete(site: OpenSite, *headers: str) -> int:
     return site.raw_http(head).status
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def site() -> OpenSite:
     """The listeners without passwords, with a message."""
     site = OpenSite()
@@ -157,7 +157,7 @@ def basic(user: str, password: str) -> str:
     return "Authorization: Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def locked() -> OpenSite:
     """The listeners with passwords."""
     return OpenSite(ui_password="ann:secret bob:other", smtp_password="ann:mail")
