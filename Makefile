@@ -9,15 +9,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Tests of whole daemons run last, since the load of other tests would slow them down. A failed test is
-# run once more, since real servers share a busy machine. It is listed as RERUN if it then passes.
-# tests/conftest.py sorts the files, the slowest first. There is one job more than processors, since
-# many tests wait for a daemon, a browser or a disk.
+# tests/conftest.py sorts the files, the slowest first, and tests/jobs.py runs them in processes. There
+# is one job more than processors, since many tests wait for a daemon, a browser or a disk. Each run
+# prints its seed; SEED=1234 repeats the order of a run.
 JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder --reruns=1
+ORDER := $(if $(SEED),--randomly-seed=$(SEED))
+PYTEST := $(BIN)/pytest --quiet --jobs=$(JOBS) $(ORDER)
 
-# Tests without a daemon and without attacks.
-FAST := --ignore=tests/browser --ignore=tests/end_to_end --ignore=tests/interop -m "not (end_to_end or attack or soak or pictures)"
+# Tests that need no programs of other people but PostgreSQL, Redis and a name server.
+OWN := --ignore=tests/browser --ignore=tests/interop
+
+# Own tests without a daemon and without attacks.
+FAST := $(OWN) --ignore=tests/end_to_end -m "not (end_to_end or attack or interop or soak or pictures)"
+
+# The files with tests of foreign programs.
+INTEROP = tests/browser tests/interop $(shell grep -rl --include='test_*.py' mark.interop tests)
 
 HOST ?= 127.0.0.1
 SMTP_PORT ?= 2525
@@ -33,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Install the packages, servers and clients for tests in parallel.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types collect format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types tests format clean
 
 ## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -67,15 +73,18 @@ $(VENV)/installed: setup.cfg pyproject.toml | $(VENV)/bin/pip
 
 ## test: install the tests' requirements, check the code, and run the project's own tests
 test:
-	@$(INSTALL) test-needs lint types collect
-	$(PYTEST) --ignore=tests/browser --ignore=tests/end_to_end --ignore=tests/interop
-	$(PYTEST) tests/end_to_end
+	@$(INSTALL) test-needs $(VENV)/installed-test
+	@$(MAKE) --no-print-directory --jobs=3 lint types tests
+
+# While one process imports the tests, mypy and ruff use another processor.
+tests: $(VENV)/installed-test
+	$(PYTEST) $(OWN) -m "not (interop or soak or pictures)"
 
 ## interop: install a fixed list of third-party clients and servers, among them a browser, and test
 ## the daemon with them
 interop:
 	@$(INSTALL) mcp-clients generators provider-sdks inbox-clients debian-root $(VENV)/installed-test
-	$(PYTEST) tests/interop tests/browser
+	$(PYTEST) $(INTEROP) -m "interop and not (soak or pictures)"
 
 ## soak: run the slow tests that `make test` omits: load, endurance, kills under load, and property
 ## tests with a thousand examples in place of fifty
@@ -97,7 +106,7 @@ fast:
 ## coverage: run the fast tests, and fail if their coverage is too low; takes a third longer
 coverage:
 	@$(INSTALL) test-needs $(VENV)/installed-test
-	$(PYTEST) --cov=mailcheck --cov-report=term $(FAST)
+	$(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder $(ORDER) --cov=mailcheck --cov-report=term $(FAST)
 
 ## docs: build the documentation, which daemons serve below /docs and wheels include
 docs: $(VENV)/installed-docs
@@ -174,16 +183,6 @@ lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
-
-# Each process of xdist imports all tests. It compiles only those that no earlier run has compiled, so
-# one process does that for all new and changed files, while mypy uses another processor.
-collect: $(VENV)/collected
-
-TESTS := $(shell find tests -name 'test_*.py' -not -path 'tests/interop/*')
-
-$(VENV)/collected: $(VENV)/installed-test $(TESTS)
-	@$(BIN)/pytest --quiet --collect-only $(or $(filter %.py,$(if $(filter $<,$?),,$?)),--ignore=tests/interop) | tail -n 5
-	@touch $@
 
 ## types: check the types with mypy in strict mode
 types: $(VENV)/installed-test

@@ -4,7 +4,6 @@ import gc
 import importlib.metadata
 import os
 import signal
-import socket
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -28,7 +27,7 @@ patch_dkimpy()
 # a cache, each call parses a file of some kilobytes.
 pytest.MonkeyPatch().setattr(importlib.metadata, "version", cache(importlib.metadata.version))
 
-pytest_plugins = ["tests.house", "tests.databases", "tests.servers.redis"]
+pytest_plugins = ["tests.jobs", "tests.house", "tests.databases", "tests.servers.redis"]
 
 # Deadlines of Hypothesis would measure the machine. `make soak` uses more examples.
 settings.register_profile(
@@ -78,20 +77,15 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Disable Nagle's algorithm on the connection of each xdist process to the failures database.
-
-    With reruns enabled, each test is announced in two packets. Nagle's algorithm would delay the
-    second by 40 ms, until the first is acknowledged. Most tests take less time.
-    """
-    told = getattr(getattr(session.config, "failures_db", None), "sock", None)
-    if told is not None and hasattr(session.config, "workerinput"):
-        told.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of the folders for foreign programs."""
+    if not {"browser", "interop"}.isdisjoint(item.path.parts):
+        item.add_marker("interop")
 
 
 @pytest.hookimpl(trylast=True)  # the plugin of Hypothesis marks its tests in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the slowest files first, so that the processes of xdist finish at the same time."""
+    """Run the slowest files first, so that all processes finish at the same time."""
     weights: Counter[str] = Counter()
     for item in items:
         names = {marker.name for marker in item.iter_markers()} | {item.path.parent.name}

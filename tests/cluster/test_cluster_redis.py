@@ -98,6 +98,7 @@ def test_messages_are_processed_at_once(texts: list[str], cuts: list[int]) -> No
     redis.stopService()
 
 
+@pytest.mark.interop
 @ensureDeferred
 async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Verified TLS, a Unix socket and an ACL user work; a certificate for another name fails.
@@ -147,6 +148,7 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
             await link.stopService()
 
 
+@pytest.mark.interop
 @ensureDeferred
 async def test_redis_fails_and_comes_back() -> None:
     """Each daemon works alone within 1.5 s of a crash, and reports each change once."""
@@ -184,6 +186,7 @@ async def test_redis_fails_and_comes_back() -> None:
                 assert told[1] == ""
 
 
+@pytest.mark.interop
 @ensureDeferred
 async def test_a_refusal_of_redis(redis_server: RedisServer) -> None:
     """A command that Redis rejects fails alone, and the connection stays open."""
@@ -211,6 +214,7 @@ class Pulse:
         self._ticks.stop()
 
 
+@pytest.mark.interop
 @ensureDeferred
 async def test_a_silent_daemon(redis_server: RedisServer) -> None:
     """While a daemon is silent, the others check every second, and once after its return."""
@@ -241,6 +245,7 @@ async def test_a_silent_daemon(redis_server: RedisServer) -> None:
         assert len(looks) == 3
 
 
+@pytest.mark.interop
 @ensureDeferred
 async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
     """Checks for a silent daemon end after several consecutive reports that it is gone.
@@ -273,6 +278,7 @@ async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
         await listening.stopService()
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize(
     ("options", "user", "problem"),
     [
@@ -304,6 +310,7 @@ async def test_a_login_that_redis_refuses(
         await redis.stopService()
 
 
+@pytest.mark.interop
 @ensureDeferred
 async def test_a_full_redis_is_a_condition() -> None:
     """A server that rejects writes is reported without any request, and so is its recovery."""

@@ -105,7 +105,10 @@ async def configured() -> AsyncIterator[ContentFilter]:
         await built.service.stopService()
 
 
-@pytest.fixture(params=["double", "private", "configured"])
+REAL = [pytest.param(name, marks=pytest.mark.interop) for name in ("private", "configured")]
+
+
+@pytest.fixture(params=["double", *REAL])
 def content_filter(request: pytest.FixtureRequest) -> ContentFilter:
     """Each implementation."""
     if request.param == "double":

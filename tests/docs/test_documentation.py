@@ -38,6 +38,7 @@ def documentation(built: Path) -> Documentation:
     return Documentation(Path(shutil.make_archive(str(built.parent / "docs"), "zip", built)))
 
 
+@pytest.mark.interop
 def test_links_and_anchors_exist(built: Path) -> None:
     """Sphinx finds every linked page and anchor, and every page is linked."""
     pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
@@ -72,18 +73,21 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
 
 
+@pytest.mark.interop
 def test_pages_need_no_network(built: Path) -> None:
     """No page loads a resource from another server."""
     for path in built.rglob("*.html"):
         assert not EXTERNAL.search(path.read_text("utf-8")), path.name
 
 
+@pytest.mark.interop
 def test_pages_have_no_inline_scripts(built: Path) -> None:
     """No page contains a script, because the content security policy allows files only."""
     for path in built.rglob("*.html"):
         assert not INLINE_SCRIPT.search(path.read_text("utf-8")), path.name
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize(
     ("name", "media_type"),
     [
@@ -105,6 +109,7 @@ def test_files_are_served(documentation: Documentation, name: str, media_type: s
     assert "http" not in policy
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize(
     "name", ["nowhere.html", "../setup.cfg", "/etc/passwd", "reference", "x" * 5000, "\0"]
 )

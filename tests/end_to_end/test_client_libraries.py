@@ -25,6 +25,10 @@ from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
 
+IN_BOTH = pytest.mark.parametrize(
+    "language", ["python", pytest.param("javascript", marks=pytest.mark.interop)]
+)
+
 SIGN_UPS = 200
 NODE_MODULES = Path(__file__).parents[2] / "node_modules"
 
@@ -210,7 +214,7 @@ console.log(JSON.stringify([lists.map(said), ids, ids.constructor === Array]));
 """
 
 
-@pytest.mark.parametrize("language", ["python", "javascript"])
+@IN_BOTH
 def test_a_list_says_what_it_does_not_show(
     language: str, library: ModuleType, script: Callable[..., Any]
 ) -> None:
@@ -247,7 +251,7 @@ console.log(JSON.stringify([
 """
 
 
-@pytest.mark.parametrize("language", ["python", "javascript"])
+@IN_BOTH
 def test_a_wait_after_the_mail_was_sent_finds_it(
     language: str, library: ModuleType, daemon: Daemon, script: Callable[..., Any]
 ) -> None:
@@ -292,7 +296,7 @@ console.log(JSON.stringify([path, refused.status, refused.message]));
 """
 
 
-@pytest.mark.parametrize("language", ["python", "javascript"])
+@IN_BOTH
 def test_being_put_off_is_not_counted_as_waiting(
     language: str, library: ModuleType, busy_service: str, script: Callable[..., Any]
 ) -> None:
@@ -318,7 +322,7 @@ for await (const mail of new Impatient().events({ after: "c0", timeoutMs: 1500 }
 """
 
 
-@pytest.mark.parametrize("language", ["python", "javascript"])
+@IN_BOTH
 def test_being_put_off_takes_no_time_from_events(
     language: str, library: ModuleType, folder: Path, script: Callable[..., Any]
 ) -> None:
@@ -420,6 +424,7 @@ console.log(JSON.stringify({
 """
 
 
+@pytest.mark.interop
 def test_what_a_test_in_javascript_asks(daemon: Daemon, script: Callable[..., Any]) -> None:
     """JavaScript offers the same as Python: waits, several mails, bytes, scores, deletion."""
     sign_up(daemon, daemon.address("js"), "135790", invoice=b"%PDF 1")
@@ -459,6 +464,7 @@ console.log(JSON.stringify({ subjects, after, refused, wrong: [wrong.status, wro
 """
 
 
+@pytest.mark.interop
 def test_events_in_javascript(daemon: Daemon, script: Callable[..., Any]) -> None:
     """Events include mails in order, later mails, rejected mails, an end, and wrong requests."""
     for code in ("135790", "246801"):
@@ -480,6 +486,7 @@ console.log(JSON.stringify([await said(), await said()]));
 """
 
 
+@pytest.mark.interop
 def test_another_server_in_javascript(script: Callable[..., Any]) -> None:
     """A server other than mailcheck is named, and an invalid Retry-After causes a short pause."""
     answers = [(503, b"busy", "soon"), (200, b"<html>Sign in</html>", ""), (200, b"[]", "")]
@@ -506,6 +513,7 @@ console.log(JSON.stringify([
 """
 
 
+@pytest.mark.interop
 def test_what_can_not_be_meant_throws(script: Callable[..., Any]) -> None:
     """Unknown options, milliseconds for seconds and a broken key are named without the key."""
     answers = script(WRONG)
@@ -526,6 +534,7 @@ def test_what_can_not_be_meant_throws(script: Callable[..., Any]) -> None:
     assert "mck_" not in "".join(answers)
 
 
+@pytest.mark.interop
 def test_the_commonjs_client_has_the_same_parts(script: Callable[..., Any]) -> None:
     """``require`` loads all that the module exports, and the client works."""
     found = script("""
@@ -565,6 +574,7 @@ export async function typed(): Promise<string> {
 """
 
 
+@pytest.mark.interop
 def test_the_types_are_those_of_the_library(folder: Path) -> None:
     """TypeScript accepts correct code and rejects mistakes, and each public method has a type."""
     compiler = NODE_MODULES / "typescript" / "bin" / "tsc"

@@ -8,7 +8,7 @@ import pytest
 from tests.servers.clocks import faketime, needs_faketime
 from tests.servers.daemon import HOST, Daemon
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
 
 
 @needs_faketime

@@ -27,7 +27,7 @@ from tests.end_to_end.load import (
 from tests.servers.clocks import ACCELERATION
 from tests.servers.daemon import HOST, Daemon
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
 
 ROUNDS = 4
 SOAK_ROUNDS = 100

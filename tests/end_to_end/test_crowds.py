@@ -13,7 +13,7 @@ import pytest
 from tests.end_to_end.load import OK, raw_of, send
 from tests.servers.daemon import API, HOST, Daemon
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.soak]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.soak, pytest.mark.interop]
 
 IDLE_CLIENTS = 1_000
 HTTP_CLIENTS = 2_000

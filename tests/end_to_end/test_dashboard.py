@@ -94,6 +94,7 @@ def program_of(visitor: Visitor, snippet: str, folder: Path) -> list[str]:
     return [find_program(runner, package="nodejs"), name]
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("snippet", ["curl", "python", "javascript"])
 def test_what_is_pasted_works(shared_daemon: Daemon, snippet: str, tmp_path: Path) -> None:
     """Each program beside a new key waits for a mail and prints its code."""
@@ -114,6 +115,7 @@ def test_what_is_pasted_works(shared_daemon: Daemon, snippet: str, tmp_path: Pat
     assert b"482913" in output
 
 
+@pytest.mark.interop
 def test_the_pasted_pytest_runs(shared_daemon: Daemon, tmp_path: Path) -> None:
     """The test beside a new key gets the mail of a sign-up with the settings above it."""
     program_of(sign_in(shared_daemon), "pytest", tmp_path)

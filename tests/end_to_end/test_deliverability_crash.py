@@ -13,7 +13,7 @@ from tests.fakes.memory_zone import MemoryZone
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.name_server import running_name_server
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
 
 KILLS = 2
 """All attempts of a test but one, so that the last one must succeed."""

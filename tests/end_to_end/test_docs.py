@@ -22,7 +22,7 @@ from tests.servers.mail_host import running_mail_host
 from tests.servers.name_server import running_name_server
 from tests.servers.programs import find_program
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
 
 DEADLINE = 120  # seconds for a page
 

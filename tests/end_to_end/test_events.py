@@ -54,6 +54,7 @@ def subjects_of(events: Iterator[Any], count: int) -> list[str]:
     return [mail.subject for mail in itertools.islice(events, count)]
 
 
+@pytest.mark.interop
 def test_the_client_goes_on_over_kill_9(daemon: Daemon, library: ModuleType) -> None:
     """Mail from before, between and after restarts of a daemon arrives once and in order."""
     inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
@@ -80,6 +81,7 @@ def test_refused_mail_and_an_end(daemon: Daemon, library: ModuleType) -> None:
     assert ["fault.data-554" in one["reason"] for one in refused] == [True]
 
 
+@pytest.mark.interop
 def test_a_client_in_shell(tmp_path: Path) -> None:
     """Curl reads the stream of an inbox, and ends when it asked for a number of seconds."""
     with running_daemon(tmp_path) as daemon:

@@ -10,7 +10,7 @@ import pytest
 from tests.end_to_end.sign_up import Application, SignUp
 from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
 
 PATIENCE = 60.0  # seconds for an answer, on a busy machine
 

@@ -26,6 +26,8 @@ from tests.operations.scored_mails import MAIL
 from tests.servers.clocks import accelerated
 from tests.spec.description import load_document
 
+pytestmark = pytest.mark.interop
+
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 

@@ -15,7 +15,7 @@ from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.small_disk import SmallDisk, mounted
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
 
 MEBIBYTE = 1024 * 1024
 DISK_SIZE = 12 * MEBIBYTE

@@ -14,7 +14,7 @@ from tests.servers.certificates import Authority, Issued
 from tests.servers.daemon import HOST, STOPPED_WELL, Daemon, free_ports
 from tests.servers.systemd import SupervisedDaemon, supervised_daemon
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
 
 SENDERS = 4
 REFUSED = pytest.raises(smtplib.SMTPException)

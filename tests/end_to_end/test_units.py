@@ -20,7 +20,7 @@ from tests.servers.programs import find_program
 from tests.servers.systemd import SupervisedDaemon
 from tests.servers.unit_sandbox import read_unit
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
 
 UNITS = {"mailcheck.service": SupervisedDaemon, "mailcheck@.service": Daemon}
 """The source of each unit's ports: sockets or the environment."""

@@ -169,6 +169,7 @@ def test_our_own_ports(daemon: Daemon, receiver: Receiver) -> None:
         assert test["problem"] == "its address is not allowed: a port of this service"
 
 
+@pytest.mark.interop
 def test_kill_9_between_a_post_and_its_record(daemon: Daemon, receiver: Receiver) -> None:
     """A delivery that was not recorded is repeated with its id, and none is missing."""
     webhook = create(daemon, receiver, "/mail", tag="killed")
@@ -197,6 +198,7 @@ def test_kill_9_between_a_post_and_its_record(daemon: Daemon, receiver: Receiver
     assert shown(daemon, webhook)["state"] == shown(daemon, hanging)["state"] == "active"
 
 
+@pytest.mark.interop
 def test_a_foreign_certificate_and_a_name_that_is_bound_anew(tmp_path: Path) -> None:
     """A receiver with a wrong certificate, or at a forbidden address, gets no delivery."""
     authority, zone = Authority(), MemoryZone({NAME: {"A": ["127.0.0.1"]}})
@@ -231,6 +233,7 @@ def test_a_foreign_certificate_and_a_name_that_is_bound_anew(tmp_path: Path) -> 
         assert receiver.subjects("/mail") == ["one"]
 
 
+@pytest.mark.interop
 def test_another_daemon_takes_over(
     tmp_path: Path,
     postgresql_server: PostgresqlServer,

@@ -24,6 +24,8 @@ from tests.engines.deliveries import NOON, account, at, content, delivery, recip
 from tests.house import result_of
 from tests.small_disk import SmallDisk, mounted
 
+pytestmark = pytest.mark.interop
+
 ANN = AccountId("ann")
 KIBIBYTE = 1024
 DISK_SIZE = 12 * KIBIBYTE * KIBIBYTE

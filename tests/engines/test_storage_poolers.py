@@ -16,6 +16,8 @@ from mailcheck.engines.postgresql_connection import (
 from tests.servers.pgbouncer import running_pgbouncer, url_through
 from tests.servers.postgresql import PostgresqlServer
 
+pytestmark = pytest.mark.interop
+
 
 @pytest.mark.parametrize("more", ["", "server_round_robin = 1", "default_pool_size = 1"])
 @pytest.mark.parametrize("mode", ["transaction", "statement"])

@@ -23,6 +23,8 @@ from tests.engines.deliveries import account, delivery, recipient
 from tests.engines.test_storage_group_commit import HeldCommits
 from tests.house import result_of
 
+pytestmark = pytest.mark.interop
+
 Result = TypeVar("Result")
 
 

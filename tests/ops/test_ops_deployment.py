@@ -38,6 +38,7 @@ def options(path: Path) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.interop
 def test_units_are_understood(tmp_path: Path) -> None:
     """Systemd accepts the units; it reports only that mailcheck is not installed here."""
     analyze = find_program("systemd-analyze", package="systemd")
@@ -133,6 +134,7 @@ BEGINNINGS = {
 }
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("kind", RENDERINGS)
 @pytest.mark.parametrize("name", BEGINNINGS)
 def test_fail2ban(tmp_path: Path, name: str, kind: str) -> None:
@@ -162,6 +164,7 @@ fail2ban-regex --out ip --journalmatch SYSLOG_IDENTIFIER=twistd systemd-journal 
 """
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("kind", RENDERINGS)
 def test_the_journal_of_systemd(tmp_path: Path, kind: str) -> None:
     """In a real journal each line has its level, and fail2ban finds the clients that guess."""

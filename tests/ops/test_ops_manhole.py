@@ -20,6 +20,8 @@ from tests.servers.daemon import HOST, free_ports
 from tests.servers.in_process_daemon import in_process_daemon
 from tests.servers.redis import until
 
+pytestmark = pytest.mark.interop
+
 
 def make_key(path: Path) -> Path:
     """Create a key pair, and return the path of the private key."""

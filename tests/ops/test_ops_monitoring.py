@@ -90,6 +90,7 @@ def test_every_name_exists(metrics: list[Metric]) -> None:
             assert labels <= known[name], (name, labels)
 
 
+@pytest.mark.interop
 def test_alerts_fire_when_they_should(tmp_path: Path) -> None:
     """promtool: each alert fires in its test case, and does not fire while all is well."""
     promtool = find_program("promtool", package="prometheus")
@@ -112,6 +113,7 @@ def test_every_alert_is_explained() -> None:
     assert rows == named
 
 
+@pytest.mark.interop
 def test_panels_are_understood(tmp_path: Path) -> None:
     """Promtool can parse each expression of the dashboard."""
     promtool = find_program("promtool", package="prometheus")
@@ -129,6 +131,7 @@ def test_panels_are_understood(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.interop
 @pytest.mark.end_to_end
 def test_a_real_alert(tmp_path: Path) -> None:
     """A real Prometheus scrapes a real daemon whose disk is full, and the alert fires."""

@@ -179,6 +179,7 @@ class TestJobs:
         return config
 
 
+@pytest.mark.interop
 class TestProxies:
     """nginx, Caddy and HAProxy in front of a daemon."""
 

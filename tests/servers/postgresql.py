@@ -217,7 +217,7 @@ def guard(run_folder: Path, server: PostgresqlServer) -> None:
     """Wait until no process uses the server, then stop it and delete its files."""
     with (run_folder / "postgresql.users").open("w") as users:
         fcntl.flock(users, fcntl.LOCK_EX)
-        (run_folder / "postgresql.place").unlink()
+        (run_folder / "postgresql.place").unlink(missing_ok=True)
         with contextlib.suppress(subprocess.CalledProcessError):
             server.stop()
         shutil.rmtree(server.folder, ignore_errors=True)
