@@ -47,6 +47,7 @@ run: export MAILCHECK_SMTP_SUBMISSION_LISTEN ?= $(HOST):$(SUBMISSION_PORT)
 run: export MAILCHECK_IMAP_LISTEN ?= $(HOST):$(IMAP_PORT)
 run: export MAILCHECK_WEB_LISTEN ?= $(HOST):$(HTTP_PORT)
 run: export MAILCHECK_ACCOUNTS_BOOTSTRAP ?= true
+run: export MAILCHECK_WEBHOOKS_ALLOW ?= developer=127.0.0.0/8,developer=::1/128
 run: export MAILCHECK_ACCOUNTS_REGISTRATION ?= $(if $(filter 127.% localhost [::1],$(HOST)),open,invite)
 run: $(VENV)/installed
 	@$(BIN)/python -m compileall -q mailcheck twisted

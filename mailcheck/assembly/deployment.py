@@ -21,6 +21,7 @@ from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import ListenAddress, parse_ip_address, parse_listen_address
+from mailcheck.daemon.first_start import ACCOUNT_NAME
 from mailcheck.daemon.listening import half_of_files, real_address
 from mailcheck.engines.sqlite import IN_MEMORY
 from mailcheck.operations.domains.watches.send_alerts import SENDER
@@ -58,6 +59,12 @@ def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
         named.append(("[milter] project", config.milter.project))
     named += [("[alerts] allow_recipients", name) for name in recipients if name != EVERY_ACCOUNT]
     return tuple(named)
+
+
+def accounts_to_find(config: Config) -> tuple[tuple[str, str], ...]:
+    """Return the named accounts that must exist at the start: all that it does not create."""
+    made = ACCOUNT_NAME if config.accounts.bootstrap else ""
+    return tuple((option, name) for option, name in named_accounts(config) if name != made)
 
 
 def reserved_names(config: Config) -> tuple[str, ...]:

@@ -228,9 +228,9 @@ class Probes:
         """Answer as defined by `LinkProber`."""
         return self._links.probe_link(url, method)
 
-    def require_foreign(self, url: str) -> None:
+    def require_allowed(self, url: str, account_name: str) -> None:
         """Answer as defined by `WebhookDialer`."""
-        self._receivers.require_foreign(url)
+        self._receivers.require_allowed(url, account_name)
 
     def require_mailable(self, address: str, account_name: str) -> None:
         """Answer as defined by `ReceiverRules`."""

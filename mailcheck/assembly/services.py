@@ -18,8 +18,8 @@ from mailcheck.assembly.compatible import OpenListeners
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deliverability import deliverability_services
 from mailcheck.assembly.deployment import (
+    accounts_to_find,
     listen_addresses,
-    named_accounts,
     receive_settings,
     smtp_settings,
 )
@@ -107,7 +107,7 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
         AddressFile(
             Path(config.storage.state_directory) / ADDRESS_FILE, lambda: _url(daemon, ports)
         ),
-        MissingAccounts(accounts.keep, named_accounts(config), reactor),
+        MissingAccounts(accounts.keep, accounts_to_find(config), reactor),
         ParkedWaits(daemon.mail.feeds, daemon.tests.feeds, daemon.follow),
         SettledHeap(reactor, gc),
         *_ops(daemon, ports, certificates, environment),

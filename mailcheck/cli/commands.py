@@ -1,18 +1,26 @@
-"""Code that commands share: the configuration and the output."""
+"""Code that commands share: the configuration, the output, and the progress line on a terminal."""
 
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from threading import Event, RLock, Thread
 from typing import TextIO
 
 from msgspec import Struct
 
-from mailcheck.cli.progress import Progress
-from mailcheck.cli.terminal import draw, is_safe_terminal
+from mailcheck.cli.terminal import CLEAR_LINE, draw, is_safe_terminal, show_controls
 from mailcheck.config.options import Config
 
 RED, GREEN, YELLOW, BLUE, BOLD = "31", "32", "33", "34", "1"
+
+PROGRESS_DELAY = 1.0
+"""Seconds until the progress line is drawn first."""
+
+PROGRESS_INTERVAL = 0.2
+"""Seconds between two updates of the progress line."""
 
 
 class Painted(Struct, frozen=True):
@@ -78,6 +86,72 @@ class Console:
         """Print a note to standard error, which is not part of the result."""
         with self.progress.hidden():
             self.errors.write(f"{text}\n")
+
+
+class Progress:
+    """A line on standard error with the activity of a command and the elapsed time.
+
+    ``text`` may be replaced at any time, also by a function that returns the current text. A thread
+    draws the line, because most commands wait for a response in the main thread.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.text: str | Callable[[], str] = "working"
+        self._stream = stream
+        self._lock = RLock()
+        self._is_drawn = False
+
+    @contextmanager
+    def shown(self, delay: float = PROGRESS_DELAY) -> Iterator[None]:
+        """Show the line from ``delay`` seconds on, and remove it at the end."""
+        if not self._stream.isatty():
+            yield
+            return
+        began, is_over = time.monotonic(), Event()
+
+        def update() -> None:
+            pause = delay
+            while not is_over.wait(pause):
+                self.draw(time.monotonic() - began)
+                pause = PROGRESS_INTERVAL
+
+        thread = Thread(target=update, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+            with self.hidden():
+                pass
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Remove the line while something else is written to the terminal."""
+        with self._lock:
+            if self._is_drawn:
+                self._is_drawn = False
+                draw(self._stream, CLEAR_LINE)
+                self._stream.flush()
+            yield
+
+    def draw(self, elapsed: float) -> None:
+        """Draw the line, with the elapsed time in seconds. It is not longer than the terminal."""
+        minutes, seconds = divmod(int(elapsed), 60)
+        text = self.text if isinstance(self.text, str) else self.text()
+        line = f"{show_controls(text)} ... {minutes}:{seconds:02}".replace("\n", " ")
+        with self._lock:
+            self._is_drawn = True
+            draw(self._stream, CLEAR_LINE + line[: _columns(self._stream) - 1])
+            self._stream.flush()
+
+
+def _columns(stream: TextIO) -> int:
+    """Return the width of a terminal."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 Command = Callable[[argparse.Namespace, Console], int]

@@ -158,10 +158,10 @@ class WebhookLine(Protocol):
 class WebhookDialer(Protocol):
     """Creates connections to receivers, within the permissions of each account."""
 
-    def require_foreign(self, url: str) -> None:
-        """Check that a URL does not lead to this service itself, as far as that is known.
+    def require_allowed(self, url: str, account_name: str) -> None:
+        """Check that an account may send to a URL, as far as the URL shows it.
 
-        :raises InvalidParameter: it does.
+        :raises InvalidParameter: it leads to this service itself, or to a private address.
         """
 
     def line(self, account_name: str) -> WebhookLine:
@@ -171,10 +171,10 @@ class WebhookDialer(Protocol):
 class ReceiverRules(Protocol):
     """Rules for receivers of alerts."""
 
-    def require_foreign(self, url: str) -> None:
-        """Check that a URL does not lead to this service itself, as far as that is known.
+    def require_allowed(self, url: str, account_name: str) -> None:
+        """Check that an account may send to a URL, as far as the URL shows it.
 
-        :raises InvalidParameter: it does.
+        :raises InvalidParameter: it leads to this service itself, or to a private address.
         """
 
     def require_mailable(self, address: str, account_name: str) -> None:

@@ -204,9 +204,9 @@ class WebhookAndMailDialer:
         self._posts = posts
         self._mail = mail
 
-    def require_foreign(self, url: str) -> None:
-        """Reject a URL that obviously leads to this service itself."""
-        self._posts.require_foreign(url)
+    def require_allowed(self, url: str, account_name: str) -> None:
+        """Reject a URL that obviously leads to this service itself or to a private address."""
+        self._posts.require_allowed(url, account_name)
 
     def require_mailable(self, address: str, account_name: str) -> None:
         """Reject an address to which an account may not send alerts."""

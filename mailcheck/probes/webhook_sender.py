@@ -7,6 +7,7 @@ operator allows an account. Redirects are not followed, and each address has a r
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,7 +25,13 @@ from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import SECOND
 from mailcheck.core.keys import key_of
-from mailcheck.core.network_addresses import IpAddress, IpNetwork, counting_key, parse_ip_address
+from mailcheck.core.network_addresses import (
+    IpAddress,
+    IpNetwork,
+    counting_key,
+    parse_ip_address,
+    why_not_public,
+)
 from mailcheck.core.webhooks import RESPONSE_KEPT, Attempt
 from mailcheck.operations.inbox.event_signatures import sign_with_ecdsa
 from mailcheck.ports.clocks import Now
@@ -105,10 +112,21 @@ class HttpWebhookDialer:
         self._now = now
         self._seconds = seconds
 
-    def require_foreign(self, url: str) -> None:
-        """Reject a URL that obviously leads to this service itself."""
+    def require_allowed(self, url: str, account_name: str) -> None:
+        """Reject a URL that obviously leads to this service itself or to a private address."""
         if _place(url) == self._own_place:
             raise InvalidParameter("url", "url leads to this service itself")
+        address = _literal_address(url)
+        allowed = self._allowed.get(account_name, ())
+        if address is None or any(address in network for network in allowed):
+            return
+        if (why := why_not_public(address)) is not None:
+            network = ip_network(address)
+            raise InvalidParameter(
+                "url",
+                f"url leads to {address}, {why}. The operator can allow it in the configuration:"
+                f' [webhooks] allow = ["{account_name}={network}"]',
+            )
 
     def line(self, account_name: str) -> "HttpWebhookLine":
         """Return a new line for a webhook of an account. It does not connect yet."""
@@ -296,6 +314,12 @@ def _signatures(post: Post) -> str:
 def _sign(kind: Any, post: Post, sent_at: datetime, secret: str) -> str:
     signature: str = kind(secret).sign(post.event_id, sent_at, post.body.decode())
     return signature
+
+
+def _literal_address(url: str) -> IpAddress | None:
+    """Return the address in a URL, or `None` for a name other than localhost."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    return parse_ip_address("127.0.0.1" if host == "localhost" else host)
 
 
 def _place(url: str) -> tuple[IpAddress | str, int]:

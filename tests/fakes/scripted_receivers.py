@@ -32,7 +32,7 @@ class ScriptedReceivers:
     accounts: list[str] = field(default_factory=list)
     hung_up: int = 0
 
-    def require_foreign(self, url: str) -> None:
+    def require_allowed(self, url: str, account_name: str) -> None:
         """Reject one host."""
         if urlsplit(url).hostname == OWN_HOST:
             raise InvalidParameter("url", "url leads to this service itself")

@@ -322,5 +322,27 @@ async def test_a_public_address_gets_so_much_in_a_minute() -> None:
 def test_this_service_itself_is_refused(url: str) -> None:
     """The URL of this service is rejected at creation; another port is allowed."""
     with pytest.raises(InvalidParameter):
-        posts().require_foreign(url)
-    posts().require_foreign(url.replace("8080", "9000"))
+        posts().require_allowed(url, "ann")
+    posts().require_allowed(url.replace("8080", "9000"), "ann")
+
+
+@pytest.mark.parametrize(
+    ("url", "network"),
+    [
+        ("http://localhost:9000/mail", "127.0.0.1/32"),
+        ("http://127.0.0.1:9000", "127.0.0.1/32"),
+        ("http://10.1.2.3/", "10.1.2.3/32"),
+        ("http://[::1]:9000/", "::1/128"),
+        ("http://[::ffff:10.1.2.3]/", "10.1.2.3/32"),
+    ],
+)
+def test_a_private_address_names_the_option_that_allows_it(url: str, network: str) -> None:
+    """A private address is rejected at creation, unless the account may use its network."""
+    with pytest.raises(InvalidParameter, match=rf'\[webhooks\] allow = \["bob={network}"\]'):
+        posts().require_allowed(url, "bob")
+
+
+def test_an_allowed_private_address_is_accepted() -> None:
+    """The operator allows an account its networks, also for a name of this machine."""
+    for url in ("http://localhost:9000/mail", "http://127.0.0.1:9000"):
+        posts().require_allowed(url, "ann")

@@ -90,11 +90,12 @@ class ManageWebhooks:
 
         :param provider: the provider in whose format events are sent.
 
-        :raises InvalidParameter: the URL is invalid, or the cursor is of another inbox.
+        :raises InvalidParameter: the URL is invalid or not allowed, or the cursor is of another
+            inbox.
         :raises TooManyWebhooks: the account has the maximum number of webhooks.
         """
         parse_webhook_url(url)
-        self._dialer.require_foreign(url)
+        self._dialer.require_allowed(url, await self._store.account_name(account_id))
         webhook = Webhook(
             id=WebhookId(new_short_id(self._random_bytes)),
             account_id=account_id,

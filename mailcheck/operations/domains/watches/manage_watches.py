@@ -86,7 +86,7 @@ class AlertReceivers:
             if url.startswith(MAILTO):
                 self._rules.require_mailable(address_of(url), account_name)
             else:
-                self._rules.require_foreign(url)
+                self._rules.require_allowed(url, account_name)
         return tuple(self._new(account_id, url) for url in urls)
 
     async def made_of(
