@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from mailcheck.assembly.web import build_provider_site
+from mailcheck.assembly.doors.providers import build_provider_site
 from mailcheck.core.rights import make_rights
 from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.providers.catalogue import PROVIDERS
@@ -194,7 +194,7 @@ def _record_routes(
 
 
 def _record_rest(keep: Keep) -> None:
-    from mailcheck.assembly.web import build_routes
+    from mailcheck.assembly.doors.rest import build_routes
 
     doors = Doors(keep, _house(), "rest")
     routes = [(one.method, "/api/v1" + one.path) for one in build_routes(doors.house.assembly)]
@@ -341,7 +341,8 @@ def _record_oauth(keep: Keep) -> None:
 
 
 def _record_pages(keep: Keep) -> None:
-    from mailcheck.assembly.web import build_pages, build_routes
+    from mailcheck.assembly.doors.pages import build_pages
+    from mailcheck.assembly.doors.rest import build_routes
     from mailcheck.web.api.description import ApiDescription
 
     house = _house()

@@ -47,6 +47,12 @@ def own_resident_bytes(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def own_pss_bytes(pid: int) -> int:
+    """Return the proportional set size of a process: its memory, with its share of shared pages."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
 def fsync_milliseconds(folder: Path) -> float:
     """Return the median time that the folder's disk takes to make 4 KiB durable."""
     times = []

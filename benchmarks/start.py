@@ -5,7 +5,8 @@
 Starts alternate with a bare ``twistd web``, which shows the time of the interpreter and of Twisted.
 ``mailcheck --help`` is compared with a Python that imports argparse and json. For ``mailcheck
 wait`` the time ends when its request arrives. With the folder of another version's environment
-(``.venv/bin``) as an argument, memory is compared with that version.
+(``.venv/bin``) as an argument, CPU time and memory are compared with that version. Its modules must
+be compiled.
 """
 
 import os
@@ -17,8 +18,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.measuring import resident_bytes, wait_for_port
+from benchmarks.measuring import (
+    own_cpu_seconds,
+    own_pss_bytes,
+    resident_bytes,
+    wait_for_port,
+)
 from benchmarks.smtp_intake import peer
 from tests.servers.daemon import HOST, Daemon, free_ports
 
@@ -27,20 +34,30 @@ TARGET = 2.5  # times a bare twistd
 HELP_TARGET = 4.0  # times a bare Python
 WAIT_TARGET = 0.4  # seconds
 MEMORY_TARGET = 2 / 3  # of the other version's memory
+CPU_TARGET = 0.8  # of the CPU time of version 1c97c2eb
+PSS_TARGET = 75  # MiB of the main process
+SETTLED_AFTER = 6.0  # seconds
 COMMANDS = Path(sys.executable).parent
 IDLE_AFTER = 5.0  # seconds after which child processes are warmed up
 MIB = 1 << 20
 
 
-def start_bare(folder: Path) -> float:
-    """Return the seconds until Twisted's own web server listens."""
+class Start(NamedTuple):
+    """A start: seconds until ready, and the CPU time of the main process until then."""
+
+    ready: float
+    cpu: float
+
+
+def start_bare(folder: Path) -> Start:
+    """Measure a start of Twisted's own web server, until it listens."""
     (port,) = free_ports(1)
     twistd = str(Path(sys.executable).with_name("twistd"))
     listen = f"tcp:{port}:interface={HOST}"
     command = [twistd, "--nodaemon", "--pidfile=", "web", "--listen", listen, "--path", str(folder)]
     began = time.monotonic()
-    with peer("twistd web", command, port):
-        return time.monotonic() - began
+    with peer("twistd web", command, port) as process:
+        return Start(time.monotonic() - began, own_cpu_seconds(process.pid))
 
 
 def run(*command: str) -> float:
@@ -92,7 +109,8 @@ def main() -> None:
     """Measure all in turns, and print medians and ratios."""
     # With the caller's PYTHONDONTWRITEBYTECODE a daemon would compile all its modules each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    measure_starts()
+    others = [Path(other) for other in sys.argv[1:]]
+    measure_starts(others)
     helped, bare, waited = [], [], []
     for _ in range(ROUNDS):
         helped.append(run(str(COMMANDS / "mailcheck"), "--help"))
@@ -102,7 +120,7 @@ def main() -> None:
     print(f"mailcheck --help: {help_ratio:.1f} x a bare Python (target {HELP_TARGET:.0f})")
     seconds = statistics.median(waited)
     print(f"mailcheck wait: its request after {seconds:.2f} s (target {WAIT_TARGET} s)")
-    measure_memory([Path(other) for other in sys.argv[1:]])
+    measure_memory(others)
 
 
 def measure_memory(others: Sequence[Path]) -> None:
@@ -114,24 +132,56 @@ def measure_memory(others: Sequence[Path]) -> None:
         print(f"  {ratio:.2f} x those of {other} (target {MEMORY_TARGET:.2f})")
 
 
-def measure_starts() -> None:
-    """Print when a daemon is ready, beside a bare Twisted."""
-    first, again, bare = [], [], []
+def measured_start(daemon: Daemon) -> Start:
+    """Start a daemon and measure it."""
+    ready = daemon.start()
+    return Start(ready, own_cpu_seconds(daemon.process.pid))
+
+
+def measure_starts(others: Sequence[Path]) -> None:
+    """Print when a daemon is ready, and the CPU time and memory of its main process.
+
+    The starts of all versions alternate with those of a bare Twisted. The first start of each
+    compiles its modules and creates an account. It is not part of the CPU time.
+    """
+    versions = [COMMANDS, *others]
+    first: list[Start] = []
+    later: dict[Path, list[Start]] = {version: [] for version in versions}
+    memory: dict[Path, list[float]] = {version: [] for version in versions}
+    bare: list[Start] = []
     for _ in range(ROUNDS):
+        for version in versions:
+            with tempfile.TemporaryDirectory() as name:
+                daemon = Daemon(Path(name), str(version / "twistd"))
+                begun = measured_start(daemon)
+                daemon.stop()
+                later[version].append(measured_start(daemon))
+                time.sleep(SETTLED_AFTER)
+                memory[version].append(own_pss_bytes(daemon.process.pid) / MIB)
+                daemon.stop()
+                if version == COMMANDS:
+                    first.append(begun)
         with tempfile.TemporaryDirectory() as name:
-            daemon = Daemon(Path(name))
-            first.append(daemon.start())
-            daemon.stop()
-            again.append(daemon.start())
-            daemon.stop()
             bare.append(start_bare(Path(name)))
-    floor = statistics.median(bare)
-    for what, seconds in (("first start", first), ("later start", again)):
-        median = statistics.median(seconds)
+    floor, ours = _medians(bare), _medians(later[COMMANDS])
+    for what, start in (("first start", _medians(first)), ("later start", ours)):
         print(
-            f"{what}: ready after {median:.2f} s (best {min(seconds):.2f}),"
-            f" {median / floor:.1f} x a bare twistd web ({floor:.2f} s; target {TARGET})"
+            f"{what}: ready after {start.ready:.2f} s, {start.ready / floor.ready:.1f} x a bare"
+            f" twistd web ({floor.ready:.2f} s; target {TARGET})"
         )
+    held = statistics.median(memory[COMMANDS])
+    print(f"main process: {ours.cpu:.2f} s of CPU until ready (bare {floor.cpu:.2f} s)")
+    print(f"  {held:.0f} MiB (Pss) {SETTLED_AFTER:.0f} s later (target {PSS_TARGET})")
+    for other in others:
+        theirs = _medians(later[other])
+        print(
+            f"  {other}: {theirs.cpu:.2f} s, ratio {ours.cpu / theirs.cpu:.2f}"
+            f" (target {CPU_TARGET}), {statistics.median(memory[other]):.0f} MiB"
+        )
+
+
+def _medians(starts: Sequence[Start]) -> Start:
+    return Start(*map(statistics.median, zip(*starts, strict=True)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ from typing import Any
 from markupsafe import Markup
 
 from mailcheck.api.urls import PublicUrls
-from mailcheck.assembly.web import build_pages, build_routes, build_tools
+from mailcheck.assembly.doors.agents import build_tools
+from mailcheck.assembly.doors.pages import build_pages
+from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.finding_row import Row
 from mailcheck.checks.findings_table import ROWS

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from twisted.application.service import IService, MultiService, Service
 from twisted.internet.protocol import Factory
@@ -14,7 +14,6 @@ from twisted.internet.ssl import CertificateOptions
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import account_services
 from mailcheck.assembly.checks import check_services
-from mailcheck.assembly.compatible import OpenListeners
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deliverability import deliverability_services
 from mailcheck.assembly.deployment import (
@@ -35,7 +34,7 @@ from mailcheck.assembly.ops import (
 from mailcheck.assembly.reports import report_services, traffic_services
 from mailcheck.assembly.runtime import daemon_presence
 from mailcheck.assembly.watches import watch_services
-from mailcheck.assembly.web import build_open, build_provider_site, build_web
+from mailcheck.assembly.web import build_web
 from mailcheck.assembly.webhooks import webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
@@ -59,6 +58,9 @@ from mailcheck.ops.supervision import Supervisor
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.web.site.server import BoundedSite, ProxyProtocolFactory
+
+if TYPE_CHECKING:
+    from mailcheck.assembly.doors.compatible import OpenListeners
 
 DRAIN_GRACE = 20.0
 """Seconds for mails being received to finish when the daemon stops."""
@@ -150,6 +152,18 @@ def _pop3_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_tls: bool) -> Factor
     return pop3_factory(daemon, tls_for, is_tls=is_tls)
 
 
+def _build_open(daemon: Daemon, tls_for: TlsPolicy) -> "OpenListeners":
+    from mailcheck.assembly.doors.compatible import build_open
+
+    return build_open(daemon, tls_for)
+
+
+def _build_provider_site(daemon: Daemon) -> BoundedSite:
+    from mailcheck.assembly.doors.providers import build_provider_site
+
+    return build_provider_site(daemon)
+
+
 def _store_services(daemon: Daemon, supervisor: Supervisor) -> list[IService]:
     """Return the services of the store and of the daemon's registration in it."""
     runtime = daemon.runtime
@@ -184,12 +198,9 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
     mail = partial(mail_factory, daemon, tls_for, is_submission=False)
     submission = partial(mail_factory, daemon, tls_for, is_submission=True)
     imap, pop3 = partial(_imap_factory, daemon), partial(_pop3_factory, daemon)
+    opened = cache(partial(_build_open, daemon, tls_for))
     without_tls = {"tls_for": tls_for, "is_tls": False}
     with_tls = {"tls_for": certificates.for_all, "is_tls": True}
-
-    @cache
-    def opened() -> OpenListeners:
-        return build_open(daemon, tls_for)
 
     def broken() -> MailFactory:
         # Without a certificate, every handshake ends in an alert (RFC 8446 6.2).
@@ -212,7 +223,7 @@ def _build_ports(daemon: Daemon, certificates: Certificates, environment: Enviro
             turns,
             "the APIs of providers",
             at("providers", "listen"),
-            lambda: build_provider_site(daemon),
+            lambda: _build_provider_site(daemon),
         ),
         mailpit=listening(
             turns, "Mailpit's clients", at("mailpit", "listen"), lambda: opened().site

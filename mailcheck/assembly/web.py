@@ -1,134 +1,50 @@
-"""Builds the HTTP services of a daemon: REST, MCP and the pages."""
+"""Builds the HTTP site of a daemon."""
 
-from collections.abc import Sequence
-from functools import partial
-from ipaddress import ip_network
-from typing import Any
+from functools import cache, partial
+
+from twisted.web.server import Request
 
 from mailcheck.api.urls import PROVIDERS_PATH
-from mailcheck.assembly.compatible import (
-    OpenListeners,
-    build_facades,
-    build_open_listeners,
-)
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import (
     connection_limits,
-    has_oauth,
-    mail_server,
-    submission_server,
 )
-from mailcheck.cluster.local import LocalCluster
-from mailcheck.connections.policies import TlsPolicy
-from mailcheck.core.network_addresses import parse_listen_address
-from mailcheck.operations.accounts.manage_accounts import OwnKeys
-from mailcheck.operations.cached_values import CachedValues
-from mailcheck.operations.deliverability.manage_tests import MailOfTest
-from mailcheck.operations.doctor import Doctor
-from mailcheck.operations.domains.show_domains import RecentCheck, ShowDomains
-from mailcheck.operations.inbox.messages import ShowMessage
-from mailcheck.operations.inbox.send_sample import SendSample
-from mailcheck.operations.inbox.submit_mail import SubmitMail
-from mailcheck.ops.watch import DISK
-from mailcheck.web.api.access_control import AccessControl, Identifier
+from mailcheck.assembly.doors.access import WebParts, build_access, client_addresses, posted_size
+from mailcheck.assembly.doors.late import LateDoor, late_doors, open_dashboard
+from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.web.api.application import Api
-from mailcheck.web.api.calls import Route
-from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
 from mailcheck.web.api.description import ApiDescription
-from mailcheck.web.api.event_routes import EventRoutes
-from mailcheck.web.api.fault_routes import FaultRoutes
-from mailcheck.web.api.inbox_routes import InboxRoutes
-from mailcheck.web.api.report_routes import ReportRoutes
-from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
-from mailcheck.web.api.traffic_routes import TrafficRoutes
-from mailcheck.web.api.watch_routes import WatchRoutes
-from mailcheck.web.api.webhook_routes import WebhookRoutes
-from mailcheck.web.dashboard.access_control import PageAccess
-from mailcheck.web.dashboard.accounts.company_pages import CompanyPages
-from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
-from mailcheck.web.dashboard.accounts.consent_pages import ConsentPages
-from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
-from mailcheck.web.dashboard.accounts.key_pages import KeyPages
-from mailcheck.web.dashboard.accounts.pages import AccountPages
-from mailcheck.web.dashboard.accounts.passkey_pages import PasskeyPages
-from mailcheck.web.dashboard.accounts.people_pages import PeoplePages
-from mailcheck.web.dashboard.accounts.project_pages import ProjectPages
-from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
-from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
-from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
-from mailcheck.web.dashboard.application import Dashboard
-from mailcheck.web.dashboard.deliverability.history import ComparisonPages
-from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
-from mailcheck.web.dashboard.deliverability.pages import DeliverabilityPages
-from mailcheck.web.dashboard.deliverability.preflight import PreflightPages
-from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
-from mailcheck.web.dashboard.deliverability.report_pages import ReportFiles, ReportPages
-from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
-from mailcheck.web.dashboard.domains.frame import DomainFrame
-from mailcheck.web.dashboard.domains.history_pages import HistoryPages
-from mailcheck.web.dashboard.domains.old_pages import OldDomainPages
-from mailcheck.web.dashboard.domains.pages import CheckDomain, DomainPages
-from mailcheck.web.dashboard.domains.reports_pages import ReportsPages
-from mailcheck.web.dashboard.domains.traffic_pages import TrafficPages
-from mailcheck.web.dashboard.domains.view import NameRules
-from mailcheck.web.dashboard.inbox.checks_pages import CheckPages
-from mailcheck.web.dashboard.inbox.live import LivePages
-from mailcheck.web.dashboard.inbox.message_pages import MessagePages
-from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxList, InboxPages
-from mailcheck.web.dashboard.inbox.share_pages import SharePages
-from mailcheck.web.dashboard.live import LivePartPages
-from mailcheck.web.dashboard.overview import OverviewPages, ServerNames
-from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.static_files import StaticFiles
-from mailcheck.web.dashboard.visits import Page
-from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
-from mailcheck.web.mcp.dispatch import Dispatcher
-from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools, WatchTools
-from mailcheck.web.mcp.endpoint import McpEndpoint
-from mailcheck.web.mcp.inbox_tools import InboxTools, MessageViews
-from mailcheck.web.mcp.tools import Tool
-from mailcheck.web.oauth.application import OAUTH_SEGMENTS, OAuthServer, OAuthSettings
-from mailcheck.web.providers.application import Providers
-from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.site.public_pages import PublicPages
-from mailcheck.web.site.requests import BodyLimits, ClientAddresses, RequestUrls
+from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.requests import BodyLimits, RequestUrls
 from mailcheck.web.site.server import BoundedSite, Root
 
 
 def build_web(daemon: Daemon) -> BoundedSite:
-    """Build the HTTP site."""
-    runtime, accounts = daemon.runtime, daemon.accounts
-    config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
+    """Build the HTTP site: REST and the public pages now, all other doors late."""
+    runtime, config = daemon.runtime, daemon.runtime.config
     addresses = client_addresses(daemon)
     urls = RequestUrls(runtime.urls, addresses, is_configured=bool(config.web.public_url))
-    access = build_access(daemon, addresses)
-    oauth = oauth_settings(daemon)
-    for_agents = build_access(daemon, addresses, accounts.access_tokens if oauth.is_on else None)
-    routes = build_routes(daemon)
-    description = ApiDescription(routes)
-    dispatcher = Dispatcher(
-        build_tools(daemon), clock_and_randomness.random_bytes, runtime.urls.public_url
-    )
-    cancelled = runtime.cluster.notifications("cancelled calls")
-    renderer, confirm, pages = build_pages(daemon, routes, description)
-    admission = PageAccess(accounts.sessions, urls, addresses, clock_and_randomness)
-    dashboard = Dashboard(admission, confirm, renderer, pages)
+    access, routes = build_access(daemon, addresses), build_routes(daemon)
+    parts = WebParts(daemon, urls, addresses, access, routes, ApiDescription(routes))
+    dashboard = cache(partial(open_dashboard, parts))
+    doors, pages = late_doors(parts), LateDoor(lambda: dashboard().resource())
+
+    async def as_page(request: Request, reply: Reply) -> Reply:
+        return await dashboard().as_page(request, reply)
+
+    if config.web.preload:
+        for door in {*doors.values(), pages}:
+            door.open()
     return BoundedSite(
         Root(
-            Api(access, routes, description, urls, runtime.now).resource(),
-            McpEndpoint(for_agents, dispatcher, urls, oauth, cancelled, clock_and_randomness),
-            {
-                PROVIDERS_PATH.strip("/"): build_providers(daemon, access, addresses).resource(),
-                **build_facades(daemon, access, addresses, urls),
-                **dict.fromkeys(OAUTH_SEGMENTS, build_oauth(daemon, addresses).resource()),
-            },
+            Api(access, routes, parts.description, urls, runtime.now).resource(),
+            doors.pop("mcp"),
+            doors,
             PublicPages(
-                lambda: daemon.heartbeat.state,
-                daemon.reports.operations.post,
-                addresses,
-                dashboard.as_page,
+                lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses, as_page
             ).resource(),
-            dashboard.resource(),
+            pages,
         ),
         connection_limits(config),
         addresses,
@@ -136,316 +52,3 @@ def build_web(daemon: Daemon) -> BoundedSite:
         runtime.clients,
         BodyLimits({f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size)}),
     )
-
-
-def posted_size(mail_size: int) -> int:
-    """Return the maximum size of a request with a mail: its files are in Base64 (RFC 4648)."""
-    return mail_size * 3 // 2
-
-
-def build_provider_site(daemon: Daemon) -> BoundedSite:
-    """Build the site for SDKs that accept only a host: it has the paths of all providers."""
-    runtime, config = daemon.runtime, daemon.runtime.config
-    addresses = client_addresses(daemon)
-    access = build_access(daemon, addresses)
-    return BoundedSite(
-        build_providers(daemon, access, addresses, "").resource(),
-        connection_limits(config),
-        addresses,
-        runtime.reactor,
-        runtime.clients,
-        BodyLimits({b"/": posted_size(config.smtp.max_message_size)}),
-    )
-
-
-def client_addresses(daemon: Daemon) -> ClientAddresses:
-    """Return the rules that find the addresses of clients behind proxies."""
-    trusted = daemon.runtime.config.web.trusted_proxies
-    return ClientAddresses([ip_network(text) for text in trusted])
-
-
-def build_open(daemon: Daemon, tls_for: TlsPolicy) -> OpenListeners:
-    """Build the listeners of clients without an API key."""
-    addresses = client_addresses(daemon)
-    size = posted_size(daemon.runtime.config.smtp.max_message_size)
-    return build_open_listeners(daemon, build_access(daemon, addresses), addresses, tls_for, size)
-
-
-def oauth_settings(daemon: Daemon) -> OAuthSettings:
-    """Return whether people can connect agents by OAuth, and the URLs for it."""
-    return OAuthSettings(has_oauth(daemon.runtime.config), daemon.runtime.urls)
-
-
-def build_oauth(daemon: Daemon, addresses: ClientAddresses) -> OAuthServer:
-    """Build the endpoints of the authorization server."""
-    accounts = daemon.accounts
-    return OAuthServer(
-        oauth_settings(daemon),
-        accounts.oauth_clients,
-        accounts.grants,
-        accounts.attempts,
-        addresses,
-        daemon.runtime.clients,
-        accounts.oauth_outcomes,
-    )
-
-
-def build_access(
-    daemon: Daemon, addresses: ClientAddresses, identifier: Identifier | None = None
-) -> AccessControl:
-    """Build the access control of requests with an API key, or with what else is identified."""
-    runtime, accounts = daemon.runtime, daemon.accounts
-    per_day = runtime.config.limits.requests_per_day
-    return AccessControl(
-        identifier or accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients
-    )
-
-
-def build_providers(
-    daemon: Daemon, access: AccessControl, addresses: ClientAddresses, base: str = PROVIDERS_PATH
-) -> Providers:
-    """Build the APIs of mail providers below a path."""
-    runtime, config = daemon.runtime, daemon.runtime.config
-    submit = SubmitMail(
-        daemon.receiver,
-        daemon.journals["submission"],
-        runtime.reactor,
-        config.smtp.max_message_size,
-    )
-    return Providers(
-        PROVIDERS,
-        base,
-        access,
-        submit,
-        daemon.inbox.read,
-        daemon.mail.mail_bytes,
-        runtime.persistent_state.memory,
-        addresses,
-        config.inbox.domain,
-        runtime.clock_and_randomness,
-    )
-
-
-def build_pages(
-    daemon: Daemon, routes: Sequence[Route[Any]], description: ApiDescription
-) -> tuple[Renderer, ConfirmPages, list[Page]]:
-    """Return the renderer, the pages to confirm on, and all pages of the dashboard."""
-    problems, static = daemon.runtime.conditions.problems, StaticFiles()
-    renderer = Renderer(static, lambda: bool(problems.get(DISK)))
-    answers = AnswerPages(
-        routes,
-        daemon.inbox.read,
-        daemon.tests.operations.manage,
-        daemon.accounts.checks,
-        renderer,
-    )
-    confirm = ConfirmPages(daemon.accounts.confirmation, daemon.accounts.passkeys, renderer)
-    pages = [
-        *static.pages(),
-        *LivePartPages(daemon.follow, daemon.runtime.reactor).pages(),
-        *confirm.pages(),
-        *_account_pages(daemon, confirm, renderer),
-        *_mail_pages(daemon, renderer),
-        *ApiPages(description, answers.shown, renderer).pages(),
-        *answers.pages(),
-    ]
-    return renderer, confirm, pages
-
-
-def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
-    """Return the routes of the REST API."""
-    runtime, inbox, tests = daemon.runtime, daemon.inbox, daemon.tests
-    config, turns, check_turns = runtime.config, runtime.turns, daemon.checks.turns
-    domain = config.inbox.domain
-    return [
-        *InboxRoutes(
-            inbox,
-            domain,
-            runtime.retention,
-            runtime.clock_and_randomness.random_bytes,
-            mail_server(config),
-            turns,
-        ).routes(),
-        *EventRoutes(inbox.follow, runtime.clock).routes(),
-        *FaultRoutes(daemon.accounts.keep, is_on=config.inbox.faults).routes(),
-        *WebhookRoutes(inbox.webhooks).routes(),
-        *ToolRoutes(
-            _domain_tools(daemon),
-            check_turns,
-            allow_special_use=config.dns.allow_special_use,
-            allow_private=config.network.allow_private,
-        ).routes(),
-        *WatchRoutes(daemon.watches.keep, check_turns).routes(),
-        *ReportRoutes(daemon.reports.operations, check_turns).routes(),
-        *TrafficRoutes(daemon.traffic.show).routes(),
-        *DeliverabilityRoutes(tests.operations, tests.preflight, domain, turns).routes(),
-    ]
-
-
-def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
-    """Return the tools of the MCP server, in the order of their list."""
-    runtime, turns = daemon.runtime, daemon.checks.turns
-    config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
-    domain, views = config.inbox.domain, MessageViews(runtime.workers.content)
-    return [
-        *InboxTools(daemon.inbox, views, domain, clock_and_randomness).tools(),
-        *AgentDomainTools(
-            _domain_tools(daemon),
-            turns,
-            allow_special_use=config.dns.allow_special_use,
-            allow_private=config.network.allow_private,
-        ).tools(),
-        *ReportTools(daemon.reports.operations, turns).tools(),
-        *DeliverabilityTools(daemon.tests.operations, domain, runtime.now).tools(),
-        *WatchTools(daemon.watches.keep).tools(),
-    ]
-
-
-def _domain_tools(daemon: Daemon) -> DomainTools:
-    checks = daemon.checks
-    return DomainTools(
-        checks.mx,
-        checks.blocklists,
-        checks.reputation,
-        checks.domain,
-        checks.health,
-        checks.budgets,
-        daemon.reports.operations.show.to_offer,
-    )
-
-
-def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) -> list[Page]:
-    accounts, config = daemon.accounts, daemon.runtime.config
-    webhooks, options = daemon.inbox.webhooks, config.inbox
-    keys = OwnKeys(accounts.keep, accounts.authenticator, accounts.meter, daemon.runtime.now)
-    budget, submission = accounts.checks, submission_server(config)
-    servers = ServerNames(options.domain, mail_server(config), submission)
-    sign_in, register = accounts.sign_in, accounts.register
-    key_pages = KeyPages(keys, budget, renderer, submission, options.faults)
-    company, passkeys = accounts.company, accounts.passkeys
-    sign_in_pages = SignInPages(sign_in, register, accounts.sessions, renderer, company, passkeys)
-    account_pages = AccountPages(
-        sign_in,
-        accounts.sessions,
-        accounts.audit,
-        register,
-        accounts.invitations,
-        renderer,
-        company,
-        passkeys,
-        accounts.confirmation,
-    )
-    return [
-        *sign_in_pages.pages(),
-        *CompanyPages(company, sign_in_pages, renderer).pages(),
-        *PasskeyPages(passkeys, sign_in_pages, account_pages).pages(),
-        *account_pages.pages(),
-        *OverviewPages(
-            register,
-            daemon.inbox.read,
-            daemon.tests.operations.manage,
-            _show_domains(daemon),
-            daemon.watches.keep,
-            servers,
-            renderer,
-        ).pages(),
-        *ProjectPages(accounts.projects, accounts.keep, accounts.sessions, renderer).pages(),
-        *PeoplePages(accounts.keep, accounts.audit, options.domain, renderer).pages(),
-        *key_pages.pages(),
-        *ConsentPages(
-            oauth_settings(daemon),
-            accounts.oauth_clients,
-            accounts.grants,
-            confirm,
-            renderer,
-            accounts.oauth_outcomes,
-        ).pages(),
-        *WebhookPages(webhooks, daemon.inbox.read, budget, renderer).pages(),
-    ]
-
-
-def _mail_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
-    """Return the pages of the tools and of the inbox, which both show mails.
-
-    Pages of the tools precede the pages of shared messages (`ReportPages.pages`).
-    """
-    show = ShowMessage(daemon.mail.mail_bytes, daemon.runtime.workers.content)
-    return [
-        *_domain_pages(daemon, renderer),
-        *_test_pages(daemon, show, renderer),
-        *_inbox_pages(daemon, show, renderer),
-    ]
-
-
-def _show_domains(daemon: Daemon) -> ShowDomains:
-    runtime = daemon.runtime
-    recent: CachedValues[tuple[RecentCheck, ...]] = CachedValues(
-        runtime.cluster.memory, "recent checks", tuple[RecentCheck, ...]
-    )
-    return ShowDomains(daemon.watches.store, daemon.reports.store, recent, runtime.now)
-
-
-def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
-    config, checks, reports = daemon.runtime.config, daemon.checks, daemon.reports.operations
-    rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
-    budget, turns, watches = daemon.accounts.checks, checks.turns, daemon.watches.keep
-    domains = _show_domains(daemon)
-    frame = DomainFrame(domains, renderer, rules)
-    check = CheckDomain(checks.reputation, checks.domain, reports.show.to_offer, budget, turns)
-    return [
-        *DomainPages(
-            check, checks.blocklists, budget, turns, domains, watches, frame, renderer
-        ).pages(),
-        *BlocklistPages(checks.blocklists, budget, turns, frame).pages(),
-        *ReportsPages(reports, budget, turns, frame, renderer).pages(),
-        *TrafficPages(daemon.traffic.show, renderer).pages(),
-        *HistoryPages(watches, budget, turns, frame, renderer).pages(),
-        *OldDomainPages(watches, frame).pages(),
-    ]
-
-
-def _test_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[Page]:
-    config, tests, progress = daemon.runtime.config, daemon.tests, daemon.scoring.progress
-    operations, domain, budget = tests.operations, config.inbox.domain, daemon.accounts.checks
-    mail = ReportMail(MailOfTest(tests.store, daemon.mail.loader.complete), show)
-    return [
-        *DeliverabilityPages(
-            operations, progress, mail, budget, renderer, domain, mail_server(config)
-        ).pages(),
-        *PreflightPages(operations.manage, tests.preflight, budget, renderer).pages(),
-        *ComparisonPages(operations.manage, renderer).pages(),
-        *ReportFiles(operations.manage, mail, renderer, domain).pages(),
-        *ReportPages(operations.manage, mail, daemon.inbox.check, renderer, domain).pages(),
-        *DoctorPages(partial(_doctor, daemon), renderer).pages(),
-        *CheckPages(daemon.inbox, operations.manage, renderer).pages(),
-        *DeliverabilityLivePages(operations.wait, progress, daemon.runtime.reactor).pages(),
-    ]
-
-
-def _doctor(daemon: Daemon) -> Doctor:
-    # Imported here, since the doctor is rarely used and not at startup.
-    from mailcheck.assembly.doctor import DoctorParts
-    from mailcheck.assembly.probes import Probes
-
-    runtime, reactor = daemon.runtime, daemon.runtime.reactor
-    # With its own cache, since it examines the current state.
-    alone = LocalCluster(reactor)
-    plain, clock_and_randomness = runtime.resolvers.plain, runtime.clock_and_randomness
-    probes = Probes(runtime.config, reactor, clock_and_randomness, plain, alone)
-    return DoctorParts(runtime, reactor, daemon.checks, probes).doctor
-
-
-def _inbox_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[Page]:
-    runtime, inbox = daemon.runtime, daemon.inbox
-    domain = runtime.config.inbox.domain
-    addresses = [parse_listen_address(text) for text in runtime.config.smtp.listen]
-    port = next((address.port for address in addresses if address.port), None)
-    listed = InboxList(inbox.read, InboxFacts(domain, port, runtime.retention))
-    sample = SendSample(daemon.receiver, domain, runtime.clock_and_randomness)
-    read, share, authenticate = inbox.read, inbox.share, inbox.authenticate
-    return [
-        *InboxPages(listed, read, inbox.delete, sample, renderer).pages(),
-        *LivePages(inbox.follow, renderer, runtime.clock).pages(),
-        *MessagePages(read, listed, authenticate, show, share, inbox.delete, renderer).pages(),
-        *SharePages(share, authenticate, show, renderer, runtime.turns).pages(),
-    ]

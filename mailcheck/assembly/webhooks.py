@@ -23,7 +23,6 @@ from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.accounts.webhook_store import WebhookStore
-from mailcheck.web.providers.events import Event, kind_of
 
 
 def write_event(
@@ -53,6 +52,7 @@ def write_event(
 def _event_of(webhook: Webhook, summary: MessageSummary, message_id: str) -> object:
     # Imported here, since few webhooks have the format of a provider.
     from mailcheck.web.providers.catalogue import write_event_of
+    from mailcheck.web.providers.events import Event, kind_of
 
     event = Event(
         kind_of(summary.tag),

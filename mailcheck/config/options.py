@@ -285,6 +285,14 @@ class WebOptions(Struct, frozen=True):
             lowest=1,
         ),
     ] = 1_000
+    preload: Annotated[
+        bool,
+        Option(
+            "Load the pages and the APIs of agents, providers and other products at the start. "
+            "false: the first request to one of them loads it, which takes up to a quarter of a "
+            "second; the daemon is ready earlier and uses less memory."
+        ),
+    ] = False
 
 
 class ProvidersOptions(Struct, frozen=True):

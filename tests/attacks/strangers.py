@@ -15,10 +15,10 @@ from typing import Any
 
 from twisted.internet.testing import StringTransport
 
+from mailcheck.assembly.doors.compatible import build_open
 from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.reachable import Cost
 from mailcheck.assembly.services import mail_factory
-from mailcheck.assembly.web import build_open
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import CompatibleOptions, MailpitOptions, WebOptions
 from mailcheck.connections.policies import offer_no_tls

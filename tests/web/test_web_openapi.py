@@ -23,7 +23,7 @@ from mailcheck.api.requests.parsing import (
     request_fields,
 )
 from mailcheck.api.urls import PublicUrls
-from mailcheck.assembly.web import build_routes
+from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.config.options import WebOptions
 from mailcheck.core.accounts import Caller
 from mailcheck.core.watches import WatchSettings

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from mailcheck.assembly.web import build_routes, build_tools
+from mailcheck.assembly.doors.agents import build_tools
+from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.core.errors import InvalidParameter, NotPermitted
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.rights import Rights, Scope, make_rights

@@ -7,7 +7,8 @@ It has no rule and no storage of its own. Add one in four steps:
    response functions, a class whose methods handle the routes, and one `Facade` that declares
    each route: the same, close, or not offered with the reason.
 2. Its line in ``catalogue.py``; the reference page follows from the declarations.
-3. Its site or path in ``assembly/web.py``, and its routes in ``assembly/reachable.toml``.
+3. Its site or path in ``assembly/doors/compatible.py``, its segment in ``late.py`` there, and its
+   routes in ``assembly/reachable.toml``.
 4. A test of each route, and its clients in ``tests/interop/``.
 
 ``application.py`` does the rest for all: keys, scopes, rate limits, parsing, errors and body

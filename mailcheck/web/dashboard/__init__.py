@@ -25,7 +25,7 @@ To add pages:
    ``icons.html``. An element with an ``id`` and ``data-live-part`` is updated when
    data of the account changes (`FollowAccount`). ``aria-keyshortcuts="c"`` makes
    the key click its element; the inbox has its own keys.
-7. Add ``*ThingPages(...).pages()`` to ``assembly/web.py``. If the page belongs in
+7. Add ``*ThingPages(...).pages()`` to ``assembly/doors/pages.py``. If the page belongs in
    the menu, add it to `MENU` in ``rendering.py``.
 
 Inline scripts and inline styles are not used: the content security policy forbids

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
 
-from mailcheck.assembly.compatible import OpenListeners
-from mailcheck.assembly.web import build_open
+from mailcheck.assembly.doors.compatible import OpenListeners, build_open
 from mailcheck.config.options import CompatibleOptions, MailpitOptions
 from mailcheck.connections.policies import offer_no_tls
 from tests.house import Answer, House, config_in_memory, stub_of

@@ -8,7 +8,7 @@ from msgspec import Struct
 from twisted.logger import LogEvent
 from twisted.web.server import Request
 
-from mailcheck.assembly.web import build_access
+from mailcheck.assembly.doors.access import build_access
 from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, InvalidParameter
 from mailcheck.core.filters import ANY
 from mailcheck.core.rights import Scope, make_rights

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mailcheck.assembly.web import build_pages, build_routes
+from mailcheck.assembly.doors.pages import build_pages
+from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.config.options import AccountsOptions, WebOptions
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.accounts.confirm import FRESH_MINUTES

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from mailcheck.assembly.web import build_pages, build_routes
+from mailcheck.assembly.doors.pages import build_pages
+from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.core.accounts import Account
 from mailcheck.core.projects import Role
 from mailcheck.web.api.description import ApiDescription

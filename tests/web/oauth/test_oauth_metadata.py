@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mailcheck.assembly.web import build_tools
+from mailcheck.assembly.doors.agents import build_tools
 from mailcheck.config.options import WebOptions
 from mailcheck.core.instants import DAY, HOUR, MINUTE
 from mailcheck.core.oauth.grants import ACCESS_LIFE, CODE_LIFE, MAX_STATE, REFRESH_LIFE

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mailcheck.assembly.web import build_provider_site
+from mailcheck.assembly.doors.providers import build_provider_site
 from mailcheck.core.rights import make_rights
 from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.providers.provider import Problem, Provider, SendRoute

@@ -10,6 +10,7 @@ from twisted.web.server import Request
 
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import connection_limits, public_url, smtp_settings
+from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
 from mailcheck.connections.policies import TlsPolicy
 from mailcheck.operations.content_filters import CountedFilter
 from mailcheck.operations.inbox.keywords import Keywords
@@ -67,8 +68,8 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
 
 def build_facades(
     daemon: Daemon, access: AccessControl, addresses: ClientAddresses, urls: RequestUrls
-) -> Mapping[str, IResource]:
-    """Build the APIs of other products that are below a path, by its first segment."""
+) -> IResource:
+    """Build the APIs of other products that are below a path."""
     operations = build_operations(daemon)
     hosted = [one for one in FACADES if one.base]
 
@@ -79,8 +80,7 @@ def build_facades(
         Served(one, operations[one.name], admit_with_key(access, one), partial(base_of, one))
         for one in hosted
     ]
-    resource = Facades(served, addresses, daemon.runtime.now).resource()
-    return {one.base.strip("/").partition("/")[0]: resource for one in hosted}
+    return Facades(served, addresses, daemon.runtime.now).resource()
 
 
 def build_hold(daemon: Daemon) -> Hold:
@@ -191,3 +191,10 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
         chance.random_bytes,
         runtime.now(),
     )
+
+
+def build_open(daemon: Daemon, tls_for: TlsPolicy) -> OpenListeners:
+    """Build the listeners of clients without an API key."""
+    addresses = client_addresses(daemon)
+    size = posted_size(daemon.runtime.config.smtp.max_message_size)
+    return build_open_listeners(daemon, build_access(daemon, addresses), addresses, tls_for, size)

@@ -1,0 +1,46 @@
+"""Builds what the doors of the HTTP server share."""
+
+from collections.abc import Sequence
+from ipaddress import ip_network
+from typing import Any
+
+from msgspec import Struct
+
+from mailcheck.assembly.daemon import Daemon
+from mailcheck.web.api.access_control import AccessControl, Identifier
+from mailcheck.web.api.calls import Route
+from mailcheck.web.api.description import ApiDescription
+from mailcheck.web.site.requests import ClientAddresses, RequestUrls
+
+
+class WebParts(Struct, frozen=True):
+    """What the doors of the HTTP server share. ``routes`` are those of the REST API."""
+
+    daemon: Daemon
+    urls: RequestUrls
+    addresses: ClientAddresses
+    access: AccessControl
+    routes: Sequence[Route[Any]]
+    description: ApiDescription
+
+
+def client_addresses(daemon: Daemon) -> ClientAddresses:
+    """Return the rules that find the addresses of clients behind proxies."""
+    trusted = daemon.runtime.config.web.trusted_proxies
+    return ClientAddresses([ip_network(text) for text in trusted])
+
+
+def build_access(
+    daemon: Daemon, addresses: ClientAddresses, identifier: Identifier | None = None
+) -> AccessControl:
+    """Build the access control of requests with an API key, or with what else is identified."""
+    runtime, accounts = daemon.runtime, daemon.accounts
+    per_day = runtime.config.limits.requests_per_day
+    return AccessControl(
+        identifier or accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients
+    )
+
+
+def posted_size(mail_size: int) -> int:
+    """Return the maximum size of a request with a mail: its files are in Base64 (RFC 4648)."""
+    return mail_size * 3 // 2

@@ -1,0 +1,49 @@
+"""Builds the MCP endpoint."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mailcheck.assembly.daemon import Daemon
+from mailcheck.assembly.doors.access import WebParts, build_access
+from mailcheck.assembly.doors.oauth import oauth_settings
+from mailcheck.assembly.doors.rest import domain_tools
+from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
+from mailcheck.web.mcp.dispatch import Dispatcher
+from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools, WatchTools
+from mailcheck.web.mcp.endpoint import McpEndpoint
+from mailcheck.web.mcp.inbox_tools import InboxTools, MessageViews
+from mailcheck.web.mcp.tools import Tool
+
+
+def build_agents(parts: WebParts) -> McpEndpoint:
+    """Build the MCP endpoint."""
+    daemon, oauth = parts.daemon, oauth_settings(parts.daemon)
+    runtime, chance = daemon.runtime, daemon.runtime.clock_and_randomness
+    tokens = daemon.accounts.access_tokens if oauth.is_on else None
+    return McpEndpoint(
+        build_access(daemon, parts.addresses, tokens),
+        Dispatcher(build_tools(daemon), chance.random_bytes, runtime.urls.public_url),
+        parts.urls,
+        oauth,
+        runtime.cluster.notifications("cancelled calls"),
+        chance,
+    )
+
+
+def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
+    """Return the tools of the MCP server, in the order of their list."""
+    runtime, turns = daemon.runtime, daemon.checks.turns
+    config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
+    domain, views = config.inbox.domain, MessageViews(runtime.workers.content)
+    return [
+        *InboxTools(daemon.inbox, views, domain, clock_and_randomness).tools(),
+        *AgentDomainTools(
+            domain_tools(daemon),
+            turns,
+            allow_special_use=config.dns.allow_special_use,
+            allow_private=config.network.allow_private,
+        ).tools(),
+        *ReportTools(daemon.reports.operations, turns).tools(),
+        *DeliverabilityTools(daemon.tests.operations, domain, runtime.now).tools(),
+        *WatchTools(daemon.watches.keep).tools(),
+    ]

@@ -1,0 +1,27 @@
+"""Builds the authorization server."""
+
+from mailcheck.assembly.daemon import Daemon
+from mailcheck.assembly.deployment import (
+    has_oauth,
+)
+from mailcheck.web.oauth.application import OAuthServer, OAuthSettings
+from mailcheck.web.site.requests import ClientAddresses
+
+
+def oauth_settings(daemon: Daemon) -> OAuthSettings:
+    """Return whether people can connect agents by OAuth, and the URLs for it."""
+    return OAuthSettings(has_oauth(daemon.runtime.config), daemon.runtime.urls)
+
+
+def build_oauth(daemon: Daemon, addresses: ClientAddresses) -> OAuthServer:
+    """Build the endpoints of the authorization server."""
+    accounts = daemon.accounts
+    return OAuthServer(
+        oauth_settings(daemon),
+        accounts.oauth_clients,
+        accounts.grants,
+        accounts.attempts,
+        addresses,
+        daemon.runtime.clients,
+        accounts.oauth_outcomes,
+    )

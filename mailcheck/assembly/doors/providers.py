@@ -1,0 +1,54 @@
+"""Builds the APIs of mail providers."""
+
+from mailcheck.api.urls import PROVIDERS_PATH
+from mailcheck.assembly.daemon import Daemon
+from mailcheck.assembly.deployment import (
+    connection_limits,
+)
+from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
+from mailcheck.operations.inbox.submit_mail import SubmitMail
+from mailcheck.web.api.access_control import AccessControl
+from mailcheck.web.providers.application import Providers
+from mailcheck.web.providers.catalogue import PROVIDERS
+from mailcheck.web.site.requests import BodyLimits, ClientAddresses
+from mailcheck.web.site.server import BoundedSite
+
+
+def build_providers(
+    daemon: Daemon, access: AccessControl, addresses: ClientAddresses, base: str = PROVIDERS_PATH
+) -> Providers:
+    """Build the APIs of mail providers below a path."""
+    runtime, config = daemon.runtime, daemon.runtime.config
+    submit = SubmitMail(
+        daemon.receiver,
+        daemon.journals["submission"],
+        runtime.reactor,
+        config.smtp.max_message_size,
+    )
+    return Providers(
+        PROVIDERS,
+        base,
+        access,
+        submit,
+        daemon.inbox.read,
+        daemon.mail.mail_bytes,
+        runtime.persistent_state.memory,
+        addresses,
+        config.inbox.domain,
+        runtime.clock_and_randomness,
+    )
+
+
+def build_provider_site(daemon: Daemon) -> BoundedSite:
+    """Build the site for SDKs that accept only a host: it has the paths of all providers."""
+    runtime, config = daemon.runtime, daemon.runtime.config
+    addresses = client_addresses(daemon)
+    access = build_access(daemon, addresses)
+    return BoundedSite(
+        build_providers(daemon, access, addresses, "").resource(),
+        connection_limits(config),
+        addresses,
+        runtime.reactor,
+        runtime.clients,
+        BodyLimits({b"/": posted_size(config.smtp.max_message_size)}),
+    )

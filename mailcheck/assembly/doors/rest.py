@@ -1,0 +1,63 @@
+"""Builds the routes of the REST API."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mailcheck.assembly.daemon import Daemon
+from mailcheck.assembly.deployment import (
+    mail_server,
+)
+from mailcheck.web.api.calls import Route
+from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
+from mailcheck.web.api.event_routes import EventRoutes
+from mailcheck.web.api.fault_routes import FaultRoutes
+from mailcheck.web.api.inbox_routes import InboxRoutes
+from mailcheck.web.api.report_routes import ReportRoutes
+from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
+from mailcheck.web.api.traffic_routes import TrafficRoutes
+from mailcheck.web.api.watch_routes import WatchRoutes
+from mailcheck.web.api.webhook_routes import WebhookRoutes
+
+
+def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
+    """Return the routes of the REST API."""
+    runtime, inbox, tests = daemon.runtime, daemon.inbox, daemon.tests
+    config, turns, check_turns = runtime.config, runtime.turns, daemon.checks.turns
+    domain = config.inbox.domain
+    return [
+        *InboxRoutes(
+            inbox,
+            domain,
+            runtime.retention,
+            runtime.clock_and_randomness.random_bytes,
+            mail_server(config),
+            turns,
+        ).routes(),
+        *EventRoutes(inbox.follow, runtime.clock).routes(),
+        *FaultRoutes(daemon.accounts.keep, is_on=config.inbox.faults).routes(),
+        *WebhookRoutes(inbox.webhooks).routes(),
+        *ToolRoutes(
+            domain_tools(daemon),
+            check_turns,
+            allow_special_use=config.dns.allow_special_use,
+            allow_private=config.network.allow_private,
+        ).routes(),
+        *WatchRoutes(daemon.watches.keep, check_turns).routes(),
+        *ReportRoutes(daemon.reports.operations, check_turns).routes(),
+        *TrafficRoutes(daemon.traffic.show).routes(),
+        *DeliverabilityRoutes(tests.operations, tests.preflight, domain, turns).routes(),
+    ]
+
+
+def domain_tools(daemon: Daemon) -> DomainTools:
+    """Return the checks of domains that REST and agents offer."""
+    checks = daemon.checks
+    return DomainTools(
+        checks.mx,
+        checks.blocklists,
+        checks.reputation,
+        checks.domain,
+        checks.health,
+        checks.budgets,
+        daemon.reports.operations.show.to_offer,
+    )

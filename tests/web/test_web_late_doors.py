@@ -1,0 +1,104 @@
+"""Doors that the first request for them opens: the modules of a daemon, and its first answers."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mailcheck.web
+from mailcheck.assembly.doors.late import DOORS
+from mailcheck.config.options import WebOptions
+from tests.house import House, config_in_memory
+from tests.servers.daemon import Daemon
+from tests.web.raw_http import RawHttp, read_answer, request
+
+ALWAYS_OPEN = {"api", "site"}
+"""Packages of ``mailcheck.web`` that every daemon needs. All others belong to late doors."""
+
+LATE = {one.parent.name for one in Path(mailcheck.web.__path__[0]).glob("*/__init__.py")} - (
+    ALWAYS_OPEN
+)
+
+SERVERS = {"imap", "milter"}
+"""Packages of servers that listen only where they are configured."""
+
+FIRST = {
+    "mcp": "/mcp",
+    "mailosaur": "/mailosaur/api/servers",
+    "mailslurp": "/mailslurp/inboxes",
+    "providers": "/providers/mailfrog/send",
+    ".well-known": "/.well-known/oauth-authorization-server",
+    "token": "/token",
+    "register": "/register",
+    "revoke": "/revoke",
+    "sign-in": "/sign-in",
+    "docs": "/docs/missing",
+}
+"""A path of each door, by its first segment. The last ones are a page, and an error as a page."""
+
+_RECORDED = """
+import sys
+from pathlib import Path
+from typing import Any
+from twisted.internet import reactor
+from twisted.scripts.twistd import run
+def write():
+    Path("modules").write_text("\\n".join(sys.modules))
+reactor.addSystemEventTrigger("before", "shutdown", write)
+run()
+"""
+"""Runs ``twistd``, and writes the names of its modules when it stops."""
+
+
+def modules_of(folder: Path, **options: Any) -> set[str]:
+    """Return the modules of the main process of a daemon that was ready."""
+    arguments = ["--nodaemon", "--pidfile=", "mailcheck"]
+    command = [sys.executable, "-c", _RECORDED, *arguments]
+    daemon = Daemon(folder, command=command, **options)
+    try:
+        daemon.start()
+        daemon.stop()
+    finally:
+        daemon.kill()
+    return set((folder / "modules").read_text().split())
+
+
+def rooms(modules: set[str], above: str) -> set[str]:
+    """Return the packages below a package of which modules are loaded."""
+    below = [name.removeprefix(f"{above}.") for name in modules if name.startswith(f"{above}.")]
+    return {name.partition(".")[0] for name in below}
+
+
+def test_a_ready_daemon_has_opened_no_door(tmp_path: Path) -> None:
+    """A daemon that nobody has used has no module of a late door, or of a server that is off."""
+    loaded = modules_of(tmp_path)
+    assert "mailcheck.web.api.application" in loaded
+    assert rooms(loaded, "mailcheck.web") == ALWAYS_OPEN
+    assert not rooms(loaded, "mailcheck") & SERVERS
+
+
+def test_all_doors_can_be_opened_at_the_start(tmp_path: Path) -> None:
+    """With ``[web] preload``, a daemon has opened all doors when it is ready."""
+    loaded = modules_of(tmp_path, web_preload=True, imap_listen="127.0.0.1:0")
+    assert rooms(loaded, "mailcheck.web") == ALWAYS_OPEN | LATE
+    assert "imap" in rooms(loaded, "mailcheck")
+
+
+def test_every_door_is_asked() -> None:
+    """The list above has a path of each late door."""
+    assert DOORS.keys() <= FIRST.keys()
+
+
+@pytest.mark.parametrize("path", FIRST.values())
+def test_the_first_requests_are_answered(house: House, path: str) -> None:
+    """The first requests for a door, two at once, are answered as by a door that is open."""
+    opened = House(config_in_memory(web=WebOptions(preload=True)))
+    visits = [RawHttp(house), RawHttp(house), RawHttp(opened)]
+    for visit in visits:
+        visit.send(request(path, "Accept: text/html"))
+    first, second, expected = (read_answer(visit.received(), "GET")[0] for visit in visits)
+    assert expected.status < 500
+    assert first.status == second.status == expected.status
+    assert first.headers.keys() == second.headers.keys() == expected.headers.keys()
+    assert len(first.body) == len(second.body) == len(expected.body)
