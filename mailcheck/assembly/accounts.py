@@ -12,11 +12,11 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import AUDIT_INTERVAL, AuditRetention, retention_service
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import (
-    REVOKED_KEYS_INTERVAL,
+    ACCESS_INTERVAL,
     Authenticator,
     CheckBudget,
+    EndedAccess,
     RequestMeter,
-    RevokedKeys,
 )
 from mailcheck.operations.accounts.company_sign_in import CompanyRules, CompanySignIn
 from mailcheck.operations.accounts.confirm import Confirmation
@@ -58,7 +58,7 @@ class AccountParts(Struct, frozen=True):
     meter: RequestMeter
     checks: CheckBudget
     authenticator: Authenticator
-    revoked_keys: RevokedKeys
+    ended_access: EndedAccess
     sessions: DashboardSessions
     invitations: Invitations
     sign_in: SignIn
@@ -84,7 +84,10 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     options, limits = runtime.config.accounts, runtime.config.limits
     store, passwords = AccountStore(engine), PasswordStore(engine)
     audit_store = AuditStore(engine)
-    audit = Audit(audit_store, clock_and_randomness)
+    ended_access, ending = EndedAccess(store, now), runtime.cluster.notifications("ended access")
+    ending.listen(ended_access.on_hint)
+    runtime.cluster.when_hints_are_lost(ended_access.on_hint)
+    audit = Audit(audit_store, ending, clock_and_randomness)
     keep = ManageAccounts(store, AccountRemoval(engine), audit, clock_and_randomness)
     meter = RequestMeter(runtime.cluster.counters, now)
     default = RequestLimits(limits.requests_per_minute, limits.requests_per_day)
@@ -108,7 +111,6 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         IdentityStore(engine),
         has_passwords=options.passwords,
     )
-    revoked_keys = RevokedKeys(store, now)
     names = NameRules(reserved_names(runtime.config))
     rules = RegistrationRules(
         # Nobody can choose a password then.
@@ -130,11 +132,11 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         meter,
         CheckBudget(meter, default),
         authenticator,
-        revoked_keys,
+        ended_access,
         sessions,
         invitations,
         sign_in,
-        LogIn(authenticator, revoked_keys, passwords, sign_in, clock_and_randomness),
+        LogIn(authenticator, ended_access, passwords, sign_in, clock_and_randomness),
         Register(rules, keep, passwords, hasher, sign_in, invitations, attempts, audit, now),
         audit,
         AuditRetention(audit_store, now),
@@ -201,7 +203,7 @@ def build_company(
 
 
 def account_services(runtime: Runtime, accounts: AccountParts) -> list[Service]:
-    """Return the services that save when keys were used, and detect revoked keys."""
+    """Return the services that save when keys were used, and detect ended access."""
     return [
         PeriodicService(
             "noting key uses",
@@ -211,10 +213,7 @@ def account_services(runtime: Runtime, accounts: AccountParts) -> list[Service]:
             ends_with_round=True,
         ),
         PeriodicService(
-            "revoked keys", REVOKED_KEYS_INTERVAL, accounts.revoked_keys.check, runtime.clock
-        ),
-        PeriodicService(
-            "changed passwords", REVOKED_KEYS_INTERVAL, accounts.log_in.check, runtime.clock
+            "ended access", ACCESS_INTERVAL, accounts.ended_access.check, runtime.clock
         ),
         retention_service(
             "retention of the audit log",

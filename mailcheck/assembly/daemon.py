@@ -24,7 +24,7 @@ from mailcheck.operations.follow_account import FollowAccount
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.mailboxes import Mailboxes
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
-from mailcheck.operations.semaphores import WaitSlots
+from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import LoginJournal, MailJournal
 
@@ -48,6 +48,7 @@ class Daemon(Struct, frozen=True):
     receiver: ReceiveMail
     watches: WatchParts
     follow: FollowAccount
+    slots: WaitSlots
     heartbeat: Heartbeat
     journals: Mapping[str, MailJournal]
     mailboxes: Mailboxes
@@ -70,7 +71,12 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         runtime.filters,
         scoring_settings(runtime.config),
     )
-    slots = WaitSlots(per_key, runtime.cluster.semaphore("waits", per_key))
+    slots = WaitSlots(
+        per_key,
+        runtime.cluster.semaphore("waits", per_key),
+        accounts.ended_access,
+        runtime.clock,
+    )
     tests = build_tests(runtime, scoring, slots, analyse or scoring.analyse)
     webhooks = build_webhooks(runtime, mail, accounts.audit)
     inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks.keep)
@@ -95,6 +101,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         receiver,
         watches,
         build_follow(runtime, mail, tests, watches, slots),
+        slots,
         heartbeat,
         journals,
         build_mailboxes(runtime, mail, receiver),

@@ -18,7 +18,7 @@ from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL, Analyse, RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
-from mailcheck.operations.semaphores import WaitSlots
+from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.deliverability_store import DeliverabilityStore
 

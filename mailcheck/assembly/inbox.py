@@ -28,7 +28,7 @@ from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.receive_mail import ReceiveMail, RequestedFaults
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
-from mailcheck.operations.semaphores import WaitSlots
+from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
@@ -121,9 +121,7 @@ def build_inbox(
         read=read,
         mails=Mails(MailsStore(runtime.engine), mail.contents, loader, read, delete, expiry_now),
         wait=WaitForMessage(store, mail.feeds, loader, slots, clock_and_randomness),
-        follow=FollowInbox(
-            store, mail.feeds, loader, slots, accounts.revoked_keys, clock_and_randomness
-        ),
+        follow=FollowInbox(store, mail.feeds, loader, slots, clock_and_randomness),
         delete=delete,
         share=ShareMessage(store, loader, clock_and_randomness),
         authenticate=AuthenticateMessage(

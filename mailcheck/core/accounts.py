@@ -144,13 +144,28 @@ def columns_of_rights(rights: Rights) -> RightsColumns:
     }
 
 
+class Access(Struct, frozen=True):
+    """What the access of a caller to an account rests on. It ends as soon as one of these ends.
+
+    ``session`` is the digest of a session of the pages, and ``password_hash`` the hash of the
+    account's password; they are empty for a caller with an API key. ``ends_at`` is when an access
+    token expires.
+    """
+
+    account_id: AccountId
+    key_id: KeyId
+    session: bytes = b""
+    password_hash: str = ""
+    ends_at: Instant | None = None
+
+
 class Caller(Struct, frozen=True):
     """The account behind a valid API key, with the limits and rights of that key.
 
     ``position`` is the newest position of the account's inbox, read together with the key before
     the rest of the request. It is `None` if no key was read. ``client`` is the address that rate
     limits are counted for, if the request came from one. ``is_grant`` is whether an OAuth client
-    uses the key.
+    uses the key. ``session``, ``password_hash`` and ``ends_at`` are as in `Access`.
     """
 
     account_id: AccountId
@@ -161,6 +176,14 @@ class Caller(Struct, frozen=True):
     rights: Rights = ALL_RIGHTS
     client: str = ""
     is_grant: bool = False
+    session: bytes = b""
+    password_hash: str = ""
+    ends_at: Instant | None = None
+
+    @property
+    def access(self) -> Access:
+        """What the access of the caller rests on."""
+        return Access(self.account_id, self.key_id, self.session, self.password_hash, self.ends_at)
 
     @property
     def actor(self) -> Actor:

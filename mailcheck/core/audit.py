@@ -68,6 +68,22 @@ class Action(StrEnum):
     SECRET_REPLACED = "webhook secret replaced"  # noqa: S105
 
 
+ENDS_ACCESS = frozenset(
+    {
+        Action.ACCOUNT_DISABLED,
+        Action.ACCOUNT_DELETED,
+        Action.MEMBER_SET,
+        Action.MEMBER_REMOVED,
+        Action.SIGNED_OUT,
+        Action.SESSION_ENDED,
+        Action.PASSWORD_CHANGED,
+        Action.SECOND_FACTOR_CHANGED,
+        Action.KEY_REVOKED,
+    }
+)
+"""Actions after which requests and connections that are open may have lost their access."""
+
+
 class AuditEntry(Struct, frozen=True):
     """An entry of the audit log.
 

@@ -1,7 +1,7 @@
 """Statements over rows for PostgreSQL. Each column is passed as one array.
 
-The statement is the same for one row and for many, so it is parsed and planned once. Binary values
-are not supported; they are inserted by COPY.
+The statement is the same for one row and for many, so it is parsed and planned once. A column
+of binary values has no NULL.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from functools import cache
 
 from mailcheck.ports.engine import Value
 
-BIGINT, TEXT, NOTHING = "bigint", "text", "nothing"
+BIGINT, TEXT, BYTEA, NOTHING = "bigint", "text", "bytea", "nothing"
 
 _AMONG_ROWS = "IN ({rows})"
 
@@ -32,6 +32,8 @@ def bind_arrays(sql: str, rows: Sequence[Sequence[Value]]) -> tuple[str, list[by
 def _kind(column: Sequence[Value]) -> str:
     for value in column:
         if value is not None:
+            if isinstance(value, bytes):
+                return BYTEA
             return BIGINT if isinstance(value, int) else TEXT
     return NOTHING
 
@@ -52,7 +54,10 @@ def _statement(sql: str, kinds: tuple[str, ...]) -> str:
 def _array(values: Sequence[Value], kind: str) -> bytes:
     """Return values as an array literal."""
     try:
-        if kind == TEXT:
+        if kind == BYTEA:
+            written = ",".join(rf'"\\x{one.hex()}"' for one in values)  # type: ignore[union-attr]
+            written = f"{{{written}}}"
+        elif kind == TEXT:
             written = f'{{"{_plain_texts(values)}"}}'
         else:
             written = f"{{{','.join(map(int.__repr__, values))}}}"

@@ -21,6 +21,7 @@ from mailcheck.connections.sasl import (
     parse_plain,
 )
 from mailcheck.connections.server import PortSettings, ServedConnection, ServerFactory
+from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExceeded, NotPermitted
 from mailcheck.core.rights import Scope
 from mailcheck.imap.commands import Authenticate, Identify, Invalid, Login, Plain, Tagged
@@ -41,7 +42,6 @@ from mailcheck.imap.parsing import parse_command
 from mailcheck.imap.session import Session
 from mailcheck.imap.writing import CRLF, response_text
 from mailcheck.operations.accounts.log_in import LogIn
-from mailcheck.operations.accounts.log_in import Login as LoggedIn
 from mailcheck.operations.inbox.mailboxes import Mailboxes
 from mailcheck.ports.journals import LoginJournal
 
@@ -340,13 +340,13 @@ class ImapConnection(ServedConnection):
         )
         self.wait_for(login, partial(self._enter, tag), partial(self._refuse_login, tag))
 
-    def _enter(self, tag: bytes, login: LoggedIn) -> None:
+    def _enter(self, tag: bytes, caller: Caller) -> None:
         if self._is_closed:
             return
-        self._until_lost.enter_context(self._log_in.watched(login, self._end_login))
-        self._session = Session(self, self._mailboxes, login.caller)
-        self._until_lost.enter_context(self._mailboxes.watched(login.caller.account_id, self._wake))
-        self.journal.note_login(self.client_ip, login.caller.account_id)
+        self._until_lost.enter_context(self._log_in.watched(caller, self._end_login))
+        self._session = Session(self, self._mailboxes, caller)
+        self._until_lost.enter_context(self._mailboxes.watched(caller.account_id, self._wake))
+        self.journal.note_login(self.client_ip, caller.account_id)
         self.await_commands()
         self.reply(tag + b" OK [" + self._capability() + b"] logged in\r\n")
 

@@ -30,6 +30,7 @@ from mailcheck.connections.sasl import (
     parse_plain,
 )
 from mailcheck.connections.server import PortSettings, ServedConnection, ServerFactory
+from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     ExpectedFailure,
@@ -45,7 +46,7 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import ANY
 from mailcheck.core.rights import Scope
 from mailcheck.imap.pop3_lines import MultiLine, TopLines
-from mailcheck.operations.accounts.log_in import LogIn, Login
+from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.inbox.mailboxes import Mailboxes
 from mailcheck.ports.journals import LoginJournal
 from mailcheck.store.mailbox_store import MailEntry
@@ -105,8 +106,8 @@ CODES: Mapping[type[ExpectedFailure], str] = {
 class Session:
     """The messages of a login. Numbers of messages are counted from 1."""
 
-    def __init__(self, login: Login, positions: array[int], sizes: array[int]) -> None:
-        self.caller = login.caller
+    def __init__(self, caller: Caller, positions: array[int], sizes: array[int]) -> None:
+        self.caller = caller
         self.positions = positions
         self.sizes = sizes
         self.deleted: set[int] = set()
@@ -265,26 +266,25 @@ class Pop3Connection(ServedConnection):
         flow = OutputFlow(self.transport, self.clock, self.settings.lines.idle, self.abort)
         return Deferred.fromCoroutine(flow.send(pieces)).addErrback(self._break_off)
 
-    async def _open_inbox(self, credentials: PlainCredentials) -> tuple[Login, Session]:
-        login = await self.log_in.identify(
+    async def _open_inbox(self, credentials: PlainCredentials) -> Session:
+        caller = await self.log_in.identify(
             credentials.user, credentials.password, self.client_ip, (Scope.INBOX_READ,)
         )
-        state = await self.mailboxes.open(login.caller, ANY)
+        state = await self.mailboxes.open(caller, ANY)
         positions = [Position(one) for one in state.positions]
-        found = await self.mailboxes.entries(login.caller, positions)
-        return login, Session(
-            login,
+        found = await self.mailboxes.entries(caller, positions)
+        return Session(
+            caller,
             array("Q", [one.position for one in found]),
             array("Q", [one.size for one in found]),
         )
 
-    def _enter(self, opened: tuple[Login, Session]) -> None:
-        login, session = opened
+    def _enter(self, session: Session) -> None:
         if self._is_closed:
             return
-        self._until_lost.enter_context(self.log_in.watched(login, self._end_login))
+        self._until_lost.enter_context(self.log_in.watched(session.caller, self._end_login))
         self.session = session
-        self.journal.note_login(self.client_ip, login.caller.account_id)
+        self.journal.note_login(self.client_ip, session.caller.account_id)
         self.reply(ok(f"logged in, {len(session.positions)} messages"))
 
     def _end_login(self, failure: ExpectedFailure) -> None:

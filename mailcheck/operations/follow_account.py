@@ -11,7 +11,7 @@ from twisted.internet.task import deferLater
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure, ShuttingDown
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
-from mailcheck.operations.semaphores import WaitSlots
+from mailcheck.operations.parked_waits import ParkedWait, WaitSlots
 
 PACE = 1.0
 """Minimum number of seconds between two changes of one stream. Mails often arrive in groups."""
@@ -24,7 +24,7 @@ FindOwner = Callable[[DeliverabilityTestId], Awaitable[AccountId | None]]
 class _Watcher:
     """An open page. ``_bell`` has fired if its account has changed since the last `wait`."""
 
-    _clock: IReactorTime
+    _parked: ParkedWait
     _bell: "Deferred[None]" = field(default_factory=Deferred)
 
     def ring(self) -> None:
@@ -34,7 +34,7 @@ class _Watcher:
     async def wait(self, seconds: float) -> bool:
         """Return whether the account has changed. Wait at most ``seconds`` for a change."""
         try:
-            await self._bell.addTimeout(seconds, self._clock)
+            await self._parked.until(self._bell, seconds)
         except DeferredTimeout:
             return False
         finally:
@@ -65,11 +65,12 @@ class FollowAccount:
         must close it.
 
         :raises TooManyWaits: all wait slots of the caller are in use.
+        :raises InvalidCredentials: the access of the caller has ended meanwhile.
         :raises ShuttingDown: the daemon is stopping.
         """
         ends_at = self._clock.seconds() + seconds
-        async with self._slots.held_by(caller):
-            watcher = _Watcher(self._clock)
+        async with self._slots.held_by(caller) as parked:
+            watcher = _Watcher(parked)
             group = self._watchers.setdefault(caller.account_id, {})
             group[watcher] = None
             try:
@@ -80,7 +81,7 @@ class FollowAccount:
                     self._require_open()
                     yield has_changed
                     if has_changed:
-                        await deferLater(self._clock, PACE)
+                        await parked.until(deferLater(self._clock, PACE))
             finally:
                 del group[watcher]
                 if not group:

@@ -1,4 +1,4 @@
-"""A fair semaphore with limits per owner, and the limits for parked waits and domain checks."""
+"""A fair semaphore with limits per owner, and the limits for domain checks."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -9,10 +9,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.core.accounts import Caller
-from mailcheck.core.errors import Overloaded, TooManyChecks, TooManyWaits
+from mailcheck.core.errors import Overloaded, TooManyChecks
 from mailcheck.core.identifiers import AccountId
-from mailcheck.ports.cluster import OwnerSemaphore
 
 Owner = TypeVar("Owner")
 
@@ -139,34 +137,6 @@ class FairSemaphore(Generic[Owner]):
 
     def _no_permit(self, owner: Owner) -> NoPermit:
         return NoPermit(is_owner_limit=self._taken[owner] >= self._per_owner)
-
-
-WAIT_RETRY = 1
-"""Seconds until a client should retry. A wait may end any moment."""
-
-
-class WaitSlots:
-    """Limits the parked waits of each API key to ``slots_per_key``."""
-
-    def __init__(self, slots_per_key: int, places: OwnerSemaphore) -> None:
-        self._slots_per_key = slots_per_key
-        self._semaphore = places
-
-    @asynccontextmanager
-    async def held_by(self, caller: Caller) -> AsyncIterator[None]:
-        """Hold a slot while the block runs.
-
-        :raises TooManyWaits: all slots of the key are in use.
-        """
-        try:
-            async with self._semaphore.held(caller.key_id):
-                yield
-        except NoPermit:
-            raise TooManyWaits(
-                f"this key has {self._slots_per_key} waits parked, its limit; "
-                f"end one, or raise [limits] waits_per_key",
-                WAIT_RETRY,
-            ) from None
 
 
 CHECKS_AT_ONCE = 12

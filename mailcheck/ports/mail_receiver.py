@@ -1,5 +1,7 @@
 """Protocols that the SMTP server needs from the other packages."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from msgspec import Struct
@@ -7,6 +9,7 @@ from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.addresses import Mailbox
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.faults import Fault
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
@@ -126,3 +129,8 @@ class MailReceiver(Protocol):
         :raises Overloaded: too many passwords are being verified (454).
         :raises StoreUnavailable: the store cannot answer now (454).
         """
+
+    def watched(
+        self, caller: Caller, end: Callable[[ExpectedFailure], None]
+    ) -> AbstractContextManager[None]:
+        """Call ``end`` once if a client that has authenticated loses its access meanwhile."""

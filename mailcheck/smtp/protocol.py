@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from twisted.internet.defer import Deferred
@@ -23,7 +24,9 @@ from mailcheck.connections.lines import CommandError
 from mailcheck.connections.policies import client_ip_of, is_in_networks
 from mailcheck.connections.proxy_header import ProxyHeaderReader
 from mailcheck.connections.receive_path import ReceivePath, ReceiveReplies
+from mailcheck.core.accounts import Caller
 from mailcheck.core.client_limits import ConnectionLimits
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.network_addresses import is_local_client
 from mailcheck.ports.mail_receiver import MailJournal, MailReceiver
@@ -88,6 +91,7 @@ class MailProtocol(ReceivePath):
         self._command = CONNECTING
         self.journal = connections.journal
         self._delayed: IDelayedCall | None = None
+        self._watch: AbstractContextManager[None] = nullcontext()
         self._when_sent: Deferred[None] | None = None
 
     # Methods that Twisted calls.
@@ -119,6 +123,7 @@ class MailProtocol(ReceivePath):
             self._delayed.cancel()
             self._end_delay()
         self.end_transaction()
+        self._watch.__exit__(None, None, None)
         self._connections.open.remove(self)
 
     def _trust_proxy_header(self, header: ProxyHeaderReader) -> None:
@@ -150,6 +155,17 @@ class MailProtocol(ReceivePath):
             self.close_with(REJECTIONS[rejection])
             return
         self.reply(replies.reply(220, f"{self.settings.host_name} ESMTP mailcheck"))
+
+    def sign_in(self, caller: Caller) -> None:
+        """Record who has authenticated. The connection ends with the access of the caller."""
+
+        def end(_: ExpectedFailure) -> None:
+            self.close_with(replies.ACCESS_ENDED)
+
+        self._watch.__exit__(None, None, None)
+        self._watch = self.receiver.watched(caller, end)
+        self._watch.__enter__()
+        self.client.signed_in = caller
 
     def end_transaction(self) -> None:
         """Drop the current transaction, if any, and prepare for the next one."""

@@ -110,6 +110,7 @@ TOO_MANY_COMMANDS = reply(421, "Too many commands without a message", "4.7.0")
 TOO_MANY_ERRORS = reply(421, "Too many errors", "4.7.0")
 TOO_MANY_AUTH_FAILURES = reply(421, "Too many failed attempts to authenticate", "4.7.0")
 TIMED_OUT = reply(421, "Timeout: no complete command or message in time", "4.4.2")
+ACCESS_ENDED = reply(421, "The access has ended: authenticate again", "4.7.0")
 SHUTTING_DOWN = reply(421, "Shutting down, try again in a moment", "4.3.2")
 
 INTERNAL_ERROR = reply(421, "Internal error, try again later", "4.3.0")

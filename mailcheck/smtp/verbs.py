@@ -130,7 +130,7 @@ def _decode(response: bytes) -> bytes:
 
 def _check(connection: MailProtocol, credentials: PlainCredentials) -> None:
     def accept(caller: Caller) -> None:
-        connection.client.signed_in = caller
+        connection.sign_in(caller)
         connection.auth_failures = 0
         connection.reply(replies.AUTHENTICATED)
 

@@ -3,10 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from mailcheck.core.accounts import ApiKey, columns_of_rights
+from mailcheck.core.accounts import Access, ApiKey, columns_of_rights
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.projects import Member, Role
 from mailcheck.core.rights import Rights, make_rights
 from mailcheck.store.accounts.account_store import KnownKey
 from tests.contracts.conftest import Stores
@@ -117,8 +118,8 @@ async def test_which_keys_are_revoked(stores: Stores) -> None:
         await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
     for name in ("k1", "k3"):
         await stores.accounts.revoke_key(KeyId(name), at(5))
-    asked = [(KeyId(one), AccountId("ann")) for one in ("k1", "k2", "pages of ann")]
-    assert await stores.accounts.invalid_of(asked, NOON) == [("k1", "ann")]
+    asked = [Access(AccountId("ann"), KeyId(one)) for one in ("k1", "k2", "pages of ann")]
+    assert await stores.accounts.ended_of(asked, NOON) == asked[:1]
 
 
 async def test_which_keys_are_expired(stores: Stores) -> None:
@@ -127,10 +128,10 @@ async def test_which_keys_are_expired(stores: Stores) -> None:
     await stores.accounts.add_key(key("k1", expires_at=at(5)), b"1" * 32)
     await stores.accounts.add_key(key("k2", expires_at=at(6)), b"2" * 32)
     await stores.accounts.add_key(key("k3"), b"3" * 32)
-    k1, k2, k3 = ((KeyId(one), AccountId("ann")) for one in ("k1", "k2", "k3"))
-    assert await stores.accounts.invalid_of([k1, k2, k3], at(4)) == []
-    assert await stores.accounts.invalid_of([k1, k2, k3], at(5)) == [k1]
-    assert await stores.accounts.invalid_of([k1, k2, k3], at(7)) == [k1, k2]
+    k1, k2, k3 = (Access(AccountId("ann"), KeyId(one)) for one in ("k1", "k2", "k3"))
+    assert await stores.accounts.ended_of([k1, k2, k3], at(4)) == []
+    assert await stores.accounts.ended_of([k1, k2, k3], at(5)) == [k1]
+    assert await stores.accounts.ended_of([k1, k2, k3], at(7)) == [k1, k2]
 
 
 async def test_which_accounts_are_gone(stores: Stores) -> None:
@@ -141,10 +142,48 @@ async def test_which_accounts_are_gone(stores: Stores) -> None:
     await stores.accounts.disable(AccountId("bob"), NOON)
     assert await stores.removal.delete(AccountId("cat"))
     ann, *gone = [
-        (KeyId(one), AccountId(name))
+        Access(AccountId(name), KeyId(one))
         for one, name in (("k0", "ann"), ("k1", "bob"), ("k2", "cat"), ("pages of cat", "cat"))
     ]
-    assert await stores.accounts.invalid_of([ann, *gone], NOON) == gone
+    assert await stores.accounts.ended_of([ann, *gone], NOON) == gone
+
+
+async def test_which_sessions_have_ended(stores: Stores) -> None:
+    """A session shows its person's account and projects, until it ends or the person is out."""
+    for one in (account("ann"), account("bob"), replace(account("shop"), is_project=True)):
+        await stores.accounts.add_account(one)
+    for digest, name in ((b"a" * 32, "ann"), (b"b" * 32, "bob")):
+        await stores.sessions.open_session(digest, AccountId(name), "", NOON, at(10))
+        member = Member(AccountId(name), name, Role.READER, NOON)
+        await stores.projects.set_member(AccountId("shop"), member)
+    own, of_shop, of_bob, foreign, ended = (
+        Access(AccountId(name), KeyId("pages"), digest)
+        for name, digest in (
+            ("ann", b"a" * 32),
+            ("shop", b"a" * 32),
+            ("shop", b"b" * 32),
+            ("bob", b"a" * 32),
+            ("ann", b"c" * 32),
+        )
+    )
+    asked = [own, of_shop, of_bob, foreign, ended]
+    assert await stores.accounts.ended_of(asked, at(9)) == [foreign, ended]
+    await stores.projects.remove_member(AccountId("shop"), AccountId("ann"))
+    await stores.sessions.end_session(b"b" * 32)
+    assert await stores.accounts.ended_of([own, of_shop, of_bob], at(9)) == [of_shop, of_bob]
+    assert await stores.accounts.ended_of([own], at(10)) == [own]
+
+
+async def test_which_passwords_have_ended(stores: Stores) -> None:
+    """A password ends when it is changed, and an access token when it expires."""
+    await stores.accounts.add_account(account("ann"))
+    await stores.passwords.set_password(AccountId("ann"), "hash", NOON)
+    good, changed = (
+        Access(AccountId("ann"), KeyId("password"), password_hash=one) for one in ("hash", "old")
+    )
+    token = Access(AccountId("ann"), KeyId("grant"), ends_at=at(5))
+    assert await stores.accounts.ended_of([good, changed, token], at(4)) == [changed]
+    assert await stores.accounts.ended_of([good, token], at(5)) == [token]
 
 
 async def test_key_use(stores: Stores) -> None:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred, gatherResults
 
-from mailcheck.core.accounts import ApiKey
+from mailcheck.core.accounts import Access, ApiKey
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import SECOND
 from mailcheck.core.oauth.clients import Client, ClientSource
@@ -366,12 +366,12 @@ async def test_a_grant_lasts_as_long_as_the_right_to_give_it(stores: Stores) -> 
     await stores.projects.set_member(shop.id, owners[1])
     await stores.oauth.add_code(CODE, replace(code(), account_id=shop.id), NOON)
     await redeem(stores, grant("g"), tokens("t"))
-    caller = (KeyId("g"), shop.id)
+    access = Access(shop.id, KeyId("g"))
 
     async def is_granted() -> bool:
         found = await stores.oauth.find_access(tokens("t").access_digest)
         assert found is not None
-        assert (await stores.accounts.invalid_of([caller], at(2)) == []) is found.is_granted
+        assert (await stores.accounts.ended_of([access], at(2)) == []) is found.is_granted
         return found.is_granted
 
     assert await is_granted()

@@ -132,7 +132,7 @@ def test_a_revoked_key_ends_the_connection(house: House) -> None:
     accounts = house.assembly.accounts
     (key,) = run(accounts.keep.list_keys(house.account))
     run(accounts.keep.revoke_key(key.id))
-    run(accounts.revoked_keys.check())
+    run(accounts.ended_access.check())
     assert talk.take().startswith(b"* BYE ")
     assert talk.is_closing
 

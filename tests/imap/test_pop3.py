@@ -258,7 +258,7 @@ def test_a_revoked_key_ends_the_session(house: House) -> None:
     accounts = house.assembly.accounts
     caller = run(accounts.authenticator.identify(house.key))
     run(accounts.keep.revoke_key(caller.key_id))
-    run(accounts.revoked_keys.check())
+    run(accounts.ended_access.check())
     assert talk.take().startswith(b"-ERR [AUTH] ")
     assert talk.is_closing
 

@@ -190,15 +190,15 @@ def test_it_ends_with_its_key(house: House) -> None:
     (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     other_key = house.issue_key(house.account)
     listener, other = Listener(house), Listener(house, key=other_key)
-    run(house.assembly.accounts.revoked_keys.check())
+    run(house.assembly.accounts.ended_access.check())
     assert not listener.has_ended
     run(house.assembly.accounts.keep.revoke_key(key.id))
-    run(house.assembly.accounts.revoked_keys.check())
+    run(house.assembly.accounts.ended_access.check())
     assert isinstance(listener.failure, InvalidCredentials)
     assert not other.has_ended
     other.leave()
-    assert house.assembly.accounts.revoked_keys._watched == {}
-    assert authenticate.REVOKED_KEYS_INTERVAL <= 10
+    assert house.assembly.accounts.ended_access._watched == {}
+    assert authenticate.ACCESS_INTERVAL < 1
 
 
 def test_a_slow_client_misses_nothing(house: House) -> None:

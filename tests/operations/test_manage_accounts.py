@@ -75,7 +75,7 @@ def test_a_disabled_account_can_do_nothing(house: House, bob: Account) -> None:
     session = run(parts.sign_in.sign_in("bob", "correct horse", "192.0.2.7")).secret
     pending = house.ask("GET", "/inbox/events", key=key)
     run(parts.keep.disable(bob, BOSS))
-    run(parts.revoked_keys.check())
+    run(parts.ended_access.check())
     assert "revoked" in pending.answer().body.decode()
     assert run(parts.sessions.find(session)) is None
     answer = house.get("/inbox", key=key)

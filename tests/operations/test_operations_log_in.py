@@ -3,10 +3,10 @@
 import pytest
 
 from mailcheck.config.options import AccountsOptions
+from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExceeded, NotPermitted
 from mailcheck.core.rights import Scope, make_rights
 from mailcheck.core.signing_in.passkeys import Passkey
-from mailcheck.operations.accounts.log_in import Login
 from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME_AND_ADDRESS
 from tests.house import House, config_in_memory, result_of, run
 
@@ -23,21 +23,21 @@ def house() -> House:
     return house
 
 
-def log_in(house: House, name: str, password: str, client: str = CLIENT) -> Login:
+def log_in(house: House, name: str, password: str, client: str = CLIENT) -> Caller:
     """Log in as a program that reads mail."""
-    login: Login = run(house.assembly.accounts.log_in.identify(name, password, client, READ))
-    return login
+    caller: Caller = run(house.assembly.accounts.log_in.identify(name, password, client, READ))
+    return caller
 
 
 def test_a_key_is_a_password_for_any_name(house: House) -> None:
     """An API key opens the inbox of its account, whatever the name is."""
     for name in ("", "first", "nobody", "x@y.example"):
-        assert log_in(house, name, house.key).caller.account_id == house.account.id
+        assert log_in(house, name, house.key).account_id == house.account.id
 
 
 def test_the_password_of_an_account(house: House) -> None:
     """Name and password of an account open its inbox with all rights."""
-    caller = log_in(house, " first ", PASSWORD).caller
+    caller = log_in(house, " first ", PASSWORD)
     assert caller.account_id == house.account.id
     assert not caller.rights.is_limited
 
@@ -104,50 +104,31 @@ def test_polling_uses_no_attempts(house: House) -> None:
         log_in(house, "first", PASSWORD)
 
 
-def test_a_changed_password_ends_what_runs(house: House) -> None:
-    """Sessions end when the password is changed, and the old password is not remembered."""
-    log_in_operation = house.assembly.accounts.log_in
-    login = log_in(house, "first", PASSWORD)
-    ended: list[ExpectedFailure] = []
-    with log_in_operation.watched(login, ended.append):
-        run(log_in_operation.check())
-        assert not ended
-        run(house.assembly.accounts.sign_in.set_password(house.account, "another horse battery"))
-        run(log_in_operation.check())
-        run(log_in_operation.check())
-    assert len(ended) == 1
+def test_a_changed_password_is_not_remembered(house: House) -> None:
+    """A password that was verified before is refused as soon as it is changed."""
+    log_in(house, "first", PASSWORD)
+    run(house.assembly.accounts.sign_in.set_password(house.account, "another horse battery"))
     with pytest.raises(InvalidCredentials):
         log_in(house, "first", PASSWORD)
-
-
-def test_a_revoked_key_ends_what_runs(house: House) -> None:
-    """Sessions of a key end when it is revoked."""
-    accounts = house.assembly.accounts
-    login = log_in(house, "", house.key)
-    ended: list[ExpectedFailure] = []
-    with accounts.log_in.watched(login, ended.append):
-        run(accounts.keep.revoke_key(login.caller.key_id))
-        run(accounts.revoked_keys.check())
-    assert len(ended) == 1
 
 
 def test_a_password_that_needs_a_passkey_logs_no_program_in(house: House) -> None:
     """Once a passkey is required, a program needs an API key, and running logins end."""
     accounts, account_id = house.assembly.accounts, house.account.id
-    login = log_in(house, "first", PASSWORD)
+    caller = log_in(house, "first", PASSWORD)
     ended: list[ExpectedFailure] = []
     passkey = Passkey("id", account_id, b"c", b"key", 0, "Phone", house.assembly.runtime.now())
     result_of(accounts.passkey_store.add_passkey(passkey))
-    with accounts.log_in.watched(login, ended.append):
+    with accounts.log_in.watched(caller, ended.append):
         result_of(accounts.passkey_store.require_passkey(account_id, is_required=True))
-        run(accounts.log_in.check())
+        run(accounts.ended_access.check())
     assert len(ended) == 1
     for _ in range(2):
         with pytest.raises(InvalidCredentials, match="passkey"):
             log_in(house, "first", PASSWORD)
     with pytest.raises(InvalidCredentials, match="no account has"):
         log_in(house, "first", "wrong")
-    assert log_in(house, "first", house.key).caller.account_id == account_id
+    assert log_in(house, "first", house.key).account_id == account_id
 
 
 def test_passwords_that_are_switched_off_log_no_program_in() -> None:
@@ -157,4 +138,13 @@ def test_passwords_that_are_switched_off_log_no_program_in() -> None:
     run(house.assembly.accounts.sign_in.set_password(house.account, PASSWORD))
     with pytest.raises(InvalidCredentials):
         log_in(house, "first", PASSWORD)
-    assert log_in(house, "first", house.key).caller.account_id == house.account.id
+    assert log_in(house, "first", house.key).account_id == house.account.id
+
+
+def test_a_project_has_no_password(house: House) -> None:
+    """A project is opened with its keys only, by no password of a member."""
+    accounts = house.assembly.accounts
+    project = run(accounts.projects.create(house.account, "shop"))
+    with pytest.raises(InvalidCredentials):
+        log_in(house, "shop", PASSWORD)
+    assert log_in(house, "first", house.issue_key(project)).account_id == project.id

@@ -153,7 +153,7 @@ def test_a_revoked_key_ends_the_stream(house: House) -> None:
     client = Client(house)
     (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
     run(house.assembly.accounts.keep.revoke_key(key.id))
-    run(house.assembly.accounts.revoked_keys.check())
+    run(house.assembly.accounts.ended_access.check())
     assert client.has_ended
     (closed,) = client.told("closed")
     assert "revoked" in closed["error"]

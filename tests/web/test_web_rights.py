@@ -165,7 +165,7 @@ def test_an_expired_key_is_refused(house: House) -> None:
     house.pass_time(DAY / 1000 - 20)
     pending = house.ask("GET", "/inbox/events", key=key)
     house.pass_time(30)
-    run(house.assembly.accounts.revoked_keys.check())
+    run(house.assembly.accounts.ended_access.check())
     assert "expired" in pending.answer().body.decode()
     answer = house.get("/inbox", key=key)
     assert answer.status == 401

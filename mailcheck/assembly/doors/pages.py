@@ -182,9 +182,9 @@ def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     check = CheckDomain(checks.reputation, checks.domain, reports.show.to_offer, budget, turns)
     return [
         *DomainPages(
-            check, checks.blocklists, budget, turns, domains, watches, frame, renderer
+            check, checks.blocklists, budget, turns, daemon.slots, domains, watches, frame, renderer
         ).pages(),
-        *BlocklistPages(checks.blocklists, budget, turns, frame).pages(),
+        *BlocklistPages(checks.blocklists, budget, turns, daemon.slots, frame).pages(),
         *ReportsPages(reports, budget, turns, frame, renderer).pages(),
         *TrafficPages(daemon.traffic.show, renderer).pages(),
         *HistoryPages(watches, budget, turns, frame, renderer).pages(),

@@ -1,8 +1,9 @@
 """Writing and reading of the audit log."""
 
-from mailcheck.core.audit import Action, Actor, AuditEntry
+from mailcheck.core.audit import ENDS_ACCESS, Action, Actor, AuditEntry
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
 from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.cluster import Notifications
 from mailcheck.store.accounts.audit_store import AuditStore
 
 PAGE = 100
@@ -10,10 +11,19 @@ PAGE = 100
 
 
 class Audit:
-    """The audit log. Operations add an entry after each change that succeeded."""
+    """The audit log. Operations add an entry after each change that succeeded.
 
-    def __init__(self, store: AuditStore, clock_and_randomness: ClockAndRandomness) -> None:
+    :param ending: gets a notification after each change that may have ended access.
+    """
+
+    def __init__(
+        self,
+        store: AuditStore,
+        ending: Notifications[str],
+        clock_and_randomness: ClockAndRandomness,
+    ) -> None:
         self._store = store
+        self._ending = ending
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
 
@@ -24,6 +34,8 @@ class Audit:
 
         ``detail`` is for people, and has no secrets.
         """
+        if action in ENDS_ACCESS:
+            self._ending.publish(action)
         now = self._now()
         await self._store.add(
             AuditEntry(

@@ -1,11 +1,13 @@
-"""Authentication by API key, rate limits, and the closing of requests whose key is revoked."""
+"""Authentication by API key, rate limits, and the end of requests whose access has ended."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from msgspec import Struct
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
-from mailcheck.core.accounts import ApiKey, Caller, RequestLimits
+from mailcheck.core.accounts import Access, ApiKey, Caller, RequestLimits
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
 from mailcheck.core.errors import (
     ExpectedFailure,
@@ -221,45 +223,71 @@ def _subject(account_id: AccountId) -> Key:
     return key_of("checks of account", account_id)
 
 
-REVOKED_KEYS_INTERVAL = 5.0
-"""Seconds between two checks for revoked and expired keys. Two queries cover all keys in use."""
+ACCESS_INTERVAL = 0.5
+"""Seconds between two checks for access that has ended. They find keys, tokens and sessions that
+expire, and changes by the command line and by a daemon whose notification was lost."""
 
-ENDED = "the API key has been revoked or has expired, or the account is disabled or gone"
+ENDED = (
+    "the access has ended: the API key, token or session was revoked or has expired, the password "
+    "was changed, the person has left the project, or the account is disabled or gone"
+)
 
 End = Callable[[ExpectedFailure], None]
 
 
-class RevokedKeys:
-    """Ends the requests and connections of API keys that are revoked or expire while they run.
+class EndedAccess:
+    """Ends the requests and connections of callers whose access ends while they run.
 
-    The requests and connections of disabled and deleted accounts end, too.
+    A notification about a change is a hint: all access in use is read again.
     """
+
+    _log = Logger()
 
     def __init__(self, store: AccountStore, now: Now) -> None:
         self._store = store
         self._now = now
-        self._watched: dict[tuple[KeyId, AccountId], dict[object, End]] = {}
+        self._watched: dict[Access, dict[object, End]] = {}
+        self._is_reading = self._is_due = False
 
     @contextmanager
     def watched(self, caller: Caller, end: End) -> Iterator[None]:
         """Call ``end`` once if the caller loses its access while the block runs."""
-        watched, watch = (caller.key_id, caller.account_id), object()
-        self._watched.setdefault(watched, {})[watch] = end
+        access, watch = caller.access, object()
+        self._watched.setdefault(access, {})[watch] = end
         try:
             yield
         finally:
-            ends = self._watched.get(watched, {})
+            ends = self._watched.get(access, {})
             ends.pop(watch, None)
             if not ends:
-                self._watched.pop(watched, None)
+                self._watched.pop(access, None)
+
+    def on_hint(self, _: object = None) -> None:
+        """Handle the hint that some access may have ended."""
+        self._is_due = True
+        if not self._is_reading:
+            Deferred.fromCoroutine(self._follow_hints())
 
     async def check(self) -> None:
-        """End everything that runs with an invalid key, or for a disabled or deleted account.
+        """End everything whose access has ended.
 
         :raises StoreUnavailable: the store cannot be read now.
         """
         if not self._watched:
             return
-        for caller in await self._store.invalid_of(tuple(self._watched), self._now()):
-            for end in tuple(self._watched.pop(caller, {}).values()):
+        for access in await self._store.ended_of(tuple(self._watched), self._now()):
+            for end in tuple(self._watched.pop(access, {}).values()):
                 end(InvalidCredentials(ENDED))
+
+    async def _follow_hints(self) -> None:
+        self._is_reading = True
+        try:
+            while self._is_due:
+                self._is_due = False
+                await self.check()
+        except ExpectedFailure:
+            pass  # the next periodic check tries again
+        except Exception:
+            self._log.failure("the access of callers could not be checked")
+        finally:
+            self._is_reading = False

@@ -4,15 +4,12 @@ The password is an API key, and the name is ignored; or both are those of an acc
 """
 
 import hmac
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-
-from msgspec import Struct
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.errors import (
     AccountDisabled,
-    ExpectedFailure,
     InvalidCredentials,
     PasskeyNeeded,
     SignInFailed,
@@ -22,7 +19,7 @@ from mailcheck.core.instants import DAY
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.recent import Recent
 from mailcheck.core.rights import Scope
-from mailcheck.operations.accounts.authenticate import Authenticator, RevokedKeys
+from mailcheck.operations.accounts.authenticate import Authenticator, End, EndedAccess
 from mailcheck.operations.accounts.sign_in import SignIn
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.accounts.account_store import PasswordStore, StoredPassword
@@ -37,41 +34,28 @@ program that polls every minute would otherwise use up the attempts of its accou
 WRONG = "no account has this name and password, and the password is not an API key"
 
 
-class Login(Struct, frozen=True):
-    """A caller that has logged in.
-
-    ``name`` and ``password_hash`` are those of the account. They are empty if the password was an
-    API key.
-    """
-
-    caller: Caller
-    name: str = ""
-    password_hash: str = ""
-
-
 class LogIn:
     """Identifies programs by an API key, or by the name and the password of an account."""
 
     def __init__(
         self,
         authenticator: Authenticator,
-        revoked_keys: RevokedKeys,
+        ended_access: EndedAccess,
         passwords: PasswordStore,
         sign_in: SignIn,
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._authenticator = authenticator
-        self._revoked_keys = revoked_keys
+        self._ended_access = ended_access
         self._passwords = passwords
         self._sign_in = sign_in
         self._now = clock_and_randomness.now
         self._digest_key = clock_and_randomness.random_bytes(32)
         self._known: Recent[bytes, bool] = Recent(KNOWN_PASSWORDS, KNOWN_FOR)
-        self._watched: dict[Login, dict[object, Callable[[ExpectedFailure], None]]] = {}
 
     async def identify(
         self, name: str, password: str, client_ip: str, scopes: Iterable[Scope]
-    ) -> Login:
+    ) -> Caller:
         """Return the caller with a name and a password, at the address of a client.
 
         Failures are counted for the address and the account, together with failed attempts to sign
@@ -85,44 +69,20 @@ class LogIn:
         """
         client, name = counting_key(client_ip), name.strip()
         try:
-            login = Login(await self._authenticator.identify(password, client))
+            caller = await self._authenticator.identify(password, client)
         except InvalidCredentials:
             if not name or password.startswith(API_KEY_PREFIX):
                 await self._sign_in.count_failed_key(client)
                 raise
-            login = await self._by_password(name, password, client)
-        login.caller.rights.require(scopes)
-        return login
+            caller = await self._by_password(name, password, client)
+        caller.rights.require(scopes)
+        return caller
 
-    @contextmanager
-    def watched(self, login: Login, end: Callable[[ExpectedFailure], None]) -> Iterator[None]:
-        """Call ``end`` once if the key or the password becomes invalid while the block runs."""
-        if not login.name:
-            with self._revoked_keys.watched(login.caller, end):
-                yield
-            return
-        watch = object()
-        self._watched.setdefault(login, {})[watch] = end
-        try:
-            yield
-        finally:
-            ends = self._watched.get(login, {})
-            ends.pop(watch, None)
-            if not ends:
-                self._watched.pop(login, None)
+    def watched(self, caller: Caller, end: End) -> AbstractContextManager[None]:
+        """Call ``end`` once if the caller loses its access while the block runs."""
+        return self._ended_access.watched(caller, end)
 
-    async def check(self) -> None:
-        """End everything that runs with a password that was changed, or a disabled account.
-
-        :raises StoreUnavailable: the store cannot be read now.
-        """
-        for login in tuple(self._watched):
-            stored = await self._passwords.find_password(login.name)
-            if not _is_valid(login, stored):
-                for end in tuple(self._watched.pop(login, {}).values()):
-                    end(InvalidCredentials("the password has been changed, or the account is gone"))
-
-    async def _by_password(self, name: str, password: str, client: str) -> Login:
+    async def _by_password(self, name: str, password: str, client: str) -> Caller:
         stored = await self._passwords.find_password(name)
         if stored is None or not self._is_known(stored, password):
             try:
@@ -140,10 +100,13 @@ class LogIn:
         if stored.needs_passkey:
             raise InvalidCredentials("this account needs a passkey, too: use an API key")
         self._known.put(self._digest(stored.password_hash, password), True, self._now())
-        caller = Caller(
-            account.id, KeyId(f"password of {account.id}"), RequestLimits(0, 0), client=client
+        return Caller(
+            account.id,
+            KeyId(f"password of {account.id}"),
+            RequestLimits(0, 0),
+            client=client,
+            password_hash=stored.password_hash,
         )
-        return Login(caller, name, stored.password_hash)
 
     def _is_known(self, stored: StoredPassword, password: str) -> bool:
         written = stored.password_hash
@@ -152,12 +115,3 @@ class LogIn:
     def _digest(self, password_hash: str, password: str) -> bytes:
         text = f"{password_hash}\0{password}".encode("utf-8", "surrogatepass")
         return hmac.digest(self._digest_key, text, "sha256")
-
-
-def _is_valid(login: Login, stored: StoredPassword | None) -> bool:
-    return (
-        stored is not None
-        and stored.account.disabled_at is None
-        and not stored.needs_passkey
-        and stored.password_hash == login.password_hash
-    )

@@ -16,7 +16,7 @@ from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.incidents import public_failure
-from mailcheck.operations.semaphores import WaitSlots
+from mailcheck.operations.parked_waits import ParkedWait, WaitSlots
 from mailcheck.ports.clocks import ClockAndRandomness
 
 
@@ -114,14 +114,15 @@ class WaitForTest:
         :param seen: the state that the caller knows. Any other state ends the wait as well.
         :raises DeliverabilityTestNotFound: the account has no such test.
         :raises TooManyWaits: all wait slots of the key are in use.
+        :raises InvalidCredentials: the access of the caller has ended meanwhile.
         :raises WaitInterrupted: the daemon is stopping, or the store cannot be read.
         """
         deadline = self._clock.seconds() + timeout
-        async with self._slots.held_by(caller):
+        async with self._slots.held_by(caller) as parked:
             try:
                 watcher = self._feeds.join(DeliverabilityTestId(test_id))
                 try:
-                    return await self._look_and_wait(caller, watcher, deadline, seen)
+                    return await self._look_and_wait(caller, parked, watcher, deadline, seen)
                 finally:
                     self._feeds.leave(watcher)
             except (ShuttingDown, StoreUnavailable) as failure:
@@ -130,7 +131,12 @@ class WaitForTest:
                 raise WaitInterrupted(problem, None, why.reference) from failure
 
     async def _look_and_wait(
-        self, caller: Caller, watcher: ResultWaiter, deadline: float, seen: State | None
+        self,
+        caller: Caller,
+        parked: ParkedWait,
+        watcher: ResultWaiter,
+        deadline: float,
+        seen: State | None,
     ) -> DeliverabilityResult:
         while True:
             watcher.arm()
@@ -145,6 +151,6 @@ class WaitForTest:
                 expiry = (found.test.expires_at - self._expiry_now()) / SECOND
                 left = min(left, max(1 / SECOND, expiry))
             try:
-                await watcher.when_moved.addTimeout(left, self._clock)
+                await parked.until(watcher.when_moved, left)
             except DeferredTimeout:
                 continue

@@ -19,12 +19,11 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import BEGINNING
 from mailcheck.core.messages import Refusal, StoredMessage
-from mailcheck.operations.accounts.authenticate import RevokedKeys
 from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds, Waiter
 from mailcheck.operations.inbox.wait_for_message import position_of
 from mailcheck.operations.incidents import public_failure
-from mailcheck.operations.semaphores import WaitSlots
+from mailcheck.operations.parked_waits import ParkedWait, WaitSlots
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
@@ -78,14 +77,12 @@ class FollowInbox:
         feeds: InboxFeeds,
         loader: MessageLoader,
         slots: WaitSlots,
-        keys: RevokedKeys,
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._feeds = feeds
         self._loader = loader
         self._slots = slots
-        self._keys = keys
         self._clock = clock_and_randomness.clock
         self._expiry_now = clock_and_randomness.expiry_now
 
@@ -107,24 +104,26 @@ class FollowInbox:
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
         :raises TooManyWaits: all wait slots of the key are in use.
-        :raises InvalidCredentials: the key was revoked meanwhile.
+        :raises InvalidCredentials: the access of the caller has ended meanwhile.
         :raises WaitInterrupted: the daemon is stopping, or the store cannot be read.
         """
         wanted = replace(wanted, allowed=caller.rights.tags)
         if wanted.after is None and wanted.since is None:
             wanted = replace(wanted, after=await position_of(caller, self._store))
-        async with self._slots.held_by(caller):
+        async with self._slots.held_by(caller) as parked:
             position = wanted.start
             try:
                 waiter = self._feeds.join(
                     caller.account_id, wanted, wants_refusals=True, max_held=LOOK_SIZE
                 )
                 try:
-                    with self._keys.watched(caller, waiter.fail):
-                        following = _Following(waiter, position, self._clock, seconds, heartbeat)
-                        async for event in self._tell(following):
-                            position = following.position
-                            yield event
+                    following = _Following(
+                        waiter, parked, position, self._clock, seconds, heartbeat
+                    )
+                    async for event in self._tell(following):
+                        position = following.position
+                        parked.require_access()
+                        yield event
                 finally:
                     self._feeds.leave(waiter)
             except (ShuttingDown, StoreUnavailable) as failure:
@@ -157,7 +156,7 @@ class FollowInbox:
         waiter = following.waiter
         if not (following.is_behind or waiter.has_missed):
             with suppress(DeferredTimeout):
-                await waiter.when_offered().addTimeout(following.patience, self._clock)
+                await following.parked.until(waiter.when_offered(), following.patience)
             return _in_order(*following.take()), START
         # From here on, messages are offered, or missed and read from the store again.
         waiter.begin_read()
@@ -222,6 +221,7 @@ class _Following:
         "_ends_at",
         "_heartbeat",
         "is_behind",
+        "parked",
         "position",
         "refused_up_to",
         "waiter",
@@ -230,12 +230,14 @@ class _Following:
     def __init__(
         self,
         waiter: Waiter,
+        parked: ParkedWait,
         position: Position,
         clock: IReactorTime,
         seconds: float | None,
         heartbeat: float,
     ) -> None:
         self.waiter = waiter
+        self.parked = parked
         waiter.watch_removals()
         self.position = position
         self.refused_up_to = position

@@ -1,6 +1,7 @@
 """The inbox that clients use without an API key: of one account, on listeners of its own."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from hmac import compare_digest
 
 import msgspec
@@ -23,6 +24,7 @@ from mailcheck.core.instants import DAY, SECOND
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.core.recent import Recent
+from mailcheck.operations.accounts.authenticate import End
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.inbox.keywords import keywords_of_mail
 from mailcheck.operations.inbox.messages import ReadInbox
@@ -250,6 +252,10 @@ class OpenReceiver:
     def authenticate(self, name: str, password: str, client_ip: str) -> Deferred[Caller]:
         """Return the caller of the open inbox, if name and password are right."""
         return Deferred.fromCoroutine(self._authenticate(name, password, client_ip))
+
+    def watched(self, caller: Caller, end: End) -> AbstractContextManager[None]:
+        """Call ``end`` once if the open inbox is gone; the port has the details."""
+        return self._receiver.watched(caller, end)
 
     async def _authenticate(self, name: str, password: str, client_ip: str) -> Caller:
         await self._chaos.meet("authentication")

@@ -5,6 +5,7 @@ final check of inbox and quota.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 from msgspec import Struct
 from twisted.internet.defer import Deferred, fail, succeed
@@ -45,6 +46,7 @@ from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Sess
 from mailcheck.core.recent import Recent
 from mailcheck.core.rights import Scope
 from mailcheck.core.watches import ALERT_TAG
+from mailcheck.operations.accounts.authenticate import End
 from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
@@ -332,11 +334,13 @@ class ReceiveMail:
 
     def authenticate(self, name: str, password: str, client_ip: str) -> Deferred[Caller]:
         """Return the caller that uses SMTP AUTH, with the scope `Scope.INBOX_WRITE`."""
-        return Deferred.fromCoroutine(self._identify(name, password, client_ip))
+        return Deferred.fromCoroutine(
+            self._log_in.identify(name, password, client_ip, (Scope.INBOX_WRITE,))
+        )
 
-    async def _identify(self, name: str, password: str, client_ip: str) -> Caller:
-        login = await self._log_in.identify(name, password, client_ip, (Scope.INBOX_WRITE,))
-        return login.caller
+    def watched(self, caller: Caller, end: End) -> AbstractContextManager[None]:
+        """Call ``end`` once if a client that has authenticated loses its access meanwhile."""
+        return self._log_in.watched(caller, end)
 
     def _find_inbox(self, session: Session, mailbox: Mailbox, mailbox_name: str) -> _Found:
         if session.account_id is not None:

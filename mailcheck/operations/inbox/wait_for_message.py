@@ -29,7 +29,7 @@ from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.explain_wait import ExplainWait, TimedOut, WaitRequest
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.incidents import public_failure
-from mailcheck.operations.semaphores import WaitSlots
+from mailcheck.operations.parked_waits import ParkedWait, WaitSlots
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
@@ -79,6 +79,7 @@ class _Watch:
     """
 
     waiter: Waiter
+    parked: ParkedWait
     asked: WaitRequest
     count: int
     position: Position
@@ -141,6 +142,7 @@ class WaitForMessage:
         :raises InvalidParameter: ``after`` is a cursor of another inbox, or ``wanted`` has a
             search text, which is only indexed some time after arrival.
         :raises TooManyWaits: all wait slots of the key are in use.
+        :raises InvalidCredentials: the access of the caller has ended meanwhile.
         :raises WaitInterrupted: the daemon is stopping, or the store cannot be read.
         """
         async with self._begun(caller, wanted, timeout) as watch:
@@ -214,14 +216,14 @@ class WaitForMessage:
                 wanted = replace(wanted, after=await position_of(caller, self._store))
             except StoreUnavailable as failure:
                 raise _interrupted(failure, None) from failure
-        async with self._slots.held_by(caller):
+        async with self._slots.held_by(caller) as parked:
             try:
                 waiter = self._feeds.join(caller.account_id, wanted, wants_refusals=wants_refusals)
             except ShuttingDown as failure:
                 raise _interrupted(failure, wanted.after) from failure
             try:
                 start = wanted.start
-                yield _Watch(waiter, asked, count, start, start, wanted.after)
+                yield _Watch(waiter, parked, asked, count, start, start, wanted.after)
             finally:
                 self._feeds.leave(waiter)
 
@@ -274,7 +276,7 @@ class WaitForMessage:
     async def _is_offered(self, watch: _Watch) -> bool:
         left = max(0.0, watch.asked.ends_at - self._clock.seconds())
         try:
-            await watch.waiter.when_offered().addTimeout(left, self._clock)
+            await watch.parked.until(watch.waiter.when_offered(), left)
         except DeferredTimeout:
             return False
         return True
@@ -299,7 +301,7 @@ class WaitForMessage:
         left = max(0.0, watch.asked.ends_at + GRACE - self._clock.seconds())
         completed = Deferred.fromCoroutine(self._loader.complete(row))
         try:
-            return await completed.addTimeout(left, self._clock)
+            return await watch.parked.until(completed, left)
         except DeferredTimeout:
             raise _NotJudged from None
 

@@ -7,6 +7,7 @@ tokens, of which the store has only digests.
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 from twisted.logger import Logger
 
 from mailcheck.core.accounts import Account, ApiKey, Caller
@@ -304,4 +305,5 @@ class AccessTokens:
             raise InvalidCredentials("the access token is unknown or has expired: refresh it")
         if not found.is_granted:
             raise InvalidCredentials("the person who connected this program has left the project")
-        return self._authenticator.admit(found.known, client)
+        caller = self._authenticator.admit(found.known, client)
+        return replace(caller, ends_at=found.expires_at)

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from mailcheck.core.accounts import Account, AccountLimits, AccountUse, ApiKey
+from mailcheck.core.accounts import Access, Account, AccountLimits, AccountUse, ApiKey
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId, KeyId
@@ -366,33 +366,35 @@ class AccountStore(Store):
         return None if row is None else value_of(ApiKey, row)
 
     @read
-    def invalid_of(
-        self, transaction: Transaction, callers: Sequence[tuple[KeyId, AccountId]], now: Instant
-    ) -> list[tuple[KeyId, AccountId]]:
-        """Return the callers with a key that is not valid, or a disabled or deleted account.
+    def ended_of(
+        self, transaction: Transaction, accesses: Sequence[Access], now: Instant
+    ) -> list[Access]:
+        """Return the accesses that have ended.
 
         Callers without a key, such as pages, have an id that no key has.
         """
-        keys = {
-            row.id
-            for row in transaction.rows_over(
-                f"SELECT id, revoked_at, expires_at, {IS_GRANTED} AS is_granted "
-                "FROM api_key WHERE id IN ({rows})",
-                [(one,) for one in {key_id for key_id, _ in callers}],
-            )
-            if row.revoked_at is not None
-            or not row.is_granted
-            or (row.expires_at is not None and row.expires_at <= now)
-        }
-        accounts = {
+        ended_keys = _ended_keys(transaction, {one.key_id for one in accesses}, now)
+        active = {
             row.id
             for row in transaction.rows_over(
                 "SELECT id, disabled_at FROM account WHERE id IN ({rows})",
-                [(one,) for one in {account_id for _, account_id in callers}],
+                [(one,) for one in {one.account_id for one in accesses}],
             )
             if row.disabled_at is None
         }
-        return [one for one in callers if one[0] in keys or one[1] not in accounts]
+        seen = _seen_by(transaction, {one.session for one in accesses} - {b""}, now)
+        passwords = _usable_passwords(
+            transaction, {one.account_id for one in accesses if one.password_hash}
+        )
+        return [
+            one
+            for one in accesses
+            if one.key_id in ended_keys
+            or one.account_id not in active
+            or (one.session and one.account_id not in seen.get(one.session, ()))
+            or (one.password_hash and passwords.get(one.account_id) != one.password_hash)
+            or (one.ends_at is not None and one.ends_at <= now)
+        ]
 
     @write
     def set_key_fault(self, transaction: Transaction, key_id: KeyId, every: int | None) -> bool:
@@ -413,6 +415,60 @@ class AccountStore(Store):
             "WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
             [(moment, key, moment) for key, moment in sorted(uses)],
         )
+
+
+def _ended_keys(transaction: Transaction, key_ids: set[KeyId], now: Instant) -> set[KeyId]:
+    """Return the keys that are revoked or expired, or whose grantor may not grant them now."""
+    return {
+        row.id
+        for row in transaction.rows_over(
+            f"SELECT id, revoked_at, expires_at, {IS_GRANTED} AS is_granted "
+            "FROM api_key WHERE id IN ({rows})",
+            [(one,) for one in key_ids],
+        )
+        if row.revoked_at is not None
+        or not row.is_granted
+        or (row.expires_at is not None and row.expires_at <= now)
+    }
+
+
+def _seen_by(
+    transaction: Transaction, digests: set[bytes], now: Instant
+) -> dict[bytes, set[AccountId]]:
+    """Return the accounts that each session may show: the person's own one, and its projects."""
+    sessions = [
+        row
+        for row in transaction.rows_over(
+            "SELECT digest, dashboard_session.account_id, ends_at, disabled_at "
+            "FROM dashboard_session JOIN account ON account.id = dashboard_session.account_id "
+            "WHERE digest IN ({rows})",
+            [(one,) for one in digests],
+        )
+        if row.ends_at > now and row.disabled_at is None
+    ]
+    people = {row.account_id for row in sessions}
+    projects: dict[AccountId, set[AccountId]] = {one: {one} for one in people}
+    for row in transaction.rows_over(
+        "SELECT project_id, account_id FROM member WHERE account_id IN ({rows})",
+        [(one,) for one in people],
+    ):
+        projects[row.account_id].add(row.project_id)
+    return {bytes(row.digest): projects[row.account_id] for row in sessions}
+
+
+def _usable_passwords(
+    transaction: Transaction, account_ids: set[AccountId]
+) -> dict[AccountId, str]:
+    """Return the hashes of the passwords that sign in without a passkey."""
+    return {
+        row.account_id: row.hash
+        for row in transaction.rows_over(
+            "SELECT account_id, hash, needs_passkey FROM account_password "
+            "WHERE account_id IN ({rows})",
+            [(one,) for one in account_ids],
+        )
+        if not row.needs_passkey
+    }
 
 
 _INTO_PASSWORD = "INSERT INTO account_password (account_id, hash, changed_at) VALUES (?, ?, ?)"  # noqa: S105

@@ -1,16 +1,18 @@
 """Event streams of pages, and the stream that updates the live parts of all pages."""
 
-from collections.abc import AsyncGenerator, Callable
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, TypeVar
 
 from msgspec import Struct
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.web.server import Request
 
-from mailcheck.core.accounts import Account, Caller, RequestLimits
+from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.identifiers import KeyId
+from mailcheck.core.identifiers import KeyId, digest_secret
 from mailcheck.operations.follow_account import FollowAccount
+from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.web.dashboard.rendering import describe_failure, format_sentence
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import (
@@ -42,7 +44,7 @@ class LivePartPages(Struct, frozen=True):
 
     async def stream(self, visit: Visit) -> Stream:
         """GET /live: a ``changed`` event when data of the account has changed."""
-        events = self._follow.follow(live_caller(visit.account), LONGEST_STREAM, KEEP_ALIVE)
+        events = self._follow.follow(live_caller(visit), LONGEST_STREAM, KEEP_ALIVE)
         return await open_stream(events, _write, self._clock)
 
 
@@ -67,9 +69,29 @@ async def open_stream(
     return make_stream(events, first, write, clock, write_problem)
 
 
-def live_caller(account: Account) -> Caller:
-    """Return the caller for all open pages of an account, which share its limit of waits."""
-    return Caller(account.id, KeyId(f"pages of {account.id}"), RequestLimits(0, 0))
+def run_with_access(
+    slots: WaitSlots, visit: Visit, run: Callable[[Request], Coroutine[Any, Any, None]]
+) -> Stream:
+    """Return a stream that ends with the access of the person, and counts as an open page."""
+
+    async def run_while_allowed(request: Request) -> None:
+        try:
+            async with slots.held_by(live_caller(visit)) as parked:
+                await parked.until(Deferred.fromCoroutine(run(request)))
+        except ExpectedFailure as failure:
+            request.write(write_problem(failure))
+
+    return Stream(EVENT_STREAM, run_while_allowed)
+
+
+def live_caller(visit: Visit) -> Caller:
+    """Return the caller for all open pages of a person, which share a limit of waits."""
+    return Caller(
+        visit.account.id,
+        KeyId(f"pages of {visit.visitor.id}"),
+        RequestLimits(0, 0),
+        session=digest_secret(visit.session),
+    )
 
 
 def write_problem(failure: ExpectedFailure) -> bytes:

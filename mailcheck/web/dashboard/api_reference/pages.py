@@ -133,7 +133,7 @@ class AnswerPages:
         shown = _VARIABLE.sub(lambda found: quote(path[found[1]], safe=""), route.path)
         called = f"{route.method} {shown}{'?' if query else ''}{query}"
         call = Call(
-            live_caller(visit.account),
+            live_caller(visit),
             visit.asked_at,
             route.operation.read(query.encode(), body),
             path,

@@ -51,7 +51,7 @@ class DeliverabilityLivePages(Struct, frozen=True):
     async def _run(self, visit: Visit, request: Request, seen: State) -> None:
         request.write(b"retry: %d\n\n" % RETRY)
         ends_at = self._clock.seconds() + LONGEST_STREAM
-        caller, test_id = live_caller(visit.account), visit.path["test_id"]
+        caller, test_id = live_caller(visit), visit.path["test_id"]
         delivery_id: DeliveryId | None = None
 
         def report_progress() -> None:

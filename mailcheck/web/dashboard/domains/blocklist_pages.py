@@ -20,11 +20,13 @@ from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
+from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.domains.frame import BLOCKLISTS, DomainFrame, Target, path_of
+from mailcheck.web.dashboard.live import run_with_access
 from mailcheck.web.dashboard.rendering import format_sentence
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.event_streams import EVENT_STREAM, Stream, write_event
+from mailcheck.web.site.event_streams import Stream, write_event
 from mailcheck.web.site.replies import Reply
 
 ORDER = ("listed", "unknown", "clean", "unsupported", "disabled")
@@ -103,6 +105,7 @@ class BlocklistPages(Struct, frozen=True):
     _blocklists: CheckBlocklists
     _budget: CheckBudget
     _turns: CheckSlots
+    _slots: WaitSlots
     _frame: DomainFrame
 
     def pages(self) -> list[Page]:
@@ -155,7 +158,7 @@ class BlocklistPages(Struct, frozen=True):
             )
             request.write(write_event("done", {"order": order, "html": html}))
 
-        return Stream(EVENT_STREAM, run)
+        return run_with_access(self._slots, visit, run)
 
     async def _page(self, visit: Visit, target: Target, **values: Any) -> Reply:
         here = path_of(target.name, BLOCKLISTS)

@@ -35,6 +35,7 @@ from mailcheck.operations.domains.show_domains import (
     with_listings,
 )
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
+from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.domains.frame import (
     BLOCKLISTS,
@@ -55,6 +56,7 @@ from mailcheck.web.dashboard.domains.view import (
     read_settings_query,
     score_level,
 )
+from mailcheck.web.dashboard.live import run_with_access
 from mailcheck.web.dashboard.rendering import (
     Renderer,
     describe_failure,
@@ -62,7 +64,7 @@ from mailcheck.web.dashboard.rendering import (
     redirect,
 )
 from mailcheck.web.dashboard.visits import Page, Visit, local_path
-from mailcheck.web.site.event_streams import EVENT_STREAM, Stream, write_event
+from mailcheck.web.site.event_streams import Stream, write_event
 from mailcheck.web.site.replies import Reply
 
 PER_PAGE = 15
@@ -130,6 +132,7 @@ class DomainPages(Struct, frozen=True):
     _blocklists: CheckBlocklists
     _budget: CheckBudget
     _turns: CheckSlots
+    _slots: WaitSlots
     _domains: ShowDomains
     _watches: ManageWatches
     _frame: DomainFrame
@@ -319,7 +322,7 @@ class DomainPages(Struct, frozen=True):
                 return
             request.write(write_event("done", {"html": html}))
 
-        return Stream(EVENT_STREAM, run)
+        return run_with_access(self._slots, visit, run)
 
     def _row(self, visit: Visit, summary: DomainSummary, state: str, **values: Any) -> str:
         """Render the row of a domain for an event."""

@@ -46,7 +46,7 @@ class LivePages(Struct, frozen=True):
             recipient=query.value("to", RECIPIENT),
             after=START if after is None else after,
         )
-        caller = live_caller(visit.account)
+        caller = live_caller(visit)
         events = self._follow.follow(caller, wanted, LONGEST_STREAM, KEEP_ALIVE)
         return await open_stream(events, partial(self._write, visit), self._clock)
 
