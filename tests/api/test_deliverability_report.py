@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -21,6 +20,7 @@ from mailcheck.checks.findings import RecordToPublish
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.operations.scored_mails import MAIL, received, score, zone_with
+from tests.table import rows
 
 SCHEMA = Draft202012Validator(schema_of(MailReport))
 
@@ -147,15 +147,12 @@ def test_a_preflight_is_marked() -> None:
     assert found["score"] == 10.0
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"From: " + b"a@b.example, " * 50_000 + b"\r\n\r\n",
-        MAIL + b"".join(b"http://u:p@h%d.example:81/%s\r\n" % (n, b"x" * 500) for n in range(999)),
-        b"".join(b"X-%d%s: x\r\n" % (n, b"y" * 900) for n in range(999)) + MAIL,
-        b"List-Unsubscribe: " + b"<https://a.example/%s>, " % (b"z" * 9000) * 25 + b"\r\n" + MAIL,
-        b"".join(RSA.sign(MAIL)[:600] for _ in range(50)) + MAIL,
-    ],
+@rows(
+    b"From: " + b"a@b.example, " * 50_000 + b"\r\n\r\n",
+    MAIL + b"".join(b"http://u:p@h%d.example:81/%s\r\n" % (n, b"x" * 500) for n in range(999)),
+    b"".join(b"X-%d%s: x\r\n" % (n, b"y" * 900) for n in range(999)) + MAIL,
+    b"List-Unsubscribe: " + b"<https://a.example/%s>, " % (b"z" * 9000) * 25 + b"\r\n" + MAIL,
+    b"".join(RSA.sign(MAIL)[:600] for _ in range(50)) + MAIL,
 )
 def test_reports_are_bounded(raw: bytes) -> None:
     """The size of a report is bounded, no matter how large the parts of a mail are."""

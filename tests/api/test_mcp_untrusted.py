@@ -15,6 +15,7 @@ from mailcheck.api.mcp.untrusted import (
     new_fence,
     remove_invisible,
 )
+from tests.table import rows
 
 MEGABYTE = 1_000_000
 
@@ -48,39 +49,33 @@ def test_no_text_closes_the_fence(text: str) -> None:
     assert fence.around(text).count(fence.marker) == 2 + text.count(fence.marker)
 
 
-@pytest.mark.parametrize(
-    ("text", "inert"),
-    [
-        ("![logo](https://evil.example/?q=1)", "!\\[logo]\\(https://evil.example/?q=1)"),
-        ("![a][ref]", "!\\[a]\\[ref]"),
-        ("[ref]: https://evil.example/x.png", "\\[ref]: https://evil.example/x.png"),
-        ("  [ref]: <https://evil.example>", "  \\[ref]: <https://evil.example>"),
-        ("[click](javascript:alert(1))", "[click]\\(javascript:alert(1))"),
-        ("[![a](b)](c)", "[!\\[a]\\(b)]\\(c)"),
-        ("<img src=x>", "&lt;img src=x>"),
-        ("<IMG\nsrc=x>", "&lt;IMG\nsrc=x>"),
-        ("</details><script>", "&lt;/details>&lt;script>"),
-        ("<!-- unseen -->", "&lt;!-- unseen -->"),
-        ("<svg/onload=x>", "&lt;svg/onload=x>"),
-        ("<!DOCTYPE html>", "&lt;!DOCTYPE html>"),
-    ],
+@rows(
+    ("![logo](https://evil.example/?q=1)", "!\\[logo]\\(https://evil.example/?q=1)"),
+    ("![a][ref]", "!\\[a]\\[ref]"),
+    ("[ref]: https://evil.example/x.png", "\\[ref]: https://evil.example/x.png"),
+    ("  [ref]: <https://evil.example>", "  \\[ref]: <https://evil.example>"),
+    ("[click](javascript:alert(1))", "[click]\\(javascript:alert(1))"),
+    ("[![a](b)](c)", "[!\\[a]\\(b)]\\(c)"),
+    ("<img src=x>", "&lt;img src=x>"),
+    ("<IMG\nsrc=x>", "&lt;IMG\nsrc=x>"),
+    ("</details><script>", "&lt;/details>&lt;script>"),
+    ("<!-- unseen -->", "&lt;!-- unseen -->"),
+    ("<svg/onload=x>", "&lt;svg/onload=x>"),
+    ("<!DOCTYPE html>", "&lt;!DOCTYPE html>"),
 )
 def test_active_markup_is_defused(text: str, inert: str) -> None:
     """Images, links, reference definitions and HTML stay readable but have no effect."""
     assert defuse_markdown(text) == inert
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Your code is 482913",
-        "Open <https://example.com/confirm?t=7f3a&x=[1]>",
-        "Write to <shop@example.com>",
-        "a < b and c > d, 3 <4",
-        "[1] and (2), array[0] (zero)",
-        "Hello!\n[x] done",
-        "wow![",
-    ],
+@rows(
+    "Your code is 482913",
+    "Open <https://example.com/confirm?t=7f3a&x=[1]>",
+    "Write to <shop@example.com>",
+    "a < b and c > d, 3 <4",
+    "[1] and (2), array[0] (zero)",
+    "Hello!\n[x] done",
+    "wow![",
 )
 def test_ordinary_text_is_not_changed(text: str) -> None:
     """Addresses, brackets and comparisons are not changed."""
@@ -96,22 +91,19 @@ def test_no_active_markup_remains(text: str) -> None:
     assert re.search(r"<[a-z!/?]?[a-z]+[\s/>]", inert) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "visible", "removed"),
-    [
-        ("plain\ttext\nline", "plain\ttext\nline", 0),
-        ("one\r\ntwo\rthree\u2028four", "one\ntwo\nthree\nfour", 0),
-        ("zero\u200bwidth\ufeff", "zerowidth", 2),
-        ("soft\u00adhyphen", "softhyphen", 1),
-        ("over\u202eride\u2066s\u2069", "overrides", 3),
-        ("\x1b[31mred\x1b[0m", "[31mred[0m", 2),
-        ("bell\x07\x00", "bell", 2),
-        ("hi\U000e0069\U000e0067\U000e006e\U000e006f\U000e0072\U000e0065", "hi", 6),
-        ("a\u200c\u200d\u200c\u200db", "ab", 4),
-        ("می\u200cخواهم", "می\u200cخواهم", 0),
-        ("👩\u200d💻 ❤\ufe0f", "👩\u200d💻 ❤\ufe0f", 0),
-        ("a\U000e0100\U000e0101", "a", 2),
-    ],
+@rows(
+    ("plain\ttext\nline", "plain\ttext\nline", 0),
+    ("one\r\ntwo\rthree\u2028four", "one\ntwo\nthree\nfour", 0),
+    ("zero\u200bwidth\ufeff", "zerowidth", 2),
+    ("soft\u00adhyphen", "softhyphen", 1),
+    ("over\u202eride\u2066s\u2069", "overrides", 3),
+    ("\x1b[31mred\x1b[0m", "[31mred[0m", 2),
+    ("bell\x07\x00", "bell", 2),
+    ("hi\U000e0069\U000e0067\U000e006e\U000e006f\U000e0072\U000e0065", "hi", 6),
+    ("a\u200c\u200d\u200c\u200db", "ab", 4),
+    ("می\u200cخواهم", "می\u200cخواهم", 0),
+    ("👩\u200d💻 ❤\ufe0f", "👩\u200d💻 ❤\ufe0f", 0),
+    ("a\U000e0100\U000e0101", "a", 2),
 )
 def test_invisible_characters_are_removed(text: str, visible: str, removed: int) -> None:
     """Control, escape, invisible and tag characters are removed and counted; real joiners stay."""
@@ -132,18 +124,15 @@ def test_a_line_is_one_line() -> None:
     assert len(clean_line("x" * 5_000)) == MAX_LINE + 3
 
 
-@pytest.mark.parametrize(
-    ("markup", "inert"),
-    [
-        ('<img src="https://e.example/p.png">', '&lt;img data-src="https://e.example/p.png">'),
-        ("<script>x()</script>", "&lt;script>x()&lt;/script>"),
-        ("<td background = 'u'>", "<td data-background = 'u'>"),
-        ('<p style="background:url(u)">', '<p style="background:inert(u)">'),
-        ("<style>@import 'u';", "&lt;style>inert 'u';"),
-        ("<form action=u>", "&lt;form data-action=u>"),
-        ('<a href="https://example.com">go</a>', '<a href="https://example.com">go</a>'),
-        ("<p>![x](y)", "<p>!\\[x](y)"),
-    ],
+@rows(
+    ('<img src="https://e.example/p.png">', '&lt;img data-src="https://e.example/p.png">'),
+    ("<script>x()</script>", "&lt;script>x()&lt;/script>"),
+    ("<td background = 'u'>", "<td data-background = 'u'>"),
+    ('<p style="background:url(u)">', '<p style="background:inert(u)">'),
+    ("<style>@import 'u';", "&lt;style>inert 'u';"),
+    ("<form action=u>", "&lt;form data-action=u>"),
+    ('<a href="https://example.com">go</a>', '<a href="https://example.com">go</a>'),
+    ("<p>![x](y)", "<p>!\\[x](y)"),
 )
 def test_html_fetches_and_runs_nothing(markup: str, inert: str) -> None:
     """Markup that loads, runs or submits is defused. Structure and addresses stay readable."""
@@ -152,20 +141,17 @@ def test_html_fetches_and_runs_nothing(markup: str, inert: str) -> None:
 
 @pytest.mark.untraced
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "![" * 500_000,
-        "<" * MEGABYTE,
-        "[" * MEGABYTE,
-        "<img " * 200_000,
-        "\n[" * 300_000,
-        "\u200c" * MEGABYTE,
-        " src" * 200_000,
-        "url" + " " * MEGABYTE,
-        "<a" * 400_000,
-        "](" * 500_000,
-    ],
+@rows(
+    "![" * 500_000,
+    "<" * MEGABYTE,
+    "[" * MEGABYTE,
+    "<img " * 200_000,
+    "\n[" * 300_000,
+    "\u200c" * MEGABYTE,
+    " src" * 200_000,
+    "url" + " " * MEGABYTE,
+    "<a" * 400_000,
+    "](" * 500_000,
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
     """A megabyte of text that provokes backtracking is processed in a moment."""

@@ -43,6 +43,7 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.instants import HOUR, MINUTE, Instant
 from mailcheck.core.watches import WatchSettings, parse_quiet_time
+from tests.table import rows
 
 TOOL_REQUESTS: list[type[Request]] = [
     inbox.NewAddressArguments,
@@ -115,7 +116,7 @@ def ranges() -> Iterator[tuple[type[Request], str]]:
                 yield request, name
 
 
-@pytest.mark.parametrize(("request_", "name"), list(ranges()))
+@rows(*list(ranges()))
 def test_the_parser_has_the_bounds_of_the_schema(request_: type[Request], name: str) -> None:
     """The bounds in the schema are accepted, and values beyond them are rejected."""
     field = request_fields(request_)[name]
@@ -134,14 +135,14 @@ def test_the_parser_has_the_bounds_of_the_schema(request_: type[Request], name: 
     assert default in (None, UNSET, NODEFAULT) or low <= default <= high
 
 
-@pytest.mark.parametrize("text", ["a\0", "\ud800", "x\udfffy"])
+@rows("a\0", "\ud800", "x\udfffy")
 def test_text_that_no_store_can_hold_is_refused(text: str) -> None:
     """NUL and lone surrogates, which JSON can contain, are rejected."""
     with pytest.raises(InvalidParameter, match="a NUL or a lone surrogate"):
         read_arguments(inbox.MessageArguments, {"id": text})
 
 
-@pytest.mark.parametrize("number", [float("inf"), 1e308, 10**300, -(10**300)])
+@rows(float("inf"), 1e308, 10**300, -(10**300))
 def test_infinite_numbers_are_rejected(number: float) -> None:
     """An infinite number is out of range and does not cause a crash."""
     for name, request in (
@@ -178,9 +179,7 @@ MEANT = MessageFilter(
 )
 
 
-@pytest.mark.parametrize(
-    "request_", [ListMessages, WaitForMessage, WaitForMessages, ExpectNoMessage, FollowInbox]
-)
+@rows(ListMessages, WaitForMessage, WaitForMessages, ExpectNoMessage, FollowInbox)
 def test_each_filter_becomes_its_part_of_the_core_filter(request_: type[Any]) -> None:
     """Lists, waits and streams support all filters, and the store receives a `MessageFilter`."""
     wanted = read_texts(request_, FILTERS).wanted
@@ -308,18 +307,15 @@ def test_a_webhook_takes_a_list_of_header_fields() -> None:
         read_arguments(inbox.WaitForMessageArguments, {"header": "A:b"})
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"since": "2026-11-21T10:00:00Z"}, "which may contain only"),
-        ({"tag": None}, "tag is missing: send {"),
-        ({"url": None}, "url is missing: send {"),
-        ({"url": 1}, "url must be a string, not the number 1"),
-        ({"hasAttachment": "yes"}, "hasAttachment must be true or false, not a string"),
-        ({"header": ["a:b"] * 11}, "header has 11 entries; send at most 10"),
-        ({"subject": "\ud800"}, "subject contains a NUL or a lone surrogate"),
-        ({"after": "12"}, "after must be a cursor from an earlier response"),
-    ],
+@rows(
+    ({"since": "2026-11-21T10:00:00Z"}, "which may contain only"),
+    ({"tag": None}, "tag is missing: send {"),
+    ({"url": None}, "url is missing: send {"),
+    ({"url": 1}, "url must be a string, not the number 1"),
+    ({"hasAttachment": "yes"}, "hasAttachment must be true or false, not a string"),
+    ({"header": ["a:b"] * 11}, "header has 11 entries; send at most 10"),
+    ({"subject": "\ud800"}, "subject contains a NUL or a lone surrogate"),
+    ({"after": "12"}, "after must be a cursor from an earlier response"),
 )
 def test_a_bad_body_is_explained(fields: dict[str, Any], problem: str) -> None:
     """The error names the field, what it must be, and what was sent."""
@@ -356,11 +352,7 @@ def test_one_of_many_watches_is_named_by_its_number() -> None:
             read_body(WatchesToCreate, body)
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [one for one in requests_under(Request) if one.example],
-    ids=lambda one: one.__name__,
-)
+@rows(*[one for one in requests_under(Request) if one.example])
 def test_the_example_of_a_body_is_one(request_: type[Request]) -> None:
     """The example in an error message is valid and matches the schema."""
     read_body(request_, request_.example.encode())
@@ -388,7 +380,7 @@ def deviations(request: type[Request]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, {**example, name: value}
 
 
-@pytest.mark.parametrize("request_", BODIES)
+@rows(*BODIES)
 def test_a_body_is_rejected_exactly_if_its_schema_rejects_it(request_: type[Request]) -> None:
     """Unknown and missing fields, other types and empty texts are rejected by both or by none."""
     schema = Draft202012Validator(

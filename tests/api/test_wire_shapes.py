@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
@@ -24,6 +23,7 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.core.identifiers import MessageId, parse_share_token
 from tests.house import result_of
 from tests.spec.judge import read_json
+from tests.table import rows
 
 ID = MessageId("01a1fdfa-4600-7000-8000-000000000006")
 
@@ -64,14 +64,11 @@ def test_raw_bytes_are_text_or_base64(raw: bytes) -> None:
         assert body == {"id": ID, "raw": text, "encoding": "utf-8"}
 
 
-@pytest.mark.parametrize(
-    ("header_list", "headers"),
-    [
-        ((), {}),
-        ((("Subject", "a"),), {"subject": "a"}),
-        ((("A", "1"), ("B", "2"), ("a", "3"), ("A", "")), {"a": "1\n3\n", "b": "2"}),
-        ((("__proto__", "x"),), {"__proto__": "x"}),
-    ],
+@rows(
+    ((), {}),
+    ((("Subject", "a"),), {"subject": "a"}),
+    ((("A", "1"), ("B", "2"), ("a", "3"), ("A", "")), {"a": "1\n3\n", "b": "2"}),
+    ((("__proto__", "x"),), {"__proto__": "x"}),
 )
 def test_headers_are_keyed_in_lower_case(
     header_list: tuple[tuple[str, str], ...], headers: dict[str, str]

@@ -10,6 +10,7 @@ from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.html_checks.accessibility import contrast_of, judge_accessibility
 from mailcheck.checks.html_checks.places import Lines
 from mailcheck.checks.mail_checks import Accessibility
+from tests.table import rows
 
 
 def judge(markup: str) -> Accessibility:
@@ -23,62 +24,56 @@ def kinds(markup: str) -> list[str]:
     return [one.finding.id.removeprefix("accessibility.") for one in found]
 
 
-@pytest.mark.parametrize(
-    ("markup", "expected"),
-    [
-        ("<p>Hello</p>", []),
-        ('<img src="a.png">', ["image-without-alt"]),
-        ('<img src="a.png" alt="">', []),
-        ('<img src="a.png" alt="A shoe">', []),
-        ('<img src="a.png" role="presentation">', []),
-        ('<img src="a.gif" width="1" height="1">', []),
-        ('<div style="display:none"><img src="a.png"></div>', []),
-        ('<a href="https://a.example/"><img src="a.png" alt=""></a>', ["image-link-without-text"]),
-        ('<a href="https://a.example/"><img src="a.png" alt="Shop"></a>', []),
-        ('<a href="https://a.example/"><img src="a.png" alt="">Shop</a>', []),
-        ('<a href="https://a.example/" aria-label="Shop"><img src="a.png" alt=""></a>', []),
-        ('<a href="https://a.example/"></a>', ["empty-link"]),
-        ('<a name="top"></a>', []),
-        ('<a href="https://a.example/">Click <b>here</b>!</a>', ["vague-link-text"]),
-        ('<a href="https://a.example/">Hier klicken</a>', ["vague-link-text"]),
-        ('<a href="https://a.example/">aqu\u00ed</a>', ["vague-link-text"]),
-        ('<a href="https://a.example/">Read the invoice</a>', []),
-        ('<a href="https://a.example/"><table><tr><td>The shop</td></tr></table></a>', []),
-        ('<b><a href="https://a.example/">The<p>shop</b> opens</p></a>', []),
-        ("<h1>One</h1><h2>Two</h2><h1>Three</h1>", []),
-        ("<h1>One</h1><h3>Three</h3>", ["heading-skipped"]),
-        ("<h3>Three</h3><h4>Four</h4>", []),
-        ('<p style="color:#777777">grey</p>', ["low-contrast"]),
-        ('<p style="color:#767676">grey</p>', []),
-        ('<p style="color:#949494;font-size:24px">large</p>', []),
-        ('<p style="color:#959595;font-size:24px">large</p>', ["low-contrast"]),
-        ('<p style="color:#949494;font-size:19px"><b>large, bold</b></p>', []),
-        ('<p style="color:#949494;font-size:19px"><b>x</b> not bold</p>', ["low-contrast"]),
-        ('<h1 style="color:#949494">large</h1>', []),
-        ('<h4 style="color:#949494">small</h4>', ["low-contrast"]),
-        (
-            '<table bgcolor="#336699"><tr><td><font color="#6699cc">x</font></table>',
-            ["low-contrast"],
-        ),
-        ('<p style="color:#999;visibility:hidden">hidden</p>', []),
-    ],
+@rows(
+    ("<p>Hello</p>", []),
+    ('<img src="a.png">', ["image-without-alt"]),
+    ('<img src="a.png" alt="">', []),
+    ('<img src="a.png" alt="A shoe">', []),
+    ('<img src="a.png" role="presentation">', []),
+    ('<img src="a.gif" width="1" height="1">', []),
+    ('<div style="display:none"><img src="a.png"></div>', []),
+    ('<a href="https://a.example/"><img src="a.png" alt=""></a>', ["image-link-without-text"]),
+    ('<a href="https://a.example/"><img src="a.png" alt="Shop"></a>', []),
+    ('<a href="https://a.example/"><img src="a.png" alt="">Shop</a>', []),
+    ('<a href="https://a.example/" aria-label="Shop"><img src="a.png" alt=""></a>', []),
+    ('<a href="https://a.example/"></a>', ["empty-link"]),
+    ('<a name="top"></a>', []),
+    ('<a href="https://a.example/">Click <b>here</b>!</a>', ["vague-link-text"]),
+    ('<a href="https://a.example/">Hier klicken</a>', ["vague-link-text"]),
+    ('<a href="https://a.example/">aqu\u00ed</a>', ["vague-link-text"]),
+    ('<a href="https://a.example/">Read the invoice</a>', []),
+    ('<a href="https://a.example/"><table><tr><td>The shop</td></tr></table></a>', []),
+    ('<b><a href="https://a.example/">The<p>shop</b> opens</p></a>', []),
+    ("<h1>One</h1><h2>Two</h2><h1>Three</h1>", []),
+    ("<h1>One</h1><h3>Three</h3>", ["heading-skipped"]),
+    ("<h3>Three</h3><h4>Four</h4>", []),
+    ('<p style="color:#777777">grey</p>', ["low-contrast"]),
+    ('<p style="color:#767676">grey</p>', []),
+    ('<p style="color:#949494;font-size:24px">large</p>', []),
+    ('<p style="color:#959595;font-size:24px">large</p>', ["low-contrast"]),
+    ('<p style="color:#949494;font-size:19px"><b>large, bold</b></p>', []),
+    ('<p style="color:#949494;font-size:19px"><b>x</b> not bold</p>', ["low-contrast"]),
+    ('<h1 style="color:#949494">large</h1>', []),
+    ('<h4 style="color:#949494">small</h4>', ["low-contrast"]),
+    (
+        '<table bgcolor="#336699"><tr><td><font color="#6699cc">x</font></table>',
+        ["low-contrast"],
+    ),
+    ('<p style="color:#999;visibility:hidden">hidden</p>', []),
 )
 def test_findings(markup: str, expected: list[str]) -> None:
     """Content that people cannot see or follow is found; accessible content has no finding."""
     assert kinds(markup) == expected
 
 
-@pytest.mark.parametrize(
-    "markup",
-    [
-        '<p style="color:rgba(0,0,0,.4)">x</p>',
-        '<div style="background:url(a.png)"><p style="color:#999">x</p></div>',
-        '<div style="background:rgba(0,0,0,.1)"><p style="color:#555">x</p></div>',
-        '<style>.a{color:#eee}</style><p class="a">x</p>',
-        '<p style="color:var(--ink)">x</p>',
-        '<p style="opacity:.5;color:#777">x</p>',
-        '<link rel="stylesheet" href="https://a.example/a.css"><p style="color:#333">x</p>',
-    ],
+@rows(
+    '<p style="color:rgba(0,0,0,.4)">x</p>',
+    '<div style="background:url(a.png)"><p style="color:#999">x</p></div>',
+    '<div style="background:rgba(0,0,0,.1)"><p style="color:#555">x</p></div>',
+    '<style>.a{color:#eee}</style><p class="a">x</p>',
+    '<p style="color:var(--ink)">x</p>',
+    '<p style="opacity:.5;color:#777">x</p>',
+    '<link rel="stylesheet" href="https://a.example/a.css"><p style="color:#333">x</p>',
 )
 def test_an_unknown_contrast_is_not_a_finding(markup: str) -> None:
     """Contrast is not judged if a style sheet, an image or transparency determines the colours."""
@@ -97,17 +92,14 @@ def test_unknown_colours_end_with_their_element() -> None:
     assert judged.contrasts_not_judged == 1
 
 
-@pytest.mark.parametrize(
-    ("markup", "is_missing"),
-    [
-        ("<p>Hello</p>", True),
-        ('<html lang=""><p>Hello</p>', True),
-        ('<html lang="en"><p>Hello</p>', False),
-        ('<html><body lang="de"><p>Hallo</p>', False),
-        ('<div lang="fr"><p>Salut</p></div>', False),
-        ('<p>Hello</p><div lang="fr">Salut</div>', True),
-        ('<img src="a.png" alt="">', False),
-    ],
+@rows(
+    ("<p>Hello</p>", True),
+    ('<html lang=""><p>Hello</p>', True),
+    ('<html lang="en"><p>Hello</p>', False),
+    ('<html><body lang="de"><p>Hallo</p>', False),
+    ('<div lang="fr"><p>Salut</p></div>', False),
+    ('<p>Hello</p><div lang="fr">Salut</div>', True),
+    ('<img src="a.png" alt="">', False),
 )
 def test_the_language_is_required(markup: str, is_missing: bool) -> None:
     """The language must be declared before the first words; without words it is not needed."""

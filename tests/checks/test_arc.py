@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 import dkim  # type: ignore[import-untyped]
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from tests.fakes.mail_signer import ED25519, MAIL, RSA, RSA_768, RSA_1024
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.fakes.signature_verifier import KEY_RECORDS, RECEIVED_AT, verify_arc_chain, zone_of
+from tests.table import rows
 
 LIST = replace(RSA, domain="list.example")
 THREE = RSA.seal(LIST.seal(RSA_1024.seal(MAIL), 2), 3)
@@ -68,14 +68,11 @@ def test_ed25519_seals_verify() -> None:
     assert verify_arc_chain(ED25519.seal(MAIL)).result is AuthResult.PASS
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (b"Hello  Bob", b"Hello Rob", "newest ARC set: The body was changed"),
-        (b"Subject: Hello", b"Subject: Hallo", "newest ARC set: The body is unchanged"),
-        (b"i=3; mx.example; spf=pass", b"i=3; mx.example; spf=none", "Seal 3 of the ARC chain"),
-        (b"i=1; mx.example; spf=pass", b"i=1; mx.example; spf=none", "Seal 3 of the ARC chain"),
-    ],
+@rows(
+    (b"Hello  Bob", b"Hello Rob", "newest ARC set: The body was changed"),
+    (b"Subject: Hello", b"Subject: Hallo", "newest ARC set: The body is unchanged"),
+    (b"i=3; mx.example; spf=pass", b"i=3; mx.example; spf=none", "Seal 3 of the ARC chain"),
+    (b"i=1; mx.example; spf=pass", b"i=1; mx.example; spf=none", "Seal 3 of the ARC chain"),
 )
 def test_what_was_altered_is_named(old: bytes, new: bytes, words: str) -> None:
     """The newest message signature and every seal must verify (RFC 8617 5.2)."""
@@ -101,29 +98,26 @@ def test_a_chain_that_was_sealed_as_broken_stays_broken() -> None:
     assert "list.example sealed the ARC chain as broken" in arc.explanation
 
 
-@pytest.mark.parametrize(
-    ("mail", "words"),
-    [
-        (RSA.seal(MAIL, 1, "pass"), "Seal 1 of the ARC chain says cv=pass"),
-        (RSA.seal(RSA.seal(MAIL), 2, "none"), "Seal 2 of the ARC chain says cv=none"),
-        (RSA.seal(MAIL, 1, "maybe"), "without a valid state of the chain"),
-        (RSA.seal(MAIL, 2), "lacks a field of set 1 of 2"),
-        (RSA.seal(RSA.seal(MAIL)), "two arc-authentication-results fields in set 1"),
-        (RSA.seal(MAIL, 51), "a set with the number 51"),
-        (RSA.seal(MAIL).replace(b"ARC-Seal:", b"X:"), "lacks a field of set 1"),
-        (RSA.seal(MAIL).replace(b"ARC-Auth", b"X"), "lacks a field of set 1"),
-        (RSA.seal(MAIL).replace(b"Results: i=1", b"Results: i"), "has results without a set"),
-        (RSA.seal(MAIL).replace(b"cv=none", b"cv=none; h=from"), "names the fields it covers"),
-        (RSA.seal(MAIL).replace(b"cv=none", b"oops"), "a seal that is not a list of tags"),
-        (RSA.seal(MAIL).replace(b"s=s1", b"s=", 1), "a seal that has an invalid name in s="),
-        (RSA.seal(MAIL).replace(b"a=rsa-sha256", b"a=rsa-sha1"), "made with SHA-1"),
-        (RSA.seal(MAIL, fields=("from", "arc-seal")), "covers seals"),
-        (RSA.seal(MAIL, fields=("to",)), "does not cover the From field"),
-        (RSA.seal(MAIL).replace(b"i=1;", b"i=x;"), "has results without a set"),
-        (b"ARC-Seal: x" * (MAX_SETS + 1) + MAIL, "a seal that is not a list of tags"),
-        (b"ARC-Seal: x\r\n" * (MAX_SETS + 1) + MAIL, "has more than 50 sets"),
-        (b"ARC-Seal: " + b"x" * 300_000 + b"\r\n" + MAIL, "is longer than 256 KiB"),
-    ],
+@rows(
+    (RSA.seal(MAIL, 1, "pass"), "Seal 1 of the ARC chain says cv=pass"),
+    (RSA.seal(RSA.seal(MAIL), 2, "none"), "Seal 2 of the ARC chain says cv=none"),
+    (RSA.seal(MAIL, 1, "maybe"), "without a valid state of the chain"),
+    (RSA.seal(MAIL, 2), "lacks a field of set 1 of 2"),
+    (RSA.seal(RSA.seal(MAIL)), "two arc-authentication-results fields in set 1"),
+    (RSA.seal(MAIL, 51), "a set with the number 51"),
+    (RSA.seal(MAIL).replace(b"ARC-Seal:", b"X:"), "lacks a field of set 1"),
+    (RSA.seal(MAIL).replace(b"ARC-Auth", b"X"), "lacks a field of set 1"),
+    (RSA.seal(MAIL).replace(b"Results: i=1", b"Results: i"), "has results without a set"),
+    (RSA.seal(MAIL).replace(b"cv=none", b"cv=none; h=from"), "names the fields it covers"),
+    (RSA.seal(MAIL).replace(b"cv=none", b"oops"), "a seal that is not a list of tags"),
+    (RSA.seal(MAIL).replace(b"s=s1", b"s=", 1), "a seal that has an invalid name in s="),
+    (RSA.seal(MAIL).replace(b"a=rsa-sha256", b"a=rsa-sha1"), "made with SHA-1"),
+    (RSA.seal(MAIL, fields=("from", "arc-seal")), "covers seals"),
+    (RSA.seal(MAIL, fields=("to",)), "does not cover the From field"),
+    (RSA.seal(MAIL).replace(b"i=1;", b"i=x;"), "has results without a set"),
+    (b"ARC-Seal: x" * (MAX_SETS + 1) + MAIL, "a seal that is not a list of tags"),
+    (b"ARC-Seal: x\r\n" * (MAX_SETS + 1) + MAIL, "has more than 50 sets"),
+    (b"ARC-Seal: " + b"x" * 300_000 + b"\r\n" + MAIL, "is longer than 256 KiB"),
 )
 def test_invalid_chains(mail: bytes, words: str) -> None:
     """Sets are complete, numbered from one, and have a valid state (RFC 8617 4.2)."""
@@ -141,7 +135,7 @@ def test_fifty_sets_are_a_chain() -> None:
     assert (arc.result, arc.count, len(arc.seals)) == (AuthResult.PASS, MAX_SETS, MAX_SETS)
 
 
-@pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
+@rows(DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED)
 def test_a_key_that_could_not_be_looked_up_breaks_no_chain(status: DnsStatus) -> None:
     """A failed lookup makes the state undetermined, unless the chain is known to be broken."""
     zone = zone_of(KEYS)

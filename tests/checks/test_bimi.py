@@ -60,6 +60,7 @@ from tests.fakes.marks import (
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.operations.scored_mails import MAIL, received, score
+from tests.table import rows
 
 NAME = f"default._bimi.{DOMAIN}"
 WITHOUT_CERTIFICATE = f"v=BIMI1; l={LOGO_URL};"
@@ -191,7 +192,7 @@ VECTORS: dict[str, partial[BimiVerdict]] = {
 """Set-ups that cause exactly this finding."""
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@rows(*VECTORS)
 def test_each_fault_has_its_finding(name: str) -> None:
     """Each vector has one fault, and exactly the finding about it."""
     assert ids(VECTORS[name]()) == [name]
@@ -207,7 +208,7 @@ def test_no_fault_is_an_error() -> None:
     assert Severity.ERROR not in {one.severity for one in ROWS}
 
 
-@pytest.mark.parametrize("compressed", [False, True])
+@rows(False, True)
 def test_a_good_logo_is_ready(compressed: bool) -> None:
     """A domain without a fault has no finding; the logo may be compressed (SVGZ)."""
     logo = gzip.compress(GOOD_LOGO) if compressed else GOOD_LOGO
@@ -233,17 +234,14 @@ def test_the_logo_of_the_guide_passes() -> None:
     assert check_logo(block.text.encode(), LOGO_URL).findings == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "ready"),
-    [
-        ("bimi.no-certificate", True),
-        ("bimi.svg-title-long", True),
-        ("bimi.undetermined", None),
-        ("bimi.issuer-undetermined", None),
-        ("bimi.logo-differs", False),
-        ("bimi.absent", False),
-        ("bimi.declined", False),
-    ],
+@rows(
+    ("bimi.no-certificate", True),
+    ("bimi.svg-title-long", True),
+    ("bimi.undetermined", None),
+    ("bimi.issuer-undetermined", None),
+    ("bimi.logo-differs", False),
+    ("bimi.absent", False),
+    ("bimi.declined", False),
 )
 def test_readiness_is_not_guessed(name: str, ready: bool | None) -> None:
     """A result that could not be determined is neither yes nor no."""
@@ -267,22 +265,19 @@ def test_the_organizational_domain_is_the_fallback() -> None:
     assert record_of(zone, "news.d.example").is_declined
 
 
-@pytest.mark.parametrize("lost", [f"default._bimi.news.{DOMAIN}", NAME])
+@rows(f"default._bimi.news.{DOMAIN}", NAME)
 def test_a_lost_answer_is_not_an_absent_record(lost: str) -> None:
     """Without an answer, BIMI is undetermined."""
     zone = MemoryZone({}, failing={lost: DnsStatus.SERVFAIL})
     assert record_of(zone, "news.d.example").presence is Presence.UNDETERMINED
 
 
-@pytest.mark.parametrize(
-    ("text", "fixed"),
-    [
-        (f"v=bimi1 l={LOGO_URL}", WITHOUT_CERTIFICATE),
-        (f"“v=BIMI1”; l={LOGO_URL}; a={CERTIFICATE_URL}", RECORD),
-        (f"V=BIMI1; L={LOGO_URL}; A={CERTIFICATE_URL}", RECORD),
-        (f"v=BIMI1, l={LOGO_URL}, a={CERTIFICATE_URL}", RECORD),
-        ("v=bimi1; l=somewhere", None),
-    ],
+@rows(
+    (f"v=bimi1 l={LOGO_URL}", WITHOUT_CERTIFICATE),
+    (f"“v=BIMI1”; l={LOGO_URL}; a={CERTIFICATE_URL}", RECORD),
+    (f"V=BIMI1; L={LOGO_URL}; A={CERTIFICATE_URL}", RECORD),
+    (f"v=BIMI1, l={LOGO_URL}, a={CERTIFICATE_URL}", RECORD),
+    ("v=bimi1; l=somewhere", None),
 )
 def test_a_clear_intention_is_repaired(text: str, fixed: str | None) -> None:
     """A record is proposed only if the URL of the logo is clear."""
@@ -290,53 +285,44 @@ def test_a_clear_intention_is_repaired(text: str, fixed: str | None) -> None:
     assert (finding.proposed.value if finding.proposed else None) == fixed
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://192.0.2.1/logo.svg",
-        "https://[2001:db8::1]/logo.svg",
-        "https://2130706433/logo.svg",
-        "https://localhost/logo.svg",
-        "https://d.example:25/logo.svg",
-        "https://user@d.example/logo.svg",
-        "https://d.example\\@e.example/logo.svg",
-        "ftp://d.example/logo.svg",
-        "data:image/svg+xml;base64,PHN2Zz4=",
-        "https://d.example/a b.svg",
-        "javascript:alert(1)",
-        "https://" + "a" * 5000 + ".example/",
-    ],
+@rows(
+    "https://192.0.2.1/logo.svg",
+    "https://[2001:db8::1]/logo.svg",
+    "https://2130706433/logo.svg",
+    "https://localhost/logo.svg",
+    "https://d.example:25/logo.svg",
+    "https://user@d.example/logo.svg",
+    "https://d.example\\@e.example/logo.svg",
+    "ftp://d.example/logo.svg",
+    "data:image/svg+xml;base64,PHN2Zz4=",
+    "https://d.example/a b.svg",
+    "javascript:alert(1)",
+    "https://" + "a" * 5000 + ".example/",
 )
 def test_only_web_servers_are_asked(url: str) -> None:
     """Only https URLs of host names on the standard port are fetched."""
     assert setup(f"v=BIMI1; l={url};").record.location == ""
 
 
-@pytest.mark.parametrize(
-    ("dmarc", "expected"),
-    [
-        ("v=DMARC1; p=quarantine", []),
-        ("v=DMARC1; p=quarantine; pct=100", []),
-        ("v=DMARC1; p=reject; pct=50", []),
-        ("v=DMARC1; p=reject; t=y", ["bimi.dmarc-policy"]),
-        ("", ["bimi.dmarc-policy"]),
-    ],
+@rows(
+    ("v=DMARC1; p=quarantine", []),
+    ("v=DMARC1; p=quarantine; pct=100", []),
+    ("v=DMARC1; p=reject; pct=50", []),
+    ("v=DMARC1; p=reject; t=y", ["bimi.dmarc-policy"]),
+    ("", ["bimi.dmarc-policy"]),
 )
 def test_dmarc_must_be_enforced(dmarc: str, expected: list[str]) -> None:
     """Receivers show logos only for domains whose policy they enforce."""
     assert ids(setup(RECORD, dmarc=dmarc)) == expected
 
 
-@pytest.mark.parametrize(
-    ("own", "above", "expected"),
-    [
-        ("v=DMARC1; p=reject", "v=DMARC1; p=reject", []),
-        ("v=DMARC1; p=reject", "v=DMARC1; p=none", ["bimi.dmarc-policy"]),
-        ("v=DMARC1; p=none", "v=DMARC1; p=reject", ["bimi.dmarc-policy"]),
-        ("v=DMARC1; p=reject", "v=DMARC1; p=reject; sp=none", ["bimi.dmarc-subdomains"]),
-        ("", "v=DMARC1; p=reject; sp=quarantine", []),
-        ("", "v=DMARC1; p=none; sp=reject", []),
-    ],
+@rows(
+    ("v=DMARC1; p=reject", "v=DMARC1; p=reject", []),
+    ("v=DMARC1; p=reject", "v=DMARC1; p=none", ["bimi.dmarc-policy"]),
+    ("v=DMARC1; p=none", "v=DMARC1; p=reject", ["bimi.dmarc-policy"]),
+    ("v=DMARC1; p=reject", "v=DMARC1; p=reject; sp=none", ["bimi.dmarc-subdomains"]),
+    ("", "v=DMARC1; p=reject; sp=quarantine", []),
+    ("", "v=DMARC1; p=none; sp=reject", []),
 )
 def test_the_organization_must_be_protected_too(own: str, above: str, expected: list[str]) -> None:
     """The policy of the organizational domain must be enforced, besides that of a subdomain."""
@@ -352,28 +338,25 @@ def test_the_organization_must_be_protected_too(own: str, above: str, expected: 
     assert [one for one in ids(verdict) if one != "bimi.no-certificate"] == expected
 
 
-@pytest.mark.parametrize(
-    ("inside", "fault"),
-    [
-        ('<rect onclick="x()"/>', "script"),
-        ("<foreignObject/>", "script"),
-        (f'<use {XLINK} x:href="javascript:alert(1)"/>', "script"),
-        (f'<use {XLINK} x:href=" java&#10;script:alert(1)"/>', "script"),
-        ('<use href="//e.example/a"/>', "external"),
-        ('<path fill="url(https://e.example/a#b)"/>', "external"),
-        ('<path fill="URL( &quot;http://e.example&quot;)"/>', "external"),
-        ('<g xml:base="https://e.example/"/>', "external"),
-        ('<?xml-stylesheet href="https://e.example/a.css"?>', "external"),
-        ("<style>@import 'a.css';</style>", "external"),
-        ('<path fill="\\75rl(a)"/>', "external"),
-        (f'<use {XLINK} x:href="data:image/png;base64,AAAA"/>', "raster"),
-        ('<feImage href="#a"/>', "raster"),
-        ("<set/>", "animation"),
-        ("<audio/>", "animation"),
-        ('<h:img xmlns:h="http://www.w3.org/1999/xhtml"/>', "element"),
-        ('<a href="#a"/>', "element"),
-        ("<filter/>", "element"),
-    ],
+@rows(
+    ('<rect onclick="x()"/>', "script"),
+    ("<foreignObject/>", "script"),
+    (f'<use {XLINK} x:href="javascript:alert(1)"/>', "script"),
+    (f'<use {XLINK} x:href=" java&#10;script:alert(1)"/>', "script"),
+    ('<use href="//e.example/a"/>', "external"),
+    ('<path fill="url(https://e.example/a#b)"/>', "external"),
+    ('<path fill="URL( &quot;http://e.example&quot;)"/>', "external"),
+    ('<g xml:base="https://e.example/"/>', "external"),
+    ('<?xml-stylesheet href="https://e.example/a.css"?>', "external"),
+    ("<style>@import 'a.css';</style>", "external"),
+    ('<path fill="\\75rl(a)"/>', "external"),
+    (f'<use {XLINK} x:href="data:image/png;base64,AAAA"/>', "raster"),
+    ('<feImage href="#a"/>', "raster"),
+    ("<set/>", "animation"),
+    ("<audio/>", "animation"),
+    ('<h:img xmlns:h="http://www.w3.org/1999/xhtml"/>', "element"),
+    ('<a href="#a"/>', "element"),
+    ("<filter/>", "element"),
 )
 def test_harmful_content_is_found(inside: str, fault: str) -> None:
     """Active content and references are found in each form, and such a file is not shown."""
@@ -382,14 +365,11 @@ def test_harmful_content_is_found(inside: str, fault: str) -> None:
     assert not logo.is_shown
 
 
-@pytest.mark.parametrize(
-    "inside",
-    [
-        f'<defs><linearGradient id="a"/></defs><use {XLINK} x:href="#a"/><path fill="url(#a)"/>',
-        '<metadata><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/></metadata>',
-        "<g><title>Inner</title></g><desc>A shop</desc>",
-        "<!-- a comment -->",
-    ],
+@rows(
+    f'<defs><linearGradient id="a"/></defs><use {XLINK} x:href="#a"/><path fill="url(#a)"/>',
+    '<metadata><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/></metadata>',
+    "<g><title>Inner</title></g><desc>A shop</desc>",
+    "<!-- a comment -->",
 )
 def test_harmless_content_passes(inside: str) -> None:
     """References within the file, metadata and comments are allowed."""
@@ -407,14 +387,11 @@ LAUGHS = (
 """Definitions that expand to a hundred megabytes."""
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        LAUGHS,
-        '<!DOCTYPE svg SYSTEM "file:///etc/passwd">',
-        '<!DOCTYPE svg [<!ENTITY x SYSTEM "http://127.0.0.1/">]>',
-        '<!DOCTYPE svg [<!ENTITY % x SYSTEM "http://127.0.0.1/"> %x;]>',
-    ],
+@rows(
+    LAUGHS,
+    '<!DOCTYPE svg SYSTEM "file:///etc/passwd">',
+    '<!DOCTYPE svg [<!ENTITY x SYSTEM "http://127.0.0.1/">]>',
+    '<!DOCTYPE svg [<!ENTITY % x SYSTEM "http://127.0.0.1/"> %x;]>',
 )
 def test_entities_are_never_expanded(before: str) -> None:
     """A document type declaration ends the check: nothing is expanded or fetched."""
@@ -430,18 +407,15 @@ def test_a_bomb_is_not_unpacked() -> None:
     assert (logo.size, logo.svg) == (MAX_READ + 1, b"")
 
 
-@pytest.mark.parametrize(
-    "octets",
-    [
-        b"",
-        b"\x89PNG\r\n",
-        b"<html></html>",
-        b"<svg/>",
-        svg("<g>" * 300 + "</g>" * 300),
-        b'<?xml version="1.0" encoding="klingon"?><svg/>',
-        gzip.compress(gzip.compress(GOOD_LOGO)),
-        GOOD_LOGO + b"<svg/>",
-    ],
+@rows(
+    b"",
+    b"\x89PNG\r\n",
+    b"<html></html>",
+    b"<svg/>",
+    svg("<g>" * 300 + "</g>" * 300),
+    b'<?xml version="1.0" encoding="klingon"?><svg/>',
+    gzip.compress(gzip.compress(GOOD_LOGO)),
+    GOOD_LOGO + b"<svg/>",
 )
 def test_other_files_are_not_logos(octets: bytes) -> None:
     """A file that is not one SVG document is reported, and not shown."""
@@ -465,7 +439,7 @@ FIELDS = {
 """Fields of a mail that cause exactly this finding."""
 
 
-@pytest.mark.parametrize("name", FIELDS)
+@rows(*FIELDS)
 def test_the_selector_of_a_mail_is_a_note(name: str) -> None:
     """The report of a mail explains its field BIMI-Selector, without a change of the score."""
     plain, chosen = score(mail=received(MAIL)), score(mail=received(FIELDS[name] + MAIL))
@@ -474,17 +448,14 @@ def test_the_selector_of_a_mail_is_a_note(name: str) -> None:
     assert chosen.score.tenths == plain.score.tenths
 
 
-@pytest.mark.parametrize(
-    ("field", "name", "problem"),
-    [
-        (b"", "", ""),
-        (b"BIMI-Selector: v=BIMI1; s=shop;\r\n", "shop", ""),
-        (b"bimi-selector: v=BIMI1;\r\n s=shop\r\n", "shop", ""),
-        (b"BIMI-Selector: v=BIMI1\r\n", "", 'selector ""'),
-        (b"BIMI-Selector: v=BIMI1; s=a b\r\n", "", "not valid"),
-        (b"BIMI-Selector: v=BIMI1; s=a\r\nBIMI-Selector: v=BIMI1; s=b\r\n", "", "more than once"),
-        (b"BIMI-Selector: v=BIMI2; s=a\r\n", "", "does not begin"),
-    ],
+@rows(
+    (b"", "", ""),
+    (b"BIMI-Selector: v=BIMI1; s=shop;\r\n", "shop", ""),
+    (b"bimi-selector: v=BIMI1;\r\n s=shop\r\n", "shop", ""),
+    (b"BIMI-Selector: v=BIMI1\r\n", "", 'selector ""'),
+    (b"BIMI-Selector: v=BIMI1; s=a b\r\n", "", "not valid"),
+    (b"BIMI-Selector: v=BIMI1; s=a\r\nBIMI-Selector: v=BIMI1; s=b\r\n", "", "more than once"),
+    (b"BIMI-Selector: v=BIMI2; s=a\r\n", "", "does not begin"),
 )
 def test_the_selector_of_a_mail_is_read(field: bytes, name: str, problem: str) -> None:
     """One field with a version and a valid selector counts."""
@@ -493,21 +464,18 @@ def test_the_selector_of_a_mail_is_read(field: bytes, name: str, problem: str) -
     assert problem in selector.problem
 
 
-@pytest.mark.parametrize(
-    ("files", "state"),
-    [
-        ([Mark().build(), ISSUER], ChainState.TRUSTED),
-        ([Mark().build(), ISSUER, ROOT], ChainState.TRUSTED),
-        ([Mark(issuer="Mark Root").build()], ChainState.TRUSTED),
-        ([Mark().build()], ChainState.INCOMPLETE),
-        ([Mark(signer="Shop").build(), ISSUER], ChainState.BROKEN),
-        (
-            [Mark().build(), authority("Mark Issuer", "Mark Root", may_sign=False)],
-            ChainState.BROKEN,
-        ),
-        ([Mark(issuer="Other").build(), authority("Other")], ChainState.UNKNOWN_ROOT),
-        ([Mark(issuer="Other").build(), authority("Other", "Gone")], ChainState.INCOMPLETE),
-    ],
+@rows(
+    ([Mark().build(), ISSUER], ChainState.TRUSTED),
+    ([Mark().build(), ISSUER, ROOT], ChainState.TRUSTED),
+    ([Mark(issuer="Mark Root").build()], ChainState.TRUSTED),
+    ([Mark().build()], ChainState.INCOMPLETE),
+    ([Mark(signer="Shop").build(), ISSUER], ChainState.BROKEN),
+    (
+        [Mark().build(), authority("Mark Issuer", "Mark Root", may_sign=False)],
+        ChainState.BROKEN,
+    ),
+    ([Mark(issuer="Other").build(), authority("Other")], ChainState.UNKNOWN_ROOT),
+    ([Mark(issuer="Other").build(), authority("Other", "Gone")], ChainState.INCOMPLETE),
 )
 def test_issuers_are_followed(files: list, state: ChainState) -> None:  # type: ignore[type-arg]
     """The chain ends at a known root, whose certificate may be missing in the file."""
@@ -535,18 +503,15 @@ def test_a_certificate_of_the_future_is_not_valid() -> None:
     assert (finding.id, "valid from" in finding.meaning) == ("bimi.certificate-expired", True)
 
 
-@pytest.mark.parametrize(
-    ("domains", "is_covered"),
-    [
-        ((DOMAIN,), True),
-        ((f"default._bimi.{DOMAIN}",), True),
-        (("other.example", DOMAIN.upper()), True),
-        ((f"news.{DOMAIN}",), False),
-        ((f"shop._bimi.{DOMAIN}",), False),
-        ((f"*.{DOMAIN}",), False),
-        (("example",), False),
-        ((), False),
-    ],
+@rows(
+    ((DOMAIN,), True),
+    ((f"default._bimi.{DOMAIN}",), True),
+    (("other.example", DOMAIN.upper()), True),
+    ((f"news.{DOMAIN}",), False),
+    ((f"shop._bimi.{DOMAIN}",), False),
+    ((f"*.{DOMAIN}",), False),
+    (("example",), False),
+    ((), False),
 )
 def test_a_certificate_is_for_its_domains(domains: tuple[str, ...], *, is_covered: bool) -> None:
     """A certificate is for the names in it, or for one selector of them, without wildcards."""
@@ -559,34 +524,28 @@ def test_a_certificate_of_the_organization_is_for_its_subdomains() -> None:
     assert setup(RECORD, domain=f"news.{DOMAIN}").findings == ()
 
 
-@pytest.mark.parametrize(
-    ("mark_type", "kind"),
-    [
-        ("Registered Mark", MarkKind.VERIFIED),
-        ("Government Mark", MarkKind.VERIFIED),
-        ("Prior Use Mark", MarkKind.COMMON),
-        ("Modified Registered Mark", MarkKind.COMMON),
-        ("", MarkKind.UNKNOWN),
-    ],
+@rows(
+    ("Registered Mark", MarkKind.VERIFIED),
+    ("Government Mark", MarkKind.VERIFIED),
+    ("Prior Use Mark", MarkKind.COMMON),
+    ("Modified Registered Mark", MarkKind.COMMON),
+    ("", MarkKind.UNKNOWN),
 )
 def test_kinds_of_certificates(mark_type: str, kind: MarkKind) -> None:
     """The type of the mark tells a VMC from a CMC."""
     assert read_certificate(bundle(Mark(mark_type=mark_type)), roots()).kind is kind
 
 
-@pytest.mark.parametrize(
-    ("extension", "problem"),
-    [
-        (logotype(GOOD_LOGO, media_type="image/png"), "not SVG"),
-        (logotype(GOOD_LOGO, uri="https://d.example/logo.svg"), "elsewhere"),
-        (logotype(GOOD_LOGO, uri="data:image/svg+xml;base64,!"), "damaged base64"),
-        (logotype(GOOD_LOGO, uri="data:image/svg+xml;base64,H4sIAAAA"), "cannot be used"),
-        (b"", "malformed"),
-        (b"\x30\x84\xff\xff\xff\xff", "malformed"),
-        (b"\x30\x80\x00\x00", "malformed"),
-        (der(0x30, der(0xA1, b"")), "no logo of its subject"),
-        (der(0x30) * 1000, "no logo of its subject"),
-    ],
+@rows(
+    (logotype(GOOD_LOGO, media_type="image/png"), "not SVG"),
+    (logotype(GOOD_LOGO, uri="https://d.example/logo.svg"), "elsewhere"),
+    (logotype(GOOD_LOGO, uri="data:image/svg+xml;base64,!"), "damaged base64"),
+    (logotype(GOOD_LOGO, uri="data:image/svg+xml;base64,H4sIAAAA"), "cannot be used"),
+    (b"", "malformed"),
+    (b"\x30\x84\xff\xff\xff\xff", "malformed"),
+    (b"\x30\x80\x00\x00", "malformed"),
+    (der(0x30, der(0xA1, b"")), "no logo of its subject"),
+    (der(0x30) * 1000, "no logo of its subject"),
 )
 def test_a_logotype_without_a_logo_says_why(extension: bytes, problem: str) -> None:
     """The reason why the logo in a certificate cannot be used is named."""
@@ -595,7 +554,7 @@ def test_a_logotype_without_a_logo_says_why(extension: bytes, problem: str) -> N
     assert problem in verdict.findings[0].meaning
 
 
-@pytest.mark.parametrize("algorithms", [(), ("2a0304",)])
+@rows((), ("2a0304",))
 def test_a_logo_without_a_known_hash_is_not_verified(algorithms: Sequence[str]) -> None:
     """A logo counts as verified only if there is a hash that this service knows."""
     assert not read_logotype(logotype(GOOD_LOGO, algorithms=algorithms)).has_valid_hash

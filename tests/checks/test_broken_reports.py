@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, parse_aggregate_report
 from mailcheck.core.errors import ReportRefused
 from tests.corpus.report_files import document
+from tests.table import rows
 
 GOOD = document("rfc9990.xml").decode()
 WHOLE = parse_aggregate_report(GOOD.encode())
@@ -66,7 +67,7 @@ def read(data: bytes) -> AggregateReport:
     return report
 
 
-@pytest.mark.parametrize("data", NOTHING_LOST.values(), ids=NOTHING_LOST)
+@rows(*NOTHING_LOST.values())
 def test_no_row_is_lost(data: bytes) -> None:
     """All messages are counted for the domain, and the error is a problem of the report."""
     report = read(data) if b"d:feedback" not in data else parse_aggregate_report(data)
@@ -99,9 +100,7 @@ def test_only_xml_entities_are_decoded() -> None:
     assert report.organisation == "a & b < \u00e9 &nbsp; &xxe; & c"
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"<", b"<feedback", b"<html><p>&</html>", b"<<<<", b"\0<", b"<a><b></a>"]
-)
+@rows(b"", b"<", b"<feedback", b"<html><p>&</html>", b"<<<<", b"\0<", b"<a><b></a>")
 def test_other_documents_are_rejected(data: bytes) -> None:
     """If the document contains no part of a report, the XML error is the reason."""
     with pytest.raises(ReportRefused):
@@ -134,7 +133,7 @@ PIECES: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+@rows(*PIECES.values())
 def test_hostile_faults_take_linear_time(piece: Callable[[int], str]) -> None:
     """Two megabytes of one error are parsed in one pass."""
     text = GOOD.replace("<record>", "<record>" + piece(200_000), 1)

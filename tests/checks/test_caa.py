@@ -1,6 +1,5 @@
 """Tests for CAA records: who may issue certificates for a domain."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from mailcheck.checks.hosts.caa import (
 )
 from tests.fakes.memory_zone import Failures, MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 DOMAIN = "mail.d.example"
 
@@ -31,7 +31,7 @@ def published(*values: str, at: str = DOMAIN) -> CaaVerdict:
     return evaluate(MemoryZone({at: {"CAA": list(values)}}))
 
 
-@pytest.mark.parametrize("at", [DOMAIN, "d.example", "example"])
+@rows(DOMAIN, "d.example", "example")
 def test_the_nearest_records_count(at: str) -> None:
     """The search climbs up to the top-level domain, and ends at the first records (RFC 8659 3)."""
     zone = MemoryZone({at: {"CAA": ['0 issue "near.example"', '0 issuemail ";"']}})
@@ -42,7 +42,7 @@ def test_the_nearest_records_count(at: str) -> None:
     assert caa.issuers(ISSUE) == ("near.example",)
 
 
-@pytest.mark.parametrize("name", [DOMAIN, "d.example"])
+@rows(DOMAIN, "d.example")
 def test_a_lost_answer_is_not_an_absent_record(name: str) -> None:
     """If a name on the way did not answer, records above it say nothing about the domain."""
     failing: Failures = {(name, "CAA"): DnsStatus.SERVFAIL}
@@ -74,7 +74,7 @@ VECTORS: dict[str, list[str]] = {
 """Records that cause exactly this finding."""
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@rows(*VECTORS)
 def test_each_fault_has_its_finding(name: str) -> None:
     """Each vector has one fault, and exactly the finding about it."""
     assert [one.id for one in published(*VECTORS[name]).findings] == [name]
@@ -91,19 +91,16 @@ def test_only_faults_need_a_fix() -> None:
     assert {"caa.absent", "caa.mail-unrestricted", "caa.mail-forbidden"} <= notes
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([], None),
-        (['0 issue "ca.example"'], None),
-        (['0 issuemail "ca.example"', '0 IssueMail "CB.example; account=1"'], ("ca", "cb")),
-        (['0 issuemail ";"'], ()),
-        (['0 issuemail ""'], ()),
-        (['0 issuemail "%%"'], ()),
-        (['0 issuemail ";"', '0 issuemail "ca.example"'], ("ca",)),
-        (['0 issuemail "ca.example"', '128 tbs "x"'], ()),
-        (['0 issuemail "ca.example"', '0 tbs "x"'], ("ca",)),
-    ],
+@rows(
+    ([], None),
+    (['0 issue "ca.example"'], None),
+    (['0 issuemail "ca.example"', '0 IssueMail "CB.example; account=1"'], ("ca", "cb")),
+    (['0 issuemail ";"'], ()),
+    (['0 issuemail ""'], ()),
+    (['0 issuemail "%%"'], ()),
+    (['0 issuemail ";"', '0 issuemail "ca.example"'], ("ca",)),
+    (['0 issuemail "ca.example"', '128 tbs "x"'], ()),
+    (['0 issuemail "ca.example"', '0 tbs "x"'], ("ca",)),
 )
 def test_who_may_issue_for_mail_addresses(
     values: list[str], expected: tuple[str, ...] | None
@@ -119,45 +116,39 @@ def test_marks_have_their_own_property() -> None:
     assert (caa.issuers(ISSUE), caa.issuers(ISSUE_MARK)) == ((), ("digicert.com",))
 
 
-@pytest.mark.parametrize(
-    ("value", "issuer"),
-    [
-        ("ca.example", "ca.example"),
-        (" CA.example ", "ca.example"),
-        ("ca.example; policy=ev", "ca.example"),
-        ("ca.example;a=1; b = 2 ;", "ca.example"),
-        (";", ""),
-        ("", ""),
-        (" ; x=1", ""),
-        ("ca.example.", None),
-        ("ca..example", None),
-        ("-ca.example", None),
-        ("ca.example ev", None),
-        ("ca.example; ev", None),
-        ("ca.example; a=1;; b=2", None),
-        ("ca.example; a=b c", None),
-        ("https://ca.example", None),
-        ("zertifikat-ö.example", None),
-    ],
+@rows(
+    ("ca.example", "ca.example"),
+    (" CA.example ", "ca.example"),
+    ("ca.example; policy=ev", "ca.example"),
+    ("ca.example;a=1; b = 2 ;", "ca.example"),
+    (";", ""),
+    ("", ""),
+    (" ; x=1", ""),
+    ("ca.example.", None),
+    ("ca..example", None),
+    ("-ca.example", None),
+    ("ca.example ev", None),
+    ("ca.example; ev", None),
+    ("ca.example; a=1;; b=2", None),
+    ("ca.example; a=b c", None),
+    ("https://ca.example", None),
+    ("zertifikat-ö.example", None),
 )
 def test_values_follow_the_grammar(value: str, issuer: str | None) -> None:
     """The grammar of RFC 8659 4.2 decides; spaces are allowed around names only."""
     assert read_issuer(value) == issuer
 
 
-@pytest.mark.parametrize(
-    ("record", "fixed"),
-    [
-        ('0 issuemail "https://ca.example/"', '0 issuemail "ca.example"'),
-        ('0 issuemail "ca.example."', '0 issuemail "ca.example"'),
-        ('0 issuemail "a.example, b.example"', None),
-        ('0 issuemail "a.example; ev"', None),
-        ('0 isuemail "ca.example"', '0 issuemail "ca.example"'),
-        ('0 policy "x"', None),
-        ('0 iodef "ops@d.example"', '0 iodef "mailto:ops@d.example"'),
-        ('0 iodef "ops"', None),
-        ('7 issuemail "c\\010a.example"', '0 issuemail "c\\010a.example"'),
-    ],
+@rows(
+    ('0 issuemail "https://ca.example/"', '0 issuemail "ca.example"'),
+    ('0 issuemail "ca.example."', '0 issuemail "ca.example"'),
+    ('0 issuemail "a.example, b.example"', None),
+    ('0 issuemail "a.example; ev"', None),
+    ('0 isuemail "ca.example"', '0 issuemail "ca.example"'),
+    ('0 policy "x"', None),
+    ('0 iodef "ops@d.example"', '0 iodef "mailto:ops@d.example"'),
+    ('0 iodef "ops"', None),
+    ('7 issuemail "c\\010a.example"', '0 issuemail "c\\010a.example"'),
 )
 def test_a_clear_intention_is_repaired(record: str, fixed: str | None) -> None:
     """A record is proposed only if the value has one possible meaning."""

@@ -2,14 +2,13 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
 from mailcheck.checks.content.calendar import (
     MAX_ATTENDEES,
     MAX_CALENDAR,
     EventTime,
     read_invitation,
 )
+from tests.table import rows
 
 
 def calendar(*lines: str, method: str = "REQUEST") -> bytes:
@@ -49,14 +48,11 @@ def test_an_invitation_is_read() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("method", "status", "title"),
-    [
-        ("CANCEL", "", "Cancelled event"),
-        ("REQUEST", "STATUS:CANCELLED", "Cancelled event"),
-        ("reply", "", "Reply to an invitation"),
-        ("X-OTHER", "", "Event"),
-    ],
+@rows(
+    ("CANCEL", "", "Cancelled event"),
+    ("REQUEST", "STATUS:CANCELLED", "Cancelled event"),
+    ("reply", "", "Reply to an invitation"),
+    ("X-OTHER", "", "Event"),
 )
 def test_the_title_says_what_is_asked(method: str, status: str, title: str) -> None:
     """The title is that of the method, and a cancelled event is one in any method."""
@@ -65,7 +61,7 @@ def test_the_title_says_what_is_asked(method: str, status: str, title: str) -> N
     assert found.title == title
 
 
-@pytest.mark.parametrize("value", ["20261301", "2026-12-01", "", "20261201T250000"])
+@rows("20261301", "2026-12-01", "", "20261201T250000")
 def test_an_invalid_time_is_left_out(value: str) -> None:
     """An event with a time that cannot be read has none."""
     found = read_invitation(calendar(f"DTSTART:{value}", "SUMMARY:x"))
@@ -80,9 +76,7 @@ def test_a_whole_day_has_no_time() -> None:
     assert found.starts == EventTime(None, "2026-12-24")
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\xff\xfe", b"BEGIN:VCALENDAR\r\nEND:VCALENDAR", b"BEGIN:VEVENT\r\nSUMMARY:x"]
-)
+@rows(b"", b"\xff\xfe", b"BEGIN:VCALENDAR\r\nEND:VCALENDAR", b"BEGIN:VEVENT\r\nSUMMARY:x")
 def test_other_data_is_no_invitation(data: bytes) -> None:
     """Data without a complete event is no invitation."""
     assert read_invitation(data) is None

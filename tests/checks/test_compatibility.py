@@ -3,7 +3,6 @@
 import json
 from importlib.resources import files
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from mailcheck.checks.html_checks.css import (
 )
 from mailcheck.checks.html_checks.places import Lines
 from mailcheck.checks.mail_checks import Compatibility, FeatureFinding
+from tests.table import rows
 
 YES, PART, NO = "y", "a", "n"
 
@@ -90,19 +90,16 @@ def found_in(markup: str) -> dict[str, FeatureFinding]:
     return {one.slug: one for one in judge(markup).findings}
 
 
-@pytest.mark.parametrize(
-    ("markup", "expected"),
-    [
-        ('<link rel="stylesheet" href="https://a.example/a.css">', ["style-sheet"]),
-        ('<link rel="alternate" href="https://a.example/">', []),
-        ("<style>@import 'https://a.example/a.css';</style>", ["style-sheet"]),
-        ('<img src="https://a.example/shoe?id=3">', ["picture"]),
-        ('<img src="https://a.example/shoe.webp?id=3">', []),
-        ('<img src="https://a.example/look?id=3" width="1" height="1">', []),
-        ('<img src="cid:gone@shop">', ["picture"]),
-        ('<img src="cid:list@shop">', ["picture"]),
-        ('<img src="cid:logo%40shop">', []),
-    ],
+@rows(
+    ('<link rel="stylesheet" href="https://a.example/a.css">', ["style-sheet"]),
+    ('<link rel="alternate" href="https://a.example/">', []),
+    ("<style>@import 'https://a.example/a.css';</style>", ["style-sheet"]),
+    ('<img src="https://a.example/shoe?id=3">', ["picture"]),
+    ('<img src="https://a.example/shoe.webp?id=3">', []),
+    ('<img src="https://a.example/look?id=3" width="1" height="1">', []),
+    ('<img src="cid:gone@shop">', ["picture"]),
+    ('<img src="cid:list@shop">', ["picture"]),
+    ('<img src="cid:logo%40shop">', []),
 )
 def test_external_files_are_not_judged(markup: str, expected: list[str]) -> None:
     """External files are not fetched, so they are reported as not judged."""
@@ -117,7 +114,7 @@ def test_pictures_in_the_mail_are_judged_by_their_parts() -> None:
     assert [place.line for place in found.places] == [1]
 
 
-@pytest.mark.parametrize("slug", sorted(PAGES))
+@rows(*sorted(PAGES))
 def test_data_matches_the_pages(slug: str) -> None:
     """The verdict about a feature is the same as on its page at caniemail.com."""
     facts = load_facts()
@@ -244,68 +241,62 @@ def features_of(sheet: str) -> set[str]:
     return {slug for piece in read_style_sheet(sheet) for slug in css.of_piece(piece)}
 
 
-@pytest.mark.parametrize(
-    ("sheet", "expected"),
-    [
-        ("p > a { color: red }", {"css-selector-child", "css-selector-type"}),
-        ("p>a{}", {"css-selector-child", "css-selector-type"}),
-        ("p a{}", {"css-selector-descendant", "css-selector-type"}),
-        ("p+a{}", {"css-selector-adjacent-sibling", "css-selector-type"}),
-        ("p ~ a{}", {"css-selector-general-sibling", "css-selector-type"}),
-        (".a.b{}", {"css-selector-class", "css-selector-chaining"}),
-        (".a, #b{}", {"css-selector-class", "css-selector-id", "css-selector-grouping"}),
-        ("*{}", {"css-selector-universal"}),
-        ('[class~="x, > .y"]{}', {"css-selector-attribute"}),
-        ("a:hover{}", {"css-selector-type", "css-pseudo-class-hover"}),
-        ("a:before{}", {"css-selector-type", "css-pseudo-element-before"}),
-        ("a::before{}", {"css-selector-type", "css-pseudo-element-before"}),
-        ("a:nth-child(2n + 1){}", {"css-selector-type", "css-pseudo-class-nth-child"}),
-        ("a:not(.b){}", {"css-selector-type", "css-pseudo-class-not"}),
-        (
-            "@media (min-width: 9px) and (orientation: portrait) {}",
-            {"css-at-media", "css-at-media-orientation"},
-        ),
-        (
-            "@media (-webkit-min-device-pixel-ratio:2) {}",
-            {"css-at-media", "css-at-media-device-pixel-ratio"},
-        ),
-        ("@import url(https://shop.example/a;b.css);", {"css-at-import"}),
-        ("@keyframes turn { from {} 50.5% {} to {} }", {"css-at-keyframes"}),
-        ("@supports (display:grid) {}", {"css-at-supports"}),
-        ("@font-face { font-family: x }", {"css-at-font-face"}),
-        ("/* p > a { float: left } */", {"css-comments"}),
-        ("<!-- p {} -->", {"css-selector-type"}),
-        ("p { .a { } }", {"css-selector-type", "css-selector-class", "css-nesting"}),
-        ("@media print { p { } }", {"css-at-media", "css-selector-type"}),
-    ],
+@rows(
+    ("p > a { color: red }", {"css-selector-child", "css-selector-type"}),
+    ("p>a{}", {"css-selector-child", "css-selector-type"}),
+    ("p a{}", {"css-selector-descendant", "css-selector-type"}),
+    ("p+a{}", {"css-selector-adjacent-sibling", "css-selector-type"}),
+    ("p ~ a{}", {"css-selector-general-sibling", "css-selector-type"}),
+    (".a.b{}", {"css-selector-class", "css-selector-chaining"}),
+    (".a, #b{}", {"css-selector-class", "css-selector-id", "css-selector-grouping"}),
+    ("*{}", {"css-selector-universal"}),
+    ('[class~="x, > .y"]{}', {"css-selector-attribute"}),
+    ("a:hover{}", {"css-selector-type", "css-pseudo-class-hover"}),
+    ("a:before{}", {"css-selector-type", "css-pseudo-element-before"}),
+    ("a::before{}", {"css-selector-type", "css-pseudo-element-before"}),
+    ("a:nth-child(2n + 1){}", {"css-selector-type", "css-pseudo-class-nth-child"}),
+    ("a:not(.b){}", {"css-selector-type", "css-pseudo-class-not"}),
+    (
+        "@media (min-width: 9px) and (orientation: portrait) {}",
+        {"css-at-media", "css-at-media-orientation"},
+    ),
+    (
+        "@media (-webkit-min-device-pixel-ratio:2) {}",
+        {"css-at-media", "css-at-media-device-pixel-ratio"},
+    ),
+    ("@import url(https://shop.example/a;b.css);", {"css-at-import"}),
+    ("@keyframes turn { from {} 50.5% {} to {} }", {"css-at-keyframes"}),
+    ("@supports (display:grid) {}", {"css-at-supports"}),
+    ("@font-face { font-family: x }", {"css-at-font-face"}),
+    ("/* p > a { float: left } */", {"css-comments"}),
+    ("<!-- p {} -->", {"css-selector-type"}),
+    ("p { .a { } }", {"css-selector-type", "css-selector-class", "css-nesting"}),
+    ("@media print { p { } }", {"css-at-media", "css-selector-type"}),
 )
 def test_rules_of_a_style_sheet(sheet: str, expected: set[str]) -> None:
     """Selectors, conditions and at-rules are distinguished in every spelling."""
     assert features_of(sheet) == expected
 
 
-@pytest.mark.parametrize(
-    ("declaration", "expected"),
-    [
-        ("width:10PX", {"css-width", "css-unit-px"}),
-        ("WIDTH : 50.5%", {"css-width", "css-unit-percent"}),
-        ("margin:-.5em 1e", {"css-margin", "css-unit-em"}),
-        ("color:#1e3", set()),
-        ("color:#1ch", set()),
-        ("width:calc(100% - 2rem)", {"css-width", "css-unit-calc", "css-unit-percent"}),
-        ("display:inline-flex", {"css-display", "css-display-flex"}),
-        ("display:none", {"css-display", "css-display-none"}),
-        ("width:fit-content", {"css-width", "css-intrinsic-size"}),
-        ("--ink: red", {"css-variables"}),
-        ("color:var(--ink)", {"css-variables"}),
-        ("color:red ! important", {"css-important"}),
-        ("color:rgba(1,2,3,.4)", {"css-rgba"}),
-        ("font-family:'10px calc(', system-ui", {"css-sytem-ui"}),
-        ("background:url(data:image/png;base64,AA;10px)", {"css-background"}),
-        ('content:"; float:left"', set()),
-        ("mso-line-height-rule:exactly", set()),
-        ("color", set()),
-    ],
+@rows(
+    ("width:10PX", {"css-width", "css-unit-px"}),
+    ("WIDTH : 50.5%", {"css-width", "css-unit-percent"}),
+    ("margin:-.5em 1e", {"css-margin", "css-unit-em"}),
+    ("color:#1e3", set()),
+    ("color:#1ch", set()),
+    ("width:calc(100% - 2rem)", {"css-width", "css-unit-calc", "css-unit-percent"}),
+    ("display:inline-flex", {"css-display", "css-display-flex"}),
+    ("display:none", {"css-display", "css-display-none"}),
+    ("width:fit-content", {"css-width", "css-intrinsic-size"}),
+    ("--ink: red", {"css-variables"}),
+    ("color:var(--ink)", {"css-variables"}),
+    ("color:red ! important", {"css-important"}),
+    ("color:rgba(1,2,3,.4)", {"css-rgba"}),
+    ("font-family:'10px calc(', system-ui", {"css-sytem-ui"}),
+    ("background:url(data:image/png;base64,AA;10px)", {"css-background"}),
+    ('content:"; float:left"', set()),
+    ("mso-line-height-rule:exactly", set()),
+    ("color", set()),
 )
 def test_declarations(declaration: str, expected: set[str]) -> None:
     """Properties, units, functions and words count, except within strings and URLs."""
@@ -315,20 +306,17 @@ def test_declarations(declaration: str, expected: set[str]) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize(
-    ("markup", "expected"),
-    [
-        ('<a href="#top">x</a>', "html-anchor-links"),
-        ('<a href="MAILTO:a@b.example">x</a>', "html-mailto-links"),
-        ('<input type="Checkbox">', "html-input-checkbox"),
-        ('<button type="submit">x</button>', "html-button-submit"),
-        ('<img src="a.png" srcset="b.png 2x" alt="">', "html-srcset"),
-        ('<meta name="color-scheme" content="dark">', "html-meta-color-scheme"),
-        ('<img src="a.SVG" alt="">', "image-svg"),
-        ("<nav>x</nav>", "html-semantics"),
-        ('<p inert="">x</p>', "css-inert-attribute"),
-        ('<td align="center">x</td>', "html-align"),
-    ],
+@rows(
+    ('<a href="#top">x</a>', "html-anchor-links"),
+    ('<a href="MAILTO:a@b.example">x</a>', "html-mailto-links"),
+    ('<input type="Checkbox">', "html-input-checkbox"),
+    ('<button type="submit">x</button>', "html-button-submit"),
+    ('<img src="a.png" srcset="b.png 2x" alt="">', "html-srcset"),
+    ('<meta name="color-scheme" content="dark">', "html-meta-color-scheme"),
+    ('<img src="a.SVG" alt="">', "image-svg"),
+    ("<nav>x</nav>", "html-semantics"),
+    ('<p inert="">x</p>', "css-inert-attribute"),
+    ('<td align="center">x</td>', "html-align"),
 )
 def test_elements_and_attributes(markup: str, expected: str) -> None:
     """Elements, attributes and values that some client does not support are found."""
@@ -413,7 +401,7 @@ def test_the_file_is_read_as_a_diff() -> None:
     )
 
 
-@pytest.mark.parametrize("slug", ["css-border-radius", "html-video"])
+@rows("css-border-radius", "html-video")
 def test_family_counts_match_the_clients(slug: str) -> None:
     """The numbers of the families match the named clients."""
     finding = found_in(USES[slug])[slug]

@@ -2,11 +2,10 @@
 
 import base64
 
-import pytest
-
 from mailcheck.checks.content.bodies import find_attachment
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.core.content import MessageContent
+from tests.table import rows
 
 
 def multipart(subtype: str, *parts: str) -> str:
@@ -37,10 +36,7 @@ ATTACHED_MULTIPART = multipart("alternative", TEXT.replace("the text", "old word
 )
 
 
-@pytest.mark.parametrize(
-    ("named", "filename"),
-    [("; filename=old.mht", "old.mht"), ("; filename=Minutes", "Minutes.eml"), ("", "message.eml")],
-)
+@rows(("; filename=old.mht", "old.mht"), ("; filename=Minutes", "Minutes.eml"), ("", "message.eml"))
 def test_an_attached_multipart_is_one_attachment(named: str, filename: str) -> None:
     """The parts of an attached multipart are not listed; its download is a valid mail."""
     mail = raw(multipart("mixed", TEXT, ATTACHED_MULTIPART.format(named)))
@@ -62,7 +58,7 @@ def test_a_mail_that_says_it_is_attached_is_read() -> None:
     assert (content.text, content.attachments) == ("the text", ())
 
 
-@pytest.mark.parametrize("media_type", ["x-amp-html", "watch-html", "enriched", "markdown"])
+@rows("x-amp-html", "watch-html", "enriched", "markdown")
 def test_another_form_of_the_body_is_no_attachment(media_type: str) -> None:
     """An alternative that few programs show is not an attachment (RFC 2046 5.1.4)."""
     other = AMP.replace("x-amp-html", media_type)
@@ -93,7 +89,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("head", NAMES)
+@rows(*NAMES)
 def test_an_attachment_has_a_name_under_which_it_opens(head: str) -> None:
     """A name without an extension gets the one of its type."""
     content = derive(multipart("mixed", TEXT, f"{head}\r\n\r\n{NESTED}"))
@@ -108,7 +104,7 @@ def test_an_invitation_of_exchange_is_attached() -> None:
     assert [one.filename for one in content.files] == ["invite.ics"]
 
 
-@pytest.mark.parametrize("encoding", ["7bit", "base64"])
+@rows("7bit", "base64")
 def test_an_attached_mail_can_be_opened(encoding: str) -> None:
     """Fields, text (or the words of the HTML) and attachment names are readable."""
     inner = multipart("related", HTML, "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR")

@@ -19,6 +19,7 @@ from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import MessageContent
 from tests.corpus.corpus_mails import CorpusMail, load_part
+from tests.table import rows
 
 SENTENCES = Path(__file__).parent.parent / "corpus" / "sentences"
 WORLD = ("world/tuning", "world/held_out")
@@ -30,7 +31,7 @@ def _derived(part: str) -> list[tuple[CorpusMail, MessageContent]]:
     return [(mail, derive_content(mail.raw)) for mail in load_part(part)]
 
 
-@pytest.mark.parametrize("part", PARTS)
+@rows(*PARTS)
 def test_the_codes_of_the_corpus_are_found(part: str) -> None:
     """Recall is at least 0.97, and 0.98 over the world; all codes of a mail must be found."""
     mails = [(mail, content) for mail, content in _derived(part) if mail.codes]
@@ -39,7 +40,7 @@ def test_the_codes_of_the_corpus_are_found(part: str) -> None:
     assert len(missed) <= share * len(mails), _names(part, missed)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@rows(*PARTS)
 def test_nothing_else_of_the_corpus_is_a_code(part: str) -> None:
     """At most one mail in 200 has a false code, and one in 300 over the world."""
     mails = _derived(part)
@@ -54,7 +55,7 @@ def _names(part: str, mails: list[str]) -> list[str] | str:
     return f"{len(mails)} mails" if part.endswith("held_out") else mails
 
 
-@pytest.mark.parametrize("part", PARTS)
+@rows(*PARTS)
 def test_the_best_code_comes_first(part: str) -> None:
     """In a mail with one code, the code is the first of the list."""
     for mail, content in _derived(part):
@@ -62,7 +63,7 @@ def test_the_best_code_comes_first(part: str) -> None:
             assert content.codes[0] in mail.codes
 
 
-@pytest.mark.parametrize("part", PARTS)
+@rows(*PARTS)
 def test_the_best_links_of_the_corpus_are_found(part: str) -> None:
     """The best link is the one that a person would click."""
     judged = [(mail, content) for mail, content in _derived(part) if mail.best is not None]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mailcheck.checks.content.bodies import find_attachment
 from mailcheck.checks.content.derive import LONE_LINE_FEEDS, derive_content
 from mailcheck.core.content import MessageContent
+from tests.table import rows
 
 
 def _mail(*lines: str, body: str | bytes = "") -> bytes:
@@ -97,12 +98,9 @@ def test_a_text_that_is_attached_is_no_body() -> None:
     assert [fact.size for fact in content.attachments] == [len("attached")]
 
 
-@pytest.mark.parametrize(
-    ("part", "text", "html"),
-    [
-        ("Content-Type: text/plain; name=body.txt\n\nread me", "read me", ""),
-        ('Content-Type: text/html; name="a.html"\nContent-Disposition: inline\n\n<p>x', "", "<p>x"),
-    ],
+@rows(
+    ("Content-Type: text/plain; name=body.txt\n\nread me", "read me", ""),
+    ('Content-Type: text/html; name="a.html"\nContent-Disposition: inline\n\n<p>x', "", "<p>x"),
 )
 def test_a_lone_named_text_is_the_body(part: str, text: str, html: str) -> None:
     """The only text of a mail is its body, even with a file name."""
@@ -159,16 +157,13 @@ def test_a_mail_of_html_alone_has_no_text() -> None:
     assert (content.text, content.html) == ("", "<p>é</p>")
 
 
-@pytest.mark.parametrize(
-    ("raw", "searched"),
-    [
-        (
-            b"Content-Type: text/html\r\n\r\n<style>x</style><p>Gr&uuml;&szlig;e <b>an</b> dich",
-            "grusse an dich",
-        ),
-        (b"\r\nplain <b>as it is</b>\r\n", "plain <b>as it is</b>"),
-        (b"\r\n" + b"x" * 99_999, "x" * 65_536),
-    ],
+@rows(
+    (
+        b"Content-Type: text/html\r\n\r\n<style>x</style><p>Gr&uuml;&szlig;e <b>an</b> dich",
+        "grusse an dich",
+    ),
+    (b"\r\nplain <b>as it is</b>\r\n", "plain <b>as it is</b>"),
+    (b"\r\n" + b"x" * 99_999, "x" * 65_536),
 )
 def test_what_searches_look_in(raw: bytes, searched: str) -> None:
     """Searches use the folded text, or the words of the HTML, up to a maximum."""
@@ -210,19 +205,16 @@ three
     ]
 
 
-@pytest.mark.parametrize(
-    "content_type",
-    [
-        'multipart/mixed; boundary="b 1"',
-        "multipart/mixed; boundary=b 1",
-        'Multipart/MIXED;\r\n\tcharset=x;\r\n\tBOUNDARY="b 1"',
-        'multipart/mixed (a comment); (another; boundary="no") boundary="b 1"',
-        'multipart/mixed; boundary="b\\ 1"',
-        "multipart/mixed; boundary*=us-ascii''b%201",
-        'multipart/mixed; boundary*0="b "; boundary*1="1"',
-        'multipart/mixed; boundary="b 1',
-        'multipart/mixed;boundary = "b 1" ; x',
-    ],
+@rows(
+    'multipart/mixed; boundary="b 1"',
+    "multipart/mixed; boundary=b 1",
+    'Multipart/MIXED;\r\n\tcharset=x;\r\n\tBOUNDARY="b 1"',
+    'multipart/mixed (a comment); (another; boundary="no") boundary="b 1"',
+    'multipart/mixed; boundary="b\\ 1"',
+    "multipart/mixed; boundary*=us-ascii''b%201",
+    'multipart/mixed; boundary*0="b "; boundary*1="1"',
+    'multipart/mixed; boundary="b 1',
+    'multipart/mixed;boundary = "b 1" ; x',
 )
 def test_a_boundary_is_understood_in_every_spelling(content_type: str) -> None:
     """Quoted, folded, commented, split and encoded boundaries divide the mail."""
@@ -270,7 +262,7 @@ def test_a_boundary_that_begins_like_another_is_another() -> None:
     assert content.text == "one\n--b-x\ntwo"
 
 
-@pytest.mark.parametrize("line_end", ["\r\n", "\r\r\n", " \t\r\n", " \r\r\n"])
+@rows("\r\n", "\r\r\n", " \t\r\n", " \r\r\n")
 def test_a_delimiter_may_be_followed_by_blanks_and_carriage_returns(line_end: str) -> None:
     """Doubled line ends and blanks from transport do not hide a part."""
     lines = ["--b", "Content-Type: text/html", "", "<p>x</p>", "--b", "", "text", "--b--", ""]
@@ -279,10 +271,7 @@ def test_a_delimiter_may_be_followed_by_blanks_and_carriage_returns(line_end: st
     assert (content.text.strip(), content.html.strip()) == ("text", "<p>x</p>")
 
 
-@pytest.mark.parametrize(
-    "content_type",
-    ["multipart/mixed", "multipart/mixed; boundary=other", "multipart/mixed; boundary=''"],
-)
+@rows("multipart/mixed", "multipart/mixed; boundary=other", "multipart/mixed; boundary=''")
 def test_a_multipart_without_its_boundary_is_shown_as_text(content_type: str) -> None:
     """A multipart with an unknown structure is shown as text, with a problem."""
     content = derive_content(_mail(f"Content-Type: {content_type}", body="--b\n\ninside\n"))
@@ -336,22 +325,19 @@ Content-Type: text/html{separator}charset=koi8-r{separator}name=x
     assert named is not is_right
 
 
-@pytest.mark.parametrize(
-    ("content_type", "problem"),
-    [
-        ("text/html", None),
-        ("TEXT/HTML; Charset=utf-8", None),
-        ("text/html (a page); charset=utf-8", None),
-        ("text/html; charset=utf-8;", None),
-        ('"text/html"; charset=utf-8', "Content-Type"),
-        ("text/html charset=utf-8", "Content-Type"),
-        ("text/html, charset=utf-8", "Content-Type"),
-        ('text/html; charset="utf-8', "Content-Type"),
-        ("text / html; charset=utf-8", "Content-Type"),
-        ("text/html/; charset=utf-8", "Content-Type"),
-        ("text/html\\; charset=utf-8", "Content-Type"),
-        ("<text/html>; charset=utf-8", "Content-Type"),
-    ],
+@rows(
+    ("text/html", None),
+    ("TEXT/HTML; Charset=utf-8", None),
+    ("text/html (a page); charset=utf-8", None),
+    ("text/html; charset=utf-8;", None),
+    ('"text/html"; charset=utf-8', "Content-Type"),
+    ("text/html charset=utf-8", "Content-Type"),
+    ("text/html, charset=utf-8", "Content-Type"),
+    ('text/html; charset="utf-8', "Content-Type"),
+    ("text / html; charset=utf-8", "Content-Type"),
+    ("text/html/; charset=utf-8", "Content-Type"),
+    ("text/html\\; charset=utf-8", "Content-Type"),
+    ("<text/html>; charset=utf-8", "Content-Type"),
 )
 def test_a_media_type_is_read_in_every_spelling(content_type: str, problem: str | None) -> None:
     """HTML is recognized in any spelling of its type."""
@@ -360,7 +346,7 @@ def test_a_media_type_is_read_in_every_spelling(content_type: str, problem: str 
     assert any("Content-Type" in one for one in content.problems) is (problem is not None)
 
 
-@pytest.mark.parametrize("character", "!#$%&'*+-.^_`{|}~0aZ")
+@rows(*"!#$%&'*+-.^_`{|}~0aZ")
 def test_every_token_character_may_stand_in_a_type(character: str) -> None:
     """An unknown multipart is mixed, and an unknown type is an attachment (RFC 2045 5.1)."""
     content = derive_content(
@@ -373,7 +359,7 @@ def test_every_token_character_may_stand_in_a_type(character: str) -> None:
     assert [one.content_type for one in content.attachments] == [f"x-a/{character}".lower()]
 
 
-@pytest.mark.parametrize("content_type", ["multipart", "multipart/", "/mixed", "mixed", ""])
+@rows("multipart", "multipart/", "/mixed", "mixed", "")
 def test_parts_are_found_where_the_type_is_not_one(content_type: str) -> None:
     """A boundary shows that the mail has parts."""
     body = "--b\nContent-Type: text/html\n\n<p>x</p>\n--b\n\ntext\n--b--\n"
@@ -381,7 +367,7 @@ def test_parts_are_found_where_the_type_is_not_one(content_type: str) -> None:
     assert (content.text, content.html) == ("text", "<p>x</p>")
 
 
-@pytest.mark.parametrize("content_type", ["multipart/mixed", "multipart/mixed; boundary=other"])
+@rows("multipart/mixed", "multipart/mixed; boundary=other")
 def test_a_boundary_is_found_where_the_header_has_not_the_right_one(content_type: str) -> None:
     """The boundary is taken from the first delimiter line with a part's header after it."""
     body = "preamble\n--b=1\nContent-Type: text/html\n\n<p>x</p>\n--b=1\n\ntext\n--b=1--\n"
@@ -407,7 +393,7 @@ def test_uuencoded_files_in_a_text_are_attachments() -> None:
         assert attachment.data == b"a,b\n1,2\n"
 
 
-@pytest.mark.parametrize("last", ["`\n", " \n", "\n", "", "\n\n"])
+@rows("`\n", " \n", "\n", "", "\n\n")
 def test_the_last_line_of_a_uuencoded_file_may_have_lost_its_blank(last: str) -> None:
     """The last line is a blank, which programs write as another sign or remove."""
     body = UUENCODED.format(name="t.csv").replace("`\n", last)
@@ -416,14 +402,11 @@ def test_the_last_line_of_a_uuencoded_file_may_have_lost_its_blank(last: str) ->
     assert [(one.filename, one.size) for one in content.attachments] == [("t.csv", 8)]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "begin 644 the meeting at noon\nwith all of you\nend\n",
-        "We begin 644 t.csv\n(82QB\nend\n",
-        "begin 644 t.csv\n(82QB\n",
-        "begin\nend\n",
-    ],
+@rows(
+    "begin 644 the meeting at noon\nwith all of you\nend\n",
+    "We begin 644 t.csv\n(82QB\nend\n",
+    "begin 644 t.csv\n(82QB\n",
+    "begin\nend\n",
 )
 def test_text_that_begins_like_a_file_stays_text(body: str) -> None:
     """A file has encoded lines between its begin and its end."""
@@ -456,45 +439,42 @@ def test_a_forwarded_mail_is_an_attachment() -> None:
     assert attachment.data.endswith(b"--c--")
 
 
-@pytest.mark.parametrize(
-    ("parameter", "filename"),
-    [
-        ('filename="a.pdf"', "a.pdf"),
-        ("filename=a.pdf", "a.pdf"),
-        ("filename*=utf-8''%C3%BCber%20uns.pdf", "über uns.pdf"),
-        ("filename*0*=utf-8''%C3%BC; filename*1=\"ber.pdf\"", "über.pdf"),
-        ("filename=x.pdf; filename*=utf-8''%C3%BC.pdf", "ü.pdf"),
-        ('filename="=?utf-8?q?=C3=BC=2Epdf?="', "ü.pdf"),
-        ('filename="ü.pdf"', "ü.pdf"),
-        ("filename*=bad-charset''%FF.pdf", "ÿ.pdf"),
-        ('filename="../../etc/passwd"', "_.._etc_passwd"),
-        ('filename="..\\\\..\\\\a.exe"', "_.._a.exe"),
-        ("filename*=utf-8''a%00%0A%2Fb.txt", "a\ufffd _b.txt"),
-        ("filename*=utf-8''gpj%E2%80%AEexe.txt", "gpj_exe.txt"),
-        ('filename=""', ""),
-        ('filename*0="=?UTF-8?B?w7xi"; filename*1="ZXIucGRm?="', "über.pdf"),
-        ('filename*0="=?UTF-8?Q?=C3=BC?="; filename*1=" =?UTF-8?Q?ber=2Epdf?="', "über.pdf"),
-        ("filename*=utf-8''=?UTF-8?Q?=C3=BCber=2Epdf?=", "über.pdf"),
-        ("filename==?UTF-8?Q?=C3=BC?= =?UTF-8?Q?ber.pdf?=", "über.pdf"),
-        ("filename=\"utf-8''%C3%BCber%20uns.pdf\"", "über uns.pdf"),
-        ("filename*1*=ber%2E; filename*2=pdf; filename*0*=utf-8'de'%C3%BC", "über.pdf"),
-        ("filename=my report.pdf", "my report.pdf"),
-        ("filename=my report.pdf; size=1", "my report.pdf"),
-        ("filename=a.pdf size=1", "a.pdf"),
-        ("filename=report (1).pdf", "report (1).pdf"),
-        ("filename=a,b.pdf", "a,b.pdf"),
-        ("filename = 'a.pdf", "'a.pdf"),
-        ('filename="a.pdf', "a.pdf"),
-        ('size=1 filename="a;b, c=d.pdf"', "a;b, c=d.pdf"),
-        (f'filename="{"a" * 400}.pdf"', "a" * 251 + ".pdf"),
-        ('filename*0="utf-8\'\'%C3%BC"; filename*1="ber.pdf"', "über.pdf"),
-        ("filename: a.pdf", "a.pdf"),
-        ('filename=a.pdf"', "a.pdf"),
-        ('filename=""a.pdf""', "a.pdf"),
-        ('filename=""; size="3"', ""),
-        ("name=a.pdf", "a.pdf"),
-        ("name=a.pdf; filename=b.pdf", "b.pdf"),
-    ],
+@rows(
+    ('filename="a.pdf"', "a.pdf"),
+    ("filename=a.pdf", "a.pdf"),
+    ("filename*=utf-8''%C3%BCber%20uns.pdf", "über uns.pdf"),
+    ("filename*0*=utf-8''%C3%BC; filename*1=\"ber.pdf\"", "über.pdf"),
+    ("filename=x.pdf; filename*=utf-8''%C3%BC.pdf", "ü.pdf"),
+    ('filename="=?utf-8?q?=C3=BC=2Epdf?="', "ü.pdf"),
+    ('filename="ü.pdf"', "ü.pdf"),
+    ("filename*=bad-charset''%FF.pdf", "ÿ.pdf"),
+    ('filename="../../etc/passwd"', "_.._etc_passwd"),
+    ('filename="..\\\\..\\\\a.exe"', "_.._a.exe"),
+    ("filename*=utf-8''a%00%0A%2Fb.txt", "a\ufffd _b.txt"),
+    ("filename*=utf-8''gpj%E2%80%AEexe.txt", "gpj_exe.txt"),
+    ('filename=""', ""),
+    ('filename*0="=?UTF-8?B?w7xi"; filename*1="ZXIucGRm?="', "über.pdf"),
+    ('filename*0="=?UTF-8?Q?=C3=BC?="; filename*1=" =?UTF-8?Q?ber=2Epdf?="', "über.pdf"),
+    ("filename*=utf-8''=?UTF-8?Q?=C3=BCber=2Epdf?=", "über.pdf"),
+    ("filename==?UTF-8?Q?=C3=BC?= =?UTF-8?Q?ber.pdf?=", "über.pdf"),
+    ("filename=\"utf-8''%C3%BCber%20uns.pdf\"", "über uns.pdf"),
+    ("filename*1*=ber%2E; filename*2=pdf; filename*0*=utf-8'de'%C3%BC", "über.pdf"),
+    ("filename=my report.pdf", "my report.pdf"),
+    ("filename=my report.pdf; size=1", "my report.pdf"),
+    ("filename=a.pdf size=1", "a.pdf"),
+    ("filename=report (1).pdf", "report (1).pdf"),
+    ("filename=a,b.pdf", "a,b.pdf"),
+    ("filename = 'a.pdf", "'a.pdf"),
+    ('filename="a.pdf', "a.pdf"),
+    ('size=1 filename="a;b, c=d.pdf"', "a;b, c=d.pdf"),
+    (f'filename="{"a" * 400}.pdf"', "a" * 251 + ".pdf"),
+    ('filename*0="utf-8\'\'%C3%BC"; filename*1="ber.pdf"', "über.pdf"),
+    ("filename: a.pdf", "a.pdf"),
+    ('filename=a.pdf"', "a.pdf"),
+    ('filename=""a.pdf""', "a.pdf"),
+    ('filename=""; size="3"', ""),
+    ("name=a.pdf", "a.pdf"),
+    ("name=a.pdf; filename=b.pdf", "b.pdf"),
 )
 def test_a_filename_is_decoded_and_safe(parameter: str, filename: str) -> None:
     """Names are decoded from every encoding, without paths, controls and direction marks."""
@@ -524,21 +504,18 @@ def test_an_attachment_is_found_by_its_id() -> None:
         assert find_attachment(raw, absent) is None
 
 
-@pytest.mark.parametrize(
-    ("charset", "body", "text"),
-    [
-        ("utf-8", "é".encode(), "é"),
-        ("ISO-8859-1", b"\x93quoted\x94", "“quoted”"),
-        ("us-ascii", "é".encode(), "é"),
-        ("", b"caf\xe9", "café"),
-        ("gb2312", "朱镕基".encode("gbk"), "朱镕基"),
-        ("ks_c_5601-1987", "인증번호".encode("cp949"), "인증번호"),
-        ("shift_jis", "認証①".encode("cp932"), "認証①"),
-        ("iso-2022-jp", "認証コード".encode("iso-2022-jp"), "認証コード"),
-        ("windows-1251", "Код".encode("cp1251"), "Код"),
-        ("utf-16", "Kod".encode("utf-16"), "Kod"),
-        ("utf-7", b"+2AA-x", "\ufffdx"),
-    ],
+@rows(
+    ("utf-8", "é".encode(), "é"),
+    ("ISO-8859-1", b"\x93quoted\x94", "“quoted”"),
+    ("us-ascii", "é".encode(), "é"),
+    ("", b"caf\xe9", "café"),
+    ("gb2312", "朱镕基".encode("gbk"), "朱镕基"),
+    ("ks_c_5601-1987", "인증번호".encode("cp949"), "인증번호"),
+    ("shift_jis", "認証①".encode("cp932"), "認証①"),
+    ("iso-2022-jp", "認証コード".encode("iso-2022-jp"), "認証コード"),
+    ("windows-1251", "Код".encode("cp1251"), "Код"),
+    ("utf-16", "Kod".encode("utf-16"), "Kod"),
+    ("utf-7", b"+2AA-x", "\ufffdx"),
 )
 def test_charsets_are_read_as_senders_mean_them(charset: str, body: bytes, text: str) -> None:
     """Labels have their meaning in practice: Latin 1 is Windows-1252, GB2312 is GB18030."""
@@ -546,17 +523,14 @@ def test_charsets_are_read_as_senders_mean_them(charset: str, body: bytes, text:
     assert derive_content(_mail(f"Content-Type: {kind}", body=body)).text == text
 
 
-@pytest.mark.parametrize(
-    ("charset", "body", "text"),
-    [
-        ("x-nonsense", "é".encode(), "é"),
-        ("utf-8", b"caf\xe9", "caf\ufffd"),
-        ("punycode", b"abc", "abc"),
-        ("base64", b"abc", "abc"),
-        ("unicode_escape", b"\\x41", "\\x41"),
-        ("a" * 500, b"abc", "abc"),
-        ("\x01", b"abc", "abc"),
-    ],
+@rows(
+    ("x-nonsense", "é".encode(), "é"),
+    ("utf-8", b"caf\xe9", "caf\ufffd"),
+    ("punycode", b"abc", "abc"),
+    ("base64", b"abc", "abc"),
+    ("unicode_escape", b"\\x41", "\\x41"),
+    ("a" * 500, b"abc", "abc"),
+    ("\x01", b"abc", "abc"),
 )
 def test_a_wrong_charset_costs_characters_and_is_named(
     charset: str, body: bytes, text: str
@@ -567,38 +541,35 @@ def test_a_wrong_charset_costs_characters_and_is_named(
     assert content.problems
 
 
-@pytest.mark.parametrize(
-    ("encoding", "body", "text"),
-    [
-        ("base64", "aGVs\nbG8", "hello"),
-        ("base64", "aGVsbG8=\n-- added by a list\n", "hello"),
-        ("BASE64", "aGVs!bG8=", "hello"),
-        ("base64", "aGVsbG8=aGVsbG8=", "hellohello"),
-        ("base64", "aGVsb", "hel"),
-        ("base64", "aGVsb=aGVs", "helhel"),
-        ("quoted-printable", "a=3Db=zz=\nc", "a=b=zzc"),
-        ("quoted-printable", "a= \nb=\t \nc", "abc"),
-        ("quoted-printable", "a \t\nb  ", "a\nb"),
-        ("quoted-printable", "a=20\nb=", "a \nb"),
-        ('"quoted-printable"', "a=3Db", "a=b"),
-        ("quoted_printable", "a=3Db", "a=b"),
-        ("quoted printable", "a=3Db", "a=b"),
-        ('"base64"', "aGVsbG8=", "hello"),
-        ("base-64", "aGVsbG8=", "hello"),
-        ("base64;", "aGVsbG8=", "hello"),
-        ("base64", "aGVs bG8g d29y bGQ=", "hello world"),
-        ("base64", "> aGVsbG8g\n> d29ybGQ=", "hello world"),
-        ("base64", "Your code is 771299.", "Your code is 771299."),
-        ("base64", "Your code is 771299", "Your code is 771299"),
-        ("base64", "Grüße aus Köln", "Grüße aus Köln"),
-        ("base64", "<p>Hello</p>\n\nBye, Ann", "<p>Hello</p>\n\nBye, Ann"),
-        ("x-uuencode", "begin 644 a.txt\n%:&5L;&\\ \n`\nend", "hello"),
-        ("uuencode", "begin 644 a.txt\n%:&5L;&\\\n \nend\n", "hello"),
-        ("x-uue", "%:&5L;&\\", "hello"),
-        ("8-bit", "é", "é"),
-        ("8bit (comment)", "é", "é"),
-        ("x-unknown", "abc", "abc"),
-    ],
+@rows(
+    ("base64", "aGVs\nbG8", "hello"),
+    ("base64", "aGVsbG8=\n-- added by a list\n", "hello"),
+    ("BASE64", "aGVs!bG8=", "hello"),
+    ("base64", "aGVsbG8=aGVsbG8=", "hellohello"),
+    ("base64", "aGVsb", "hel"),
+    ("base64", "aGVsb=aGVs", "helhel"),
+    ("quoted-printable", "a=3Db=zz=\nc", "a=b=zzc"),
+    ("quoted-printable", "a= \nb=\t \nc", "abc"),
+    ("quoted-printable", "a \t\nb  ", "a\nb"),
+    ("quoted-printable", "a=20\nb=", "a \nb"),
+    ('"quoted-printable"', "a=3Db", "a=b"),
+    ("quoted_printable", "a=3Db", "a=b"),
+    ("quoted printable", "a=3Db", "a=b"),
+    ('"base64"', "aGVsbG8=", "hello"),
+    ("base-64", "aGVsbG8=", "hello"),
+    ("base64;", "aGVsbG8=", "hello"),
+    ("base64", "aGVs bG8g d29y bGQ=", "hello world"),
+    ("base64", "> aGVsbG8g\n> d29ybGQ=", "hello world"),
+    ("base64", "Your code is 771299.", "Your code is 771299."),
+    ("base64", "Your code is 771299", "Your code is 771299"),
+    ("base64", "Grüße aus Köln", "Grüße aus Köln"),
+    ("base64", "<p>Hello</p>\n\nBye, Ann", "<p>Hello</p>\n\nBye, Ann"),
+    ("x-uuencode", "begin 644 a.txt\n%:&5L;&\\ \n`\nend", "hello"),
+    ("uuencode", "begin 644 a.txt\n%:&5L;&\\\n \nend\n", "hello"),
+    ("x-uue", "%:&5L;&\\", "hello"),
+    ("8-bit", "é", "é"),
+    ("8bit (comment)", "é", "é"),
+    ("x-unknown", "abc", "abc"),
 )
 def test_transfer_encodings_are_undone_as_far_as_they_go(
     encoding: str, body: str, text: str
@@ -728,21 +699,18 @@ def test_lines_that_end_in_lf_alone_are_read_and_noted() -> None:
     assert find_attachment(raw.replace(b"\n", b"\r\n"), "1") == attachment
 
 
-@pytest.mark.parametrize(
-    ("text", "snippet"),
-    [
-        ("Hello,\n\n  your code\tis 482913.\n", "Hello, your code is 482913."),
-        ("Confirm: https://example.com/a?b=c\nor <https://example.com/d>", "Confirm: … or …"),
-        ("https://example.com/only", "https://example.com/only"),
-        ("=====\nNews\n-----", "News"),
-        ("Sale" + "\u200c \u034f" * 200, "Sale"),
-        (
-            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-        ),
-        ("x" * 500, "x" * 160),
-        ("", ""),
-    ],
+@rows(
+    ("Hello,\n\n  your code\tis 482913.\n", "Hello, your code is 482913."),
+    ("Confirm: https://example.com/a?b=c\nor <https://example.com/d>", "Confirm: … or …"),
+    ("https://example.com/only", "https://example.com/only"),
+    ("=====\nNews\n-----", "News"),
+    ("Sale" + "\u200c \u034f" * 200, "Sale"),
+    (
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    ),
+    ("x" * 500, "x" * 160),
+    ("", ""),
 )
 def test_a_snippet_is_how_a_text_begins(text: str, snippet: str) -> None:
     """A snippet is one line without URLs, drawn lines and fillers; Persian keeps its joiners."""

@@ -27,6 +27,7 @@ from mailcheck.checks.deliverability.content_filter import (
 from mailcheck.checks.deliverability.filtered_mail import shrink_for_filter
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.core.instants import instant_of
+from tests.table import rows
 
 RULE_FILES = Path("/usr/share/spamassassin")
 
@@ -94,22 +95,19 @@ class TestReadingReports:
         assert verdict == FilterVerdict(0.0, 5.0, False, ())
         assert verdict.counted_points == 0
 
-    @pytest.mark.parametrize(
-        ("spam", "report"),
-        [
-            ("", table()),
-            ("Perhaps ; 0.0 / 5.0", table()),
-            ("False ; nan / 5.0", table()),
-            ("False ; 0.0", table()),
-            ("False ; 99999999.0 / 5.0", table()),
-            ("False ; 0.0 / 5.0", ""),
-            ("False ; 0.0 / 5.0", "Hello\n"),
-            ("False ; 0.0 / 5.0", table("some text")),
-            ("False ; 1.0 / 5.0", table("some text", " 1.0 SUBJ_ALL_CAPS  Subject")),
-            ("False ; 4.0 / 5.0", table(" 1.0 SUBJ_ALL_CAPS  Subject")),
-            ("False ; 1.0 / 5.0", table(" 1.0 SUBJ_ALL_CAPS  Subject", " 9.0 FORGED  text")),
-            ("False ; 0.0 / 5.0", table(*[" 0.0 A  text"] * (MAX_RULES + 1))),
-        ],
+    @rows(
+        ("", table()),
+        ("Perhaps ; 0.0 / 5.0", table()),
+        ("False ; nan / 5.0", table()),
+        ("False ; 0.0", table()),
+        ("False ; 99999999.0 / 5.0", table()),
+        ("False ; 0.0 / 5.0", ""),
+        ("False ; 0.0 / 5.0", "Hello\n"),
+        ("False ; 0.0 / 5.0", table("some text")),
+        ("False ; 1.0 / 5.0", table("some text", " 1.0 SUBJ_ALL_CAPS  Subject")),
+        ("False ; 4.0 / 5.0", table(" 1.0 SUBJ_ALL_CAPS  Subject")),
+        ("False ; 1.0 / 5.0", table(" 1.0 SUBJ_ALL_CAPS  Subject", " 9.0 FORGED  text")),
+        ("False ; 0.0 / 5.0", table(*[" 0.0 A  text"] * (MAX_RULES + 1))),
     )
     def test_what_is_no_report(self, spam: str, report: str) -> None:
         """An answer that is not SpamAssassin's, or contradicts itself, is rejected."""
@@ -162,65 +160,59 @@ class TestReadingReports:
 class TestCounting:
     """Which rules count."""
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "RCVD_IN_ZEN_BLOCKED",
-            "URIBL_BLOCKED",
-            "SPF_FAIL",
-            "T_SPF_TEMPERROR",
-            "SPF_HELO_NONE",
-            "DKIM_INVALID",
-            "DKIM_ADSP_ALL",
-            "T_DKIM_INVALID",
-            "DMARC_REJECT",
-            "RDNS_NONE",
-            "RDNS_DYNAMIC",
-            "MISSING_DATE",
-            "MISSING_MID",
-            "MIME_HTML_ONLY",
-            "HELO_DYNAMIC_IPADDR",
-            "RCVD_FAKE_HELO_DOTCOM",
-            "DYN_RDNS_AND_INLINE_IMAGE",
-            "MISSING_FROM",
-            "HEADER_FROM_DIFFERENT_DOMAINS",
-            "SPOOFED_FREEMAIL",
-            "FROM_MISSP_SPF_FAIL",
-            "TO_EQ_FM_HTML_ONLY",
-            "TO_NO_BRKTS_HTML_ONLY",
-            "FSL_BULK_SIG",
-            "FROM_FMBLA_NDBLOCKED",
-            "ALL_TRUSTED",
-            "AWL",
-        ],
+    @rows(
+        "RCVD_IN_ZEN_BLOCKED",
+        "URIBL_BLOCKED",
+        "SPF_FAIL",
+        "T_SPF_TEMPERROR",
+        "SPF_HELO_NONE",
+        "DKIM_INVALID",
+        "DKIM_ADSP_ALL",
+        "T_DKIM_INVALID",
+        "DMARC_REJECT",
+        "RDNS_NONE",
+        "RDNS_DYNAMIC",
+        "MISSING_DATE",
+        "MISSING_MID",
+        "MIME_HTML_ONLY",
+        "HELO_DYNAMIC_IPADDR",
+        "RCVD_FAKE_HELO_DOTCOM",
+        "DYN_RDNS_AND_INLINE_IMAGE",
+        "MISSING_FROM",
+        "HEADER_FROM_DIFFERENT_DOMAINS",
+        "SPOOFED_FREEMAIL",
+        "FROM_MISSP_SPF_FAIL",
+        "TO_EQ_FM_HTML_ONLY",
+        "TO_NO_BRKTS_HTML_ONLY",
+        "FSL_BULK_SIG",
+        "FROM_FMBLA_NDBLOCKED",
+        "ALL_TRUSTED",
+        "AWL",
     )
     def test_what_repeats_a_check(self, name: str) -> None:
         """Rules that repeat another check, and similar rules, are not counted."""
         assert why_not_counted(name)
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "GTUBE",
-            "SUBJ_ALL_CAPS",
-            "HTML_IMAGE_ONLY_04",
-            "URI_HEX",
-            "MISSING_SUBJECT",
-            "MISSING_HEADERS",
-            "INVALID_DATE",
-            "DATE_IN_PAST_96_XX",
-            "INVALID_MSGID",
-            "HTML_MIME_NO_HTML_TAG",
-            "FROM_MISSPACED",
-            "FREEMAIL_FORGED_REPLYTO",
-            "BAYES_99",
-            "FREEMAIL_FROM",
-            "MY_SPF_FAIL",
-            "SPF",
-            "URIBL",
-            "ORDNS_NONE",
-            "USER_IN_WELCOMELIST",
-        ],
+    @rows(
+        "GTUBE",
+        "SUBJ_ALL_CAPS",
+        "HTML_IMAGE_ONLY_04",
+        "URI_HEX",
+        "MISSING_SUBJECT",
+        "MISSING_HEADERS",
+        "INVALID_DATE",
+        "DATE_IN_PAST_96_XX",
+        "INVALID_MSGID",
+        "HTML_MIME_NO_HTML_TAG",
+        "FROM_MISSPACED",
+        "FREEMAIL_FORGED_REPLYTO",
+        "BAYES_99",
+        "FREEMAIL_FROM",
+        "MY_SPF_FAIL",
+        "SPF",
+        "URIBL",
+        "ORDNS_NONE",
+        "USER_IN_WELCOMELIST",
     )
     def test_what_is_about_the_content(self, name: str) -> None:
         """Other rules count, even if their names are similar."""
@@ -278,14 +270,14 @@ class TestCounting:
         assert round(verdict.counted_points * 10) == expected
 
 
-@pytest.mark.parametrize("problem", FilterProblem)
+@rows(*FilterProblem)
 def test_the_filter_is_named(problem: FilterProblem) -> None:
     """The sentences about another filter name it, unless the server has no filter at all."""
     said = unavailable(problem, "rspamd")
     assert said.is_absent == ("SpamAssassin" in said.reason or "turned off" in said.reason)
 
 
-@pytest.mark.parametrize("problem", FilterProblem)
+@rows(*FilterProblem)
 def test_every_problem_is_explained(problem: FilterProblem) -> None:
     """Every reason for a missing verdict has a sentence and advice."""
     said = unavailable(problem)
@@ -339,14 +331,11 @@ class TestTraceFields:
             b"\tby localhost with SMTP id unknown\r\n"
         )
 
-    @pytest.mark.parametrize(
-        ("address", "literal"),
-        [
-            ("192.0.2.1", "[192.0.2.1]"),
-            ("2001:DB8::1", "[IPv6:2001:db8::1]"),
-            ("::ffff:192.0.2.1", "[192.0.2.1]"),
-            ("not an address", "[unknown]"),
-        ],
+    @rows(
+        ("192.0.2.1", "[192.0.2.1]"),
+        ("2001:DB8::1", "[IPv6:2001:db8::1]"),
+        ("::ffff:192.0.2.1", "[192.0.2.1]"),
+        ("not an address", "[unknown]"),
     )
     def test_the_address(self, address: str, literal: str) -> None:
         """The client's address is a literal of RFC 5321 4.1.3."""

@@ -20,6 +20,7 @@ from mailcheck.checks.deliverability.rspamd import (
     read_rspamd_verdict,
     why_symbol_not_counted,
 )
+from tests.table import rows
 
 THRESHOLD = 6.0
 
@@ -91,48 +92,39 @@ def test_a_mail_that_is_not_judged() -> None:
         read({**GTUBE, "action": "no action", "symbols": {}, "score": 0.0})
 
 
-@pytest.mark.parametrize(
-    ("action", "is_spam"),
-    [
-        ("no action", False),
-        ("greylist", False),
-        ("soft reject", False),
-        ("add header", True),
-        ("rewrite subject", True),
-        ("reject", True),
-    ],
+@rows(
+    ("no action", False),
+    ("greylist", False),
+    ("soft reject", False),
+    ("add header", True),
+    ("rewrite subject", True),
+    ("reject", True),
 )
 def test_actions(action: str, *, is_spam: bool) -> None:
     """The action decides whether the mail is spam."""
     assert read({**SCORED, "action": action}).is_spam is is_spam
 
 
-@pytest.mark.parametrize(
-    ("thresholds", "used"),
-    [({"add header": 7.5, "reject": 15.0}, 7.5), ({"add header": None}, 6.0), ({"reject": 9}, 6.0)],
-)
+@rows(({"add header": 7.5, "reject": 15.0}, 7.5), ({"add header": None}, 6.0), ({"reject": 9}, 6.0))
 def test_thresholds(thresholds: object, used: float) -> None:
     """A threshold in the answer is used instead of the configured one."""
     assert read({**SCORED, "thresholds": thresholds}).threshold == used
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"",
-        b"pong\r\n",
-        b"[]",
-        b"{}",
-        b'{"error": "no task"}',
-        b'{"score": 1.0}',
-        b'{"score": 1e400, "action": "reject"}',
-        b'{"score": NaN, "action": "reject"}',
-        b'{"score": "1", "action": "reject"}',
-        json.dumps({**SCORED, "symbols": {"A B": {"score": 1.0}}}).encode(),
-        json.dumps({**SCORED, "symbols": {"A": {"score": 1e7}}}).encode(),
-        json.dumps({**SCORED, "symbols": {f"A{n}": {} for n in range(MAX_RULES + 1)}}).encode(),
-        b"[" * 100_000,
-    ],
+@rows(
+    b"",
+    b"pong\r\n",
+    b"[]",
+    b"{}",
+    b'{"error": "no task"}',
+    b'{"score": 1.0}',
+    b'{"score": 1e400, "action": "reject"}',
+    b'{"score": NaN, "action": "reject"}',
+    b'{"score": "1", "action": "reject"}',
+    json.dumps({**SCORED, "symbols": {"A B": {"score": 1.0}}}).encode(),
+    json.dumps({**SCORED, "symbols": {"A": {"score": 1e7}}}).encode(),
+    json.dumps({**SCORED, "symbols": {f"A{n}": {} for n in range(MAX_RULES + 1)}}).encode(),
+    b"[" * 100_000,
 )
 def test_an_invalid_answer(answer: bytes) -> None:
     """An answer that is not rspamd's is rejected."""
@@ -155,52 +147,46 @@ def test_a_description_is_text() -> None:
     assert len(rule.description) == MAX_DESCRIPTION
 
 
-@pytest.mark.parametrize(
-    ("symbol", "reason"),
-    [
-        ("R_SPF_FAIL", NotCounted.SPF),
-        ("R_DKIM_REJECT", NotCounted.DKIM),
-        ("DKIM_TRACE", NotCounted.DKIM),
-        ("DMARC_POLICY_REJECT", NotCounted.DMARC),
-        ("ARC_INVALID", NotCounted.ARC),
-        ("RBL_SPAMHAUS_SBL", NotCounted.LISTS),
-        ("RECEIVED_SPAMHAUS_XBL", NotCounted.LISTS),
-        ("RCVD_IN_DNSWL_HI", NotCounted.LISTS),
-        ("RCVD_UNAUTH_PBL", NotCounted.LISTS),
-        ("PH_SURBL_MULTI", NotCounted.LISTS),
-        ("ABUSE_SURBL", NotCounted.LISTS),
-        ("URIBL_BLACK", NotCounted.LISTS),
-        ("DBL_SPAM", NotCounted.LISTS),
-        ("HFILTER_HELO_5", NotCounted.HOST),
-        ("HFILTER_FROMHOST_NORES_A_OR_MX", NotCounted.SENDER),
-        ("RDNS_NONE", NotCounted.HOST),
-        ("MISSING_MID", NotCounted.HEADERS),
-        ("MIME_HTML_ONLY", NotCounted.CONTENT),
-        ("RCVD_COUNT_ONE", NotCounted.ROUTE),
-        ("BAYES_SPAM", NotCounted.HISTORY),
-        ("NEURAL_HAM_LONG", NotCounted.HISTORY),
-        ("WHITELIST_SPF_DKIM", NotCounted.AUTHENTICATION),
-    ],
+@rows(
+    ("R_SPF_FAIL", NotCounted.SPF),
+    ("R_DKIM_REJECT", NotCounted.DKIM),
+    ("DKIM_TRACE", NotCounted.DKIM),
+    ("DMARC_POLICY_REJECT", NotCounted.DMARC),
+    ("ARC_INVALID", NotCounted.ARC),
+    ("RBL_SPAMHAUS_SBL", NotCounted.LISTS),
+    ("RECEIVED_SPAMHAUS_XBL", NotCounted.LISTS),
+    ("RCVD_IN_DNSWL_HI", NotCounted.LISTS),
+    ("RCVD_UNAUTH_PBL", NotCounted.LISTS),
+    ("PH_SURBL_MULTI", NotCounted.LISTS),
+    ("ABUSE_SURBL", NotCounted.LISTS),
+    ("URIBL_BLACK", NotCounted.LISTS),
+    ("DBL_SPAM", NotCounted.LISTS),
+    ("HFILTER_HELO_5", NotCounted.HOST),
+    ("HFILTER_FROMHOST_NORES_A_OR_MX", NotCounted.SENDER),
+    ("RDNS_NONE", NotCounted.HOST),
+    ("MISSING_MID", NotCounted.HEADERS),
+    ("MIME_HTML_ONLY", NotCounted.CONTENT),
+    ("RCVD_COUNT_ONE", NotCounted.ROUTE),
+    ("BAYES_SPAM", NotCounted.HISTORY),
+    ("NEURAL_HAM_LONG", NotCounted.HISTORY),
+    ("WHITELIST_SPF_DKIM", NotCounted.AUTHENTICATION),
 )
 def test_symbols_that_other_checks_cover(symbol: str, reason: str) -> None:
     """Symbols that repeat a check of mailcheck do not count."""
     assert why_symbol_not_counted(symbol) == reason
 
 
-@pytest.mark.parametrize(
-    "symbol",
-    [
-        "GTUBE",
-        "SUBJ_ALL_CAPS",
-        "FUZZY_DENIED",
-        "PHISHING",
-        "HFILTER_URL_ONLY",
-        "MIME_BAD_EXTENSION",
-        "FORGED_MUA_OUTLOOK",
-        "FREEMAIL_REPLYTO_NEQ_FROM_DOM",
-        "R_MISSING_CHARSET",
-        "ZERO_FONT",
-    ],
+@rows(
+    "GTUBE",
+    "SUBJ_ALL_CAPS",
+    "FUZZY_DENIED",
+    "PHISHING",
+    "HFILTER_URL_ONLY",
+    "MIME_BAD_EXTENSION",
+    "FORGED_MUA_OUTLOOK",
+    "FREEMAIL_REPLYTO_NEQ_FROM_DOM",
+    "R_MISSING_CHARSET",
+    "ZERO_FONT",
 )
 def test_symbols_about_the_content(symbol: str) -> None:
     """Other symbols count."""

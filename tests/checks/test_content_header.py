@@ -12,6 +12,7 @@ from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.header import parse_first_mailbox, summarize_header
 from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_HEADER_FIELDS
 from mailcheck.core.content import HeaderSummary
+from tests.table import rows
 
 
 def _summary_of(*lines: str | bytes) -> HeaderSummary:
@@ -29,60 +30,57 @@ def test_author_and_subject_are_read_from_an_ordinary_header() -> None:
     ) == HeaderSummary("no-reply@example.com", "Example, Inc.", "Confirm your e-mail address")
 
 
-@pytest.mark.parametrize(
-    ("field", "address", "name"),
-    [
-        ("From: a@example.com", "a@example.com", ""),
-        ("FROM:a@example.com", "a@example.com", ""),
-        ("from : A <a@example.com>", "a@example.com", "A"),
-        ("From: <a@example.com>", "a@example.com", ""),
-        ("From: a@example.com (Ann Bee)", "a@example.com", "Ann Bee"),
-        ("From: Ann Bee<a@example.com>", "a@example.com", "Ann Bee"),
-        ("From: Bee, Ann <a@example.com>", "a@example.com", "Bee, Ann"),
-        ('From: "Ann \\"Bee\\"" <a@example.com>', "a@example.com", 'Ann "Bee"'),
-        ("From: a@example.com, b@example.com", "a@example.com", ""),
-        ("From: A <a@example.com>, B <b@example.com>", "a@example.com", "A"),
-        ("From: Team: a@example.com, b@example.com;", "a@example.com", ""),
-        ("From: Undisclosed recipients:;", "", ""),
-        ('From: "a b"@example.com', '"a b"@example.com', ""),
-        ("From: =?utf-8?q?J=C3=B6rg?= =?utf-8?q?_M=C3=BCller?= <j@x.de>", "j@x.de", "Jörg Müller"),
-        ('From: "=?utf-8?B?w4RyZ2Vy?=" <a@x.de>', "a@x.de", "Ärger"),
-        ("From: =?utf-8?q?Ann_=3Ca=40example=2Ecom=3E?=", "a@example.com", "Ann"),
-        ("From: Jörg <jörg@exämple.de>", "jörg@exämple.de", "Jörg"),
-        ("From: \tA\r\n\t<a@example.com>", "a@example.com", "A"),
-        ("From:", "", ""),
-        ("X-From: a@example.com", "", ""),
-        ("From: no address here", "", "no address here"),
-        ("From: <John Do>a@b.example", "a@b.example", "John Do"),
-        ("From: <John Do> a@b.example", "a@b.example", "John Do"),
-        ("From: John Do a@b.example", "a@b.example", "John Do"),
-        ("From: <John Do> <a@b.example>", "a@b.example", "John Do"),
-        ("From: <<a@b.example>>", "a@b.example", ""),
-        ("From: John <>", "", "John"),
-        ("From: a @ b.example", "a@b.example", ""),
-        ("From: a@b.example (John (Johnny) Do)", "a@b.example", "John (Johnny) Do"),
-        ("From: a@b.example John", "a@b.example", "John"),
-        ("From: <@r.example,@s.example:a@b.example>", "a@b.example", ""),
-        ("From: Ann [mailto:a@b.example]", "a@b.example", ""),
-        ("From: a@b.example>", "a@b.example", ""),
-        ("From: a@[192.0.2.1]", "a@[192.0.2.1]", ""),
-        ("From: a@[IPv6:2001:db8::1] (Ann)", "a@[IPv6:2001:db8::1]", "Ann"),
-        ("From: Ann <mailto:a@b.example>", "a@b.example", "Ann"),
-        ("From: <a@b.example> (Ann)", "a@b.example", "Ann"),
-        ("From: (Ann) <a@b.example>", "a@b.example", "Ann"),
-        ("From: Ann <a@b.example> (at work)", "a@b.example", "Ann"),
-        ('From: "a@b.example"', "a@b.example", ""),
-        ("From: 'a@b.example'", "a@b.example", ""),
-        ("From: Ann <'a@b.example'>", "a@b.example", "Ann"),
-        ('From: "a" <"b c"@d.example>', '"b c"@d.example', "a"),
-        ('From: "Ann <a@b.example>', "a@b.example", "Ann"),
-        ('From: Ann" <a@b.example>', "a@b.example", "Ann"),
-        ("From: Shop; Deals <a@b.example>", "a@b.example", "Shop; Deals"),
-        ("From: a@b.example c@b.example", "a@b.example", "c@b.example"),
-        ("From: =?utf-8?Q?Ann_<x@y.example>?= <a@b.example>", "a@b.example", "Ann <x@y.example>"),
-        ("From: =?utf-8?Q?Re:_Ann;_(B,_C)?= <a@b.example>", "a@b.example", "Re: Ann; (B, C)"),
-        ("From: =?utf-8?Q?Ann_<a@b.example>?=", "a@b.example", "Ann"),
-    ],
+@rows(
+    ("From: a@example.com", "a@example.com", ""),
+    ("FROM:a@example.com", "a@example.com", ""),
+    ("from : A <a@example.com>", "a@example.com", "A"),
+    ("From: <a@example.com>", "a@example.com", ""),
+    ("From: a@example.com (Ann Bee)", "a@example.com", "Ann Bee"),
+    ("From: Ann Bee<a@example.com>", "a@example.com", "Ann Bee"),
+    ("From: Bee, Ann <a@example.com>", "a@example.com", "Bee, Ann"),
+    ('From: "Ann \\"Bee\\"" <a@example.com>', "a@example.com", 'Ann "Bee"'),
+    ("From: a@example.com, b@example.com", "a@example.com", ""),
+    ("From: A <a@example.com>, B <b@example.com>", "a@example.com", "A"),
+    ("From: Team: a@example.com, b@example.com;", "a@example.com", ""),
+    ("From: Undisclosed recipients:;", "", ""),
+    ('From: "a b"@example.com', '"a b"@example.com', ""),
+    ("From: =?utf-8?q?J=C3=B6rg?= =?utf-8?q?_M=C3=BCller?= <j@x.de>", "j@x.de", "Jörg Müller"),
+    ('From: "=?utf-8?B?w4RyZ2Vy?=" <a@x.de>', "a@x.de", "Ärger"),
+    ("From: =?utf-8?q?Ann_=3Ca=40example=2Ecom=3E?=", "a@example.com", "Ann"),
+    ("From: Jörg <jörg@exämple.de>", "jörg@exämple.de", "Jörg"),
+    ("From: \tA\r\n\t<a@example.com>", "a@example.com", "A"),
+    ("From:", "", ""),
+    ("X-From: a@example.com", "", ""),
+    ("From: no address here", "", "no address here"),
+    ("From: <John Do>a@b.example", "a@b.example", "John Do"),
+    ("From: <John Do> a@b.example", "a@b.example", "John Do"),
+    ("From: John Do a@b.example", "a@b.example", "John Do"),
+    ("From: <John Do> <a@b.example>", "a@b.example", "John Do"),
+    ("From: <<a@b.example>>", "a@b.example", ""),
+    ("From: John <>", "", "John"),
+    ("From: a @ b.example", "a@b.example", ""),
+    ("From: a@b.example (John (Johnny) Do)", "a@b.example", "John (Johnny) Do"),
+    ("From: a@b.example John", "a@b.example", "John"),
+    ("From: <@r.example,@s.example:a@b.example>", "a@b.example", ""),
+    ("From: Ann [mailto:a@b.example]", "a@b.example", ""),
+    ("From: a@b.example>", "a@b.example", ""),
+    ("From: a@[192.0.2.1]", "a@[192.0.2.1]", ""),
+    ("From: a@[IPv6:2001:db8::1] (Ann)", "a@[IPv6:2001:db8::1]", "Ann"),
+    ("From: Ann <mailto:a@b.example>", "a@b.example", "Ann"),
+    ("From: <a@b.example> (Ann)", "a@b.example", "Ann"),
+    ("From: (Ann) <a@b.example>", "a@b.example", "Ann"),
+    ("From: Ann <a@b.example> (at work)", "a@b.example", "Ann"),
+    ('From: "a@b.example"', "a@b.example", ""),
+    ("From: 'a@b.example'", "a@b.example", ""),
+    ("From: Ann <'a@b.example'>", "a@b.example", "Ann"),
+    ('From: "a" <"b c"@d.example>', '"b c"@d.example', "a"),
+    ('From: "Ann <a@b.example>', "a@b.example", "Ann"),
+    ('From: Ann" <a@b.example>', "a@b.example", "Ann"),
+    ("From: Shop; Deals <a@b.example>", "a@b.example", "Shop; Deals"),
+    ("From: a@b.example c@b.example", "a@b.example", "c@b.example"),
+    ("From: =?utf-8?Q?Ann_<x@y.example>?= <a@b.example>", "a@b.example", "Ann <x@y.example>"),
+    ("From: =?utf-8?Q?Re:_Ann;_(B,_C)?= <a@b.example>", "a@b.example", "Re: Ann; (B, C)"),
+    ("From: =?utf-8?Q?Ann_<a@b.example>?=", "a@b.example", "Ann"),
 )
 def test_author_is_read_in_every_common_spelling(field: str, address: str, name: str) -> None:
     """The first mailbox of From is found in every common spelling."""
@@ -90,18 +88,15 @@ def test_author_is_read_in_every_common_spelling(field: str, address: str, name:
     assert (summary.author_address, summary.author_name) == (address, name)
 
 
-@pytest.mark.parametrize(
-    ("subject", "decoded"),
-    [
-        (b"=?iso-8859-1?Q?Fr\xf6sche?=", "Fr\u00f6sche"),
-        (b"=?ISO-8859-1?q?Fr\xf6sche_im?= Teich \xfcber", "Fr\u00f6sche im Teich \u00fcber"),
-        (b"=?koi8-r?Q?\xeb\xcf\xc4?=", "\u041a\u043e\u0434"),
-        (b"=?gb2312?Q?\xd1\xe9=D6=A4?=", "\u9a8c\u8bc1"),
-        (b"=?shift_jis?Q?\x83R=81[\x83h?=", "\u30b3\u30fc\u30c9"),
-        ("=?iso-8859-1?Q?Fr\u00f6sche?=".encode(), "Fr\u00f6sche"),
-        ("=?utf-8?Q?Fr\u00f6sche?= \u00fcber".encode(), "Fr\u00f6sche \u00fcber"),
-        (b"=?utf-8?B?R3LDvMOf\xff?=", "Gr\u00fc\u00df"),
-    ],
+@rows(
+    (b"=?iso-8859-1?Q?Fr\xf6sche?=", "Fr\u00f6sche"),
+    (b"=?ISO-8859-1?q?Fr\xf6sche_im?= Teich \xfcber", "Fr\u00f6sche im Teich \u00fcber"),
+    (b"=?koi8-r?Q?\xeb\xcf\xc4?=", "\u041a\u043e\u0434"),
+    (b"=?gb2312?Q?\xd1\xe9=D6=A4?=", "\u9a8c\u8bc1"),
+    (b"=?shift_jis?Q?\x83R=81[\x83h?=", "\u30b3\u30fc\u30c9"),
+    ("=?iso-8859-1?Q?Fr\u00f6sche?=".encode(), "Fr\u00f6sche"),
+    ("=?utf-8?Q?Fr\u00f6sche?= \u00fcber".encode(), "Fr\u00f6sche \u00fcber"),
+    (b"=?utf-8?B?R3LDvMOf\xff?=", "Gr\u00fc\u00df"),
 )
 def test_octets_that_were_not_encoded_belong_to_their_word(subject: bytes, decoded: str) -> None:
     """Raw octets in an encoded word have its charset, or are UTF-8 if valid."""
@@ -111,43 +106,40 @@ def test_octets_that_were_not_encoded_belong_to_their_word(subject: bytes, decod
 BOOKING = "Bestätigung Ihrer Bestellung"
 
 
-@pytest.mark.parametrize(
-    ("field", "subject"),
-    [
-        ("Subject: =?UTF-8?B?w5xiZXJwcsO8ZmU=?= it", "Überprüfe it"),
-        ("Subject: =?utf-8?B?w5w=?= =?utf-8?B?YmVy?=", "Über"),
-        # One character split over two words, as many programs do.
-        ("Subject: =?utf-8?B?5oKo55qE6aqM6K8=?= =?utf-8?B?geeggQ==?=", "您的验证码"),
-        ("Subject: =?iso-2022-jp?B?GyRCRyc+WiUzITwlSRsoQg==?=", "認証コード"),
-        ("Subject: =?koi8-r?B?68/E?=", "Код"),
-        ("Subject: =?gb2312?B?0enWpMLr?=", "验证码"),
-        ("Subject: =?utf-8?Q?100=25_=E2=9C=93?=", "100% ✓"),
-        ("Subject: =?utf-8?B?broken", "=?utf-8?B?broken"),
-        ("Subject: =?nonsense?Q?a=20b?=", "a b"),
-        ("Subject: =?utf-8?B?YWJj*ZGVm?=", "abcdef"),
-        ("Subject: 日本語", "日本語"),
-        (b"Subject: caf\xe9", "café"),
-        ("Subject: a =?utf-8?q?=0D=0AX-Evil:_1?=", "a   X-Evil: 1"),
-        ("Subject :  spaced", "spaced"),
-        ("Subject: =?utf-8?B?QmVzdMOkdGlndW5nIEloc?=\r\n =?utf-8?B?mVyIEJlc3RlbGx1bmc=?=", BOOKING),
-        ("Subject: =?utf-8?B?QmVzdMOkdGlndW5nIE\r\n locmVyIEJlc3RlbGx1bmc=?=", BOOKING),
-        ("Subject: =?utf-8\r\n ?B?QmVzdMOkdGlndW5nIElocmVyIEJlc3RlbGx1bmc=?\r\n =", BOOKING),
-        ("Subject: =?utf-8?B?SGVsbG8?= =?utf-8?B?SGVsbG8?=", "HelloHello"),
-        ("Subject: =?iso-8859-1?B?SGVsbG8?= =?iso-8859-1?B?SGVsbG8?=", "HelloHello"),
-        ("Subject: =?utf-8?B?SGVsbG8=?= =?utf-8?B?SGVsbG8=?=", "HelloHello"),
-        ("Subject: =?utf-8?Q?f=C?= =?utf-8?Q?3=BCnf?=", "fünf"),
-        ("Subject: =?utf-8?Q?f=C3?= =?UTF-8?B?vA==?= =?utf-8*de?Q?nf?=", "fünf"),
-        ("Subject: =?utf-8?Q?Why? Because=21?= =?utf-8?Q?_Or=3F?=", "Why? Because! Or?"),
-        ("Subject: =?utf-8?Q?a=_=3D_?=b", "a= = b"),
-        ("Subject: =?utf-8?Q??= x =?utf-8?Q?=C3=BC?=", "x ü"),
-        ("Subject: =?utf-8?B?77u/w7w=?=", "ü"),
-        ("Subject: =?utf-8?B?8J-YgA==?=", "😀"),
-        ("Subject: =?iso-2022-jp?B?GyRCLSEbKEI=?=", "①"),
-        (b"Subject: \x1b$BG'>Z%3!<%I\x1b(B 12", "認証コード 12"),
-        (b"Subject: \xc8\xcf\r\nContent-Type: text/plain; charset=koi8-r", "хо"),
-        ("Subject: first\r\nSubject: second", "first"),
-        ("X: 1", ""),
-    ],
+@rows(
+    ("Subject: =?UTF-8?B?w5xiZXJwcsO8ZmU=?= it", "Überprüfe it"),
+    ("Subject: =?utf-8?B?w5w=?= =?utf-8?B?YmVy?=", "Über"),
+    # One character split over two words, as many programs do.
+    ("Subject: =?utf-8?B?5oKo55qE6aqM6K8=?= =?utf-8?B?geeggQ==?=", "您的验证码"),
+    ("Subject: =?iso-2022-jp?B?GyRCRyc+WiUzITwlSRsoQg==?=", "認証コード"),
+    ("Subject: =?koi8-r?B?68/E?=", "Код"),
+    ("Subject: =?gb2312?B?0enWpMLr?=", "验证码"),
+    ("Subject: =?utf-8?Q?100=25_=E2=9C=93?=", "100% ✓"),
+    ("Subject: =?utf-8?B?broken", "=?utf-8?B?broken"),
+    ("Subject: =?nonsense?Q?a=20b?=", "a b"),
+    ("Subject: =?utf-8?B?YWJj*ZGVm?=", "abcdef"),
+    ("Subject: 日本語", "日本語"),
+    (b"Subject: caf\xe9", "café"),
+    ("Subject: a =?utf-8?q?=0D=0AX-Evil:_1?=", "a   X-Evil: 1"),
+    ("Subject :  spaced", "spaced"),
+    ("Subject: =?utf-8?B?QmVzdMOkdGlndW5nIEloc?=\r\n =?utf-8?B?mVyIEJlc3RlbGx1bmc=?=", BOOKING),
+    ("Subject: =?utf-8?B?QmVzdMOkdGlndW5nIE\r\n locmVyIEJlc3RlbGx1bmc=?=", BOOKING),
+    ("Subject: =?utf-8\r\n ?B?QmVzdMOkdGlndW5nIElocmVyIEJlc3RlbGx1bmc=?\r\n =", BOOKING),
+    ("Subject: =?utf-8?B?SGVsbG8?= =?utf-8?B?SGVsbG8?=", "HelloHello"),
+    ("Subject: =?iso-8859-1?B?SGVsbG8?= =?iso-8859-1?B?SGVsbG8?=", "HelloHello"),
+    ("Subject: =?utf-8?B?SGVsbG8=?= =?utf-8?B?SGVsbG8=?=", "HelloHello"),
+    ("Subject: =?utf-8?Q?f=C?= =?utf-8?Q?3=BCnf?=", "fünf"),
+    ("Subject: =?utf-8?Q?f=C3?= =?UTF-8?B?vA==?= =?utf-8*de?Q?nf?=", "fünf"),
+    ("Subject: =?utf-8?Q?Why? Because=21?= =?utf-8?Q?_Or=3F?=", "Why? Because! Or?"),
+    ("Subject: =?utf-8?Q?a=_=3D_?=b", "a= = b"),
+    ("Subject: =?utf-8?Q??= x =?utf-8?Q?=C3=BC?=", "x ü"),
+    ("Subject: =?utf-8?B?77u/w7w=?=", "ü"),
+    ("Subject: =?utf-8?B?8J-YgA==?=", "😀"),
+    ("Subject: =?iso-2022-jp?B?GyRCLSEbKEI=?=", "①"),
+    (b"Subject: \x1b$BG'>Z%3!<%I\x1b(B 12", "認証コード 12"),
+    (b"Subject: \xc8\xcf\r\nContent-Type: text/plain; charset=koi8-r", "хо"),
+    ("Subject: first\r\nSubject: second", "first"),
+    ("X: 1", ""),
 )
 def test_subject_is_decoded(field: str | bytes, subject: str) -> None:
     """Encoded words and raw bytes become text on one line."""
@@ -251,17 +243,14 @@ def _assert_one_reading(raw: bytes) -> HeaderSummary:
     return summary
 
 
-@pytest.mark.parametrize(
-    ("before", "is_read"),
-    [
-        (b"To: " + b"one@example.com, " * 5_000 + b"\r\n", True),
-        (b"To: " + b"one@example.com,\r\n " * 5_000 + b"\r\n", True),
-        (b"X-A: b\r\n" * (MAX_HEADER_FIELDS - 2), True),
-        (b"X-A: b\r\n" * MAX_HEADER_FIELDS, False),
-        (b"X-A: " + b"b" * MAX_HEADER_BYTES + b"\r\n", False),
-        (b"a stray line\r\n" * 200, True),
-        (b"\r\n", False),
-    ],
+@rows(
+    (b"To: " + b"one@example.com, " * 5_000 + b"\r\n", True),
+    (b"To: " + b"one@example.com,\r\n " * 5_000 + b"\r\n", True),
+    (b"X-A: b\r\n" * (MAX_HEADER_FIELDS - 2), True),
+    (b"X-A: b\r\n" * MAX_HEADER_FIELDS, False),
+    (b"X-A: " + b"b" * MAX_HEADER_BYTES + b"\r\n", False),
+    (b"a stray line\r\n" * 200, True),
+    (b"\r\n", False),
 )
 def test_the_size_of_a_header_makes_no_difference(before: bytes, is_read: bool) -> None:
     """Text before From and Subject hides them from every reader or from none."""

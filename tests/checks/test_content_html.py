@@ -1,6 +1,5 @@
 """Tests for the visible text of HTML."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,57 +11,52 @@ from mailcheck.checks.content.html_tree import (
     tokenize_html,
 )
 from mailcheck.checks.content.visible_text import render_visible_text
+from tests.table import rows
 
 
-@pytest.mark.parametrize(
-    ("markup", "text"),
-    [
-        ("a<br>b", "a\nb"),
-        ("<p>a</p><p>b</p>", "a\nb"),
-        ("<div>a <b>b</b>c</div>d", "a bc\nd"),
-        ("  a \n\n b\t c ", "a b c"),
-        ("<pre>a\n b</pre>", "a\nb"),
-        ("<table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>", "1\t2\n3"),
-        ("<tr><td>1<td>2<tr><td>3", "1\t2\n3"),
-        ("<ul><li>a<li>b</ul>", "a\nb"),
-        ("<span>1</span><span>2</span>", "12"),
-        ("<span>1</span> <span>2</span>", "1 2"),
-        ("&lt;b&gt; &amp;amp; &eacute; &#x31;&#50; &nbsp;x", "<b> &amp; é 12 x"),
-        ("a < b <3 </> <! x> <?y?> c", "a < b <3 c"),
-        ("<!-- a -->b<!--> c --><!---> d<!-- e --!>f", "b c --> df"),
-        ("<!--[if mso]>a<![endif]-->b<!--[if !mso]><!-->c<!--<![endif]-->", "bc"),
-        ("<![CDATA[ x ]]>y", "y"),
-        ("<title>t</title><style>p{x:1}</style><script>s</script>b", "b"),
-        ("<script>a</scriptx>b</script>c", "c"),
-        ("<STYLE>a</Style >b", "b"),
-        ("<noscript>a</noscript>b", "ab"),
-        ("<p title='x > y' data-x=\"<b>\">a</p>", "a"),
-        ("a<b x=1", "a"),
-        ("a<!-- b", "a"),
-        ("a<style>b", "a"),
-        ("</div></p>a</table>b</p>c", "ab\nc"),
-    ],
+@rows(
+    ("a<br>b", "a\nb"),
+    ("<p>a</p><p>b</p>", "a\nb"),
+    ("<div>a <b>b</b>c</div>d", "a bc\nd"),
+    ("  a \n\n b\t c ", "a b c"),
+    ("<pre>a\n b</pre>", "a\nb"),
+    ("<table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>", "1\t2\n3"),
+    ("<tr><td>1<td>2<tr><td>3", "1\t2\n3"),
+    ("<ul><li>a<li>b</ul>", "a\nb"),
+    ("<span>1</span><span>2</span>", "12"),
+    ("<span>1</span> <span>2</span>", "1 2"),
+    ("&lt;b&gt; &amp;amp; &eacute; &#x31;&#50; &nbsp;x", "<b> &amp; é 12 x"),
+    ("a < b <3 </> <! x> <?y?> c", "a < b <3 c"),
+    ("<!-- a -->b<!--> c --><!---> d<!-- e --!>f", "b c --> df"),
+    ("<!--[if mso]>a<![endif]-->b<!--[if !mso]><!-->c<!--<![endif]-->", "bc"),
+    ("<![CDATA[ x ]]>y", "y"),
+    ("<title>t</title><style>p{x:1}</style><script>s</script>b", "b"),
+    ("<script>a</scriptx>b</script>c", "c"),
+    ("<STYLE>a</Style >b", "b"),
+    ("<noscript>a</noscript>b", "ab"),
+    ("<p title='x > y' data-x=\"<b>\">a</p>", "a"),
+    ("a<b x=1", "a"),
+    ("a<!-- b", "a"),
+    ("a<style>b", "a"),
+    ("</div></p>a</table>b</p>c", "ab\nc"),
 )
 def test_the_visible_text_has_lines_cells_and_blanks(markup: str, text: str) -> None:
     """Blocks make lines, cells make tabs, and white space becomes one blank."""
     assert render_visible_text(read_tree(markup)).text == text
 
 
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        "hidden",
-        'style="display:none"',
-        "style='color:red; DISPLAY : NONE !important'",
-        'style="visibility:hidden"',
-        'style="opacity:0"',
-        'style="font-size:0"',
-        'style="font-size:0px;line-height:0"',
-        'style="font-size:1px;color:#fff"',
-        'style="max-height:0;overflow:hidden"',
-        'style="height:0;overflow:hidden"',
-        'style="mso-hide:all"',
-    ],
+@rows(
+    "hidden",
+    'style="display:none"',
+    "style='color:red; DISPLAY : NONE !important'",
+    'style="visibility:hidden"',
+    'style="opacity:0"',
+    'style="font-size:0"',
+    'style="font-size:0px;line-height:0"',
+    'style="font-size:1px;color:#fff"',
+    'style="max-height:0;overflow:hidden"',
+    'style="height:0;overflow:hidden"',
+    'style="mso-hide:all"',
 )
 def test_hidden_elements_are_left_out(attributes: str) -> None:
     """Preheader tricks hide an element with its content, and no text after it."""
@@ -70,18 +64,15 @@ def test_hidden_elements_are_left_out(attributes: str) -> None:
     assert render_visible_text(read_tree(markup)).text == "a\nb"
 
 
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        'style="line-height:0"',
-        'style="opacity:0.9"',
-        'style="font-size:10px"',
-        'style="min-height:0"',
-        'style="height:0"',
-        'style="background:none;border:0"',
-        'style="max-width:600px"',
-        'title="display:none"',
-    ],
+@rows(
+    'style="line-height:0"',
+    'style="opacity:0.9"',
+    'style="font-size:10px"',
+    'style="min-height:0"',
+    'style="height:0"',
+    'style="background:none;border:0"',
+    'style="max-width:600px"',
+    'title="display:none"',
 )
 def test_what_only_looks_hidden_is_shown(attributes: str) -> None:
     """Properties that resemble hiding ones do not hide."""

@@ -22,6 +22,7 @@ from mailcheck.checks.content.html_tree import (
 )
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.visible_text import render_visible_text
+from tests.table import rows
 
 BLOCKS = ("p", "div", "ul", "li", "dl", "dt", "dd", "h1", "h2", "center", "blockquote", "button")
 FORMATTING = ("b", "i", "a", "font", "em")
@@ -140,7 +141,7 @@ def count_steps(markup: str) -> tuple[int, int]:
     return steps, len(tree.nodes)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@rows(*HOSTILE)
 def test_reading_takes_steps_in_proportion_to_the_page(name: str) -> None:
     """Twice the page takes about twice the steps, and nodes are limited."""
     numbers = itertools.count()
@@ -158,15 +159,11 @@ def test_reading_takes_steps_in_proportion_to_the_page(name: str) -> None:
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize(
-    ("markup", "elements"),
-    [
-        ("<div>" * 100_000 + "x", 100_000),
-        ("<a " + "".join(f"a{number} " for number in range(100_000)) + ">x", 0),
-        ("<p><b id={}>".format("x" * 20) * 20_000 + "x", 0),
-        ("<" * MAX_HTML * 4, 0),
-    ],
-    ids=["nested", "attributes", "copies", "brackets"],
+@rows(
+    ("<div>" * 100_000 + "x", 100_000),
+    ("<a " + "".join(f"a{number} " for number in range(100_000)) + ">x", 0),
+    ("<p><b id={}>".format("x" * 20) * 20_000 + "x", 0),
+    ("<" * MAX_HTML * 4, 0),
 )
 def test_the_largest_pages_are_read(markup: str, elements: int) -> None:
     """100,000 elements, and megabytes of them, give a limited tree."""

@@ -1,12 +1,12 @@
 """Tests for the links of a mail and its best link."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.links import find_urls
 from mailcheck.core.content import CandidateKind, MessageContent
+from tests.table import rows
 
 
 def _text_mail(text: str, kind: str = "text/plain; charset=utf-8") -> MessageContent:
@@ -17,70 +17,61 @@ def _html_mail(markup: str) -> MessageContent:
     return _text_mail(markup, "text/html; charset=utf-8")
 
 
-@pytest.mark.parametrize(
-    ("text", "url"),
-    [
-        ("see https://a.example.", "https://a.example"),
-        ("see https://a.example/x, then", "https://a.example/x"),
-        ("(https://a.example/x)", "https://a.example/x"),
-        ("<https://a.example/x>", "https://a.example/x"),
-        ('"https://a.example/x"', "https://a.example/x"),
-        ("„https://a.example/x“", "https://a.example/x"),
-        ("[https://a.example/x]", "https://a.example/x"),
-        ("https://a.example/x?!", "https://a.example/x"),
-        ("**https://a.example/x**", "https://a.example/x"),
-        ("https://a.example/wiki/A_(b)", "https://a.example/wiki/A_(b)"),
-        ("(https://a.example/wiki/A_(b))", "https://a.example/wiki/A_(b)"),
-        ("[Verify](https://a.example/x)", "https://a.example/x"),
-        ("[https://a.example/x](https://b.example)", "https://a.example/x"),
-        ("HTTPS://A.example/X", "HTTPS://A.example/X"),
-        ("http://localhost:8080/x?a=1&b=%20#f", "http://localhost:8080/x?a=1&b=%20#f"),
-        ("https://a.example/?t=abc-_", "https://a.example/?t=abc-_"),
-        ("https://a.example/?t=abc==", "https://a.example/?t=abc=="),
-        ("https://[2001:db8::1]:8443/x", "https://[2001:db8::1]:8443/x"),
-        ("https://user:pw@a.example/x", "https://user:pw@a.example/x"),
-        ("https://bücher.example/straße", "https://bücher.example/straße"),
-        ("https://例え.example/x", "https://例え.example/x"),
-        ("请点击https://a.example/x?t=1，谢谢", "https://a.example/x?t=1"),
-        ("https://a.example/xにアクセスしてください。", "https://a.example/x"),
-        ("「https://a.example/x」", "https://a.example/x"),
-        ("<https://a.example/very/\n  long?x=1>", "https://a.example/very/long?x=1"),
-        ("> quoted <https://a.example/very/\n> long>", "https://a.example/very/long"),
-    ],
+@rows(
+    ("see https://a.example.", "https://a.example"),
+    ("see https://a.example/x, then", "https://a.example/x"),
+    ("(https://a.example/x)", "https://a.example/x"),
+    ("<https://a.example/x>", "https://a.example/x"),
+    ('"https://a.example/x"', "https://a.example/x"),
+    ("„https://a.example/x“", "https://a.example/x"),
+    ("[https://a.example/x]", "https://a.example/x"),
+    ("https://a.example/x?!", "https://a.example/x"),
+    ("**https://a.example/x**", "https://a.example/x"),
+    ("https://a.example/wiki/A_(b)", "https://a.example/wiki/A_(b)"),
+    ("(https://a.example/wiki/A_(b))", "https://a.example/wiki/A_(b)"),
+    ("[Verify](https://a.example/x)", "https://a.example/x"),
+    ("[https://a.example/x](https://b.example)", "https://a.example/x"),
+    ("HTTPS://A.example/X", "HTTPS://A.example/X"),
+    ("http://localhost:8080/x?a=1&b=%20#f", "http://localhost:8080/x?a=1&b=%20#f"),
+    ("https://a.example/?t=abc-_", "https://a.example/?t=abc-_"),
+    ("https://a.example/?t=abc==", "https://a.example/?t=abc=="),
+    ("https://[2001:db8::1]:8443/x", "https://[2001:db8::1]:8443/x"),
+    ("https://user:pw@a.example/x", "https://user:pw@a.example/x"),
+    ("https://bücher.example/straße", "https://bücher.example/straße"),
+    ("https://例え.example/x", "https://例え.example/x"),
+    ("请点击https://a.example/x?t=1，谢谢", "https://a.example/x?t=1"),
+    ("https://a.example/xにアクセスしてください。", "https://a.example/x"),
+    ("「https://a.example/x」", "https://a.example/x"),
+    ("<https://a.example/very/\n  long?x=1>", "https://a.example/very/long?x=1"),
+    ("> quoted <https://a.example/very/\n> long>", "https://a.example/very/long"),
 )
 def test_a_url_in_text_ends_where_a_reader_ends_it(text: str, url: str) -> None:
     """Brackets, quotes, punctuation and CJK text around a URL are not part of it."""
     assert _text_mail(text).links[0] == url
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[Verify](https://a.example/x)[No](https://b.example/y)",
-        "[https://a.example/x](https://b.example/y)",
-        "[A](https://a.example/x)|[B](https://b.example/y)",
-        "[A][1]\n\n[1]: https://a.example/x\n[2]: https://b.example/y",
-        "![logo](https://a.example/x)[![](https://b.example/y)",
-    ],
+@rows(
+    "[Verify](https://a.example/x)[No](https://b.example/y)",
+    "[https://a.example/x](https://b.example/y)",
+    "[A](https://a.example/x)|[B](https://b.example/y)",
+    "[A][1]\n\n[1]: https://a.example/x\n[2]: https://b.example/y",
+    "![logo](https://a.example/x)[![](https://b.example/y)",
 )
 def test_markdown_links_may_touch_each_other(text: str) -> None:
     """Each URL ends with its own link."""
     assert _text_mail(text).links == ("https://a.example/x", "https://b.example/y")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "https://",
-        "http:// x",
-        "https://.",
-        "https:///path",
-        "https:a.example",
-        "ftp://a.example",
-        "javascript:alert(1)",
-        "www.a.example",
-        "//a.example/x",
-    ],
+@rows(
+    "https://",
+    "http:// x",
+    "https://.",
+    "https:///path",
+    "https:a.example",
+    "ftp://a.example",
+    "javascript:alert(1)",
+    "www.a.example",
+    "//a.example/x",
 )
 def test_what_is_no_absolute_url_is_no_link(text: str) -> None:
     """Only http and https with a host are listed."""
@@ -147,19 +138,16 @@ def test_mail_addresses_are_candidates_only() -> None:
 VERIFY = "https://app.example/verify?token=5f2c77a1b9e04d1c88"
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        '<a href="https://app.example/"><img src="l.png" alt="App"></a>',
-        '<a href="https://app.example/unsubscribe?u=5f2c77a1b9e04d1c88">Unsubscribe</a>',
-        '<a href="https://app.example/settings/5f2c77a1b9e04d1c88">Email preferences</a>',
-        '<a href="https://app.example/view/5f2c77a1b9e04d1c88">View in browser</a>',
-        '<a href="https://twitter.com/app">Twitter</a>',
-        '<a href="https://apps.apple.com/app/id1182">Download the app</a>',
-        '<a href="https://app.example/privacy">Privacy policy</a>',
-        '<a href="https://app.example/report/5f2c77a1b9e04d1c88">I didn\'t request this</a>',
-        '<a href="https://app.example/help">Help center</a>',
-    ],
+@rows(
+    '<a href="https://app.example/"><img src="l.png" alt="App"></a>',
+    '<a href="https://app.example/unsubscribe?u=5f2c77a1b9e04d1c88">Unsubscribe</a>',
+    '<a href="https://app.example/settings/5f2c77a1b9e04d1c88">Email preferences</a>',
+    '<a href="https://app.example/view/5f2c77a1b9e04d1c88">View in browser</a>',
+    '<a href="https://twitter.com/app">Twitter</a>',
+    '<a href="https://apps.apple.com/app/id1182">Download the app</a>',
+    '<a href="https://app.example/privacy">Privacy policy</a>',
+    '<a href="https://app.example/report/5f2c77a1b9e04d1c88">I didn\'t request this</a>',
+    '<a href="https://app.example/help">Help center</a>',
 )
 def test_the_best_link_is_the_one_the_mail_was_sent_for(other: str) -> None:
     """Logos, footers and denials are never the best link."""
@@ -169,19 +157,16 @@ def test_the_best_link_is_the_one_the_mail_was_sent_for(other: str) -> None:
         assert _html_mail(f"<p>{anchor}</p><p>{other}</p>").best_link == VERIFY
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Confirm your address: {url}\n\nUnsubscribe: https://app.example/u/1",
-        "https://app.example/\n\nSetzen Sie Ihr Passwort zurück:\n{url}\n",
-        "Réinitialisez votre mot de passe : {url} (mentions légales : https://app.example/l)",
-        "Activa tu cuenta en {url}. Ayuda: https://app.example/ayuda",
-        "点击以下链接验证邮箱：{url}\n退订：https://app.example/t",
-        "下記のURLから登録を完了してください。\n{url}\n\nお問い合わせ https://app.example/c",
-        "Подтвердите адрес: {url}\nОтписаться: https://app.example/o",
-        "E-postanı doğrula: {url}\nGizlilik: https://app.example/g",
-        "이메일 인증: {url}\n고객센터: https://app.example/k",
-    ],
+@rows(
+    "Confirm your address: {url}\n\nUnsubscribe: https://app.example/u/1",
+    "https://app.example/\n\nSetzen Sie Ihr Passwort zurück:\n{url}\n",
+    "Réinitialisez votre mot de passe : {url} (mentions légales : https://app.example/l)",
+    "Activa tu cuenta en {url}. Ayuda: https://app.example/ayuda",
+    "点击以下链接验证邮箱：{url}\n退订：https://app.example/t",
+    "下記のURLから登録を完了してください。\n{url}\n\nお問い合わせ https://app.example/c",
+    "Подтвердите адрес: {url}\nОтписаться: https://app.example/o",
+    "E-postanı doğrula: {url}\nGizlilik: https://app.example/g",
+    "이메일 인증: {url}\n고객센터: https://app.example/k",
 )
 def test_the_words_before_a_bare_url_say_what_it_is_for(text: str) -> None:
     """In plain text, the nearest words before a URL count, in every language."""
@@ -192,43 +177,37 @@ def test_the_words_before_a_bare_url_say_what_it_is_for(text: str) -> None:
 LINK = "https://app.test/u/abcdef"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{url}",
-        "Hello,\n\n{url}\n\nBye",
-        "Click {url} to activate your account",
-        "New sign-in. Not you? {url}",
-        "Hello\n{url}\n\nIf you did not request this, ignore it. https://app.test/help",
-        "bitte klicken Sie auf den folgenden Link:\n{url}\n\nImpressum: https://firma.test/i",
-        "Öffnen Sie {url}, um Ihr Konto zu aktivieren. Musterfirma https://firma.test/ AGB https://firma.test/a",
-        "Cliquez sur {url} pour activer votre compte.\nMentions légales https://app.test/ml",
-        "Ga naar {url} om je wachtwoord te herstellen. https://app.test/nieuws",
-        "Abra {url} para redefinir sua senha. Loja https://app.test/loja",
-        "Öppna {url} för att bekräfta. https://app.test/nytt",
-        "{url} にアクセスして登録を完了してください。https://app.test/shop",
-        "请点击 {url} 激活您的账户。 https://app.test/shop",
-        "Перейдите {url} чтобы подтвердить адрес. https://app.test/shop",
-    ],
+@rows(
+    "{url}",
+    "Hello,\n\n{url}\n\nBye",
+    "Click {url} to activate your account",
+    "New sign-in. Not you? {url}",
+    "Hello\n{url}\n\nIf you did not request this, ignore it. https://app.test/help",
+    "bitte klicken Sie auf den folgenden Link:\n{url}\n\nImpressum: https://firma.test/i",
+    "Öffnen Sie {url}, um Ihr Konto zu aktivieren. Musterfirma https://firma.test/ AGB https://firma.test/a",
+    "Cliquez sur {url} pour activer votre compte.\nMentions légales https://app.test/ml",
+    "Ga naar {url} om je wachtwoord te herstellen. https://app.test/nieuws",
+    "Abra {url} para redefinir sua senha. Loja https://app.test/loja",
+    "Öppna {url} för att bekräfta. https://app.test/nytt",
+    "{url} にアクセスして登録を完了してください。https://app.test/shop",
+    "请点击 {url} 激活您的账户。 https://app.test/shop",
+    "Перейдите {url} чтобы подтвердить адрес. https://app.test/shop",
 )
 def test_the_only_link_or_the_words_around_it_decide(text: str) -> None:
     """The only link outside the frame is the best one, and words after a URL count as well."""
     assert _text_mail(text.format(url=LINK)).best_link == LINK
 
 
-@pytest.mark.parametrize(
-    "markup",
-    [
-        '<p><a href="{url}">{url}</a></p>',
-        '<p><a href="{url}"><img src="b.png"></a></p>',
-        '<p><a href="{url}">{url}</a> to activate your account</p><a href="https://app.test/x">x</a>',
-        '<p>Verify with the link below.</p><a href="{url}">https://app.test/v</a>',
-        '<p>To confirm, click <a href="{url}">here</a>. See <a href="https://app.test/x">us</a>.</p>',
-        'Um zu bestätigen, klicken Sie <a href="{url}">hier</a>. <a href="https://app.test/s">Shop</a>',
-        'Şifrenizi sıfırlamak için <a href="{url}">buraya</a> <a href="https://app.test/s">Blog</a>',
-        '<a href="https://app.test/z">Click here</a> to unsubscribe. <a href="{url}">Order</a>',
-        'To unsubscribe, <a href="https://app.test/z">click here</a>. <a href="{url}">Order</a>',
-    ],
+@rows(
+    '<p><a href="{url}">{url}</a></p>',
+    '<p><a href="{url}"><img src="b.png"></a></p>',
+    '<p><a href="{url}">{url}</a> to activate your account</p><a href="https://app.test/x">x</a>',
+    '<p>Verify with the link below.</p><a href="{url}">https://app.test/v</a>',
+    '<p>To confirm, click <a href="{url}">here</a>. See <a href="https://app.test/x">us</a>.</p>',
+    'Um zu bestätigen, klicken Sie <a href="{url}">hier</a>. <a href="https://app.test/s">Shop</a>',
+    'Şifrenizi sıfırlamak için <a href="{url}">buraya</a> <a href="https://app.test/s">Blog</a>',
+    '<a href="https://app.test/z">Click here</a> to unsubscribe. <a href="{url}">Order</a>',
+    'To unsubscribe, <a href="https://app.test/z">click here</a>. <a href="{url}">Order</a>',
 )
 def test_the_sentence_says_what_a_label_without_meaning_is_for(markup: str) -> None:
     """The sentence around a link counts if its label is a URL, or only says "here"."""
@@ -241,16 +220,13 @@ def test_an_address_of_list_unsubscribe_is_never_the_best_link() -> None:
     assert derive_content(raw_message.encode()).best_link is None
 
 
-@pytest.mark.parametrize(
-    "markup",
-    [
-        "<p>Hello</p>",
-        '<a href="https://app.example/"><img src="logo.png"></a>',
-        '<a href="https://app.example/terms">Terms</a> <a href="https://x.com/app">X</a>',
-        '<a href="https://app.example/unsubscribe">Unsubscribe</a>',
-        '<a href="mailto:a@app.example">Confirm</a>',
-        '<a class="btn" href="https://app.example/x/5f2c77a1b9e04d1c88">Unsubscribe</a>',
-    ],
+@rows(
+    "<p>Hello</p>",
+    '<a href="https://app.example/"><img src="logo.png"></a>',
+    '<a href="https://app.example/terms">Terms</a> <a href="https://x.com/app">X</a>',
+    '<a href="https://app.example/unsubscribe">Unsubscribe</a>',
+    '<a href="mailto:a@app.example">Confirm</a>',
+    '<a class="btn" href="https://app.example/x/5f2c77a1b9e04d1c88">Unsubscribe</a>',
 )
 def test_there_is_no_best_link_where_none_is_sensible(markup: str) -> None:
     """A frame without a purpose has no best link."""
@@ -287,18 +263,15 @@ def test_a_found_url_stands_in_its_text(text: str) -> None:
         assert not any(character.isspace() for character in url)
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "[{0}][{1}]",
-        "({0})({1})",
-        "[{0}] [{1}]",
-        "<{0}><{1}>",
-        "[a]({0})[b]({1})",
-        "({0})[{1}]",
-        "[{0}]({1})",
-        "[{0}]<{1}>",
-    ],
+@rows(
+    "[{0}][{1}]",
+    "({0})({1})",
+    "[{0}] [{1}]",
+    "<{0}><{1}>",
+    "[a]({0})[b]({1})",
+    "({0})[{1}]",
+    "[{0}]({1})",
+    "[{0}]<{1}>",
 )
 def test_links_in_brackets_side_by_side_are_two(written: str) -> None:
     """A bracket between two links belongs to neither."""

@@ -4,17 +4,16 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from mailcheck.checks.content.bodies import find_attachment
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.header import summarize_header
+from tests.table import rows
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "mime"
 MAILS = tomllib.loads((CORPUS / "mails.toml").read_text("utf-8"))["mail"]
 
 
-@pytest.mark.parametrize("expected", MAILS, ids=lambda one: str(one["file"]))
+@rows(*MAILS)
 def test_a_mail_is_read_as_its_reader_would(expected: dict[str, Any]) -> None:
     """Subject, text, HTML, codes, links and file names are right, and the problem is named."""
     raw = (CORPUS / expected["file"]).read_bytes()

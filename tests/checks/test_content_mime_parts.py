@@ -4,7 +4,6 @@ import email
 import email.policy
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from mailcheck.checks.content.mime_parts import (
     write_structure,
 )
 from tests.corpus.corpus_mails import CorpusMail, load_part
+from tests.table import rows
 
 MAIL = (
     b"From: a@x.example\r\nDate: Thu, 26 Nov 2026 10:00:00 +0100\r\n"
@@ -36,7 +36,7 @@ def leaves(part: Part) -> Iterator[Part]:
         yield from leaves(one)
 
 
-@pytest.mark.parametrize("one", load_part("tuning")[:60], ids=lambda one: str(one.id))
+@rows(*load_part("tuning")[:60])
 def test_the_standard_library_finds_the_same_parts(one: CorpusMail) -> None:
     """Types, order and bytes of all parts are those of an independent parser."""
     message = email.message_from_bytes(one.raw, policy=email.policy.SMTP)

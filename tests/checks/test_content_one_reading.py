@@ -1,11 +1,10 @@
 """All readers of the HTML of a mail agree on what is visible."""
 
-import pytest
-
 from mailcheck.api.mcp.views import view_content
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.safe_html import sanitise_html
 from mailcheck.checks.quality.reading import read_mail
+from tests.table import rows
 
 CODE = "482913"
 LINK = "https://acme.example/verify"
@@ -147,14 +146,11 @@ def readings(markup: str) -> dict[str, str]:
     return {reader: answer for reader, answer in answers.items() if answer}
 
 
-@pytest.mark.parametrize(
-    ("page", "answer"),
-    [
+@rows(
         *((f'Hello <p style="{style}">{{}}</p> Bye', answer) for style, answer in STYLES.items()),
         *((f"<p>Hello</p>{page}<p>Bye</p>", answer) for page, answer in PAGES.items()),
         *HEADS.items(),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_all_readers_agree_on_visibility(page: str, answer: str) -> None:
     """Codes, links, findings, the text for agents and the shown page agree."""
     expected = {"quality": answer, "agents": answer}

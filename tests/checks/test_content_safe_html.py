@@ -19,6 +19,7 @@ from mailcheck.checks.content.safe_html import (
     write_bounded,
 )
 from mailcheck.operations.inbox.messages import make_safe
+from tests.table import rows
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
@@ -73,27 +74,24 @@ def test_links_open_a_new_tab_without_a_referrer() -> None:
     assert ' target="_blank"' in area
 
 
-@pytest.mark.parametrize(
-    "href",
-    [
-        "javascript:alert(1)",
-        "jav&#x09;ascript:alert(1)",
-        "&#1;javascript:alert(1)",
-        "data:text/html,x",
-        "vbscript:x",
-        "blob:https://e.example/x",
-        "file:///etc/passwd",
-        "cid:part",
-        "//e.example/",
-        "/inbox",
-        "?x",
-        "#",
-        "#top",
-        "#a b",
-        "#a/b",
-        "x#top",
-        "",
-    ],
+@rows(
+    "javascript:alert(1)",
+    "jav&#x09;ascript:alert(1)",
+    "&#1;javascript:alert(1)",
+    "data:text/html,x",
+    "vbscript:x",
+    "blob:https://e.example/x",
+    "file:///etc/passwd",
+    "cid:part",
+    "//e.example/",
+    "/inbox",
+    "?x",
+    "#",
+    "#top",
+    "#a b",
+    "#a/b",
+    "x#top",
+    "",
 )
 def test_links_lead_to_known_schemes_only(href: str) -> None:
     """A link that is not absolute http, https, mailto or tel loses its address."""
@@ -122,31 +120,28 @@ def test_images_of_the_mail_itself_are_shown() -> None:
     assert safe.content_ids == ("a@b", "other")
 
 
-@pytest.mark.parametrize("kind", ["image/svg+xml", "text/html", "image/png,x", "image/x-icon"])
+@rows("image/svg+xml", "text/html", "image/png,x", "image/x-icon")
 def test_data_images_are_pixels(kind: str) -> None:
     """A data: URL is allowed only for base64 images without scripts, so not for SVG."""
     assert body(f'<img src="data:{kind};base64,AAAA">') == "<img>"
     assert body(f'<img src="{PIXEL}">') == f'<img src="{PIXEL}">'
 
 
-@pytest.mark.parametrize(
-    "style",
-    [
-        "position: fixed",
-        "behavior: url(x.htc)",
-        "-moz-binding: url(x)",
-        "content: 'x'",
-        "filter: blur(1px)",
-        "width: expression(alert(1))",
-        "color: \\72 ed",
-        "background: image-set('https://t.example/x' 1x)",
-        "background: url(https://t.example/x) url(javascript:x)",
-        "list-style: url(https://t.example/x)",
-        "color: red</style><script>",
-        "width: calc((1px)",
-        "background: u/**/rl(https://t.example/x)",
-        "--x: url(https://t.example/x); color: var(--x)",
-    ],
+@rows(
+    "position: fixed",
+    "behavior: url(x.htc)",
+    "-moz-binding: url(x)",
+    "content: 'x'",
+    "filter: blur(1px)",
+    "width: expression(alert(1))",
+    "color: \\72 ed",
+    "background: image-set('https://t.example/x' 1x)",
+    "background: url(https://t.example/x) url(javascript:x)",
+    "list-style: url(https://t.example/x)",
+    "color: red</style><script>",
+    "width: calc((1px)",
+    "background: u/**/rl(https://t.example/x)",
+    "--x: url(https://t.example/x); color: var(--x)",
 )
 def test_unsafe_declarations_go(style: str) -> None:
     """A declaration that loads, runs or leaves its place is dropped; the next one stays."""
@@ -218,7 +213,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@rows(*QUERIES)
 def test_media_queries_stay(query: str) -> None:
     """Media queries without blanks or with comparisons stay around their rules."""
     markup = f"<style>{query}{{td{{display:block}}}}p{{color:red}}</style>"
@@ -230,20 +225,17 @@ def test_media_queries_stay(query: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "@media (width</style><script>alert(1)</script>)",
-        "@media (width<!--)",
-        "@media (a<b)</style",
-        "@media (a <\\2f style)",
-        "@media (max-width:600px",
-        "@media max-width:600px)",
-        "@media 'x'",
-        "@mediascreen",
-        "@import url(x)",
-        "@media (width:url(https://e.example))",
-    ],
+@rows(
+    "@media (width</style><script>alert(1)</script>)",
+    "@media (width<!--)",
+    "@media (a<b)</style",
+    "@media (a <\\2f style)",
+    "@media (max-width:600px",
+    "@media max-width:600px)",
+    "@media 'x'",
+    "@mediascreen",
+    "@import url(x)",
+    "@media (width:url(https://e.example))",
 )
 def test_a_media_query_opens_no_tag(query: str) -> None:
     """An invalid query is dropped with its rules, and a sheet never contains a tag."""
@@ -348,35 +340,32 @@ def test_only_what_is_allowed_comes_out(markup: str) -> None:
     assert Page(again).parts == Page(safe.body).parts
 
 
-@pytest.mark.parametrize(
-    ("markup", "written"),
-    [
-        ("<p>a<p>b<div>c", "<p>a</p><p>b</p><div>c</div>"),
-        ("<ul><li>a<li>b<ul><li>c", "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>"),
-        ("<dl><dt>a<dd>b<dt>c", "<dl><dt>a</dt><dd>b</dd><dt>c</dt></dl>"),
-        (
-            "<table><tr><td>1<td>2<tr><th>3",
-            "<table><tr><td>1</td><td>2</td></tr><tr><th>3</th></tr></table>",
-        ),
-        (
-            "<table><tbody><tr><td><p>1<tbody>",
-            "<table><tbody><tr><td><p>1</p></td></tr></tbody><tbody></tbody></table>",
-        ),
-        (
-            "<table><td>1<table><td>2</table>3",
-            "<table><td>1<table><td>2</td></table>3</td></table>",
-        ),
-        ("<a href=x>a<b>b<a href=y>c", '<a href="x">a<b>b</b></a><b><a href="y">c</a></b>'),
-        ("<b><i>a</b>b</i>c", "<b><i>a</i></b><i>b</i>c"),
-        ("<td><p>a</td></p></table>b", "<td><p>a</p></td><p></p>b"),
-        ("<table><tr><td><p>a</table>b", "<table><tr><td><p>a</p></td></tr></table>b"),
-        ("<svg><p>a</svg>b<svg><svg></svg>c</svg>d", "<p>abd</p>"),
-        ("<noscript>a</noscript><object>b</object>", "ab"),
-        (
-            '<p a="&lt;&quot;&gt;" b=\'"\' c>&lt;</p>',
-            '<p a="&lt;&quot;&gt;" b="&quot;" c="">&lt;</p>',
-        ),
-    ],
+@rows(
+    ("<p>a<p>b<div>c", "<p>a</p><p>b</p><div>c</div>"),
+    ("<ul><li>a<li>b<ul><li>c", "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>"),
+    ("<dl><dt>a<dd>b<dt>c", "<dl><dt>a</dt><dd>b</dd><dt>c</dt></dl>"),
+    (
+        "<table><tr><td>1<td>2<tr><th>3",
+        "<table><tr><td>1</td><td>2</td></tr><tr><th>3</th></tr></table>",
+    ),
+    (
+        "<table><tbody><tr><td><p>1<tbody>",
+        "<table><tbody><tr><td><p>1</p></td></tr></tbody><tbody></tbody></table>",
+    ),
+    (
+        "<table><td>1<table><td>2</table>3",
+        "<table><td>1<table><td>2</td></table>3</td></table>",
+    ),
+    ("<a href=x>a<b>b<a href=y>c", '<a href="x">a<b>b</b></a><b><a href="y">c</a></b>'),
+    ("<b><i>a</b>b</i>c", "<b><i>a</i></b><i>b</i>c"),
+    ("<td><p>a</td></p></table>b", "<td><p>a</p></td><p></p>b"),
+    ("<table><tr><td><p>a</table>b", "<table><tr><td><p>a</p></td></tr></table>b"),
+    ("<svg><p>a</svg>b<svg><svg></svg>c</svg>d", "<p>abd</p>"),
+    ("<noscript>a</noscript><object>b</object>", "ab"),
+    (
+        '<p a="&lt;&quot;&gt;" b=\'"\' c>&lt;</p>',
+        '<p a="&lt;&quot;&gt;" b="&quot;" c="">&lt;</p>',
+    ),
 )
 def test_markup_is_balanced(markup: str, written: str) -> None:
     """Unclosed elements are closed where a browser closes them."""
@@ -419,7 +408,7 @@ COSTLY = {
 @pytest.mark.attack
 @pytest.mark.untraced
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("piece", COSTLY.values(), ids=COSTLY.keys())
+@rows(*COSTLY.values())
 def test_hostile_html_is_sanitized_in_linear_time(piece: str) -> None:
     """512 KiB of any HTML are sanitized within seconds, in linear time."""
     markup = piece * (MAX_HTML // len(piece))

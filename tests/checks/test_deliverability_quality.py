@@ -1,6 +1,5 @@
 """Signed fields that count for one-click unsubscribe, and signs of bulk mail."""
 
-import pytest
 from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
@@ -9,6 +8,7 @@ from mailcheck.checks.dkim.mail import DkimOfMail, SignatureOfMail
 from mailcheck.checks.quality.reading import read_mail
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, is_bulk_looking
 from tests.checks.mail_evidence import dkim, signature
+from tests.table import rows
 
 
 def covering(*names: str, result: AuthResult = AuthResult.PASS) -> SignatureOfMail:
@@ -23,18 +23,15 @@ SILENT = covering("from", *MUST_BE_SIGNED, result=AuthResult.TEMPERROR)
 BROKEN = covering("from", *MUST_BE_SIGNED, result=AuthResult.FAIL)
 
 
-@pytest.mark.parametrize(
-    ("signatures", "is_covered"),
-    [
-        (dkim(WHOLE), True),
-        (dkim(HALF, WHOLE), True),
-        (dkim(SILENT, WHOLE), True),
-        (dkim(HALF, OTHER_HALF), False),
-        (dkim(BROKEN), False),
-        (dkim(), False),
-        (dkim(HALF, SILENT), None),
-        (dkim(SILENT), None),
-    ],
+@rows(
+    (dkim(WHOLE), True),
+    (dkim(HALF, WHOLE), True),
+    (dkim(SILENT, WHOLE), True),
+    (dkim(HALF, OTHER_HALF), False),
+    (dkim(BROKEN), False),
+    (dkim(), False),
+    (dkim(HALF, SILENT), None),
+    (dkim(SILENT), None),
 )
 def test_one_signature_covers_both_fields(signatures: DkimOfMail, is_covered: bool | None) -> None:
     """One valid signature must cover both fields; an undetermined signature is not a "no"."""
@@ -42,15 +39,12 @@ def test_one_signature_covers_both_fields(signatures: DkimOfMail, is_covered: bo
     assert (None if fields is None else fields >= MUST_BE_SIGNED) is is_covered
 
 
-@pytest.mark.parametrize(
-    ("fields", "is_bulk"),
-    [
-        (b"Precedence: bulk\r\n", True),
-        (b"Precedence: bulk\r\nAuto-Submitted: auto-replied\r\n", False),
-        (b"Precedence: bulk\r\nAuto-Submitted: auto-generated\r\n", True),
-        (b"List-Id: <a.example>\r\nAuto-Submitted: auto-replied\r\n", True),
-        (b"Subject: Hello\r\n", False),
-    ],
+@rows(
+    (b"Precedence: bulk\r\n", True),
+    (b"Precedence: bulk\r\nAuto-Submitted: auto-replied\r\n", False),
+    (b"Precedence: bulk\r\nAuto-Submitted: auto-generated\r\n", True),
+    (b"List-Id: <a.example>\r\nAuto-Submitted: auto-replied\r\n", True),
+    (b"Subject: Hello\r\n", False),
 )
 def test_who_looks_like_bulk(fields: bytes, is_bulk: bool) -> None:
     """Bulk mail identifies itself; an automatic reply is one mail to one person."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +45,7 @@ from tests.checks.mail_evidence import (
     signature,
     spf,
 )
+from tests.table import rows
 
 FAIL, NONE, TEMPERROR = AuthResult.FAIL, AuthResult.NONE, AuthResult.TEMPERROR
 
@@ -83,35 +83,32 @@ def test_a_perfect_mail() -> None:
     assert {one.status for one in score.checks} == {CheckStatus.PASS}
 
 
-@pytest.mark.parametrize(
-    ("changes", "finding_id"),
-    [
-        ({"spf": spf(AuthResult.NEUTRAL)}, "spf.result-neutral"),
-        ({"spf": spf(NONE, record=None)}, "spf.result-none"),
-        ({"spf": spf(AuthResult.SOFTFAIL)}, "spf.result-softfail"),
-        ({"spf": spf(AuthResult.PERMERROR)}, "spf.result-permerror"),
-        ({"spf": spf(FAIL)}, "spf.result-fail"),
-        ({"reverse_dns": RDNS["absent"]}, "rdns.absent"),
-        ({"reverse_dns": RDNS["unconfirmed"]}, "rdns.unconfirmed"),
-        ({"helo": helo(NO_NAME)}, "helo.unresolvable"),
-        ({"dkim": dkim(signature(bits=1024))}, "dkim.weak-key"),
-        ({"dkim": dkim()}, "dkim.unsigned"),
-        ({"dkim": dkim(signature(FAIL))}, "dkim.invalid"),
-        ({"dkim": dkim(signature(AuthResult.POLICY))}, "dkim.invalid"),
-        ({"dmarc": dmarc(is_dkim_aligned=False)}, "dkim.unaligned"),
-        ({"dmarc": dmarc(NONE)}, "dmarc.no-record"),
-        ({"dmarc": dmarc(AuthResult.PERMERROR)}, "dmarc.no-author"),
-        ({"dmarc": dmarc(FAIL, policy=Policy.NONE)}, "dmarc.fails-none"),
-        ({"dmarc": dmarc(FAIL, policy=Policy.QUARANTINE)}, "dmarc.fails-enforced"),
-        ({"dmarc": dmarc(FAIL, policy=Policy.REJECT)}, "dmarc.fails-enforced"),
-        ({"listings": (listing(10),)}, "dnsbl.listed"),
-        ({"listings": (listing(8),)}, "dnsbl.listed"),
-        ({"listings": (listing(5),)}, "dnsbl.listed"),
-        ({"listings": (listing(3),)}, "dnsbl.listed"),
-        ({"listings": (listing(1),)}, "dnsbl.listed"),
-        ({"content_filter": filtered(5.0)}, "spamassassin.points"),
-        ({"content_filter": filtered(1.3)}, "spamassassin.points"),
-    ],
+@rows(
+    ({"spf": spf(AuthResult.NEUTRAL)}, "spf.result-neutral"),
+    ({"spf": spf(NONE, record=None)}, "spf.result-none"),
+    ({"spf": spf(AuthResult.SOFTFAIL)}, "spf.result-softfail"),
+    ({"spf": spf(AuthResult.PERMERROR)}, "spf.result-permerror"),
+    ({"spf": spf(FAIL)}, "spf.result-fail"),
+    ({"reverse_dns": RDNS["absent"]}, "rdns.absent"),
+    ({"reverse_dns": RDNS["unconfirmed"]}, "rdns.unconfirmed"),
+    ({"helo": helo(NO_NAME)}, "helo.unresolvable"),
+    ({"dkim": dkim(signature(bits=1024))}, "dkim.weak-key"),
+    ({"dkim": dkim()}, "dkim.unsigned"),
+    ({"dkim": dkim(signature(FAIL))}, "dkim.invalid"),
+    ({"dkim": dkim(signature(AuthResult.POLICY))}, "dkim.invalid"),
+    ({"dmarc": dmarc(is_dkim_aligned=False)}, "dkim.unaligned"),
+    ({"dmarc": dmarc(NONE)}, "dmarc.no-record"),
+    ({"dmarc": dmarc(AuthResult.PERMERROR)}, "dmarc.no-author"),
+    ({"dmarc": dmarc(FAIL, policy=Policy.NONE)}, "dmarc.fails-none"),
+    ({"dmarc": dmarc(FAIL, policy=Policy.QUARANTINE)}, "dmarc.fails-enforced"),
+    ({"dmarc": dmarc(FAIL, policy=Policy.REJECT)}, "dmarc.fails-enforced"),
+    ({"listings": (listing(10),)}, "dnsbl.listed"),
+    ({"listings": (listing(8),)}, "dnsbl.listed"),
+    ({"listings": (listing(5),)}, "dnsbl.listed"),
+    ({"listings": (listing(3),)}, "dnsbl.listed"),
+    ({"listings": (listing(1),)}, "dnsbl.listed"),
+    ({"content_filter": filtered(5.0)}, "spamassassin.points"),
+    ({"content_filter": filtered(1.3)}, "spamassassin.points"),
 )
 def test_each_single_fault(changes: dict[str, Any], finding_id: str) -> None:
     """Each fault lowers the score by its published deduction, under its own id."""
@@ -157,48 +154,35 @@ def test_nothing_passes() -> None:
     assert score.tenths == 100 - sum(FINDINGS[one].price or 0 for one in ids(score))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"spf": spf(TEMPERROR), "dkim": dkim()},
-        {"spf": spf(NONE), "dkim": dkim(signature(TEMPERROR))},
-    ],
+@rows(
+    {"spf": spf(TEMPERROR), "dkim": dkim()},
+    {"spf": spf(NONE), "dkim": dkim(signature(TEMPERROR))},
 )
 def test_nothing_passes_is_not_charged_while_one_is_unknown(changes: dict[str, Any]) -> None:
     """A check that could not be determined might have passed."""
     assert "authentication.nothing-passes" not in ids(score_mail(perfect(**changes)))
 
 
-@pytest.mark.parametrize(
-    ("area", "changes"),
-    [
-        (Area.SPF, {"spf": spf(TEMPERROR)}),
-        (
-            Area.SPF,
-            {
-                "reverse_dns": reverse_dns(
-                    undetermined("rdns.undetermined", ["10.4.8.8.in-addr.arpa"])
-                )
-            },
-        ),
-        (Area.SPF, {"helo": helo(undetermined("helo.undetermined", ["mx.example.com"]))}),
-        (Area.DKIM, {"dkim": dkim(signature(TEMPERROR))}),
-        (Area.DKIM, {"dkim": dkim(signature(FAIL), signature(TEMPERROR))}),
-        (Area.DKIM, {"dmarc": dmarc(is_dkim_aligned=None)}),
-        (Area.DMARC, {"dmarc": dmarc(TEMPERROR)}),
-        (
-            Area.BLACKLIST,
-            {"listings": tuple(unknown_listing(one, UnknownReason.NO_ANSWER) for one in LISTS)},
-        ),
-        (
-            Area.BLACKLIST,
-            {"listings": tuple(unknown_listing(one, UnknownReason.NOT_PUBLIC) for one in LISTS)},
-        ),
-        *(
-            (Area.SPAMASSASSIN, {"content_filter": unavailable(problem)})
-            for problem in FilterProblem
-        ),
-    ],
+@rows(
+    (Area.SPF, {"spf": spf(TEMPERROR)}),
+    (
+        Area.SPF,
+        {"reverse_dns": reverse_dns(undetermined("rdns.undetermined", ["10.4.8.8.in-addr.arpa"]))},
+    ),
+    (Area.SPF, {"helo": helo(undetermined("helo.undetermined", ["mx.example.com"]))}),
+    (Area.DKIM, {"dkim": dkim(signature(TEMPERROR))}),
+    (Area.DKIM, {"dkim": dkim(signature(FAIL), signature(TEMPERROR))}),
+    (Area.DKIM, {"dmarc": dmarc(is_dkim_aligned=None)}),
+    (Area.DMARC, {"dmarc": dmarc(TEMPERROR)}),
+    (
+        Area.BLACKLIST,
+        {"listings": tuple(unknown_listing(one, UnknownReason.NO_ANSWER) for one in LISTS)},
+    ),
+    (
+        Area.BLACKLIST,
+        {"listings": tuple(unknown_listing(one, UnknownReason.NOT_PUBLIC) for one in LISTS)},
+    ),
+    *((Area.SPAMASSASSIN, {"content_filter": unavailable(problem)}) for problem in FilterProblem),
 )
 def test_undetermined_checks_are_free(area: Area, changes: dict[str, Any]) -> None:
     """A check that could not be determined is a warning, is free, and is named."""

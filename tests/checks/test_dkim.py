@@ -27,24 +27,22 @@ from tests.fakes.dkim_keys import (
 )
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 
-@pytest.mark.parametrize(
-    ("text", "key_type", "bits", "is_strong"),
-    [
-        (f"v=DKIM1; k=rsa; p={RSA_2048}", "rsa", 2048, True),
-        (f"v=DKIM1; p={RSA_1024}", "rsa", 1024, False),
-        (f"p={RSA_2048}", "rsa", 2048, True),
-        (f"v=DKIM1; p={RSA_2048_BARE}", "rsa", 2048, True),
-        (
-            f"v=DKIM1; k=RSA; h=sha1:sha256; s=email:x; n=note; p={RSA_2048};",
-            "rsa",
-            2048,
-            True,
-        ),
-        (f"v=DKIM1;k=rsa;p={RSA_2048[:40]} \t{RSA_2048[40:]}", "rsa", 2048, True),
-        (f"v=DKIM1; k=ed25519; p={ED25519}", "ed25519", 256, True),
-    ],
+@rows(
+    (f"v=DKIM1; k=rsa; p={RSA_2048}", "rsa", 2048, True),
+    (f"v=DKIM1; p={RSA_1024}", "rsa", 1024, False),
+    (f"p={RSA_2048}", "rsa", 2048, True),
+    (f"v=DKIM1; p={RSA_2048_BARE}", "rsa", 2048, True),
+    (
+        f"v=DKIM1; k=RSA; h=sha1:sha256; s=email:x; n=note; p={RSA_2048};",
+        "rsa",
+        2048,
+        True,
+    ),
+    (f"v=DKIM1;k=rsa;p={RSA_2048[:40]} \t{RSA_2048[40:]}", "rsa", 2048, True),
+    (f"v=DKIM1; k=ed25519; p={ED25519}", "ed25519", 256, True),
 )
 def test_good_keys_are_measured(text: str, key_type: str, bits: int, is_strong: bool) -> None:
     """Type and length are read from the key itself (RFC 6376 3.6.1, RFC 8463)."""
@@ -54,23 +52,20 @@ def test_good_keys_are_measured(text: str, key_type: str, bits: int, is_strong: 
     assert (record.is_usable, record.is_strong) == (True, is_strong)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("v=DKIM1; k=rsa", "has no key"),
-        (f"v=DKIM1; p={RSA_2048[:-9]}", "was truncated"),
-        (f"v=DKIM1; p={RSA_2048[:200]}", "was truncated"),
-        (f'v=DKIM1; p="{RSA_2048}"', "not Base64"),
-        (f"v=DKIM1; p={RSA_512}", "only 512 bits"),
-        (f"v=DKIM1; k=ed25519; p={ED25519_WRAPPED}", "44 octets, not 32"),
-        (f"v=DKIM1; p={ED25519_WRAPPED}", "it is an Ed25519 key"),
-        (f"v=DKIM1; p={EC_P256}", "it is another key"),
-        (f"v=DKIM1; k=dsa; p={RSA_2048}", "unknown type 'dsa'"),
-        (f"v=DKIM1; h=sha1; p={RSA_2048}", "no longer accept"),
-        (f"v=DKIM1; s=other; p={RSA_2048}", "not for mail"),
-        ("v=DKIM1; p=" + "A" * 8000, "too large"),
-        ("v=DKIM1; p=AAAA", "was truncated"),
-    ],
+@rows(
+    ("v=DKIM1; k=rsa", "has no key"),
+    (f"v=DKIM1; p={RSA_2048[:-9]}", "was truncated"),
+    (f"v=DKIM1; p={RSA_2048[:200]}", "was truncated"),
+    (f'v=DKIM1; p="{RSA_2048}"', "not Base64"),
+    (f"v=DKIM1; p={RSA_512}", "only 512 bits"),
+    (f"v=DKIM1; k=ed25519; p={ED25519_WRAPPED}", "44 octets, not 32"),
+    (f"v=DKIM1; p={ED25519_WRAPPED}", "it is an Ed25519 key"),
+    (f"v=DKIM1; p={EC_P256}", "it is another key"),
+    (f"v=DKIM1; k=dsa; p={RSA_2048}", "unknown type 'dsa'"),
+    (f"v=DKIM1; h=sha1; p={RSA_2048}", "no longer accept"),
+    (f"v=DKIM1; s=other; p={RSA_2048}", "not for mail"),
+    ("v=DKIM1; p=" + "A" * 8000, "too large"),
+    ("v=DKIM1; p=AAAA", "was truncated"),
 )
 def test_broken_keys_are_named(text: str, problem: str) -> None:
     """The finding for an unusable key gives the reason."""
@@ -91,9 +86,7 @@ def test_flags() -> None:
     assert (record.is_testing, record.is_strict, record.is_usable) == (True, True, True)
 
 
-@pytest.mark.parametrize(
-    "text", ["v=spf1 -all", "hello", "v=DMARC1; p=none", "v=DKIM2; p=", "k=rsa; v=DKIM1", ""]
-)
+@rows("v=spf1 -all", "hello", "v=DMARC1; p=none", "v=DKIM2; p=", "k=rsa; v=DKIM1", "")
 def test_other_records_are_no_keys(text: str) -> None:
     """A wildcard TXT record for another purpose is not a key."""
     assert not is_key_record(text)
@@ -206,21 +199,18 @@ def test_a_found_key_counts_though_others_gave_no_answer() -> None:
     assert (verdict.presence, verdict.findings) == (Presence.FOUND, ())
 
 
-@pytest.mark.parametrize(
-    ("records", "expected"),
-    [
-        ({"s1": f"v=DKIM1; p={RSA_1024}"}, [("dkim.weak-key", Severity.WARNING)]),
-        ({"s1": f"v=DKIM1; p={RSA_512}"}, [("dkim.key-too-short", Severity.ERROR)]),
-        ({"s1": f"v=DKIM1; p={RSA_512}", "s2": GOOD}, [("dkim.key-too-short", Severity.WARNING)]),
-        ({"s1": "v=DKIM1; p="}, [("dkim.key-revoked", Severity.WARNING)]),
-        ({"s1": "v=DKIM1; p=", "s2": GOOD}, [("dkim.key-revoked", Severity.NOTE)]),
-        ({"s1": "v=DKIM1; p=AAAA"}, [("dkim.key-broken", Severity.ERROR)]),
-        ({"s1": f"{GOOD}; t=y"}, [("dkim.testing", Severity.WARNING)]),
-        ({"s1": [GOOD, f"{GOOD};"]}, [("dkim.several-keys", Severity.ERROR)] * 2),
-        ({"s1": ["some text", GOOD]}, [("dkim.stray-record", Severity.WARNING)]),
-        ({"s1": "v=spf1 -all"}, [("dkim.hidden", Severity.UNDETERMINED)]),
-        ({"*": "v=spf1 -all"}, [("dkim.hidden", Severity.UNDETERMINED)]),
-    ],
+@rows(
+    ({"s1": f"v=DKIM1; p={RSA_1024}"}, [("dkim.weak-key", Severity.WARNING)]),
+    ({"s1": f"v=DKIM1; p={RSA_512}"}, [("dkim.key-too-short", Severity.ERROR)]),
+    ({"s1": f"v=DKIM1; p={RSA_512}", "s2": GOOD}, [("dkim.key-too-short", Severity.WARNING)]),
+    ({"s1": "v=DKIM1; p="}, [("dkim.key-revoked", Severity.WARNING)]),
+    ({"s1": "v=DKIM1; p=", "s2": GOOD}, [("dkim.key-revoked", Severity.NOTE)]),
+    ({"s1": "v=DKIM1; p=AAAA"}, [("dkim.key-broken", Severity.ERROR)]),
+    ({"s1": f"{GOOD}; t=y"}, [("dkim.testing", Severity.WARNING)]),
+    ({"s1": [GOOD, f"{GOOD};"]}, [("dkim.several-keys", Severity.ERROR)] * 2),
+    ({"s1": ["some text", GOOD]}, [("dkim.stray-record", Severity.WARNING)]),
+    ({"s1": "v=spf1 -all"}, [("dkim.hidden", Severity.UNDETERMINED)]),
+    ({"*": "v=spf1 -all"}, [("dkim.hidden", Severity.UNDETERMINED)]),
 )
 def test_what_is_wrong_is_named(
     records: dict[str, str | list[str]], expected: list[tuple[str, Severity]]

@@ -3,7 +3,6 @@
 import base64
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from mailcheck.checks.dkim.dkim2 import Dkim2OfMail, describe_dkim2, read_dkim2
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.findings_of_mails import DKIM2
 from tests.operations.scored_mails import MAIL, received, score
+from tests.table import rows
 
 
 def packed(text: str) -> str:
@@ -64,7 +64,7 @@ VECTORS = {
 }
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@rows(*VECTORS)
 def test_the_fields_cause_a_note(name: str) -> None:
     """Each finding has a mail that causes it."""
     assert ids_of(VECTORS[name]) == [name]
@@ -76,16 +76,13 @@ def test_every_finding_has_a_vector() -> None:
     assert {one.severity for one in DKIM2} == {Severity.NOTE}
 
 
-@pytest.mark.parametrize(
-    ("raw", "problem"),
-    [
-        (instance("1") + MAIL, "no signature"),
-        (SECOND + instance("2") + MAIL, "without a gap"),
-        (FIRST + FIRST + instance("1") + MAIL, "without a gap"),
-        (signature("x", "1", "d.example", "a@b.example") + instance("1") + MAIL, "without a gap"),
-        (FIRST + MAIL, "without its Message-Instance"),
-        (b"DKIM2-Signature: " + b"x" * 90_000 + b"\r\n" + MAIL, "longer than"),
-    ],
+@rows(
+    (instance("1") + MAIL, "no signature"),
+    (SECOND + instance("2") + MAIL, "without a gap"),
+    (FIRST + FIRST + instance("1") + MAIL, "without a gap"),
+    (signature("x", "1", "d.example", "a@b.example") + instance("1") + MAIL, "without a gap"),
+    (FIRST + MAIL, "without its Message-Instance"),
+    (b"DKIM2-Signature: " + b"x" * 90_000 + b"\r\n" + MAIL, "longer than"),
 )
 def test_a_broken_chain_says_why(raw: bytes, problem: str) -> None:
     """The first fault of the fields is named."""
@@ -99,7 +96,7 @@ def test_an_ordinary_mail_has_no_finding() -> None:
     assert ids_of(MAIL) == []
 
 
-@pytest.mark.parametrize("name", VECTORS)
+@rows(*VECTORS)
 def test_dkim2_never_changes_a_score(name: str) -> None:
     """The report explains the fields, and the score stays the same."""
     plain, signed = score(mail=received(MAIL)), score(mail=received(VECTORS[name]))

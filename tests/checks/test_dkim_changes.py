@@ -31,6 +31,7 @@ from mailcheck.assembly.workers import daemon_workers, direct_analysis_worker
 from mailcheck.checks.dkim import dkimpy_verify
 from mailcheck.core.errors import WorkerDied
 from tests.fakes.mail_signer import RSA
+from tests.table import rows
 
 
 @cache
@@ -53,7 +54,7 @@ CAUSES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "cause"), CAUSES)
+@rows(*CAUSES)
 def test_dkimpy_reads_blanks_with_slow_expressions(name: str, cause: str) -> None:
     """The expressions of dkimpy take quadratic time, or match each blank separately."""
     body = inspect.getsource(getattr(untouched("dkim.canonicalization"), name))

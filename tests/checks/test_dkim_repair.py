@@ -2,7 +2,6 @@
 
 import base64
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from tests.fakes.dkim_keys import (
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.fakes.signing_keys import RSA_2048_PRIVATE
+from tests.table import rows
 
 WHOLE = f"v=DKIM1; k=rsa; p={RSA_2048}"
 NAME = "default._domainkey.d.example"
@@ -92,7 +92,7 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("texts", SPOILT.values(), ids=SPOILT)
+@rows(*SPOILT.values())
 def test_the_same_key_is_offered_in_a_text_that_receivers_read(texts: tuple[str, ...]) -> None:
     """A broken record is not reported as hidden, and no new key is advised."""
     verdict = judge(*texts)
@@ -111,14 +111,11 @@ def test_the_same_key_is_offered_in_a_text_that_receivers_read(texts: tuple[str,
     assert judge(finding.proposed.value).findings == ()
 
 
-@pytest.mark.parametrize(
-    ("texts", "key"),
-    [
-        ((f"v=DKIM1; k=ed25519; p={ED25519_WRAPPED}",), ED25519),
-        ((f"v=DKIM1; k=rsa; p={ED25519}",), ED25519),
-        ((f"v=DKIM1\\; k=ed25519\\; p={ED25519}",), ED25519),
-        ((f"v=DKIM1;; k=rsa; p={RSA_2048_BARE}",), RSA_2048_BARE),
-    ],
+@rows(
+    ((f"v=DKIM1; k=ed25519; p={ED25519_WRAPPED}",), ED25519),
+    ((f"v=DKIM1; k=rsa; p={ED25519}",), ED25519),
+    ((f"v=DKIM1\\; k=ed25519\\; p={ED25519}",), ED25519),
+    ((f"v=DKIM1;; k=rsa; p={RSA_2048_BARE}",), RSA_2048_BARE),
 )
 def test_keys_of_other_forms_are_repaired(texts: tuple[str, ...], key: str) -> None:
     """An Ed25519 key is published without its wrapping, and a bare RSA key unchanged."""
@@ -128,38 +125,32 @@ def test_keys_of_other_forms_are_repaired(texts: tuple[str, ...], key: str) -> N
     assert (repaired.key_data, repaired.problem) == (key, "")
 
 
-@pytest.mark.parametrize(
-    ("name", "mistake"),
-    [
-        ("backslashes", "backslashes"),
-        ("double semicolons", "no tag between two semicolons"),
-        ("quotes around all", "quotation marks"),
-        ("PEM lines", "lines of a PEM file"),
-        ("version behind", "v= is after another tag"),
-        ("tags in capitals", "capital letters"),
-        ("cut into two", "its key is cut into 2 records"),
-        ("only SHA-1", "hash algorithms"),
-        ("commas", "commas"),
-        ("another version", 'its version is "DKIM2"'),
-    ],
+@rows(
+    ("backslashes", "backslashes"),
+    ("double semicolons", "no tag between two semicolons"),
+    ("quotes around all", "quotation marks"),
+    ("PEM lines", "lines of a PEM file"),
+    ("version behind", "v= is after another tag"),
+    ("tags in capitals", "capital letters"),
+    ("cut into two", "its key is cut into 2 records"),
+    ("only SHA-1", "hash algorithms"),
+    ("commas", "commas"),
+    ("another version", 'its version is "DKIM2"'),
 )
 def test_the_mistake_is_named(name: str, mistake: str) -> None:
     """The finding says what is wrong with the record."""
     assert mistake in judge(*SPOILT[name]).findings[0].meaning
 
 
-@pytest.mark.parametrize(
-    ("text", "is_new"),
-    [
-        (f"v=DKIM1; k=rsa; p={RSA_2048[:200]}", False),
-        ("v=DKIM1; k=rsa", False),
-        ("v=DKIM1\\; k=rsa\\; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A", False),
-        (f"v=DKIM1; s=tlsrpt; p={RSA_2048}", False),
-        (f"v=DKIM1; k=rsa; p={RSA_512}", True),
-        (f"v=DKIM1; k=rsa; p={EC_P256}", True),
-        (f"v=DKIM1; k=rsa; p={RSA_2048_PRIVATE}", True),
-        (f"v=DKIM1; p=-----BEGIN RSA PRIVATE KEY-----{RSA_2048_PRIVATE}-----END", True),
-    ],
+@rows(
+    (f"v=DKIM1; k=rsa; p={RSA_2048[:200]}", False),
+    ("v=DKIM1; k=rsa", False),
+    ("v=DKIM1\\; k=rsa\\; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A", False),
+    (f"v=DKIM1; s=tlsrpt; p={RSA_2048}", False),
+    (f"v=DKIM1; k=rsa; p={RSA_512}", True),
+    (f"v=DKIM1; k=rsa; p={EC_P256}", True),
+    (f"v=DKIM1; k=rsa; p={RSA_2048_PRIVATE}", True),
+    (f"v=DKIM1; p=-----BEGIN RSA PRIVATE KEY-----{RSA_2048_PRIVATE}-----END", True),
 )
 def test_a_new_key_is_asked_for_only_where_it_must_be(text: str, is_new: bool) -> None:
     """A truncated key can be published again; a short or private key must be replaced."""

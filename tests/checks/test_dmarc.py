@@ -8,6 +8,7 @@ from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import Finding, Severity
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 Failures = dict[str | tuple[str, str], DnsStatus]
 SEVEN_AND_LESS = ["2.3.4.5.6.7.8", "3.4.5.6.7.8", "4.5.6.7.8", "5.6.7.8", "6.7.8", "7.8", "8"]
@@ -33,24 +34,21 @@ def ids(verdict: DmarcVerdict) -> list[str]:
     return [finding.id for finding in verdict.findings]
 
 
-@pytest.mark.parametrize(
-    ("domain", "names"),
-    [
-        ("x.example", ["x.example", "example"]),
-        ("a.mail.x.example", ["a.mail.x.example", "mail.x.example", "x.example", "example"]),
-        (
-            "1.2.3.4.5.6.7",
-            ["1.2.3.4.5.6.7", "2.3.4.5.6.7", "3.4.5.6.7", "4.5.6.7", "5.6.7", "6.7", "7"],
-        ),
-        (
-            "a.b.1.2.3.4.5.6.7.8",
-            ["a.b.1.2.3.4.5.6.7.8", *SEVEN_AND_LESS],
-        ),
-        (
-            "1.2.3.4.5.6.7.8",
-            ["1.2.3.4.5.6.7.8", *SEVEN_AND_LESS],
-        ),
-    ],
+@rows(
+    ("x.example", ["x.example", "example"]),
+    ("a.mail.x.example", ["a.mail.x.example", "mail.x.example", "x.example", "example"]),
+    (
+        "1.2.3.4.5.6.7",
+        ["1.2.3.4.5.6.7", "2.3.4.5.6.7", "3.4.5.6.7", "4.5.6.7", "5.6.7", "6.7", "7"],
+    ),
+    (
+        "a.b.1.2.3.4.5.6.7.8",
+        ["a.b.1.2.3.4.5.6.7.8", *SEVEN_AND_LESS],
+    ),
+    (
+        "1.2.3.4.5.6.7.8",
+        ["1.2.3.4.5.6.7.8", *SEVEN_AND_LESS],
+    ),
 )
 def test_the_walk_asks_at_most_eight_names(domain: str, names: list[str]) -> None:
     """Long names are cut to seven labels after the first query (RFC 9989 4.10)."""
@@ -58,20 +56,17 @@ def test_the_walk_asks_at_most_eight_names(domain: str, names: list[str]) -> Non
     assert len(names) <= 8
 
 
-@pytest.mark.parametrize(
-    ("records", "organization"),
-    [
-        ({}, "a.b.x.example"),
-        ({"b.x.example": GOOD, "x.example": GOOD}, "x.example"),
-        ({"a.b.x.example": GOOD}, "a.b.x.example"),
-        ({"b.x.example": GOOD + "; psd=n", "x.example": GOOD}, "b.x.example"),
-        ({"example": GOOD + "; psd=y"}, "x.example"),
-        ({"x.example": GOOD + "; psd=y", "example": GOOD}, "b.x.example"),
-        ({"a.b.x.example": GOOD + "; psd=y"}, "a.b.x.example"),
-        ({"b.x.example": GOOD, "example": GOOD + "; psd=y"}, "x.example"),
-        ({"example": GOOD}, "example"),
-        ({"x.example": ["v=DMARC1; p=none", "v=DMARC1; p=reject"]}, "a.b.x.example"),
-    ],
+@rows(
+    ({}, "a.b.x.example"),
+    ({"b.x.example": GOOD, "x.example": GOOD}, "x.example"),
+    ({"a.b.x.example": GOOD}, "a.b.x.example"),
+    ({"b.x.example": GOOD + "; psd=n", "x.example": GOOD}, "b.x.example"),
+    ({"example": GOOD + "; psd=y"}, "x.example"),
+    ({"x.example": GOOD + "; psd=y", "example": GOOD}, "b.x.example"),
+    ({"a.b.x.example": GOOD + "; psd=y"}, "a.b.x.example"),
+    ({"b.x.example": GOOD, "example": GOOD + "; psd=y"}, "x.example"),
+    ({"example": GOOD}, "example"),
+    ({"x.example": ["v=DMARC1; p=none", "v=DMARC1; p=reject"]}, "a.b.x.example"),
 )
 def test_the_organizational_domain(records: dict[str, str | list[str]], organization: str) -> None:
     """The topmost record decides, unless a psd tag says otherwise (RFC 9989 4.10.2)."""
@@ -108,42 +103,39 @@ def test_names_above_the_end_of_the_walk_do_not_matter() -> None:
 SUB = "sub.x.example"
 
 
-@pytest.mark.parametrize(
-    ("records", "domain", "policy", "tag", "found_at"),
-    [
-        ({"_dmarc.x.example": GOOD}, "x.example", Policy.REJECT, "p", "x.example"),
-        ({"_dmarc.x.example": GOOD}, SUB, Policy.REJECT, "p", "x.example"),
-        ({"_dmarc.x.example": GOOD + "; sp=none"}, SUB, Policy.NONE, "sp", "x.example"),
-        ({"_dmarc.x.example": GOOD + "; sp=none"}, "x.example", Policy.REJECT, "p", "x.example"),
-        (
-            {"_dmarc.x.example": GOOD + "; sp=quarantine; np=none"},
-            SUB,
-            Policy.NONE,
-            "np",
-            "x.example",
-        ),
-        (
-            {"_dmarc.x.example": "v=DMARC1; p=none", "_dmarc." + SUB: GOOD},
-            SUB,
-            Policy.REJECT,
-            "p",
-            SUB,
-        ),
-        (
-            {"_dmarc.example": "v=DMARC1; psd=y; p=none; sp=reject; rua=mailto:r@example"},
-            "x.example",
-            Policy.REJECT,
-            "sp",
-            "example",
-        ),
-        (
-            {"_dmarc.x.example": "v=DMARC1; p=oops; rua=mailto:d@x.example"},
-            "x.example",
-            Policy.NONE,
-            "p",
-            "x.example",
-        ),
-    ],
+@rows(
+    ({"_dmarc.x.example": GOOD}, "x.example", Policy.REJECT, "p", "x.example"),
+    ({"_dmarc.x.example": GOOD}, SUB, Policy.REJECT, "p", "x.example"),
+    ({"_dmarc.x.example": GOOD + "; sp=none"}, SUB, Policy.NONE, "sp", "x.example"),
+    ({"_dmarc.x.example": GOOD + "; sp=none"}, "x.example", Policy.REJECT, "p", "x.example"),
+    (
+        {"_dmarc.x.example": GOOD + "; sp=quarantine; np=none"},
+        SUB,
+        Policy.NONE,
+        "np",
+        "x.example",
+    ),
+    (
+        {"_dmarc.x.example": "v=DMARC1; p=none", "_dmarc." + SUB: GOOD},
+        SUB,
+        Policy.REJECT,
+        "p",
+        SUB,
+    ),
+    (
+        {"_dmarc.example": "v=DMARC1; psd=y; p=none; sp=reject; rua=mailto:r@example"},
+        "x.example",
+        Policy.REJECT,
+        "sp",
+        "example",
+    ),
+    (
+        {"_dmarc.x.example": "v=DMARC1; p=oops; rua=mailto:d@x.example"},
+        "x.example",
+        Policy.NONE,
+        "p",
+        "x.example",
+    ),
 )
 def test_the_policy_that_applies(
     records: dict[str, str | list[str]], domain: str, policy: Policy, tag: str, found_at: str
@@ -154,9 +146,7 @@ def test_the_policy_that_applies(
     assert (verdict.policy, verdict.policy_tag, verdict.found_at) == (policy, tag, found_at)
 
 
-@pytest.mark.parametrize(
-    "name", [{SUB: {"A": ["8.8.8.8"]}}, {SUB: {"TXT": ["hello"]}}, {f"a.{SUB}": {"A": ["8.8.8.8"]}}]
-)
+@rows({SUB: {"A": ["8.8.8.8"]}}, {SUB: {"TXT": ["hello"]}}, {f"a.{SUB}": {"A": ["8.8.8.8"]}})
 def test_np_is_for_names_that_do_not_exist(name: dict[str, dict[str, list[str]]]) -> None:
     """A name with any record or with names below it exists, so ``sp`` applies (RFC 8020)."""
     zone = MemoryZone({"_dmarc.x.example": {"TXT": [GOOD + "; sp=quarantine; np=none"]}} | name)
@@ -194,21 +184,18 @@ def test_a_bad_policy_is_none_where_any_reports_are_asked_for() -> None:
     assert "dmarc.bad-policy" in ids(verdict)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (GOOD, []),
-        ("v=DMARC1; p=none; rua=mailto:d@x.example", ["dmarc.policy-none"]),
-        ("v=DMARC1; p=reject", ["dmarc.no-reports"]),
-        ("v=DMARC1; p=none", ["dmarc.no-reports", "dmarc.policy-none"]),
-        (GOOD + "; t=y", ["dmarc.testing"]),
-        (GOOD + "; sp=none", ["dmarc.weaker-subdomains"]),
-        (GOOD + "; np=quarantine", ["dmarc.weaker-subdomains"]),
-        (GOOD + "; sp=reject; np=reject", []),
-        (GOOD + "; pct=50", ["dmarc.obsolete-tags"]),
-        (GOOD + "; adkim=q", ["dmarc.syntax"]),
-        ("v=DMARC1; rua=mailto:d@x.example", ["dmarc.bad-policy", "dmarc.policy-none"]),
-    ],
+@rows(
+    (GOOD, []),
+    ("v=DMARC1; p=none; rua=mailto:d@x.example", ["dmarc.policy-none"]),
+    ("v=DMARC1; p=reject", ["dmarc.no-reports"]),
+    ("v=DMARC1; p=none", ["dmarc.no-reports", "dmarc.policy-none"]),
+    (GOOD + "; t=y", ["dmarc.testing"]),
+    (GOOD + "; sp=none", ["dmarc.weaker-subdomains"]),
+    (GOOD + "; np=quarantine", ["dmarc.weaker-subdomains"]),
+    (GOOD + "; sp=reject; np=reject", []),
+    (GOOD + "; pct=50", ["dmarc.obsolete-tags"]),
+    (GOOD + "; adkim=q", ["dmarc.syntax"]),
+    ("v=DMARC1; rua=mailto:d@x.example", ["dmarc.bad-policy", "dmarc.policy-none"]),
 )
 def test_what_could_be_better_is_named(text: str, expected: list[str]) -> None:
     """Each weakness has its own finding, and a good record has none."""
@@ -237,7 +224,7 @@ def test_subdomains_of_an_unknown_organization_have_no_finding() -> None:
     assert (verdict.policy, ids(verdict)) == (Policy.REJECT, [])
 
 
-@pytest.mark.parametrize(("policy", "applied"), [("reject", "quarantine"), ("quarantine", "none")])
+@rows(("reject", "quarantine"), ("quarantine", "none"))
 def test_a_record_in_test_is_one_step_weaker(policy: str, applied: str) -> None:
     """``t=y`` weakens a policy by one step (RFC 9989 4.7), and the finding names the result."""
     record = f"v=DMARC1; p={policy}; t=y; rua=mailto:d@x.example"
@@ -253,20 +240,17 @@ def test_pct_is_a_note_and_changes_nothing() -> None:
     assert verdict.policy is Policy.REJECT
 
 
-@pytest.mark.parametrize(
-    ("records", "finding", "value"),
-    [
-        ({}, "dmarc.absent", "v=DMARC1; p=none"),
-        ({"_dmarc.x.example": [GOOD, GOOD + "; t=y"]}, "dmarc.several", None),
-        ({"_dmarc.x.example": "v=DMARC1; adkim=s"}, "dmarc.no-policy", "v=DMARC1; p=none; adkim=s"),
-        (
-            {"_dmarc.x.example": "v=dmarc1; p=reject; rua=mailto:d@x.example"},
-            "dmarc.unreadable",
-            "v=DMARC1; p=reject; rua=mailto:d@x.example",
-        ),
-        ({"x.example": GOOD}, "dmarc.misplaced", GOOD),
-        ({"_dmarc.x.example.x.example": GOOD}, "dmarc.misplaced", GOOD),
-    ],
+@rows(
+    ({}, "dmarc.absent", "v=DMARC1; p=none"),
+    ({"_dmarc.x.example": [GOOD, GOOD + "; t=y"]}, "dmarc.several", None),
+    ({"_dmarc.x.example": "v=DMARC1; adkim=s"}, "dmarc.no-policy", "v=DMARC1; p=none; adkim=s"),
+    (
+        {"_dmarc.x.example": "v=dmarc1; p=reject; rua=mailto:d@x.example"},
+        "dmarc.unreadable",
+        "v=DMARC1; p=reject; rua=mailto:d@x.example",
+    ),
+    ({"x.example": GOOD}, "dmarc.misplaced", GOOD),
+    ({"_dmarc.x.example.x.example": GOOD}, "dmarc.misplaced", GOOD),
 )
 def test_no_record_differs_from_a_broken_one(
     records: dict[str, str | list[str]], finding: str, value: str | None
@@ -286,7 +270,7 @@ ALIASED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "target", "place", "value"), ALIASED)
+@rows(*ALIASED)
 def test_a_dangling_alias_is_named(
     name: str, target: str, place: str | None, value: str | None
 ) -> None:
@@ -344,14 +328,11 @@ def test_failure_reports_are_named() -> None:
     assert judge({"_dmarc.x.example": [record.partition("; ruf")[0]]}).findings == ()
 
 
-@pytest.mark.parametrize(
-    ("texts", "presence"),
-    [
-        (["v=DMARC1;"], Presence.FOUND),
-        (["v=DMARC1; rua=mailto:b@reports.other.example"], Presence.FOUND),
-        (["v=spf1 -all"], Presence.ABSENT),
-        ([], Presence.ABSENT),
-    ],
+@rows(
+    (["v=DMARC1;"], Presence.FOUND),
+    (["v=DMARC1; rua=mailto:b@reports.other.example"], Presence.FOUND),
+    (["v=spf1 -all"], Presence.ABSENT),
+    ([], Presence.ABSENT),
 )
 def test_report_hosts_of_other_domains_need_authorization(
     texts: list[str], presence: Presence
@@ -385,20 +366,17 @@ def offering(records: dict[str, str | list[str]], address: str = OFFERED) -> lis
     return [one for one in verdict.findings if one.proposed is not None]
 
 
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("", {"dmarc.absent": f"v=DMARC1; p=none; rua=mailto:{OFFERED}"}),
-        ("v=DMARC1; p=reject", {"dmarc.no-reports": f"v=DMARC1; p=reject; rua=mailto:{OFFERED}"}),
-        (
-            "v=DMARC1; p=none; rua=nonsense",
-            {
-                "dmarc.no-reports": f"v=DMARC1; p=none; rua=mailto:{OFFERED}",
-                "dmarc.syntax": f"v=DMARC1; p=none; rua=mailto:{OFFERED}",
-                "dmarc.policy-none": f"v=DMARC1; p=quarantine; rua=mailto:{OFFERED}",
-            },
-        ),
-    ],
+@rows(
+    ("", {"dmarc.absent": f"v=DMARC1; p=none; rua=mailto:{OFFERED}"}),
+    ("v=DMARC1; p=reject", {"dmarc.no-reports": f"v=DMARC1; p=reject; rua=mailto:{OFFERED}"}),
+    (
+        "v=DMARC1; p=none; rua=nonsense",
+        {
+            "dmarc.no-reports": f"v=DMARC1; p=none; rua=mailto:{OFFERED}",
+            "dmarc.syntax": f"v=DMARC1; p=none; rua=mailto:{OFFERED}",
+            "dmarc.policy-none": f"v=DMARC1; p=quarantine; rua=mailto:{OFFERED}",
+        },
+    ),
 )
 def test_a_suggested_address_needs_authorization_of_its_host(
     text: str, values: dict[str, str]
@@ -478,20 +456,17 @@ def test_an_own_record_does_not_depend_on_the_names_above() -> None:
     assert verdict.organizational_domain is None
 
 
-@pytest.mark.parametrize(
-    ("records", "newer", "older"),
-    [
-        ({"b.x.example": GOOD}, "at _dmarc.b.x.example", "none"),
-        (
-            {"b.x.example": GOOD + "; psd=n", "x.example": GOOD},
-            "at _dmarc.b.x.example",
-            "at _dmarc.x.example",
-        ),
-        ({"b.x.example": "v=DMARC1; psd=y", "x.example": GOOD}, "none", "at _dmarc.x.example"),
-        ({"x.example": GOOD}, None, None),
-        ({"a.b.x.example": GOOD, "x.example": GOOD}, None, None),
-        ({}, None, None),
-    ],
+@rows(
+    ({"b.x.example": GOOD}, "at _dmarc.b.x.example", "none"),
+    (
+        {"b.x.example": GOOD + "; psd=n", "x.example": GOOD},
+        "at _dmarc.b.x.example",
+        "at _dmarc.x.example",
+    ),
+    ({"b.x.example": "v=DMARC1; psd=y", "x.example": GOOD}, "none", "at _dmarc.x.example"),
+    ({"x.example": GOOD}, None, None),
+    ({"a.b.x.example": GOOD, "x.example": GOOD}, None, None),
+    ({}, None, None),
 )
 def test_receivers_of_the_former_standard_may_find_another_record(
     records: dict[str, str], newer: str | None, older: str | None

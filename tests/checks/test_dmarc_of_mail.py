@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from ipaddress import ip_address
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from mailcheck.checks.dns_answers import Answers, DnsStatus
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 from tests.fakes.memory_zone import MemoryZone, Records
 from tests.fakes.settling import settle
+from tests.table import rows
 
 CLIENT = ip_address("192.0.2.1")
 PASS, FAIL, NONE = AuthResult.PASS, AuthResult.FAIL, AuthResult.NONE
@@ -70,33 +70,30 @@ NOTHING = spf_of("other.example", FAIL)
 UNSIGNED = signed()
 
 
-@pytest.mark.parametrize(
-    ("spf", "dkim", "result", "aligned"),
-    [
-        (spf_of("d.example"), UNSIGNED, PASS, (True, False)),
-        (spf_of("D.Example"), UNSIGNED, PASS, (True, False)),
-        (spf_of("bounce.d.example"), UNSIGNED, PASS, (True, False)),
-        (NOTHING, signed(("d.example", PASS)), PASS, (False, True)),
-        (NOTHING, signed(("esp.example", PASS), ("mail.d.example", PASS)), PASS, (False, True)),
-        (spf_of("esp.example"), signed(("esp.example", PASS)), FAIL, (False, False)),
-        (spf_of("d.example", FAIL), signed(("d.example", FAIL)), FAIL, (False, False)),
-        (spf_of("d.example", AuthResult.SOFTFAIL), UNSIGNED, FAIL, (False, False)),
-        (spf_of("d.example", AuthResult.NEUTRAL), UNSIGNED, FAIL, (False, False)),
-        (NOTHING, signed(("d.example", AuthResult.POLICY)), FAIL, (False, False)),
-        (NOTHING, UNSIGNED, FAIL, (False, False)),
-        (spf_of("notd.example"), UNSIGNED, FAIL, (False, False)),
-        (spf_of("[192.0.2.1]"), UNSIGNED, FAIL, (False, False)),
-        # A missing answer matters only if it could change the result.
-        (spf_of("d.example"), signed(("d.example", TEMPERROR)), PASS, (True, None)),
-        (spf_of("d.example", TEMPERROR), UNSIGNED, TEMPERROR, (None, False)),
-        (spf_of("esp.example", TEMPERROR), UNSIGNED, FAIL, (False, False)),
-        (NOTHING, signed(("sub.d.example", TEMPERROR)), TEMPERROR, (False, None)),
-        (NOTHING, signed(("esp.example", TEMPERROR)), FAIL, (False, False)),
-        (None, UNSIGNED, TEMPERROR, (None, False)),
-        (None, signed(("d.example", PASS)), PASS, (None, True)),
-        (NOTHING, None, TEMPERROR, (False, None)),
-        (spf_of("d.example"), None, PASS, (True, None)),
-    ],
+@rows(
+    (spf_of("d.example"), UNSIGNED, PASS, (True, False)),
+    (spf_of("D.Example"), UNSIGNED, PASS, (True, False)),
+    (spf_of("bounce.d.example"), UNSIGNED, PASS, (True, False)),
+    (NOTHING, signed(("d.example", PASS)), PASS, (False, True)),
+    (NOTHING, signed(("esp.example", PASS), ("mail.d.example", PASS)), PASS, (False, True)),
+    (spf_of("esp.example"), signed(("esp.example", PASS)), FAIL, (False, False)),
+    (spf_of("d.example", FAIL), signed(("d.example", FAIL)), FAIL, (False, False)),
+    (spf_of("d.example", AuthResult.SOFTFAIL), UNSIGNED, FAIL, (False, False)),
+    (spf_of("d.example", AuthResult.NEUTRAL), UNSIGNED, FAIL, (False, False)),
+    (NOTHING, signed(("d.example", AuthResult.POLICY)), FAIL, (False, False)),
+    (NOTHING, UNSIGNED, FAIL, (False, False)),
+    (spf_of("notd.example"), UNSIGNED, FAIL, (False, False)),
+    (spf_of("[192.0.2.1]"), UNSIGNED, FAIL, (False, False)),
+    # A missing answer matters only if it could change the result.
+    (spf_of("d.example"), signed(("d.example", TEMPERROR)), PASS, (True, None)),
+    (spf_of("d.example", TEMPERROR), UNSIGNED, TEMPERROR, (None, False)),
+    (spf_of("esp.example", TEMPERROR), UNSIGNED, FAIL, (False, False)),
+    (NOTHING, signed(("sub.d.example", TEMPERROR)), TEMPERROR, (False, None)),
+    (NOTHING, signed(("esp.example", TEMPERROR)), FAIL, (False, False)),
+    (None, UNSIGNED, TEMPERROR, (None, False)),
+    (None, signed(("d.example", PASS)), PASS, (None, True)),
+    (NOTHING, None, TEMPERROR, (False, None)),
+    (spf_of("d.example"), None, PASS, (True, None)),
 )
 def test_a_passing_identifier_of_the_author_is_enough(
     spf: SpfOfMail | None,
@@ -112,18 +109,15 @@ def test_a_passing_identifier_of_the_author_is_enough(
     assert verdict.organizational_domain == "d.example"
 
 
-@pytest.mark.parametrize(
-    ("record", "spf", "dkim", "result"),
-    [
-        ("v=DMARC1; p=none; aspf=s", spf_of("bounce.d.example"), UNSIGNED, FAIL),
-        ("v=DMARC1; p=none; aspf=s", spf_of("d.example"), UNSIGNED, PASS),
-        ("v=DMARC1; p=none; aspf=s", NOTHING, signed(("mail.d.example", PASS)), PASS),
-        ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("mail.d.example", PASS)), FAIL),
-        ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("d.example", PASS)), PASS),
-        ("v=DMARC1; p=none; adkim=s", spf_of("bounce.d.example"), UNSIGNED, PASS),
-        # A strict mismatch is certain for any result of the signature.
-        ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("mail.d.example", TEMPERROR)), FAIL),
-    ],
+@rows(
+    ("v=DMARC1; p=none; aspf=s", spf_of("bounce.d.example"), UNSIGNED, FAIL),
+    ("v=DMARC1; p=none; aspf=s", spf_of("d.example"), UNSIGNED, PASS),
+    ("v=DMARC1; p=none; aspf=s", NOTHING, signed(("mail.d.example", PASS)), PASS),
+    ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("mail.d.example", PASS)), FAIL),
+    ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("d.example", PASS)), PASS),
+    ("v=DMARC1; p=none; adkim=s", spf_of("bounce.d.example"), UNSIGNED, PASS),
+    # A strict mismatch is certain for any result of the signature.
+    ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("mail.d.example", TEMPERROR)), FAIL),
 )
 def test_strict_alignment_wants_the_very_domain(
     record: str, spf: SpfOfMail, dkim: DkimOfMail, result: AuthResult
@@ -132,43 +126,40 @@ def test_strict_alignment_wants_the_very_domain(
     assert judge(policies(d_example=record), spf, dkim).result is result
 
 
-@pytest.mark.parametrize(
-    ("records", "author", "identifier", "result", "organization"),
-    [
-        # Two customers below a declared public suffix are different organizations.
-        ({"co_example": "v=DMARC1; p=none; psd=y"}, "a.co.example", "b.co.example", FAIL, None),
-        (
-            {"co_example": "v=DMARC1; p=none; psd=y"},
-            "x.a.co.example",
-            "y.a.co.example",
-            PASS,
-            "a.co.example",
-        ),
-        # A department that declares itself an organization is separate.
-        (
-            {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none; psd=n"},
-            "dep.d.example",
-            "d.example",
-            FAIL,
-            "dep.d.example",
-        ),
-        (
-            {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none; psd=n"},
-            "d.example",
-            "mail.dep.d.example",
-            FAIL,
-            "d.example",
-        ),
-        (
-            {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none"},
-            "dep.d.example",
-            "mail.d.example",
-            PASS,
-            "d.example",
-        ),
-        # The identifier has no record of its own and more than eight labels.
-        ({"d_example": REJECT}, "d.example", "1.2.3.4.5.6.7.8.d.example", PASS, "d.example"),
-    ],
+@rows(
+    # Two customers below a declared public suffix are different organizations.
+    ({"co_example": "v=DMARC1; p=none; psd=y"}, "a.co.example", "b.co.example", FAIL, None),
+    (
+        {"co_example": "v=DMARC1; p=none; psd=y"},
+        "x.a.co.example",
+        "y.a.co.example",
+        PASS,
+        "a.co.example",
+    ),
+    # A department that declares itself an organization is separate.
+    (
+        {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none; psd=n"},
+        "dep.d.example",
+        "d.example",
+        FAIL,
+        "dep.d.example",
+    ),
+    (
+        {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none; psd=n"},
+        "d.example",
+        "mail.dep.d.example",
+        FAIL,
+        "d.example",
+    ),
+    (
+        {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none"},
+        "dep.d.example",
+        "mail.d.example",
+        PASS,
+        "d.example",
+    ),
+    # The identifier has no record of its own and more than eight labels.
+    ({"d_example": REJECT}, "d.example", "1.2.3.4.5.6.7.8.d.example", PASS, "d.example"),
 )
 def test_organizations_are_found_by_walks(
     records: dict[str, str],
@@ -183,19 +174,16 @@ def test_organizations_are_found_by_walks(
     assert verdict.organizational_domain == (organization or author)
 
 
-@pytest.mark.parametrize(
-    ("record", "author", "policy"),
-    [
-        ("v=DMARC1; p=reject", "d.example", Policy.REJECT),
-        ("v=DMARC1; p=reject; t=y", "d.example", Policy.QUARANTINE),
-        ("v=DMARC1; p=quarantine; t=y", "d.example", Policy.NONE),
-        ("v=DMARC1; p=none; t=y", "d.example", Policy.NONE),
-        ("v=DMARC1; p=reject; sp=quarantine", "sub.d.example", Policy.QUARANTINE),
-        ("v=DMARC1; p=reject; sp=quarantine; np=none", "sub.d.example", Policy.QUARANTINE),
-        ("v=DMARC1; p=none; sp=none; np=reject", "gone.d.example", Policy.REJECT),
-        ("v=DMARC1; p=none; sp=none; np=reject; t=y", "gone.d.example", Policy.QUARANTINE),
-        ("v=DMARC1; p=reject; pct=0", "d.example", Policy.REJECT),
-    ],
+@rows(
+    ("v=DMARC1; p=reject", "d.example", Policy.REJECT),
+    ("v=DMARC1; p=reject; t=y", "d.example", Policy.QUARANTINE),
+    ("v=DMARC1; p=quarantine; t=y", "d.example", Policy.NONE),
+    ("v=DMARC1; p=none; t=y", "d.example", Policy.NONE),
+    ("v=DMARC1; p=reject; sp=quarantine", "sub.d.example", Policy.QUARANTINE),
+    ("v=DMARC1; p=reject; sp=quarantine; np=none", "sub.d.example", Policy.QUARANTINE),
+    ("v=DMARC1; p=none; sp=none; np=reject", "gone.d.example", Policy.REJECT),
+    ("v=DMARC1; p=none; sp=none; np=reject; t=y", "gone.d.example", Policy.QUARANTINE),
+    ("v=DMARC1; p=reject; pct=0", "d.example", Policy.REJECT),
 )
 def test_the_policy_is_that_for_this_mail(record: str, author: str, policy: Policy) -> None:
     """Sp and np apply to subdomains, t=y lowers the policy by one step, and pct has no effect."""
@@ -205,17 +193,14 @@ def test_the_policy_is_that_for_this_mail(record: str, author: str, policy: Poli
     assert verdict.policy is policy
 
 
-@pytest.mark.parametrize(
-    ("authors", "words"),
-    [
-        ([], "no From address"),
-        (["d.example", "other.example"], "2 domains (d.example, other.example)"),
-        (["[192.0.2.1]"], "not a domain name"),
-        (["192.0.2.1"], "not a domain name"),
-        ([""], "no domain"),
-        (["a..b"], "not a domain name"),
-        (["d.example", "[192.0.2.1]"], "2 domains"),
-    ],
+@rows(
+    ([], "no From address"),
+    (["d.example", "other.example"], "2 domains (d.example, other.example)"),
+    (["[192.0.2.1]"], "not a domain name"),
+    (["192.0.2.1"], "not a domain name"),
+    ([""], "no domain"),
+    (["a..b"], "not a domain name"),
+    (["d.example", "[192.0.2.1]"], "2 domains"),
 )
 def test_without_one_author_domain_dmarc_cannot_be_applied(authors: list[str], words: str) -> None:
     """Missing, several and invalid author domains have an explanation and cause no query."""
@@ -230,10 +215,7 @@ def test_without_one_author_domain_dmarc_cannot_be_applied(authors: list[str], w
     assert zone.asked == []
 
 
-@pytest.mark.parametrize(
-    "authors",
-    [["d.example", "D.EXAMPLE", "d.example."], ["D.example"]],
-)
+@rows(["d.example", "D.EXAMPLE", "d.example."], ["D.example"])
 def test_several_authors_of_one_domain_are_one(authors: list[str]) -> None:
     """Authors of one domain in any spelling have one policy."""
     verdict = judge(policies(d_example=REJECT), spf_of("d.example"), UNSIGNED, authors)
@@ -258,7 +240,7 @@ def test_without_a_record_dmarc_says_none() -> None:
     assert [f.id for f in verdict.verdict.findings] == ["dmarc.absent"]
 
 
-@pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
+@rows(DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED)
 def test_a_record_that_is_not_known_is_not_missing(status: DnsStatus) -> None:
     """A missing answer about the record is a temperror that names it."""
     verdict = judge({}, spf_of("d.example"), UNSIGNED, failing={"_dmarc.d.example": status})
@@ -267,20 +249,17 @@ def test_a_record_that_is_not_known_is_not_missing(status: DnsStatus) -> None:
     assert "_dmarc.d.example" in verdict.explanation
 
 
-@pytest.mark.parametrize(
-    ("silent", "spf", "result"),
-    [
-        # An identical domain needs no walk.
-        ("_dmarc.example", spf_of("d.example"), PASS),
-        # "d.example" may not be the organization, so a sibling may align, but not another domain.
-        ("_dmarc.example", spf_of("bounce.d.example"), TEMPERROR),
-        ("_dmarc.example", spf_of("other.example"), TEMPERROR),
-        ("_dmarc.example", spf_of("other.test"), FAIL),
-        # The walk of the identifier has no answer below the organization.
-        ("_dmarc.bounce.d.example", spf_of("bounce.d.example"), TEMPERROR),
-        ("_dmarc.bounce.d.example", spf_of("bounce.d.example", FAIL), FAIL),
-        ("_dmarc.bounce.d.example", spf_of("d.example"), PASS),
-    ],
+@rows(
+    # An identical domain needs no walk.
+    ("_dmarc.example", spf_of("d.example"), PASS),
+    # "d.example" may not be the organization, so a sibling may align, but not another domain.
+    ("_dmarc.example", spf_of("bounce.d.example"), TEMPERROR),
+    ("_dmarc.example", spf_of("other.example"), TEMPERROR),
+    ("_dmarc.example", spf_of("other.test"), FAIL),
+    # The walk of the identifier has no answer below the organization.
+    ("_dmarc.bounce.d.example", spf_of("bounce.d.example"), TEMPERROR),
+    ("_dmarc.bounce.d.example", spf_of("bounce.d.example", FAIL), FAIL),
+    ("_dmarc.bounce.d.example", spf_of("d.example"), PASS),
 )
 def test_a_walk_without_answers_is_undetermined_only_if_it_matters(
     silent: str, spf: SpfOfMail, result: AuthResult
@@ -291,10 +270,7 @@ def test_a_walk_without_answers_is_undetermined_only_if_it_matters(
     assert verdict.unanswered_names == ((silent,) if result is TEMPERROR else ())
 
 
-@pytest.mark.parametrize(
-    ("identifier", "result"),
-    [("z.d.example", TEMPERROR), ("z.example", FAIL), ("a.b.d.example", PASS)],
-)
+@rows(("z.d.example", TEMPERROR), ("z.example", FAIL), ("a.b.d.example", PASS))
 def test_a_step_without_an_answer_leaves_the_organization_open(
     identifier: str, result: AuthResult
 ) -> None:

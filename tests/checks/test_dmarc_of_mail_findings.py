@@ -1,7 +1,5 @@
 """Tests for the findings about the DMARC result of a mail."""
 
-import pytest
-
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail import DkimOfMail
 from mailcheck.checks.dmarc.mail import describe_dmarc_of_mail, evaluate_dmarc_of_mail
@@ -11,6 +9,7 @@ from mailcheck.checks.spf.mail import SpfOfMail
 from tests.checks.test_dmarc_of_mail import FAIL, PASS, REJECT, UNSIGNED, policies, signed, spf_of
 from tests.fakes.memory_zone import MemoryZone, Records
 from tests.fakes.settling import settle
+from tests.table import rows
 
 
 def describe(
@@ -45,10 +44,7 @@ def test_misalignment_names_both_domains_and_the_ways_out() -> None:
     assert finding.proposed is None
 
 
-@pytest.mark.parametrize(
-    ("policy", "finding_id"),
-    [("none", "fails-none"), ("quarantine", "fails-enforced"), ("reject", "fails-enforced")],
-)
+@rows(("none", "fails-none"), ("quarantine", "fails-enforced"), ("reject", "fails-enforced"))
 def test_a_fail_is_as_bad_as_the_policy(policy: str, finding_id: str) -> None:
     """The policy is part of the finding id; t=y lowers it by one step."""
     spf = spf_of("d.example", FAIL)
@@ -60,14 +56,11 @@ def test_a_fail_is_as_bad_as_the_policy(policy: str, finding_id: str) -> None:
     assert testing.id == f"dmarc.{'fails-enforced' if policy == 'reject' else 'fails-none'}"
 
 
-@pytest.mark.parametrize(
-    ("tags", "spf", "dkim", "kept"),
-    [
-        ("aspf=s", spf_of("bounce.d.example"), UNSIGNED, ""),
-        ("adkim=s", spf_of("esp.test"), signed(("mail.d.example", PASS)), ""),
-        ("adkim=s; aspf=s", spf_of("b.d.example"), signed(("m.d.example", PASS)), ""),
-        ("adkim=s; aspf=s", spf_of("b.d.example"), UNSIGNED, "; adkim=s"),
-    ],
+@rows(
+    ("aspf=s", spf_of("bounce.d.example"), UNSIGNED, ""),
+    ("adkim=s", spf_of("esp.test"), signed(("mail.d.example", PASS)), ""),
+    ("adkim=s; aspf=s", spf_of("b.d.example"), signed(("m.d.example", PASS)), ""),
+    ("adkim=s; aspf=s", spf_of("b.d.example"), UNSIGNED, "; adkim=s"),
 )
 def test_strict_alignment_that_fails_own_names_is_relaxed(
     tags: str, spf: SpfOfMail, dkim: DkimOfMail, kept: str
@@ -91,15 +84,12 @@ def test_strict_alignment_that_does_not_matter_is_kept() -> None:
     assert "d=d.example" in finding.fix
 
 
-@pytest.mark.parametrize(
-    ("records", "record"),
-    [
-        (policies(), RecordToPublish("_dmarc.d.example", "TXT", "")),
-        (
-            {"_dmarc.d.example.d.example": {"TXT": ["v=DMARC1; p=reject"]}},
-            RecordToPublish("_dmarc.d.example", "TXT", "v=DMARC1; p=reject"),
-        ),
-    ],
+@rows(
+    (policies(), RecordToPublish("_dmarc.d.example", "TXT", "")),
+    (
+        {"_dmarc.d.example.d.example": {"TXT": ["v=DMARC1; p=reject"]}},
+        RecordToPublish("_dmarc.d.example", "TXT", "v=DMARC1; p=reject"),
+    ),
 )
 def test_without_a_record_one_is_proposed(records: Records, record: RecordToPublish) -> None:
     """A record is proposed, and one at a wrong name is found."""

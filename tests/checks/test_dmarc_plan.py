@@ -1,7 +1,5 @@
 """The next DMARC policy: its record, the policies it means, and the steps before it."""
 
-import pytest
-
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import DnsStatus
@@ -26,6 +24,7 @@ from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import Coverage, SenderDecision
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 DOMAIN = "example.org"
 NONE, QUARANTINE, REJECT = Policy.NONE, Policy.QUARANTINE, Policy.REJECT
@@ -51,20 +50,17 @@ def verdict_of(zone: MemoryZone, domain: str = DOMAIN) -> DmarcVerdict:
     return settle(zone, lambda answers: evaluate_dmarc(domain, answers))
 
 
-@pytest.mark.parametrize(
-    ("record", "now", "following", "proposed"),
-    [
-        ("v=DMARC1; p=none", NONE, QUARANTINE, "v=DMARC1; p=quarantine"),
-        ("v=DMARC1; p=quarantine", QUARANTINE, REJECT, "v=DMARC1; p=reject"),
-        ("v=DMARC1; p=quarantine; t=y", NONE, QUARANTINE, "v=DMARC1; p=quarantine"),
-        ("v=DMARC1; p=reject; t=y", QUARANTINE, REJECT, "v=DMARC1; p=reject"),
-        ("v=DMARC1; p=reject; sp=none", REJECT, REJECT, "v=DMARC1; p=reject"),
-        ("v=DMARC1; p=none; sp=reject; np=none; pct=50", NONE, QUARANTINE, None),
-        ("v=DMARC1; p=reject; sp=reject", REJECT, None, "v=DMARC1; p=reject; sp=reject"),
-        ("v=DMARC1; p=reject", REJECT, None, "v=DMARC1; p=reject"),
-        ("v=DMARC1; p=reject; pct=50", REJECT, REJECT, "v=DMARC1; p=reject"),
-        ("v=DMARC1; p=reject; pct=100", REJECT, None, "v=DMARC1; p=reject"),
-    ],
+@rows(
+    ("v=DMARC1; p=none", NONE, QUARANTINE, "v=DMARC1; p=quarantine"),
+    ("v=DMARC1; p=quarantine", QUARANTINE, REJECT, "v=DMARC1; p=reject"),
+    ("v=DMARC1; p=quarantine; t=y", NONE, QUARANTINE, "v=DMARC1; p=quarantine"),
+    ("v=DMARC1; p=reject; t=y", QUARANTINE, REJECT, "v=DMARC1; p=reject"),
+    ("v=DMARC1; p=reject; sp=none", REJECT, REJECT, "v=DMARC1; p=reject"),
+    ("v=DMARC1; p=none; sp=reject; np=none; pct=50", NONE, QUARANTINE, None),
+    ("v=DMARC1; p=reject; sp=reject", REJECT, None, "v=DMARC1; p=reject; sp=reject"),
+    ("v=DMARC1; p=reject", REJECT, None, "v=DMARC1; p=reject"),
+    ("v=DMARC1; p=reject; pct=50", REJECT, REJECT, "v=DMARC1; p=reject"),
+    ("v=DMARC1; p=reject; pct=100", REJECT, None, "v=DMARC1; p=reject"),
 )
 def test_the_next_policy(
     record: str, now: Policy, following: Policy | None, proposed: str | None
@@ -105,16 +101,13 @@ def proposal_of(record: str, zone: MemoryZone, *authors: str) -> Proposal:
     return settle(zone, lambda answers: simulate_record(shown, DOMAIN, authors, answers))
 
 
-@pytest.mark.parametrize(
-    ("record", "own", "below", "made_up"),
-    [
-        ("v=DMARC1; p=reject", REJECT, REJECT, REJECT),
-        ("v=DMARC1; p=reject; sp=none", REJECT, NONE, NONE),
-        ("v=DMARC1; p=reject; sp=none; np=reject", REJECT, NONE, REJECT),
-        ("v=DMARC1; p=none; sp=reject; np=none", NONE, REJECT, NONE),
-        ("v=DMARC1; p=reject; sp=quarantine; t=y", QUARANTINE, NONE, NONE),
-        ("v=DMARC1; p=quarantine; t=y", NONE, NONE, NONE),
-    ],
+@rows(
+    ("v=DMARC1; p=reject", REJECT, REJECT, REJECT),
+    ("v=DMARC1; p=reject; sp=none", REJECT, NONE, NONE),
+    ("v=DMARC1; p=reject; sp=none; np=reject", REJECT, NONE, REJECT),
+    ("v=DMARC1; p=none; sp=reject; np=none", NONE, REJECT, NONE),
+    ("v=DMARC1; p=reject; sp=quarantine; t=y", QUARANTINE, NONE, NONE),
+    ("v=DMARC1; p=quarantine; t=y", NONE, NONE, NONE),
 )
 def test_tags_for_subdomains_and_tests_have_their_effect(
     record: str, own: Policy, below: Policy, made_up: Policy
@@ -207,15 +200,12 @@ def test_mail_that_a_receiver_excepts_is_not_stopped() -> None:
     assert {one.unanswered for one in mail} == {0, 30}
 
 
-@pytest.mark.parametrize(
-    ("coverage", "total", "doubt"),
-    [
-        (Coverage(14, NOON, NOON), 100, ""),
-        (Coverage(), 0, "There are no reports about the last 30 days."),
-        (Coverage(13, NOON, NOON), 100, "reports about 13 of the last 30 days"),
-        (Coverage(30, NOON, Instant(NOON - 6 * DAY)), 100, "a day 6 days ago"),
-        (Coverage(30, NOON, NOON), 99, "count 99 messages"),
-    ],
+@rows(
+    (Coverage(14, NOON, NOON), 100, ""),
+    (Coverage(), 0, "There are no reports about the last 30 days."),
+    (Coverage(13, NOON, NOON), 100, "reports about 13 of the last 30 days"),
+    (Coverage(30, NOON, Instant(NOON - 6 * DAY)), 100, "a day 6 days ago"),
+    (Coverage(30, NOON, NOON), 99, "count 99 messages"),
 )
 def test_doubts(coverage: Coverage, total: int, doubt: str) -> None:
     """Few days, old reports and little mail are named."""

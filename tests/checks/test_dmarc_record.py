@@ -1,6 +1,5 @@
 """Tests for the parser of DMARC records."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from mailcheck.checks.dmarc.record import (
     looks_like_dmarc,
     parse_policy_record,
 )
+from tests.table import rows
 
 RUF = "ruf=mailto:f@x.example"
 
@@ -42,18 +42,15 @@ def test_defaults() -> None:
     assert (record.rua, record.requests_reports) == ((), False)
 
 
-@pytest.mark.parametrize(
-    ("text", "is_usable", "has_bad_policy"),
-    [
-        ("v=DMARC1; p=none", True, False),
-        ("v=DMARC1", False, True),
-        ("v=DMARC1; p=block", False, True),
-        ("v=DMARC1; p=reject; sp=block", False, True),
-        ("v=DMARC1; rua=mailto:a@x.example", True, True),
-        ("v=DMARC1; p=block; rua=mailto:a@x.example", True, True),
-        ("v=DMARC1; p=block; rua=a@x.example", False, True),
-        ("v=DMARC1; rua=mailto:a@x.example; p=reject", True, False),
-    ],
+@rows(
+    ("v=DMARC1; p=none", True, False),
+    ("v=DMARC1", False, True),
+    ("v=DMARC1; p=block", False, True),
+    ("v=DMARC1; p=reject; sp=block", False, True),
+    ("v=DMARC1; rua=mailto:a@x.example", True, True),
+    ("v=DMARC1; p=block; rua=mailto:a@x.example", True, True),
+    ("v=DMARC1; p=block; rua=a@x.example", False, True),
+    ("v=DMARC1; rua=mailto:a@x.example; p=reject", True, False),
 )
 def test_a_bad_policy_counts_as_none_only_with_a_report_address(
     text: str, is_usable: bool, has_bad_policy: bool
@@ -63,20 +60,17 @@ def test_a_bad_policy_counts_as_none_only_with_a_report_address(
     assert (record.is_usable, record.has_bad_policy) == (is_usable, has_bad_policy)
 
 
-@pytest.mark.parametrize(
-    ("tags", "problem"),
-    [
-        ("adkim=x", "adkim=x"),
-        ("t=1", "t=1"),
-        ("psd=maybe", "psd=maybe"),
-        ("np=drop", "np=drop"),
-        ("rua=me@x.example", "me@x.example"),
-        ("rua=mailto:", "mailto:"),
-        ("rua=https://x.example/in", "https://x.example/in"),
-        ("color=red", "color"),
-        ("oops", "oops"),
-        ("p=none", "is repeated"),
-    ],
+@rows(
+    ("adkim=x", "adkim=x"),
+    ("t=1", "t=1"),
+    ("psd=maybe", "psd=maybe"),
+    ("np=drop", "np=drop"),
+    ("rua=me@x.example", "me@x.example"),
+    ("rua=mailto:", "mailto:"),
+    ("rua=https://x.example/in", "https://x.example/in"),
+    ("color=red", "color"),
+    ("oops", "oops"),
+    ("p=none", "is repeated"),
 )
 def test_what_receivers_ignore_is_a_problem(tags: str, problem: str) -> None:
     """An invalid value is reported, and its default applies."""
@@ -86,13 +80,13 @@ def test_what_receivers_ignore_is_a_problem(tags: str, problem: str) -> None:
     assert record.policy is Policy.REJECT
 
 
-@pytest.mark.parametrize("options", ["0", "1", "d:s", "1:d:s", "s:0", "D : S"])
+@rows("0", "1", "d:s", "1:d:s", "s:0", "D : S")
 def test_options_for_failure_reports(options: str) -> None:
     """Any of 0 or 1, d and s is valid in any order (RFC 9989 4.7)."""
     assert parse_policy_record(f"v=DMARC1; p=none; {RUF}; fo={options}").problems == ()
 
 
-@pytest.mark.parametrize("options", ["2", "0:1", "d:d", "1:", "all", ""])
+@rows("2", "0:1", "d:d", "1:", "all", "")
 def test_invalid_options_for_failure_reports(options: str) -> None:
     """Invalid options are a problem only if failure reports are requested."""
     (problem,) = parse_policy_record(f"v=DMARC1; p=none; {RUF}; fo={options}").problems
@@ -106,37 +100,31 @@ def test_obsolete_tags_are_no_problems() -> None:
     assert (record.obsolete_tags, record.problems) == (("pct", "rf", "ri"), ())
 
 
-@pytest.mark.parametrize(
-    ("text", "is_record", "is_near_miss"),
-    [
-        ("v=DMARC1; p=none", True, False),
-        ("v=DMARC1", True, False),
-        ("v=dmarc1; p=none", False, True),
-        ("v=DMARC 1; p=none", False, True),
-        ("p=none; v=DMARC1", False, True),
-        ('"v=DMARC1; p=none"', False, True),
-        ("v=spf1 -all", False, False),
-        ("hello", False, False),
-    ],
+@rows(
+    ("v=DMARC1; p=none", True, False),
+    ("v=DMARC1", True, False),
+    ("v=dmarc1; p=none", False, True),
+    ("v=DMARC 1; p=none", False, True),
+    ("p=none; v=DMARC1", False, True),
+    ('"v=DMARC1; p=none"', False, True),
+    ("v=spf1 -all", False, False),
+    ("hello", False, False),
 )
 def test_the_version_decides(text: str, is_record: bool, is_near_miss: bool) -> None:
     """A record begins with exactly ``v=DMARC1``; similar texts are recognized."""
     assert (is_policy_record(text), looks_like_dmarc(text)) == (is_record, is_near_miss)
 
 
-@pytest.mark.parametrize(
-    ("text", "changes", "expected"),
-    [
-        ("v=DMARC1;p=none", {"p": "quarantine"}, "v=DMARC1; p=quarantine"),
-        ("v=DMARC1; sp=none; p=none", {"p": "reject"}, "v=DMARC1; p=reject; sp=none"),
-        ("v=DMARC1; p=none; sp=none", {"sp": None}, "v=DMARC1; p=none"),
-        ("v=DMARC1; p=none; pct=5", {}, "v=DMARC1; p=none"),
-        (
-            "v=DMARC1; p=none",
-            {"rua": "mailto:a@x.example"},
-            "v=DMARC1; p=none; rua=mailto:a@x.example",
-        ),
-    ],
+@rows(
+    ("v=DMARC1;p=none", {"p": "quarantine"}, "v=DMARC1; p=quarantine"),
+    ("v=DMARC1; sp=none; p=none", {"p": "reject"}, "v=DMARC1; p=reject; sp=none"),
+    ("v=DMARC1; p=none; sp=none", {"sp": None}, "v=DMARC1; p=none"),
+    ("v=DMARC1; p=none; pct=5", {}, "v=DMARC1; p=none"),
+    (
+        "v=DMARC1; p=none",
+        {"rua": "mailto:a@x.example"},
+        "v=DMARC1; p=none; rua=mailto:a@x.example",
+    ),
 )
 def test_a_record_is_written_anew(text: str, changes: dict[str, str | None], expected: str) -> None:
     """The proposed record differs only in the changed tags."""

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from mailcheck.checks.dmarc.record import (
 )
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 MEANT = "v=DMARC1; p=reject; rua=mailto:d@x.example"
 
@@ -46,7 +46,7 @@ SPOILT = [
 ]
 
 
-@pytest.mark.parametrize("text", SPOILT)
+@rows(*SPOILT)
 def test_the_intended_record_is_kept(text: str) -> None:
     """The proposed record keeps the policy and the addresses of an unreadable one."""
     zone = MemoryZone({})
@@ -66,16 +66,13 @@ def test_addresses_of_a_repeated_tag_are_kept() -> None:
     assert repair_policy_record(text) == repaired
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "v=DMARC1 p=none reject",
-        "v=DMARC1, p=none, p=reject",
-        "v=DMARC1 strictly reject",
-        "v=DMARC1 p=block rua=mailto:d@x.example",
-        "v=dmarc1; p=reject; rua=mailto:d@x.example.comp=none",
-        "v=DMARC1 " + "p=reject " * 1_000,
-    ],
+@rows(
+    "v=DMARC1 p=none reject",
+    "v=DMARC1, p=none, p=reject",
+    "v=DMARC1 strictly reject",
+    "v=DMARC1 p=block rua=mailto:d@x.example",
+    "v=dmarc1; p=reject; rua=mailto:d@x.example.comp=none",
+    "v=DMARC1 " + "p=reject " * 1_000,
 )
 def test_ambiguous_records_get_no_proposal(text: str) -> None:
     """No record is proposed if the policy or an address would be a guess."""
@@ -87,17 +84,14 @@ def test_ambiguous_records_get_no_proposal(text: str) -> None:
     assert all(one.proposed is None for one in verdict.findings if one.id == "dmarc.unreadable")
 
 
-@pytest.mark.parametrize(
-    ("text", "mistake"),
-    [
-        (" v=DMARC1; p=none", "begins with a space"),
-        ("v=DMARC1\\; p=none", "backslashes"),
-        ("'v=DMARC1; p=none'", "quotation marks"),
-        ("v=DMARC1, p=none", "commas"),
-        ("v=DMARC1 p=none", "separated by spaces"),
-        ("\ufeffv=DMARC1; p=none", "invisible"),
-        ("V=DMARC1; p=none", "capital letters"),
-    ],
+@rows(
+    (" v=DMARC1; p=none", "begins with a space"),
+    ("v=DMARC1\\; p=none", "backslashes"),
+    ("'v=DMARC1; p=none'", "quotation marks"),
+    ("v=DMARC1, p=none", "commas"),
+    ("v=DMARC1 p=none", "separated by spaces"),
+    ("\ufeffv=DMARC1; p=none", "invisible"),
+    ("V=DMARC1; p=none", "capital letters"),
 )
 def test_the_mistake_is_named(text: str, mistake: str) -> None:
     """The finding says what is wrong with the text."""
@@ -108,20 +102,17 @@ def test_the_mistake_is_named(text: str, mistake: str) -> None:
     assert mistake in finding.meaning
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("adkim=strict; aspf=Relaxed", "adkim=s; aspf=r"),
-        ("rua=mailto:d@ex\u00e4mple.example", "rua=mailto:d@xn--exmple-cua.example"),
-        ("rua=mailto:mailto@x.example", "rua=mailto:mailto@x.example"),
-    ],
+@rows(
+    ("adkim=strict; aspf=Relaxed", "adkim=s; aspf=r"),
+    ("rua=mailto:d@ex\u00e4mple.example", "rua=mailto:d@xn--exmple-cua.example"),
+    ("rua=mailto:mailto@x.example", "rua=mailto:mailto@x.example"),
 )
 def test_values_are_written_as_receivers_read_them(written: str, meant: str) -> None:
     """Words for modes become letters, and domains of other scripts become A-labels."""
     assert repair_policy_record(f"v=DMARC1; p=reject; {written}") == f"v=DMARC1; p=reject; {meant}"
 
 
-@pytest.mark.parametrize("rua", ["mailto://d@x.example", "d@x.example", "mailto:<d@x.example>"])
+@rows("mailto://d@x.example", "d@x.example", "mailto:<d@x.example>")
 def test_an_offered_address_takes_no_place_of_a_misspelt_one(rua: str) -> None:
     """The proposed record keeps a misspelt address, corrected, instead of the suggested one."""
     zone = MemoryZone({"_dmarc.x.example": {"TXT": [f'"v=DMARC1; p=reject; rua={rua}"']}})

@@ -2,7 +2,6 @@
 
 from ipaddress import ip_address
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +32,7 @@ from mailcheck.checks.dnsbl.listings import (
 from mailcheck.checks.findings import Severity
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 CATALOGUE = parse_catalogue(packaged_catalogue_text())
 V4 = target_address(ip_address("192.0.2.99"))
@@ -56,22 +56,19 @@ def ask(zone: str, target: Target, *codes: str, text: str = "") -> Listing:
     return settle(dns, lambda answers: evaluate_listing(blocklist, [target], answers))
 
 
-@pytest.mark.parametrize(
-    ("target", "zone", "name"),
-    [
-        (V4, "zen.spamhaus.org", "99.2.0.192.zen.spamhaus.org"),
-        (
-            V6,
-            "zen.spamhaus.org",
-            f"{V6_REVERSED}.zen.spamhaus.org",
-        ),
-        (
-            V6,
-            "bl.spameatingmonkey.net",
-            f"{V6_REVERSED}.bl.ipv6.spameatingmonkey.net",
-        ),
-        (NAME, "dbl.spamhaus.org", "shop.example.dbl.spamhaus.org"),
-    ],
+@rows(
+    (V4, "zen.spamhaus.org", "99.2.0.192.zen.spamhaus.org"),
+    (
+        V6,
+        "zen.spamhaus.org",
+        f"{V6_REVERSED}.zen.spamhaus.org",
+    ),
+    (
+        V6,
+        "bl.spameatingmonkey.net",
+        f"{V6_REVERSED}.bl.ipv6.spameatingmonkey.net",
+    ),
+    (NAME, "dbl.spamhaus.org", "shop.example.dbl.spamhaus.org"),
 )
 def test_questions_are_reversed_addresses_or_names(target: Target, zone: str, name: str) -> None:
     """A query name has reversed octets or nibbles, or a name, before the zone (RFC 5782 2)."""
@@ -81,54 +78,51 @@ def test_questions_are_reversed_addresses_or_names(target: Target, zone: str, na
 LISTED, CLEAN, UNKNOWN = ListingStatus.LISTED, ListingStatus.CLEAN, ListingStatus.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("zone", "target", "codes", "status", "weight"),
-    [
-        ("zen.spamhaus.org", V4, [], CLEAN, 0),
-        ("zen.spamhaus.org", V4, ["127.0.0.2"], LISTED, 10),
-        ("zen.spamhaus.org", V4, ["127.0.0.3"], LISTED, 7),
-        ("zen.spamhaus.org", V4, ["127.0.0.5"], LISTED, 9),
-        ("zen.spamhaus.org", V4, ["127.0.0.10"], LISTED, 6),
-        ("zen.spamhaus.org", V4, ["127.0.0.11", "127.0.0.4"], LISTED, 9),
-        ("zen.spamhaus.org", V4, ["127.0.0.8"], UNKNOWN, 0),
-        ("zen.spamhaus.org", V4, ["127.255.255.252"], UNKNOWN, 0),
-        ("zen.spamhaus.org", V4, ["127.255.255.254"], UNKNOWN, 0),
-        ("zen.spamhaus.org", V4, ["127.255.255.255", "127.0.0.2"], UNKNOWN, 0),
-        ("zen.spamhaus.org", V4, ["127.0.0.1"], UNKNOWN, 0),
-        ("zen.spamhaus.org", V4, ["198.51.100.1"], UNKNOWN, 0),
-        ("psbl.surriel.com", V4, ["127.255.255.254"], UNKNOWN, 0),
-        ("psbl.surriel.com", V4, ["203.0.113.1", "127.0.0.2"], UNKNOWN, 0),
-        ("bl.mailspike.net", V4, ["127.0.0.12"], LISTED, 3),
-        ("bl.mailspike.net", V4, ["127.0.0.18"], CLEAN, 0),
-        ("hostkarma.junkemailfilter.com", V4, ["127.0.0.1"], CLEAN, 0),
-        ("hostkarma.junkemailfilter.com", V4, ["127.0.0.3"], CLEAN, 0),
-        ("hostkarma.junkemailfilter.com", V4, ["127.0.0.4"], LISTED, 1),
-        ("hostkarma.junkemailfilter.com", V4, ["127.0.0.2", "127.0.2.1"], LISTED, 3),
-        ("dnsbl.dronebl.org", V4, ["127.0.0.2"], CLEAN, 0),
-        ("dnsbl.dronebl.org", V4, ["127.0.0.9"], LISTED, 2),
-        ("bl.suomispam.net", V4, ["127.0.0.99"], CLEAN, 0),
-        ("bl.blocklist.de", V4, ["127.0.0.14"], LISTED, 3),
-        ("bl.blocklist.de", V4, ["127.0.0.12"], LISTED, 3),
-        ("dnsbl-3.uceprotect.net", V4, ["127.0.0.2"], LISTED, 0),
-        ("dbl.spamhaus.org", NAME, ["127.0.1.2"], LISTED, 10),
-        ("dbl.spamhaus.org", NAME, ["127.0.1.104"], LISTED, 8),
-        ("dbl.spamhaus.org", NAME, ["127.0.1.255"], UNKNOWN, 0),
-        ("multi.surbl.org", NAME, ["127.0.0.8"], LISTED, 9),
-        ("multi.surbl.org", NAME, ["127.0.0.80"], LISTED, 9),
-        ("multi.surbl.org", NAME, ["127.0.0.64"], LISTED, 7),
-        ("multi.surbl.org", NAME, ["127.0.0.4"], CLEAN, 0),
-        ("multi.surbl.org", NAME, ["127.0.0.36"], CLEAN, 0),
-        ("multi.surbl.org", NAME, ["127.0.0.1"], UNKNOWN, 0),
-        ("multi.surbl.org", NAME, ["127.0.0.2"], UNKNOWN, 0),
-        ("multi.uribl.com", NAME, ["127.0.0.2"], LISTED, 8),
-        ("multi.uribl.com", NAME, ["127.0.0.4"], LISTED, 3),
-        ("multi.uribl.com", NAME, ["127.0.0.8"], LISTED, 1),
-        ("multi.uribl.com", NAME, ["127.0.0.14"], LISTED, 8),
-        ("multi.uribl.com", NAME, ["127.0.0.1"], UNKNOWN, 0),
-        ("multi.uribl.com", NAME, ["127.0.0.255"], UNKNOWN, 0),
-        ("fresh15.spameatingmonkey.net", NAME, ["127.0.0.2"], LISTED, 1),
-        ("uribl.abuse.ro", NAME, ["127.0.0.9"], LISTED, 1),
-    ],
+@rows(
+    ("zen.spamhaus.org", V4, [], CLEAN, 0),
+    ("zen.spamhaus.org", V4, ["127.0.0.2"], LISTED, 10),
+    ("zen.spamhaus.org", V4, ["127.0.0.3"], LISTED, 7),
+    ("zen.spamhaus.org", V4, ["127.0.0.5"], LISTED, 9),
+    ("zen.spamhaus.org", V4, ["127.0.0.10"], LISTED, 6),
+    ("zen.spamhaus.org", V4, ["127.0.0.11", "127.0.0.4"], LISTED, 9),
+    ("zen.spamhaus.org", V4, ["127.0.0.8"], UNKNOWN, 0),
+    ("zen.spamhaus.org", V4, ["127.255.255.252"], UNKNOWN, 0),
+    ("zen.spamhaus.org", V4, ["127.255.255.254"], UNKNOWN, 0),
+    ("zen.spamhaus.org", V4, ["127.255.255.255", "127.0.0.2"], UNKNOWN, 0),
+    ("zen.spamhaus.org", V4, ["127.0.0.1"], UNKNOWN, 0),
+    ("zen.spamhaus.org", V4, ["198.51.100.1"], UNKNOWN, 0),
+    ("psbl.surriel.com", V4, ["127.255.255.254"], UNKNOWN, 0),
+    ("psbl.surriel.com", V4, ["203.0.113.1", "127.0.0.2"], UNKNOWN, 0),
+    ("bl.mailspike.net", V4, ["127.0.0.12"], LISTED, 3),
+    ("bl.mailspike.net", V4, ["127.0.0.18"], CLEAN, 0),
+    ("hostkarma.junkemailfilter.com", V4, ["127.0.0.1"], CLEAN, 0),
+    ("hostkarma.junkemailfilter.com", V4, ["127.0.0.3"], CLEAN, 0),
+    ("hostkarma.junkemailfilter.com", V4, ["127.0.0.4"], LISTED, 1),
+    ("hostkarma.junkemailfilter.com", V4, ["127.0.0.2", "127.0.2.1"], LISTED, 3),
+    ("dnsbl.dronebl.org", V4, ["127.0.0.2"], CLEAN, 0),
+    ("dnsbl.dronebl.org", V4, ["127.0.0.9"], LISTED, 2),
+    ("bl.suomispam.net", V4, ["127.0.0.99"], CLEAN, 0),
+    ("bl.blocklist.de", V4, ["127.0.0.14"], LISTED, 3),
+    ("bl.blocklist.de", V4, ["127.0.0.12"], LISTED, 3),
+    ("dnsbl-3.uceprotect.net", V4, ["127.0.0.2"], LISTED, 0),
+    ("dbl.spamhaus.org", NAME, ["127.0.1.2"], LISTED, 10),
+    ("dbl.spamhaus.org", NAME, ["127.0.1.104"], LISTED, 8),
+    ("dbl.spamhaus.org", NAME, ["127.0.1.255"], UNKNOWN, 0),
+    ("multi.surbl.org", NAME, ["127.0.0.8"], LISTED, 9),
+    ("multi.surbl.org", NAME, ["127.0.0.80"], LISTED, 9),
+    ("multi.surbl.org", NAME, ["127.0.0.64"], LISTED, 7),
+    ("multi.surbl.org", NAME, ["127.0.0.4"], CLEAN, 0),
+    ("multi.surbl.org", NAME, ["127.0.0.36"], CLEAN, 0),
+    ("multi.surbl.org", NAME, ["127.0.0.1"], UNKNOWN, 0),
+    ("multi.surbl.org", NAME, ["127.0.0.2"], UNKNOWN, 0),
+    ("multi.uribl.com", NAME, ["127.0.0.2"], LISTED, 8),
+    ("multi.uribl.com", NAME, ["127.0.0.4"], LISTED, 3),
+    ("multi.uribl.com", NAME, ["127.0.0.8"], LISTED, 1),
+    ("multi.uribl.com", NAME, ["127.0.0.14"], LISTED, 8),
+    ("multi.uribl.com", NAME, ["127.0.0.1"], UNKNOWN, 0),
+    ("multi.uribl.com", NAME, ["127.0.0.255"], UNKNOWN, 0),
+    ("fresh15.spameatingmonkey.net", NAME, ["127.0.0.2"], LISTED, 1),
+    ("uribl.abuse.ro", NAME, ["127.0.0.9"], LISTED, 1),
 )
 def test_answers_are_read_by_the_codes_of_each_list(
     zone: str, target: Target, codes: list[str], status: ListingStatus, weight: int
@@ -162,21 +156,18 @@ def test_a_refusal_goes_before_everything_and_a_range_before_bits() -> None:
     assert matched("127.0.0.16") == []
 
 
-@pytest.mark.parametrize(
-    ("codes", "reason"),
-    [
-        (["127.255.255.254"], UnknownReason.REFUSED_BY_LIST),
-        (["127.0.0.1"], UnknownReason.REFUSED_BY_LIST),
-        (["93.184.216.34"], UnknownReason.REWRITTEN),
-        (["127.0.0.77"], UnknownReason.STRANGE_CODE),
-    ],
+@rows(
+    (["127.255.255.254"], UnknownReason.REFUSED_BY_LIST),
+    (["127.0.0.1"], UnknownReason.REFUSED_BY_LIST),
+    (["93.184.216.34"], UnknownReason.REWRITTEN),
+    (["127.0.0.77"], UnknownReason.STRANGE_CODE),
 )
 def test_why_an_answer_is_unknown_is_said(codes: list[str], reason: UnknownReason) -> None:
     """A refusal, a rewriting resolver and an undocumented code have different reasons."""
     assert ask("zen.spamhaus.org", V4, *codes).unknown_reason is reason
 
 
-@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+@rows(DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED)
 def test_no_answer_is_never_clean(status: DnsStatus) -> None:
     """A list without an answer is unknown, for any failure."""
     zen = find("zen.spamhaus.org")
@@ -211,10 +202,7 @@ def test_policy_listings_are_marked() -> None:
     assert not ask("zen.spamhaus.org", V4, "127.0.0.10", "127.0.0.2").is_policy
 
 
-@pytest.mark.parametrize(
-    ("zone", "target"),
-    [("b.barracudacentral.org", V6), ("bl.0spam.org", V6), ("dbl.spamhaus.org", V4)],
-)
+@rows(("b.barracudacentral.org", V6), ("bl.0spam.org", V6), ("dbl.spamhaus.org", V4))
 def test_a_list_gets_no_query_for_unsupported_targets(zone: str, target: Target) -> None:
     """A list that does not support the target is unsupported and gets no query."""
     dns = MemoryZone({})

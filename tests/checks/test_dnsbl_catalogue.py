@@ -14,6 +14,7 @@ from mailcheck.checks.dnsbl.catalogue import (
     packaged_catalogue_text,
     parse_catalogue,
 )
+from tests.table import rows
 
 NAME_ZONES = 12
 
@@ -102,51 +103,48 @@ def test_the_writer_of_these_tests_is_faithful() -> None:
 ZEN = "blocklist zen.spamhaus.org"
 
 
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"color": "red"}, f"{ZEN}: unknown field 'color'"),
-        ({"weight": "high"}, f"{ZEN}: weight must be an integer"),
-        ({"weight": True}, f"{ZEN}: weight must be an integer"),
-        ({"weight": 11}, f"{ZEN}: weight must be 0 to 10; got 11"),
-        ({"name": None}, f"{ZEN}: name is missing"),
-        ({"zone": None}, "blocklist number 1: zone is missing"),
-        ({"zone": "zen spamhaus"}, "blocklist zen spamhaus: zone 'zen spamhaus' is not a domain"),
-        ({"kinds": []}, f"{ZEN}: kinds is empty"),
-        ({"kinds": ["ipv5"]}, f"{ZEN}: kinds must be some of ipv4, ipv6, domain"),
-        ({"kinds": ["ipv4"], "zone_ipv6": "z.example"}, f"{ZEN}: zone_ipv6 without ipv6"),
-        ({"daily_budget": 0}, f"{ZEN}: daily_budget must be at least 1; got 0"),
-        ({"enabled": "no"}, f"{ZEN}: enabled must be true or false"),
-        ({"key": "k", "keyed_zone": "z.example"}, f"{ZEN}: a key needs a keyed_zone"),
-        ({"key": "a b"}, f"{ZEN}: zone 'a b.zen"),
-        ({"test_listed": "test"}, f"{ZEN}: test_listed must be an IPv4 address"),
-        ({"codes": ["127.0.0.2"]}, f"{ZEN}: code 1: is not a table"),
-        ({"codes": [{"code": "127.0.0.2"}]}, f"{ZEN}: code 1: is is missing"),
-        (
-            {"codes": [{"code": "127.0.0.2", "is": "bad"}]},
-            f"{ZEN}: code 1 (127.0.0.2): is must be one of refused, listed, policy, ignored",
-        ),
-        (
-            {"codes": [{"code": "127.0.0.300", "is": "listed"}]},
-            f"{ZEN}: code 1 (127.0.0.300): code must be an address",
-        ),
-        (
-            {"codes": [{"code": "bit:3", "is": "listed"}]},
-            f"{ZEN}: code 1 (bit:3): code must be an address",
-        ),
-        (
-            {"codes": [{"code": "127.0.0.9-127.0.0.2", "is": "listed"}]},
-            f"{ZEN}: code 1 (127.0.0.9-127.0.0.2): code must be in 127.0.0.0/8",
-        ),
-        (
-            {"codes": [{"code": "10.0.0.1", "is": "listed"}]},
-            f"{ZEN}: code 1 (10.0.0.1): code must be in 127.0.0.0/8",
-        ),
-        (
-            {"codes": [{"code": "127.0.0.1", "is": "ignored", "weight": 1}]},
-            f"{ZEN}: code 1 (127.0.0.1): weight is allowed only for listed",
-        ),
-    ],
+@rows(
+    ({"color": "red"}, f"{ZEN}: unknown field 'color'"),
+    ({"weight": "high"}, f"{ZEN}: weight must be an integer"),
+    ({"weight": True}, f"{ZEN}: weight must be an integer"),
+    ({"weight": 11}, f"{ZEN}: weight must be 0 to 10; got 11"),
+    ({"name": None}, f"{ZEN}: name is missing"),
+    ({"zone": None}, "blocklist number 1: zone is missing"),
+    ({"zone": "zen spamhaus"}, "blocklist zen spamhaus: zone 'zen spamhaus' is not a domain"),
+    ({"kinds": []}, f"{ZEN}: kinds is empty"),
+    ({"kinds": ["ipv5"]}, f"{ZEN}: kinds must be some of ipv4, ipv6, domain"),
+    ({"kinds": ["ipv4"], "zone_ipv6": "z.example"}, f"{ZEN}: zone_ipv6 without ipv6"),
+    ({"daily_budget": 0}, f"{ZEN}: daily_budget must be at least 1; got 0"),
+    ({"enabled": "no"}, f"{ZEN}: enabled must be true or false"),
+    ({"key": "k", "keyed_zone": "z.example"}, f"{ZEN}: a key needs a keyed_zone"),
+    ({"key": "a b"}, f"{ZEN}: zone 'a b.zen"),
+    ({"test_listed": "test"}, f"{ZEN}: test_listed must be an IPv4 address"),
+    ({"codes": ["127.0.0.2"]}, f"{ZEN}: code 1: is not a table"),
+    ({"codes": [{"code": "127.0.0.2"}]}, f"{ZEN}: code 1: is is missing"),
+    (
+        {"codes": [{"code": "127.0.0.2", "is": "bad"}]},
+        f"{ZEN}: code 1 (127.0.0.2): is must be one of refused, listed, policy, ignored",
+    ),
+    (
+        {"codes": [{"code": "127.0.0.300", "is": "listed"}]},
+        f"{ZEN}: code 1 (127.0.0.300): code must be an address",
+    ),
+    (
+        {"codes": [{"code": "bit:3", "is": "listed"}]},
+        f"{ZEN}: code 1 (bit:3): code must be an address",
+    ),
+    (
+        {"codes": [{"code": "127.0.0.9-127.0.0.2", "is": "listed"}]},
+        f"{ZEN}: code 1 (127.0.0.9-127.0.0.2): code must be in 127.0.0.0/8",
+    ),
+    (
+        {"codes": [{"code": "10.0.0.1", "is": "listed"}]},
+        f"{ZEN}: code 1 (10.0.0.1): code must be in 127.0.0.0/8",
+    ),
+    (
+        {"codes": [{"code": "127.0.0.1", "is": "ignored", "weight": 1}]},
+        f"{ZEN}: code 1 (127.0.0.1): weight is allowed only for listed",
+    ),
 )
 def test_an_error_names_the_entry(changes: dict[str, Any], error: str) -> None:
     """An error names the wrong entry and the reason."""
@@ -159,15 +157,12 @@ def test_an_error_names_the_entry(changes: dict[str, Any], error: str) -> None:
     assert str(caught.value).startswith(error)
 
 
-@pytest.mark.parametrize(
-    ("profile", "change", "error"),
-    [
-        ("address", lambda zones: zones[:-1], "profiles.address: must be a list of 32 zones"),
-        ("address", lambda zones: zones[:-1] + zones[:1], "occurs twice"),
-        ("address", lambda zones: [*zones[:-1], "no.example"], "there is no blocklist for 'no.ex"),
-        ("address", lambda zones: [*zones[:-1], "dbl.spamhaus.org"], "does not support targets"),
-        ("domain", lambda zones: [], "profiles.domain: must be a list of 32 zones"),
-    ],
+@rows(
+    ("address", lambda zones: zones[:-1], "profiles.address: must be a list of 32 zones"),
+    ("address", lambda zones: zones[:-1] + zones[:1], "occurs twice"),
+    ("address", lambda zones: [*zones[:-1], "no.example"], "there is no blocklist for 'no.ex"),
+    ("address", lambda zones: [*zones[:-1], "dbl.spamhaus.org"], "does not support targets"),
+    ("domain", lambda zones: [], "profiles.domain: must be a list of 32 zones"),
 )
 def test_profiles_are_checked(profile: str, change: Any, error: str) -> None:
     """A profile has exactly 32 known zones, each once, that support its targets."""
@@ -177,15 +172,12 @@ def test_profiles_are_checked(profile: str, change: Any, error: str) -> None:
         parse_catalogue(write_toml(data))
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "error"),
-    [
-        ("x = ?", {}, "not valid TOML: .*line 1"),
-        ("colour = 1", {}, "unknown field 'colour'"),
-        ("", {}, "profiles.address"),
-        (None, {"keys": {"no.example": "k"}}, "'no.example' is not a zone of the catalogue"),
-        (None, {"disabled": ["no.example"]}, "'no.example' is not a zone of the catalogue"),
-    ],
+@rows(
+    ("x = ?", {}, "not valid TOML: .*line 1"),
+    ("colour = 1", {}, "unknown field 'colour'"),
+    ("", {}, "profiles.address"),
+    (None, {"keys": {"no.example": "k"}}, "'no.example' is not a zone of the catalogue"),
+    (None, {"disabled": ["no.example"]}, "'no.example' is not a zone of the catalogue"),
 )
 def test_other_errors(text: str | None, options: dict[str, Any], error: str) -> None:
     """Broken TOML, unknown sections and unknown zones are errors."""

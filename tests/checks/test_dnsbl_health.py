@@ -1,12 +1,11 @@
 """Tests for the self-test of a blocklist."""
 
-import pytest
-
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.dnsbl.catalogue import TargetKind, packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth, evaluate_health
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 CATALOGUE = parse_catalogue(packaged_catalogue_text())
 NONCE = 0x123456
@@ -38,21 +37,18 @@ def examine(
     return {one.kind: one for one in health}
 
 
-@pytest.mark.parametrize(
-    ("zone", "records", "status", "reason"),
-    [
-        ("psbl.surriel.com", {LISTED: "127.0.0.2"}, HEALTHY, ""),
-        ("bl.suomispam.net", {LISTED: "127.0.0.99"}, HEALTHY, ""),
-        ("dnsbl.dronebl.org", {LISTED: "127.0.0.2"}, HEALTHY, ""),
-        ("psbl.surriel.com", {}, UNHEALTHY, "test entry is missing"),
-        ("psbl.surriel.com", {"*": "127.0.0.2"}, UNHEALTHY, "answers everything"),
-        ("psbl.surriel.com", {"*": "203.0.113.1"}, UNHEALTHY, "expired, or the resolver rewrites"),
-        ("psbl.surriel.com", {"*": "127.255.255.254"}, UNHEALTHY, "refuses"),
-        ("psbl.surriel.com", {LISTED: "127.255.255.254"}, UNHEALTHY, "refuses"),
-        ("psbl.surriel.com", {LISTED: "203.0.113.1"}, UNHEALTHY, "expired"),
-        ("psbl.surriel.com", {LISTED: "127.0.0.2", UNLISTED: "127.0.0.2"}, UNHEALTHY, "everything"),
-        ("psbl.surriel.com", {LISTED: "127.0.0.2", RANDOM: "127.0.0.2"}, UNHEALTHY, "everything"),
-    ],
+@rows(
+    ("psbl.surriel.com", {LISTED: "127.0.0.2"}, HEALTHY, ""),
+    ("bl.suomispam.net", {LISTED: "127.0.0.99"}, HEALTHY, ""),
+    ("dnsbl.dronebl.org", {LISTED: "127.0.0.2"}, HEALTHY, ""),
+    ("psbl.surriel.com", {}, UNHEALTHY, "test entry is missing"),
+    ("psbl.surriel.com", {"*": "127.0.0.2"}, UNHEALTHY, "answers everything"),
+    ("psbl.surriel.com", {"*": "203.0.113.1"}, UNHEALTHY, "expired, or the resolver rewrites"),
+    ("psbl.surriel.com", {"*": "127.255.255.254"}, UNHEALTHY, "refuses"),
+    ("psbl.surriel.com", {LISTED: "127.255.255.254"}, UNHEALTHY, "refuses"),
+    ("psbl.surriel.com", {LISTED: "203.0.113.1"}, UNHEALTHY, "expired"),
+    ("psbl.surriel.com", {LISTED: "127.0.0.2", UNLISTED: "127.0.0.2"}, UNHEALTHY, "everything"),
+    ("psbl.surriel.com", {LISTED: "127.0.0.2", RANDOM: "127.0.0.2"}, UNHEALTHY, "everything"),
 )
 def test_a_healthy_list_has_its_test_entries_only(
     zone: str, records: dict[str, str], status: HealthStatus, reason: str
@@ -95,7 +91,7 @@ def test_kinds_are_tested_separately() -> None:
     assert {one.status for one in both.values()} == {HEALTHY}
 
 
-@pytest.mark.parametrize("silent", [LISTED, UNLISTED, RANDOM])
+@rows(LISTED, UNLISTED, RANDOM)
 def test_a_list_without_an_answer_is_not_unhealthy(silent: str) -> None:
     """Without an answer, the health is unknown."""
     records = {} if silent == LISTED else {LISTED: "127.0.0.2"}

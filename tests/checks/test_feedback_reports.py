@@ -9,6 +9,7 @@ from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import Instant, parse_instant
 from mailcheck.core.receiver_reports import Feedback, FeedbackType, ReportKind
 from tests.corpus.feedback_mails import FIELDS, REPORTED, feedback_file, feedback_mail
+from tests.table import rows
 
 
 def test_the_example_of_rfc_9991() -> None:
@@ -65,7 +66,7 @@ def test_a_complaint_of_microsoft() -> None:
     assert (found.author_domain, found.campaign) == ("example.org", "offers.example.org")
 
 
-@pytest.mark.parametrize("name", ["rfc9991.eml", "rfc5965.eml", "yahoo.eml", "microsoft.eml", ""])
+@rows("rfc9991.eml", "rfc5965.eml", "yahoo.eml", "microsoft.eml", "")
 def test_personal_data_is_left_out(name: str) -> None:
     """No local part, subject, name or text of the reported mail is returned by default."""
     raw = feedback_file(name) if name else feedback_mail()
@@ -97,18 +98,15 @@ def test_personal_data_is_kept_on_request() -> None:
     assert microsoft.recipients == ("grace.reader@hotmail.com",)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("abuse", FeedbackType.ABUSE),
-        ("FRAUD", FeedbackType.FRAUD),
-        ("opt-out", FeedbackType.OPT_OUT),
-        ("opt-out-list", FeedbackType.OPT_OUT),
-        ("not-spam", FeedbackType.NOT_SPAM),
-        ("virus", FeedbackType.VIRUS),
-        ("auth-failure", FeedbackType.AUTH_FAILURE),
-        ("dislike", FeedbackType.OTHER),
-    ],
+@rows(
+    ("abuse", FeedbackType.ABUSE),
+    ("FRAUD", FeedbackType.FRAUD),
+    ("opt-out", FeedbackType.OPT_OUT),
+    ("opt-out-list", FeedbackType.OPT_OUT),
+    ("not-spam", FeedbackType.NOT_SPAM),
+    ("virus", FeedbackType.VIRUS),
+    ("auth-failure", FeedbackType.AUTH_FAILURE),
+    ("dislike", FeedbackType.OTHER),
 )
 def test_types_of_feedback(value: str, expected: FeedbackType) -> None:
     """Types of RFC 5965 and 6591 are known in any case; another one is read as "other"."""
@@ -116,35 +114,32 @@ def test_types_of_feedback(value: str, expected: FeedbackType) -> None:
     assert read_feedback_mail(feedback_mail(fields)).feedback.type is expected
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "field", "expected"),
-    [
-        ("203.0.113.66", "IPv6:2001:db8::7", "source", "2001:db8::7"),
-        ("203.0.113.66", "[203.0.113.9]", "source", "203.0.113.9"),
-        ("203.0.113.66", "a host", "source", ""),
-        ("dmarc\nIdentity", "bodyhash\nIdentity", "failure", "bodyhash"),
-        ("dmarc\nIdentity", "<b>\nIdentity", "failure", ""),
-        ("Alignment: none", "Alignment: DKIM , spf", "alignment", "dkim, spf"),
-        ("Version: 1", "Incidents: 7", "incidents", 7),
-        ("Version: 1", "Incidents: 0", "incidents", 1),
-        ("Version: 1", "Incidents: 99999999999", "incidents", 1),
-        ("Version: 1", "Incidents: \u0667", "incidents", 1),
-        ("Version: 1", "Delivery-Result: reject", "delivery", "reject"),
-        (
-            "Version: 1",
-            "DKIM-Domain: b\u00fccher.example",
-            "signing_domain",
-            "xn--bcher-kva.example",
-        ),
-        (
-            "Version: 1",
-            "Arrival-Date: Fri, 20 Nov 2026 02:59:00 +0000",
-            "arrived_at",
-            1795143540000,
-        ),
-        ("Version: 1", "Arrival-Date: yesterday", "arrived_at", None),
-        ("Filter/1.0", "Filter by ann.secret@mx.example/1", "program", "mx.example/1"),
-    ],
+@rows(
+    ("203.0.113.66", "IPv6:2001:db8::7", "source", "2001:db8::7"),
+    ("203.0.113.66", "[203.0.113.9]", "source", "203.0.113.9"),
+    ("203.0.113.66", "a host", "source", ""),
+    ("dmarc\nIdentity", "bodyhash\nIdentity", "failure", "bodyhash"),
+    ("dmarc\nIdentity", "<b>\nIdentity", "failure", ""),
+    ("Alignment: none", "Alignment: DKIM , spf", "alignment", "dkim, spf"),
+    ("Version: 1", "Incidents: 7", "incidents", 7),
+    ("Version: 1", "Incidents: 0", "incidents", 1),
+    ("Version: 1", "Incidents: 99999999999", "incidents", 1),
+    ("Version: 1", "Incidents: \u0667", "incidents", 1),
+    ("Version: 1", "Delivery-Result: reject", "delivery", "reject"),
+    (
+        "Version: 1",
+        "DKIM-Domain: b\u00fccher.example",
+        "signing_domain",
+        "xn--bcher-kva.example",
+    ),
+    (
+        "Version: 1",
+        "Arrival-Date: Fri, 20 Nov 2026 02:59:00 +0000",
+        "arrived_at",
+        1795143540000,
+    ),
+    ("Version: 1", "Arrival-Date: yesterday", "arrived_at", None),
+    ("Filter/1.0", "Filter by ann.secret@mx.example/1", "program", "mx.example/1"),
 )
 def test_values_of_fields(old: str, new: str, field: str, expected: object) -> None:
     """Each field is read in the forms that reporters use; an invalid value is left out."""
@@ -153,21 +148,18 @@ def test_values_of_fields(old: str, new: str, field: str, expected: object) -> N
     assert getattr(feedback, field) == expected
 
 
-@pytest.mark.parametrize(
-    ("header", "expected"),
-    [
-        ("Feedback-ID: a:b:c:d\nList-Id: <l.example.org>", ("Feedback-ID", "a:b:c:d")),
-        ("Feedback-ID: ann.secret@example.org", ("Feedback-ID", "example.org")),
-        ("Feedback-ID: x:ann.secret%40example.org:c", ("Feedback-ID", "example.org:c")),
-        ("List-Id: Ann's list <l.example.org>", ("List-Id", "l.example.org")),
-        ("List-Id: l.example.org", ("List-Id", "l.example.org")),
-        ("DKIM-Signature: v=1; d=esp.example; s=a; b=", ("DKIM", "esp.example")),
-        (
-            "DKIM-Signature: d=esp.example; s=a\nDKIM-Signature: d=example.org; s=b",
-            ("DKIM", "example.org"),
-        ),
-        ("DKIM-Signature: ;;=", ("", "")),
-    ],
+@rows(
+    ("Feedback-ID: a:b:c:d\nList-Id: <l.example.org>", ("Feedback-ID", "a:b:c:d")),
+    ("Feedback-ID: ann.secret@example.org", ("Feedback-ID", "example.org")),
+    ("Feedback-ID: x:ann.secret%40example.org:c", ("Feedback-ID", "example.org:c")),
+    ("List-Id: Ann's list <l.example.org>", ("List-Id", "l.example.org")),
+    ("List-Id: l.example.org", ("List-Id", "l.example.org")),
+    ("DKIM-Signature: v=1; d=esp.example; s=a; b=", ("DKIM", "esp.example")),
+    (
+        "DKIM-Signature: d=esp.example; s=a\nDKIM-Signature: d=example.org; s=b",
+        ("DKIM", "example.org"),
+    ),
+    ("DKIM-Signature: ;;=", ("", "")),
 )
 def test_campaigns(header: str, expected: tuple[str, str]) -> None:
     """A campaign is named by Feedback-ID, else List-Id, else the domain of the signature."""
@@ -176,9 +168,7 @@ def test_campaigns(header: str, expected: tuple[str, str]) -> None:
     assert (found.campaign_field, found.campaign) == expected
 
 
-@pytest.mark.parametrize(
-    "media_type", ["text/rfc822-headers", "message/rfc822-headers", "message/global"]
-)
+@rows("text/rfc822-headers", "message/rfc822-headers", "message/global")
 def test_a_report_with_the_header_only(media_type: str) -> None:
     """The reported mail may be its header only; without it the report says so."""
     header = REPORTED.partition("\n\n")[0]
@@ -189,22 +179,19 @@ def test_a_report_with_the_header_only(media_type: str) -> None:
     assert none.problems == ("it does not contain the reported mail or its header",)
 
 
-@pytest.mark.parametrize(
-    ("raw", "reason"),
-    [
-        (b"Subject: hello\r\n\r\nhello", "the mail contains no failure report or complaint"),
-        (b"", "the mail contains no failure report or complaint"),
-        (feedback_mail(""), "it has no field Feedback-Type"),
-        (feedback_mail("Feedback-Type: \n"), "it has no field Feedback-Type"),
-        (
-            feedback_mail("Feedback-Type: abuse\n", "Subject: x\n\n"),
-            "it names no domain: neither in From nor in Reported-Domain",
-        ),
-        (
-            feedback_mail("Feedback-Type: abuse\nReported-Domain: <b>.org\n", "From: a@[::1]\n\n"),
-            "it names no domain",
-        ),
-    ],
+@rows(
+    (b"Subject: hello\r\n\r\nhello", "the mail contains no failure report or complaint"),
+    (b"", "the mail contains no failure report or complaint"),
+    (feedback_mail(""), "it has no field Feedback-Type"),
+    (feedback_mail("Feedback-Type: \n"), "it has no field Feedback-Type"),
+    (
+        feedback_mail("Feedback-Type: abuse\n", "Subject: x\n\n"),
+        "it names no domain: neither in From nor in Reported-Domain",
+    ),
+    (
+        feedback_mail("Feedback-Type: abuse\nReported-Domain: <b>.org\n", "From: a@[::1]\n\n"),
+        "it names no domain",
+    ),
 )
 def test_mails_that_are_not_reports(raw: bytes, reason: str) -> None:
     """A mail without a valid report is refused with the reason."""

@@ -18,6 +18,7 @@ from mailcheck.checks.findings_table import (
     make_finding,
 )
 from mailcheck.checks.weights import MEASURED, price_finding, uncharged
+from tests.table import rows
 
 ROOT = Path(mailcheck.__file__).parent
 PACKAGES = ("checks", "operations", "assembly", "probes")
@@ -145,15 +146,12 @@ def test_every_row_has_words() -> None:
     assert [row.id for row in ROWS if f"{row.title}{row.explanation}".count(". ")] == []
 
 
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        (Row("spf.ptr", Area.SPF, "t", "e"), r"spf\.ptr is a name of both"),
-        (Row("new.one", None, "t", "e", aliases=("spf.ptr",)), r"spf\.ptr is a name of both"),
-        (Row("dkim.revoked", None, "t", "e"), r"dkim\.revoked is a name of both dkim\.key-revoked"),
-        (Row("new.one", None, "t", "e", aliases=("new.one",)), r"new\.one is a name of both"),
-        (Row("new.one", None, "t", "e", Severity.NOTE, price=3), "so its severity follows"),
-    ],
+@rows(
+    (Row("spf.ptr", Area.SPF, "t", "e"), r"spf\.ptr is a name of both"),
+    (Row("new.one", None, "t", "e", aliases=("spf.ptr",)), r"spf\.ptr is a name of both"),
+    (Row("dkim.revoked", None, "t", "e"), r"dkim\.revoked is a name of both dkim\.key-revoked"),
+    (Row("new.one", None, "t", "e", aliases=("new.one",)), r"new\.one is a name of both"),
+    (Row("new.one", None, "t", "e", Severity.NOTE, price=3), "so its severity follows"),
 )
 def test_a_table_that_contradicts_itself_is_refused(row: Row, reason: str) -> None:
     """Duplicate ids, and a severity beside a price, fail when the table is loaded."""

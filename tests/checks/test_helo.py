@@ -2,13 +2,12 @@
 
 from ipaddress import ip_address
 
-import pytest
-
 from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.hosts.helo import HeloForm, HeloVerdict, evaluate_helo
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 CLIENT = "192.0.2.1"
 HOSTS = {
@@ -36,15 +35,12 @@ def ids(verdict: HeloVerdict) -> list[str]:
     return [finding.id for finding in verdict.findings]
 
 
-@pytest.mark.parametrize(
-    ("helo_name", "client"),
-    [
-        ("mx.d.example", CLIENT),
-        ("MX.D.Example.", CLIENT),
-        ("mx.d.example", "2001:db8::1"),
-        ("alias.d.example", CLIENT),
-        ("münchen.example", CLIENT),
-    ],
+@rows(
+    ("mx.d.example", CLIENT),
+    ("MX.D.Example.", CLIENT),
+    ("mx.d.example", "2001:db8::1"),
+    ("alias.d.example", CLIENT),
+    ("münchen.example", CLIENT),
 )
 def test_a_name_of_the_client_is_right(helo_name: str, client: str) -> None:
     """A full name that resolves to the client has no finding, in any spelling."""
@@ -54,32 +50,29 @@ def test_a_name_of_the_client_is_right(helo_name: str, client: str) -> None:
     assert ids(verdict) == []
 
 
-@pytest.mark.parametrize(
-    ("helo_name", "form"),
-    [
-        ("[192.0.2.1]", HeloForm.LITERAL),
-        ("[IPv6:2001:db8::1]", HeloForm.LITERAL),
-        ("localhost", HeloForm.SINGLE_LABEL),
-        ("192.0.2.1", HeloForm.MALFORMED),
-        ("[192.0.2.1", HeloForm.MALFORMED),
-        ("two..dots.example", HeloForm.MALFORMED),
-        ("a b.example", HeloForm.MALFORMED),
-        ("x" * 64 + ".example", HeloForm.MALFORMED),
-        ("[2001:7c0:2041:8::19]", HeloForm.MALFORMED),
-        ("[fe80::1%eth0]", HeloForm.MALFORMED),
-        ("fe80::1%5", HeloForm.MALFORMED),
-        ("John's MacBook (2)", HeloForm.MALFORMED),
-        ("DESKTOP\\user.example", HeloForm.MALFORMED),
-        ("a\\", HeloForm.MALFORMED),
-        ("*.d.example", HeloForm.MALFORMED),
-        ("user@d.example", HeloForm.MALFORMED),
-        ("b\ufffd.d.example", HeloForm.MALFORMED),
-        ("Дмитрий-ПК", HeloForm.SINGLE_LABEL),
-        ("büro_pc", HeloForm.MALFORMED),
-        ("my_pc", HeloForm.SINGLE_LABEL),
-        ("gone.d.example", HeloForm.DOMAIN),
-        ("text.d.example", HeloForm.DOMAIN),
-    ],
+@rows(
+    ("[192.0.2.1]", HeloForm.LITERAL),
+    ("[IPv6:2001:db8::1]", HeloForm.LITERAL),
+    ("localhost", HeloForm.SINGLE_LABEL),
+    ("192.0.2.1", HeloForm.MALFORMED),
+    ("[192.0.2.1", HeloForm.MALFORMED),
+    ("two..dots.example", HeloForm.MALFORMED),
+    ("a b.example", HeloForm.MALFORMED),
+    ("x" * 64 + ".example", HeloForm.MALFORMED),
+    ("[2001:7c0:2041:8::19]", HeloForm.MALFORMED),
+    ("[fe80::1%eth0]", HeloForm.MALFORMED),
+    ("fe80::1%5", HeloForm.MALFORMED),
+    ("John's MacBook (2)", HeloForm.MALFORMED),
+    ("DESKTOP\\user.example", HeloForm.MALFORMED),
+    ("a\\", HeloForm.MALFORMED),
+    ("*.d.example", HeloForm.MALFORMED),
+    ("user@d.example", HeloForm.MALFORMED),
+    ("b\ufffd.d.example", HeloForm.MALFORMED),
+    ("Дмитрий-ПК", HeloForm.SINGLE_LABEL),
+    ("büro_pc", HeloForm.MALFORMED),
+    ("my_pc", HeloForm.SINGLE_LABEL),
+    ("gone.d.example", HeloForm.DOMAIN),
+    ("text.d.example", HeloForm.DOMAIN),
 )
 def test_what_does_not_resolve_is_named(helo_name: str, form: HeloForm) -> None:
     """Literals, single words, addresses and names without an address have different findings."""
@@ -114,7 +107,7 @@ def test_a_name_of_another_host_is_only_noted() -> None:
     assert [(f.id, f.severity) for f in verdict.findings] == [("helo.other-address", Severity.NOTE)]
 
 
-@pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
+@rows(DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED)
 def test_no_answer_is_undetermined(status: DnsStatus) -> None:
     """A name without an answer is undetermined."""
     verdict = judge("gone.d.example", failing={"gone.d.example": status})

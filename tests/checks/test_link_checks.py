@@ -1,7 +1,5 @@
 """Verdicts about links, and the list of links of a message."""
 
-import pytest
-
 from mailcheck.checks.html_checks.check import check_html, check_raw_mail
 from mailcheck.checks.link_checks import (
     Hop,
@@ -10,6 +8,7 @@ from mailcheck.checks.link_checks import (
     LinkVerdict,
     judge_link,
 )
+from tests.table import rows
 
 URL = "https://shop.example/"
 
@@ -19,29 +18,26 @@ def judged(status: int, method: str = "HEAD") -> LinkVerdict:
     return judge_link(LinkAnswer(URL, method, (Hop(URL, status),))).verdict
 
 
-@pytest.mark.parametrize(
-    ("status", "by_head", "by_get"),
-    [
-        (200, LinkVerdict.WORKS, LinkVerdict.WORKS),
-        (204, LinkVerdict.WORKS, LinkVerdict.WORKS),
-        (304, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
-        (401, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
-        (403, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
-        (404, LinkVerdict.BROKEN, LinkVerdict.BROKEN),
-        (405, LinkVerdict.UNCLEAR, LinkVerdict.BROKEN),
-        (410, LinkVerdict.BROKEN, LinkVerdict.BROKEN),
-        (429, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
-        (500, LinkVerdict.UNCLEAR, LinkVerdict.BROKEN),
-        (503, LinkVerdict.UNCLEAR, LinkVerdict.BROKEN),
-        (999, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
-    ],
+@rows(
+    (200, LinkVerdict.WORKS, LinkVerdict.WORKS),
+    (204, LinkVerdict.WORKS, LinkVerdict.WORKS),
+    (304, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
+    (401, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
+    (403, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
+    (404, LinkVerdict.BROKEN, LinkVerdict.BROKEN),
+    (405, LinkVerdict.UNCLEAR, LinkVerdict.BROKEN),
+    (410, LinkVerdict.BROKEN, LinkVerdict.BROKEN),
+    (429, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
+    (500, LinkVerdict.UNCLEAR, LinkVerdict.BROKEN),
+    (503, LinkVerdict.UNCLEAR, LinkVerdict.BROKEN),
+    (999, LinkVerdict.UNCLEAR, LinkVerdict.UNCLEAR),
 )
 def test_statuses(status: int, by_head: LinkVerdict, by_get: LinkVerdict) -> None:
     """A rejected HEAD is not a verdict about the page; a missing page is, with either method."""
     assert (judged(status), judged(status, "GET")) == (by_head, by_get)
 
 
-@pytest.mark.parametrize("problem", list(LinkProblem))
+@rows(*list(LinkProblem))
 def test_every_problem_has_its_verdict(problem: LinkProblem) -> None:
     """An address of ours, or one that is not requested, is no fault; each has an explanation."""
     check = judge_link(LinkAnswer(URL, "HEAD", (), problem))

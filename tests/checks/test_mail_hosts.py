@@ -2,13 +2,12 @@
 
 from ipaddress import ip_address
 
-import pytest
-
 from mailcheck.checks.dns_answers import Answers, DnsStatus, HostAddresses, look_up_addresses
 from mailcheck.checks.dnsbl.mail_hosts import choose_blocklist_targets, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 WEB = "9.9.9.9"
 HOSTS = {
@@ -37,14 +36,11 @@ def look_in(
     return settle(zone, evaluate)
 
 
-@pytest.mark.parametrize(
-    ("mx", "given", "expected"),
-    [
-        (["10 mx1.d.example."], [], ("8.8.4.4", "mx1.d.example")),
-        (["5 gone.d.example.", "10 mx2.d.example."], [], ("1.1.1.1", "mx2.d.example")),
-        (["10 mx1.d.example."], ["5.5.5.5", "6.6.6.6"], ("5.5.5.5", "")),
-        ([], [], (WEB, "d.example")),
-    ],
+@rows(
+    (["10 mx1.d.example."], [], ("8.8.4.4", "mx1.d.example")),
+    (["5 gone.d.example.", "10 mx2.d.example."], [], ("1.1.1.1", "mx2.d.example")),
+    (["10 mx1.d.example."], ["5.5.5.5", "6.6.6.6"], ("5.5.5.5", "")),
+    ([], [], (WEB, "d.example")),
 )
 def test_the_sending_host_is_given_or_the_best_mail_host(
     mx: list[str], given: list[str], expected: tuple[str, str]
@@ -60,7 +56,7 @@ def test_without_any_address_there_is_no_sending_host() -> None:
     assert choose_sending_host([], *look(a=())) is None
 
 
-@pytest.mark.parametrize("unknown", [("d.example", "MX"), "mx1.d.example"])
+@rows(("d.example", "MX"), "mx1.d.example")
 def test_an_undetermined_mail_host_is_not_replaced(
     unknown: str | tuple[str, str],
 ) -> None:
@@ -69,19 +65,16 @@ def test_an_undetermined_mail_host_is_not_replaced(
     assert choose_sending_host([], *look_in(zone, "10 mx1.d.example.")) is None
 
 
-@pytest.mark.parametrize(
-    ("mx", "given", "expected"),
-    [
-        (
-            ["10 mx1.d.example.", "20 mx2.d.example."],
-            [],
-            [("8.8.4.4", False), ("1.1.1.1", False), ("8.8.8.8", False), ("2606:4700::1", False)],
-        ),
-        (["10 mx.provider.example."], [], [("8.8.8.8", True), ("192.0.2.7", True)]),
-        (["10 mx2.d.example.", "20 in.d.example."], [], [("1.1.1.1", False)]),
-        ([], [], [(WEB, False)]),
-        (["10 mx.provider.example."], ["5.5.5.5"], [("5.5.5.5", False)]),
-    ],
+@rows(
+    (
+        ["10 mx1.d.example.", "20 mx2.d.example."],
+        [],
+        [("8.8.4.4", False), ("1.1.1.1", False), ("8.8.8.8", False), ("2606:4700::1", False)],
+    ),
+    (["10 mx.provider.example."], [], [("8.8.8.8", True), ("192.0.2.7", True)]),
+    (["10 mx2.d.example.", "20 in.d.example."], [], [("1.1.1.1", False)]),
+    ([], [], [(WEB, False)]),
+    (["10 mx.provider.example."], ["5.5.5.5"], [("5.5.5.5", False)]),
 )
 def test_lists_are_asked_about_public_mail_addresses(
     mx: list[str], given: list[str], expected: list[tuple[str, bool]]

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from mailcheck.checks import quality
@@ -27,6 +26,7 @@ from mailcheck.checks.weights import QUALITY_AREAS, price_finding
 from mailcheck.core.instants import DAY, HOUR, Instant, parse_instant
 from mailcheck.core.messages import TlsFacts
 from tests.fakes.sample_mails import HTML, TEXT, WORDS, make_html_mail, make_mail, make_parts
+from tests.table import rows
 
 NOW = parse_instant("2026-11-21T10:00:05Z")
 TLS = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")
@@ -159,7 +159,7 @@ def test_a_faultless_mail_has_no_findings() -> None:
     assert transport == ()
 
 
-@pytest.mark.parametrize("identifier", FAULTY)
+@rows(*FAULTY)
 def test_each_fault_of_a_mail_is_named(identifier: str) -> None:
     """A mail with the fault has its finding, with a meaning and advice."""
     found = [one for one in judge(FAULTY[identifier]) if one.finding.id == identifier]
@@ -170,7 +170,7 @@ def test_each_fault_of_a_mail_is_named(identifier: str) -> None:
     assert found[0] == price_finding(found[0].finding)
 
 
-@pytest.mark.parametrize("identifier", OTHERS)
+@rows(*OTHERS)
 def test_each_other_fault_is_named(identifier: str) -> None:
     """A fault of the session or the signatures has its finding and its price."""
     found = {one.finding.id: one for one in OTHERS[identifier]()}
@@ -192,9 +192,7 @@ def test_every_finding_is_tested() -> None:
     assert written == {one for one in rows if not one.startswith("bimi.")}  # see test_bimi.py
 
 
-@pytest.mark.parametrize(
-    ("identifier", "raw"),
-    [
+@rows(
         ("headers.date-future", make_mail(Date="Sat, 21 Nov 2026 21:59:00 +1100 (AEDT)")),
         ("headers.date-form", make_mail(Date="Sat, 21 Nov 2026 21:00 +1100 (AEDT)")),
         ("headers.date-old", make_mail(Date="Fri, 20 Nov 2026 12:00:00 GMT")),
@@ -226,16 +224,13 @@ def test_every_finding_is_tested() -> None:
         ("links.ip-address", with_link("https://1.example/")),
         ("unsubscribe.no-one-click", make_mail(
             without=("List-Unsubscribe", "List-Unsubscribe-Post"))),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_common_properties_are_not_reported(identifier: str, raw: bytes) -> None:
     """Common properties of good mail that look like a fault are not reported."""
     assert identifier not in ids(judge(raw))
 
 
-@pytest.mark.parametrize(
-    ("raw", "signed", "expected"),
-    [
+@rows(
         (make_mail(), MUST_BE_SIGNED | {"from"}, OneClick.WORKS),
         (make_mail(), None, OneClick.UNDETERMINED),
         (make_mail(), frozenset(["list-unsubscribe"]), OneClick.NOT_SIGNED),
@@ -248,8 +243,7 @@ def test_common_properties_are_not_reported(identifier: str, raw: bytes) -> None
         (make_mail(List_Unsubscribe_Post="list-unsubscribe=one-click"), MUST_BE_SIGNED,
          OneClick.WRONG_POST),
         (make_mail("List-Unsubscribe: <https://c.example/>"), MUST_BE_SIGNED, OneClick.REPEATED),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_one_click_works_by_rfc_8058_only(
     raw: bytes, signed: frozenset[str] | None, expected: OneClick
 ) -> None:
@@ -260,9 +254,7 @@ def test_one_click_works_by_rfc_8058_only(
     assert charged == (0 if expected in (OneClick.WORKS, OneClick.UNDETERMINED) else 5)
 
 
-@pytest.mark.parametrize(
-    "field", ["List-Id: <a.example.com>", "Precedence: bulk", "Precedence: List"]
-)
+@rows("List-Id: <a.example.com>", "Precedence: bulk", "Precedence: List")
 def test_bulk_mail_needs_one_click(field: str) -> None:
     """A List-* field or Precedence is enough; mail to one person needs no way to unsubscribe."""
     without = ("List-Unsubscribe", "List-Unsubscribe-Post")
@@ -285,10 +277,7 @@ def test_utf8_in_the_header_is_right_with_smtputf8() -> None:
     assert not is_smtputf8(())
 
 
-@pytest.mark.parametrize(
-    ("received_at", "is_found"),
-    [(NOW - 2 * HOUR - 6_000, True), (NOW - HOUR, False), (NOW + DAY, True), (NOW + HOUR, False)],
-)
+@rows((NOW - 2 * HOUR - 6_000, True), (NOW - HOUR, False), (NOW + DAY, True), (NOW + HOUR, False))
 def test_a_date_is_compared_with_the_time_of_receipt(received_at: int, is_found: bool) -> None:
     """The limits are two hours in the future and one day in the past."""
     found = judge_headers(read_mail(make_mail()), Instant(received_at))

@@ -12,6 +12,7 @@ from mailcheck.checks.quality.header import read_date
 from mailcheck.checks.quality.reading import MAX_LINE, measure_lines, read_mail
 from mailcheck.core.instants import parse_instant
 from tests.fakes.sample_mails import WORDS, make_html_mail, make_mail, make_parts
+from tests.table import rows
 
 
 def test_the_author_is_read_from_all_mailboxes_of_all_fields() -> None:
@@ -28,7 +29,7 @@ def test_the_author_is_read_from_all_mailboxes_of_all_fields() -> None:
     assert [author.display_name for author in facts.authors] == ["Doe, Jane", "", "", "Jürgen"]
 
 
-@pytest.mark.parametrize("domain", ["localhost", "[192.0.2.1]", "192.0.2.1", "", "a..b", "x" * 300])
+@rows("localhost", "[192.0.2.1]", "192.0.2.1", "", "a..b", "x" * 300)
 def test_invalid_author_domains_are_left_out(domain: str) -> None:
     """Literals, single labels and invalid names are left out."""
     facts = read_mail(make_mail(From=f"<a@{domain}>"))
@@ -36,21 +37,18 @@ def test_invalid_author_domains_are_left_out(domain: str) -> None:
     assert facts.author_fields == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "mailboxes"),
-    [
-        ("a@b.c, c@d.e (C)", [("a@b.c", ""), ("c@d.e", "C")]),
-        ("Group: a@b.c, D <d@e.f>;", [("a@b.c", ""), ("d@e.f", "D")]),
-        ("Doe, J <a@b.c>, Roe, K <c@d.e>", [("a@b.c", "Doe, J"), ("c@d.e", "Roe, K")]),
-        ("<a@b.c> junk, <c@d.e>", [("a@b.c", ""), ("c@d.e", "junk,")]),
-        ('"x@y.z" <a@b.c>', [("a@b.c", "x@y.z")]),
-        ("<a@b.c> (A), <d@e.f> (D)", [("a@b.c", "A"), ("d@e.f", "D")]),
-        ("A <a@b.c>; D <d@e.f>", [("a@b.c", "A"), ("d@e.f", "D")]),
-        ("a@[192.0.2.1], d@[IPv6:::1]", [("a@[192.0.2.1]", ""), ("d@[IPv6:::1]", "")]),
-        ("=?utf-8?q?A_=3Ca=40b.c=3E?=", [("a@b.c", "A")]),
-        ("undisclosed-recipients:;", []),
-        ("", []),
-    ],
+@rows(
+    ("a@b.c, c@d.e (C)", [("a@b.c", ""), ("c@d.e", "C")]),
+    ("Group: a@b.c, D <d@e.f>;", [("a@b.c", ""), ("d@e.f", "D")]),
+    ("Doe, J <a@b.c>, Roe, K <c@d.e>", [("a@b.c", "Doe, J"), ("c@d.e", "Roe, K")]),
+    ("<a@b.c> junk, <c@d.e>", [("a@b.c", ""), ("c@d.e", "junk,")]),
+    ('"x@y.z" <a@b.c>', [("a@b.c", "x@y.z")]),
+    ("<a@b.c> (A), <d@e.f> (D)", [("a@b.c", "A"), ("d@e.f", "D")]),
+    ("A <a@b.c>; D <d@e.f>", [("a@b.c", "A"), ("d@e.f", "D")]),
+    ("a@[192.0.2.1], d@[IPv6:::1]", [("a@[192.0.2.1]", ""), ("d@[IPv6:::1]", "")]),
+    ("=?utf-8?q?A_=3Ca=40b.c=3E?=", [("a@b.c", "A")]),
+    ("undisclosed-recipients:;", []),
+    ("", []),
 )
 def test_every_mailbox_of_a_field_is_read(body: str, mailboxes: list[tuple[str, str]]) -> None:
     """Names with commas, groups and comments do not hide a mailbox."""
@@ -65,22 +63,19 @@ def test_the_first_of_the_mailboxes_is_the_first_mailbox(body: str) -> None:
         assert parse_mailboxes(body)[0] == (address, name) or name.startswith((" ", ","))
 
 
-@pytest.mark.parametrize(
-    ("text", "instant", "has_problem"),
-    [
-        ("Sat, 21 Nov 2026 10:00:00 +0100", "2026-11-21T09:00:00Z", False),
-        ("21 Nov 2026 10:00 GMT (with a comment)", "2026-11-21T10:00:00Z", False),
-        ("Sat, 21 Nov 2026 10:00:00 -0000", "2026-11-21T10:00:00Z", False),
-        ("Sat, 21 Nov 2026 10:00:00 EST", "2026-11-21T15:00:00Z", True),
-        ("Sat, 21 Nov 26 10:00:00 +0000", "2026-11-21T10:00:00Z", True),
-        ("Sat, 31 Feb 2026 10:00:00 +0000", None, True),
-        ("Sat, 21 Nov 2026 25:00:00 +0000", None, True),
-        ("Sat, 21 Nov 2026 10:00:00 +9999", None, True),
-        ("Sat, 21 Nov 99999 10:00:00 +0000", None, True),
-        ("now", None, True),
-        ("", None, True),
-        ("1" * 5000, None, True),
-    ],
+@rows(
+    ("Sat, 21 Nov 2026 10:00:00 +0100", "2026-11-21T09:00:00Z", False),
+    ("21 Nov 2026 10:00 GMT (with a comment)", "2026-11-21T10:00:00Z", False),
+    ("Sat, 21 Nov 2026 10:00:00 -0000", "2026-11-21T10:00:00Z", False),
+    ("Sat, 21 Nov 2026 10:00:00 EST", "2026-11-21T15:00:00Z", True),
+    ("Sat, 21 Nov 26 10:00:00 +0000", "2026-11-21T10:00:00Z", True),
+    ("Sat, 31 Feb 2026 10:00:00 +0000", None, True),
+    ("Sat, 21 Nov 2026 25:00:00 +0000", None, True),
+    ("Sat, 21 Nov 2026 10:00:00 +9999", None, True),
+    ("Sat, 21 Nov 99999 10:00:00 +0000", None, True),
+    ("now", None, True),
+    ("", None, True),
+    ("1" * 5000, None, True),
 )
 def test_a_date_is_read_or_its_problem_named(
     text: str, instant: str | None, has_problem: bool
@@ -120,7 +115,7 @@ def test_links_and_their_hosts_are_listed_once_in_order() -> None:
     assert facts.link_facts.address_hosts == ("192.0.2.1",)
 
 
-@pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "127.1", "0177.0.0.1"])
+@rows("2130706433", "0x7f000001", "127.1", "0177.0.0.1")
 def test_numbers_are_addresses_as_in_a_browser(host: str) -> None:
     """Unusual spellings of an IP address are not domain names."""
     facts = read_mail(make_html_mail(f"<a href='http://{host}/'>a</a>"))
@@ -148,17 +143,14 @@ def test_a_preheader_is_told_from_hidden_text() -> None:
     assert not after.has_hidden_preheader
 
 
-@pytest.mark.parametrize(
-    "style",
-    [
-        "display:none",
-        "visibility:hidden",
-        "font-size:0",
-        "font-size:1px",
-        "opacity:0",
-        "color:#FFF;background-color:white",
-        "background:#000000;color:black",
-    ],
+@rows(
+    "display:none",
+    "visibility:hidden",
+    "font-size:0",
+    "font-size:1px",
+    "opacity:0",
+    "color:#FFF;background-color:white",
+    "background:#000000;color:black",
 )
 def test_text_is_hidden_in_many_ways(style: str) -> None:
     """Text is hidden by display, by size, and by the colour of its background."""
@@ -167,16 +159,13 @@ def test_text_is_hidden_in_many_ways(style: str) -> None:
     assert facts.hidden_sample == "not shown"
 
 
-@pytest.mark.parametrize(
-    ("markup", "unclosed"),
-    [
-        ("<div>a</div></div></b>", ()),
-        ("<p>a</p></p><li>b<li>c</li></li></ul>", ()),
-        ("<div><b>a</div></b></div>", ("b",)),
-        ("<table><tr><td><span>a</table></span>", ("span",)),
-        ("<a href=x>a<div>", ("div", "a")),
-        ("<br></br><img></img>", ()),
-    ],
+@rows(
+    ("<div>a</div></div></b>", ()),
+    ("<p>a</p></p><li>b<li>c</li></li></ul>", ()),
+    ("<div><b>a</div></b></div>", ("b",)),
+    ("<table><tr><td><span>a</table></span>", ("span",)),
+    ("<a href=x>a<div>", ("div", "a")),
+    ("<br></br><img></img>", ()),
 )
 def test_elements_left_open_are_named_and_stray_ends_ignored(
     markup: str, unclosed: tuple[str, ...]

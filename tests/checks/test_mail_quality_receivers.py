@@ -1,6 +1,5 @@
 """Rules of the large receivers."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
@@ -16,6 +15,7 @@ from mailcheck.checks.quality.receivers import (
 )
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED
 from tests.fakes.sample_mails import make_mail
+from tests.table import rows
 
 GOOD = Evidence(
     spf_passes=True,
@@ -65,9 +65,7 @@ def test_a_good_mail_breaks_no_rule() -> None:
     assert all(checklist.is_met for checklist in judge_by_receivers(GOOD))
 
 
-@pytest.mark.parametrize(
-    ("change", "broken"),
-    [
+@rows(
         ({"spf_passes": False}, {"google-bulk.spf", "yahoo.spf", "microsoft.spf"}),
         ({"dkim_passes": False, "key_bits": None},
          {"google-bulk.dkim", "yahoo.dkim", "microsoft.dkim"}),
@@ -94,8 +92,7 @@ def test_a_good_mail_breaks_no_rule() -> None:
          {"google-bulk.link", "yahoo.link", "microsoft.unsubscribe"}),
         ({"has_one_click": False, "has_unsubscribe_link": False, "has_list_unsubscribe": False,
           "is_bulk_looking": False}, set()),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_each_fault_breaks_its_rules(change: dict[str, bool], broken: set[str]) -> None:
     """Exactly these rules are broken."""
     found = results(replace(GOOD, **change))
@@ -127,18 +124,15 @@ def test_one_that_passes_is_enough_for_every_sender() -> None:
     assert results(replace(GOOD, spf_passes=None, dkim_passes=False))[rule] is UNDETERMINED
 
 
-@pytest.mark.parametrize(
-    ("raw", "is_valid"),
-    [
-        (make_mail(), True),
-        (make_mail(without=("Message-ID",)), True),
-        (make_mail(without=("Date",)), False),
-        (make_mail(Date="soon"), False),
-        (make_mail("From: b@example.com"), False),
-        (make_mail(without=("From",)), False),
-        (make_mail("To: b@example.com"), False),
-        (make_mail(body="a" * 999), False),
-    ],
+@rows(
+    (make_mail(), True),
+    (make_mail(without=("Message-ID",)), True),
+    (make_mail(without=("Date",)), False),
+    (make_mail(Date="soon"), False),
+    (make_mail("From: b@example.com"), False),
+    (make_mail(without=("From",)), False),
+    (make_mail("To: b@example.com"), False),
+    (make_mail(body="a" * 999), False),
 )
 def test_the_format_is_that_of_rfc_5322(raw: bytes, is_valid: bool) -> None:
     """One From with a mailbox, a readable Date, no repeated fields, no overlong line."""

@@ -1,12 +1,11 @@
 """Tests for the MX records of a domain."""
 
-import pytest
-
 from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.hosts.mx import MAX_HOSTS, HostProblem, MxVerdict, evaluate_mx
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 GOOD = {
     "good.example": {"MX": ["20 mx2.good.example.", "10 mx1.good.example."]},
@@ -73,10 +72,7 @@ def test_without_mx_mail_goes_to_the_domain_itself() -> None:
     assert verdict.findings[0].proposed.value == "10 web.example."
 
 
-@pytest.mark.parametrize(
-    ("domain", "finding"),
-    [("empty.example", "mx.absent"), ("nowhere.example", "mx.no-such-domain")],
-)
+@rows(("empty.example", "mx.absent"), ("nowhere.example", "mx.no-such-domain"))
 def test_no_destination_at_all(domain: str, finding: str) -> None:
     """A domain without MX and address differs from one that does not exist."""
     verdict = judge(MemoryZone({"empty.example": {"TXT": ["hello"]}}), domain)
@@ -95,15 +91,12 @@ BROKEN_HOSTS = GOOD | {
 }
 
 
-@pytest.mark.parametrize(
-    ("domain", "problem", "finding", "severity", "is_usable"),
-    [
-        ("dead", HostProblem.NO_ADDRESS, "mx.dead-host", Severity.ERROR, False),
-        ("private", HostProblem.NOT_PUBLIC, "mx.not-public", Severity.ERROR, False),
-        ("mixed", HostProblem.PARTLY_PUBLIC, "mx.partly-public", Severity.WARNING, True),
-        ("literal", HostProblem.ADDRESS_LITERAL, "mx.address-literal", Severity.ERROR, False),
-        ("alias", HostProblem.ALIAS, "mx.alias", Severity.WARNING, True),
-    ],
+@rows(
+    ("dead", HostProblem.NO_ADDRESS, "mx.dead-host", Severity.ERROR, False),
+    ("private", HostProblem.NOT_PUBLIC, "mx.not-public", Severity.ERROR, False),
+    ("mixed", HostProblem.PARTLY_PUBLIC, "mx.partly-public", Severity.WARNING, True),
+    ("literal", HostProblem.ADDRESS_LITERAL, "mx.address-literal", Severity.ERROR, False),
+    ("alias", HostProblem.ALIAS, "mx.alias", Severity.WARNING, True),
 )
 def test_what_is_wrong_with_a_host_is_named(
     domain: str, problem: HostProblem, finding: str, severity: Severity, is_usable: bool
@@ -142,7 +135,7 @@ def test_private_addresses_are_fine_on_request() -> None:
     assert verdict.findings == ()
 
 
-@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+@rows(DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED)
 def test_no_answer_is_never_no_mx(status: DnsStatus) -> None:
     """Any DNS failure makes the result undetermined."""
     verdict = judge(MemoryZone(GOOD, failing={"good.example": status}), "good.example")

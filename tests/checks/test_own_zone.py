@@ -2,13 +2,12 @@
 
 from ipaddress import ip_address
 
-import pytest
-
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone, list_zone_records
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 DOMAIN, HOST = "mail.example", "mx.mail.example"
 ADDRESSES = tuple(map(ip_address, ("192.0.2.1", "2001:db8::1")))
@@ -53,19 +52,16 @@ def test_the_lines_to_publish_make_a_good_zone() -> None:
     assert judge(zone, expected) == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "records", "found"),
-    [
-        (DOMAIN, {"TXT": ["v=spf1 -all"]}, "doctor.mx.absent"),
-        (DOMAIN, {"MX": ["10 old.example."], "TXT": ["v=spf1 -all"]}, "doctor.mx.elsewhere"),
-        (DOMAIN, {"MX": ["0 ."], "TXT": ["v=spf1 -all"]}, "doctor.mx.elsewhere"),
-        (DOMAIN, {"MX": [f"10 {HOST}."]}, "doctor.spf.open"),
-        (DOMAIN, {"MX": [f"10 {HOST}."], "TXT": ["v=spf1 mx -all"]}, "doctor.spf.open"),
-        (f"_dmarc.{DOMAIN}", {}, "doctor.dmarc.open"),
-        (f"_dmarc.{DOMAIN}", {"TXT": ["v=DMARC1; p=none"]}, "doctor.dmarc.open"),
-        (HOST, {}, "doctor.host.absent"),
-        (HOST, {"A": ["203.0.113.9"]}, "doctor.host.elsewhere"),
-    ],
+@rows(
+    (DOMAIN, {"TXT": ["v=spf1 -all"]}, "doctor.mx.absent"),
+    (DOMAIN, {"MX": ["10 old.example."], "TXT": ["v=spf1 -all"]}, "doctor.mx.elsewhere"),
+    (DOMAIN, {"MX": ["0 ."], "TXT": ["v=spf1 -all"]}, "doctor.mx.elsewhere"),
+    (DOMAIN, {"MX": [f"10 {HOST}."]}, "doctor.spf.open"),
+    (DOMAIN, {"MX": [f"10 {HOST}."], "TXT": ["v=spf1 mx -all"]}, "doctor.spf.open"),
+    (f"_dmarc.{DOMAIN}", {}, "doctor.dmarc.open"),
+    (f"_dmarc.{DOMAIN}", {"TXT": ["v=DMARC1; p=none"]}, "doctor.dmarc.open"),
+    (HOST, {}, "doctor.host.absent"),
+    (HOST, {"A": ["203.0.113.9"]}, "doctor.host.elsewhere"),
 )
 def test_each_fault_is_found(name: str, records: dict[str, list[str]], found: str) -> None:
     """The fault is found, and the proposed record fixes it."""
@@ -78,13 +74,10 @@ def test_each_fault_is_found(name: str, records: dict[str, list[str]], found: st
     assert found not in [one.id for one in judge(MemoryZone(mended))]
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        (DOMAIN, ["doctor.mx", "doctor.spf"]),
-        (f"_dmarc.{DOMAIN}", ["doctor.dmarc"]),
-        (HOST, ["doctor.host"]),
-    ],
+@rows(
+    (DOMAIN, ["doctor.mx", "doctor.spf"]),
+    (f"_dmarc.{DOMAIN}", ["doctor.dmarc"]),
+    (HOST, ["doctor.host"]),
 )
 def test_missing_answers_are_not_findings(name: str, found: list[str]) -> None:
     """If name servers do not answer, no record is reported as missing."""

@@ -35,6 +35,7 @@ from mailcheck.checks.receiver_reports.tls import TlsReport, parse_tls_report, s
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import Instant
 from tests.corpus.report_files import document, gzipped, report_mail, zipped
+from tests.table import rows
 
 Pack = Callable[[bytes], bytes]
 
@@ -78,9 +79,7 @@ def parsed(name: str) -> AggregateReport:
     return parse_aggregate_report(document(name))
 
 
-@pytest.mark.parametrize(
-    ("name", "organisation", "messages", "failing", "pack", "content_type", "text"), REPORTERS
-)
+@rows(*REPORTERS)
 def test_each_reporter_is_read(
     name: str,
     organisation: str,
@@ -168,7 +167,7 @@ def test_equal_rows_are_counted_together() -> None:
     assert len(read_report_file(zipped(gzipped(twice), "report.xml.gz"))) == 1
 
 
-@pytest.mark.parametrize("between", [b"", b"\n", b"\n\n<?xml version='1.0'?>\n"])
+@rows(b"", b"\n", b"\n\n<?xml version='1.0'?>\n")
 def test_reports_behind_each_other_are_read_apart(between: bytes) -> None:
     """A file with two reports has two, each with its own rows; too many are rejected."""
     one = document("seznam.xml").strip()
@@ -179,19 +178,16 @@ def test_reports_behind_each_other_are_read_apart(between: bytes) -> None:
         read_report_file(one + (between + body) * 10)
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        ("pass", "pass"),
-        ("hardfail", "fail"),
-        ("unknown", "temperror"),
-        ("Unknown", "temperror"),
-        ("error", "permerror"),
-        ("temp_error", "temperror"),
-        ("PermError", "permerror"),
-        ("none", "none"),
-        ("nonsense", ""),
-    ],
+@rows(
+    ("pass", "pass"),
+    ("hardfail", "fail"),
+    ("unknown", "temperror"),
+    ("Unknown", "temperror"),
+    ("error", "permerror"),
+    ("temp_error", "temperror"),
+    ("PermError", "permerror"),
+    ("none", "none"),
+    ("nonsense", ""),
 )
 def test_results_are_read_as_they_are_meant(written: str, read: str) -> None:
     """`unknown` is a temporary and `error` a permanent error (RFC 7489 appendix C)."""
@@ -207,15 +203,12 @@ def test_results_are_read_as_they_are_meant(written: str, read: str) -> None:
     assert [one.result for one in row.spf_checks] == [read]
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        ("forwarded", ("forwarded",)),
-        ("mailing_list: a list", ("mailing_list: a list",)),
-        ("somebody's rule", ("other: somebody's rule",)),
-        ("<type>local_policy</type><comment>arc=pass</comment>", ("local_policy: arc=pass",)),
-        ("", ()),
-    ],
+@rows(
+    ("forwarded", ("forwarded",)),
+    ("mailing_list: a list", ("mailing_list: a list",)),
+    ("somebody's rule", ("other: somebody's rule",)),
+    ("<type>local_policy</type><comment>arc=pass</comment>", ("local_policy: arc=pass",)),
+    ("", ()),
 )
 def test_a_reason_may_be_text(written: str, read: tuple[str, ...]) -> None:
     """A reason counts whether it is written with elements or as text."""
@@ -239,14 +232,11 @@ def test_names_outside_ascii_are_those_of_dns() -> None:
         assert {one.domain for one in found.spf_checks} <= {name, "lists.example.net"}
 
 
-@pytest.mark.parametrize(
-    ("begin", "reason"),
-    [
-        ("302832000", "before 2012, when DMARC did not exist"),
-        ("-1", "before 2012, when DMARC did not exist"),
-        ("1795046400000", "after 2100; it must be in seconds since 1970"),
-        ("yesterday", "not a number of seconds since 1970"),
-    ],
+@rows(
+    ("302832000", "before 2012, when DMARC did not exist"),
+    ("-1", "before 2012, when DMARC did not exist"),
+    ("1795046400000", "after 2100; it must be in seconds since 1970"),
+    ("yesterday", "not a number of seconds since 1970"),
 )
 def test_invalid_times_have_a_reason(begin: str, reason: str) -> None:
     """An impossible time is rejected with its value and the reason."""
@@ -263,14 +253,11 @@ def reason_and_advice(**changes: object) -> tuple[str, str]:
     return explain(sender), advise(sender)
 
 
-@pytest.mark.parametrize(
-    ("result", "cause", "fix"),
-    [
-        ("fail", "does not authorize", "add its addresses to the SPF record of example.org"),
-        ("permerror", "cannot use the SPF record of example.org", "Correct the SPF record of"),
-        ("none", "there is no SPF record at example.org", "publish an SPF record at example.org"),
-        ("temperror", "no DNS answer about example.org", "No record needs to change"),
-    ],
+@rows(
+    ("fail", "does not authorize", "add its addresses to the SPF record of example.org"),
+    ("permerror", "cannot use the SPF record of example.org", "Correct the SPF record of"),
+    ("none", "there is no SPF record at example.org", "publish an SPF record at example.org"),
+    ("temperror", "no DNS answer about example.org", "No record needs to change"),
 )
 def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
     """A broken, missing or unanswered record is not the same as a record without the host."""
@@ -279,14 +266,11 @@ def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: 
     assert fix in advice
 
 
-@pytest.mark.parametrize(
-    ("result", "cause", "fix"),
-    [
-        ("fail", "cannot verify with k._domainkey.example.org", "publish its DKIM key at k."),
-        ("permerror", "cannot use the key at k._domainkey.example.org", "its complete DKIM key"),
-        ("none", "had no DKIM signature", "turn on DKIM signing for example.org"),
-        ("temperror", "no DNS answer about k._domainkey", "No record needs to change"),
-    ],
+@rows(
+    ("fail", "cannot verify with k._domainkey.example.org", "publish its DKIM key at k."),
+    ("permerror", "cannot use the key at k._domainkey.example.org", "its complete DKIM key"),
+    ("none", "had no DKIM signature", "turn on DKIM signing for example.org"),
+    ("temperror", "no DNS answer about k._domainkey", "No record needs to change"),
 )
 def test_each_failure_of_dkim_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
     """A broken or unanswered key is not the same as an altered signature."""
@@ -305,28 +289,25 @@ def test_invalid_rows_are_left_out_and_reported() -> None:
     assert report.problems == ('row 1 is left out: "192.0.2.999" is not an IP address',)
 
 
-@pytest.mark.parametrize(
-    ("name", "domain", "successful", "failures"),
-    [
-        ("google.json", "example.org", 40, [("certificate-expired", 2)]),
-        ("microsoft.json", "example.org", 12, []),
-        (
-            "mailru.json",
-            "example.org",
-            0,
-            [("sts-policy-fetch-error", 1), ("sts-policy-fetch-error", 2)],
-        ),
-        (
-            "rfc8460.json",
-            "company-y.example",
-            5326,
-            [
-                ("certificate-expired", 100),
-                ("starttls-not-supported", 200),
-                ("validation-failure", 3),
-            ],
-        ),
-    ],
+@rows(
+    ("google.json", "example.org", 40, [("certificate-expired", 2)]),
+    ("microsoft.json", "example.org", 12, []),
+    (
+        "mailru.json",
+        "example.org",
+        0,
+        [("sts-policy-fetch-error", 1), ("sts-policy-fetch-error", 2)],
+    ),
+    (
+        "rfc8460.json",
+        "company-y.example",
+        5326,
+        [
+            ("certificate-expired", 100),
+            ("starttls-not-supported", 200),
+            ("validation-failure", 3),
+        ],
+    ),
 )
 def test_tls_reports_are_read(
     name: str, domain: str, successful: int, failures: list[tuple[str, int]]
@@ -353,49 +334,46 @@ def row(**changes: object) -> Row:
     return Row(**{**known, **changes})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("cause", "changes"),
-    [
-        (Cause.PASSES, {"dkim": "pass"}),
-        (Cause.NOTHING, {}),
-        (Cause.NOTHING, {"spf_checks": (SpfCheck("other.example", "mfrom", "fail"),)}),
-        (Cause.OTHER_DOMAIN, {"signatures": (Signature("mailer.example", "a", "pass"),)}),
-        (Cause.OTHER_DOMAIN, {"spf_checks": (SpfCheck("b.mailer.example", "mfrom", "pass"),)}),
-        (Cause.OWN_SPF, {"spf_checks": (SpfCheck("bounce.example.org", "mfrom", "softfail"),)}),
-        (Cause.OWN_SIGNATURE, {"signatures": (Signature("example.org", "k", "fail"),)}),
-        (Cause.OWN_KEY, {"signatures": (Signature("example.org", "k", "permerror"),)}),
-        (Cause.NO_ANSWER, {"signatures": (Signature("example.org", "k", "temperror"),)}),
-        (Cause.UNSIGNED, {"signatures": (Signature("example.org", "", "none"),)}),
-        (Cause.OWN_SPF_BROKEN, {"spf_checks": (SpfCheck("example.org", "mfrom", "permerror"),)}),
-        (Cause.OWN_SPF_ABSENT, {"spf_checks": (SpfCheck("example.org", "mfrom", "none"),)}),
-        (Cause.NO_ANSWER, {"spf_checks": (SpfCheck("example.org", "mfrom", "temperror"),)}),
-        (
-            Cause.NO_ANSWER,
-            {
-                "signatures": (
-                    Signature("example.org", "k", "temperror"),
-                    Signature("bounce.example", "p", "pass"),
-                ),
-                "spf_checks": (SpfCheck("bounce.example", "mfrom", "pass"),),
-            },
-        ),
-        (
-            Cause.OWN_SPF,
-            {
-                "signatures": (Signature("example.org", "k", "temperror"),),
-                "spf_checks": (SpfCheck("example.org", "mfrom", "fail"),),
-            },
-        ),
-        (Cause.FORWARDED, {"reasons": ("mailing_list: known",)}),
-        (Cause.FORWARDED, {"reasons": ("local_policy: arc=pass as.1.list.example=pass",)}),
-        (
-            Cause.MAYBE_FORWARDED,
-            {
-                "signatures": (Signature("example.org", "k", "fail"),),
-                "spf_checks": (SpfCheck("forwarder.example", "mfrom", "pass"),),
-            },
-        ),
-    ],
+@rows(
+    (Cause.PASSES, {"dkim": "pass"}),
+    (Cause.NOTHING, {}),
+    (Cause.NOTHING, {"spf_checks": (SpfCheck("other.example", "mfrom", "fail"),)}),
+    (Cause.OTHER_DOMAIN, {"signatures": (Signature("mailer.example", "a", "pass"),)}),
+    (Cause.OTHER_DOMAIN, {"spf_checks": (SpfCheck("b.mailer.example", "mfrom", "pass"),)}),
+    (Cause.OWN_SPF, {"spf_checks": (SpfCheck("bounce.example.org", "mfrom", "softfail"),)}),
+    (Cause.OWN_SIGNATURE, {"signatures": (Signature("example.org", "k", "fail"),)}),
+    (Cause.OWN_KEY, {"signatures": (Signature("example.org", "k", "permerror"),)}),
+    (Cause.NO_ANSWER, {"signatures": (Signature("example.org", "k", "temperror"),)}),
+    (Cause.UNSIGNED, {"signatures": (Signature("example.org", "", "none"),)}),
+    (Cause.OWN_SPF_BROKEN, {"spf_checks": (SpfCheck("example.org", "mfrom", "permerror"),)}),
+    (Cause.OWN_SPF_ABSENT, {"spf_checks": (SpfCheck("example.org", "mfrom", "none"),)}),
+    (Cause.NO_ANSWER, {"spf_checks": (SpfCheck("example.org", "mfrom", "temperror"),)}),
+    (
+        Cause.NO_ANSWER,
+        {
+            "signatures": (
+                Signature("example.org", "k", "temperror"),
+                Signature("bounce.example", "p", "pass"),
+            ),
+            "spf_checks": (SpfCheck("bounce.example", "mfrom", "pass"),),
+        },
+    ),
+    (
+        Cause.OWN_SPF,
+        {
+            "signatures": (Signature("example.org", "k", "temperror"),),
+            "spf_checks": (SpfCheck("example.org", "mfrom", "fail"),),
+        },
+    ),
+    (Cause.FORWARDED, {"reasons": ("mailing_list: known",)}),
+    (Cause.FORWARDED, {"reasons": ("local_policy: arc=pass as.1.list.example=pass",)}),
+    (
+        Cause.MAYBE_FORWARDED,
+        {
+            "signatures": (Signature("example.org", "k", "fail"),),
+            "spf_checks": (SpfCheck("forwarder.example", "mfrom", "pass"),),
+        },
+    ),
 )
 def test_why_mail_fails(cause: Cause, changes: dict[str, object]) -> None:
     """The cause of a failure follows from the results of the receiver."""
@@ -528,38 +506,35 @@ def tls_report(**changes: object) -> bytes:
     return json.dumps({**json.loads(document("google.json")), **changes}).encode()
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"no JSON", "it is not JSON"),
-        (b"[]", "it is JSON, but not a TLS report: it is not an object"),
-        (tls_report(policies=[]), "it has no policies"),
-        (tls_report(policies=None), "it has no policies"),
-        (
-            tls_report(policies=[{"policy": {"policy-type": "no-policy-found"}}]),
-            f"policy 1 is left out: {NO_POLICY_DOMAIN}",
-        ),
-        (
-            tls_report(policies=[{"policy": {"policy-domain": "b d"}}]),
-            'policy 1 is left out: its policy-domain is "b d", not a domain',
-        ),
-        (tls_report(**{"date-range": 5}), 'its start-datetime is "", not a time'),
-        (
-            tls_report(**{"date-range": {"start-datetime": "yesterday", "end-datetime": "today"}}),
-            'its start-datetime is "yesterday", not a time',
-        ),
-        (
-            tls_report(
-                **{
-                    "date-range": {
-                        "start-datetime": "2026-11-19T00:00:00Z",
-                        "end-datetime": "2026-11-18T00:00:00Z",
-                    }
+@rows(
+    (b"no JSON", "it is not JSON"),
+    (b"[]", "it is JSON, but not a TLS report: it is not an object"),
+    (tls_report(policies=[]), "it has no policies"),
+    (tls_report(policies=None), "it has no policies"),
+    (
+        tls_report(policies=[{"policy": {"policy-type": "no-policy-found"}}]),
+        f"policy 1 is left out: {NO_POLICY_DOMAIN}",
+    ),
+    (
+        tls_report(policies=[{"policy": {"policy-domain": "b d"}}]),
+        'policy 1 is left out: its policy-domain is "b d", not a domain',
+    ),
+    (tls_report(**{"date-range": 5}), 'its start-datetime is "", not a time'),
+    (
+        tls_report(**{"date-range": {"start-datetime": "yesterday", "end-datetime": "today"}}),
+        'its start-datetime is "yesterday", not a time',
+    ),
+    (
+        tls_report(
+            **{
+                "date-range": {
+                    "start-datetime": "2026-11-19T00:00:00Z",
+                    "end-datetime": "2026-11-18T00:00:00Z",
                 }
-            ),
-            "its period ends before it begins, or is longer than a month",
+            }
         ),
-    ],
+        "its period ends before it begins, or is longer than a month",
+    ),
 )
 def test_invalid_tls_reports_are_rejected(data: bytes, reason: str) -> None:
     """An invalid TLS report is rejected with the reason."""
@@ -601,16 +576,13 @@ def test_a_policy_without_a_domain_has_that_of_its_report() -> None:
     assert "no policy-domain" in refused.why
 
 
-@pytest.mark.parametrize(
-    ("count", "read", "problem"),
-    [
-        (None, 0, "is null, and counts as 0"),
-        (3.0, 3, ""),
-        ("3", 3, ""),
-        ("3.5", None, "is 3.5, not a number"),
-        (3.5, None, "is 3.5, not a number"),
-        (-1, None, "is -1, not a number"),
-    ],
+@rows(
+    (None, 0, "is null, and counts as 0"),
+    (3.0, 3, ""),
+    ("3", 3, ""),
+    ("3.5", None, "is 3.5, not a number"),
+    (3.5, None, "is 3.5, not a number"),
+    (-1, None, "is -1, not a number"),
 )
 def test_counts_of_sessions(count: object, read: int | None, problem: str) -> None:
     """A null count or a fraction of zero is accepted; other values are reported."""
@@ -628,7 +600,7 @@ def test_counts_of_sessions(count: object, read: int | None, problem: str) -> No
     assert problem in "".join(report.problems)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@rows("utf-8-sig", "utf-16")
 def test_a_byte_order_mark_is_skipped(encoding: str) -> None:
     """JSON is decoded in every encoding of Unicode with a byte order mark."""
     text = document("google.json").decode()

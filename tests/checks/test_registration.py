@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from mailcheck.checks.hosts.registration import (
     unregistered,
 )
 from mailcheck.core.instants import Instant, parse_instant
+from tests.table import rows
 
 NOW = parse_instant("2026-11-21T12:00:00Z")
 
@@ -27,16 +27,13 @@ def document(*events: tuple[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("when", "day", "age", "years"),
-    [
-        ("1985-01-01T00:00:00Z", "1985-01-01", 15299, 41.9),
-        ("1995-08-14T04:00:00Z", "1995-08-14", 11422, 31.3),
-        ("2025-11-21T12:00:00Z", "2025-11-21", 365, 1.0),
-        ("2026-11-20T23:30:00+02:00", "2026-11-20", 0, 0.0),
-        ("2026-11-21T12:00:00.000Z", "2026-11-21", 0, 0.0),
-        ("2020-01-31", "2020-01-31", 2486, 6.8),
-    ],
+@rows(
+    ("1985-01-01T00:00:00Z", "1985-01-01", 15299, 41.9),
+    ("1995-08-14T04:00:00Z", "1995-08-14", 11422, 31.3),
+    ("2025-11-21T12:00:00Z", "2025-11-21", 365, 1.0),
+    ("2026-11-20T23:30:00+02:00", "2026-11-20", 0, 0.0),
+    ("2026-11-21T12:00:00.000Z", "2026-11-21", 0, 0.0),
+    ("2020-01-31", "2020-01-31", 2486, 6.8),
 )
 def test_the_date_of_registration_is_read(when: str, day: str, age: int, years: float) -> None:
     """The event "registration" has the date; the age is in whole days."""
@@ -45,33 +42,30 @@ def test_the_date_of_registration_is_read(when: str, day: str, age: int, years: 
     assert (str(verdict.registration_date), verdict.age_days, verdict.years) == (day, age, years)
 
 
-@pytest.mark.parametrize(
-    "when",
-    [
-        "2020-03-31",
-        "2020/03/31",
-        "2020.03.31",
-        "20200331",
-        "2020-03-31 12:13:14",
-        "2020-03-31 12:13:14 UTC",
-        "2020-03-31T12:13:14.123456789Z",
-        "2020-03-31T12:13:14+0000",
-        "2020-03-31 (JST)",
-        "2020/03/31 12:13:14 (JST)",
-        "31-Mar-2020",
-        "31-mar-2020 12:13:14 UTC",
-        "31 March 2020",
-        "31. Mar. 2020",
-        "Tue, 31 Mar 2020 12:13:14 GMT",
-        "Mar 31 2020",
-        "March 31, 2020",
-        "Tue Mar 31 12:13:14 2020",
-        "Tue Mar 31 12:13:14 UTC 2020",
-        "31.03.2020",
-        "31.3.2020",
-        "31/03/2020",
-        "03/31/2020",
-    ],
+@rows(
+    "2020-03-31",
+    "2020/03/31",
+    "2020.03.31",
+    "20200331",
+    "2020-03-31 12:13:14",
+    "2020-03-31 12:13:14 UTC",
+    "2020-03-31T12:13:14.123456789Z",
+    "2020-03-31T12:13:14+0000",
+    "2020-03-31 (JST)",
+    "2020/03/31 12:13:14 (JST)",
+    "31-Mar-2020",
+    "31-mar-2020 12:13:14 UTC",
+    "31 March 2020",
+    "31. Mar. 2020",
+    "Tue, 31 Mar 2020 12:13:14 GMT",
+    "Mar 31 2020",
+    "March 31, 2020",
+    "Tue Mar 31 12:13:14 2020",
+    "Tue Mar 31 12:13:14 UTC 2020",
+    "31.03.2020",
+    "31.3.2020",
+    "31/03/2020",
+    "03/31/2020",
 )
 def test_dates_are_read_as_registries_write_them(when: str) -> None:
     """Dates in other formats are read; ambiguous dates are not guessed."""
@@ -79,9 +73,7 @@ def test_dates_are_read_as_registries_write_them(when: str) -> None:
     assert str(verdict.registration_date) == "2020-03-31"
 
 
-@pytest.mark.parametrize(
-    "when", ["", "soon", "2020", "2020-13-01", "31-Foo-2020", "03/04/2020", "0000-00-00", "2020031"]
-)
+@rows("", "soon", "2020", "2020-13-01", "31-Foo-2020", "03/04/2020", "0000-00-00", "2020031")
 def test_a_date_that_is_not_clear_is_undetermined(when: str) -> None:
     """If day and month are ambiguous or missing, the age is undetermined."""
     verdict = read_registration("example.com", document(("registration", when)), NOW)
@@ -111,24 +103,21 @@ def test_a_domain_that_was_registered_again_is_young() -> None:
     assert [finding.id for finding in verdict.findings] == ["registration.young"]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        None,
-        [],
-        "text",
-        {},
-        {"events": None},
-        {"events": [None, 1, {}]},
-        document(),
-        document(("registration", None)),
-        document(("registration", "soon")),
-        document(("registration", "2026-13-41T00:00:00Z")),
-        document(("registration", "2036-01-01T00:00:00Z")),
-        document(("registration", "1984-12-31T23:59:59Z")),
-        document(("registration", "0001-01-01T00:00:00+14:00")),
-        document(("expiration", "2030-01-01T00:00:00Z")),
-    ],
+@rows(
+    None,
+    [],
+    "text",
+    {},
+    {"events": None},
+    {"events": [None, 1, {}]},
+    document(),
+    document(("registration", None)),
+    document(("registration", "soon")),
+    document(("registration", "2026-13-41T00:00:00Z")),
+    document(("registration", "2036-01-01T00:00:00Z")),
+    document(("registration", "1984-12-31T23:59:59Z")),
+    document(("registration", "0001-01-01T00:00:00+14:00")),
+    document(("expiration", "2030-01-01T00:00:00Z")),
 )
 def test_no_date_is_not_a_young_domain(answer: object) -> None:
     """Without a valid date, the age is undetermined."""
@@ -145,14 +134,11 @@ def test_not_registered_differs_from_undetermined() -> None:
     assert silent.findings[0].meaning == "Could not be determined: the registry did not answer."
 
 
-@pytest.mark.parametrize(
-    ("domain", "suffix", "names"),
-    [
-        ("example.com", "com", ("example.com",)),
-        ("mail.example.com", "com", ("example.com", "mail.example.com")),
-        ("example.co.uk", "uk", ("co.uk", "example.co.uk")),
-        ("a.example.co.uk", "co.uk", ("example.co.uk", "a.example.co.uk")),
-    ],
+@rows(
+    ("example.com", "com", ("example.com",)),
+    ("mail.example.com", "com", ("example.com", "mail.example.com")),
+    ("example.co.uk", "uk", ("co.uk", "example.co.uk")),
+    ("a.example.co.uk", "co.uk", ("example.co.uk", "a.example.co.uk")),
 )
 def test_the_shortest_names_are_queried_first(
     domain: str, suffix: str, names: tuple[str, ...]

@@ -2,8 +2,6 @@
 
 from ipaddress import ip_address
 
-import pytest
-
 from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.hosts.reverse_dns import (
     MAX_NAMES,
@@ -13,6 +11,7 @@ from mailcheck.checks.hosts.reverse_dns import (
 )
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 REVERSE = "1.2.0.192.in-addr.arpa"
 GOOD = {REVERSE: {"PTR": ["mail.example."]}, "mail.example": {"A": ["192.0.2.1"]}}
@@ -49,35 +48,32 @@ def test_ipv6_is_confirmed_by_aaaa() -> None:
     assert ("mail.example", "A") not in zone.asked_pairs
 
 
-@pytest.mark.parametrize(
-    ("records", "presence", "confirmed", "finding", "record"),
-    [
-        ({}, Presence.ABSENT, False, "rdns.absent", (REVERSE, "PTR", "mx.d.example.")),
-        (
-            {REVERSE: {"PTR": ["mail.example."]}, "mail.example": {"A": ["192.0.2.9"]}},
-            Presence.FOUND,
-            False,
-            "rdns.unconfirmed",
-            (REVERSE, "PTR", "mx.d.example."),
-        ),
-        (
-            {REVERSE: {"PTR": ["gone.example."]}},
-            Presence.FOUND,
-            False,
-            "rdns.unconfirmed",
-            (REVERSE, "PTR", "mx.d.example."),
-        ),
-        (
-            {
-                REVERSE: {"PTR": ["192-0-2-1.isp.example."]},
-                "192-0-2-1.isp.example": {"A": ["192.0.2.1"]},
-            },
-            Presence.FOUND,
-            True,
-            "rdns.generic",
-            (REVERSE, "PTR", "mx.d.example."),
-        ),
-    ],
+@rows(
+    ({}, Presence.ABSENT, False, "rdns.absent", (REVERSE, "PTR", "mx.d.example.")),
+    (
+        {REVERSE: {"PTR": ["mail.example."]}, "mail.example": {"A": ["192.0.2.9"]}},
+        Presence.FOUND,
+        False,
+        "rdns.unconfirmed",
+        (REVERSE, "PTR", "mx.d.example."),
+    ),
+    (
+        {REVERSE: {"PTR": ["gone.example."]}},
+        Presence.FOUND,
+        False,
+        "rdns.unconfirmed",
+        (REVERSE, "PTR", "mx.d.example."),
+    ),
+    (
+        {
+            REVERSE: {"PTR": ["192-0-2-1.isp.example."]},
+            "192-0-2-1.isp.example": {"A": ["192.0.2.1"]},
+        },
+        Presence.FOUND,
+        True,
+        "rdns.generic",
+        (REVERSE, "PTR", "mx.d.example."),
+    ),
 )
 def test_what_is_wrong_is_named(
     records: dict[str, dict[str, list[str]]],
@@ -112,7 +108,7 @@ def test_one_good_name_among_several_is_enough() -> None:
     assert (verdict.is_generic, verdict.findings) == (False, ())
 
 
-@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+@rows(DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED)
 def test_no_answer_is_never_no_name(status: DnsStatus) -> None:
     """Without an answer, the result is undetermined."""
     reverse = judge(MemoryZone(GOOD, failing={REVERSE: status}))
@@ -138,36 +134,33 @@ def test_hundreds_of_names_are_not_all_looked_up() -> None:
     assert len(zone.asked) == 1 + MAX_NAMES
 
 
-@pytest.mark.parametrize(
-    ("name", "address", "expected"),
-    [
-        ("mail.example.com", "192.0.2.1", False),
-        ("mx1.example.com", "192.0.2.1", False),
-        ("mail-ed1-f41.google.com", "209.85.208.41", False),
-        ("a4-15.smtp-out.eu-west-1.amazonses.com", "54.240.4.15", False),
-        ("o1.ptr192.sendgrid.example", "192.0.2.1", False),
-        ("dsl.example", "192.0.2.1", False),
-        ("home.example.com", "192.0.2.1", False),
-        ("192-0-2-1.isp.example", "192.0.2.1", True),
-        ("1.2.0.192.isp.example", "192.0.2.1", True),
-        ("static.1.2.0.192.clients.your-server.example", "192.0.2.1", True),
-        ("ec2-192-0-2-1.compute-1.amazonaws.com", "192.0.2.1", True),
-        ("host192.0.2.1.isp.example", "192.0.2.1", True),
-        ("ip192000002001.isp.example", "192.0.2.1", True),
-        ("pc0000201.c0000201.isp.example", "192.0.2.1", True),
-        ("p5b2a.dip0.t-ipconnect.example", "192.0.2.1", True),
-        ("cpe-7.dynamic.isp.example", "192.0.2.1", True),
-        ("pool-3.isp.example", "192.0.2.1", True),
-        ("spool.isp.example", "192.0.2.1", False),
-        ("mail.example.com", "2001:db8::1", False),
-        (
-            "2001-db8-1234-5678-9abc-def0-1111-2222.isp.example",
-            "2001:db8:1234:5678:9abc:def0:1111:2222",
-            True,
-        ),
-        ("x12345678.isp.example", "2001:db8:1234:5678::1", True),
-        ("", "192.0.2.1", False),
-    ],
+@rows(
+    ("mail.example.com", "192.0.2.1", False),
+    ("mx1.example.com", "192.0.2.1", False),
+    ("mail-ed1-f41.google.com", "209.85.208.41", False),
+    ("a4-15.smtp-out.eu-west-1.amazonses.com", "54.240.4.15", False),
+    ("o1.ptr192.sendgrid.example", "192.0.2.1", False),
+    ("dsl.example", "192.0.2.1", False),
+    ("home.example.com", "192.0.2.1", False),
+    ("192-0-2-1.isp.example", "192.0.2.1", True),
+    ("1.2.0.192.isp.example", "192.0.2.1", True),
+    ("static.1.2.0.192.clients.your-server.example", "192.0.2.1", True),
+    ("ec2-192-0-2-1.compute-1.amazonaws.com", "192.0.2.1", True),
+    ("host192.0.2.1.isp.example", "192.0.2.1", True),
+    ("ip192000002001.isp.example", "192.0.2.1", True),
+    ("pc0000201.c0000201.isp.example", "192.0.2.1", True),
+    ("p5b2a.dip0.t-ipconnect.example", "192.0.2.1", True),
+    ("cpe-7.dynamic.isp.example", "192.0.2.1", True),
+    ("pool-3.isp.example", "192.0.2.1", True),
+    ("spool.isp.example", "192.0.2.1", False),
+    ("mail.example.com", "2001:db8::1", False),
+    (
+        "2001-db8-1234-5678-9abc-def0-1111-2222.isp.example",
+        "2001:db8:1234:5678:9abc:def0:1111:2222",
+        True,
+    ),
+    ("x12345678.isp.example", "2001:db8:1234:5678::1", True),
+    ("", "192.0.2.1", False),
 )
 def test_generic_names(name: str, address: str, expected: bool) -> None:
     """A name generated from the address or with a word for home connections is generic."""

@@ -27,6 +27,7 @@ from mailcheck.core.instants import parse_instant
 from tests.fakes.dkim_keys import RSA_1024, RSA_2048
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 NOW = parse_instant("2026-11-21T12:00:00Z")
 CATALOGUE = parse_catalogue(packaged_catalogue_text())
@@ -131,15 +132,12 @@ def test_a_perfect_domain_has_all_points() -> None:
 NO_KEY: list[str] = []
 
 
-@pytest.mark.parametrize(
-    ("changes", "points", "grade"),
-    [
-        ({"dmarc": [f"v=DMARC1; p=none; rua=mailto:d@{D}"]}, 92, "A+"),
-        ({"dmarc": []}, 80, "A"),
-        ({"listed_zen_spamhaus_org": ["127.0.0.2"]}, 60, "C"),
-        ({"spf": [], "dkim": NO_KEY, "dmarc": []}, 50, "D"),
-        ({"dmarc": [f"v=DMARC1; p=reject; pct=5; rua=mailto:d@{D}"]}, 100, "A+"),
-    ],
+@rows(
+    ({"dmarc": [f"v=DMARC1; p=none; rua=mailto:d@{D}"]}, 92, "A+"),
+    ({"dmarc": []}, 80, "A"),
+    ({"listed_zen_spamhaus_org": ["127.0.0.2"]}, 60, "C"),
+    ({"spf": [], "dkim": NO_KEY, "dmarc": []}, 50, "D"),
+    ({"dmarc": [f"v=DMARC1; p=reject; pct=5; rua=mailto:d@{D}"]}, 100, "A+"),
 )
 def test_anchors(changes: dict[str, list[str]], points: int, grade: str) -> None:
     """Typical domains have these scores."""
@@ -150,43 +148,40 @@ def test_anchors(changes: dict[str, list[str]], points: int, grade: str) -> None
 PASS, WARN, FAIL = Status.PASS, Status.WARN, Status.FAIL
 
 
-@pytest.mark.parametrize(
-    ("changes", "name", "impact", "status"),
-    [
-        ({"spf": ["v=spf1 mx ~all"]}, FactorName.SPF, 15, PASS),
-        ({"spf": ["v=spf1 mx ?all"]}, FactorName.SPF, 9, WARN),
-        ({"spf": ["v=spf1 mx"]}, FactorName.SPF, 9, WARN),
-        ({"spf": ["v=spf1 mx -all", "v=spf1 -all"]}, FactorName.SPF, 3, FAIL),
-        ({"spf": ["v=spf1 ipv4:8.8.8.8 -all"]}, FactorName.SPF, 3, FAIL),
-        ({"spf": ["v=spf1 " + "mx " * 11 + "-all"]}, FactorName.SPF, 3, FAIL),
-        ({"spf": ["v=spf1 a:x1.example a:x2.example a:x3.example -all"]}, FactorName.SPF, 3, FAIL),
-        ({"spf": ["v=spf1 mx +all"]}, FactorName.SPF, 0, FAIL),
-        ({"spf": []}, FactorName.SPF, 0, FAIL),
-        ({"dkim": [f"v=DKIM1; p={RSA_1024}"]}, FactorName.DKIM, 11, WARN),
-        ({"dkim": [f"v=DKIM1; t=y; p={RSA_2048}"]}, FactorName.DKIM, 5, WARN),
-        ({"dkim": ["v=DKIM1; p="]}, FactorName.DKIM, 5, WARN),
-        ({"dkim": []}, FactorName.DKIM, 0, FAIL),
-        ({"dmarc": ["v=DMARC1; p=quarantine"]}, FactorName.DMARC, 18, PASS),
-        ({"dmarc": ["v=DMARC1; p=reject; t=y"]}, FactorName.DMARC, 14, WARN),
-        ({"dmarc": ["v=DMARC1; p=none"]}, FactorName.DMARC, 9, WARN),
-        ({"dmarc": ["v=DMARC1; p=none", "v=DMARC1; p=reject"]}, FactorName.DMARC, 3, FAIL),
-        ({"dmarc": ["v=dmarc1; p=none"]}, FactorName.DMARC, 3, FAIL),
-        ({"mx": [f"10 {MX}.", "20 gone.d.example."]}, FactorName.MX, 6, WARN),
-        ({"mx": ["0 .", f"10 {MX}."]}, FactorName.MX, 6, WARN),
-        ({"mx": []}, FactorName.MX, 4, WARN),
-        ({"mx": ["0 ."]}, FactorName.MX, 5, WARN),
-        ({"mx": [], "a": []}, FactorName.MX, 0, FAIL),
-        ({"mx_a": []}, FactorName.MX, 0, FAIL),
-        ({"mx_a": ["10.0.0.1"]}, FactorName.MX, 0, FAIL),
-        ({"listed_bl_spamcop_net": ["127.0.0.2"]}, FactorName.BLACKLISTS, 14, WARN),
-        ({"listed_psbl_surriel_com": ["127.0.0.2"]}, FactorName.BLACKLISTS, 17, WARN),
-        ({"listed_all_s5h_net": ["127.0.0.2"]}, FactorName.BLACKLISTS, 19, PASS),
-        ({"listed_dnsbl-3_uceprotect_net": ["127.0.0.2"]}, FactorName.BLACKLISTS, 20, PASS),
-        ({"listed_zen_spamhaus_org": ["127.0.0.3"]}, FactorName.BLACKLISTS, 14, WARN),
-        ({"listed_zen_spamhaus_org": ["127.255.255.254"]}, FactorName.BLACKLISTS, 20, PASS),
-        ({"ptr": []}, FactorName.REVERSE_DNS, 0, FAIL),
-        ({"ptr": ["other.example."]}, FactorName.REVERSE_DNS, 3, WARN),
-    ],
+@rows(
+    ({"spf": ["v=spf1 mx ~all"]}, FactorName.SPF, 15, PASS),
+    ({"spf": ["v=spf1 mx ?all"]}, FactorName.SPF, 9, WARN),
+    ({"spf": ["v=spf1 mx"]}, FactorName.SPF, 9, WARN),
+    ({"spf": ["v=spf1 mx -all", "v=spf1 -all"]}, FactorName.SPF, 3, FAIL),
+    ({"spf": ["v=spf1 ipv4:8.8.8.8 -all"]}, FactorName.SPF, 3, FAIL),
+    ({"spf": ["v=spf1 " + "mx " * 11 + "-all"]}, FactorName.SPF, 3, FAIL),
+    ({"spf": ["v=spf1 a:x1.example a:x2.example a:x3.example -all"]}, FactorName.SPF, 3, FAIL),
+    ({"spf": ["v=spf1 mx +all"]}, FactorName.SPF, 0, FAIL),
+    ({"spf": []}, FactorName.SPF, 0, FAIL),
+    ({"dkim": [f"v=DKIM1; p={RSA_1024}"]}, FactorName.DKIM, 11, WARN),
+    ({"dkim": [f"v=DKIM1; t=y; p={RSA_2048}"]}, FactorName.DKIM, 5, WARN),
+    ({"dkim": ["v=DKIM1; p="]}, FactorName.DKIM, 5, WARN),
+    ({"dkim": []}, FactorName.DKIM, 0, FAIL),
+    ({"dmarc": ["v=DMARC1; p=quarantine"]}, FactorName.DMARC, 18, PASS),
+    ({"dmarc": ["v=DMARC1; p=reject; t=y"]}, FactorName.DMARC, 14, WARN),
+    ({"dmarc": ["v=DMARC1; p=none"]}, FactorName.DMARC, 9, WARN),
+    ({"dmarc": ["v=DMARC1; p=none", "v=DMARC1; p=reject"]}, FactorName.DMARC, 3, FAIL),
+    ({"dmarc": ["v=dmarc1; p=none"]}, FactorName.DMARC, 3, FAIL),
+    ({"mx": [f"10 {MX}.", "20 gone.d.example."]}, FactorName.MX, 6, WARN),
+    ({"mx": ["0 .", f"10 {MX}."]}, FactorName.MX, 6, WARN),
+    ({"mx": []}, FactorName.MX, 4, WARN),
+    ({"mx": ["0 ."]}, FactorName.MX, 5, WARN),
+    ({"mx": [], "a": []}, FactorName.MX, 0, FAIL),
+    ({"mx_a": []}, FactorName.MX, 0, FAIL),
+    ({"mx_a": ["10.0.0.1"]}, FactorName.MX, 0, FAIL),
+    ({"listed_bl_spamcop_net": ["127.0.0.2"]}, FactorName.BLACKLISTS, 14, WARN),
+    ({"listed_psbl_surriel_com": ["127.0.0.2"]}, FactorName.BLACKLISTS, 17, WARN),
+    ({"listed_all_s5h_net": ["127.0.0.2"]}, FactorName.BLACKLISTS, 19, PASS),
+    ({"listed_dnsbl-3_uceprotect_net": ["127.0.0.2"]}, FactorName.BLACKLISTS, 20, PASS),
+    ({"listed_zen_spamhaus_org": ["127.0.0.3"]}, FactorName.BLACKLISTS, 14, WARN),
+    ({"listed_zen_spamhaus_org": ["127.255.255.254"]}, FactorName.BLACKLISTS, 20, PASS),
+    ({"ptr": []}, FactorName.REVERSE_DNS, 0, FAIL),
+    ({"ptr": ["other.example."]}, FactorName.REVERSE_DNS, 3, WARN),
 )
 def test_each_fault_costs_what_the_table_says(
     changes: dict[str, list[str]], name: FactorName, impact: int, status: Status
@@ -195,15 +190,12 @@ def test_each_fault_costs_what_the_table_says(
     assert factor(score(zone_with(**changes)), name) == (impact, status, True)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "impact", "status", "is_determined"),
-    [
-        (StarttlsProbe(MX, ProbeOutcome.ENCRYPTED, "TLSv1.2", False, True), 6, WARN, True),
-        (StarttlsProbe(MX, ProbeOutcome.ENCRYPTED, "TLSv1.1", True, True), 3, WARN, True),
-        (StarttlsProbe(MX, ProbeOutcome.NOT_OFFERED), 0, FAIL, True),
-        (StarttlsProbe(MX, ProbeOutcome.HANDSHAKE_FAILED), 0, FAIL, True),
-        (StarttlsProbe(MX, ProbeOutcome.UNREACHABLE), 4, WARN, False),
-    ],
+@rows(
+    (StarttlsProbe(MX, ProbeOutcome.ENCRYPTED, "TLSv1.2", False, True), 6, WARN, True),
+    (StarttlsProbe(MX, ProbeOutcome.ENCRYPTED, "TLSv1.1", True, True), 3, WARN, True),
+    (StarttlsProbe(MX, ProbeOutcome.NOT_OFFERED), 0, FAIL, True),
+    (StarttlsProbe(MX, ProbeOutcome.HANDSHAKE_FAILED), 0, FAIL, True),
+    (StarttlsProbe(MX, ProbeOutcome.UNREACHABLE), 4, WARN, False),
 )
 def test_starttls_points(
     outcome: StarttlsProbe, impact: int, status: Status, is_determined: bool
@@ -213,16 +205,13 @@ def test_starttls_points(
     assert factor(result, FactorName.STARTTLS) == (impact, status, is_determined)
 
 
-@pytest.mark.parametrize(
-    ("registered", "impact", "status", "is_determined"),
-    [
-        ("2025-11-21T00:00:00Z", 5, PASS, True),
-        ("2026-08-01T00:00:00Z", 4, PASS, True),
-        ("2026-10-01T00:00:00Z", 2, WARN, True),
-        ("2026-11-10T00:00:00Z", 1, WARN, True),
-        ("2026-11-20T00:00:00Z", 0, FAIL, True),
-        (None, 2, WARN, False),
-    ],
+@rows(
+    ("2025-11-21T00:00:00Z", 5, PASS, True),
+    ("2026-08-01T00:00:00Z", 4, PASS, True),
+    ("2026-10-01T00:00:00Z", 2, WARN, True),
+    ("2026-11-10T00:00:00Z", 1, WARN, True),
+    ("2026-11-20T00:00:00Z", 0, FAIL, True),
+    (None, 2, WARN, False),
 )
 def test_age_points(
     registered: str | None, impact: int, status: Status, is_determined: bool
@@ -323,17 +312,14 @@ def test_a_parked_domain_is_perfect() -> None:
     assert all(one.status is PASS for one in result.factors)
 
 
-@pytest.mark.parametrize(
-    ("changes", "mx"),
-    [
-        ({"spf": ["v=spf1 a -all"], "mx": ["0 ."]}, (5, WARN, True)),
-        ({"spf": ["v=spf1 -all"]}, (10, PASS, True)),
-        (
-            {"spf": ["v=spf1 -all"], "mx": ["0 ."], "dmarc": ["v=DMARC1; p=reject; t=y"]},
-            (5, WARN, True),
-        ),
-        ({"spf": ["v=spf1 -all"], "mx": ["0 ."], "dmarc": ["v=DMARC1; p=none"]}, (5, WARN, True)),
-    ],
+@rows(
+    ({"spf": ["v=spf1 a -all"], "mx": ["0 ."]}, (5, WARN, True)),
+    ({"spf": ["v=spf1 -all"]}, (10, PASS, True)),
+    (
+        {"spf": ["v=spf1 -all"], "mx": ["0 ."], "dmarc": ["v=DMARC1; p=reject; t=y"]},
+        (5, WARN, True),
+    ),
+    ({"spf": ["v=spf1 -all"], "mx": ["0 ."], "dmarc": ["v=DMARC1; p=none"]}, (5, WARN, True)),
 )
 def test_a_partly_parked_domain_is_not_perfect(
     changes: dict[str, list[str]], mx: tuple[int, Status, bool]

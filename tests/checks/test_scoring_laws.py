@@ -1,6 +1,5 @@
 """Laws of the reputation score for any evidence."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -27,6 +26,7 @@ from mailcheck.checks.scoring.outcomes import (
     Status,
 )
 from mailcheck.checks.scoring.score import Judgement, Score, grade_of, score_judgements
+from tests.table import rows
 
 OUTCOMES: dict[FactorName, list[Outcome]] = {
     FactorName.SPF: list(SpfOutcome),
@@ -70,7 +70,7 @@ def test_the_maxima_make_a_hundred() -> None:
     assert set(MAXIMA) == set(FactorName)
 
 
-@pytest.mark.parametrize("name", list(OUTCOMES))
+@rows(*list(OUTCOMES))
 def test_outcomes_are_worth_less_the_worse_they_are(name: FactorName) -> None:
     """Each table runs from the maximum down to 0, with the undetermined outcome in between."""
     points = [AWARDS[outcome].points for outcome in OUTCOMES[name]]
@@ -83,7 +83,7 @@ def test_outcomes_are_worth_less_the_worse_they_are(name: FactorName) -> None:
         assert one.status is Status.WARN
 
 
-@pytest.mark.parametrize("name", list(OUTCOMES))
+@rows(*list(OUTCOMES))
 def test_half_the_points_for_what_is_unknown(name: FactorName) -> None:
     """An outage of ours is neither a fault nor a merit."""
     undetermined = next(o for o in OUTCOMES[name] if o.value == "undetermined")
@@ -129,10 +129,7 @@ def test_a_grade_needs_sixty_points_that_are_known(choices: dict[FactorName, int
     assert result.is_gradable is (unknown <= 40)
 
 
-@pytest.mark.parametrize(
-    ("lowest", "highest", "grade"),
-    [(90, 100, "A+"), (80, 89, "A"), (70, 79, "B"), (60, 69, "C"), (50, 59, "D"), (0, 49, "F")],
-)
+@rows((90, 100, "A+"), (80, 89, "A"), (70, 79, "B"), (60, 69, "C"), (50, 59, "D"), (0, 49, "F"))
 def test_grades(lowest: int, highest: int, grade: str) -> None:
     """The grading scale (docs/reference/contract.md, "Reputation")."""
     assert (grade_of(lowest), grade_of(highest)) == (grade, grade)

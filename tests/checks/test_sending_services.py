@@ -2,8 +2,6 @@
 
 from ipaddress import ip_network
 
-import pytest
-
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.overlay import parse_rdata
@@ -16,6 +14,7 @@ from mailcheck.checks.receiver_reports.services import (
     load_services,
 )
 from mailcheck.checks.spf.repair import add_term
+from tests.table import rows
 
 SERVICES = load_services()
 
@@ -34,7 +33,7 @@ def test_each_service_is_one_entry() -> None:
             assert signed.get(name, one.id) == one.id, name
 
 
-@pytest.mark.parametrize("service", SERVICES, ids=lambda one: one.id)
+@rows(*SERVICES)
 def test_an_entry_is_usable(service: SendingService) -> None:
     """Hosts are registrable domains, networks are networks, and exact records are valid."""
     for name in (*service.hosts, *service.envelopes, *service.signers):

@@ -15,6 +15,7 @@ from mailcheck.checks.dns_answers import Answers, DnsQuestion, DnsStatus, look_u
 from mailcheck.checks.spf.pyspf_query import Fault, MailQuery
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 CLIENT = "192.0.2.1"
 REVERSE = "1.2.0.192.in-addr.arpa"
@@ -116,7 +117,7 @@ def test_pyspf_counts_a_void_lookup_for_each_mail_host() -> None:
     assert (query.result, query.void_lookups) == ("fail", 1)
 
 
-@pytest.mark.parametrize("silent", [(REVERSE, "PTR"), ("x.a.example", "A")])
+@rows((REVERSE, "PTR"), ("x.a.example", "A"))
 def test_pyspf_fails_if_a_reverse_name_has_no_answer(silent: tuple[str, str]) -> None:
     """A DNS error of ptr is no match (RFC 7208 5.5); pyspf returns temperror."""
     record = "v=spf1 ptr -all"
@@ -127,7 +128,7 @@ def test_pyspf_fails_if_a_reverse_name_has_no_answer(silent: tuple[str, str]) ->
     assert ours(record, hosts, {silent: DnsStatus.SERVFAIL}).result == "fail"
 
 
-@pytest.mark.parametrize("term", ["a:exa..mple.example", "a:%{d0}.example"])
+@rows("a:exa..mple.example", "a:%{d0}.example")
 def test_pyspf_accepts_terms_that_are_errors(term: str) -> None:
     """Empty labels and macros of zero labels are errors (RFC 7208 7.1); pyspf accepts them."""
     theirs = spf.query(CLIENT, "ann@a.example", "mail.example")

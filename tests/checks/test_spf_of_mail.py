@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
@@ -15,6 +14,7 @@ from mailcheck.checks.spf.mail import SpfIdentity, SpfOfMail, evaluate_spf_of_ma
 from mailcheck.operations.dns_evaluation import QuestionBudget, evaluate_with_dns
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 CLIENT = "192.0.2.1"
 CLIENT_6 = "2001:db8::1"
@@ -64,24 +64,21 @@ def result_of(text: str, client: str = CLIENT, sender: str = "joe@d.example") ->
     return evaluate(zone_with(text), sender, client=client).mail_from.result.value
 
 
-@pytest.mark.parametrize(
-    ("domain", "result", "words"),
-    [
-        ("lets.example", "pass", '"ip4:192.0.2.0/24" in the SPF record of lets.example matches'),
-        ("strict.example", "fail", '"-all" in the SPF record of strict.example matches 192.0.2.1'),
-        ("soft.example", "softfail", '"~all"'),
-        ("open.example", "neutral", '"?all"'),
-        ("silent.example", "neutral", "No term in the SPF record of silent.example matches"),
-        ("text.example", "none", "There is no SPF record at text.example."),
-        ("gone.example", "none", "There is no SPF record at gone.example."),
-        (
-            "broken.example",
-            "permerror",
-            '"ipv4:192.0.2.1" in the SPF record of broken',
-        ),
-        ("two.example", "permerror", "is one of several SPF records"),
-        ("dead.example", "temperror", "gave no usable answer about dead.example (TXT)"),
-    ],
+@rows(
+    ("lets.example", "pass", '"ip4:192.0.2.0/24" in the SPF record of lets.example matches'),
+    ("strict.example", "fail", '"-all" in the SPF record of strict.example matches 192.0.2.1'),
+    ("soft.example", "softfail", '"~all"'),
+    ("open.example", "neutral", '"?all"'),
+    ("silent.example", "neutral", "No term in the SPF record of silent.example matches"),
+    ("text.example", "none", "There is no SPF record at text.example."),
+    ("gone.example", "none", "There is no SPF record at gone.example."),
+    (
+        "broken.example",
+        "permerror",
+        '"ipv4:192.0.2.1" in the SPF record of broken',
+    ),
+    ("two.example", "permerror", "is one of several SPF records"),
+    ("dead.example", "temperror", "gave no usable answer about dead.example (TXT)"),
 )
 def test_every_result_for_both_identities(domain: str, result: str, words: str) -> None:
     """Each result occurs for MAIL FROM and for HELO, with an explanation."""
@@ -112,9 +109,7 @@ def test_the_null_reverse_path_is_the_postmaster_of_helo() -> None:
     assert verdict.mail_from.identity is SpfIdentity.MAIL_FROM
 
 
-@pytest.mark.parametrize(
-    "helo_name", ["[192.0.2.1]", "[IPv6:2001:db8::1]", "localhost", "192.0.2.1", "a..b", "", "_"]
-)
+@rows("[192.0.2.1]", "[IPv6:2001:db8::1]", "localhost", "192.0.2.1", "a..b", "", "_")
 def test_a_helo_name_that_is_no_domain_has_no_spf(helo_name: str) -> None:
     """A literal or a single word causes no query, and the result is none."""
     zone = MemoryZone(HOSTS)
@@ -124,46 +119,43 @@ def test_a_helo_name_that_is_no_domain_has_no_spf(helo_name: str) -> None:
     assert zone.asked == []
 
 
-@pytest.mark.parametrize(
-    ("text", "client", "result"),
-    [
-        ("v=spf1 ip4:192.0.2.1 -all", CLIENT, "pass"),
-        ("v=spf1 ip4:192.0.2.1 -all", CLIENT_6, "fail"),
-        ("v=spf1 ip6:2001:db8::/32 -all", CLIENT_6, "pass"),
-        ("v=spf1 ip6:2001:db9::/32 -all", CLIENT_6, "fail"),
-        ("v=spf1 ip6:2001:db8::/0 -all", CLIENT_6, "pass"),
-        ("v=spf1 mx -all", CLIENT, "pass"),
-        ("v=spf1 mx -all", CLIENT_6, "pass"),
-        ("v=spf1 a:mx.d.example -all", CLIENT_6, "pass"),
-        ("v=spf1 a:mx.d.example/24//64 -all", "2001:db8::99", "pass"),
-        ("v=spf1 a:mx.d.example/24//128 -all", "2001:db8::99", "fail"),
-        ("v=spf1 a:mail.d.example/24 -all", CLIENT, "pass"),
-        ("v=spf1 a:mail.d.example -all", CLIENT, "fail"),
-        ("v=spf1 include:lets.example -all", CLIENT, "pass"),
-        ("v=spf1 -include:lets.example ~all", CLIENT, "fail"),
-        ("v=spf1 include:strict.example ~all", CLIENT, "softfail"),
-        ("v=spf1 include:gone.example -all", CLIENT, "permerror"),
-        ("v=spf1 include:dead.example -all", CLIENT, "temperror"),
-        ("v=spf1 redirect=lets.example", CLIENT, "pass"),
-        ("v=spf1 redirect=strict.example", CLIENT, "fail"),
-        ("v=spf1 redirect=gone.example", CLIENT, "permerror"),
-        ("v=spf1 redirect=dead.example", CLIENT, "temperror"),
-        ("v=spf1 exists:%{ir}.%{v}.list.example -all", CLIENT, "pass"),
-        ("v=spf1 exists:%{ir}.%{v}.list.example -all", "192.0.2.2", "fail"),
-        ("V=SPF1 IP4:192.0.2.1 -ALL", CLIENT, "pass"),
-        ("v=spf1 include:d.example -all", CLIENT, "permerror"),
-        (f"v=spf1 ip4:{CLIENT} include:d.example -all", CLIENT, "pass"),
-        (f"v=spf1 x=1 x=2 ip4:{CLIENT} -all", CLIENT, "pass"),
-        ("v=spf1 a:%{z}.d.example -all", CLIENT, "permerror"),
-        ("v=spf1 a:%{d0}.d.example -all", CLIENT, "permerror"),
-        ("v=spf1 foo=%{z} ip4:192.0.2.1 -all", CLIENT, "permerror"),
-        ("v=spf1 foo=%{d2}-%% ip4:192.0.2.1 -all", CLIENT, "pass"),
-        ("v=spf1 ip4:192.0.2.1 exp=gone.example -all", CLIENT, "pass"),
-        ("v=spf1 exp=dead.example -all", CLIENT, "fail"),
-        ("v=spf1 -all ä", CLIENT, "permerror"),
-        ("v=spf1 " + "ip6::: " * 498 + "ip4:192.0.2.1", CLIENT, "pass"),
-        ("v=spf1 ip4:192.0.2.1 x=" + "y" * 8160, CLIENT, "pass"),
-    ],
+@rows(
+    ("v=spf1 ip4:192.0.2.1 -all", CLIENT, "pass"),
+    ("v=spf1 ip4:192.0.2.1 -all", CLIENT_6, "fail"),
+    ("v=spf1 ip6:2001:db8::/32 -all", CLIENT_6, "pass"),
+    ("v=spf1 ip6:2001:db9::/32 -all", CLIENT_6, "fail"),
+    ("v=spf1 ip6:2001:db8::/0 -all", CLIENT_6, "pass"),
+    ("v=spf1 mx -all", CLIENT, "pass"),
+    ("v=spf1 mx -all", CLIENT_6, "pass"),
+    ("v=spf1 a:mx.d.example -all", CLIENT_6, "pass"),
+    ("v=spf1 a:mx.d.example/24//64 -all", "2001:db8::99", "pass"),
+    ("v=spf1 a:mx.d.example/24//128 -all", "2001:db8::99", "fail"),
+    ("v=spf1 a:mail.d.example/24 -all", CLIENT, "pass"),
+    ("v=spf1 a:mail.d.example -all", CLIENT, "fail"),
+    ("v=spf1 include:lets.example -all", CLIENT, "pass"),
+    ("v=spf1 -include:lets.example ~all", CLIENT, "fail"),
+    ("v=spf1 include:strict.example ~all", CLIENT, "softfail"),
+    ("v=spf1 include:gone.example -all", CLIENT, "permerror"),
+    ("v=spf1 include:dead.example -all", CLIENT, "temperror"),
+    ("v=spf1 redirect=lets.example", CLIENT, "pass"),
+    ("v=spf1 redirect=strict.example", CLIENT, "fail"),
+    ("v=spf1 redirect=gone.example", CLIENT, "permerror"),
+    ("v=spf1 redirect=dead.example", CLIENT, "temperror"),
+    ("v=spf1 exists:%{ir}.%{v}.list.example -all", CLIENT, "pass"),
+    ("v=spf1 exists:%{ir}.%{v}.list.example -all", "192.0.2.2", "fail"),
+    ("V=SPF1 IP4:192.0.2.1 -ALL", CLIENT, "pass"),
+    ("v=spf1 include:d.example -all", CLIENT, "permerror"),
+    (f"v=spf1 ip4:{CLIENT} include:d.example -all", CLIENT, "pass"),
+    (f"v=spf1 x=1 x=2 ip4:{CLIENT} -all", CLIENT, "pass"),
+    ("v=spf1 a:%{z}.d.example -all", CLIENT, "permerror"),
+    ("v=spf1 a:%{d0}.d.example -all", CLIENT, "permerror"),
+    ("v=spf1 foo=%{z} ip4:192.0.2.1 -all", CLIENT, "permerror"),
+    ("v=spf1 foo=%{d2}-%% ip4:192.0.2.1 -all", CLIENT, "pass"),
+    ("v=spf1 ip4:192.0.2.1 exp=gone.example -all", CLIENT, "pass"),
+    ("v=spf1 exp=dead.example -all", CLIENT, "fail"),
+    ("v=spf1 -all ä", CLIENT, "permerror"),
+    ("v=spf1 " + "ip6::: " * 498 + "ip4:192.0.2.1", CLIENT, "pass"),
+    ("v=spf1 ip4:192.0.2.1 x=" + "y" * 8160, CLIENT, "pass"),
 )
 def test_terms(text: str, client: str, result: str) -> None:
     """Terms match for both IP versions, through includes, redirects and macros."""
@@ -178,21 +170,18 @@ def test_an_ipv4_mapped_client_is_an_ipv4_client() -> None:
     assert result_of("v=spf1 ip4:192.0.2.1 -all", client="::ffff:192.0.2.2") == "fail"
 
 
-@pytest.mark.parametrize(
-    ("text", "result"),
-    [
-        ("v=spf1 " + "a:mail.d.example " * 10 + "-all", "fail"),
-        ("v=spf1 " + "a:mail.d.example " * 11 + "-all", "permerror"),
-        ("v=spf1 " + "a:mail.d.example " * 9 + "a:mx.d.example a:x.example -all", "pass"),
-        ("v=spf1 a:g1.example a:g2.example -all", "fail"),
-        ("v=spf1 a:g1.example a:g2.example a:g3.example -all", "permerror"),
-        ("v=spf1 a:g1.example a:g2.example ip4:192.0.2.1 a:g3.example -all", "pass"),
-        ("v=spf1 mx:mx10.example -all", "fail"),
-        ("v=spf1 mx:mx11.example -all", "permerror"),
-        # Mail hosts without an address are one void term (RFC 7208 4.6.4 counts terms).
-        ("v=spf1 mx:mx10.example a:g1.example -all", "fail"),
-        ("v=spf1 mx:mx10.example a:g1.example a:g2.example -all", "permerror"),
-    ],
+@rows(
+    ("v=spf1 " + "a:mail.d.example " * 10 + "-all", "fail"),
+    ("v=spf1 " + "a:mail.d.example " * 11 + "-all", "permerror"),
+    ("v=spf1 " + "a:mail.d.example " * 9 + "a:mx.d.example a:x.example -all", "pass"),
+    ("v=spf1 a:g1.example a:g2.example -all", "fail"),
+    ("v=spf1 a:g1.example a:g2.example a:g3.example -all", "permerror"),
+    ("v=spf1 a:g1.example a:g2.example ip4:192.0.2.1 a:g3.example -all", "pass"),
+    ("v=spf1 mx:mx10.example -all", "fail"),
+    ("v=spf1 mx:mx11.example -all", "permerror"),
+    # Mail hosts without an address are one void term (RFC 7208 4.6.4 counts terms).
+    ("v=spf1 mx:mx10.example a:g1.example -all", "fail"),
+    ("v=spf1 mx:mx10.example a:g1.example a:g2.example -all", "permerror"),
 )
 def test_limits(text: str, result: str) -> None:
     """Ten lookups, two void terms and ten mail hosts are allowed; one more is a permerror."""
@@ -225,19 +214,16 @@ def test_ptr_does_not_fail_without_answers() -> None:
     assert verdict.mail_from.unanswered_names == ()
 
 
-@pytest.mark.parametrize(
-    ("sender", "result"),
-    [
-        ("joe@d.example", "pass"),
-        ('"joe"@d.example', "pass"),
-        ("@d.example", "fail"),
-        ("d.example", "fail"),
-        ('"a@b"@d.example', "pass"),
-        ('"back\\\\slash"@d.example', "pass"),
-        ("jöe@d.example", "fail"),
-        ("joe@D.Example.", "pass"),
-        ("x" * 64 + "@d.example", "fail"),
-    ],
+@rows(
+    ("joe@d.example", "pass"),
+    ('"joe"@d.example', "pass"),
+    ("@d.example", "fail"),
+    ("d.example", "fail"),
+    ('"a@b"@d.example', "pass"),
+    ('"back\\\\slash"@d.example', "pass"),
+    ("jöe@d.example", "fail"),
+    ("joe@D.Example.", "pass"),
+    ("x" * 64 + "@d.example", "fail"),
 )
 def test_local_parts_reach_macros_as_they_are(sender: str, result: str) -> None:
     """Quotes are removed, unusual letters are queried as they are, and non-ASCII never matches."""
@@ -276,19 +262,16 @@ def test_long_expansions_are_cut_on_the_left() -> None:
     assert ("." + "x" * 40 + "." + label) * 2 in names[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "result"),
-    [
-        ("v=spf1 ip4:192.0.2.1 include:dead.example -all", "pass"),
-        ("v=spf1 include:lets.example include:dead.example -all", "pass"),
-        ("v=spf1 include:dead.example ip4:192.0.2.1 -all", "temperror"),
-        ("v=spf1 include:dead.example broken -all", "permerror"),
-        ("v=spf1 a:dead.example -all", "temperror"),
-        ("v=spf1 mx:dead.example -all", "temperror"),
-        ("v=spf1 exists:dead.example -all", "temperror"),
-        ("v=spf1 include:nested.example -all", "temperror"),
-        ("v=spf1 mx:half.example -all", "temperror"),
-    ],
+@rows(
+    ("v=spf1 ip4:192.0.2.1 include:dead.example -all", "pass"),
+    ("v=spf1 include:lets.example include:dead.example -all", "pass"),
+    ("v=spf1 include:dead.example ip4:192.0.2.1 -all", "temperror"),
+    ("v=spf1 include:dead.example broken -all", "permerror"),
+    ("v=spf1 a:dead.example -all", "temperror"),
+    ("v=spf1 mx:dead.example -all", "temperror"),
+    ("v=spf1 exists:dead.example -all", "temperror"),
+    ("v=spf1 include:nested.example -all", "temperror"),
+    ("v=spf1 mx:half.example -all", "temperror"),
 )
 def test_missing_answers_count_only_if_evaluated(text: str, result: str) -> None:
     """A missing answer is a temperror, but not after the term that decides."""
@@ -315,19 +298,16 @@ def rounds_of(zone: MemoryZone, client: str = CLIENT, helo_name: str = "") -> in
     raise AssertionError("no end")
 
 
-@pytest.mark.parametrize(
-    ("text", "rounds"),
-    [
-        ("v=spf1 -all", 1),
-        ("v=spf1 a:mx.d.example a:mail.d.example include:lets.example -all", 2),
-        ("v=spf1 mx a:mail.d.example include:strict.example ~all", 3),
-        ("v=spf1 include:one.example include:strict.example mx ~all", 4),
-        ("v=spf1 redirect=one.example", 4),
-        ("v=spf1 exists:%{i}.x.example exists:%{l}.x.example -all", 2),
-        ("v=spf1 " + " ".join(f"mx:m{number}.example" for number in range(5)) + " -all", 3),
-        ("v=spf1 ptr -all", 3),
-        ("v=spf1 exists:%{p}.x.example -all", 4),
-    ],
+@rows(
+    ("v=spf1 -all", 1),
+    ("v=spf1 a:mx.d.example a:mail.d.example include:lets.example -all", 2),
+    ("v=spf1 mx a:mail.d.example include:strict.example ~all", 3),
+    ("v=spf1 include:one.example include:strict.example mx ~all", 4),
+    ("v=spf1 redirect=one.example", 4),
+    ("v=spf1 exists:%{i}.x.example exists:%{l}.x.example -all", 2),
+    ("v=spf1 " + " ".join(f"mx:m{number}.example" for number in range(5)) + " -all", 3),
+    ("v=spf1 ptr -all", 3),
+    ("v=spf1 exists:%{p}.x.example -all", 4),
 )
 def test_rounds_are_the_longest_chain(text: str, rounds: int) -> None:
     """Independent queries are sent at once."""
@@ -405,30 +385,27 @@ def test_the_record_is_that_of_the_domain_itself() -> None:
     assert evaluate(zone_with("other")).mail_from.record is None
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("v=spf1 include:broken.example -all", "SPF record of broken.example, which the record of"),
-        ("v=spf1 include:two.example -all", "SPF record of two.example"),
-        ("v=spf1 include:d.example -all", "The SPF record of d.example leads back to itself."),
-        ("v=spf1 include:gone.example -all", "record of d.example leads to a name that has no"),
-        ("v=spf1 redirect=gone.example", "record of d.example leads to a name that has no"),
-        ("v=spf1 " + "a:mail.d.example " * 11, "more than the 10 DNS lookups"),
-        (
-            "v=spf1 a:g1.example a:g2.example a:g3.example",
-            'for 192.0.2.1: "a:g1.example", "a:g2.example", "a:g3.example"',
-        ),
-        ("v=spf1 a:nodot -all", '"a:nodot" in the SPF record of d.example has no full'),
-        (
-            "v=spf1 ip4:192.0.2.999 -all",
-            '"ip4:192.0.2.999" in the SPF record of d.example has',
-        ),
-        ("v=spf1 a, -all", '"a," in the SPF record of d.example is not an SPF mechanism.'),
-        ("v=spf1 ip4:192.0.2.1 -all ä", '"ä" in the SPF record of d.example is not an SPF term'),
-        ("v=spf1 a/" + "1" * 5000, "no valid prefix length after the slash"),
-        ("v=spf1 ip4:192.0.2.1 x=" + "y" * 8192, "too long to be checked"),
-        ("v=spf1 " + "ip6:: " * 501, "too long to be checked"),
-    ],
+@rows(
+    ("v=spf1 include:broken.example -all", "SPF record of broken.example, which the record of"),
+    ("v=spf1 include:two.example -all", "SPF record of two.example"),
+    ("v=spf1 include:d.example -all", "The SPF record of d.example leads back to itself."),
+    ("v=spf1 include:gone.example -all", "record of d.example leads to a name that has no"),
+    ("v=spf1 redirect=gone.example", "record of d.example leads to a name that has no"),
+    ("v=spf1 " + "a:mail.d.example " * 11, "more than the 10 DNS lookups"),
+    (
+        "v=spf1 a:g1.example a:g2.example a:g3.example",
+        'for 192.0.2.1: "a:g1.example", "a:g2.example", "a:g3.example"',
+    ),
+    ("v=spf1 a:nodot -all", '"a:nodot" in the SPF record of d.example has no full'),
+    (
+        "v=spf1 ip4:192.0.2.999 -all",
+        '"ip4:192.0.2.999" in the SPF record of d.example has',
+    ),
+    ("v=spf1 a, -all", '"a," in the SPF record of d.example is not an SPF mechanism.'),
+    ("v=spf1 ip4:192.0.2.1 -all ä", '"ä" in the SPF record of d.example is not an SPF term'),
+    ("v=spf1 a/" + "1" * 5000, "no valid prefix length after the slash"),
+    ("v=spf1 ip4:192.0.2.1 x=" + "y" * 8192, "too long to be checked"),
+    ("v=spf1 " + "ip6:: " * 501, "too long to be checked"),
 )
 def test_errors_name_the_record_and_the_problem(text: str, words: str) -> None:
     """A permerror names the faulty record, the term and the problem."""

@@ -18,6 +18,7 @@ from mailcheck.checks.spf.mail import (
 )
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 CLIENT = "192.0.2.1"
 CLIENT_6 = "2001:db8::1"
@@ -90,12 +91,9 @@ def test_the_fix_lets_the_client_send(
     assert str(client) in finding.fix
 
 
-@pytest.mark.parametrize(
-    ("node", "value"),
-    [
-        ({"A": ["192.0.2.9"]}, "v=spf1 a ip4:192.0.2.1 ~all"),
-        ({"MX": ["0 ."]}, "v=spf1 ip4:192.0.2.1 ~all"),
-    ],
+@rows(
+    ({"A": ["192.0.2.9"]}, "v=spf1 a ip4:192.0.2.1 ~all"),
+    ({"MX": ["0 ."]}, "v=spf1 ip4:192.0.2.1 ~all"),
 )
 def test_a_first_record_names_hosts_that_are_there(node: dict[str, list[str]], value: str) -> None:
     """The record for a domain without a mail host has no "mx", as in the check of the domain."""
@@ -105,7 +103,7 @@ def test_a_first_record_names_hosts_that_are_there(node: dict[str, list[str]], v
     assert finding.proposed.value == value
 
 
-@pytest.mark.parametrize("text", ["v=spf1 mx -all", "v=spf1 mx -all nonsense", "nothing"])
+@rows("v=spf1 mx -all", "v=spf1 mx -all nonsense", "nothing")
 def test_an_unknown_client_is_not_added(text: str) -> None:
     """For a client that is not the domain's own, the advice is text without a record."""
     finding = describe_spf_of_mail(evaluate(zone_with(text), CLIENT))
@@ -129,13 +127,10 @@ def test_an_undetermined_result_names_the_domain() -> None:
     assert "strict.example" in finding.meaning
 
 
-@pytest.mark.parametrize(
-    ("texts", "proposed"),
-    [
-        (["v=spf1 ipv4:192.0.2.1 -all"], "v=spf1 ip4:192.0.2.1 -all"),
-        (["v=spf1 mx -all", "v=spf1 ip4:192.0.2.1 -all"], "v=spf1 ip4:192.0.2.1 mx -all"),
-        (["v=spf1 include:gone.example mx -all"], "v=spf1 mx ip4:192.0.2.1 -all"),
-    ],
+@rows(
+    (["v=spf1 ipv4:192.0.2.1 -all"], "v=spf1 ip4:192.0.2.1 -all"),
+    (["v=spf1 mx -all", "v=spf1 ip4:192.0.2.1 -all"], "v=spf1 ip4:192.0.2.1 mx -all"),
+    (["v=spf1 include:gone.example mx -all"], "v=spf1 mx ip4:192.0.2.1 -all"),
 )
 def test_a_broken_record_is_repaired(texts: list[str], proposed: str) -> None:
     """A permerror has the fix of the domain's check, with the client added."""
@@ -156,9 +151,7 @@ def test_a_broken_record_without_a_repair_gets_no_proposal() -> None:
     assert "bad.example" in finding.meaning
 
 
-@pytest.mark.parametrize(
-    ("sender", "where"), [("", "HELO"), ("joe@[192.0.2.1]", "envelope sender")]
-)
+@rows(("", "HELO"), ("joe@[192.0.2.1]", "envelope sender"))
 def test_a_sender_without_a_domain_gets_no_record(sender: str, where: str) -> None:
     """For an address literal, the fix names the name to change."""
     finding = describe_spf_of_mail(evaluate(zone_with("x"), CLIENT, sender, "[192.0.2.1]"))
@@ -175,14 +168,11 @@ def test_what_is_known_of_another_domain_is_not_used() -> None:
     assert describe_spf_of_mail(mail, other) == describe_spf_of_mail(mail)
 
 
-@pytest.mark.parametrize(
-    ("helo", "found"),
-    [
-        ("strict.example", "spf.helo-fail"),
-        ("lets.example", None),
-        ("gone.example", None),
-        ("[192.0.2.1]", None),
-    ],
+@rows(
+    ("strict.example", "spf.helo-fail"),
+    ("lets.example", None),
+    ("gone.example", None),
+    ("[192.0.2.1]", None),
 )
 def test_a_helo_name_that_refuses_the_client_is_a_note(helo: str, found: str | None) -> None:
     """A HELO result that is not pass is a note that does not change the score."""

@@ -6,7 +6,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from mailcheck.checks.auth_results import AuthResult
@@ -14,6 +13,7 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 SUITE = Path(__file__).parent.parent / "corpus" / "rfc7208" / "rfc7208-tests.yml"
 RDTYPES = ("A", "AAAA", "MX", "PTR", "TXT", "SPF")
@@ -78,7 +78,7 @@ def write_record(rdtype: str, value: Any) -> str:
     return f"{value.removesuffix('.')}." if rdtype in ("PTR", "CNAME") else str(value)
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in read_cases()])
+@rows(*read_cases())
 def test_suite_of_rfc_7208(case: Case) -> None:
     """Every mail of the suite gets the expected result."""
     verdict = settle(

@@ -1,6 +1,5 @@
 """Tests for the parser of SPF records."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,25 +10,23 @@ from mailcheck.checks.spf.record import (
     parse_spf_record,
 )
 from mailcheck.checks.spf_texts import is_spf_record, looks_like_spf
+from tests.table import rows
 
 
-@pytest.mark.parametrize(
-    ("text", "is_record", "is_near_miss"),
-    [
-        ("v=spf1", True, False),
-        ("v=spf1 -all", True, False),
-        ("V=SPF1 mx -all", True, False),
-        ("v=spf10 -all", False, True),
-        (" v=spf1 -all", False, True),
-        ("v=spf1;-all", False, True),
-        ("v=spf1\t-all", False, True),
-        ('"v=spf1 -all"', False, True),
-        ("v = spf1 -all", False, True),
-        ("v=spf2.0/pra -all", False, True),
-        ("spf1 include:x.example -all", False, True),
-        ("google-site-verification=abc", False, False),
-        ("", False, False),
-    ],
+@rows(
+    ("v=spf1", True, False),
+    ("v=spf1 -all", True, False),
+    ("V=SPF1 mx -all", True, False),
+    ("v=spf10 -all", False, True),
+    (" v=spf1 -all", False, True),
+    ("v=spf1;-all", False, True),
+    ("v=spf1\t-all", False, True),
+    ('"v=spf1 -all"', False, True),
+    ("v = spf1 -all", False, True),
+    ("v=spf2.0/pra -all", False, True),
+    ("spf1 include:x.example -all", False, True),
+    ("google-site-verification=abc", False, False),
+    ("", False, False),
 )
 def test_a_record_begins_exactly_with_its_version(
     text: str, is_record: bool, is_near_miss: bool
@@ -71,39 +68,36 @@ def test_redirect_is_read_and_unknown_modifiers_are_ignored() -> None:
     assert record.all_qualifier is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "term",
-    [
-        "term",
-        "ipv4:192.0.2.1",
-        "ip:192.0.2.1",
-        "a:192.0.2.1",
-        "ip4:2001:db8::1",
-        "ip4:192.0.2.1,",
-        "-all;",
-        "-all.",
-        "inlcude:x.example",
-        "ip4:192.0.2.256",
-        "ip4:192.0.2.0/33",
-        "ip4:192.0.2.0/08",
-        "ip4:",
-        "ip4",
-        "a/33",
-        "mx//129",
-        "include:",
-        "include",
-        "include:localhost",
-        "include:a..example",
-        "include:%{x}.example",
-        "include:%{t}.example",
-        "exists:%{i0}.example",
-        "include:exämple.com",
-        "all:example.com",
-        "redirect=localhost",
-        "hello",
-        "\tmx",
-        "--all",
-    ],
+    "ipv4:192.0.2.1",
+    "ip:192.0.2.1",
+    "a:192.0.2.1",
+    "ip4:2001:db8::1",
+    "ip4:192.0.2.1,",
+    "-all;",
+    "-all.",
+    "inlcude:x.example",
+    "ip4:192.0.2.256",
+    "ip4:192.0.2.0/33",
+    "ip4:192.0.2.0/08",
+    "ip4:",
+    "ip4",
+    "a/33",
+    "mx//129",
+    "include:",
+    "include",
+    "include:localhost",
+    "include:a..example",
+    "include:%{x}.example",
+    "include:%{t}.example",
+    "exists:%{i0}.example",
+    "include:exämple.com",
+    "all:example.com",
+    "redirect=localhost",
+    "hello",
+    "\tmx",
+    "--all",
 )
 def test_a_broken_term_breaks_the_record(term: str) -> None:
     """Any syntax error is a permerror."""
@@ -112,17 +106,14 @@ def test_a_broken_term_breaks_the_record(term: str) -> None:
     assert len(record.problems) == 1
 
 
-@pytest.mark.parametrize(
-    ("terms", "problem"),
-    [
-        ("ip4=192.0.2.1 -all", "ip4=192.0.2.1"),
-        ("include=_spf.example.com -all", "include=_spf.example.com"),
-        ("inlude=_spf.example.com -all", "inlude=_spf.example.com"),
-        ("redirct=_spf.example.com", "redirct=_spf.example.com"),
-        ("-all mx", "mx"),
-        ("-all redirect=x.example", "redirect=x.example"),
-        ("mx v=spf1 -all", "v=spf1"),
-    ],
+@rows(
+    ("ip4=192.0.2.1 -all", "ip4=192.0.2.1"),
+    ("include=_spf.example.com -all", "include=_spf.example.com"),
+    ("inlude=_spf.example.com -all", "inlude=_spf.example.com"),
+    ("redirct=_spf.example.com", "redirct=_spf.example.com"),
+    ("-all mx", "mx"),
+    ("-all redirect=x.example", "redirect=x.example"),
+    ("mx v=spf1 -all", "v=spf1"),
 )
 def test_what_receivers_ignore_is_a_problem_but_no_error(terms: str, problem: str) -> None:
     """A valid record may still have problems."""
@@ -144,23 +135,20 @@ def test_a_repeated_modifier_is_an_error() -> None:
     assert not parse_spf_record("v=spf1 x=1 x=2 -all").is_broken
 
 
-@pytest.mark.parametrize(
-    ("text", "is_good"),
-    [
-        ("example.com", True),
-        ("%{d}", True),
-        ("%{ir}.%{v}._spf.%{d2}", True),
-        ("%{l1r-}.example.com", True),
-        ("%%.example.com", True),
-        ("example.com.", True),
-        ("_spf.example.co-op", True),
-        ("%{d", False),
-        ("%{z}.example.com", False),
-        ("100%.example.com", False),
-        ("example.123", False),
-        ("com", False),
-        ("", False),
-    ],
+@rows(
+    ("example.com", True),
+    ("%{d}", True),
+    ("%{ir}.%{v}._spf.%{d2}", True),
+    ("%{l1r-}.example.com", True),
+    ("%%.example.com", True),
+    ("example.com.", True),
+    ("_spf.example.co-op", True),
+    ("%{d", False),
+    ("%{z}.example.com", False),
+    ("100%.example.com", False),
+    ("example.123", False),
+    ("com", False),
+    ("", False),
 )
 def test_domain_specs(text: str, is_good: bool) -> None:
     """The grammar of domain-spec is that of RFC 7208 7.1."""

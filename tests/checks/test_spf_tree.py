@@ -1,6 +1,5 @@
 """Tests for the tree of SPF records and its problems."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import MAX_FOLLOWED, SpfVerdict
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 HOSTS = {
     "d.example": {"A": ["8.8.8.8"], "MX": ["10 mx.d.example."]},
@@ -39,24 +39,21 @@ def ids(verdict: SpfVerdict) -> list[str]:
     return [finding.id for finding in verdict.findings]
 
 
-@pytest.mark.parametrize(
-    ("text", "lookups", "voids"),
-    [
-        ("v=spf1 -all", 0, 0),
-        ("v=spf1 ip4:192.0.2.1 ip6:2001:db8::1 -all", 0, 0),
-        ("v=spf1 a mx -all", 2, 0),
-        ("v=spf1 include:ok.example -all", 1, 0),
-        ("v=spf1 include:two.example -all", 3, 0),
-        ("v=spf1 include:two.example include:two.example -all", 6, 0),
-        ("v=spf1 redirect=two.example", 3, 0),
-        ("v=spf1 ptr exists:%{i}.x.example -all", 2, 0),
-        ("v=spf1 a:gone.example mx:txt-only.example -all", 2, 2),
-        ("v=spf1 include:gone.example -all", 1, 1),
-        ("v=spf1 include:txt-only.example -all", 1, 0),
-        ("v=spf1 redirect=gone.example", 1, 1),
-        ("v=spf1 exists:d.example exists:gone.example -all", 2, 1),
-        ("v=spf1 mx -all include:two.example", 1, 0),
-    ],
+@rows(
+    ("v=spf1 -all", 0, 0),
+    ("v=spf1 ip4:192.0.2.1 ip6:2001:db8::1 -all", 0, 0),
+    ("v=spf1 a mx -all", 2, 0),
+    ("v=spf1 include:ok.example -all", 1, 0),
+    ("v=spf1 include:two.example -all", 3, 0),
+    ("v=spf1 include:two.example include:two.example -all", 6, 0),
+    ("v=spf1 redirect=two.example", 3, 0),
+    ("v=spf1 ptr exists:%{i}.x.example -all", 2, 0),
+    ("v=spf1 a:gone.example mx:txt-only.example -all", 2, 2),
+    ("v=spf1 include:gone.example -all", 1, 1),
+    ("v=spf1 include:txt-only.example -all", 1, 0),
+    ("v=spf1 redirect=gone.example", 1, 1),
+    ("v=spf1 exists:d.example exists:gone.example -all", 2, 1),
+    ("v=spf1 mx -all include:two.example", 1, 0),
 )
 def test_lookups_and_voids_are_counted_as_receivers_do(text: str, lookups: int, voids: int) -> None:
     """Every term with a DNS query counts, also in includes; void lookups count separately."""
@@ -65,58 +62,52 @@ def test_lookups_and_voids_are_counted_as_receivers_do(text: str, lookups: int, 
     assert verdict.presence is Presence.FOUND
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("v=spf1 mx -all", []),
-        ("v=spf1 include:ok.example ~all", []),
-        ("v=spf1 redirect=soft.example", []),
-        ("v=spf1 mx", ["spf.no-end"]),
-        ("v=spf1 mx ?all", ["spf.neutral"]),
-        ("v=spf1 mx +all", ["spf.open"]),
-        ("v=spf1 mx all", ["spf.open"]),
-        ("v=spf1 ip4:0.0.0.0/0 -all", ["spf.open"]),
-        ("v=spf1 include:open.example -all", ["spf.open"]),
-        ("v=spf1 ?include:open.example -all", []),
-        ("v=spf1 redirect=open.example", ["spf.open"]),
-        ("v=spf1 ipv4:192.0.2.1 -all", ["spf.syntax"]),
-        ("v=spf1 ip4=192.0.2.1 -all", ["spf.ignored-term"]),
-        ("v=spf1 include:gone.example -all", ["spf.include-absent"]),
-        ("v=spf1 include:txt-only.example -all", ["spf.include-absent"]),
-        ("v=spf1 include:several.example -all", ["spf.include-several"]),
-        ("v=spf1 include:broken.example -all", ["spf.syntax"]),
-        ("v=spf1 include:loop.example -all", ["spf.include-loop"]),
-        ("v=spf1 include:d.example -all", ["spf.include-loop"]),
-        ("v=spf1 mx:mx11.example -all", ["spf.too-many-mx"]),
-        ("v=spf1 ptr -all", ["spf.ptr"]),
-        ("v=spf1 include:%{i}.x.example -all", ["spf.macro"]),
-        ("v=spf1 a:gone.example -all", ["spf.void"]),
-        (
-            "v=spf1 a:g1.example a:g2.example a:g3.example -all",
-            ["spf.too-many-voids", "spf.void", "spf.void", "spf.void"],
-        ),
-        ("v=spf1 " + "a:d.example " * 11 + "-all", ["spf.too-many-lookups"]),
-        ("v=spf1 " + "ip4:192.0.2.1 " * 40 + "-all", ["spf.long"]),
-    ],
+@rows(
+    ("v=spf1 mx -all", []),
+    ("v=spf1 include:ok.example ~all", []),
+    ("v=spf1 redirect=soft.example", []),
+    ("v=spf1 mx", ["spf.no-end"]),
+    ("v=spf1 mx ?all", ["spf.neutral"]),
+    ("v=spf1 mx +all", ["spf.open"]),
+    ("v=spf1 mx all", ["spf.open"]),
+    ("v=spf1 ip4:0.0.0.0/0 -all", ["spf.open"]),
+    ("v=spf1 include:open.example -all", ["spf.open"]),
+    ("v=spf1 ?include:open.example -all", []),
+    ("v=spf1 redirect=open.example", ["spf.open"]),
+    ("v=spf1 ipv4:192.0.2.1 -all", ["spf.syntax"]),
+    ("v=spf1 ip4=192.0.2.1 -all", ["spf.ignored-term"]),
+    ("v=spf1 include:gone.example -all", ["spf.include-absent"]),
+    ("v=spf1 include:txt-only.example -all", ["spf.include-absent"]),
+    ("v=spf1 include:several.example -all", ["spf.include-several"]),
+    ("v=spf1 include:broken.example -all", ["spf.syntax"]),
+    ("v=spf1 include:loop.example -all", ["spf.include-loop"]),
+    ("v=spf1 include:d.example -all", ["spf.include-loop"]),
+    ("v=spf1 mx:mx11.example -all", ["spf.too-many-mx"]),
+    ("v=spf1 ptr -all", ["spf.ptr"]),
+    ("v=spf1 include:%{i}.x.example -all", ["spf.macro"]),
+    ("v=spf1 a:gone.example -all", ["spf.void"]),
+    (
+        "v=spf1 a:g1.example a:g2.example a:g3.example -all",
+        ["spf.too-many-voids", "spf.void", "spf.void", "spf.void"],
+    ),
+    ("v=spf1 " + "a:d.example " * 11 + "-all", ["spf.too-many-lookups"]),
+    ("v=spf1 " + "ip4:192.0.2.1 " * 40 + "-all", ["spf.long"]),
 )
 def test_what_is_wrong_is_named(text: str, expected: list[str]) -> None:
     """Each kind of problem has its own finding, and a good record has none."""
     assert ids(judge(text)) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "v=spf1 include:gone.example -all",
-        "v=spf1 include:several.example -all",
-        "v=spf1 include:broken.example -all",
-        "v=spf1 include:loop.example -all",
-        "v=spf1 ipv4:192.0.2.1 -all",
-        "v=spf1 mx:mx11.example -all",
-        "v=spf1 a:g1.example a:g2.example a:g3.example -all",
-        "v=spf1 " + "a:d.example " * 11 + "-all",
-        "v=spf1 redirect=gone.example",
-    ],
+@rows(
+    "v=spf1 include:gone.example -all",
+    "v=spf1 include:several.example -all",
+    "v=spf1 include:broken.example -all",
+    "v=spf1 include:loop.example -all",
+    "v=spf1 ipv4:192.0.2.1 -all",
+    "v=spf1 mx:mx11.example -all",
+    "v=spf1 a:g1.example a:g2.example a:g3.example -all",
+    "v=spf1 " + "a:d.example " * 11 + "-all",
+    "v=spf1 redirect=gone.example",
 )
 def test_permerror_breaks_the_record(text: str) -> None:
     """A permerror anywhere in the tree breaks the SPF of the domain."""
@@ -125,26 +116,23 @@ def test_permerror_breaks_the_record(text: str) -> None:
     assert any(finding.severity is Severity.ERROR for finding in verdict.findings)
 
 
-@pytest.mark.parametrize(
-    ("terms", "found", "who"),
-    [
-        ("mx/0", "spf.open", "every IPv4 address in the world (4,294,967,296)"),
-        ("a/0", "spf.open", "every IPv4 address in the world (4,294,967,296)"),
-        ("a:mx.d.example/0//0", "spf.open", "every IPv4 address"),
-        ("mx ip6:::/0", "spf.open", "every IPv6 address in the world"),
-        ("ip6:2000::/3", "spf.open", "about 2^125 IPv6 addresses"),
-        ("ip4:0.0.0.0/1 ip4:128.0.0.0/1", "spf.open", "every IPv4 address"),
-        ("ip4:0.0.0.0/2 include:halves.example", "spf.open", "3,221,225,472 IPv4 addresses"),
-        ("mx/4", "spf.open", "268,435,456 IPv4 addresses"),
-        ("exists:mx.d.example", "spf.open", "every address in the world"),
-        ("exists:mx.%{d}", "spf.open", "every address in the world"),
-        ("include:open.example", "spf.open", "every address in the world"),
-        ("mx +all", "spf.open", "every address in the world"),
-        ("mx/8", "spf.wide", "16,777,216 IPv4 addresses"),
-        ("ip6:2a00::/12", "spf.wide", "about 2^116 IPv6 addresses"),
-        ("mx/10 ip6:2a00::/16", None, ""),
-        ("?mx/0 -a/0 exists:gone.example exists:%{i}.d.example", None, ""),
-    ],
+@rows(
+    ("mx/0", "spf.open", "every IPv4 address in the world (4,294,967,296)"),
+    ("a/0", "spf.open", "every IPv4 address in the world (4,294,967,296)"),
+    ("a:mx.d.example/0//0", "spf.open", "every IPv4 address"),
+    ("mx ip6:::/0", "spf.open", "every IPv6 address in the world"),
+    ("ip6:2000::/3", "spf.open", "about 2^125 IPv6 addresses"),
+    ("ip4:0.0.0.0/1 ip4:128.0.0.0/1", "spf.open", "every IPv4 address"),
+    ("ip4:0.0.0.0/2 include:halves.example", "spf.open", "3,221,225,472 IPv4 addresses"),
+    ("mx/4", "spf.open", "268,435,456 IPv4 addresses"),
+    ("exists:mx.d.example", "spf.open", "every address in the world"),
+    ("exists:mx.%{d}", "spf.open", "every address in the world"),
+    ("include:open.example", "spf.open", "every address in the world"),
+    ("mx +all", "spf.open", "every address in the world"),
+    ("mx/8", "spf.wide", "16,777,216 IPv4 addresses"),
+    ("ip6:2a00::/12", "spf.wide", "about 2^116 IPv6 addresses"),
+    ("mx/10 ip6:2a00::/16", None, ""),
+    ("?mx/0 -a/0 exists:gone.example exists:%{i}.d.example", None, ""),
 )
 def test_a_record_that_lets_too_many_send_is_named(terms: str, found: str | None, who: str) -> None:
     """All passing networks are counted together, including those of includes."""
@@ -192,21 +180,18 @@ def test_limits_themselves_are_allowed() -> None:
     assert not verdict.is_broken
 
 
-@pytest.mark.parametrize(
-    ("text", "proposed"),
-    [
-        ("v=spf1 mx", "v=spf1 mx ~all"),
-        ("v=spf1 mx +all", "v=spf1 mx ~all"),
-        ("v=spf1 mx ?all", "v=spf1 mx ~all"),
-        ("v=spf1 ipv4:192.0.2.1 -all", "v=spf1 ip4:192.0.2.1 -all"),
-        ("v=spf1 mx -all;", "v=spf1 mx -all"),
-        ("v=spf1 ip4=192.0.2.1 -all", "v=spf1 ip4:192.0.2.1 -all"),
-        ("v=spf1 mx a:gone.example -all", "v=spf1 mx -all"),
-        ("v=spf1 mx include:txt-only.example -all", "v=spf1 mx -all"),
-        ("v=spf1 mx: exp=why.example ~all", "v=spf1 mx exp=why.example ~all"),
-        ("v=spf1 mx, redirect=ok.example", "v=spf1 mx redirect=ok.example"),
-        ("v=spf1 mx redirect=gone.example", "v=spf1 mx ~all"),
-    ],
+@rows(
+    ("v=spf1 mx", "v=spf1 mx ~all"),
+    ("v=spf1 mx +all", "v=spf1 mx ~all"),
+    ("v=spf1 mx ?all", "v=spf1 mx ~all"),
+    ("v=spf1 ipv4:192.0.2.1 -all", "v=spf1 ip4:192.0.2.1 -all"),
+    ("v=spf1 mx -all;", "v=spf1 mx -all"),
+    ("v=spf1 ip4=192.0.2.1 -all", "v=spf1 ip4:192.0.2.1 -all"),
+    ("v=spf1 mx a:gone.example -all", "v=spf1 mx -all"),
+    ("v=spf1 mx include:txt-only.example -all", "v=spf1 mx -all"),
+    ("v=spf1 mx: exp=why.example ~all", "v=spf1 mx exp=why.example ~all"),
+    ("v=spf1 mx, redirect=ok.example", "v=spf1 mx redirect=ok.example"),
+    ("v=spf1 mx redirect=gone.example", "v=spf1 mx ~all"),
 )
 def test_the_proposed_record_fixes_its_finding(text: str, proposed: str) -> None:
     """The proposed record is complete and does not have the same problem."""
@@ -226,14 +211,11 @@ def test_several_records_are_merged_into_one() -> None:
     assert verdict.findings[0].proposed.value == "v=spf1 mx include:ok.example ip4:192.0.2.9 -all"
 
 
-@pytest.mark.parametrize(
-    ("texts", "finding", "value"),
-    [
-        (["hello"], "spf.absent", "v=spf1 mx ~all"),
-        ([" v=spf1 mx -all"], "spf.unreadable", "v=spf1 mx -all"),
-        (['"\\"v=spf1 mx -all\\""'], "spf.unreadable", "v=spf1 mx -all"),
-        (["v=spf1;mx;-all"], "spf.unreadable", "v=spf1 mx -all"),
-    ],
+@rows(
+    (["hello"], "spf.absent", "v=spf1 mx ~all"),
+    ([" v=spf1 mx -all"], "spf.unreadable", "v=spf1 mx -all"),
+    (['"\\"v=spf1 mx -all\\""'], "spf.unreadable", "v=spf1 mx -all"),
+    (["v=spf1;mx;-all"], "spf.unreadable", "v=spf1 mx -all"),
 )
 def test_no_record_differs_from_a_broken_one(texts: list[str], finding: str, value: str) -> None:
     """A broken record is shown corrected; without any record, a first one is proposed."""
@@ -243,13 +225,10 @@ def test_no_record_differs_from_a_broken_one(texts: list[str], finding: str, val
     assert verdict.findings[0].proposed.value == value
 
 
-@pytest.mark.parametrize(
-    ("node", "value"),
-    [
-        ({"A": ["8.8.8.8"]}, "v=spf1 a ~all"),
-        ({"A": ["8.8.8.8"], "MX": ["0 ."]}, None),
-        ({"TXT": ["hello"]}, None),
-    ],
+@rows(
+    ({"A": ["8.8.8.8"]}, "v=spf1 a ~all"),
+    ({"A": ["8.8.8.8"], "MX": ["0 ."]}, None),
+    ({"TXT": ["hello"]}, None),
 )
 def test_a_first_record_names_hosts_that_are_there(
     node: dict[str, list[str]], value: str | None
@@ -262,7 +241,7 @@ def test_a_first_record_names_hosts_that_are_there(
     assert ("v=spf1 -all" in finding.fix) == (value is None)
 
 
-@pytest.mark.parametrize("term", ["include:ok.example,x.example", "a:x.example,y.example"])
+@rows("include:ok.example,x.example", "a:x.example,y.example")
 def test_a_term_that_may_stand_for_senders_is_not_to_be_removed(term: str) -> None:
     """For an invalid host name, the advice is to correct it, since it may be a sender."""
     verdict = judge(f"v=spf1 {term} -all")
@@ -284,7 +263,7 @@ def test_a_record_at_the_wrong_name_is_found() -> None:
     assert "d.example.d.example" in verdict.findings[0].meaning
 
 
-@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+@rows(DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED)
 def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
     """Any DNS failure makes the result undetermined."""
     verdict = judge("v=spf1 -all", failing={("d.example", "TXT"): status})
@@ -292,7 +271,7 @@ def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
     assert ids(verdict) == ["spf.undetermined"]
 
 
-@pytest.mark.parametrize("text", ["v=spf1 include:two.example -all", "v=spf1 a:two.example -all"])
+@rows("v=spf1 include:two.example -all", "v=spf1 a:two.example -all")
 def test_no_answer_below_is_never_a_fault(text: str) -> None:
     """An include or host without an answer is neither void nor a permerror."""
     verdict = judge(text, failing={"two.example": DnsStatus.TIMEOUT})

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from mailcheck.checks.hosts.starttls import (
     evaluate_starttls,
 )
 from mailcheck.core.network_addresses import parse_ip_address
+from tests.table import rows
 
 
 def mail_host(name: str) -> MailHost:
@@ -50,20 +50,17 @@ OTHER_NAME = probe(ProbeOutcome.ENCRYPTED, is_certificate_trusted=True)
 OLD = probe(ProbeOutcome.ENCRYPTED, "TLSv1", is_certificate_trusted=True, is_name_matching=True)
 
 
-@pytest.mark.parametrize(
-    ("one", "grade", "finding"),
-    [
-        (GOOD, StarttlsGrade.VERIFIED, []),
-        (SELF_SIGNED, StarttlsGrade.UNVERIFIED, ["starttls.unverified"]),
-        (OTHER_NAME, StarttlsGrade.UNVERIFIED, ["starttls.unverified"]),
-        (OLD, StarttlsGrade.OUTDATED, ["starttls.outdated"]),
-        (probe(ProbeOutcome.NOT_OFFERED), StarttlsGrade.MISSING, ["starttls.missing"]),
-        (probe(ProbeOutcome.HANDSHAKE_FAILED), StarttlsGrade.BROKEN, ["starttls.broken"]),
-        (probe(ProbeOutcome.REJECTED), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
-        (probe(ProbeOutcome.NO_SMTP), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
-        (probe(ProbeOutcome.UNREACHABLE), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
-        (probe(ProbeOutcome.NOT_PROBED), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
-    ],
+@rows(
+    (GOOD, StarttlsGrade.VERIFIED, []),
+    (SELF_SIGNED, StarttlsGrade.UNVERIFIED, ["starttls.unverified"]),
+    (OTHER_NAME, StarttlsGrade.UNVERIFIED, ["starttls.unverified"]),
+    (OLD, StarttlsGrade.OUTDATED, ["starttls.outdated"]),
+    (probe(ProbeOutcome.NOT_OFFERED), StarttlsGrade.MISSING, ["starttls.missing"]),
+    (probe(ProbeOutcome.HANDSHAKE_FAILED), StarttlsGrade.BROKEN, ["starttls.broken"]),
+    (probe(ProbeOutcome.REJECTED), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
+    (probe(ProbeOutcome.NO_SMTP), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
+    (probe(ProbeOutcome.UNREACHABLE), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
+    (probe(ProbeOutcome.NOT_PROBED), StarttlsGrade.UNDETERMINED, ["starttls.undetermined"]),
 )
 def test_every_outcome_has_a_grade_and_a_finding(
     one: StarttlsProbe, grade: StarttlsGrade, finding: list[str]
@@ -73,14 +70,11 @@ def test_every_outcome_has_a_grade_and_a_finding(
     assert (verdict.grade, [f.id for f in verdict.findings]) == (grade, finding)
 
 
-@pytest.mark.parametrize(
-    ("mx", "grade"),
-    [
-        (NULL_MX, StarttlsGrade.NOT_APPLICABLE),
-        (NOWHERE, StarttlsGrade.NO_HOST),
-        (SILENT, StarttlsGrade.UNDETERMINED),
-        (MX, StarttlsGrade.UNDETERMINED),
-    ],
+@rows(
+    (NULL_MX, StarttlsGrade.NOT_APPLICABLE),
+    (NOWHERE, StarttlsGrade.NO_HOST),
+    (SILENT, StarttlsGrade.UNDETERMINED),
+    (MX, StarttlsGrade.UNDETERMINED),
 )
 def test_without_probes_the_mx_decides(mx: MxVerdict, grade: StarttlsGrade) -> None:
     """A domain that receives no mail needs no encryption; one without hosts has none."""

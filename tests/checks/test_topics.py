@@ -1,17 +1,16 @@
 """The table of topics: why each topic matters, and further reading."""
 
-import pytest
-
 from mailcheck.checks.findings import Area
 from mailcheck.checks.quality.receivers import load_receivers
 from mailcheck.checks.quality.topics import load_topics, topic_of, topic_of_finding
 from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.web.dashboard.domains.view import MECHANISMS
+from tests.table import rows
 
 JUDGED = [*MECHANISMS, *(one.value for one in (*FactorName, *Area))]
 
 
-@pytest.mark.parametrize("name", JUDGED)
+@rows(*JUDGED)
 def test_every_topic_has_one_sentence(name: str) -> None:
     """Each mechanism, factor and area says in one sentence why it matters."""
     why = topic_of(name).why

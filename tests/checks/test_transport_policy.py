@@ -1,6 +1,5 @@
 """Tests for MTA-STS, TLS-RPT, DANE and DNSSEC of a domain."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 HOSTS = {
     "d.example": {"MX": ["10 mx1.d.example.", "20 mx2.d.example."]},
@@ -45,18 +45,15 @@ def read_record(*texts: str, failing: DnsStatus | None = None) -> MtaStsRecord:
     return settle(zone, lambda answers: evaluate_mta_sts_record("d.example", answers))
 
 
-@pytest.mark.parametrize(
-    ("texts", "presence", "expected"),
-    [
-        (["v=STSv1; id=20260831T010101Z;"], Presence.FOUND, []),
-        (["v=STSv1;id=a", "something else"], Presence.FOUND, []),
-        ([], Presence.ABSENT, ["mta-sts.absent"]),
-        (["v=spf1 -all"], Presence.ABSENT, ["mta-sts.absent"]),
-        (["v=STSv1; id=1", "v=STSv1; id=2"], Presence.ABSENT, ["mta-sts.several"]),
-        (["v=STSv1"], Presence.ABSENT, ["mta-sts.syntax"]),
-        (["v=STSv1; id=2026-08-31"], Presence.ABSENT, ["mta-sts.syntax"]),
-        (["v=STSv1; id=" + "a" * 33], Presence.ABSENT, ["mta-sts.syntax"]),
-    ],
+@rows(
+    (["v=STSv1; id=20260831T010101Z;"], Presence.FOUND, []),
+    (["v=STSv1;id=a", "something else"], Presence.FOUND, []),
+    ([], Presence.ABSENT, ["mta-sts.absent"]),
+    (["v=spf1 -all"], Presence.ABSENT, ["mta-sts.absent"]),
+    (["v=STSv1; id=1", "v=STSv1; id=2"], Presence.ABSENT, ["mta-sts.several"]),
+    (["v=STSv1"], Presence.ABSENT, ["mta-sts.syntax"]),
+    (["v=STSv1; id=2026-08-31"], Presence.ABSENT, ["mta-sts.syntax"]),
+    (["v=STSv1; id=" + "a" * 33], Presence.ABSENT, ["mta-sts.syntax"]),
 )
 def test_mta_sts_records(texts: list[str], presence: Presence, expected: list[str]) -> None:
     """One record with an id announces a policy (RFC 8461 3.1)."""
@@ -64,20 +61,17 @@ def test_mta_sts_records(texts: list[str], presence: Presence, expected: list[st
     assert (record.presence, [finding.id for finding in record.findings]) == (presence, expected)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        (" v=STSv1; id=a1", "v=STSv1; id=a1;"),
-        ("v=stsv1; id=2026", "v=STSv1; id=2026;"),
-        ("v=STSV1; id=2026", "v=STSv1; id=2026;"),
-        ("v = STSv1; id=2026", "v=STSv1; id=2026;"),
-        ("v=STSv1 id=2026", "v=STSv1; id=2026;"),
-        ("v=STSv1\\; id=2026", "v=STSv1; id=2026;"),
-        ("v=STS1; id=2026-01-02", "v=STSv1; id=20260102;"),
-        ("STSv1; ID=2026", "v=STSv1; id=2026;"),
-        ("v=MTA-STSv1; id=2026", "v=STSv1; id=2026;"),
-        ("id=2026; v=STSv1", "v=STSv1; id=2026;"),
-    ],
+@rows(
+    (" v=STSv1; id=a1", "v=STSv1; id=a1;"),
+    ("v=stsv1; id=2026", "v=STSv1; id=2026;"),
+    ("v=STSV1; id=2026", "v=STSv1; id=2026;"),
+    ("v = STSv1; id=2026", "v=STSv1; id=2026;"),
+    ("v=STSv1 id=2026", "v=STSv1; id=2026;"),
+    ("v=STSv1\\; id=2026", "v=STSv1; id=2026;"),
+    ("v=STS1; id=2026-01-02", "v=STSv1; id=20260102;"),
+    ("STSv1; ID=2026", "v=STSv1; id=2026;"),
+    ("v=MTA-STSv1; id=2026", "v=STSv1; id=2026;"),
+    ("id=2026; v=STSv1", "v=STSv1; id=2026;"),
 )
 def test_near_misses_of_mta_sts_are_named(text: str, value: str) -> None:
     """An ignored record has a finding, and the repaired one keeps its id."""
@@ -90,7 +84,7 @@ def test_near_misses_of_mta_sts_are_named(text: str, value: str) -> None:
     assert read_record(value).findings == ()
 
 
-@pytest.mark.parametrize("status", FAILURES)
+@rows(*FAILURES)
 def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
     """Without an answer, MTA-STS and TLS-RPT are undetermined."""
     assert read_record(failing=status).presence is Presence.UNDETERMINED
@@ -108,23 +102,20 @@ def test_a_policy_is_read() -> None:
     assert not policy.covers("d.example")
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "version"),
-        ("mode: enforce\nmx: a.example\nmax_age: 1", "version"),
-        (POLICY.replace("enforce", "strict"), "mode"),
-        (POLICY.replace("604800", "soon"), "max_age"),
-        (POLICY.replace("604800", "31557601"), "max_age"),
-        (POLICY.replace("mx: *.d.example\r\n", ""), "names no mail host"),
-        (POLICY.replace("*.d.example", "*.*.example"), "not a host name"),
-        (POLICY + "<html>", "key: value"),
-        (POLICY.replace("mode", "Mode"), '"Mode" must be written "mode"'),
-        (POLICY.replace("mx:", "MX:"), '"MX" must be written "mx"'),
-        (POLICY.replace("version", "VERSION"), '"VERSION" must be written "version"'),
-        (POLICY.replace("*.d.example", "2001:db8::1"), "IP address"),
-        (POLICY.replace("*.d.example", "[192.0.2.1]"), "IP address"),
-    ],
+@rows(
+    ("", "version"),
+    ("mode: enforce\nmx: a.example\nmax_age: 1", "version"),
+    (POLICY.replace("enforce", "strict"), "mode"),
+    (POLICY.replace("604800", "soon"), "max_age"),
+    (POLICY.replace("604800", "31557601"), "max_age"),
+    (POLICY.replace("mx: *.d.example\r\n", ""), "names no mail host"),
+    (POLICY.replace("*.d.example", "*.*.example"), "not a host name"),
+    (POLICY + "<html>", "key: value"),
+    (POLICY.replace("mode", "Mode"), '"Mode" must be written "mode"'),
+    (POLICY.replace("mx:", "MX:"), '"MX" must be written "mx"'),
+    (POLICY.replace("version", "VERSION"), '"VERSION" must be written "version"'),
+    (POLICY.replace("*.d.example", "2001:db8::1"), "IP address"),
+    (POLICY.replace("*.d.example", "[192.0.2.1]"), "IP address"),
 )
 def test_a_broken_policy_says_why(text: str, problem: str) -> None:
     """The reason why senders ignore a policy is named."""
@@ -139,37 +130,34 @@ def test_any_policy_text_can_be_read(text: str) -> None:
     parse_mta_sts_policy(text).covers("mx.example")
 
 
-@pytest.mark.parametrize(
-    ("fetch", "expected", "is_enforced"),
-    [
-        (PolicyFetch(FetchOutcome.FETCHED, POLICY), [], True),
-        (
-            PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("enforce", "testing")),
-            ["mta-sts.testing"],
-            False,
-        ),
-        (
-            PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("*.d", "mx1.d")),
-            ["mta-sts.uncovered-host"],
-            True,
-        ),
-        (
-            PolicyFetch(FetchOutcome.FETCHED, POLICY + "mx: 8.8.8.8\r\n"),
-            ["mta-sts.ip-address"],
-            True,
-        ),
-        (
-            PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("604800", "3600")),
-            ["mta-sts.short-age"],
-            True,
-        ),
-        (PolicyFetch(FetchOutcome.FETCHED, "hello"), ["mta-sts.policy-syntax"], False),
-        (PolicyFetch(FetchOutcome.MISSING), ["mta-sts.policy-missing"], False),
-        (PolicyFetch(FetchOutcome.BAD_CERTIFICATE), ["mta-sts.policy-missing"], False),
-        (PolicyFetch(FetchOutcome.REDIRECTED), ["mta-sts.policy-missing"], False),
-        (PolicyFetch(FetchOutcome.TOO_LARGE), ["mta-sts.policy-missing"], False),
-        (PolicyFetch(FetchOutcome.NO_ANSWER), ["mta-sts.undetermined"], False),
-    ],
+@rows(
+    (PolicyFetch(FetchOutcome.FETCHED, POLICY), [], True),
+    (
+        PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("enforce", "testing")),
+        ["mta-sts.testing"],
+        False,
+    ),
+    (
+        PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("*.d", "mx1.d")),
+        ["mta-sts.uncovered-host"],
+        True,
+    ),
+    (
+        PolicyFetch(FetchOutcome.FETCHED, POLICY + "mx: 8.8.8.8\r\n"),
+        ["mta-sts.ip-address"],
+        True,
+    ),
+    (
+        PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("604800", "3600")),
+        ["mta-sts.short-age"],
+        True,
+    ),
+    (PolicyFetch(FetchOutcome.FETCHED, "hello"), ["mta-sts.policy-syntax"], False),
+    (PolicyFetch(FetchOutcome.MISSING), ["mta-sts.policy-missing"], False),
+    (PolicyFetch(FetchOutcome.BAD_CERTIFICATE), ["mta-sts.policy-missing"], False),
+    (PolicyFetch(FetchOutcome.REDIRECTED), ["mta-sts.policy-missing"], False),
+    (PolicyFetch(FetchOutcome.TOO_LARGE), ["mta-sts.policy-missing"], False),
+    (PolicyFetch(FetchOutcome.NO_ANSWER), ["mta-sts.undetermined"], False),
 )
 def test_a_policy_is_judged_with_the_mx(
     fetch: PolicyFetch, expected: list[str], is_enforced: bool
@@ -186,16 +174,13 @@ def test_without_a_record_no_policy_is_judged() -> None:
     assert [finding.id for finding in verdict.findings] == ["mta-sts.absent"]
 
 
-@pytest.mark.parametrize(
-    ("texts", "rua", "expected"),
-    [
-        (["v=TLSRPTv1; rua=mailto:t@d.example"], 1, []),
-        (["v=TLSRPTv1;rua=mailto:t@d.example, https://r.example/v1?x=1"], 2, []),
-        ([], 0, ["tls-rpt.absent"]),
-        (["v=TLSRPTv1; rua=t@d.example"], 0, ["tls-rpt.syntax"]),
-        (["v=TLSRPTv1"], 0, ["tls-rpt.syntax"]),
-        (["v=TLSRPTv1; rua=mailto:a@b.example", "v=TLSRPTv1;"], 0, ["tls-rpt.several"]),
-    ],
+@rows(
+    (["v=TLSRPTv1; rua=mailto:t@d.example"], 1, []),
+    (["v=TLSRPTv1;rua=mailto:t@d.example, https://r.example/v1?x=1"], 2, []),
+    ([], 0, ["tls-rpt.absent"]),
+    (["v=TLSRPTv1; rua=t@d.example"], 0, ["tls-rpt.syntax"]),
+    (["v=TLSRPTv1"], 0, ["tls-rpt.syntax"]),
+    (["v=TLSRPTv1; rua=mailto:a@b.example", "v=TLSRPTv1;"], 0, ["tls-rpt.several"]),
 )
 def test_tls_rpt_records(texts: list[str], rua: int, expected: list[str]) -> None:
     """One record has report addresses (RFC 8460 3); only the suggested address is proposed."""
@@ -213,19 +198,16 @@ def test_tls_rpt_records(texts: list[str], rua: int, expected: list[str]) -> Non
         assert is_kept or record.value == "v=TLSRPTv1; rua=mailto:t@r.example"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        " v=TLSRPTv1; rua=mailto:t@d.example",
-        "v=tlsrptv1; rua=mailto:t@d.example",
-        "v = TLSRPTv1; rua=mailto:t@d.example",
-        "v=TLSRPTv1 rua=mailto:t@d.example",
-        "v=TLSRPTv1, rua=t@d.example",
-        "v=TLSRPT1; rua=mailto:t@d.example",
-        "v=TLS-RPTv1; rua=mailto:t@d.example",
-        "v=TLSRPTv1\\; rua=mailto:t@d.example",
-        "TLSRPTv1; RUA=mailto:t@d.example",
-    ],
+@rows(
+    " v=TLSRPTv1; rua=mailto:t@d.example",
+    "v=tlsrptv1; rua=mailto:t@d.example",
+    "v = TLSRPTv1; rua=mailto:t@d.example",
+    "v=TLSRPTv1 rua=mailto:t@d.example",
+    "v=TLSRPTv1, rua=t@d.example",
+    "v=TLSRPT1; rua=mailto:t@d.example",
+    "v=TLS-RPTv1; rua=mailto:t@d.example",
+    "v=TLSRPTv1\\; rua=mailto:t@d.example",
+    "TLSRPTv1; RUA=mailto:t@d.example",
 )
 def test_near_misses_of_tls_rpt_are_named(text: str) -> None:
     """An ignored record has a finding, and the repaired one keeps its address."""
@@ -240,7 +222,7 @@ def test_near_misses_of_tls_rpt_are_named(text: str) -> None:
     assert settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers)).findings == ()
 
 
-@pytest.mark.parametrize("name", ["_smtp._tls.d.example", "_mta-sts.d.example"])
+@rows("_smtp._tls.d.example", "_mta-sts.d.example")
 def test_beside_an_alias_nothing_is_advised(name: str) -> None:
     """A record is proposed at an own target of a CNAME only; otherwise the advice is text."""
     for target, is_own in (("tls.d.example", True), ("d.tls.other.example", False)):
@@ -273,16 +255,13 @@ def judge_dane(
     return settle(zone, lambda answers: evaluate_dane(mx, answers, is_validating=is_validating))
 
 
-@pytest.mark.parametrize(
-    ("records", "expected", "is_protecting"),
-    [
-        ({"mx1": [GOOD_TLSA], "mx2": [GOOD_TLSA, "2 0 1 " + "cd" * 32]}, [], True),
-        ({}, ["dane.absent"], False),
-        ({"mx1": [GOOD_TLSA]}, ["dane.partial"], False),
-        ({"mx1": [GOOD_TLSA], "mx2": ["1 0 1 " + "ab" * 32]}, ["dane.unusable"], False),
-        ({"mx1": [GOOD_TLSA], "mx2": ["3 2 1 " + "ab" * 32]}, ["dane.unusable"], False),
-        ({"mx1": [GOOD_TLSA], "mx2": ["3 1 9 " + "ab" * 32]}, ["dane.unusable"], False),
-    ],
+@rows(
+    ({"mx1": [GOOD_TLSA], "mx2": [GOOD_TLSA, "2 0 1 " + "cd" * 32]}, [], True),
+    ({}, ["dane.absent"], False),
+    ({"mx1": [GOOD_TLSA]}, ["dane.partial"], False),
+    ({"mx1": [GOOD_TLSA], "mx2": ["1 0 1 " + "ab" * 32]}, ["dane.unusable"], False),
+    ({"mx1": [GOOD_TLSA], "mx2": ["3 2 1 " + "ab" * 32]}, ["dane.unusable"], False),
+    ({"mx1": [GOOD_TLSA], "mx2": ["3 1 9 " + "ab" * 32]}, ["dane.unusable"], False),
 )
 def test_dane_needs_usable_records_at_every_host(
     records: dict[str, list[str]], expected: list[str], is_protecting: bool
@@ -309,14 +288,11 @@ def test_tlsa_without_an_answer_is_undetermined() -> None:
     assert [finding.id for finding in verdict.findings] == ["dane.undetermined"]
 
 
-@pytest.mark.parametrize(
-    ("is_validating", "is_authenticated", "failing", "status"),
-    [
-        (True, True, None, DnssecStatus.SIGNED),
-        (True, False, None, DnssecStatus.UNSIGNED),
-        (False, True, None, DnssecStatus.UNDETERMINED),
-        (True, True, {"d.example": DnsStatus.SERVFAIL}, DnssecStatus.UNDETERMINED),
-    ],
+@rows(
+    (True, True, None, DnssecStatus.SIGNED),
+    (True, False, None, DnssecStatus.UNSIGNED),
+    (False, True, None, DnssecStatus.UNDETERMINED),
+    (True, True, {"d.example": DnsStatus.SERVFAIL}, DnssecStatus.UNDETERMINED),
 )
 def test_only_a_validating_resolver_tells_dnssec(
     is_validating: bool,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from mailcheck.checks.watching.facts import Fact, Facts, Points, Topic, host_top
 from mailcheck.checks.watching.uptime import uptime
 from mailcheck.core.instants import HOUR, MINUTE, Instant
 from mailcheck.core.watches import WatchChange, next_run
+from tests.table import rows
 
 BAD = Fact("found", Severity.ERROR, "It is bad.")
 WORSE_OF_TWO = Fact("found", Severity.WARNING, "It is not good.")
@@ -302,10 +302,7 @@ def test_another_value_of_the_same_severity_raises_no_alert() -> None:
     assert (raised.sentence, raised.is_new) == ("It is bad there.", False)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [(alias, row.id) for row in ROWS for alias in row.aliases],
-)
+@rows(*[(alias, row.id) for row in ROWS for alias in row.aliases])
 def test_a_renamed_finding_is_no_change(old: str, new: str) -> None:
     """A state with an earlier id raises and ends no alert, and reports no change."""
     before = compare(None, known(DKIM={"record": Fact("a")}), Instant(0)).state

@@ -23,19 +23,17 @@ from mailcheck.ports.cluster import Hit
 from tests.servers.certificates import Authority
 from tests.servers.daemon import HOST
 from tests.servers.redis import RedisServer, connected, connected_twice, running_redis, until
+from tests.table import rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
+@rows(
         ("redis://cache", RedisAddress("cache")),
         ("redis://:s%2Fc@a:70/3", RedisAddress("a", 70, password="s/c", database=3)),
         ("rediss://mc:pw@[::1]/", RedisAddress("::1", is_tls=True, username="mc", password="pw")),
         ("unix:/run/r.sock?db=2", RedisAddress(path="/run/r.sock", database=2)),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_addresses(text: str, address: RedisAddress) -> None:
     """An address is parsed as the tools of Redis do, and shown without its password."""
     assert parse_redis_address(text) == address
@@ -43,10 +41,10 @@ def test_addresses(text: str, address: RedisAddress) -> None:
     assert parse_redis_address(str(address)).path == address.path
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["localhost", "http://a", "redis://", "redis://:secret@a:99999", "redis://a/x", "unix:run", "redis://u@a"],
-)  # fmt: skip
+@rows(
+    *("localhost", "http://a", "redis://", "redis://:secret@a:99999"),
+    *("redis://a/x", "unix:run", "redis://u@a"),
+)
 def test_invalid_addresses(text: str) -> None:
     """Any other text is rejected without repeating it, since it may contain a password."""
     with pytest.raises(

@@ -11,6 +11,7 @@ from mailcheck.engines.database import DatabaseEngine
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.filter_sql import is_counted_by_recipient, is_counted_by_tag
 from mailcheck.store.transactions import columns_of, value_of
+from tests.table import rows
 
 
 class Colour(Enum):
@@ -63,7 +64,7 @@ class Request(MessageFilter, frozen=True, kw_only=True):
     limit: int = 10
 
 
-@pytest.mark.parametrize("kind", [MessageFilter, Request])
+@rows(MessageFilter, Request)
 def test_counters_answer_whatever_class_asks(kind: type[MessageFilter]) -> None:
     """A subclass of the filter is counted as fast as the filter itself."""
     assert is_counted_by_tag(kind())

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.cursors import START, Position, format_cursor, parse_cursor
+from tests.table import rows
 
 
 @given(st.integers(0, 2**60 - 1))
@@ -26,24 +27,21 @@ def test_one_spelling_for_each_position(text: str) -> None:
     assert format_cursor(position) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "c",
-        "0",
-        "c-1",
-        "c01",
-        "c00",
-        "C0",
-        "cA",
-        "c 1",
-        "c1 ",
-        "c1\n",
-        "c١",
-        "cg",
-        "c" + "f" * 16,
-    ],
+@rows(
+    "",
+    "c",
+    "0",
+    "c-1",
+    "c01",
+    "c00",
+    "C0",
+    "cA",
+    "c 1",
+    "c1 ",
+    "c1\n",
+    "c١",
+    "cg",
+    "c" + "f" * 16,
 )
 def test_invalid_cursors(text: str) -> None:
     """A text in another form is rejected."""

@@ -20,6 +20,7 @@ from mailcheck.core.identifiers import (
     is_test_id,
     parse_test_share_token,
 )
+from tests.table import rows
 
 MOVES = {
     ("pending", Trigger.MAIL_STORED): "processing",
@@ -33,7 +34,7 @@ MOVES = {
 TEST_IDS = st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", min_size=13, max_size=13)
 
 
-@pytest.mark.parametrize(("state", "trigger"), list(product(State, Trigger)))
+@rows(*list(product(State, Trigger)))
 def test_every_move(state: State, trigger: Trigger) -> None:
     """The state machine has exactly the expected transitions."""
     expected = MOVES.get((state.value, trigger))
@@ -69,22 +70,19 @@ def test_any_local_part(text: str) -> None:
     assert test_id is None or local_part_of(test_id) == text.lower()
 
 
-@pytest.mark.parametrize(
-    "local_part",
-    [
-        "",
-        "test-",
-        "test-a",
-        "abcdefghijklm",
-        "dev-abcdefghijklm",
-        "test-abcdefghijklm+x",
-        "test-abcdefghijklmn",
-        "test-abcdefghijkl1",
-        "test-abcdefghijklm\n",
-        "test-\u017fbcdefghijklm",
-        "test-\u0430bcdefghijklm",
-        "test-\u212abcdefghijklm",
-    ],
+@rows(
+    "",
+    "test-",
+    "test-a",
+    "abcdefghijklm",
+    "dev-abcdefghijklm",
+    "test-abcdefghijklm+x",
+    "test-abcdefghijklmn",
+    "test-abcdefghijkl1",
+    "test-abcdefghijklm\n",
+    "test-\u017fbcdefghijklm",
+    "test-\u0430bcdefghijklm",
+    "test-\u212abcdefghijklm",
 )
 def test_invalid_addresses(local_part: str) -> None:
     """Tags, other lengths, other prefixes and look-alike letters are not addresses of tests."""

@@ -13,61 +13,56 @@ from mailcheck.core.domain_names import (
     parse_selector,
 )
 from mailcheck.core.errors import InvalidParameter
+from tests.table import rows
 
 
-@pytest.mark.parametrize(
-    ("text", "domain"),
-    [
-        ("example.com", "example.com"),
-        ("EXAMPLE.Com.", "example.com"),
-        (" example.com\n", "example.com"),
-        ("Bücher.example", "xn--bcher-kva.example"),
-        ("straße.de", "xn--strae-oqa.de"),
-        ("例え。jp", "xn--r8jz45g.jp"),
-        ("xn--i-7iq.ws", "xn--i-7iq.ws"),
-        ("_spf.example.com", "_spf.example.com"),
-        ("a.b.c.d.e.f.g.h.i.example", "a.b.c.d.e.f.g.h.i.example"),
-        ("3com.com", "3com.com"),
-        (".".join(["a" * 63] * 3 + ["b" * 61]), ".".join(["a" * 63] * 3 + ["b" * 61])),
-    ],
+@rows(
+    ("example.com", "example.com"),
+    ("EXAMPLE.Com.", "example.com"),
+    (" example.com\n", "example.com"),
+    ("Bücher.example", "xn--bcher-kva.example"),
+    ("straße.de", "xn--strae-oqa.de"),
+    ("例え。jp", "xn--r8jz45g.jp"),
+    ("xn--i-7iq.ws", "xn--i-7iq.ws"),
+    ("_spf.example.com", "_spf.example.com"),
+    ("a.b.c.d.e.f.g.h.i.example", "a.b.c.d.e.f.g.h.i.example"),
+    ("3com.com", "3com.com"),
+    (".".join(["a" * 63] * 3 + ["b" * 61]), ".".join(["a" * 63] * 3 + ["b" * 61])),
 )
 def test_domain_becomes_lower_case_a_labels(text: str, domain: str) -> None:
     """A domain in any script and case, with or without a trailing dot, has one form."""
     assert parse_domain(text) == domain
 
 
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ("", "is missing"),
-        ("  ", "is missing"),
-        ("https://www.example.com/page?x=1", "is a URL; send only the domain: www.example.com"),
-        ("http://user:pw@example.com:80/", "is a URL; send only the domain: example.com"),
-        ("info@example.com", "is a mail address; send only the part after the @: example.com"),
-        ("192.0.2.1", "is an IP address"),
-        ("2001:db8::1", "is an IP address"),
-        ("[192.0.2.1]", "is an IP address"),
-        ("example.com/path", "more than a domain"),
-        ("example.com:25", "more than a domain"),
-        ("localhost", "private networks"),
-        ("com", "is a single label"),
-        ("printer.local", "ends in .local"),
-        ("vault.internal", "ends in .internal"),
-        ("mail.test.", "ends in .test"),
-        ("1.0.0.127.in-addr.arpa", "ends in .arpa"),
-        ("abc.ONION", "ends in .onion"),
-        ("1.2.3", "ends in a number"),
-        ("exa mple.com", "letters, digits"),
-        ("example..com", "it has an empty label"),
-        ("example.com..", "it has an empty label"),
-        (".example.com", "it has an empty label"),
-        ("-example.com", "letters, digits"),
-        ("exam\0ple.com", "letters, digits"),
-        ("a" * 64 + ".com", "longer than 63"),
-        (".".join(["a" * 63] * 4) + ".com", "longer than 253"),
-        ("ü" * 5000 + ".com", "longer than 253"),
-        ("☕.example", "is not a domain name"),
-    ],
+@rows(
+    ("", "is missing"),
+    ("  ", "is missing"),
+    ("https://www.example.com/page?x=1", "is a URL; send only the domain: www.example.com"),
+    ("http://user:pw@example.com:80/", "is a URL; send only the domain: example.com"),
+    ("info@example.com", "is a mail address; send only the part after the @: example.com"),
+    ("192.0.2.1", "is an IP address"),
+    ("2001:db8::1", "is an IP address"),
+    ("[192.0.2.1]", "is an IP address"),
+    ("example.com/path", "more than a domain"),
+    ("example.com:25", "more than a domain"),
+    ("localhost", "private networks"),
+    ("com", "is a single label"),
+    ("printer.local", "ends in .local"),
+    ("vault.internal", "ends in .internal"),
+    ("mail.test.", "ends in .test"),
+    ("1.0.0.127.in-addr.arpa", "ends in .arpa"),
+    ("abc.ONION", "ends in .onion"),
+    ("1.2.3", "ends in a number"),
+    ("exa mple.com", "letters, digits"),
+    ("example..com", "it has an empty label"),
+    ("example.com..", "it has an empty label"),
+    (".example.com", "it has an empty label"),
+    ("-example.com", "letters, digits"),
+    ("exam\0ple.com", "letters, digits"),
+    ("a" * 64 + ".com", "longer than 63"),
+    (".".join(["a" * 63] * 4) + ".com", "longer than 253"),
+    ("ü" * 5000 + ".com", "longer than 253"),
+    ("☕.example", "is not a domain name"),
 )
 def test_anything_else_is_refused_with_advice(text: str, advice: str) -> None:
     """Anything else is rejected with the name of the parameter and what to send."""
@@ -98,43 +93,37 @@ def test_every_text_is_a_clean_name_or_refused(text: str) -> None:
     assert parse_domain(domain) == domain
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("8.8.8.8", "8.8.8.8"),
-        ("::ffff:8.8.8.8", "8.8.8.8"),
-        ("2A00:1450::1", "2a00:1450::1"),
-        ("127.0.0.2", "127.0.0.2"),
-        ("192.0.2.99", "192.0.2.99"),
-        ("2001:db8::99", "2001:db8::99"),
-        ("Example.com", "example.com"),
-    ],
+@rows(
+    ("8.8.8.8", "8.8.8.8"),
+    ("::ffff:8.8.8.8", "8.8.8.8"),
+    ("2A00:1450::1", "2a00:1450::1"),
+    ("127.0.0.2", "127.0.0.2"),
+    ("192.0.2.99", "192.0.2.99"),
+    ("2001:db8::99", "2001:db8::99"),
+    ("Example.com", "example.com"),
 )
 def test_blocklist_query_is_an_address_or_a_domain(text: str, shown: str) -> None:
     """Public, documentation and RFC 5782 test addresses and domains are accepted."""
     assert str(parse_blocklist_query(text)) == shown
 
 
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ("10.0.0.1", "is private"),
-        ("192.168.1.1", "is private"),
-        ("127.0.0.3", "is loopback"),
-        ("100.64.0.1", "NAT"),
-        ("169.254.169.254", "link-local"),
-        ("224.0.0.1", "multicast"),
-        ("255.255.255.255", "reserved"),
-        ("fe80::1", "link-local"),
-        ("fd00::1", "private"),
-        ("::1", "loopback"),
-        ("::ffff:10.0.0.1", "private"),
-        ("64:ff9b::a00:1", "private"),
-        ("2002:a00:1::1", "private"),
-        ("8.8.8.0/24", "is a network"),
-        ("1.2.3.4.5", "ends in a number"),
-        ("", "query is missing"),
-    ],
+@rows(
+    ("10.0.0.1", "is private"),
+    ("192.168.1.1", "is private"),
+    ("127.0.0.3", "is loopback"),
+    ("100.64.0.1", "NAT"),
+    ("169.254.169.254", "link-local"),
+    ("224.0.0.1", "multicast"),
+    ("255.255.255.255", "reserved"),
+    ("fe80::1", "link-local"),
+    ("fd00::1", "private"),
+    ("::1", "loopback"),
+    ("::ffff:10.0.0.1", "private"),
+    ("64:ff9b::a00:1", "private"),
+    ("2002:a00:1::1", "private"),
+    ("8.8.8.0/24", "is a network"),
+    ("1.2.3.4.5", "ends in a number"),
+    ("", "query is missing"),
 )
 def test_blocklist_query_refuses_what_no_list_knows(text: str, advice: str) -> None:
     """Private and special addresses are rejected with the reason."""
@@ -158,23 +147,20 @@ def test_host_address_is_a_public_address() -> None:
         parse_host_address("10.1.1.1")
 
 
-@pytest.mark.parametrize("text", ["s1", "Selector1", "20230601", "a.b-c", "_x", " s1 "])
+@rows("s1", "Selector1", "20230601", "a.b-c", "_x", " s1 ")
 def test_selectors_are_labels(text: str) -> None:
     """A DKIM selector is one or more labels, in lower case."""
     assert parse_selector(text) == text.strip().lower()
 
 
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ("s1._domainkey.example.com", "send only the selector: s1"),
-        ("", "is not a selector"),
-        ("a..b", "is not a selector"),
-        ("-a", "is not a selector"),
-        ("sélecteur", "is not a selector"),
-        ("a b", "is not a selector"),
-        ("x" * 64, "is not a selector"),
-    ],
+@rows(
+    ("s1._domainkey.example.com", "send only the selector: s1"),
+    ("", "is not a selector"),
+    ("a..b", "is not a selector"),
+    ("-a", "is not a selector"),
+    ("sélecteur", "is not a selector"),
+    ("a b", "is not a selector"),
+    ("x" * 64, "is not a selector"),
 )
 def test_invalid_selectors_are_rejected(text: str, advice: str) -> None:
     """The error says what to send."""
@@ -182,47 +168,38 @@ def test_invalid_selectors_are_rejected(text: str, advice: str) -> None:
         parse_selector(text)
 
 
-@pytest.mark.parametrize(
-    ("domain", "parent", "expected"),
-    [
-        ("example.com", "example.com", True),
-        ("mx.example.com", "example.com", True),
-        ("badexample.com", "example.com", False),
-        ("com", "example.com", False),
-    ],
+@rows(
+    ("example.com", "example.com", True),
+    ("mx.example.com", "example.com", True),
+    ("badexample.com", "example.com", False),
+    ("com", "example.com", False),
 )
 def test_is_within_compares_whole_labels(domain: str, parent: str, expected: bool) -> None:
     """Subdomains are compared by labels, not by characters."""
     assert is_within(domain, parent) is expected
 
 
-@pytest.mark.parametrize(
-    ("url", "origin"),
-    [
-        ("https://mail.example", "https://mail.example"),
-        ("https://mail.example/mailcheck", "https://mail.example"),
-        ("HTTPS://Mail.Example", "https://mail.example"),
-        ("https://mail.example:443", "https://mail.example"),
-        ("http://mail.example:443", "http://mail.example:443"),
-        ("http://mail.example:80/", "http://mail.example"),
-        ("https://mail.example:8443", "https://mail.example:8443"),
-        ("https://mail.example:", "https://mail.example"),
-        ("https://m\u00fcnchen.example", "https://xn--mnchen-3ya.example"),
-        ("https://M\u00dcNCHEN.example:443", "https://xn--mnchen-3ya.example"),
-        ("https://xn--mnchen-3ya.example", "https://xn--mnchen-3ya.example"),
-        ("http://[::1]:8080", "http://[::1]:8080"),
-        ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
-    ],
+@rows(
+    ("https://mail.example", "https://mail.example"),
+    ("https://mail.example/mailcheck", "https://mail.example"),
+    ("HTTPS://Mail.Example", "https://mail.example"),
+    ("https://mail.example:443", "https://mail.example"),
+    ("http://mail.example:443", "http://mail.example:443"),
+    ("http://mail.example:80/", "http://mail.example"),
+    ("https://mail.example:8443", "https://mail.example:8443"),
+    ("https://mail.example:", "https://mail.example"),
+    ("https://m\u00fcnchen.example", "https://xn--mnchen-3ya.example"),
+    ("https://M\u00dcNCHEN.example:443", "https://xn--mnchen-3ya.example"),
+    ("https://xn--mnchen-3ya.example", "https://xn--mnchen-3ya.example"),
+    ("http://[::1]:8080", "http://[::1]:8080"),
+    ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
 )
 def test_origins(url: str, origin: str) -> None:
     """Case, default port and the form of an IDN are those of browsers."""
     assert origin_of(url) == origin
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["", "mail.example", "https://", "https://a:99999", "https://a:x", "https://\u2603.example"],
-)
+@rows("", "mail.example", "https://", "https://a:99999", "https://a:x", "https://\u2603.example")
 def test_no_origin(url: str) -> None:
     """A URL without a valid host or port has none."""
     with pytest.raises(ValueError, match=r"."):

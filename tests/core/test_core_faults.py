@@ -3,18 +3,18 @@
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.faults import FAULTS, PREFIX, Meeting, find_fault
+from tests.table import rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "simulate-failures.md"
 
 TAGS = [one.tag.replace("-N", "-7") for one in FAULTS]
 
 
-@pytest.mark.parametrize("tag", TAGS)
+@rows(*TAGS)
 def test_each_tag_of_the_table_is_a_fault(tag: str) -> None:
     """Every tag of the table requests its fault, in any case."""
     fault = find_fault(tag)
@@ -39,7 +39,7 @@ def test_a_code_in_a_tag_is_the_code_of_the_reply() -> None:
         assert fault.reply[0] == code
 
 
-@pytest.mark.parametrize(("name", "longest"), [("fault.greylist", 600), ("fault.slow", 60)])
+@rows(("fault.greylist", 600), ("fault.slow", 60))
 def test_numbers_within_their_range(name: str, longest: int) -> None:
     """The number in a tag must be an integer from 1 to its maximum, in canonical form."""
     for seconds in (1, longest):
@@ -50,23 +50,20 @@ def test_numbers_within_their_range(name: str, longest: int) -> None:
         assert find_fault(f"{name}-{wrong}") is None, wrong
 
 
-@pytest.mark.parametrize(
-    "tag",
-    [
-        "",
-        "signup",
-        "fault",
-        "fault.",
-        "fault.rcpt",
-        "fault.rcpt-452",
-        "fault.rcpt-451x",
-        "xfault.rcpt-451",
-        "fault.drop",
-        "fault.drop-data-5",
-        "fault.data-5",
-        "fault.quota-3",
-        "fault.rcpt-451\n",
-    ],
+@rows(
+    "",
+    "signup",
+    "fault",
+    "fault.",
+    "fault.rcpt",
+    "fault.rcpt-452",
+    "fault.rcpt-451x",
+    "xfault.rcpt-451",
+    "fault.drop",
+    "fault.drop-data-5",
+    "fault.data-5",
+    "fault.quota-3",
+    "fault.rcpt-451\n",
 )
 def test_others_are_ordinary_tags(tag: str) -> None:
     """Tags that only resemble those of the table are ordinary tags."""

@@ -1,6 +1,5 @@
 """Filters: which messages match, and why others do not."""
 
-import pytest
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import InboxState, Quota
@@ -10,6 +9,7 @@ from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
+from tests.table import rows
 
 MESSAGE = MessageSummary(
     id=MessageId("m"),
@@ -26,21 +26,18 @@ MESSAGE = MessageSummary(
 )
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        MessageFilter(),
-        MessageFilter(tag="signup"),
-        MessageFilter(recipient="DEV-ABC+signup@mailcheck.EXAMPLE"),
-        MessageFilter(author="SHOP@example"),
-        MessageFilter(author="der grosse shop"),
-        MessageFilter(author="Shop <shop"),
-        MessageFilter(subject="straße"),
-        MessageFilter(since=Instant(10_000)),
-        MessageFilter(after=Position(6)),
-        MessageFilter(up_to=Position(7)),
-        MessageFilter(search=Search("gone", (Term(Field.TEXT, "gone"),))),
-    ],
+@rows(
+    MessageFilter(),
+    MessageFilter(tag="signup"),
+    MessageFilter(recipient="DEV-ABC+signup@mailcheck.EXAMPLE"),
+    MessageFilter(author="SHOP@example"),
+    MessageFilter(author="der grosse shop"),
+    MessageFilter(author="Shop <shop"),
+    MessageFilter(subject="straße"),
+    MessageFilter(since=Instant(10_000)),
+    MessageFilter(after=Position(6)),
+    MessageFilter(up_to=Position(7)),
+    MessageFilter(search=Search("gone", (Term(Field.TEXT, "gone"),))),
 )
 def test_matches(wanted: MessageFilter) -> None:
     """Tag and recipient must be equal; author and subject must contain the text."""
@@ -48,18 +45,15 @@ def test_matches(wanted: MessageFilter) -> None:
     assert wanted.matches(MESSAGE)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "reason"),
-    [
-        (MessageFilter(tag="sign"), "its tag is 'SignUp', not 'sign'"),
-        (MessageFilter(tag=""), "its tag is 'SignUp', not ''"),
-        (MessageFilter(recipient="dev-abc@mailcheck.example"), "it was sent to"),
-        (MessageFilter(author="bank"), "its author is"),
-        (MessageFilter(subject="reset"), "its subject is"),
-        (MessageFilter(since=Instant(12_500)), "it arrived 2.5 s before since"),
-        (MessageFilter(after=Position(7)), "it had arrived before the cursor"),
-        (MessageFilter(up_to=Position(6)), "it has arrived since"),
-    ],
+@rows(
+    (MessageFilter(tag="sign"), "its tag is 'SignUp', not 'sign'"),
+    (MessageFilter(tag=""), "its tag is 'SignUp', not ''"),
+    (MessageFilter(recipient="dev-abc@mailcheck.example"), "it was sent to"),
+    (MessageFilter(author="bank"), "its author is"),
+    (MessageFilter(subject="reset"), "its subject is"),
+    (MessageFilter(since=Instant(12_500)), "it arrived 2.5 s before since"),
+    (MessageFilter(after=Position(7)), "it had arrived before the cursor"),
+    (MessageFilter(up_to=Position(6)), "it has arrived since"),
 )
 def test_mismatches(wanted: MessageFilter, reason: str) -> None:
     """A message that does not match gets exactly the reason that applies."""
@@ -88,10 +82,7 @@ def test_untagged() -> None:
     assert not MessageFilter(tag="signup").matches(untagged)
 
 
-@pytest.mark.parametrize(
-    ("messages", "size", "has_room"),
-    [(0, 0, True), (1, 99, True), (2, 0, False), (0, 100, False), (3, 200, False)],
-)
+@rows((0, 0, True), (1, 99, True), (2, 0, False), (0, 100, False), (3, 200, False))
 def test_room_of_an_inbox(messages: int, size: int, has_room: bool) -> None:
     """An inbox accepts a message while neither quota is reached."""
     state = InboxState(AccountId("a"), "dev-a", Position(3), messages, size, Quota(2, 100))

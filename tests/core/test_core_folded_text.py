@@ -13,21 +13,19 @@ from mailcheck.core.content import (
     sign_text,
     signs_within,
 )
+from tests.table import rows
 
 
-@pytest.mark.parametrize(
-    ("text", "folded"),
-    [
-        ("Welcome to  the\r\n\tShop ", "welcome to the shop "),
-        ("Straße STRASSE", "strasse strasse"),
-        ("café CAFE\u0301", "cafe cafe"),
-        ("İstanbul", "istanbul"),
-        ("Ё ё Й й Ά ά", "е е и и α α"),
-        ("ＡＢＣ１２３\u3000ﬁ ℡ ²", "abc123 fi tel 2"),
-        ("un\u00adsicht\u200b\ufeffbar\u00a0und\x00leer", "unsichtbar und leer"),
-        ("が か", "か\u3099 か"),
-        ("ไม่", "ไม่"),
-    ],
+@rows(
+    ("Welcome to  the\r\n\tShop ", "welcome to the shop "),
+    ("Straße STRASSE", "strasse strasse"),
+    ("café CAFE\u0301", "cafe cafe"),
+    ("İstanbul", "istanbul"),
+    ("Ё ё Й й Ά ά", "е е и и α α"),
+    ("ＡＢＣ１２３\u3000ﬁ ℡ ²", "abc123 fi tel 2"),
+    ("un\u00adsicht\u200b\ufeffbar\u00a0und\x00leer", "unsichtbar und leer"),
+    ("が か", "か\u3099 か"),
+    ("ไม่", "ไม่"),
 )
 def test_folding(text: str, folded: str) -> None:
     """Differences of case, accents, widths, invisible characters and blanks are removed."""

@@ -25,6 +25,7 @@ from mailcheck.core.identifiers import (
     parse_share_token,
 )
 from mailcheck.core.instants import Instant
+from tests.table import rows
 
 MOMENTS = st.integers(0, 2**48 - 1).map(Instant)
 
@@ -38,7 +39,7 @@ MADE: Mapping[str, tuple[Callable[[RandomBytes], str], str, int]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "form", "bits"), MADE.values(), ids=MADE)
+@rows(*MADE.values())
 def test_secrets_are_as_random_as_promised(
     make: Callable[[RandomBytes], str], form: str, bits: int
 ) -> None:
@@ -90,9 +91,7 @@ def test_a_token_comes_apart_again(message: uuid.UUID, secret: str) -> None:
     assert parse_share_token(token) == (str(message), secret)
 
 
-@pytest.mark.parametrize(
-    "token", ["", "a", "a" * 25, "1" * 52, "ß" * 26, "é" * 26, "a b" * 20, "=" * 26, "../" * 10]
-)
+@rows("", "a", "a" * 25, "1" * 52, "ß" * 26, "é" * 26, "a b" * 20, "=" * 26, "../" * 10)
 def test_invalid_tokens(token: str) -> None:
     """A text of another form is rejected."""
     with pytest.raises(ValueError, match="share token"):

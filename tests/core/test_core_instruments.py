@@ -1,8 +1,7 @@
 """Metrics and conditions in memory."""
 
-import pytest
-
 from mailcheck.core.instruments import Conditions, Distribution, Tally
+from tests.table import rows
 
 
 def test_tally() -> None:
@@ -13,7 +12,7 @@ def test_tally() -> None:
     assert tally.counts == {("a", "b"): 2, ("a",): 1}
 
 
-@pytest.mark.parametrize(("value", "bucket"), [(0.0, 0), (1.0, 0), (1.1, 1), (2.0, 1), (9.0, 2)])
+@rows((0.0, 0), (1.0, 0), (1.1, 1), (2.0, 1), (9.0, 2))
 def test_distribution(value: float, bucket: int) -> None:
     """A value is counted in the first bucket whose bound it does not exceed, or in the last."""
     distribution = Distribution((1.0, 2.0))

@@ -2,14 +2,13 @@
 
 import pickle
 
-import pytest
-
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Session, TlsFacts
+from tests.table import rows
 
 
-@pytest.mark.parametrize("tls", [None, TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")])
+@rows(None, TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384"))
 def test_deliveries_are_the_same_in_another_process(tls: TlsFacts | None) -> None:
     """A pickled delivery keeps all of its parts and their types."""
     inbox = Recipient("dev-a+x@inbox.example", AccountId("a"), "x")

@@ -27,6 +27,7 @@ from mailcheck.core.oauth.grants import (
     require_resource,
 )
 from mailcheck.core.rights import Scope
+from tests.table import rows
 
 URL = "https://agent.example/client.json"
 
@@ -82,7 +83,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("uri", GOOD)
+@rows(*GOOD)
 def test_a_redirect_uri(uri: str) -> None:
     """https, http on a loopback address and own schemes are accepted, and described."""
     assert require_redirect_uri(uri) == uri
@@ -90,7 +91,7 @@ def test_a_redirect_uri(uri: str) -> None:
     assert client(uri).accepts_redirect(uri)
 
 
-@pytest.mark.parametrize("uri", BAD)
+@rows(*BAD)
 def test_a_bad_redirect_uri(uri: str) -> None:
     """Any other redirect URI is rejected with a message that names it."""
     with pytest.raises(InvalidParameter, match="the redirect URI"):
@@ -98,24 +99,21 @@ def test_a_bad_redirect_uri(uri: str) -> None:
     assert not client("https://agent.example/callback").accepts_redirect(uri)
 
 
-@pytest.mark.parametrize(
-    ("known", "uri", "is_accepted"),
-    [
-        ("http://127.0.0.1/cb", "http://127.0.0.1:5000/cb", True),
-        ("http://127.0.0.1:1/cb", "http://127.0.0.1:5000/cb", True),
-        ("http://localhost/cb", "http://localhost:5000/cb", True),
-        ("http://127.0.0.1/cb", "http://localhost:5000/cb", False),
-        ("http://127.0.0.1/cb", "http://127.0.0.1:5000/other", False),
-        ("http://127.0.0.1/cb", "http://127.0.0.1:5000/cb?x=1", False),
-        ("http://127.0.0.1/cb", "https://127.0.0.1:5000/cb", False),
-        ("http://127.0.0.1/cb", "http://user@127.0.0.1:5000/cb", False),
-        ("https://agent.example/cb", "https://agent.example:8443/cb", False),
-        ("https://agent.example/cb", "https://agent.example/cb/", False),
-        ("https://agent.example/cb", "https://agent.example/CB", False),
-        ("https://agent.example/cb", "https://agent.example/cb?x", False),
-        ("https://agent.example/cb", "https://agent.example/", False),
-        ("cursor://x/y", "cursor://x:1/y", False),
-    ],
+@rows(
+    ("http://127.0.0.1/cb", "http://127.0.0.1:5000/cb", True),
+    ("http://127.0.0.1:1/cb", "http://127.0.0.1:5000/cb", True),
+    ("http://localhost/cb", "http://localhost:5000/cb", True),
+    ("http://127.0.0.1/cb", "http://localhost:5000/cb", False),
+    ("http://127.0.0.1/cb", "http://127.0.0.1:5000/other", False),
+    ("http://127.0.0.1/cb", "http://127.0.0.1:5000/cb?x=1", False),
+    ("http://127.0.0.1/cb", "https://127.0.0.1:5000/cb", False),
+    ("http://127.0.0.1/cb", "http://user@127.0.0.1:5000/cb", False),
+    ("https://agent.example/cb", "https://agent.example:8443/cb", False),
+    ("https://agent.example/cb", "https://agent.example/cb/", False),
+    ("https://agent.example/cb", "https://agent.example/CB", False),
+    ("https://agent.example/cb", "https://agent.example/cb?x", False),
+    ("https://agent.example/cb", "https://agent.example/", False),
+    ("cursor://x/y", "cursor://x:1/y", False),
 )
 def test_comparison_is_exact(known: str, uri: str, is_accepted: bool) -> None:
     """Redirect URIs are compared exactly, except for the port of a loopback address."""
@@ -131,27 +129,24 @@ def test_parameters_are_added() -> None:
     assert added == "https://a.example/cb?a=1&state=%26b%3D2"
 
 
-@pytest.mark.parametrize(
-    ("url", "is_one"),
-    [
-        (URL, True),
-        ("https://agent.example:8443/a/b?c", True),
-        ("https://agent.example", False),
-        ("https://agent.example/", False),
-        ("http://agent.example/client.json", False),
-        ("HTTPS://agent.example/client.json", False),
-        ("https://user@agent.example/client.json", False),
-        ("https://agent.example/a/../b", False),
-        ("https://agent.example/a/%2e%2E/b", False),
-        ("https://agent.example/./b", False),
-        ("https://agent.example/a#b", False),
-        ("https://agent.example/\u00e4", False),
-        ("https://agent.example/" + "a" * 500, False),
-        ("https:///client.json", False),
-        ("https://[::1/client.json", False),
-        ("abcdefghijklm", False),
-        ("", False),
-    ],
+@rows(
+    (URL, True),
+    ("https://agent.example:8443/a/b?c", True),
+    ("https://agent.example", False),
+    ("https://agent.example/", False),
+    ("http://agent.example/client.json", False),
+    ("HTTPS://agent.example/client.json", False),
+    ("https://user@agent.example/client.json", False),
+    ("https://agent.example/a/../b", False),
+    ("https://agent.example/a/%2e%2E/b", False),
+    ("https://agent.example/./b", False),
+    ("https://agent.example/a#b", False),
+    ("https://agent.example/\u00e4", False),
+    ("https://agent.example/" + "a" * 500, False),
+    ("https:///client.json", False),
+    ("https://[::1/client.json", False),
+    ("abcdefghijklm", False),
+    ("", False),
 )
 def test_the_url_of_a_document(url: str, is_one: bool) -> None:
     """A client id is the URL of a document if it is https, has a path and is normalized."""
@@ -174,23 +169,20 @@ def test_a_document() -> None:
     assert found.redirect_uris == "https://agent.example/cb http://localhost/cb"
 
 
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"client_id": "https://evil.example/client.json"}, "evil.example"),
-        ({"client_id": URL + "?"}, "not its URL"),
-        ({"client_id": None}, "not its URL"),
-        ({"client_secret": "x"}, "client_secret"),
-        ({"token_endpoint_auth_method": "client_secret_post"}, "token_endpoint_auth_method"),
-        ({"redirect_uris": []}, "1 to 10"),
-        ({"redirect_uris": ["https://a.example/"] * 11}, "1 to 10"),
-        ({"redirect_uris": ["javascript:alert(1)"]}, "javascript"),
-        ({"redirect_uris": "https://a.example/"}, "not valid"),
-        ({"redirect_uris": [1]}, "not valid"),
-        ({"client_name": 1}, "not valid"),
-        ({"grant_types": ["implicit"]}, "authorization_code"),
-        ({"response_types": ["token"]}, "response_types"),
-    ],
+@rows(
+    ({"client_id": "https://evil.example/client.json"}, "evil.example"),
+    ({"client_id": URL + "?"}, "not its URL"),
+    ({"client_id": None}, "not its URL"),
+    ({"client_secret": "x"}, "client_secret"),
+    ({"token_endpoint_auth_method": "client_secret_post"}, "token_endpoint_auth_method"),
+    ({"redirect_uris": []}, "1 to 10"),
+    ({"redirect_uris": ["https://a.example/"] * 11}, "1 to 10"),
+    ({"redirect_uris": ["javascript:alert(1)"]}, "javascript"),
+    ({"redirect_uris": "https://a.example/"}, "not valid"),
+    ({"redirect_uris": [1]}, "not valid"),
+    ({"client_name": 1}, "not valid"),
+    ({"grant_types": ["implicit"]}, "authorization_code"),
+    ({"response_types": ["token"]}, "response_types"),
 )
 def test_a_document_that_cannot_be_used(changes: dict[str, object], problem: str) -> None:
     """The problem of a document is named."""
@@ -200,10 +192,7 @@ def test_a_document_that_cannot_be_used(changes: dict[str, object], problem: str
     assert found.redirect_uris == ""
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"null", b"[]", b"{", b"\xff\xfe", b"[" * 10_000, b'{"a":' * 10_000, b'{"x": NaN}'],
-)
+@rows(b"", b"null", b"[]", b"{", b"\xff\xfe", b"[" * 10_000, b'{"a":' * 10_000, b'{"x": NaN}')
 def test_metadata_that_is_not_json(body: bytes) -> None:
     """Anything else than an object is rejected, however deep it is."""
     with pytest.raises(InvalidParameter, match="metadata is not valid"):
@@ -217,14 +206,11 @@ def test_null_is_absent() -> None:
     assert parse_metadata(body.encode()).require_usable() == "https://agent.example/cb"
 
 
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        (None, "unnamed program"),
-        (" \u200b\n", "unnamed program"),
-        ("x" * 100, "x" * 60),
-        ("<b>Agent</b>", "<b>Agent</b>"),
-    ],
+@rows(
+    (None, "unnamed program"),
+    (" \u200b\n", "unnamed program"),
+    ("x" * 100, "x" * 60),
+    ("<b>Agent</b>", "<b>Agent</b>"),
 )
 def test_the_name_of_a_client(given: str | None, shown: str) -> None:
     """A name is short and printable."""
@@ -238,35 +224,29 @@ def test_scopes() -> None:
         assert choose_scopes(asked) == OFFERED
 
 
-@pytest.mark.parametrize(
-    "named",
-    [
-        (),
-        ("https://mail.example/mcp",),
-        ("https://mail.example/mcp/",),
-        ("HTTPS://MAIL.example:443/mcp", "https://mail.example/mcp"),
-    ],
+@rows(
+    (),
+    ("https://mail.example/mcp",),
+    ("https://mail.example/mcp/",),
+    ("HTTPS://MAIL.example:443/mcp", "https://mail.example/mcp"),
 )
 def test_the_resource(named: tuple[str, ...]) -> None:
     """The same resource may be written in several ways, and naming none is naming it."""
     require_resource(named, "https://mail.example/mcp")
 
 
-@pytest.mark.parametrize(
-    "named",
-    [
-        "https://mail.example",
-        "https://mail.example/MCP",
-        "http://mail.example/mcp",
-        "https://mail.example:8443/mcp",
-        "https://mail.example/mcp/x",
-        "https://mail.example/mcp?x",
-        "https://mail.example/mcp#x",
-        "https://user@mail.example/mcp",
-        "https://mail.example.evil.example/mcp",
-        "https://[::1/mcp",
-        "",
-    ],
+@rows(
+    "https://mail.example",
+    "https://mail.example/MCP",
+    "http://mail.example/mcp",
+    "https://mail.example:8443/mcp",
+    "https://mail.example/mcp/x",
+    "https://mail.example/mcp?x",
+    "https://mail.example/mcp#x",
+    "https://user@mail.example/mcp",
+    "https://mail.example.evil.example/mcp",
+    "https://[::1/mcp",
+    "",
 )
 def test_another_resource(named: str) -> None:
     """Another resource is refused, also beside the right one."""

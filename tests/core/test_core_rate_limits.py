@@ -1,12 +1,12 @@
 """Rate limits: the arithmetic of fixed windows."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Window, judge_usage
 from mailcheck.core.instants import DAY, MINUTE, Instant, parse_instant
+from tests.table import rows
 
 MOMENTS = st.integers(0, 4_000_000_000_000).map(Instant)
 WINDOWS = st.sampled_from([MINUTE_WINDOW, DAY_WINDOW])
@@ -61,7 +61,7 @@ def test_remaining_requests(limits: RequestLimits, minute: int, day: int) -> Non
     assert usage.daily_remaining == limits.per_day - day
 
 
-@pytest.mark.parametrize(("minute", "day"), [(61, 5), (5, 1001), (61, 1001)])
+@rows((61, 5), (5, 1001), (61, 1001))
 def test_a_refused_request_takes_nothing(minute: int, day: int) -> None:
     """A rejected request is not counted in the other window."""
     usage = judge_usage(minute, day, RequestLimits(60, 1000))

@@ -36,6 +36,7 @@ from mailcheck.daemon.processes import (
     Processes,
 )
 from mailcheck.ops.supervision import SOCKET
+from tests.table import rows
 
 ADDRESSES = [parse_listen_address(text) for text in ("127.0.0.1:25", "127.0.0.1:80")]
 DESCRIPTORS = {25: 71, 80: 72}
@@ -154,7 +155,7 @@ def test_each_process_gets_the_open_ports() -> None:
     assert not any(port.is_open for port in machine.ports)
 
 
-@pytest.mark.parametrize("first_alone", [True, False])
+@rows(True, False)
 def test_ready_when_all_are(first_alone: bool) -> None:
     """The parent is ready when all processes are. The first can be started alone."""
     machine = Machine()

@@ -22,6 +22,7 @@ from mailcheck.daemon.services import OrderedServices, ParkedWaits, StoreService
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, result_of
+from tests.table import rows
 
 
 class Recorder(Service):
@@ -160,9 +161,7 @@ class TestListening:
         await service.stopService()
         await taken.stopListening()
 
-    @pytest.mark.parametrize(
-        "text", ["tcp:abc", "tcp:25:what=this", "tcp:", "systemd:domain=INET:name=none", "fd:x"]
-    )
+    @rows("tcp:abc", "tcp:25:what=this", "tcp:", "systemd:domain=INET:name=none", "fd:x")
     def test_an_endpoint_that_is_none(self, text: str) -> None:
         """An unknown or missing endpoint is reported with its name."""
         address = parse_listen_address(text)

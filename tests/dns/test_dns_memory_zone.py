@@ -1,12 +1,12 @@
 """Tests of `MemoryZone` beyond the contract that all resolvers share."""
 
-import pytest
 from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
 from tests.dns.scripted_network import collect
 from tests.fakes.memory_zone import MemoryZone
+from tests.table import rows
 
 
 def ask(zone: MemoryZone, name: str, rdtype: str) -> tuple[DnsStatus, list[str]]:
@@ -15,16 +15,13 @@ def ask(zone: MemoryZone, name: str, rdtype: str) -> tuple[DnsStatus, list[str]]
     return answer.status, [record.to_text() for record in answer.records]
 
 
-@pytest.mark.parametrize(
-    ("text", "published"),
-    [
-        ("v=spf1 -all", '"v=spf1 -all"'),
-        ('"a" "b"', '"a" "b"'),
-        ('say "hi"; \\', r'"say \"hi\"; \\"'),
-        ("ü", r'"\195\188"'),
-        ("", '""'),
-        ("x" * 256, '"' + "x" * 255 + '" "x"'),
-    ],
+@rows(
+    ("v=spf1 -all", '"v=spf1 -all"'),
+    ('"a" "b"', '"a" "b"'),
+    ('say "hi"; \\', r'"say \"hi\"; \\"'),
+    ("ü", r'"\195\188"'),
+    ("", '""'),
+    ("x" * 256, '"' + "x" * 255 + '" "x"'),
 )
 def test_memory_zone_text(text: str, published: str) -> None:
     """Plain text is one string, split at 255 octets; quoted text is as in a zone file."""

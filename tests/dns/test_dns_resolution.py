@@ -3,12 +3,12 @@
 import dns.flags
 import dns.message
 import dns.rcode
-import pytest
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.dns.resolution import MAX_LINKS, Attempt, Resolution, Step
 from mailcheck.dns.wire_format import pack_query, pack_question
 from tests.dns.scripted_network import SECOND_SERVER, SERVER, build_reply
+from tests.table import rows
 
 QUESTION = DnsQuestion("www.example", "A")
 PACKED = pack_question(QUESTION)
@@ -64,10 +64,7 @@ def test_resolution_found() -> None:
     assert (answer.question, answer.canonical_name) == (QUESTION, "www.example")
 
 
-@pytest.mark.parametrize(
-    ("rcode", "status"),
-    [(dns.rcode.NXDOMAIN, DnsStatus.NXDOMAIN), (dns.rcode.NOERROR, DnsStatus.NODATA)],
-)
+@rows((dns.rcode.NXDOMAIN, DnsStatus.NXDOMAIN), (dns.rcode.NOERROR, DnsStatus.NODATA))
 def test_resolution_negative(rcode: int, status: DnsStatus) -> None:
     """A negative reply ends it, too, with the TTL of RFC 2308."""
     asking = resolution()
@@ -114,15 +111,12 @@ def test_resolution_server_failure() -> None:
     assert ended(asking.reply_received(reply_to(third, ADDRESS))).status is DnsStatus.FOUND
 
 
-@pytest.mark.parametrize(
-    ("rcodes", "status"),
-    [
-        ((dns.rcode.SERVFAIL, dns.rcode.REFUSED), DnsStatus.SERVFAIL),
-        ((dns.rcode.REFUSED, dns.rcode.SERVFAIL), DnsStatus.SERVFAIL),
-        ((dns.rcode.REFUSED, None), DnsStatus.REFUSED),
-        ((None, dns.rcode.SERVFAIL), DnsStatus.SERVFAIL),
-        ((None, None), DnsStatus.TIMEOUT),
-    ],
+@rows(
+    ((dns.rcode.SERVFAIL, dns.rcode.REFUSED), DnsStatus.SERVFAIL),
+    ((dns.rcode.REFUSED, dns.rcode.SERVFAIL), DnsStatus.SERVFAIL),
+    ((dns.rcode.REFUSED, None), DnsStatus.REFUSED),
+    ((None, dns.rcode.SERVFAIL), DnsStatus.SERVFAIL),
+    ((None, None), DnsStatus.TIMEOUT),
 )
 def test_resolution_significance(rcodes: tuple[int | None, ...], status: DnsStatus) -> None:
     """Without an answer the most significant failure of any server is the result."""
@@ -147,13 +141,10 @@ def test_resolution_follows() -> None:
     assert (answer.ttl, answer.question) == (30, QUESTION)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "is_authenticated"),
-    [
-        (dns.flags.AD, dns.flags.AD, True),
-        (dns.flags.AD, 0, False),
-        (0, dns.flags.AD, False),
-    ],
+@rows(
+    (dns.flags.AD, dns.flags.AD, True),
+    (dns.flags.AD, 0, False),
+    (0, dns.flags.AD, False),
 )
 def test_resolution_follows_authenticated(first: int, second: int, is_authenticated: bool) -> None:
     """A chain over several replies is authenticated if each reply is."""

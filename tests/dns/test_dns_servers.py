@@ -12,20 +12,18 @@ from mailcheck.dns.servers import (
     parse_server,
     system_servers,
 )
+from tests.table import rows
 
 FIRST, SECOND, THIRD = Server("192.0.2.1"), Server("192.0.2.2"), Server("192.0.2.3")
 
 
-@pytest.mark.parametrize(
-    ("text", "server"),
-    [
-        ("192.0.2.1", Server("192.0.2.1", 53)),
-        ("127.0.0.1:5354", Server("127.0.0.1", 5354)),
-        ("[::1]:53", Server("::1", 53)),
-        ("[::1]", Server("::1", 53)),
-        ("2001:DB8:0:0::1", Server("2001:db8::1", 53)),
-        (" [fe80::1%eth0]:5354 ", Server("fe80::1%eth0", 5354)),
-    ],
+@rows(
+    ("192.0.2.1", Server("192.0.2.1", 53)),
+    ("127.0.0.1:5354", Server("127.0.0.1", 5354)),
+    ("[::1]:53", Server("::1", 53)),
+    ("[::1]", Server("::1", 53)),
+    ("2001:DB8:0:0::1", Server("2001:db8::1", 53)),
+    (" [fe80::1%eth0]:5354 ", Server("fe80::1%eth0", 5354)),
 )
 def test_parse_server(text: str, server: Server) -> None:
     """Addresses of both families are parsed, with and without a port, and normalised."""
@@ -33,12 +31,9 @@ def test_parse_server(text: str, server: Server) -> None:
     assert server.is_ipv6 == (":" in server.host)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *["", "dns.example.com", "localhost:53", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536"],
-        *["127.0.0.1:x", "1.2.3", "[::1]53", "[127.0.0.1", ":53", "127.0.0.1:٥٣"],
-    ],
+@rows(
+    *["", "dns.example.com", "localhost:53", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536"],
+    *["127.0.0.1:x", "1.2.3", "[::1]53", "[127.0.0.1", ":53", "127.0.0.1:٥٣"],
 )
 def test_parse_server_refuses(text: str) -> None:
     """Any other text is rejected, including host names, with the text in the message."""

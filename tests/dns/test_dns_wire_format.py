@@ -22,6 +22,7 @@ from mailcheck.dns.wire_format import (
     read_reply,
 )
 from tests.dns.scripted_network import build_reply
+from tests.table import rows
 
 SOA = "example. 900 IN SOA ns.example. host.example. 1 2 3 4 120"
 NAME = DnsQuestion("a.example", "A")
@@ -38,28 +39,22 @@ def test_pack_name(parts: list[str]) -> None:
     assert packed == dns.name.Name([part.lower().encode() for part in parts] + [b""]).to_wire()
 
 
-@pytest.mark.parametrize(
-    ("text", "packed"),
-    [
-        ("", b"\0"),
-        (".", b"\0"),
-        ("Example.COM.", b"\7example\3com\0"),
-        (r"a\.b.c", b"\3a.b\1c\0"),
-        (r"\032x.c", b"\2 x\1c\0"),
-        ("_dmarc.a", b"\6_dmarc\1a\0"),
-    ],
+@rows(
+    ("", b"\0"),
+    (".", b"\0"),
+    ("Example.COM.", b"\7example\3com\0"),
+    (r"a\.b.c", b"\3a.b\1c\0"),
+    (r"\032x.c", b"\2 x\1c\0"),
+    ("_dmarc.a", b"\6_dmarc\1a\0"),
 )
 def test_pack_name_forms(text: str, packed: bytes) -> None:
     """The root, a trailing dot, and escapes as in zone files are supported."""
     assert pack_name(text) == packed
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *["a..b", ".a", "..", "a" * 64, "bücher.de", "a.b\u3002c", r"a\999", "\\", r"\...."],
-        *[".".join(["a"] * 128), ".".join(["a" * 63] * 4)],
-    ],
+@rows(
+    *["a..b", ".a", "..", "a" * 64, "bücher.de", "a.b\u3002c", r"a\999", "\\", r"\...."],
+    *[".".join(["a"] * 128), ".".join(["a" * 63] * 4)],
 )
 def test_pack_name_impossible(text: str) -> None:
     """A name that cannot be encoded has a separate exception."""
@@ -96,23 +91,20 @@ def test_pack_question_type() -> None:
         pack_question(DnsQuestion("a", "MXX"))
 
 
-@pytest.mark.parametrize(
-    ("rcode", "authority", "outcome", "ttl"),
-    [
-        (dns.rcode.NXDOMAIN, (SOA,), Outcome.NXDOMAIN, 120),
-        (dns.rcode.NOERROR, (SOA,), Outcome.NODATA, 120),
-        (dns.rcode.NOERROR, (SOA.replace(" 900 ", " 60 "),), Outcome.NODATA, 60),
-        (dns.rcode.NOERROR, ("example. 9 IN NS ns.example.", SOA), Outcome.NODATA, 120),
-        (dns.rcode.NXDOMAIN, (), Outcome.NXDOMAIN, 0),
-        (dns.rcode.NOERROR, (), Outcome.NODATA, 0),
-        (dns.rcode.NOERROR, ("example. 9 IN NS ns.example.",), Outcome.GARBAGE, 0),
-        (dns.rcode.SERVFAIL, (), Outcome.SERVFAIL, 0),
-        (dns.rcode.REFUSED, (), Outcome.REFUSED, 0),
-        (dns.rcode.FORMERR, (), Outcome.UNSUPPORTED, 0),
-        (dns.rcode.NOTIMP, (), Outcome.UNSUPPORTED, 0),
-        (dns.rcode.NOTAUTH, (), Outcome.SERVFAIL, 0),
-        (dns.rcode.BADVERS, (), Outcome.SERVFAIL, 0),
-    ],
+@rows(
+    (dns.rcode.NXDOMAIN, (SOA,), Outcome.NXDOMAIN, 120),
+    (dns.rcode.NOERROR, (SOA,), Outcome.NODATA, 120),
+    (dns.rcode.NOERROR, (SOA.replace(" 900 ", " 60 "),), Outcome.NODATA, 60),
+    (dns.rcode.NOERROR, ("example. 9 IN NS ns.example.", SOA), Outcome.NODATA, 120),
+    (dns.rcode.NXDOMAIN, (), Outcome.NXDOMAIN, 0),
+    (dns.rcode.NOERROR, (), Outcome.NODATA, 0),
+    (dns.rcode.NOERROR, ("example. 9 IN NS ns.example.",), Outcome.GARBAGE, 0),
+    (dns.rcode.SERVFAIL, (), Outcome.SERVFAIL, 0),
+    (dns.rcode.REFUSED, (), Outcome.REFUSED, 0),
+    (dns.rcode.FORMERR, (), Outcome.UNSUPPORTED, 0),
+    (dns.rcode.NOTIMP, (), Outcome.UNSUPPORTED, 0),
+    (dns.rcode.NOTAUTH, (), Outcome.SERVFAIL, 0),
+    (dns.rcode.BADVERS, (), Outcome.SERVFAIL, 0),
 )
 def test_read_reply(rcode: int, authority: tuple[str, ...], outcome: Outcome, ttl: int) -> None:
     """Each kind of reply without records is recognised; TTLs follow RFC 2308 5."""
@@ -155,17 +147,14 @@ def test_read_reply_too_many_records() -> None:
     assert read_reply(bytes(wire), PACKED).outcome is Outcome.EXCESSIVE
 
 
-@pytest.mark.parametrize(
-    ("change", "value"),
-    [
-        (slice(2, 3), b"\x01"),  # a query
-        (slice(2, 3), b"\xa1"),  # an update
-        (slice(4, 6), b"\0\2"),
-        (slice(13, 14), b"A"),  # the name in another case
-        (slice(13, 14), b"b"),
-        (slice(len(PACKED) + 9, len(PACKED) + 10), b"\x1c"),  # another type
-        (slice(11, None), b""),
-    ],
+@rows(
+    (slice(2, 3), b"\x01"),  # a query
+    (slice(2, 3), b"\xa1"),  # an update
+    (slice(4, 6), b"\0\2"),
+    (slice(13, 14), b"A"),  # the name in another case
+    (slice(13, 14), b"b"),
+    (slice(len(PACKED) + 9, len(PACKED) + 10), b"\x1c"),  # another type
+    (slice(11, None), b""),
 )
 def test_is_reply_to_others(change: slice, value: bytes) -> None:
     """A message that does not repeat the question byte for byte is not a reply to it."""

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
-import pytest
 from msgspec.structs import replace
 
 from benchmarks.postgresql_disk import SIZES, TARGET, Writer
@@ -25,6 +24,7 @@ from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account, content, delivery, recipient
 from tests.house import result_of
+from tests.table import rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "limit-disk-usage.md").read_text("utf-8")
 
@@ -71,9 +71,7 @@ def test_short_texts_have_no_signature() -> None:
     assert (short, long) == ("", "x" * 383)
 
 
-@pytest.mark.parametrize(
-    "text", ["日本語のメール", "half \ud83d of a pair", 'quotes " and \\', "\0\r\n"]
-)
+@rows("日本語のメール", "half \ud83d of a pair", 'quotes " and \\', "\0\r\n")
 def test_documents_are_restored(text: str) -> None:
     """Any text is restored from its compact form, which can always be encoded."""
     one = content(text)

@@ -15,6 +15,7 @@ from mailcheck.engines.postgresql_connection import (
 )
 from tests.servers.pgbouncer import running_pgbouncer, url_through
 from tests.servers.postgresql import PostgresqlServer
+from tests.table import rows
 
 pytestmark = pytest.mark.interop
 
@@ -65,39 +66,33 @@ def test_a_pooler_without_its_server(tmp_path: Path) -> None:
         require_sessions(url_through(folder, "mail") + "&connect_timeout=3")
 
 
-@pytest.mark.parametrize(
-    ("number", "version"),
-    [(90624, "9.6.24"), (100023, "10.23"), (120022, "12.22"), (129999, "12.9999")],
-)
+@rows((90624, "9.6.24"), (100023, "10.23"), (120022, "12.22"), (129999, "12.9999"))
 def test_an_old_server_is_rejected(number: int, version: str) -> None:
     """The message for a server older than 13 contains its version."""
     with pytest.raises(StoreUnavailable, match=f"PostgreSQL {version}: mailcheck needs 13"):
         require_version(number)
 
 
-@pytest.mark.parametrize("number", [130000, 130004, 150018, 180001])
+@rows(130000, 130004, 150018, 180001)
 def test_a_server_that_is_new_enough(number: int) -> None:
     """Version 13 is accepted."""
     require_version(number)
 
 
-@pytest.mark.parametrize(
-    ("said", "is_away"),
-    [
-        ('connection to server at "10.0.0.1", port 5432 failed: Connection refused', True),
-        ('connection to server on socket "/x/.s.PGSQL.5432" failed: No such file', True),
-        ('could not translate host name "db.example" to address: Name or service', True),
-        ("FATAL:  the database system is starting up", True),
-        ("FATAL:  sorry, too many clients already", True),
-        ("timeout expired", True),
-        ('FATAL:  password authentication failed for user "mailcheck"', False),
-        ("fe_sendauth: no password supplied", False),
-        ('FATAL:  database "mailcheck" does not exist', False),
-        ('FATAL:  role "mailcheck" does not exist', False),
-        ('FATAL:  no pg_hba.conf entry for host "10.0.0.1"', False),
-        ("SSL error: certificate verify failed", False),
-        ("server does not support SSL, but SSL was required", False),
-    ],
+@rows(
+    ('connection to server at "10.0.0.1", port 5432 failed: Connection refused', True),
+    ('connection to server on socket "/x/.s.PGSQL.5432" failed: No such file', True),
+    ('could not translate host name "db.example" to address: Name or service', True),
+    ("FATAL:  the database system is starting up", True),
+    ("FATAL:  sorry, too many clients already", True),
+    ("timeout expired", True),
+    ('FATAL:  password authentication failed for user "mailcheck"', False),
+    ("fe_sendauth: no password supplied", False),
+    ('FATAL:  database "mailcheck" does not exist', False),
+    ('FATAL:  role "mailcheck" does not exist', False),
+    ('FATAL:  no pg_hba.conf entry for host "10.0.0.1"', False),
+    ("SSL error: certificate verify failed", False),
+    ("server does not support SSL, but SSL was required", False),
 )
 def test_temporary_and_permanent_failures(said: str, is_away: bool) -> None:
     """The start waits for a server that may become available, but not after a rejection."""

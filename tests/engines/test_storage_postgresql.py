@@ -23,6 +23,7 @@ from mailcheck.smtp.replies import FAILURES, reply_to_failure
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import result_of
 from tests.servers.postgresql import PostgresqlServer
+from tests.table import rows
 
 OLD = [SchemaStep(1, "CREATE TABLE a (x INTEGER, y TEXT);", "INSERT INTO a VALUES (1, 'ä');")]
 NEW = [*OLD, SchemaStep(2, "ALTER TABLE a ADD COLUMN z TEXT;"), SchemaStep(3, "DROP TABLE a;")]
@@ -115,14 +116,11 @@ def test_mail_is_compressed_by_lz4(postgresql_url: str) -> None:
     assert ask_of(postgresql_url, query) == [("x", "l") if has_lz4 else ("e", "")]
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://127.0.0.1:1/none?connect_timeout=2",
-        "postgresql://user:secret@127.0.0.1:none/x",
-        "postgresql:///none?host=/nowhere",
-        "postgresql://user:secret%@127.0.0.1/x",
-    ],
+@rows(
+    "postgresql://127.0.0.1:1/none?connect_timeout=2",
+    "postgresql://user:secret@127.0.0.1:none/x",
+    "postgresql:///none?host=/nowhere",
+    "postgresql://user:secret%@127.0.0.1/x",
 )
 def test_an_unreachable_server(url: str) -> None:
     """A server that cannot be reached, or an invalid URL, is `StoreUnavailable`."""

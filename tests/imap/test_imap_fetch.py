@@ -14,6 +14,7 @@ from mailcheck.core.errors import WorkerDied
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail
 from tests.imap.imap_talk import Talk, opened
+from tests.table import rows
 
 INNER = b"Subject: inner\r\nFrom: in@x.example\r\n\r\ninner body\r\n"
 NESTED = (
@@ -63,29 +64,26 @@ def test_exact_bytes(house: House, raw: bytes) -> None:
     assert b"RFC822.SIZE %d)" % len(raw) in talk.do(b"FETCH 1 RFC822.SIZE")
 
 
-@pytest.mark.parametrize(
-    ("section", "octets"),
-    [
-        (b"BODY.PEEK[1]", "text ä".encode()),
-        (b"BODY.PEEK[1.MIME]", b"Content-Type: text/plain; charset=utf-8\r\n\r\n"),
-        (b"BODY.PEEK[2]", INNER),
-        (b"BODY.PEEK[2.HEADER]", b"Subject: inner\r\nFrom: in@x.example\r\n\r\n"),
-        (b"BODY.PEEK[2.TEXT]", b"inner body\r\n"),
-        (b"BODY.PEEK[2.1]", b"inner body\r\n"),
-        (b"BODY.PEEK[2.HEADER.FIELDS (from)]", b"From: in@x.example\r\n\r\n"),
-        (b"BODY.PEEK[3]<2.3>", b"Vs\r"),
-        (b"BINARY.PEEK[3]", b"hello"),
-        (b"BINARY.PEEK[3]<1.2>", b"el"),
-        (
-            b"BODY.PEEK[HEADER.FIELDS (subject Nothing)]",
-            b'Subject: a "quoted"\r\n  subject\r\n\r\n',
-        ),
-        (b"BODY.PEEK[HEADER.FIELDS (nothing)]", b"\r\n"),
-        (b"BODY.PEEK[HEADER.FIELDS (subject)]<3.4>", b"ject"),
-        (b"BODY.PEEK[4]", b"NIL"),
-        (b"BODY.PEEK[1.1]", b"NIL"),
-        (b"BODY.PEEK[1.TEXT]", b"NIL"),
-    ],
+@rows(
+    (b"BODY.PEEK[1]", "text ä".encode()),
+    (b"BODY.PEEK[1.MIME]", b"Content-Type: text/plain; charset=utf-8\r\n\r\n"),
+    (b"BODY.PEEK[2]", INNER),
+    (b"BODY.PEEK[2.HEADER]", b"Subject: inner\r\nFrom: in@x.example\r\n\r\n"),
+    (b"BODY.PEEK[2.TEXT]", b"inner body\r\n"),
+    (b"BODY.PEEK[2.1]", b"inner body\r\n"),
+    (b"BODY.PEEK[2.HEADER.FIELDS (from)]", b"From: in@x.example\r\n\r\n"),
+    (b"BODY.PEEK[3]<2.3>", b"Vs\r"),
+    (b"BINARY.PEEK[3]", b"hello"),
+    (b"BINARY.PEEK[3]<1.2>", b"el"),
+    (
+        b"BODY.PEEK[HEADER.FIELDS (subject Nothing)]",
+        b'Subject: a "quoted"\r\n  subject\r\n\r\n',
+    ),
+    (b"BODY.PEEK[HEADER.FIELDS (nothing)]", b"\r\n"),
+    (b"BODY.PEEK[HEADER.FIELDS (subject)]<3.4>", b"ject"),
+    (b"BODY.PEEK[4]", b"NIL"),
+    (b"BODY.PEEK[1.1]", b"NIL"),
+    (b"BODY.PEEK[1.TEXT]", b"NIL"),
 )
 def test_sections(house: House, section: bytes, octets: bytes) -> None:
     """Parts have the numbers and ranges of RFC 9051 6.4.5.1."""
@@ -243,45 +241,48 @@ def test_a_mail_that_cannot_be_described() -> None:
 # Searches.
 
 
-@pytest.mark.parametrize(
-    ("key", "numbers"),
-    [
-        (b"ALL", b"1 2 3"),
-        (b"SUBJECT welcome", b"2 3"),
-        (b"SUBJECT WELCOME BODY blue", b"2"),
-        (b"FROM shop", b"2 3"),
-        ('FROM "jörg"'.encode(), b"1"),
-        (b"CC ann@y", b"1"),
-        (b"HEADER message-id 1@x", b"1"),
-        (b'HEADER MIME-Version ""', b"1"),
-        (b"TEXT blue", b"2"),
-        (b"TEXT .pdf", b"1"),
-        (b"NOT SUBJECT welcome", b"1"),
-        (b"OR SUBJECT quoted BODY blue", b"1 2"),
-        (b"LARGER 300", b"1"),
-        (b"SMALLER 300", b"2 3"),
-        (b"SINCE 21-Nov-2026", b"1 2 3"),
-        (b"BEFORE 21-Nov-2026", b""),
-        (b"ON 21-Nov-2026", b"1 2 3"),
-        (b"SENTON 26-Nov-2026", b"1"),
-        (b"SENTBEFORE 26-Nov-2026", b"2 3"),
-        (b"2:*", b"2 3"),
-        (b"UID 2,7:9", b"2"),
-        (b"UNSEEN", b"1 3"),
-        (b"SEEN FLAGGED", b"2"),
-        (b"KEYWORD work", b"2"),
-        (b"UNKEYWORD work", b"1 3"),
-        (b"NEW", b""),
-        (b"OLD (1 NOT (2))", b"1"),
-    ],
-)
-def test_search(house: House, key: bytes, numbers: bytes) -> None:
-    """Each key finds what the same filter of the API finds (RFC 9051 6.4.4)."""
+@pytest.fixture
+def searched(house: House) -> Talk:
+    """A selected inbox of three mails, of which the second one has marks."""
     talk = opened(house, NESTED, mail("Welcome", "blue"), mail("Welcome", "red"))
     talk.do(rb"STORE 2 +FLAGS.SILENT (\Seen \Flagged Work)")
     house.get("/inbox/messages")  # derives the contents
+    return talk
+
+
+@rows(
+    (b"ALL", b"1 2 3"),
+    (b"SUBJECT welcome", b"2 3"),
+    (b"SUBJECT WELCOME BODY blue", b"2"),
+    (b"FROM shop", b"2 3"),
+    ('FROM "jörg"'.encode(), b"1"),
+    (b"CC ann@y", b"1"),
+    (b"HEADER message-id 1@x", b"1"),
+    (b'HEADER MIME-Version ""', b"1"),
+    (b"TEXT blue", b"2"),
+    (b"TEXT .pdf", b"1"),
+    (b"NOT SUBJECT welcome", b"1"),
+    (b"OR SUBJECT quoted BODY blue", b"1 2"),
+    (b"LARGER 300", b"1"),
+    (b"SMALLER 300", b"2 3"),
+    (b"SINCE 21-Nov-2026", b"1 2 3"),
+    (b"BEFORE 21-Nov-2026", b""),
+    (b"ON 21-Nov-2026", b"1 2 3"),
+    (b"SENTON 26-Nov-2026", b"1"),
+    (b"SENTBEFORE 26-Nov-2026", b"2 3"),
+    (b"2:*", b"2 3"),
+    (b"UID 2,7:9", b"2"),
+    (b"UNSEEN", b"1 3"),
+    (b"SEEN FLAGGED", b"2"),
+    (b"KEYWORD work", b"2"),
+    (b"UNKEYWORD work", b"1 3"),
+    (b"NEW", b""),
+    (b"OLD (1 NOT (2))", b"1"),
+)
+def test_search(searched: Talk, key: bytes, numbers: bytes) -> None:
+    """Each key finds what the same filter of the API finds (RFC 9051 6.4.4)."""
     expected = (b"* SEARCH " + numbers).rstrip() + b"\r\nx OK SEARCH completed\r\n"
-    assert talk.do(b"SEARCH " + key) == expected
+    assert searched.do(b"SEARCH " + key) == expected
 
 
 def test_extended_search(house: House) -> None:

@@ -3,7 +3,6 @@
 import random
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +32,7 @@ from mailcheck.imap.writing import write_set
 from mailcheck.store.mailbox_store import Marking
 from tests.house import House
 from tests.imap.imap_talk import Talk, make_factory
+from tests.table import rows
 
 DAY = 86_400_000
 
@@ -117,31 +117,28 @@ def test_list_options() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        (b"", "a tag is missing"),
-        (b"a", "' ' is missing"),
-        (b"a FROB", "FROB is not a command"),
-        (b"a NOOP x", "unexpected ' x'"),
-        (b"a LOGIN x", "' ' is missing"),
-        (b'a LOGIN x "y', "a string is missing"),
-        (b"a FETCH 0 FLAGS", "0 is not a number"),
-        (b"a FETCH 1 FROB", "FROB is not an item"),
-        (b"a FETCH 1 BODY[0]", "counted from 1"),
-        (b"a FETCH 1 BODY[MIME]", "MIME is not a section here"),
-        (b"a FETCH 1 BODY[]<0.0>", "at least one octet"),
-        (b"a SEARCH SINCE 31-Foo-2026", "form 26-Nov-2026"),
-        (b"a SEARCH SINCE 1-Jan-0000", "form 26-Nov-2026"),
-        (b"a SEARCH FROB", "FROB is not a search key"),
-        (b"a SEARCH " + b"(" * 30, "at most"),
-        (b"a SEARCH " + b"NOT " * 30 + b"ALL", "at most"),
-        (b"a SEARCH" + b" ALL" * 300, "at most"),
-        (b"a STORE 1 FLAGS (\\Frob)", "cannot be set"),
-        (b"a STORE 1 FROBS (x)", "FROBS is not an item"),
-        (b"a STATUS x (FROB)", "FROB is not an item"),
-        (b"a FETCH 99999999999 FLAGS", "99999999999 is not a number"),
-    ],
+@rows(
+    (b"", "a tag is missing"),
+    (b"a", "' ' is missing"),
+    (b"a FROB", "FROB is not a command"),
+    (b"a NOOP x", "unexpected ' x'"),
+    (b"a LOGIN x", "' ' is missing"),
+    (b'a LOGIN x "y', "a string is missing"),
+    (b"a FETCH 0 FLAGS", "0 is not a number"),
+    (b"a FETCH 1 FROB", "FROB is not an item"),
+    (b"a FETCH 1 BODY[0]", "counted from 1"),
+    (b"a FETCH 1 BODY[MIME]", "MIME is not a section here"),
+    (b"a FETCH 1 BODY[]<0.0>", "at least one octet"),
+    (b"a SEARCH SINCE 31-Foo-2026", "form 26-Nov-2026"),
+    (b"a SEARCH SINCE 1-Jan-0000", "form 26-Nov-2026"),
+    (b"a SEARCH FROB", "FROB is not a search key"),
+    (b"a SEARCH " + b"(" * 30, "at most"),
+    (b"a SEARCH " + b"NOT " * 30 + b"ALL", "at most"),
+    (b"a SEARCH" + b" ALL" * 300, "at most"),
+    (b"a STORE 1 FLAGS (\\Frob)", "cannot be set"),
+    (b"a STORE 1 FROBS (x)", "FROBS is not an item"),
+    (b"a STATUS x (FROB)", "FROB is not an item"),
+    (b"a FETCH 99999999999 FLAGS", "99999999999 is not a number"),
 )
 def test_invalid_commands(line: bytes, problem: str) -> None:
     """The text of BAD names the problem."""
@@ -235,13 +232,10 @@ def test_a_long_line_ends_the_connection(house: House) -> None:
 # Names of mailboxes.
 
 
-@pytest.mark.parametrize(
-    ("name", "encoded"),
-    [
-        ("Tags/a&b", b"Tags/a&-b"),
-        ("~peter/mail/台北/日本語", b"~peter/mail/&U,BTFw-/&ZeVnLIqe-"),
-        ("\U0001f600", b"&2D3eAA-"),
-    ],
+@rows(
+    ("Tags/a&b", b"Tags/a&-b"),
+    ("~peter/mail/台北/日本語", b"~peter/mail/&U,BTFw-/&ZeVnLIqe-"),
+    ("\U0001f600", b"&2D3eAA-"),
 )
 def test_modified_utf_7(name: str, encoded: bytes) -> None:
     """Names are encoded as in RFC 3501 5.1.3, and decoded from that and from UTF-8."""

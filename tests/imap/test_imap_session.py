@@ -14,6 +14,7 @@ from mailcheck.core.rights import Rights, Scope, make_rights
 from mailcheck.core.watches import ALERT_TAG
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.imap.imap_talk import FAR, Talk, make_factory, opened
+from tests.table import rows
 
 
 def seconds_old(house: House) -> int:
@@ -73,7 +74,7 @@ def test_plain(house: House, is_initial: bool) -> None:
     assert talk.do(b"LOGIN a b").startswith(b"x BAD")
 
 
-@pytest.mark.parametrize("response", [b"*", b"!", b"YQ==", b""])
+@rows(b"*", b"!", b"YQ==", b"")
 def test_broken_responses(house: House, response: bytes) -> None:
     """A response that is cancelled or broken is rejected, and the next command works."""
     talk = Talk(house)
@@ -473,7 +474,7 @@ def test_searches_see_own_messages_only(house: House) -> None:
     assert talk.do(b"SEARCH ALL").startswith(b"* SEARCH 1\r\n* 2 EXISTS\r\n")
 
 
-@pytest.mark.parametrize("command", [b"STARTTLS", b"LOGIN a b", b"AUTHENTICATE PLAIN AGEAYg=="])
+@rows(b"STARTTLS", b"LOGIN a b", b"AUTHENTICATE PLAIN AGEAYg==")
 def test_a_second_login_is_rejected(house: House, command: bytes) -> None:
     """Commands that belong before the login are BAD after it, and the session goes on."""
     talk = Talk(house)

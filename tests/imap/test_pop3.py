@@ -8,6 +8,7 @@ from mailcheck.connections.policies import offer_to_all
 from mailcheck.core.rights import make_rights
 from tests.house import House, config_in_memory, mail, run
 from tests.imap.pop3_talk import FAR, NEAR, FullTransport, Talk
+from tests.table import rows
 
 PASSWORD = "correct horse battery"
 MAIL = b"From: a@x.example\r\nSubject: one\r\n\r\n.dots\r\n..more\r\nlast"
@@ -131,14 +132,11 @@ def test_a_mail_is_sent_with_stuffed_dots(house: House) -> None:
     assert talk.say(b"RETR 1") == f"+OK {len(MAIL)} octets\r\n".encode() + stuffed
 
 
-@pytest.mark.parametrize(
-    ("lines", "rest"),
-    [
-        (0, b""),
-        (1, b"..dots\r\n"),
-        (2, b"..dots\r\n...more\r\n"),
-        (9, b"..dots\r\n...more\r\nlast\r\n"),
-    ],
+@rows(
+    (0, b""),
+    (1, b"..dots\r\n"),
+    (2, b"..dots\r\n...more\r\n"),
+    (9, b"..dots\r\n...more\r\nlast\r\n"),
 )
 def test_the_top_of_a_mail(house: House, lines: int, rest: bytes) -> None:
     """TOP sends the header, an empty line, and so many lines of the body."""
@@ -205,27 +203,15 @@ def test_a_session_sees_a_snapshot(house: House) -> None:
     assert talk.say(b"STAT").startswith(b"+OK 1 ")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"RETR",
-        b"RETR 0",
-        b"RETR 2",
-        b"RETR x",
-        b"RETR -1",
-        b"TOP 1",
-        b"TOP 1 x",
-        b"DELE 99999999999",
-    ],
-)
-def test_invalid_numbers(house: House, line: bytes) -> None:
+def test_invalid_numbers(house: House) -> None:
     """A number that is no message gets an error."""
-    assert session(house, MAIL).say(line).startswith(b"-ERR ")
+    talk = session(house, MAIL)
+    for line in (b"RETR", b"RETR 0", b"RETR 2", b"RETR x", b"RETR -1", b"TOP 1", b"TOP 1 x"):
+        assert talk.say(line).startswith(b"-ERR "), line
+    assert talk.say(b"DELE 99999999999").startswith(b"-ERR ")
 
 
-@pytest.mark.parametrize(
-    "line", [b"STAT", b"LIST", b"UIDL", b"RETR 1", b"DELE 1", b"TOP 1 1", b"RSET", b"NOOP"]
-)
+@rows(b"STAT", b"LIST", b"UIDL", b"RETR 1", b"DELE 1", b"TOP 1 1", b"RSET", b"NOOP")
 def test_commands_need_a_login(house: House, line: bytes) -> None:
     """Nothing of an inbox is shown before the login."""
     assert Talk(house).say(line) == b"-ERR log in first\r\n"
@@ -279,14 +265,11 @@ def test_input_after_stls_is_not_run(house: House) -> None:
     assert b"send PASS" not in talk.say(b"NOOP")
 
 
-@pytest.mark.parametrize(
-    ("data", "reply"),
-    [
-        (b"FOO\r\n", b"-ERR unknown command\r\n"),
-        (b"NOOP\n", b"-ERR lines must end with CR LF\r\n"),
-        (b"USER " + b"x" * 5_000 + b"\r\n", b"-ERR the line is too long\r\n"),
-        (b"GET / HTTP/1.1\r\nUSER x\r\n", b"-ERR this is a POP3 server\r\n"),
-    ],
+@rows(
+    (b"FOO\r\n", b"-ERR unknown command\r\n"),
+    (b"NOOP\n", b"-ERR lines must end with CR LF\r\n"),
+    (b"USER " + b"x" * 5_000 + b"\r\n", b"-ERR the line is too long\r\n"),
+    (b"GET / HTTP/1.1\r\nUSER x\r\n", b"-ERR this is a POP3 server\r\n"),
 )
 def test_invalid_lines(house: House, data: bytes, reply: bytes) -> None:
     """Lines that are not commands get an error, and a browser is disconnected."""

@@ -2,7 +2,6 @@
 
 from ipaddress import ip_network
 
-import pytest
 from twisted.internet.task import Clock
 
 from mailcheck.core.messages import Session
@@ -23,6 +22,7 @@ from mailcheck.milter.packets import (
     Steps,
 )
 from tests.milter.mail_server import Copies, MailServer, milter_factory
+from tests.table import rows
 
 MAIL_TEXT = (
     b"Received: from a by b;\r\n\tThu, 26 Nov 2026 12:00:00 +0000\r\n"
@@ -98,15 +98,12 @@ def test_a_connection_for_several_sessions() -> None:
     assert server.is_closed
 
 
-@pytest.mark.parametrize(
-    ("data", "address"),
-    [
-        (b"a\x004\x00\x19192.0.2.1\x00", "192.0.2.1"),
-        (b"a\x006\x00\x19IPv6:2001:db8::1\x00", "2001:db8::1"),
-        (b"a\x006\x00\x19::ffff:192.0.2.1\x00", "192.0.2.1"),
-        (b"localhost\x00L\x00\x00/run/socket\x00", ""),
-        (b"unknown\x00U", ""),
-    ],
+@rows(
+    (b"a\x004\x00\x19192.0.2.1\x00", "192.0.2.1"),
+    (b"a\x006\x00\x19IPv6:2001:db8::1\x00", "2001:db8::1"),
+    (b"a\x006\x00\x19::ffff:192.0.2.1\x00", "192.0.2.1"),
+    (b"localhost\x00L\x00\x00/run/socket\x00", ""),
+    (b"unknown\x00U", ""),
 )
 def test_clients(data: bytes, address: str) -> None:
     """The client of a copy is the one of the mail server, if it has an IP address."""
@@ -147,18 +144,15 @@ def test_a_large_mail() -> None:
     assert len(copies.queued) == 1
 
 
-@pytest.mark.parametrize(
-    "octets",
-    [
-        b"\0\0\0\0",
-        (MAX_PACKET + 1).to_bytes(4),
-        b"\xff\xff\xff\xff",
-        b"\0\0\0\x01Z",
-        b"GET / HTTP/1.1\r\n",
-        b"\0\0\0\x01M",
-        b"\0\0\0\x02O\0",
-        b"\0\0\0\x0dO" + (1).to_bytes(4) + bytes(8),
-    ],
+@rows(
+    b"\0\0\0\0",
+    (MAX_PACKET + 1).to_bytes(4),
+    b"\xff\xff\xff\xff",
+    b"\0\0\0\x01Z",
+    b"GET / HTTP/1.1\r\n",
+    b"\0\0\0\x01M",
+    b"\0\0\0\x02O\0",
+    b"\0\0\0\x0dO" + (1).to_bytes(4) + bytes(8),
 )
 def test_another_protocol(octets: bytes) -> None:
     """A peer that does not speak the protocol is disconnected."""
@@ -168,9 +162,7 @@ def test_another_protocol(octets: bytes) -> None:
     assert server.replies() == b""
 
 
-@pytest.mark.parametrize(
-    ("command", "data"), [(HEADER, b"no end"), (HEADER, b"a\0b"), (CONNECT, b""), (CONNECT, b"a\0")]
-)
+@rows((HEADER, b"no end"), (HEADER, b"a\0b"), (CONNECT, b""), (CONNECT, b"a\0"))
 def test_broken_data(command: bytes, data: bytes) -> None:
     """Data without the form of its command ends the connection, and the copy is dropped."""
     copies = Copies()
@@ -205,16 +197,13 @@ def test_a_lost_connection() -> None:
     assert server.protocol.factory.connection_count == 0
 
 
-@pytest.mark.parametrize(
-    ("address", "networks", "is_served"),
-    [
-        ("127.0.0.1", [], True),
-        ("10.1.2.3", [], True),
-        ("192.0.2.1", [], False),
-        ("8.8.8.8", [], False),
-        ("8.8.8.8", ["8.8.8.0/24"], True),
-        ("127.0.0.1", ["8.8.8.0/24"], False),
-    ],
+@rows(
+    ("127.0.0.1", [], True),
+    ("10.1.2.3", [], True),
+    ("192.0.2.1", [], False),
+    ("8.8.8.8", [], False),
+    ("8.8.8.8", ["8.8.8.0/24"], True),
+    ("127.0.0.1", ["8.8.8.0/24"], False),
 )
 def test_who_may_use_it(address: str, networks: list[str], *, is_served: bool) -> None:
     """Only this machine and its network may use the endpoint, or those in allow_from."""

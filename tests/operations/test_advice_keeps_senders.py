@@ -20,6 +20,7 @@ from mailcheck.operations.domains.check_mx import CheckMx, MxCheck
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.house import run
+from tests.table import rows
 
 DOMAIN = "d.example"
 
@@ -197,7 +198,7 @@ ENDS = st.sampled_from(["-all", "~all"])
 STRANGER = "8.9.9.9"
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+@rows(*DEFECTS)
 def test_one_mistake_in_a_record_costs_no_sender(name: str) -> None:
     """A record with one mistake is fixed: exactly the intended hosts pass."""
     chance = random.Random(name)
@@ -238,7 +239,7 @@ UNCLEAR = ["hello", "mx01", "h.d.example", "ip4:8.8.6.7/33", "ip4:8.8.6", "serve
 UNCLEAR += ["- ip4:8.8.6.7", "include:p.example,q.example", "ip4:010.8.8.8", "include:j@p.example"]
 
 
-@pytest.mark.parametrize("word", UNCLEAR)
+@rows(*UNCLEAR)
 def test_an_ambiguous_term_gives_no_record(word: str) -> None:
     """If a fixed record could lack a sender, no record is offered. The advice names the term."""
     found = check(zone_with((f"v=spf1 mx {word} -all",)))
@@ -247,13 +248,10 @@ def test_an_ambiguous_term_gives_no_record(word: str) -> None:
     assert any(word.split(" ")[-1].split(",")[0] in one.meaning or one.fix for one in wrong)
 
 
-@pytest.mark.parametrize(
-    ("text", "term", "reason"),
-    [
-        ("v=spf1 mx a:gone.example -all", "a:gone.example", "does not exist"),
-        ("v=spf1 mx include:gone.example -all", "include:gone.example", "has no SPF record"),
-        ("v=spf1 mx include:d.example -all", "include:d.example", "leads back"),
-    ],
+@rows(
+    ("v=spf1 mx a:gone.example -all", "a:gone.example", "does not exist"),
+    ("v=spf1 mx include:gone.example -all", "include:gone.example", "has no SPF record"),
+    ("v=spf1 mx include:d.example -all", "include:d.example", "leads back"),
 )
 def test_a_term_that_is_left_out_is_named_with_the_reason(
     text: str, term: str, reason: str
@@ -267,16 +265,13 @@ def test_a_term_that_is_left_out_is_named_with_the_reason(
         assert fix.record.value == "v=spf1 mx -all"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "v=spf1 mx include:broken.example -all",
-        "v=spf1 mx include:near.example -all",
-        "v=spf1 ptr -all",
-        "v=spf1 a:gone.example -all",
-        "v=spf1 +all",
-        "v=spf1 mx/0 ipv4:8.8.6.7 -all",
-    ],
+@rows(
+    "v=spf1 mx include:broken.example -all",
+    "v=spf1 mx include:near.example -all",
+    "v=spf1 ptr -all",
+    "v=spf1 a:gone.example -all",
+    "v=spf1 +all",
+    "v=spf1 mx/0 ipv4:8.8.6.7 -all",
 )
 def test_no_record_takes_away_who_may_pass(text: str) -> None:
     """No term is deleted if it may authorise a sender, or if it is the last term."""

@@ -13,6 +13,7 @@ from mailcheck.operations.domains.known_selectors import LearnedSelectors
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.house import run
+from tests.table import rows
 
 
 async def until(deferred: "Deferred[str]") -> str:
@@ -75,9 +76,7 @@ def test_selectors_are_learned_newest_first() -> None:
     assert run(learned.of("other.example")) == ()
 
 
-@pytest.mark.parametrize(
-    "value", ["", "d=example.com", "s=a", "d=ex ample; s=a", "d=example.com; s=a b", "d=;s=;" * 99]
-)
+@rows("", "d=example.com", "s=a", "d=ex ample; s=a", "d=example.com; s=a b", "d=;s=;" * 99)
 def test_broken_signatures_teach_nothing(value: str) -> None:
     """Signatures without a domain or selector are ignored."""
     learned = LearnedSelectors(LocalSelectors(), lambda: Instant(0))

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.task import Clock
 
@@ -31,6 +30,7 @@ from mailcheck.operations.domains.zone_health import (
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import result_of, run
+from tests.table import rows
 
 PSBL = "psbl.surriel.com"
 TEST_ENTRY = f"2.0.0.127.{PSBL}"
@@ -231,10 +231,7 @@ def test_one_daemon_tests_for_all() -> None:
     assert len(daemons.zone.asked) == 2 * asked
 
 
-@pytest.mark.parametrize(
-    ("servers", "query_zones"),
-    [(("192.0.2.2 53",), {}), (("192.0.2.1 53",), {TargetKind.IPV4: f"key.{PSBL}"})],
-)
+@rows((("192.0.2.2 53",), {}), (("192.0.2.1 53",), {TargetKind.IPV4: f"key.{PSBL}"}))
 def test_results_with_other_servers_or_keys_do_not_count(
     servers: Sequence[str], query_zones: Mapping[TargetKind, str]
 ) -> None:

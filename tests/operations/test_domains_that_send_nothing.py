@@ -10,6 +10,7 @@ from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
+from tests.table import rows
 
 DOMAIN = "d.example"
 
@@ -68,9 +69,7 @@ def test_advice_ends_at_a_parked_domain(address: list[str], dmarc: list[str]) ->
     assert report.records.is_parked
 
 
-@pytest.mark.parametrize(
-    ("spf", "mx"), [("v=spf1 mx -all", []), ("v=spf1 -all", ["10 mx.d.example."])]
-)
+@rows(("v=spf1 mx -all", []), ("v=spf1 -all", ["10 mx.d.example."]))
 def test_a_domain_that_sends_or_receives_keeps_its_advice(spf: str, mx: list[str]) -> None:
     """A domain with a sender or a mail host is not advised to publish a null MX."""
     zone = MemoryZone({DOMAIN: {"TXT": [spf], "A": ["8.8.4.1"], "MX": mx}})

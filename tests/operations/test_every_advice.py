@@ -7,7 +7,6 @@ from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
-import pytest
 from msgspec import Struct
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
@@ -33,6 +32,7 @@ from tests.fakes.settling import settle
 from tests.house import run
 from tests.operations.scored_mails import HELO, MAIL, received, score, zone_with
 from tests.operations.test_following_advice import of_others, publish
+from tests.table import rows
 
 DOMAIN = "d.example"
 DMARC, KEY_NAME = f"_dmarc.{DOMAIN}", f"s1._domainkey.{DOMAIN}"
@@ -293,7 +293,7 @@ def named_in(zone: MemoryZone, rdtype: str = "TXT") -> set[str]:
     return {one for some in found for one in some}
 
 
-@pytest.mark.parametrize("name", CASES)
+@rows(*CASES)
 def test_advice_is_good_to_its_end(name: str) -> None:
     """Each step fixes its finding, causes no worse one and loses no sender. No finding remains."""
     case, finding_id = CASES[name], name.partition(" ")[0]
@@ -367,7 +367,7 @@ MAIL_CASES: dict[str, tuple[dict[str, dict[str, list[str]]], list[str]]] = {
 """By the id of a finding about a mail: replaced records, and deleted names."""
 
 
-@pytest.mark.parametrize("finding_id", MAIL_CASES)
+@rows(*MAIL_CASES)
 def test_advice_about_a_mail_is_good_to_its_end(finding_id: str) -> None:
     """The mail gets the score that the report promised, and the full score in the end."""
     records, without = MAIL_CASES[finding_id]

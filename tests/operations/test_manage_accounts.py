@@ -18,6 +18,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.instants import DAY, HOUR, Instant
 from tests.house import House, config_in_memory, run
+from tests.table import rows
 from tests.web.dashboard.conftest import CHEAP
 
 BOSS = Actor("boss", "192.0.2.1")
@@ -151,7 +152,7 @@ def test_the_retention_of_one_account(house: House, bob: Account) -> None:
     assert house.get("/inbox/messages").json["total"] == 0
 
 
-@pytest.mark.parametrize("field", AccountLimits.__struct_fields__)
+@rows(*AccountLimits.__struct_fields__)
 def test_wrong_limits(house: House, bob: Account, field: str) -> None:
     """A limit out of range is an error that names it, and nothing is changed."""
     for value in (0, -1, 2**63, 23 if field == "retention_hours" else 0):

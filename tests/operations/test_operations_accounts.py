@@ -22,6 +22,7 @@ from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import BlockedWorker
 from tests.house import House, config_in_memory, result_of, run
+from tests.table import rows
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_the_account_of_a_key(house: House) -> None:
     assert (caller.account_id, caller.limits) == (house.account.id, RequestLimits(1, 2))
 
 
-@pytest.mark.parametrize("secret", ["", "mck_", "mck_unknown", "\udcff", "x" * 100_000])
+@rows("", "mck_", "mck_unknown", "\udcff", "x" * 100_000)
 def test_unknown_keys(house: House, secret: str) -> None:
     """A text that is not a key is unknown, and never causes an internal error."""
     with pytest.raises(InvalidCredentials, match="unknown"):

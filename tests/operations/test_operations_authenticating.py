@@ -35,6 +35,7 @@ from mailcheck.operations.inbox.check_message import (
 from tests.fakes.mail_signer import ED25519, RSA
 from tests.fakes.memory_zone import MemoryZone
 from tests.operations.scored_mails import MAIL, received, zone_with
+from tests.table import rows
 from tests.web.workers import FaultyWorker
 
 SIGNED = RSA.sign(MAIL)
@@ -241,7 +242,7 @@ def test_an_irrelevant_name_does_not_delay_the_results() -> None:
     assert desk.zone.unanswered == []
 
 
-@pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.REFUSED, DnsStatus.TIMEOUT])
+@rows(DnsStatus.SERVFAIL, DnsStatus.REFUSED, DnsStatus.TIMEOUT)
 def test_a_failure_of_dns_is_kept_briefly(status: DnsStatus) -> None:
     """A DNS failure is looked up again after its short cache time."""
     desk = Desk(zone_with(failing={("_dmarc.sender.example", "TXT"): status}))
@@ -318,7 +319,7 @@ def test_the_cache_is_bounded() -> None:
     assert desk.of(desk.message(number=0)) is not first
 
 
-@pytest.mark.parametrize("raw", [b"", b"\r\n", b"From: \xff\r\n", b"DKIM-Signature: v=1\r\n\r\n"])
+@rows(b"", b"\r\n", b"From: \xff\r\n", b"DKIM-Signature: v=1\r\n\r\n")
 def test_any_bytes(raw: bytes) -> None:
     """Any mail has results, and `AuthResult` has a member for each."""
     desk = Desk()

@@ -5,6 +5,7 @@ import pytest
 from mailcheck.core.errors import StoreFull
 from mailcheck.operations.concurrency import delete_in_batches
 from tests.house import run
+from tests.table import rows
 
 
 class Shelf:
@@ -25,10 +26,7 @@ class Shelf:
         return count
 
 
-@pytest.mark.parametrize(
-    ("room", "removals"),
-    [(200, [200, 200, 50]), (199, [25] * 18 + [0]), (24, [3] * 150 + [0]), (1, [1] * 450 + [0])],
-)
+@rows((200, [200, 200, 50]), (199, [25] * 18 + [0]), (24, [3] * 150 + [0]), (1, [1] * 450 + [0]))
 def test_as_many_at_a_time_as_there_is_room_for(room: int, removals: list[int]) -> None:
     """If the disk is too full for a batch, batches of an eighth are used until all is deleted."""
     shelf = Shelf(450, room)

@@ -18,6 +18,7 @@ from mailcheck.operations.cached_values import CachedValues, reader_of
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
+from tests.table import rows
 from tests.web.checking import GOOD, checking_house, zone_with
 
 LONG = 60_000  # milliseconds
@@ -60,10 +61,7 @@ def test_reputations() -> None:
         house.close()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "Ã", "AA", "gA==", *map(written, ([], None, "a", {"exchange": "a"}, {1: 2}))],
-)
+@rows("", "{", "Ã", "AA", "gA==", *map(written, ([], None, "a", {"exchange": "a"}, {1: 2})))
 def test_invalid_text_counts_as_missing(text: str) -> None:
     """Text from another version, or invalid text, counts as missing."""
     memory = LocalMemory(Clock())

@@ -22,6 +22,7 @@ from tests.fakes.report_senders import (
     signer_of,
 )
 from tests.house import Answer, House, config_in_memory
+from tests.table import rows
 from tests.web.mcp.agent import Agent
 from tests.web.reporting import address, reporting_house, send
 
@@ -283,15 +284,12 @@ def test_feedback_about_a_subdomain(house: House) -> None:
     assert report["feedback"]["authorDomain"] == "a.b.example.org"
 
 
-@pytest.mark.parametrize(
-    ("domains", "home"),
-    [
-        (["x.a.watched.example"], "a.watched.example"),
-        (["a.watched.example"], "a.watched.example"),
-        (["other.watched.example"], "watched.example"),
-        (["esp.example", "x.shop.example"], "shop.example"),
-        (["x.new.example", "new2.example"], "new.example"),
-    ],
+@rows(
+    (["x.a.watched.example"], "a.watched.example"),
+    (["a.watched.example"], "a.watched.example"),
+    (["other.watched.example"], "watched.example"),
+    (["esp.example", "x.shop.example"], "shop.example"),
+    (["x.new.example", "new2.example"], "new.example"),
 )
 def test_the_home_of_a_report(domains: list[str], home: str) -> None:
     """It is the nearest domain with a watch or reports, or the organization of the first one."""

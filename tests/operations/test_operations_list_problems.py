@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import PROBLEMS
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from mailcheck.operations.domains.list_problems import Problem, list_problems, total_gain
 from tests.house import run
+from tests.table import rows
 from tests.web.checking import checking_house, zone_with
 
 POOR: dict[str, dict[str, list[str]]] = {
@@ -32,7 +31,7 @@ def problems_of(domain: str, **more: Any) -> tuple[tuple[Problem, ...], int]:
     return list_problems(reputation, report), reputation.score.score
 
 
-@pytest.mark.parametrize("domain", ["good.example", "poor.example", "listed.example"])
+@rows("good.example", "poor.example", "listed.example")
 def test_the_gains_add_up(domain: str) -> None:
     """Each problem occurs once, the gains fall, and their sum leads to at most 100 points."""
     problems, score = problems_of(domain)

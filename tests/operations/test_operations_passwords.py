@@ -24,6 +24,7 @@ from mailcheck.operations.accounts.passwords import (
 from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.clock_and_randomness import repeatable_bytes
 from tests.house import result_of, run
+from tests.table import rows
 from tests.web.workers import FaultyWorker
 
 CHEAP = ScryptCost(4, 1, 1)
@@ -67,7 +68,7 @@ def test_spellings_of_a_password() -> None:
     assert not run(one.matches("cafe au lait", written))
 
 
-@pytest.mark.parametrize("password", ["", "correct horse", "\0", "x" * 100_000, "\udc80"])
+@rows("", "correct horse", "\0", "x" * 100_000, "\udc80")
 def test_a_missing_hash_matches_nothing(password: str) -> None:
     """Without a stored hash no password matches."""
     assert not run(hasher().matches(password, None))
@@ -117,7 +118,7 @@ def test_random_passwords() -> None:
     assert worker.calls[-1].args[1].split("$")[2] == "ln=4,r=1,p=1"
 
 
-@pytest.mark.parametrize("written", ["", "secret", "$scrypt$ln=4,r=1,p=1$AA==", "$argon2$x$y$z"])
+@rows("", "secret", "$scrypt$ln=4,r=1,p=1$AA==", "$argon2$x$y$z")
 def test_invalid_hashes(written: str) -> None:
     """Text that is not a hash is rejected."""
     with pytest.raises(ValueError, match="not a password hash"):
@@ -179,18 +180,14 @@ def test_a_failure_releases_its_permit() -> None:
             run(one.write("correct horse"))
 
 
-@pytest.mark.parametrize(
-    "password", ["", "x" * 9, "x" * 201, "aaaaaaaaaa", "abcabcabcabc", "Developer 1"]
-)
+@rows("", "x" * 9, "x" * 201, "aaaaaaaaaa", "abcabcabcabc", "Developer 1")
 def test_invalid_passwords(password: str) -> None:
     """Short, endless and repetitive passwords, and the account name, are rejected."""
     with pytest.raises(InvalidParameter):
         require_strong(password, "developer 1")
 
 
-@pytest.mark.parametrize(
-    "password", ["correct horse", "x1y2z3w4v5", "пароль пароль", "🎉🎂🎈🎁" * 3]
-)
+@rows("correct horse", "x1y2z3w4v5", "пароль пароль", "🎉🎂🎈🎁" * 3)
 def test_valid_passwords(password: str) -> None:
     """Only length counts, not the kinds of characters. All scripts are accepted."""
     require_strong(password, "developer")

@@ -28,6 +28,7 @@ from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import BlockedWorker
 from tests.house import House, config_in_memory, mail, result_of, run
+from tests.table import rows
 
 STRANGER = Session("192.0.2.7", "mx.example.com", True)
 
@@ -79,10 +80,7 @@ def _config(url: str, min_free: int) -> Config:
 class TestRecipients:
     """The inbox that an address belongs to."""
 
-    @pytest.mark.parametrize(
-        ("suffix", "tag"),
-        [("", ""), ("+a", "a"), ("+SignUp", "SignUp"), ("+a+b", "a+b"), ("+", "")],
-    )
+    @rows(("", ""), ("+a", "a"), ("+SignUp", "SignUp"), ("+a+b", "a+b"), ("+", ""))
     def test_an_inbox_with_any_tag(self, house: House, suffix: str, tag: str) -> None:
         """An inbox accepts mail with any tag. The address stays as it was written."""
         address = f"{house.account.mailbox_name.upper()}{suffix}@MAILCHECK.example"
@@ -96,39 +94,34 @@ class TestRecipients:
         expected = Recipient(address, house.account.id, "shop-ann")
         assert accept(house, address, session) == expected
 
-    @pytest.mark.parametrize(
-        "domain", ["mailcheck.example", "MAILCHECK.EXAMPLE", "mailcheck.example.", "mail.example"]
-    )
+    @rows("mailcheck.example", "MAILCHECK.EXAMPLE", "mailcheck.example.", "mail.example")
     def test_domains(self, aliased: House, domain: str) -> None:
         """Each configured domain is accepted, in any case and with a dot at its end."""
         address = f"{aliased.account.mailbox_name}@{domain}"
         assert accept(aliased, address).account_id == aliased.account.id
         aliased.close()
 
-    @pytest.mark.parametrize(
-        "address",
-        [
-            "dev-nobody2345678@mailcheck.example",
-            "someone@mailcheck.example",
-            "first@mailcheck.example",
-            "dev-@mailcheck.example",
-            '"dev- "@mailcheck.example',
-            "postmaster+x@other.example",
-            "{name}@other.example",
-            "{name}@sub.mailcheck.example",
-            "a@dev-nobody2345678.mailcheck.example",
-            "a@b.c.{name}.mailcheck.example",
-            "watch-alerts@{name}.mailcheck.example",
-            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@{name}.mailcheck.example",
-            "{name}@example",
-            "{name}@[127.0.0.1]",
-            "root",
-            "{name}",
-            "{name}+a..b@mailcheck.example",
-            "{name}+a.@mailcheck.example",
-            "{name}+bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb@mailcheck.example",
-            "postmaster+a..b@mailcheck.example",
-        ],
+    @rows(
+        "dev-nobody2345678@mailcheck.example",
+        "someone@mailcheck.example",
+        "first@mailcheck.example",
+        "dev-@mailcheck.example",
+        '"dev- "@mailcheck.example',
+        "postmaster+x@other.example",
+        "{name}@other.example",
+        "{name}@sub.mailcheck.example",
+        "a@dev-nobody2345678.mailcheck.example",
+        "a@b.c.{name}.mailcheck.example",
+        "watch-alerts@{name}.mailcheck.example",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@{name}.mailcheck.example",
+        "{name}@example",
+        "{name}@[127.0.0.1]",
+        "root",
+        "{name}",
+        "{name}+a..b@mailcheck.example",
+        "{name}+a.@mailcheck.example",
+        "{name}+bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb@mailcheck.example",
+        "postmaster+a..b@mailcheck.example",
     )
     def test_unknown_addresses(self, house: House, address: str) -> None:
         """Unknown addresses and other domains are rejected."""

@@ -38,6 +38,7 @@ from tests.operations.scored_mails import (
     scorer,
     zone_with,
 )
+from tests.table import rows
 
 DMARC = "_dmarc.sender.example"
 OTHER = replace(RSA, domain="provider.example")
@@ -75,9 +76,7 @@ def mail(raw: bytes = MAIL, signer: Any = RSA, **changes: Any) -> ReceivedMail:
     return received(raw if signer is None else signer.sign(raw), **changes)
 
 
-@pytest.mark.parametrize(
-    ("zone", "sent", "fault"),
-    [
+@rows(
         (zone_with(spf("v=spf1 ip4:8.8.4.99 ?all")), mail(), "spf.result-neutral"),
         (zone_with({"sender.example": WITHOUT_SPF}), mail(), "spf.result-none"),
         (zone_with(spf("v=spf1 ~all")), mail(), "spf.result-softfail"),
@@ -107,8 +106,7 @@ def mail(raw: bytes = MAIL, signer: Any = RSA, **changes: Any) -> ReceivedMail:
         (zone_with(), mail(HTML_ONLY), "content.html-only"),
         (zone_with(), mail(tls=None), "transport.no-tls"),
         (zone_with(), mail(b"Precedence: bulk\r\n" + MAIL), "unsubscribe.no-one-click"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_each_single_fault(zone: MemoryZone, sent: ReceivedMail, fault: str) -> None:
     """Each single fault lowers the score by its published deduction and is reported."""
     report = score(zone, sent)
@@ -117,13 +115,10 @@ def test_each_single_fault(zone: MemoryZone, sent: ReceivedMail, fault: str) -> 
     assert report.score.tenths == 100 - tenths
 
 
-@pytest.mark.parametrize(
-    "zone",
-    [
-        zone_with(listing("10.4.8.8.zen.spamhaus.org")),
-        zone_with(listing("10.4.8.8.bl.blocklist.de")),
-        zone_with(listing("sender.example.dbl.spamhaus.org", DBL)),
-    ],
+@rows(
+    zone_with(listing("10.4.8.8.zen.spamhaus.org")),
+    zone_with(listing("10.4.8.8.bl.blocklist.de")),
+    zone_with(listing("sender.example.dbl.spamhaus.org", DBL)),
 )
 def test_a_listing_costs_what_its_weight_says(zone: MemoryZone) -> None:
     """Each listing lowers the score by the deduction of its list and is reported."""
@@ -133,11 +128,11 @@ def test_a_listing_costs_what_its_weight_says(zone: MemoryZone) -> None:
     assert report.score.tenths == 100 - cost_of_listing(row.weight)
 
 
-@pytest.mark.parametrize(("policy", "fault", "tenths"), [
+@rows(
     ("none", "dmarc.fails-none", 15),
     ("quarantine", "dmarc.fails-enforced", 30),
     ("reject", "dmarc.fails-enforced", 30),
-])  # fmt: skip
+)  # fmt: skip
 def test_dmarc_fails(policy: str, fault: str, tenths: int) -> None:
     """A mail that passes only for another domain fails DMARC. The policy sets the deduction."""
     zone = zone_with(
@@ -185,7 +180,7 @@ UNKNOWN: list[tuple[dict[str, Any], Area]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "area"), UNKNOWN)
+@rows(*UNKNOWN)
 def test_temporary_failures_cost_nothing(options: dict[str, Any], area: Area) -> None:
     """Lookups without an answer cost no points, and are named at the top."""
     report = score(zone_with(**options))
@@ -211,7 +206,7 @@ def test_all_of_dns_is_down() -> None:
     ]
 
 
-@pytest.mark.parametrize("problem", list(FilterProblem))
+@rows(*list(FilterProblem))
 def test_an_absent_filter_costs_nothing(problem: FilterProblem) -> None:
     """A missing verdict of the content filter costs no points, and the advice says what to do."""
     report = score(content_filter=ScriptedFilter(unavailable(problem)))
@@ -227,7 +222,7 @@ RSPAMD_VERDICT = FilterVerdict(
 )
 
 
-@pytest.mark.parametrize("problem", [FilterProblem.OFF, FilterProblem.NOT_INSTALLED])
+@rows(FilterProblem.OFF, FilterProblem.NOT_INSTALLED)
 def test_rspamd_counts_without_spamassassin(problem: FilterProblem) -> None:
     """If there is no SpamAssassin, rspamd's points cost as much of its threshold as those do."""
     rspamd = ScriptedFilter(RSPAMD_VERDICT)
@@ -238,9 +233,7 @@ def test_rspamd_counts_without_spamassassin(problem: FilterProblem) -> None:
     assert rspamd.judged == spamassassin.judged
 
 
-@pytest.mark.parametrize(
-    "outcome", [FilterVerdict(0.0, 5.0, False, ()), unavailable(FilterProblem.TIMEOUT)]
-)
+@rows(FilterVerdict(0.0, 5.0, False, ()), unavailable(FilterProblem.TIMEOUT))
 def test_rspamd_beside_spamassassin(outcome: FilterOutcome) -> None:
     """If there is a SpamAssassin, even one that fails, rspamd is shown and costs nothing."""
     report = score(content_filter=ScriptedFilter(outcome), rspamd=ScriptedFilter(RSPAMD_VERDICT))
@@ -249,7 +242,7 @@ def test_rspamd_beside_spamassassin(outcome: FilterOutcome) -> None:
     assert "costs no points beside SpamAssassin" in shown.finding.meaning
 
 
-@pytest.mark.parametrize("problem", list(FilterProblem))
+@rows(*list(FilterProblem))
 def test_an_rspamd_that_fails(problem: FilterProblem) -> None:
     """An rspamd without a verdict is undetermined and costs nothing."""
     report = score(
@@ -264,7 +257,7 @@ def test_an_rspamd_that_fails(problem: FilterProblem) -> None:
 PRIVATE = ["10.0.0.5", "127.0.0.1", "192.168.1.1", "fd00::1", ""]
 
 
-@pytest.mark.parametrize("address", PRIVATE)
+@rows(*PRIVATE)
 def test_a_private_address(address: str) -> None:
     """From a private address, only content and DKIM are judged, and the report says so."""
     report = score(mail=received(client_ip=address, helo_name="laptop"))
@@ -302,15 +295,12 @@ def test_addresses_for_documentation_are_judged() -> None:
     assert report.notes == ()
 
 
-@pytest.mark.parametrize(
-    ("transcript", "is_offered", "charged"),
-    [
-        ((), True, True),
-        ((), False, False),
-        (("S: 250-mx", "S: 250-STARTTLS", "S: 250 SIZE"), False, True),
-        (("S: 250-mx", "S: 250 starttls"), False, True),
-        (("S: 250-mx", "S: 250 SIZE"), True, False),
-    ],
+@rows(
+    ((), True, True),
+    ((), False, False),
+    (("S: 250-mx", "S: 250-STARTTLS", "S: 250 SIZE"), False, True),
+    (("S: 250-mx", "S: 250 starttls"), False, True),
+    (("S: 250-mx", "S: 250 SIZE"), True, False),
 )
 def test_encryption_that_was_offered(
     transcript: tuple[str, ...], is_offered: bool, charged: bool
@@ -328,19 +318,16 @@ def test_the_null_reverse_path() -> None:
     assert report.score.tenths == 100
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"",
-        b"\r\n\r\n",
-        b"no header at all",
-        MAIL.replace(b"From: ", b"X-From: "),
-        b"From: other@elsewhere.example\r\n" + MAIL,
-        b"From: nobody\r\n\r\n",
-        b"DKIM-Signature: " + b" \t" * 300_000 + b"\r\n" + MAIL,
-        b"".join(b"DKIM-Signature: v=1; d=a%d.example; s=s\r\n" % n for n in range(50)) + MAIL,
-        b"\xff\xfe\x00" * 100,
-    ],
+@rows(
+    b"",
+    b"\r\n\r\n",
+    b"no header at all",
+    MAIL.replace(b"From: ", b"X-From: "),
+    b"From: other@elsewhere.example\r\n" + MAIL,
+    b"From: nobody\r\n\r\n",
+    b"DKIM-Signature: " + b" \t" * 300_000 + b"\r\n" + MAIL,
+    b"".join(b"DKIM-Signature: v=1; d=a%d.example; s=s\r\n" % n for n in range(50)) + MAIL,
+    b"\xff\xfe\x00" * 100,
 )
 def test_any_bytes_are_scored(raw: bytes) -> None:
     """A mail of any bytes gets a score within bounds."""
@@ -349,9 +336,7 @@ def test_any_bytes_are_scored(raw: bytes) -> None:
     assert store_report(report).document.startswith("{")
 
 
-@pytest.mark.parametrize(
-    "author", [b"", b"From: other@elsewhere.example\r\nFrom: ann@sender.example\r\n"]
-)
+@rows(b"", b"From: other@elsewhere.example\r\nFrom: ann@sender.example\r\n")
 def test_no_single_author(author: bytes) -> None:
     """A mail without a From field, or with two, cannot pass DMARC, and the report says so."""
     raw = author + MAIL.partition(b"\r\n")[2]

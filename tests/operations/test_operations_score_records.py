@@ -27,6 +27,7 @@ from mailcheck.operations.deliverability.preflight import (
 from mailcheck.operations.dns_evaluation import MAX_QUESTIONS, DnsEvaluator
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import result_of
+from tests.table import rows
 
 ZONE = MemoryZone(
     {
@@ -164,7 +165,7 @@ def test_a_proposed_record_fixes_a_broken_chain() -> None:
     assert Chained(loose).ask("round.example.com").status is DnsStatus.SERVFAIL
 
 
-@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.REFUSED, DnsStatus.SERVFAIL])
+@rows(DnsStatus.TIMEOUT, DnsStatus.REFUSED, DnsStatus.SERVFAIL)
 def test_a_chain_that_is_unknown_stays_unknown(status: DnsStatus) -> None:
     """If a chain cannot be followed, its answer is undetermined despite the proposed record."""
     chained = Chained(
@@ -216,17 +217,14 @@ def test_a_timeout_stays_a_timeout() -> None:
     assert ask("dead.example.com", "A", proposed).status is DnsStatus.TIMEOUT
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("v=spf1 -all", "v=spf1 -all"),
-        ('"v=spf1" " -all"', "v=spf1 -all"),
-        ('"v=spf1 -all"', "v=spf1 -all"),
-        ("p=" + "A" * 600, "p=" + "A" * 600),
-        ('say "hello"', 'say "hello"'),
-        ("back\\slash; semicolon", "back\\slash; semicolon"),
-        ("ümlaut", "ümlaut"),
-    ],
+@rows(
+    ("v=spf1 -all", "v=spf1 -all"),
+    ('"v=spf1" " -all"', "v=spf1 -all"),
+    ('"v=spf1 -all"', "v=spf1 -all"),
+    ("p=" + "A" * 600, "p=" + "A" * 600),
+    ('say "hello"', 'say "hello"'),
+    ("back\\slash; semicolon", "back\\slash; semicolon"),
+    ("ümlaut", "ümlaut"),
 )
 def test_txt_with_and_without_quotes(value: str, text: str) -> None:
     """TXT is parsed in zone file syntax or as plain text, in any length."""
@@ -246,18 +244,15 @@ def test_any_text_can_be_proposed(text: str) -> None:
     assert all(len(one) <= 255 for one in strings)
 
 
-@pytest.mark.parametrize(
-    ("name", "rdtype", "value", "problem"),
-    [
-        ("example.com", "A", "not an address", r"records\[3\].value is not a valid value for A"),
-        ("example.com", "MX", "mx.example.com", r"records\[3\].value"),
-        ("example.com", "TXT", "  ", "value is missing"),
-        ("example.com", "TXT", "x" * 9_000, "longer than"),
-        ("example.com", "TXT", '"open', r"records\[3\].value"),
-        ("example.com", "SRV", "1 1 1 a.", "must be one of TXT"),
-        ("exa mple.com", "A", "8.8.4.1", r"records\[3\].name"),
-        ("", "A", "8.8.4.1", r"records\[3\].name"),
-    ],
+@rows(
+    ("example.com", "A", "not an address", r"records\[3\].value is not a valid value for A"),
+    ("example.com", "MX", "mx.example.com", r"records\[3\].value"),
+    ("example.com", "TXT", "  ", "value is missing"),
+    ("example.com", "TXT", "x" * 9_000, "longer than"),
+    ("example.com", "TXT", '"open', r"records\[3\].value"),
+    ("example.com", "SRV", "1 1 1 a.", "must be one of TXT"),
+    ("exa mple.com", "A", "8.8.4.1", r"records\[3\].name"),
+    ("", "A", "8.8.4.1", r"records\[3\].name"),
 )
 def test_bad_records_are_named(name: str, rdtype: str, value: str, problem: str) -> None:
     """An error names the record, its field and the problem."""

@@ -4,8 +4,6 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.deliverability.score import CheckSummary, DeliverabilityReport
@@ -25,6 +23,7 @@ from tests.operations.scored_mails import (
     score,
     zone_with,
 )
+from tests.table import rows
 
 DMARC = "_dmarc.sender.example"
 OTHER = replace(RSA, domain="provider.example")
@@ -100,7 +99,7 @@ REPORTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", list(REPORTS))
+@rows(*list(REPORTS))
 def test_the_texts_of_a_report_are_consistent(name: str) -> None:
     """No finding appears twice, sentences are complete, and each status fits its deduction."""
     report = REPORTS[name]()
@@ -140,7 +139,7 @@ SPF_FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("texts", SPF_FAULTS)
+@rows(*SPF_FAULTS)
 def test_the_proposed_spf_record_works(texts: tuple[str, ...]) -> None:
     """The same mail passes SPF once the proposed record is published."""
     zone = zone_with({**spf(*texts), **PROVIDER})
@@ -167,7 +166,7 @@ def test_a_record_at_a_wrong_name_is_found() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["laptop", "box.local", "web1.localdomain", "pc.lan"])
+@rows("laptop", "box.local", "web1.localdomain", "pc.lan")
 def test_nothing_is_proposed_for_names_of_a_private_network(name: str) -> None:
     """No records are proposed for names of private networks."""
     raw = MAIL.replace(b"ann@sender.example", f"ann@{name}".encode())
@@ -181,7 +180,7 @@ def test_nothing_is_proposed_for_names_of_a_private_network(name: str) -> None:
     assert [one.finding.proposed for one in report.score.charged if one.finding.proposed] == []
 
 
-@pytest.mark.parametrize("helo_name", ["[8.8.4.10]", "localhost", "\x1b[2J.example", ""])
+@rows("[8.8.4.10]", "localhost", "\x1b[2J.example", "")
 def test_an_invalid_helo_name_is_not_proposed(helo_name: str) -> None:
     """The HELO name is proposed for reverse DNS only if it is a valid host name."""
     zone = zone_with(without=["10.4.8.8.in-addr.arpa"])
@@ -220,7 +219,7 @@ def test_a_mail_that_fails_brings_no_advice_for_a_stricter_policy() -> None:
     assert finding(passing, "dmarc.policy-none")
 
 
-@pytest.mark.parametrize("sender", ["me@laptop", "me@other.example", "ann@sender.example", ""])
+@rows("me@laptop", "me@other.example", "ann@sender.example", "")
 def test_dmarc_of_an_unsigned_mail_from_a_laptop_is_open(sender: str) -> None:
     """DMARC of mail from a private address is undetermined, for any envelope sender."""
     report = score(mail=received(MAIL, client_ip="127.0.0.1", envelope_sender=sender))

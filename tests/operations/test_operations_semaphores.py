@@ -11,6 +11,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from tests.house import result_of
+from tests.table import rows
 
 
 class Room:
@@ -81,7 +82,7 @@ def test_a_timeout() -> None:
     assert room.inside == ["c"]
 
 
-@pytest.mark.parametrize("patience", [0.0, -1.0])
+@rows(0.0, -1.0)
 def test_without_patience(patience: float) -> None:
     """Without a timeout, a task gets a free permit or none."""
     room = Room(limit=1)

@@ -20,6 +20,7 @@ from mailcheck.operations.domains.watches.send_alerts import (
 from tests.engines.deliveries import NOON, at
 from tests.fakes.scripted_receivers import ScriptedReceivers
 from tests.house import run
+from tests.table import rows
 from tests.web.test_web_watches import Watching
 
 NOBODY = "nobody@example.com"
@@ -158,17 +159,14 @@ def test_alerts_cannot_be_forged(watching: Watching) -> None:
             house.receive(house.address(tag))
 
 
-@pytest.mark.parametrize(
-    ("named", "wrong"),
-    [
-        ("ops", "an http or https address"),
-        ("ftp://ops.example.com", "an http or https address"),
-        ("https://mailcheck.example/", "this service itself"),
-        ("ops@mailcheck.example", "no mail to"),
-        ("ops@localhost", "is not a mail address"),
-        ("ops@example.com\r\nRCPT TO:<a@example.com>", "is not a mail address"),
-        ('"a b"@example.com', "is not a mail address"),
-    ],
+@rows(
+    ("ops", "an http or https address"),
+    ("ftp://ops.example.com", "an http or https address"),
+    ("https://mailcheck.example/", "this service itself"),
+    ("ops@mailcheck.example", "no mail to"),
+    ("ops@localhost", "is not a mail address"),
+    ("ops@example.com\r\nRCPT TO:<a@example.com>", "is not a mail address"),
+    ('"a b"@example.com', "is not a mail address"),
 )
 def test_invalid_receivers(watching: Watching, named: str, wrong: str) -> None:
     """Invalid and forbidden receivers are rejected, and no watch is created."""

@@ -8,6 +8,7 @@ from twisted.python.failure import Failure
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.operations.concurrency import SingleFlight
 from tests.house import result_of
+from tests.table import rows
 
 
 class Calls:
@@ -59,7 +60,7 @@ def test_a_failure_is_shared() -> None:
     assert result_of(again) == 1
 
 
-@pytest.mark.parametrize("leaving", [0, 1, 2])
+@rows(0, 1, 2)
 def test_one_who_leaves(leaving: int) -> None:
     """Cancelling any caller, even the first, affects neither the call nor the others."""
     calls = Calls()

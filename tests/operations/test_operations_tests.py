@@ -38,6 +38,7 @@ from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import BlockedWorker
 from tests.fakes.analyst import REPORT
 from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
+from tests.table import rows
 
 UNKNOWN = ["aaaaaaaaaaaaa", "", "x", "a" * 13 + "\n", "AAAAAAAAAAAAA", "\udcff" * 13, "'; --"]
 
@@ -118,7 +119,7 @@ def test_too_many_tests(owner: Owner) -> None:
     owner.generate()
 
 
-@pytest.mark.parametrize("test_id", UNKNOWN)
+@rows(*UNKNOWN)
 def test_a_test_that_does_not_exist(owner: Owner, test_id: Any) -> None:
     """No operation finds a test that does not exist."""
     operations, me = owner.operations, owner.me

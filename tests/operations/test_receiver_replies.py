@@ -8,7 +8,6 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
@@ -42,6 +41,7 @@ from tests.operations.scored_mails import (
     score,
     zone_with,
 )
+from tests.table import rows
 
 NEWS = MAIL.replace(
     b"MIME-Version",
@@ -243,14 +243,14 @@ def judged(name: str, rule_id: str) -> JudgedRule | None:
     return next((one for one in rules if one.rule.id == rule_id), None)
 
 
-@pytest.mark.parametrize("rule_id", RULES)
+@rows(*RULES)
 def test_each_rule_is_met_by_a_good_mail(rule_id: str) -> None:
     """A good mail meets each rule that one mail can show."""
     found = judged("good", rule_id)
     assert (found is not None) is RULES[rule_id].is_about_reputation
 
 
-@pytest.mark.parametrize("rule_id", RULES)
+@rows(*RULES)
 def test_each_rule_is_broken_by_a_bad_mail(rule_id: str) -> None:
     """Each rule has a mail that breaks it, and gives the published reply."""
     name, expected = BROKEN[rule_id]
@@ -271,7 +271,7 @@ def test_a_good_mail_is_accepted_everywhere() -> None:
         assert all(one.rule.is_about_reputation for one in found.rules)
 
 
-@pytest.mark.parametrize("name", MAILS)
+@rows(*MAILS)
 def test_the_replies_agree_with_the_requirements(name: str) -> None:
     """A rule that both tables have gets the same result from both."""
     report = report_of(name)

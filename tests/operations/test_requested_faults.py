@@ -12,6 +12,7 @@ from mailcheck.core.faults import Fault
 from mailcheck.core.messages import Recipient, Session
 from mailcheck.operations.inbox import receive_mail
 from tests.house import House, config_in_memory, result_of, run
+from tests.table import rows
 
 STRANGER = Session("192.0.2.7", "mx.example.com", True)
 
@@ -134,20 +135,17 @@ def test_the_list_and_the_setting(house: House) -> None:
     assert house.get("/inbox/faults", key=house.issue_key(house.account)).json["every"] is None
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"[]",
-        b"{}",
-        b'{"every": 0}',
-        b'{"every": 1001}',
-        b'{"every": "3"}',
-        b'{"every": true}',
-        b'{"every": 3, "key": "x"}',
-        b'{"every": 1.5}',
-        b"\xff",
-    ],
+@rows(
+    b"",
+    b"[]",
+    b"{}",
+    b'{"every": 0}',
+    b'{"every": 1001}',
+    b'{"every": "3"}',
+    b'{"every": true}',
+    b'{"every": 3, "key": "x"}',
+    b'{"every": 1.5}',
+    b"\xff",
 )
 def test_an_invalid_setting(house: House, body: bytes) -> None:
     """Anything but null or a number in range is answered with 400, and the setting is kept."""

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from mailcheck.checks.dns_answers import DnsStatus
 from tests.operations.scored_mails import HELO, MAIL, PERFECT, faults, received, score, zone_with
+from tests.table import rows
 
 BOUNCES, REPLIES = "sender.bounces-undeliverable", "sender.replies-undeliverable"
 TXT = list(PERFECT["sender.example"]["TXT"])
@@ -18,13 +17,10 @@ def charged(zone: Any, **changes: Any) -> dict[str, int]:
     return {name: tenths for name, tenths in found.items() if name.startswith("sender.")}
 
 
-@pytest.mark.parametrize(
-    ("node", "words"),
-    [
-        ({"TXT": TXT, "MX": ["0 ."]}, "null MX"),
-        ({"TXT": TXT}, "has neither an MX record nor an address"),
-        ({}, "does not exist in DNS"),
-    ],
+@rows(
+    ({"TXT": TXT, "MX": ["0 ."]}, "null MX"),
+    ({"TXT": TXT}, "has neither an MX record nor an address"),
+    ({}, "does not exist in DNS"),
 )
 def test_one_domain_that_takes_no_mail_is_charged_once(
     node: dict[str, list[str]], words: str
@@ -53,15 +49,12 @@ def test_each_of_two_domains_is_charged() -> None:
     assert charged(zone_with(nullmx), envelope_sender="") == {REPLIES: 10}
 
 
-@pytest.mark.parametrize(
-    ("zone", "changes"),
-    [
-        (zone_with(), {}),
-        (zone_with(), {"envelope_sender": ""}),
-        (zone_with({"sender.example": {"TXT": TXT, "A": ["8.8.4.2"]}}), {}),
-        (zone_with(failing={("sender.example", "MX"): DnsStatus.TIMEOUT}), {}),
-        (zone_with({"sender.example": {"TXT": TXT, "MX": ["0 ."]}}), {"client_ip": "10.0.0.5"}),
-    ],
+@rows(
+    (zone_with(), {}),
+    (zone_with(), {"envelope_sender": ""}),
+    (zone_with({"sender.example": {"TXT": TXT, "A": ["8.8.4.2"]}}), {}),
+    (zone_with(failing={("sender.example", "MX"): DnsStatus.TIMEOUT}), {}),
+    (zone_with({"sender.example": {"TXT": TXT, "MX": ["0 ."]}}), {"client_ip": "10.0.0.5"}),
 )
 def test_other_senders_cost_nothing(zone: Any, changes: dict[str, Any]) -> None:
     """An address without MX, a silent server and mail from a private network cost no points."""

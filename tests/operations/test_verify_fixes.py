@@ -12,6 +12,7 @@ from mailcheck.checks.proofs import NotProven, Outcome, ProvenFix, proof_of
 from mailcheck.operations.domains.check_mx import CheckMx, MxCheck
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
+from tests.table import rows
 
 HOSTS = {
     "mx.d.example": {"A": ["8.8.4.1"]},
@@ -46,19 +47,16 @@ OTHER = Finding("y.fault", Severity.ERROR, "It is otherwise.", "Mend that.")
 CHANGE = Change(RecordToPublish("d.example", "TXT", "v=spf1 -all"))
 
 
-@pytest.mark.parametrize(
-    ("after", "objection"),
-    [
-        (Outcome((FINDING,), 9), "x.fault is still there"),
-        (Outcome((replace(FINDING, meaning="It is so still."),), 9), "x.fault is still there"),
-        (Outcome((OTHER,), 9), "the change causes y.fault"),
-        (
-            Outcome((replace(OTHER, severity=Severity.UNDETERMINED),), 9),
-            "the change causes y.fault",
-        ),
-        (Outcome((), 4), "the score falls"),
-        (Outcome((), 9, {"DMARC": 1}), "DMARC would be weaker"),
-    ],
+@rows(
+    (Outcome((FINDING,), 9), "x.fault is still there"),
+    (Outcome((replace(FINDING, meaning="It is so still."),), 9), "x.fault is still there"),
+    (Outcome((OTHER,), 9), "the change causes y.fault"),
+    (
+        Outcome((replace(OTHER, severity=Severity.UNDETERMINED),), 9),
+        "the change causes y.fault",
+    ),
+    (Outcome((), 4), "the score falls"),
+    (Outcome((), 9, {"DMARC": 1}), "DMARC would be weaker"),
 )
 def test_an_unverified_fix_is_rejected(after: Outcome, objection: str) -> None:
     """A fix resolves its finding, adds no error or doubt, and lowers neither score nor policy."""
@@ -68,19 +66,16 @@ def test_an_unverified_fix_is_rejected(after: Outcome, objection: str) -> None:
     assert ProvenFix(FINDING, CHANGE, (), before, Outcome((), 9, {"DMARC": 2})).gain == 4
 
 
-@pytest.mark.parametrize(
-    ("texts", "finding_id", "value"),
-    [
-        (["v=spf1 mx"], "spf.no-end", "v=spf1 mx ~all"),
-        (["v=spf1 mx -all", "v=spf1 include:ok.example ~all"], "spf.several", None),
-        (
-            ["v=spf1 mx include:chain.example -all", "v=spf1 mx -all"],
-            "spf.several",
-            "v=spf1 mx -all",
-        ),
-        (["v=spf1 mx include:chain.example -all"], "spf.include-absent", "v=spf1 mx -all"),
-        (["v=spf1 include:d.example mx -all"], "spf.include-loop", "v=spf1 mx -all"),
-    ],
+@rows(
+    (["v=spf1 mx"], "spf.no-end", "v=spf1 mx ~all"),
+    (["v=spf1 mx -all", "v=spf1 include:ok.example ~all"], "spf.several", None),
+    (
+        ["v=spf1 mx include:chain.example -all", "v=spf1 mx -all"],
+        "spf.several",
+        "v=spf1 mx -all",
+    ),
+    (["v=spf1 mx include:chain.example -all"], "spf.include-absent", "v=spf1 mx -all"),
+    (["v=spf1 include:d.example mx -all"], "spf.include-loop", "v=spf1 mx -all"),
 )
 def test_records_that_are_shown_are_those_that_work(
     texts: list[str], finding_id: str, value: str | None

@@ -17,6 +17,7 @@ from mailcheck.ops.log import JOURNAL_RENDERINGS, RENDERINGS, LogWriter, Render
 from mailcheck.ports.journals import WebFault
 from mailcheck.smtp import replies
 from tests.servers.programs import find_program
+from tests.table import rows
 
 ROOT = Path(__file__).parents[2]
 SYSTEMD = ROOT / "systemd"
@@ -56,7 +57,7 @@ def test_units_are_understood(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("path", sorted(SYSTEMD.glob("*.service")), ids=lambda path: path.name)
+@rows(*sorted(SYSTEMD.glob("*.service")))
 def test_units_are_tight(path: Path) -> None:
     """The units restrict the daemon: it does not run as root, and its exposure is low."""
     analyze = find_program("systemd-analyze", package="systemd")

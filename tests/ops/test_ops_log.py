@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from twisted.internet.error import ConnectionLost
 from twisted.logger import Logger, LogLevel, capturedLogs
 from twisted.python.failure import Failure
@@ -37,6 +36,7 @@ from mailcheck.ops.log import (
 )
 from mailcheck.ports.journals import WebFault
 from tests.house import run
+from tests.table import rows
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
@@ -81,7 +81,7 @@ def test_json() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", RENDERINGS)
+@rows(*RENDERINGS)
 def test_one_event_is_one_line(kind: str) -> None:
     """Data sent by a client can neither begin a line nor send control codes to the terminal."""
     written = Written(kind)
@@ -94,7 +94,7 @@ def test_one_event_is_one_line(kind: str) -> None:
     assert "\r" not in text
 
 
-@pytest.mark.parametrize("level", PRIORITIES)
+@rows(*PRIORITIES)
 def test_the_journal(level: str) -> None:
     """In the journal each line has a priority, and its text contains neither time nor level."""
     event = {"log_time": 0.0, "log_failure": Failure(ConnectionLost("gone")), "log_namespace": "x"}
@@ -108,7 +108,7 @@ def test_the_journal(level: str) -> None:
     assert json.loads(line.removeprefix(mark))["message"] == "disk: full"
 
 
-@pytest.mark.parametrize("kind", JOURNAL_RENDERINGS)
+@rows(*JOURNAL_RENDERINGS)
 def test_a_client_chooses_no_priority(kind: str) -> None:
     """A journal line begins with the priority of its event, whatever text a client has sent."""
     written = Written(kind, renderings=JOURNAL_RENDERINGS)
@@ -130,7 +130,7 @@ def test_what_is_the_journal(tmp_path: Path) -> None:
     assert not is_journal(io.StringIO(), environment)
 
 
-@pytest.mark.parametrize("kind", RENDERINGS)
+@rows(*RENDERINGS)
 def test_failure(kind: str) -> None:
     """The traceback of a failure is part of its event."""
     written = Written(kind)
@@ -145,7 +145,7 @@ def test_failure(kind: str) -> None:
         assert any("ConnectionLost" in line for line in rest)
 
 
-@pytest.mark.parametrize("level", ["debug", "info", "warn", "error"])
+@rows("debug", "info", "warn", "error")
 def test_level(level: str) -> None:
     """Events below the level are not written, and the level can be changed at any time."""
     written = Written(level=level)
@@ -170,15 +170,12 @@ def test_problems_are_counted() -> None:
     assert written.writer.problems.counts == {("warn",): 2, ("error",): 1}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ConnectedSocket starting on 41813",
-        "(UDP Port 41813 Closed)",
-        "(TCP Port 25 Closed)",
-        "Main loop terminated.",
-        "reactor class: twisted.internet.epollreactor.EPollReactor.",
-    ],
+@rows(
+    "ConnectedSocket starting on 41813",
+    "(UDP Port 41813 Closed)",
+    "(TCP Port 25 Closed)",
+    "Main loop terminated.",
+    "reactor class: twisted.internet.epollreactor.EPollReactor.",
 )
 def test_noise(text: str) -> None:
     """Twisted's notes about sockets are not written; its warnings are."""
@@ -198,7 +195,7 @@ def test_a_format_that_does_not_fit() -> None:
     assert "missing" in line
 
 
-@pytest.mark.parametrize("options", [{"logger": "x.y"}, {"syslog": True}])
+@rows({"logger": "x.y"}, {"syslog": True})
 def test_the_choice_of_twistds_user(options: dict[str, Any]) -> None:
     """A logger or syslog requested by an option of twistd is used instead of our log."""
     assert twistd_output({"nodaemon": True, **options}) is None

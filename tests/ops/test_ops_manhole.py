@@ -19,6 +19,7 @@ from mailcheck.config.reading import ConfigError, load_config
 from tests.servers.daemon import HOST, free_ports
 from tests.servers.in_process_daemon import in_process_daemon
 from tests.servers.redis import until
+from tests.table import rows
 
 pytestmark = pytest.mark.interop
 
@@ -171,14 +172,11 @@ async def test_a_key_that_is_taken_away(door: int, folder: Path, tmp_path: Path)
     assert any(line.startswith("the manhole rejects all keys: ") for line in told)
 
 
-@pytest.mark.parametrize(
-    ("address", "keys", "problem"),
-    [
-        ("0.0.0.0:2222", "x", "must be 127.0.0.1:port"),
-        ("192.0.2.1:2222", "x", "must be 127.0.0.1:port"),
-        ("systemd:domain=INET:name=x", "x", "must be 127.0.0.1:port"),
-        ("127.0.0.1:2222", "", "manhole requires manhole_keys; set both"),
-    ],
+@rows(
+    ("0.0.0.0:2222", "x", "must be 127.0.0.1:port"),
+    ("192.0.2.1:2222", "x", "must be 127.0.0.1:port"),
+    ("systemd:domain=INET:name=x", "x", "must be 127.0.0.1:port"),
+    ("127.0.0.1:2222", "", "manhole requires manhole_keys; set both"),
 )
 def test_what_is_not_allowed(address: str, keys: str, problem: str) -> None:
     """The shell cannot listen for other machines, nor run without keys."""
@@ -187,7 +185,7 @@ def test_what_is_not_allowed(address: str, keys: str, problem: str) -> None:
         load_config(None, settings)
 
 
-@pytest.mark.parametrize("content", [None, "", "# nobody\n", "no key\n"])
+@rows(None, "", "# nobody\n", "no key\n")
 def test_keys_that_are_none(tmp_path: Path, content: str | None) -> None:
     """A daemon does not start with a file without keys; the error names the option."""
     path = tmp_path / "keys"

@@ -19,6 +19,7 @@ from mailcheck.ops.journal import log_changes
 from mailcheck.ops.log import RENDERINGS, LogWriter
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run
+from tests.table import rows
 from tests.web.workers import FaultyWorker
 
 
@@ -69,7 +70,7 @@ def test_the_log_level_is_read_again(tmp_path: Path) -> None:
         assert daemon.writes(LogLevel.debug) is is_written
 
 
-@pytest.mark.parametrize("content", ["[nonsense]\n", '[ops]\nlog_level = "loud"\n', "x ="])
+@rows("[nonsense]\n", '[ops]\nlog_level = "loud"\n', "x =")
 def test_a_bad_configuration_changes_nothing(tmp_path: Path, content: str) -> None:
     """SIGHUP with an invalid configuration logs the position of the error and changes no option."""
     daemon = Reloaded(tmp_path)

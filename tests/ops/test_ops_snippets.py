@@ -14,6 +14,7 @@ from mailcheck.core.identifiers import MIN_PRESET_KEY
 from tests.servers.dockerfile import read_dockerfile
 from tests.servers.programs import find_program
 from tests.servers.web_proxies import FILES, PROXIES, commands
+from tests.table import rows
 
 ROOT = Path(__file__).parents[2]
 LONGEST_WAIT = 60  # seconds
@@ -78,7 +79,7 @@ def require_known(environment: Mapping[str, object]) -> Any:
     return load_config(None, {**image_environment(), **given})
 
 
-@pytest.mark.parametrize("name", WITH_VARIABLES)
+@rows(*WITH_VARIABLES)
 def test_variables_are_known(name: str) -> None:
     """Every variable named in a file or document is read by the daemon or a client."""
     example = (ROOT / "etc" / "mailcheck.toml").read_text()
@@ -183,7 +184,7 @@ class TestJobs:
 class TestProxies:
     """nginx, Caddy and HAProxy in front of a daemon."""
 
-    @pytest.mark.parametrize("path", sorted(PROXIES.iterdir()), ids=lambda path: path.name)
+    @rows(*sorted(PROXIES.iterdir()))
     def test_waits_get_their_time(self, path: Path) -> None:
         """A proxy's timeout is longer than the longest wait of a daemon with default options."""
         text = path.read_text()

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pytest
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import LogEvent, LogLevel, capturedLogs, formatEvent
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.ops.start_report import Doors, StartReport
+from tests.table import rows
 
 DOORS = Doors(
     mail=lambda: ["0.0.0.0:25"],
@@ -65,10 +65,7 @@ def test_what_listens_and_who_may_send() -> None:
     assert "no account" not in text
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [("private", "private networks only"), ("never", "nobody"), ("always", "everybody")],
-)
+@rows(("private", "private networks only"), ("never", "nobody"), ("always", "everybody"))
 def test_who_may_send_without_tls(option: str, words: str) -> None:
     """The line follows the option; a daemon with its own certificate says so."""
     doors = DOORS._replace(auth_without_tls=option, has_certificate=False)

@@ -24,6 +24,7 @@ from mailcheck.ops.supervision import (
     SupervisedService,
     Supervisor,
 )
+from tests.table import rows
 
 
 class Reactor(Clock):
@@ -199,14 +200,11 @@ def test_nobody_listens(tmp_path: Path) -> None:
     assert [event["log_format"] for event in events] == ["the supervisor does not listen: {error}"]
 
 
-@pytest.mark.parametrize(
-    ("words", "seconds"),
-    [
-        ({}, None),
-        ({WATCHDOG_MICROSECONDS: "30000000"}, 30.0),
-        ({WATCHDOG_MICROSECONDS: "30000000", WATCHDOG_PID: "1"}, None),
-        ({WATCHDOG_MICROSECONDS: "soon"}, None),
-    ],
+@rows(
+    ({}, None),
+    ({WATCHDOG_MICROSECONDS: "30000000"}, 30.0),
+    ({WATCHDOG_MICROSECONDS: "30000000", WATCHDOG_PID: "1"}, None),
+    ({WATCHDOG_MICROSECONDS: "soon"}, None),
 )
 def test_who_is_watched(words: dict[str, str], seconds: float | None) -> None:
     """Only the process named in the environment feeds the watchdog."""

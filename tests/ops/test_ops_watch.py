@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from mailcheck.checks.dnsbl.catalogue import (
     Blocklist,
     TargetKind,
@@ -23,6 +21,7 @@ from mailcheck.ops.watch import (
     look_at_resolvers,
 )
 from tests.house import run
+from tests.table import rows
 
 
 def problems(looks: Sequence[Look]) -> dict[str, str]:
@@ -32,13 +31,10 @@ def problems(looks: Sequence[Look]) -> dict[str, str]:
     return {subject: problem for subject, problem in conditions.problems.items() if problem}
 
 
-@pytest.mark.parametrize(
-    ("free", "wrong"),
-    [
-        (10 * MEBIBYTE, {}),
-        (None, {}),
-        (2 * MEBIBYTE, {"disk": "2 MiB are free, of 10 MiB that mail must leave: refused"}),
-    ],
+@rows(
+    (10 * MEBIBYTE, {}),
+    (None, {}),
+    (2 * MEBIBYTE, {"disk": "2 MiB are free, of 10 MiB that mail must leave: refused"}),
 )
 def test_disk(free: int | None, wrong: dict[str, str]) -> None:
     """Low disk space is reported. The space of a database server is unknown."""

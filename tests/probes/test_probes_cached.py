@@ -18,6 +18,7 @@ from mailcheck.ports.cluster import Memory
 from mailcheck.probes.cached_probes import PATIENCE, CachedProbes
 from tests.probes.scripted_hosts import collect
 from tests.servers.redis import RedisServer, connected_twice, until
+from tests.table import rows
 
 
 class Work:
@@ -63,9 +64,7 @@ def test_a_crash_that_nobody_waits_for_is_logged(logged_failures: list[LogEvent]
     assert [event["log_failure"].type for event in logged_failures] == [ZeroDivisionError]
 
 
-@pytest.mark.parametrize(
-    ("result", "is_kept"), [("vague", False), ("clear", True), ("own, clear", True)]
-)
+@rows(("vague", False), ("clear", True), ("own, clear", True))
 def test_what_is_kept(result: str, is_kept: bool) -> None:
     """An undetermined result is returned to its callers and not cached; others are cached."""
     work = Work()

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from twisted.internet.task import Clock
 
 from mailcheck.cluster.local import LocalMemory
@@ -13,6 +12,7 @@ from mailcheck.probes.fetching import Fetched
 from mailcheck.probes.guarded_dialer import FetchProblem
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
 from tests.probes.scripted_hosts import collect
+from tests.table import rows
 
 URL = "https://agent.example/client.json"
 CALLBACK = "https://agent.example/callback"
@@ -40,7 +40,7 @@ class Fetching:
         return found
 
 
-@pytest.mark.parametrize("media_type", ["application/json", "application/cimd+json"])
+@rows("application/json", "application/cimd+json")
 def test_a_document_is_fetched(media_type: str) -> None:
     """A document is fetched without redirects, within limits of time and size."""
     fetching = Fetching(page(media_type=media_type))
@@ -50,23 +50,20 @@ def test_a_document_is_fetched(media_type: str) -> None:
     assert limits == (0, MAX_OCTETS, SECONDS)
 
 
-@pytest.mark.parametrize(
-    ("served", "problem"),
-    [
-        (Fetched(404), "answered 404"),
-        (Fetched(302), "answered 302"),
-        (page(media_type="text/html"), "text/html"),
-        (page(media_type=""), "not application/json"),
-        (page(b"<html>"), "not valid"),
-        (page(BODY.replace(b"agent.example/client", b"evil.example/client")), "not its URL"),
-        (FetchProblem.NO_HOST, "no public address"),
-        (FetchProblem.TOO_LARGE, "more than"),
-        (FetchProblem.SILENT, "within 5 seconds"),
-        (FetchProblem.BAD_CERTIFICATE, "certificate"),
-        (FetchProblem.NO_CONNECTION, "refuses"),
-        (FetchProblem.NO_HTTP, "plain HTTP"),
-        (FetchProblem.BAD_REDIRECT, "cannot be used"),
-    ],
+@rows(
+    (Fetched(404), "answered 404"),
+    (Fetched(302), "answered 302"),
+    (page(media_type="text/html"), "text/html"),
+    (page(media_type=""), "not application/json"),
+    (page(b"<html>"), "not valid"),
+    (page(BODY.replace(b"agent.example/client", b"evil.example/client")), "not its URL"),
+    (FetchProblem.NO_HOST, "no public address"),
+    (FetchProblem.TOO_LARGE, "more than"),
+    (FetchProblem.SILENT, "within 5 seconds"),
+    (FetchProblem.BAD_CERTIFICATE, "certificate"),
+    (FetchProblem.NO_CONNECTION, "refuses"),
+    (FetchProblem.NO_HTTP, "plain HTTP"),
+    (FetchProblem.BAD_REDIRECT, "cannot be used"),
 )
 def test_what_is_wrong_is_said(served: Page, problem: str) -> None:
     """A document that cannot be used has a problem, and no redirect URIs."""

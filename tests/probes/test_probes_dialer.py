@@ -24,6 +24,7 @@ from mailcheck.probes.guarded_dialer import (
 )
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import ScriptedHosts, collect, no_own_address
+from tests.table import rows
 
 ZONE = {
     "both.example": {"A": ["8.8.8.8", "8.8.4.4"], "AAAA": ["2606:4700::1", "2606:4700::2"]},
@@ -221,7 +222,7 @@ def test_an_alias_is_followed(hosts: ScriptedHosts) -> None:
     assert hosts.dialled_hosts == ["2606:4700::1"]
 
 
-@pytest.mark.parametrize("host", ["nowhere.example", "text.example", "", "a..b", "x" * 300, "ü.de"])
+@rows("nowhere.example", "text.example", "", "a..b", "x" * 300, "ü.de")
 def test_a_name_without_address_is_not_found(hosts: ScriptedHosts, host: str) -> None:
     """A name that DNS does not know, or cannot represent, does not exist."""
     caller = Caller(hosts)

@@ -24,6 +24,7 @@ from tests.probes.scripted_hosts import (
     collect,
     no_own_address,
 )
+from tests.table import rows
 
 ZONE = {
     "web.example": {"A": ["8.8.8.8"]},
@@ -162,19 +163,16 @@ def test_redirects_without_end(fetching: Fetching) -> None:
     assert len(fetching.hosts.dialled) == 3
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("http://nowhere.example/", FetchProblem.NO_HOST),
-        ("http://inside.example/", FetchProblem.NO_HOST),
-        ("http://127.0.0.1/", FetchProblem.NO_HOST),
-        ("http://[::1]:8080/", FetchProblem.BAD_REDIRECT),
-        ("http://silent.example/", FetchProblem.SILENT),
-        ("https://web.example/", FetchProblem.SILENT),  # without authorities
-        ("ftp://web.example/", FetchProblem.BAD_REDIRECT),
-        ("http://web.example:99999/", FetchProblem.BAD_REDIRECT),
-        ("http:///file", FetchProblem.BAD_REDIRECT),
-    ],
+@rows(
+    ("http://nowhere.example/", FetchProblem.NO_HOST),
+    ("http://inside.example/", FetchProblem.NO_HOST),
+    ("http://127.0.0.1/", FetchProblem.NO_HOST),
+    ("http://[::1]:8080/", FetchProblem.BAD_REDIRECT),
+    ("http://silent.example/", FetchProblem.SILENT),
+    ("https://web.example/", FetchProblem.SILENT),  # without authorities
+    ("ftp://web.example/", FetchProblem.BAD_REDIRECT),
+    ("http://web.example:99999/", FetchProblem.BAD_REDIRECT),
+    ("http:///file", FetchProblem.BAD_REDIRECT),
 )
 def test_urls_that_lead_nowhere(fetching: Fetching, url: str, problem: FetchProblem) -> None:
     """A URL that may not be dialled is not dialled, and the reason is returned."""
@@ -264,26 +262,23 @@ def test_giving_up_hangs_up(fetching: Fetching) -> None:
         fetching.assert_over()
 
 
-@pytest.mark.parametrize(
-    ("location", "target"),
-    [
-        ("/x?y=z#part", "https://a.example/x?y=z#part"),
-        ("//b.example/x", "https://b.example/x"),
-        ("https://[2606:4700::1]:8443/", "https://[2606:4700::1]:8443/"),
-        ("", "https://a.example/here"),
-        ("http://a.example/", None),
-        ("javascript:alert(1)", None),
-        ("file:///etc/passwd", None),
-        ("https://user:secret@b.example/", None),
-        ("https://user@b.example/", None),
-        ("https://b.example/a b", None),
-        ("https://b.example/\r\nX: y", None),
-        ("https://b.example/ü", None),
-        ("https://b.example:0/", None),
-        ("https://b.example:https/", None),
-        ("https://[::1/", None),
-        ("https://b.example/" + "x" * 3_000, None),
-    ],
+@rows(
+    ("/x?y=z#part", "https://a.example/x?y=z#part"),
+    ("//b.example/x", "https://b.example/x"),
+    ("https://[2606:4700::1]:8443/", "https://[2606:4700::1]:8443/"),
+    ("", "https://a.example/here"),
+    ("http://a.example/", None),
+    ("javascript:alert(1)", None),
+    ("file:///etc/passwd", None),
+    ("https://user:secret@b.example/", None),
+    ("https://user@b.example/", None),
+    ("https://b.example/a b", None),
+    ("https://b.example/\r\nX: y", None),
+    ("https://b.example/ü", None),
+    ("https://b.example:0/", None),
+    ("https://b.example:https/", None),
+    ("https://[::1/", None),
+    ("https://b.example/" + "x" * 3_000, None),
 )
 def test_where_a_redirect_leads(location: str, target: str | None) -> None:
     """Redirects are followed only to https URLs without passwords and other tricks."""

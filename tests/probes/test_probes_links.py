@@ -19,6 +19,7 @@ from tests.probes.scripted_hosts import (
     collect,
     no_own_address,
 )
+from tests.table import rows
 
 ZONE = {
     "web.example": {"A": ["8.8.8.8"]},
@@ -142,19 +143,16 @@ def test_circles_end(looking: Looking) -> None:
     assert len(looking.answer.hops) == MAX_REDIRECTS + 1
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("http://inside.example/", LinkProblem.NOT_PUBLIC),
-        ("http://nowhere.example/", LinkProblem.NO_HOST),
-        ("http://silent.example/", LinkProblem.SILENT),
-        ("http://user:secret@web.example/", LinkProblem.BAD_URL),
-        ("http://web.example:0/", LinkProblem.BAD_URL),
-        ("http://web.example:99999/", LinkProblem.BAD_URL),
-        ("http://[::1/", LinkProblem.BAD_URL),
-        ("http://web.example/" + "a" * 9_000, LinkProblem.BAD_URL),
-        ("https://web.example/", LinkProblem.NO_AUTHORITIES),
-    ],
+@rows(
+    ("http://inside.example/", LinkProblem.NOT_PUBLIC),
+    ("http://nowhere.example/", LinkProblem.NO_HOST),
+    ("http://silent.example/", LinkProblem.SILENT),
+    ("http://user:secret@web.example/", LinkProblem.BAD_URL),
+    ("http://web.example:0/", LinkProblem.BAD_URL),
+    ("http://web.example:99999/", LinkProblem.BAD_URL),
+    ("http://[::1/", LinkProblem.BAD_URL),
+    ("http://web.example/" + "a" * 9_000, LinkProblem.BAD_URL),
+    ("https://web.example/", LinkProblem.NO_AUTHORITIES),
 )
 def test_what_is_not_asked(looking: Looking, url: str, problem: LinkProblem) -> None:
     """A link whose host is missing, not public or not readable gets no packet."""
@@ -212,19 +210,16 @@ def test_a_link_is_asked_for_once_in_a_minute(looking: Looking) -> None:
     assert looking.answer.hops == (Hop(URL, 404),)
 
 
-@pytest.mark.parametrize(
-    ("url", "written"),
-    [
-        ("HTTP://Web.Example", "http://web.example/"),
-        ("http://web.example/a b#top", "http://web.example/a%20b"),
-        (
-            "http://b\u00fccher.example/\u00fc?q=\u00fc",
-            "http://xn--bcher-kva.example/%C3%BC?q=%C3%BC",
-        ),
-        ("http://web.example/%C3%BC?a=%20&b", "http://web.example/%C3%BC?a=%20&b"),
-        ("http://[2001:db8::1]:8080/", "http://[2001:db8::1]:8080/"),
-        ("http://web.example/\r\nHost: x", "http://web.example/Host:%20x"),
-    ],
+@rows(
+    ("HTTP://Web.Example", "http://web.example/"),
+    ("http://web.example/a b#top", "http://web.example/a%20b"),
+    (
+        "http://b\u00fccher.example/\u00fc?q=\u00fc",
+        "http://xn--bcher-kva.example/%C3%BC?q=%C3%BC",
+    ),
+    ("http://web.example/%C3%BC?a=%20&b", "http://web.example/%C3%BC?a=%20&b"),
+    ("http://[2001:db8::1]:8080/", "http://[2001:db8::1]:8080/"),
+    ("http://web.example/\r\nHost: x", "http://web.example/Host:%20x"),
 )
 def test_urls_are_written_in_ascii(url: str, written: str) -> None:
     """A URL in any script is sent as browsers send it, without its fragment and on one line."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
 
@@ -16,6 +15,7 @@ from mailcheck.probes.guarded_dialer import FetchProblem
 from tests.fakes.marks import CERTIFICATE_URL, GOOD_LOGO, LOGO_URL, bundle
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
 from tests.probes.scripted_hosts import collect
+from tests.table import rows
 
 MARK = bundle()
 
@@ -45,20 +45,17 @@ def test_a_logo_and_a_certificate_are_fetched() -> None:
     assert all(one.max_redirects == 3 and one.seconds <= 8 for one in fetching.web.requests)
 
 
-@pytest.mark.parametrize(
-    ("page", "outcome"),
-    [
-        (Fetched(404), FetchOutcome.MISSING),
-        (Fetched(500), FetchOutcome.MISSING),
-        (Fetched(301), FetchOutcome.MISSING),
-        (FetchProblem.NO_HOST, FetchOutcome.MISSING),
-        (FetchProblem.NO_CONNECTION, FetchOutcome.MISSING),
-        (FetchProblem.BAD_CERTIFICATE, FetchOutcome.BAD_CERTIFICATE),
-        (FetchProblem.BAD_REDIRECT, FetchOutcome.REDIRECTED),
-        (FetchProblem.TOO_LARGE, FetchOutcome.TOO_LARGE),
-        (FetchProblem.SILENT, FetchOutcome.NO_ANSWER),
-        (FetchProblem.NO_HTTP, FetchOutcome.NO_ANSWER),
-    ],
+@rows(
+    (Fetched(404), FetchOutcome.MISSING),
+    (Fetched(500), FetchOutcome.MISSING),
+    (Fetched(301), FetchOutcome.MISSING),
+    (FetchProblem.NO_HOST, FetchOutcome.MISSING),
+    (FetchProblem.NO_CONNECTION, FetchOutcome.MISSING),
+    (FetchProblem.BAD_CERTIFICATE, FetchOutcome.BAD_CERTIFICATE),
+    (FetchProblem.BAD_REDIRECT, FetchOutcome.REDIRECTED),
+    (FetchProblem.TOO_LARGE, FetchOutcome.TOO_LARGE),
+    (FetchProblem.SILENT, FetchOutcome.NO_ANSWER),
+    (FetchProblem.NO_HTTP, FetchOutcome.NO_ANSWER),
 )
 def test_every_end_has_an_outcome(page: Page, outcome: FetchOutcome) -> None:
     """A fact about the server is a result, and a temporary failure is undetermined."""

@@ -7,7 +7,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cryptography import x509
 from twisted.internet.defer import Deferred, fail, succeed
 
@@ -28,6 +27,7 @@ from mailcheck.probes.machine_checks import (
 from tests.house import run
 from tests.probes.scripted_hosts import ScriptedHosts, collect
 from tests.servers.certificates import Authority
+from tests.table import rows
 
 HOST = "mx.mail.example"
 ADDRESSES = [ip_address("192.0.2.1")]
@@ -92,9 +92,7 @@ class Server:
 SERVED = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
 
 
-@pytest.mark.parametrize(
-    ("ahead", "said"), [(0, None), (4, None), (-4, None), (60, "60 s ahead"), (-60, "60 s behind")]
-)
+@rows((0, None), (4, None), (-4, None), (60, "60 s ahead"), (-60, "60 s behind"))
 def test_a_clock_that_goes_wrong(ahead: int, said: str | None) -> None:
     """A clock may differ by seconds; a minute is a finding with its direction."""
     now = Instant(round((SERVED + ahead) * SECOND))
@@ -104,17 +102,14 @@ def test_a_clock_that_goes_wrong(ahead: int, said: str | None) -> None:
     assert ids(found) == ["doctor.clock.wrong"] * (said is not None)
 
 
-@pytest.mark.parametrize(
-    ("url", "answer", "reason"),
-    [
-        ("", Fetched(200, b""), "No web server is configured"),
-        ("http://web.example", Fetched(200, b""), "sends no Date"),
-        (
-            "http://web.example",
-            FetchFailed(FetchProblem.NO_HOST),
-            "cannot be fetched: its host has no public address",
-        ),
-    ],
+@rows(
+    ("", Fetched(200, b""), "No web server is configured"),
+    ("http://web.example", Fetched(200, b""), "sends no Date"),
+    (
+        "http://web.example",
+        FetchFailed(FetchProblem.NO_HOST),
+        "cannot be fetched: its host has no public address",
+    ),
 )
 def test_no_clock_to_compare_with(url: str, answer: Fetched | FetchFailed, reason: str) -> None:
     """Without a reference the clock is undetermined, and the finding gives the reason."""

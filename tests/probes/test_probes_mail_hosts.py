@@ -21,6 +21,7 @@ from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import ScriptedHosts, collect, no_own_address
 from tests.servers.certificates import Authority
+from tests.table import rows
 
 REFERENCES = ("one.reference.example", "two.reference.example")
 ZONE = {
@@ -123,9 +124,7 @@ def test_a_host_that_stalls_costs_the_deadline(probing: Probing) -> None:
     assert probing.hosts.getDelayedCalls() == []
 
 
-@pytest.mark.parametrize(
-    "exchange", ["inside.example", "nowhere.example", "silent.example", "8.8.8.8", "::1", ""]
-)
+@rows("inside.example", "nowhere.example", "silent.example", "8.8.8.8", "::1", "")
 def test_what_can_not_be_probed_is_not(trust: TrustRoots, exchange: str) -> None:
     """A host without a public address, or an address instead of a name, gets no packet."""
     probing = Probing(trust, failing={"silent.example": DnsStatus.SERVFAIL})

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
 
@@ -12,6 +11,7 @@ from mailcheck.probes.fetching import Fetched, MtaStsFetcher
 from mailcheck.probes.guarded_dialer import FetchProblem
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
 from tests.probes.scripted_hosts import collect
+from tests.table import rows
 
 URL = "https://mta-sts.example.com/.well-known/mta-sts.txt"
 POLICY = b"version: STSv1\r\nmode: enforce\r\nmx: mx.example.com\r\nmax_age: 604800\r\n"
@@ -39,22 +39,19 @@ def test_a_policy_is_fetched_as_a_sender_does() -> None:
     assert (request.url, request.max_redirects, request.max_octets) == (URL, 0, 65_536)
 
 
-@pytest.mark.parametrize(
-    ("page", "outcome"),
-    [
-        (Fetched(404), FetchOutcome.MISSING),
-        (Fetched(500), FetchOutcome.MISSING),
-        (Fetched(204), FetchOutcome.MISSING),
-        (Fetched(301), FetchOutcome.REDIRECTED),
-        (Fetched(308), FetchOutcome.REDIRECTED),
-        (FetchProblem.NO_HOST, FetchOutcome.MISSING),
-        (FetchProblem.NO_CONNECTION, FetchOutcome.MISSING),
-        (FetchProblem.BAD_CERTIFICATE, FetchOutcome.BAD_CERTIFICATE),
-        (FetchProblem.TOO_LARGE, FetchOutcome.TOO_LARGE),
-        (FetchProblem.SILENT, FetchOutcome.NO_ANSWER),
-        (FetchProblem.NO_HTTP, FetchOutcome.NO_ANSWER),
-        (FetchProblem.BAD_REDIRECT, FetchOutcome.NO_ANSWER),
-    ],
+@rows(
+    (Fetched(404), FetchOutcome.MISSING),
+    (Fetched(500), FetchOutcome.MISSING),
+    (Fetched(204), FetchOutcome.MISSING),
+    (Fetched(301), FetchOutcome.REDIRECTED),
+    (Fetched(308), FetchOutcome.REDIRECTED),
+    (FetchProblem.NO_HOST, FetchOutcome.MISSING),
+    (FetchProblem.NO_CONNECTION, FetchOutcome.MISSING),
+    (FetchProblem.BAD_CERTIFICATE, FetchOutcome.BAD_CERTIFICATE),
+    (FetchProblem.TOO_LARGE, FetchOutcome.TOO_LARGE),
+    (FetchProblem.SILENT, FetchOutcome.NO_ANSWER),
+    (FetchProblem.NO_HTTP, FetchOutcome.NO_ANSWER),
+    (FetchProblem.BAD_REDIRECT, FetchOutcome.NO_ANSWER),
 )
 def test_every_end_has_an_outcome(page: Page, outcome: FetchOutcome) -> None:
     """A fact about the server is a result, and a temporary failure is undetermined."""

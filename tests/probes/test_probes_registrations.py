@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError
@@ -28,6 +27,7 @@ from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
 from tests.probes.scripted_hosts import collect
 from tests.servers.rdap_server import domain_object
+from tests.table import rows
 
 LIST_URL = "https://list.example/dns.json"
 BASE = "https://rdap.example/"
@@ -125,7 +125,7 @@ def test_a_deep_name_costs_four_questions() -> None:
     ]
 
 
-@pytest.mark.parametrize("status", [404, 400, 422])
+@rows(404, 400, 422)
 def test_an_unknown_name_is_not_registered(status: int) -> None:
     """Status 404 means not registered; a rejected query is undetermined."""
     finding = Finding({BASE + "domain/www.example.com": Fetched(status)})
@@ -135,12 +135,9 @@ def test_an_unknown_name_is_not_registered(status: int) -> None:
     assert (only.presence is Presence.ABSENT) == (status == 404)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        *(Fetched(status) for status in (201, 301, 401, 403, 500, 503)),
-        *FetchProblem,
-    ],
+@rows(
+    *(Fetched(status) for status in (201, 301, 401, 403, 500, 503)),
+    *FetchProblem,
 )
 def test_no_answer_is_not_no_registration(page: Page) -> None:
     """Each failure on the way to the registry makes the age undetermined."""
@@ -157,21 +154,18 @@ def test_a_failure_on_the_way_up_is_not_hidden() -> None:
     assert said(finding.find("www.example.com")) == "the registry did not answer."
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"<html>",
-        b"\xff\xfe\xfa",
-        b"[" * 200_000,
-        b'{"a":' * 200_000,
-        b"[" + b"1" * 100_000 + b"]",
-        b'{"events": 5}',
-        b"null",
-        b"NaN",
-        b"[]",
-        b'{"events": [{"eventAction": "registration", "eventDate": "soon"}]}',
-    ],
+@rows(
+    b"",
+    b"<html>",
+    b"\xff\xfe\xfa",
+    b"[" * 200_000,
+    b'{"a":' * 200_000,
+    b"[" + b"1" * 100_000 + b"]",
+    b'{"events": 5}',
+    b"null",
+    b"NaN",
+    b"[]",
+    b'{"events": [{"eventAction": "registration", "eventDate": "soon"}]}',
 )
 def test_nonsense_has_no_date(body: bytes) -> None:
     """Any invalid document makes the result undetermined."""
@@ -213,7 +207,7 @@ def test_who_is_asked_to_wait_waits() -> None:
     assert finding.find("c.com").presence is Presence.ABSENT
 
 
-@pytest.mark.parametrize(("wait", "seconds"), [(None, 60), (0, 60), (10**9, 3_600)])
+@rows((None, 60), (0, 60), (10**9, 3_600))
 def test_a_wait_is_neither_nothing_nor_endless(wait: int | None, seconds: int) -> None:
     """The pause is a minute by default, and an hour at most."""
     finding = Finding({BASE + "domain/a.com": Fetched(429, retry_after=wait)})
@@ -264,7 +258,7 @@ def test_all_questions_share_one_deadline() -> None:
     assert [request.seconds for request in finding.web.requests[1:]] == [9.0, 3.0]
 
 
-@pytest.mark.parametrize("domain", ["example.de", "example.unknown", "uk", "co.uk"])
+@rows("example.de", "example.unknown", "uk", "co.uk")
 def test_without_a_registry_nothing_is_known(domain: str) -> None:
     """A suffix without RDAP, and a suffix itself, are undetermined without a query."""
     finding = Finding({})
@@ -290,7 +284,7 @@ def test_the_list_is_loaded_once_a_day() -> None:
     assert finding.web.asked.count(LIST_URL) == 2
 
 
-@pytest.mark.parametrize("page", [FetchProblem.SILENT, Fetched(500), b"<html>", b"{}", b"[" * 9999])
+@rows(FetchProblem.SILENT, Fetched(500), b"<html>", b"{}", b"[" * 9999)
 def test_a_list_that_can_not_be_loaded(page: Page) -> None:
     """A failure to load is reported, logged, and retried after ten minutes."""
     finding = Finding({LIST_URL: page})
@@ -362,16 +356,13 @@ def test_the_shipped_list_is_a_true_part_of_ianas() -> None:
     assert len(suffixes) == len(set(suffixes)) == len(shipped.base_urls)
 
 
-@pytest.mark.parametrize(
-    "services",
-    [
-        [[["com"], ["ftp://a.example/"]], [["net"], [BASE]]],
-        [[["com"], []], [["net"], [BASE]]],
-        [[[], [BASE]], [["net"], [BASE]]],
-        [["com", BASE], [["net", 5, None], [None, BASE]]],
-        [None, {}, [["net"]], [["net"], [BASE], "more"]],
-        [[["NET."], [BASE.removesuffix("/")]]],
-    ],
+@rows(
+    [[["com"], ["ftp://a.example/"]], [["net"], [BASE]]],
+    [[["com"], []], [["net"], [BASE]]],
+    [[[], [BASE]], [["net"], [BASE]]],
+    [["com", BASE], [["net", 5, None], [None, BASE]]],
+    [None, {}, [["net"]], [["net"], [BASE], "more"]],
+    [[["NET."], [BASE.removesuffix("/")]]],
 )
 def test_odd_entries_of_the_list_do_no_harm(services: Any) -> None:
     """Invalid entries are ignored, and the others are used."""

@@ -13,6 +13,7 @@ from mailcheck.probes.spamd_filter import ConfiguredFilter, FilterLimits, Queued
 from mailcheck.probes.trust import TrustRoots
 from mailcheck.workers.scheduling import DirectWorker
 from tests.probes.scripted_hosts import ScriptedHosts, collect
+from tests.table import rows
 
 MAIL = b"Return-Path: <>\r\nSubject: lunch\r\n\r\nAt noon?\r\n"
 CLEAN = b'{"score": 0.5, "required_score": 15.0, "action": "no action", "symbols": {}}'
@@ -68,15 +69,12 @@ def test_a_password() -> None:
     assert b"\r\nPassword: secret\r\n" in ScriptedRspamd("secret").answer()
 
 
-@pytest.mark.parametrize(
-    ("status", "problem"),
-    [
-        ("401 Unauthorized", FilterProblem.BROKEN_ANSWER),
-        ("404 Not Found", FilterProblem.BROKEN_ANSWER),
-        ("500 Internal error", FilterProblem.BROKEN_ANSWER),
-        ("503 Busy", FilterProblem.BUSY),
-        ("429 Too many", FilterProblem.BUSY),
-    ],
+@rows(
+    ("401 Unauthorized", FilterProblem.BROKEN_ANSWER),
+    ("404 Not Found", FilterProblem.BROKEN_ANSWER),
+    ("500 Internal error", FilterProblem.BROKEN_ANSWER),
+    ("503 Busy", FilterProblem.BUSY),
+    ("429 Too many", FilterProblem.BUSY),
 )
 def test_another_status(status: str, problem: FilterProblem) -> None:
     """An error of rspamd is not a verdict."""
@@ -86,7 +84,7 @@ def test_another_status(status: str, problem: FilterProblem) -> None:
     assert rspamd.content_filter.outcomes.counts == {(problem.value,): 1}
 
 
-@pytest.mark.parametrize("body", [b"", b"pong\r\n", b"x" * (MAX_ANSWER + 1)])
+@rows(b"", b"pong\r\n", b"x" * (MAX_ANSWER + 1))
 def test_an_invalid_answer(body: bytes) -> None:
     """An answer that is not rspamd's, or is too large, is not a verdict."""
     rspamd = ScriptedRspamd()
@@ -101,7 +99,7 @@ def test_an_exempt_mail() -> None:
     assert rspamd.problem is FilterProblem.SKIPPED
 
 
-@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])
+@rows(b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")
 def test_a_silent_server(said: bytes) -> None:
     """A server that does not finish its answer is given up in time."""
     rspamd = ScriptedRspamd()
@@ -130,35 +128,29 @@ def test_no_server() -> None:
     assert rspamd.problem is FilterProblem.UNREACHABLE
 
 
-@pytest.mark.parametrize(
-    ("text", "url"),
-    [
-        ("http://127.0.0.1:11333", "http://127.0.0.1:11333"),
-        ("http://rspamd:11333/", "http://rspamd:11333"),
-        ("https://filter.example/rspamd/", "https://filter.example/rspamd"),
-        ("http://[::1]:11333", "http://[::1]:11333"),
-    ],
+@rows(
+    ("http://127.0.0.1:11333", "http://127.0.0.1:11333"),
+    ("http://rspamd:11333/", "http://rspamd:11333"),
+    ("https://filter.example/rspamd/", "https://filter.example/rspamd"),
+    ("http://[::1]:11333", "http://[::1]:11333"),
 )
 def test_urls(text: str, url: str) -> None:
     """A URL may have a path."""
     assert parse_rspamd_url(text) == url
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "127.0.0.1:11333",
-        "ftp://a",
-        "http://",
-        "http://a:b@c",
-        "http://a?b",
-        "http://a#b",
-        "http://a b",
-        "http://a:0",
-        "http://a:99999",
-        "http://\u00e4",
-        "unix:/run/rspamd.sock",
-    ],
+@rows(
+    "127.0.0.1:11333",
+    "ftp://a",
+    "http://",
+    "http://a:b@c",
+    "http://a?b",
+    "http://a#b",
+    "http://a b",
+    "http://a:0",
+    "http://a:99999",
+    "http://\u00e4",
+    "unix:/run/rspamd.sock",
 )
 def test_other_urls(text: str) -> None:
     """Anything else is rejected."""

@@ -26,6 +26,7 @@ from tests.probes.scripted_spamd import (
     ScriptedSpamd,
     answer,
 )
+from tests.table import rows
 
 LARGE_TEXT = b"Subject: lunch\r\n\r\n" + b"text " * 60_000
 
@@ -362,7 +363,7 @@ class TestFinding:
         spamd.reply(answer(), Connections.accept_unix)
         assert isinstance(results[0], FilterVerdict)
 
-    @pytest.mark.parametrize("problem", [FilterProblem.NOT_INSTALLED, FilterProblem.UNREACHABLE])
+    @rows(FilterProblem.NOT_INSTALLED, FilterProblem.UNREACHABLE)
     def test_none(self, problem: FilterProblem) -> None:
         """If the private spamd cannot be started, the result says why."""
         spamd = Automatic()
@@ -374,18 +375,13 @@ class TestFinding:
         assert spamd.connections.getDelayedCalls() == []
 
 
-@pytest.mark.parametrize(
-    "text", ["127.0.0.1:783", "[::1]:783", "spamd:783", "unix:/run/spamd.sock"]
-)
+@rows("127.0.0.1:783", "[::1]:783", "spamd:783", "unix:/run/spamd.sock")
 def test_addresses(text: str) -> None:
     """An address is parsed and formatted as in the configuration."""
     assert str(parse_spamd_address(text)) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "yes", "127.0.0.1", "127.0.0.1:0", "a:99999", "a b:1", "unix:spamd.sock", "::1:783"],
-)
+@rows("", "yes", "127.0.0.1", "127.0.0.1:0", "a:99999", "a b:1", "unix:spamd.sock", "::1:783")
 def test_no_addresses(text: str) -> None:
     """An address that is neither host with port nor an absolute path is rejected."""
     with pytest.raises(ValueError, match="unix:/path"):

@@ -6,6 +6,7 @@ import pytest
 
 from mailcheck.probes.trust import NoAuthorities, find_trust_roots
 from tests.servers.certificates import Authority
+from tests.table import rows
 
 
 def test_a_file_with_authorities_is_read(tmp_path: Path) -> None:
@@ -19,14 +20,11 @@ def test_a_file_with_authorities_is_read(tmp_path: Path) -> None:
     assert len(find_trust_roots(str(path)).certificates) == 2
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        None,
-        "",
-        "no certificate",
-        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-    ],
+@rows(
+    None,
+    "",
+    "no certificate",
+    "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
 )
 def test_a_file_that_is_no_use_is_an_error(tmp_path: Path, content: str | None) -> None:
     """An unusable file raises an error with its name; no other file is used instead."""

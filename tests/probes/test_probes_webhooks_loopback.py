@@ -31,6 +31,7 @@ from tests.fakes.clock_and_randomness import repeatable_bytes
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority, self_signed
 from tests.servers.webhook_receiver import Receiver, running_receiver
+from tests.table import rows
 
 AUTHORITY = Authority()
 HOST = "hooks.example"
@@ -311,13 +312,10 @@ async def test_a_public_address_gets_so_much_in_a_minute() -> None:
     assert all([await ann.within([loopback]) for _ in range(MOST_A_MINUTE + 1)])
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://mailcheck.example:8080/mail",
-        "https://mailcheck.example.:8080/",
-        "http://MAILCHECK.example:8080",
-    ],
+@rows(
+    "http://mailcheck.example:8080/mail",
+    "https://mailcheck.example.:8080/",
+    "http://MAILCHECK.example:8080",
 )
 def test_this_service_itself_is_refused(url: str) -> None:
     """The URL of this service is rejected at creation; another port is allowed."""

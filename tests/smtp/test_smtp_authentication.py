@@ -4,7 +4,6 @@ import re
 from base64 import b64encode
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.logger import LogEvent, capturedLogs
@@ -15,6 +14,7 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import AccountId
 from tests.fakes.mail_receiver import FakeMailReceiver
 from tests.smtp.talk import PUBLIC_IP, House, Talk
+from tests.table import rows
 
 NEAR = "10.0.0.7"
 KEY = "mck_secret"
@@ -35,17 +35,14 @@ def submission(**settings: Any) -> House:
     return House(receiver, is_submission=True, **settings)
 
 
-@pytest.mark.parametrize(
-    "exchange",
-    [
-        [b"AUTH PLAIN " + encode(f"\0user\0{KEY}")],
-        [b"auth plain " + encode(f"authz\0\0{KEY}")],
-        [b"AUTH PLAIN", encode(f"\0user\0{KEY}")],
-        [b"AUTH PLAIN =", None, b"AUTH PLAIN " + encode(f"\0u\0{KEY}")],
-        [b"AUTH LOGIN", encode("user"), encode(KEY)],
-        [b"AUTH LOGIN", b"", encode(KEY)],
-        [b"AUTH LOGIN " + encode("user"), encode(KEY)],
-    ],
+@rows(
+    [b"AUTH PLAIN " + encode(f"\0user\0{KEY}")],
+    [b"auth plain " + encode(f"authz\0\0{KEY}")],
+    [b"AUTH PLAIN", encode(f"\0user\0{KEY}")],
+    [b"AUTH PLAIN =", None, b"AUTH PLAIN " + encode(f"\0u\0{KEY}")],
+    [b"AUTH LOGIN", encode("user"), encode(KEY)],
+    [b"AUTH LOGIN", b"", encode(KEY)],
+    [b"AUTH LOGIN " + encode("user"), encode(KEY)],
 )
 def test_a_key_opens_the_account(exchange: list[bytes | None]) -> None:
     """PLAIN and LOGIN accept a key with or without an initial response, for any user name."""
@@ -71,24 +68,21 @@ def test_login_asks_in_the_words_that_clients_know() -> None:
     assert talk.say(b"AUTH PLAIN\r\n") == b"334 \r\n"
 
 
-@pytest.mark.parametrize(
-    ("lines", "reply"),
-    [
-        ([b"AUTH PLAIN " + encode("\0user\0wrong")], b"535 5.7.8 "),
-        ([b"AUTH PLAIN " + encode("\0user\0")], b"535 5.7.8 "),
-        ([b"AUTH PLAIN ="], b"501 5.5.2 "),
-        ([b"AUTH PLAIN " + encode("user")], b"501 5.5.2 "),
-        ([b"AUTH PLAIN " + encode("a\0b\0c\0d")], b"501 5.5.2 "),
-        ([b"AUTH PLAIN not-base-64"], b"501 5.5.2 "),
-        ([b"AUTH PLAIN AHVzZXIAa2V5 AHVzZXIAa2V5"], b"501 5.5.2 "),
-        ([b"AUTH PLAIN", b"*"], b"501 5.7.0 "),
-        ([b"AUTH PLAIN", b""], b"501 5.5.2 "),
-        ([b"AUTH LOGIN", b"\xff"], b"501 5.5.2 "),
-        ([b"AUTH LOGIN", b"x" * 12_289], b"500 5.5.6 "),
-        ([b"AUTH"], b"504 5.5.4 "),
-        ([b"AUTH CRAM-MD5"], b"504 5.5.4 "),
-        ([b"AUTH \xff"], b"504 5.5.4 "),
-    ],
+@rows(
+    ([b"AUTH PLAIN " + encode("\0user\0wrong")], b"535 5.7.8 "),
+    ([b"AUTH PLAIN " + encode("\0user\0")], b"535 5.7.8 "),
+    ([b"AUTH PLAIN ="], b"501 5.5.2 "),
+    ([b"AUTH PLAIN " + encode("user")], b"501 5.5.2 "),
+    ([b"AUTH PLAIN " + encode("a\0b\0c\0d")], b"501 5.5.2 "),
+    ([b"AUTH PLAIN not-base-64"], b"501 5.5.2 "),
+    ([b"AUTH PLAIN AHVzZXIAa2V5 AHVzZXIAa2V5"], b"501 5.5.2 "),
+    ([b"AUTH PLAIN", b"*"], b"501 5.7.0 "),
+    ([b"AUTH PLAIN", b""], b"501 5.5.2 "),
+    ([b"AUTH LOGIN", b"\xff"], b"501 5.5.2 "),
+    ([b"AUTH LOGIN", b"x" * 12_289], b"500 5.5.6 "),
+    ([b"AUTH"], b"504 5.5.4 "),
+    ([b"AUTH CRAM-MD5"], b"504 5.5.4 "),
+    ([b"AUTH \xff"], b"504 5.5.4 "),
 )
 def test_errors_of_an_exchange(lines: list[bytes], reply: bytes) -> None:
     """Each error gets the code of RFC 4954 and no access, and the connection stays open."""
@@ -134,16 +128,13 @@ def test_three_failures_close_the_connection() -> None:
     assert talk.is_closed
 
 
-@pytest.mark.parametrize(
-    ("policy", "client_ip", "is_allowed"),
-    [
-        (AuthWithoutTls.PRIVATE, "127.0.0.1", True),
-        (AuthWithoutTls.PRIVATE, "192.168.3.4", True),
-        (AuthWithoutTls.PRIVATE, "fd00::1", True),
-        (AuthWithoutTls.PRIVATE, PUBLIC_IP, False),
-        (AuthWithoutTls.NEVER, "127.0.0.1", False),
-        (AuthWithoutTls.ALWAYS, PUBLIC_IP, True),
-    ],
+@rows(
+    (AuthWithoutTls.PRIVATE, "127.0.0.1", True),
+    (AuthWithoutTls.PRIVATE, "192.168.3.4", True),
+    (AuthWithoutTls.PRIVATE, "fd00::1", True),
+    (AuthWithoutTls.PRIVATE, PUBLIC_IP, False),
+    (AuthWithoutTls.NEVER, "127.0.0.1", False),
+    (AuthWithoutTls.ALWAYS, PUBLIC_IP, True),
 )
 def test_a_key_travels_in_clear_only_where_allowed(
     policy: AuthWithoutTls, client_ip: str, *, is_allowed: bool
@@ -229,7 +220,7 @@ def test_bare_lf_is_accepted_from_authenticated_clients() -> None:
         assert house.messages == [sent + b"\n.\nNOOP\n.\r\nx\r\n"]
 
 
-@pytest.mark.parametrize("stray", [b"\r", b"\0", b"\n\r", b"\r\r\n", b"\0\n"], ids=repr)
+@rows(b"\r", b"\0", b"\n\r", b"\r\r\n", b"\0\n")
 def test_other_bare_characters_are_rejected(stray: bytes) -> None:
     """A bare CR and a NUL are rejected from every client."""
     house = submission()

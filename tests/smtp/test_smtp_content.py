@@ -1,8 +1,7 @@
 """DATA and BDAT on the wire."""
 
-import pytest
-
 from tests.smtp.talk import House
+from tests.table import rows
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
 RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
@@ -32,7 +31,7 @@ def test_a_mail_that_is_too_large_is_rejected_once() -> None:
     assert house.messages == [b"hi\r\n"]
 
 
-@pytest.mark.parametrize("stray", [b"a\nb\r\n", b"a\rb\r\n", b"a\0b\r\n", b"a\r\r\n"])
+@rows(b"a\nb\r\n", b"a\rb\r\n", b"a\0b\r\n", b"a\r\r\n")
 def test_bare_controls_are_rejected_after_the_dot(stray: bytes) -> None:
     """A bare CR, a bare LF or a NUL is rejected once, and later input is not run."""
     house = House()
@@ -75,7 +74,7 @@ def test_the_memory_limit_rejects_the_newest_message() -> None:
     assert house.factory.memory.used == 0
 
 
-@pytest.mark.parametrize("end", [b"", b"RSET\r\n", b"EHLO x\r\n", b"QUIT\r\n"])
+@rows(b"", b"RSET\r\n", b"EHLO x\r\n", b"QUIT\r\n")
 def test_an_abandoned_message_uses_no_memory(end: bytes) -> None:
     """Every end of a mail releases its memory."""
     house = House()
@@ -140,14 +139,11 @@ def test_chunks_that_are_too_large_fail_once() -> None:
     assert house.messages == [b"hi\r\n"]
 
 
-@pytest.mark.parametrize(
-    ("chunks", "code"),
-    [
-        ([b"BDAT 2\r\na\r", b"BDAT 3 LAST\r\n\nb\r"], "550"),
-        ([b"BDAT 2\r\na\r", b"BDAT 4 LAST\r\n\nb\r\n"], "250"),
-        ([b"BDAT 4 LAST\r\na\nb\n"], "550"),
-        ([b"BDAT 4 LAST\r\na\0\r\n"], "550"),
-    ],
+@rows(
+    ([b"BDAT 2\r\na\r", b"BDAT 3 LAST\r\n\nb\r"], "550"),
+    ([b"BDAT 2\r\na\r", b"BDAT 4 LAST\r\n\nb\r\n"], "250"),
+    ([b"BDAT 4 LAST\r\na\nb\n"], "550"),
+    ([b"BDAT 4 LAST\r\na\0\r\n"], "550"),
 )
 def test_bare_controls_in_chunks(chunks: list[bytes], code: str) -> None:
     """Chunks may split a CRLF, but a bare CR, LF or NUL is rejected as in DATA."""
@@ -173,13 +169,10 @@ def test_after_the_last_chunk_the_mail_is_over() -> None:
     assert talk.codes(b"BDAT 4 LAST\r\nhi\r\n") == ["503"]
 
 
-@pytest.mark.parametrize(
-    "rest",
-    [
-        b"hi\r\n.\r\n",
-        b"stray\rhi\r\n.\r\n",
-        b"x" * 100 + b"\r\n",
-    ],
+@rows(
+    b"hi\r\n.\r\n",
+    b"stray\rhi\r\n.\r\n",
+    b"x" * 100 + b"\r\n",
 )
 def test_each_mail_in_progress_ends(rest: bytes) -> None:
     """A mail that is complete, rejected or interrupted no longer counts as in progress."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from itertools import pairwise, product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from mailcheck.smtp.transaction import (
     MemoryBudget,
     MessageBuffer,
 )
+from tests.table import rows
 
 AMPLE = 1 << 20
 
@@ -140,7 +140,7 @@ def test_an_empty_message() -> None:
     assert (message.take(), message.size) == (b"", 0)
 
 
-@pytest.mark.parametrize(("size", "is_too_large"), [(100, False), (101, True)])
+@rows((100, False), (101, True))
 def test_the_size_limit_is_exact(size: int, *, is_too_large: bool) -> None:
     """A message of exactly the limit is kept; with one more octet it is discarded."""
     message = buffer(max_size=100)

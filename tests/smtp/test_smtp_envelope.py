@@ -1,6 +1,5 @@
 """MAIL and RCPT: the questions to the receiver, and the replies for its answers."""
 
-import pytest
 from twisted.logger import LogEvent
 
 from mailcheck.core.addresses import Mailbox
@@ -14,6 +13,7 @@ from mailcheck.core.errors import (
 )
 from tests.fakes.mail_receiver import FakeMailReceiver
 from tests.smtp.talk import House
+from tests.table import rows
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
 
@@ -45,14 +45,11 @@ def test_postmaster_needs_no_domain() -> None:
     assert house.receiver.asked[0][2] == Mailbox("Postmaster", "")
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "root",
-        "try..this..0511.@docomo.ne.jp",
-        "bounces+2309175-1e1a-dev-inboxinboxinb+signup-1=mailcheck.example@em123.shop.example",
-        "x" * 300 + "@under_score_.example",
-    ],
+@rows(
+    "root",
+    "try..this..0511.@docomo.ne.jp",
+    "bounces+2309175-1e1a-dev-inboxinboxinb+signup-1=mailcheck.example@em123.shop.example",
+    "x" * 300 + "@under_score_.example",
 )
 def test_unusual_addresses_are_looked_up(address: str) -> None:
     """Addresses outside RFC 5321 that exist reach the receiver unchanged."""
@@ -102,17 +99,14 @@ def test_an_announced_size_is_checked_at_once() -> None:
     assert talk.codes(b"MAIL FROM:<a@b.example> SIZE=26214400\r\n") == ["250"]
 
 
-@pytest.mark.parametrize(
-    ("failure", "reply"),
-    [
-        (RecipientUnknown("No inbox here"), b"550 5.1.1 No inbox here\r\n"),
-        (InboxFull("Full"), b"452 4.2.2 Full\r\n"),
-        (OutOfSpace("Disk full"), b"452 4.3.1 Disk full\r\n"),
-        (OperatorMissing("No account"), b"451 4.3.5 No account\r\n"),
-        (StoreUnavailable("Locked"), b"451 4.3.0 Locked\r\n"),
-        (ShuttingDown("Stopping"), b"451 4.3.2 Stopping\r\n"),
-        (InboxFull("voll\r\n250 oh ü"), b"452 4.2.2 voll??250 oh ?\r\n"),
-    ],
+@rows(
+    (RecipientUnknown("No inbox here"), b"550 5.1.1 No inbox here\r\n"),
+    (InboxFull("Full"), b"452 4.2.2 Full\r\n"),
+    (OutOfSpace("Disk full"), b"452 4.3.1 Disk full\r\n"),
+    (OperatorMissing("No account"), b"451 4.3.5 No account\r\n"),
+    (StoreUnavailable("Locked"), b"451 4.3.0 Locked\r\n"),
+    (ShuttingDown("Stopping"), b"451 4.3.2 Stopping\r\n"),
+    (InboxFull("voll\r\n250 oh ü"), b"452 4.2.2 voll??250 oh ?\r\n"),
 )
 def test_expected_failures_have_their_replies(failure: Exception, reply: bytes) -> None:
     """Each condition has one code; its text becomes one line of ASCII."""

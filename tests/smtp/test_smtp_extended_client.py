@@ -3,10 +3,9 @@
 from ipaddress import ip_network
 from typing import Any
 
-import pytest
-
 from mailcheck.core.messages import Session
 from tests.smtp.talk import HOST_NAME, PUBLIC_IP, House, Talk
+from tests.table import rows
 
 TRUSTED_IP = "10.0.0.1"
 MAIL = b"MAIL FROM:<>\r\n"
@@ -34,7 +33,7 @@ def test_they_are_offered_to_trusted_hosts_only() -> None:
     ).replace(b"PIPELINING", b"").replace(b"SMTPUTF8", b"")
 
 
-@pytest.mark.parametrize("verb", [b"XCLIENT", b"XFORWARD"])
+@rows(b"XCLIENT", b"XFORWARD")
 def test_others_are_refused(verb: bytes) -> None:
     """Other hosts get 550 5.7.0 and keep their session."""
     house = trusting()
@@ -126,21 +125,18 @@ def test_rset_discards_forwarded_facts() -> None:
     assert session_of_mail(house, talk).client_ip == TRUSTED_IP
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        b"",
-        b"ADDR",
-        b"ADDR=",
-        b"ADDR=not-an-address",
-        b"ADDR=IPV6:93.184.216.340",
-        b"REVERSE=x",
-        b"HELO=a+20b",
-        b"HELO=a+0D+0Ab",
-        b"HELO=" + b"a" * 256,
-        b"HELO=\xff",
-        b"HELO=+FF",
-    ],
+@rows(
+    b"",
+    b"ADDR",
+    b"ADDR=",
+    b"ADDR=not-an-address",
+    b"ADDR=IPV6:93.184.216.340",
+    b"REVERSE=x",
+    b"HELO=a+20b",
+    b"HELO=a+0D+0Ab",
+    b"HELO=" + b"a" * 256,
+    b"HELO=\xff",
+    b"HELO=+FF",
 )
 def test_bad_attributes_are_refused(arguments: bytes) -> None:
     """Unknown names, empty values, controls and invalid addresses get 501."""
@@ -150,7 +146,7 @@ def test_bad_attributes_are_refused(arguments: bytes) -> None:
     assert session_of_mail(house, talk).client_ip == TRUSTED_IP
 
 
-@pytest.mark.parametrize("verb", [b"XCLIENT", b"XFORWARD"])
+@rows(b"XCLIENT", b"XFORWARD")
 def test_not_in_the_middle_of_a_mail(verb: bytes) -> None:
     """The client cannot be changed between MAIL and the end of a mail."""
     talk = trusting().greeted(TRUSTED_IP)

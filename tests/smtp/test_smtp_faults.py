@@ -4,6 +4,7 @@ import pytest
 
 from mailcheck.ports.mail_receiver import ReceiverReply
 from tests.smtp.talk import House, Talk
+from tests.table import rows
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
 PLAIN = b"RCPT TO:<dev-b@inbox.example>\r\n"
@@ -22,10 +23,7 @@ def begun(house: House, *commands: bytes) -> Talk:
     return talk
 
 
-@pytest.mark.parametrize(
-    ("tag", "reply"),
-    [("fault.data-451", b"451 4.3.0 fault.data-451"), ("fault.data-554", b"554 5.7.1 fault.data")],
-)
+@rows(("fault.data-451", b"451 4.3.0 fault.data-451"), ("fault.data-554", b"554 5.7.1 fault.data"))
 def test_a_refused_message(tag: str, reply: bytes) -> None:
     """The whole mail gets the reply. It is not stored, and each recipient's refusal is recorded."""
     house = House()
@@ -47,7 +45,7 @@ def test_a_refused_message_in_chunks() -> None:
     assert house.messages == []
 
 
-@pytest.mark.parametrize("packets", [1, 2])
+@rows(1, 2)
 def test_a_dropped_connection(packets: int) -> None:
     """The connection ends instead of a reply, after earlier replies; the mail is not stored."""
     house = House()

@@ -1,8 +1,7 @@
 """Limits on amount, time and frequency for clients."""
 
-import pytest
-
 from tests.smtp.talk import PUBLIC_IP, House
+from tests.table import rows
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
 RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
@@ -118,7 +117,7 @@ def test_many_large_chunks_are_allowed() -> None:
     assert talk.codes(b"BDAT 2 LAST\r\n\r\n") == ["250"]
 
 
-@pytest.mark.parametrize(("length", "code"), [(2046, "250"), (2047, "500"), (100_000, "500")])
+@rows((2046, "250"), (2047, "500"), (100_000, "500"))
 def test_a_long_line_is_refused_as_a_whole(length: int, code: str) -> None:
     """A line of up to 2048 octets is run; a longer one is discarded and gets one reply."""
     talk = House().greeted()
@@ -152,7 +151,7 @@ def test_an_ipv6_client_is_its_network() -> None:
     assert house.connect("2606:2800:220:2::1").heard().startswith(b"220 ")
 
 
-@pytest.mark.parametrize("near", ["127.0.0.1", "10.1.2.3", "172.20.0.1", "::1", "fd00::1"])
+@rows("127.0.0.1", "10.1.2.3", "172.20.0.1", "::1", "fd00::1")
 def test_private_clients_have_no_limit_per_address(near: str) -> None:
     """Many programs may share a private address."""
     house = House(limits={"connections_per_address": 1})

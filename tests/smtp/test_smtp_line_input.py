@@ -1,11 +1,11 @@
 """Splitting pieces of any size into lines."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.connections.lines import BareLineEnding, LineInput, LineTooLong
 from mailcheck.smtp.transaction import ChunkReader, MemoryBudget, MessageBuffer
+from tests.table import rows
 
 
 def lines_of(pieces: list[bytes], max_line: int = 20) -> list[bytes | str]:
@@ -46,7 +46,7 @@ def test_lines_do_not_depend_on_the_cut(lines: list[bytes], steps: list[int]) ->
     assert lines_of([data]) == lines_of(pieces) == expected
 
 
-@pytest.mark.parametrize("line", [b"a\nb\r\n", b"a\rb\r\n", b"a\0b\r\n", b"a\n", b"\n"])
+@rows(b"a\nb\r\n", b"a\rb\r\n", b"a\0b\r\n", b"a\n", b"\n")
 def test_bare_characters_are_rejected(line: bytes) -> None:
     """A CR, LF or NUL inside a line is rejected, a bare LF as soon as it arrives."""
     assert lines_of([b"ok\r\n" + line]) == [b"ok", "bare"]

@@ -3,12 +3,12 @@
 from ipaddress import IPv6Address, ip_network
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.connections.proxy_header import ProxyHeaderReader
 from tests.smtp.talk import PUBLIC_IP, House, Talk
+from tests.table import rows
 
 PROXY_IP = "10.0.0.1"
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
@@ -72,7 +72,7 @@ def client_seen(house: House, talk: Talk) -> str:
     return house.receiver.delivered[-1].session.client_ip
 
 
-@pytest.mark.parametrize(("header", "client_ip"), GOOD)
+@rows(*GOOD)
 def test_the_header_names_the_client(header: bytes, client_ip: str | None) -> None:
     """Both versions are parsed; LOCAL and UNKNOWN keep the address of the proxy."""
     house = behind_proxy()
@@ -82,7 +82,7 @@ def test_the_header_names_the_client(header: bytes, client_ip: str | None) -> No
     assert client_seen(house, talk) == (client_ip or PROXY_IP)
 
 
-@pytest.mark.parametrize(("header", "client_ip"), GOOD)
+@rows(*GOOD)
 def test_the_header_may_come_octet_by_octet(header: bytes, client_ip: str | None) -> None:
     """The header may be split at any octet, and SMTP follows it."""
     data = header + b"EHLO x\r\n"
@@ -93,7 +93,7 @@ def test_the_header_may_come_octet_by_octet(header: bytes, client_ip: str | None
         assert talk.protocol.client.ip == (client_ip or PROXY_IP)
 
 
-@pytest.mark.parametrize("header", BAD)
+@rows(*BAD)
 def test_an_invalid_header_closes_the_connection(header: bytes) -> None:
     """A malformed or missing header closes the connection without a reply."""
     house = behind_proxy()
@@ -122,7 +122,7 @@ def test_after_the_header_the_normal_timeout_applies() -> None:
     assert talk.codes(b"NOOP\r\n") == ["250"]
 
 
-@pytest.mark.parametrize("header", [header for header, _ in GOOD])
+@rows(*[header for header, _ in GOOD])
 def test_other_hosts_cannot_name_a_client(header: bytes) -> None:
     """From any other host the header is an invalid command without effect."""
     house = behind_proxy()

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.smtp.talk import HOST_NAME, House
+from tests.table import rows
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
 RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
@@ -66,7 +67,7 @@ def test_names_of_real_machines_are_accepted(verb: bytes, name: bytes, is_submis
     assert talk.codes(verb + name + b"\r\n")[-1] == "250"
 
 
-@pytest.mark.parametrize("case", [b"ehlo x\r\n", b"EhLo x  \r\n", b"EHLO \t x\r\n"])
+@rows(b"ehlo x\r\n", b"EhLo x  \r\n", b"EHLO \t x\r\n")
 def test_case_and_spaces_are_ignored(case: bytes) -> None:
     """Verbs may be in any case, and trailing spaces are allowed (RFC 5321 2.4 and 4.1.1)."""
     talk = House().connect()
@@ -74,38 +75,35 @@ def test_case_and_spaces_are_ignored(case: bytes) -> None:
     assert talk.codes(case) == ["250"]
 
 
-@pytest.mark.parametrize(
-    ("before", "command", "reply"),
-    [
-        (b"", MAIL, b"503 5.5.1 "),
-        (b"", RCPT, b"503 5.5.1 "),
-        (b"", b"DATA\r\n", b"503 5.5.1 "),
-        (b"EHLO x\r\n", RCPT, b"503 5.5.1 "),
-        (b"EHLO x\r\n", b"DATA\r\n", b"503 5.5.1 "),
-        (b"EHLO x\r\n" + MAIL, MAIL, b"503 5.5.1 "),
-        (b"EHLO x\r\n" + MAIL, b"DATA\r\n", b"554 5.5.1 "),
-        (b"EHLO x\r\n" + MAIL + RCPT, b"DATA now\r\n", b"501 5.5.4 "),
-        (b"EHLO x\r\n" + MAIL + b"RSET\r\n", RCPT, b"503 5.5.1 "),
-        (b"EHLO x\r\n" + MAIL + b"EHLO x\r\n", RCPT, b"503 5.5.1 "),
-        (b"EHLO x\r\n" + MAIL + b"HELO x\r\n", RCPT, b"503 5.5.1 "),
-        (b"", b"RSET\r\n", b"250 2.0.0 "),
-        (b"", b"RSET now\r\n", b"501 5.5.4 "),
-        (b"", b"NOOP\r\n", b"250 2.0.0 "),
-        (b"", b"NOOP anything at all\r\n", b"250 2.0.0 "),
-        (b"", b"VRFY\r\n", b"501 5.5.4 "),
-        (b"", b"VRFY dev-a\r\n", b"252 2.5.0 "),
-        (b"", b"HELP\r\n", b"214-2.0.0 "),
-        (b"", b"HELP MAIL\r\n", b"214-2.0.0 "),
-        (b"", b"QUIT now\r\n", b"501 5.5.4 "),
-        (b"", b"EXPN list\r\n", b"502 5.5.1 "),
-        (b"", b"TURN\r\n", b"502 5.5.1 "),
-        (b"EHLO x\r\n", b"STARTTLS\r\n", b"502 5.5.1 "),
-        (b"EHLO x\r\n", b"AUTH PLAIN\r\n", b"502 5.5.1 "),
-        (b"", b"HELLO x\r\n", b"500 5.5.1 "),
-        (b"", b"\r\n", b"500 5.5.1 "),
-        (b"", b" EHLO x\r\n", b"500 5.5.1 "),
-        (b"", b"\xff\xfe zz\r\n", b"500 5.5.1 "),
-    ],
+@rows(
+    (b"", MAIL, b"503 5.5.1 "),
+    (b"", RCPT, b"503 5.5.1 "),
+    (b"", b"DATA\r\n", b"503 5.5.1 "),
+    (b"EHLO x\r\n", RCPT, b"503 5.5.1 "),
+    (b"EHLO x\r\n", b"DATA\r\n", b"503 5.5.1 "),
+    (b"EHLO x\r\n" + MAIL, MAIL, b"503 5.5.1 "),
+    (b"EHLO x\r\n" + MAIL, b"DATA\r\n", b"554 5.5.1 "),
+    (b"EHLO x\r\n" + MAIL + RCPT, b"DATA now\r\n", b"501 5.5.4 "),
+    (b"EHLO x\r\n" + MAIL + b"RSET\r\n", RCPT, b"503 5.5.1 "),
+    (b"EHLO x\r\n" + MAIL + b"EHLO x\r\n", RCPT, b"503 5.5.1 "),
+    (b"EHLO x\r\n" + MAIL + b"HELO x\r\n", RCPT, b"503 5.5.1 "),
+    (b"", b"RSET\r\n", b"250 2.0.0 "),
+    (b"", b"RSET now\r\n", b"501 5.5.4 "),
+    (b"", b"NOOP\r\n", b"250 2.0.0 "),
+    (b"", b"NOOP anything at all\r\n", b"250 2.0.0 "),
+    (b"", b"VRFY\r\n", b"501 5.5.4 "),
+    (b"", b"VRFY dev-a\r\n", b"252 2.5.0 "),
+    (b"", b"HELP\r\n", b"214-2.0.0 "),
+    (b"", b"HELP MAIL\r\n", b"214-2.0.0 "),
+    (b"", b"QUIT now\r\n", b"501 5.5.4 "),
+    (b"", b"EXPN list\r\n", b"502 5.5.1 "),
+    (b"", b"TURN\r\n", b"502 5.5.1 "),
+    (b"EHLO x\r\n", b"STARTTLS\r\n", b"502 5.5.1 "),
+    (b"EHLO x\r\n", b"AUTH PLAIN\r\n", b"502 5.5.1 "),
+    (b"", b"HELLO x\r\n", b"500 5.5.1 "),
+    (b"", b"\r\n", b"500 5.5.1 "),
+    (b"", b" EHLO x\r\n", b"500 5.5.1 "),
+    (b"", b"\xff\xfe zz\r\n", b"500 5.5.1 "),
 )
 def test_each_command_in_each_state_has_its_reply(
     before: bytes, command: bytes, reply: bytes
@@ -167,7 +165,7 @@ def test_a_packet_may_be_one_octet() -> None:
     assert house.messages == [b"hi\r\n"]
 
 
-@pytest.mark.parametrize("verb", [b"GET", b"POST", b"CONNECT", b"OPTIONS"])
+@rows(b"GET", b"POST", b"CONNECT", b"OPTIONS")
 def test_a_browser_is_disconnected(verb: bytes) -> None:
     """An HTTP request is rejected at its first line."""
     house = House()
@@ -179,7 +177,7 @@ def test_a_browser_is_disconnected(verb: bytes) -> None:
     assert not house.messages
 
 
-@pytest.mark.parametrize("line", [b"EHLO x\n", b"EHLO\rx\r\n", b"EHLO x\0\r\n", b"NOOP\nNOOP\r\n"])
+@rows(b"EHLO x\n", b"EHLO\rx\r\n", b"EHLO x\0\r\n", b"NOOP\nNOOP\r\n")
 def test_bare_line_ends_close_the_connection(line: bytes) -> None:
     """A command line with a bare CR, LF or NUL gets a reply and closes the connection."""
     talk = House().connect()

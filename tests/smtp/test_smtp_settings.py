@@ -1,6 +1,5 @@
 """Policies that depend on the client's address, and the watchdog."""
 
-import pytest
 from twisted.internet.ssl import CertificateOptions
 from twisted.internet.task import Clock
 
@@ -8,6 +7,7 @@ from mailcheck.connections.policies import client_ip_of, offer_to_all, offer_to_
 from mailcheck.connections.wire import Watchdog
 from mailcheck.core.network_addresses import counting_key, is_local_client
 from mailcheck.smtp.settings import SmtpSettings
+from tests.table import rows
 
 
 def test_a_certificate_that_can_be_verified_is_offered_to_all() -> None:
@@ -27,23 +27,20 @@ def test_a_self_signed_certificate_is_offered_to_public_clients() -> None:
     assert SmtpSettings("mx.example").tls_for("93.184.216.34") is None
 
 
-@pytest.mark.parametrize(
-    ("client_ip", "is_local"),
-    [
-        ("127.8.8.8", True),
-        ("10.255.0.1", True),
-        ("172.16.0.1", True),
-        ("172.32.0.1", False),
-        ("192.168.1.1", True),
-        ("169.254.1.1", True),
-        ("100.64.0.1", False),
-        ("192.0.2.1", False),
-        ("::1", True),
-        ("fd12::1", True),
-        ("fe80::1", True),
-        ("2606:2800:220:1::1", False),
-        ("/run/mail.sock", True),
-    ],
+@rows(
+    ("127.8.8.8", True),
+    ("10.255.0.1", True),
+    ("172.16.0.1", True),
+    ("172.32.0.1", False),
+    ("192.168.1.1", True),
+    ("169.254.1.1", True),
+    ("100.64.0.1", False),
+    ("192.0.2.1", False),
+    ("::1", True),
+    ("fd12::1", True),
+    ("fe80::1", True),
+    ("2606:2800:220:1::1", False),
+    ("/run/mail.sock", True),
 )
 def test_near_is_this_machine_and_its_private_network(client_ip: str, *, is_local: bool) -> None:
     """Loopback, private and link-local addresses, and UNIX sockets, are local."""

@@ -4,7 +4,6 @@ import base64
 import re
 from ipaddress import ip_network
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from mailcheck.core.messages import Recipient, Session
 from mailcheck.smtp.transaction import MAX_SIZE, Transcript
 from tests.fakes.mail_receiver import FakeMailReceiver
 from tests.smtp.talk import House
+from tests.table import rows
 
 TEST = "test-abcdefghijklm@inbox.example"
 OTHER_TEST = "test-bbbbbbbbbbbbb@inbox.example"
@@ -140,16 +140,12 @@ def test_chunks() -> None:
     assert lines[-3:] == ("C: BDAT 5", "S: 250 2.0.0 OK", "C: BDAT 2 LAST")
 
 
-@pytest.mark.parametrize(
-    "exchange",
-    [
-        [b"AUTH PLAIN %s\r\n"],
-        [b"auth plain\r\n", b"%s\r\n"],
-        [b"AUTH LOGIN\r\n", b"dXNlcg==\r\n", b"%s\r\n"],
-        # Input of a client that did not understand that AUTH was rejected.
-        [b"AUTH CRAM-MD5\r\n", b"%s\r\n", b"AUTH\t%s\r\n", b"AUTH  %s\r\n"],
-    ],
-    ids=["plain", "plain, asked for", "login", "refused"],
+@rows(
+    [b"AUTH PLAIN %s\r\n"],
+    [b"auth plain\r\n", b"%s\r\n"],
+    [b"AUTH LOGIN\r\n", b"dXNlcg==\r\n", b"%s\r\n"],
+    # Input of a client that did not understand that AUTH was rejected.
+    [b"AUTH CRAM-MD5\r\n", b"%s\r\n", b"AUTH\t%s\r\n", b"AUTH  %s\r\n"],
 )
 def test_credentials(exchange: list[bytes]) -> None:
     """No line of an authentication is kept, whether accepted, rejected or invalid."""

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-import pytest
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.main import CONNECTION_LOST
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
 from mailcheck.connections.wire import Wire
+from tests.table import rows
 
 
 class CountingTransport(StringTransport):
@@ -70,15 +70,12 @@ class Socket(FileDescriptor):
         self.buffered += data
 
 
-@pytest.mark.parametrize(
-    ("takes", "sent", "buffered"),
-    [
-        ([9, 9], b"250 one\r\n250 two\r\n", b""),
-        ([9, 4], b"250 one\r\n250 ", b"two\r\n"),
-        ([3], b"250", b" one\r\n250 two\r\n"),
-        ([0], b"", b"250 one\r\n250 two\r\n"),
-        ([CONNECTION_LOST], b"", b"250 one\r\n250 two\r\n"),
-    ],
+@rows(
+    ([9, 9], b"250 one\r\n250 two\r\n", b""),
+    ([9, 4], b"250 one\r\n250 ", b"two\r\n"),
+    ([3], b"250", b" one\r\n250 two\r\n"),
+    ([0], b"", b"250 one\r\n250 two\r\n"),
+    ([CONNECTION_LOST], b"", b"250 one\r\n250 two\r\n"),
 )
 def test_unsent_data_is_buffered(
     takes: Sequence[int | Exception], sent: bytes, buffered: bytes
