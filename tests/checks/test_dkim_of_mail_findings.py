@@ -1,6 +1,5 @@
 """Tests for the findings about signatures."""
 
-import pytest
 from msgspec.structs import replace
 
 from mailcheck.checks.dkim.mail import DkimOfMail, SignatureFault, describe_signatures
@@ -15,6 +14,7 @@ from tests.fakes.signature_verifier import (
     verify_only_signature,
     zone_of,
 )
+from tests.table import rows
 
 
 def describe(mail: bytes, zone: MemoryZone | None = None, at: int = 60) -> tuple[Finding, ...]:
@@ -27,51 +27,47 @@ def test_a_good_signature_has_no_finding() -> None:
     assert describe(RSA.sign(ED25519.sign(MAIL))) == ()
 
 
-def test_an_unsigned_mail_has_a_finding() -> None:
-    """An unsigned mail has a finding with advice."""
-    (finding,) = describe(MAIL)
-    assert (finding.id, finding.severity) == ("dkim.unsigned", Severity.ERROR)
+SIGNED = RSA.sign(MAIL)
+SILENT = MemoryZone({}, failing={RSA.key_name: DnsStatus.TIMEOUT})
+OTHER_BODY = SIGNED.replace(b"Hello  Bob", b"Hello Rob")
+OTHER_FIELD = SIGNED.replace(b"To: bob", b"To: rob")
 
 
-def test_a_missing_key_names_the_record_to_publish() -> None:
-    """The fix has the exact name of the record."""
-    (finding,) = describe(RSA.sign(MAIL), MemoryZone({}))
-    assert (finding.id, finding.severity) == ("dkim.no-key", Severity.ERROR)
-    assert "at exactly s1._domainkey.sender.example" in finding.fix
+@rows(
+    (MAIL, None, Severity.ERROR, "unsigned", []),
+    # The fix has the exact name of the record.
+    (SIGNED, zone_of({}), Severity.ERROR, "no-key", ["at exactly s1._domainkey.sender.exam"]),
+    # The usual causes of a changed mail are listed.
+    (OTHER_BODY, None, Severity.ERROR, "body-changed", ["footer", "virus", "mailing list"]),
+    (OTHER_BODY, None, Severity.ERROR, "body-changed", ["998 characters"]),
+    (OTHER_FIELD, None, Severity.ERROR, "header-changed", ["key", RSA.key_name, "folds"]),
+    (OTHER_FIELD, None, Severity.ERROR, "header-changed", ["Subject"]),
+    # A failing signature is a warning if another one passes.
+    (RSA_768.sign(SIGNED), None, Severity.WARNING, "key-too-short", []),
+    (RSA_768.sign(MAIL), None, Severity.ERROR, "key-too-short", []),
+    (SIGNED, SILENT, Severity.UNDETERMINED, "key-undetermined", []),
+    (
+        RSA_1024.sign(MAIL),
+        None,
+        Severity.WARNING,
+        "weak-key",
+        ["s1024._domainkey", "1024 bits"],
+    ),
+)
+def test_each_fault_has_its_finding(
+    mail: bytes, zone: MemoryZone | None, severity: Severity, name: str, words: list[str]
+) -> None:
+    """Each fault has its own finding, with the advice that fits it."""
+    (finding,) = describe(mail, zone)
+    assert (finding.id, finding.severity) == (f"dkim.{name}", severity)
+    assert [word for word in words if word not in finding.meaning + finding.fix] == []
 
 
-def test_the_usual_causes_of_a_changed_mail_are_listed() -> None:
-    """Changed bodies and changed headers have different advice."""
-    signed = RSA.sign(MAIL)
-    (body,) = describe(signed.replace(b"Hello  Bob", b"Hello Rob"))
-    assert body.id == "dkim.body-changed"
-    for cause in ("footer", "virus", "mailing list", "998 characters"):
-        assert cause in body.fix
-    (header,) = describe(signed.replace(b"To: bob", b"To: rob"))
-    assert header.id == "dkim.header-changed"
-    for cause in ("key", RSA.key_name, "Subject", "folds"):
-        assert cause in header.fix
-
-
-def test_a_failing_signature_beside_a_good_one_is_a_warning() -> None:
-    """A failing signature is a warning if another one passes."""
-    (finding,) = describe(RSA_768.sign(RSA.sign(MAIL)))
-    assert (finding.id, finding.severity) == ("dkim.key-too-short", Severity.WARNING)
-    (alone,) = describe(RSA_768.sign(MAIL))
-    assert alone.severity is Severity.ERROR
-
-
-def test_a_failed_lookup_is_undetermined() -> None:
-    """A failed lookup is undetermined, not an error."""
-    (finding,) = describe(RSA.sign(MAIL), MemoryZone({}, failing={RSA.key_name: DnsStatus.TIMEOUT}))
-    assert (finding.id, finding.severity) == ("dkim.key-undetermined", Severity.UNDETERMINED)
-
-
-def test_a_weak_key_is_named_with_its_length() -> None:
-    """A key of 1024 bits passes, with a note that has its length and record."""
-    (finding,) = describe(RSA_1024.sign(MAIL))
-    assert (finding.id, finding.severity) == ("dkim.weak-key", Severity.WARNING)
-    assert "s1024._domainkey.sender.example has 1024 bits" in finding.meaning
+def test_a_clock_that_is_ahead_is_noted() -> None:
+    """The finding says how far the clock is ahead."""
+    (finding,) = describe(SIGNED, at=-7300)
+    assert finding.id == "dkim.clock-ahead"
+    assert "2 hours after the mail arrived" in finding.meaning
 
 
 def test_a_test_key_comes_with_the_record_to_publish() -> None:
@@ -100,13 +96,6 @@ def test_a_body_length_is_a_warning() -> None:
     assert "not signed" not in whole.meaning
 
 
-def test_a_clock_that_is_ahead_is_noted() -> None:
-    """The finding says how far the clock is ahead."""
-    (finding,) = describe(RSA.sign(MAIL), at=-7300)
-    assert finding.id == "dkim.clock-ahead"
-    assert "2 hours after the mail arrived" in finding.meaning
-
-
 def test_signatures_beyond_the_bound_are_mentioned() -> None:
     """Signatures beyond the maximum are counted, and findings are not repeated."""
     mail = MAIL
@@ -115,7 +104,7 @@ def test_signatures_beyond_the_bound_are_mentioned() -> None:
     assert [f.id for f in describe(mail)] == ["dkim.weak-key", "dkim.many-signatures"]
 
 
-@pytest.mark.parametrize("fault", SignatureFault)
+@rows(*SignatureFault)
 def test_every_fault_has_advice(fault: SignatureFault) -> None:
     """Every fault has advice without placeholders and is an error."""
     signature = verify_only_signature(RSA.sign(MAIL), zone_of({}), RECEIVED_AT)

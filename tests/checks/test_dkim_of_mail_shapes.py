@@ -16,6 +16,7 @@ from mailcheck.checks.dkim.signature_headers import (
 from mailcheck.core.instants import instant_of
 from tests.fakes.mail_signer import MAIL, RSA
 from tests.fakes.signature_verifier import verify_all_signatures, verify_only_signature, zone_of
+from tests.table import rows
 
 # RFC 8463 appendix A.3, with the keys of A.2.
 RFC_8463 = b"""\
@@ -120,14 +121,11 @@ def test_a_file_with_unix_line_ends_verifies() -> None:
     assert verify_only_signature(mbox, zone_of(RFC_6376_KEYS)).result is AuthResult.PASS
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b"b=AuUo", b"b=\r\n      AuUo"),
-        (b"b=AuUo", b"b=A u\tUo"),
-        (b"ubU4=;", b"ubU4=\r\n ;"),
-        (b"b=AuUo", b"b = \r\n AuUo"),
-    ],
+@rows(
+    (b"b=AuUo", b"b=\r\n      AuUo"),
+    (b"b=AuUo", b"b=A u\tUo"),
+    (b"ubU4=;", b"ubU4=\r\n ;"),
+    (b"b=AuUo", b"b = \r\n AuUo"),
 )
 def test_the_value_of_the_signature_may_be_folded_anew(old: bytes, new: bytes) -> None:
     """Blanks in ``b=`` and around its value are not signed, even in the simple form.
@@ -149,7 +147,7 @@ def test_blanks_in_a_body_hash_are_no_fault() -> None:
     assert read_signatures(folded)[0][0].body_hash == header.body_hash
 
 
-@pytest.mark.parametrize("form", ["simple/simple", "relaxed/relaxed"])
+@rows("simple/simple", "relaxed/relaxed")
 def test_tags_in_any_order(form: str) -> None:
     """The value of the signature may come before the other tags."""
     mail = RSA.sign(MAIL, form, tags={"s": "S1", "x": None, "n": "last"})

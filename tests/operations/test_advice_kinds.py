@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from mailcheck.checks.findings import Severity
 from mailcheck.core.receiver_reports import NOWHERE
 from tests.fakes.dkim_keys import RSA_2048
 from tests.fakes.memory_zone import MemoryZone
 from tests.operations.test_following_advice import DOMAIN, KEY, describe
+from tests.table import rows
 
 Zone = dict[str, dict[str, list[str]]]
 
@@ -197,7 +196,7 @@ def findings_of(zone: Zone) -> dict[str, tuple[Any, Any]]:
     return {one.id: (one, report.proofs.get((one.id, one.meaning))) for one in found}
 
 
-@pytest.mark.parametrize("name", CASES)
+@rows(*CASES)
 def test_advice_names_the_cause(name: str) -> None:
     """The finding names the cause, and its advice or record changes it."""
     zone, finding_id, meaning, words, value = CASES[name]
@@ -207,18 +206,15 @@ def test_advice_names_the_cause(name: str) -> None:
     assert value == (None if fix is None else fix.record.value)
 
 
-@pytest.mark.parametrize(
-    ("zone", "absent"),
-    [
-        (spf("v=spf1 redirect=%{d}.of.example"), {"spf.no-end", "spf.neutral"}),
-        (m365("selector2-d-example._domainkey.tenant.onmicrosoft.com"), {"dkim.dangling"}),
-        (
-            {"selector1._domainkey.d.example": {"TXT": [f"v=DKIM1; s=tlsrpt; p={RSA_2048}"]}},
-            {"dkim.key-broken"},
-        ),
-        (dmarc("v=DMARC1; p=reject; psd=y; rua=mailto:d@d.example"), {"dmarc.report-refused"}),
-        ({"www.d.example": {"TXT": ["v=spf1 -all"]}, DOMAIN: {}}, {"spf.misplaced"}),
-    ],
+@rows(
+    (spf("v=spf1 redirect=%{d}.of.example"), {"spf.no-end", "spf.neutral"}),
+    (m365("selector2-d-example._domainkey.tenant.onmicrosoft.com"), {"dkim.dangling"}),
+    (
+        {"selector1._domainkey.d.example": {"TXT": [f"v=DKIM1; s=tlsrpt; p={RSA_2048}"]}},
+        {"dkim.key-broken"},
+    ),
+    (dmarc("v=DMARC1; p=reject; psd=y; rua=mailto:d@d.example"), {"dmarc.report-refused"}),
+    ({"www.d.example": {"TXT": ["v=spf1 -all"]}, DOMAIN: {}}, {"spf.misplaced"}),
 )
 def test_what_is_right_is_no_finding(zone: Zone, absent: set[str]) -> None:
     """A macro redirect, a key for TLS reports and the SPF record of a website are right."""

@@ -324,15 +324,12 @@ def test_this_service_itself_is_refused(url: str) -> None:
     posts().require_allowed(url.replace("8080", "9000"), "ann")
 
 
-@pytest.mark.parametrize(
-    ("url", "network"),
-    [
-        ("http://localhost:9000/mail", "127.0.0.1/32"),
-        ("http://127.0.0.1:9000", "127.0.0.1/32"),
-        ("http://10.1.2.3/", "10.1.2.3/32"),
-        ("http://[::1]:9000/", "::1/128"),
-        ("http://[::ffff:10.1.2.3]/", "10.1.2.3/32"),
-    ],
+@rows(
+    ("http://localhost:9000/mail", "127.0.0.1/32"),
+    ("http://127.0.0.1:9000", "127.0.0.1/32"),
+    ("http://10.1.2.3/", "10.1.2.3/32"),
+    ("http://[::1]:9000/", "::1/128"),
+    ("http://[::ffff:10.1.2.3]/", "10.1.2.3/32"),
 )
 def test_a_private_address_names_the_option_that_allows_it(url: str, network: str) -> None:
     """A private address is rejected at creation, unless the account may use its network."""
