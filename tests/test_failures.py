@@ -226,9 +226,9 @@ ASK: dict[str, Callable[[Doors], bytes]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def doors() -> Iterator[Doors]:
-    """An application for all tests of this module."""
+    """An application whose store can fail."""
     doors = Doors()
     yield doors
     doors.house.close()

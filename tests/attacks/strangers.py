@@ -5,7 +5,6 @@ arguments that the API description gives as an example. The names in them are ho
 answers each query with ten others, a mail full of signatures and links.
 """
 
-import dataclasses
 import json
 import re
 from base64 import b64encode
@@ -13,9 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from msgspec import structs
 from twisted.internet.testing import StringTransport
 
 from mailcheck.assembly.doors.compatible import build_open
+from mailcheck.assembly.doors.late import LateDoor
 from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.reachable import Cost
 from mailcheck.assembly.services import mail_factory
@@ -28,6 +29,7 @@ from mailcheck.imap.pop3 import COMMANDS as POP3_COMMANDS
 from mailcheck.operations.accounts.confirm import FRESH_MINUTES
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.web.compatible.catalogue import FACADES
+from mailcheck.web.site.application import Application
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
@@ -101,6 +103,17 @@ IMAP_ARGUMENTS = {
     "RENAME": " Tags/x Tags/y",
 }
 """The arguments of commands of IMAP."""
+
+
+def _paths_of(resource: Any) -> Iterator[tuple[str, str]]:
+    """Yield the method and the path of each route below a resource."""
+    if isinstance(resource, LateDoor):
+        resource = resource.open()
+    if isinstance(resource, Application):
+        yield from resource.paths
+        return
+    for rule in resource._app.url_map.iter_rules():
+        yield from ((method, rule.rule) for method in rule.methods - {"HEAD"})
 
 
 class CountedWorker(DirectWorker):
@@ -234,10 +247,9 @@ class Target:
         others = {id(other): other for other in root["_others"].values()}
         mounted += [(other, "") for other in others.values()]
         for resource, prefix in mounted:
-            application = resource._app
-            for rule in application.url_map.iter_rules():
-                path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule.rule)
-                yield from (f"{method} {prefix}{path}" for method in rule.methods - {"HEAD"})
+            for method, rule in _paths_of(resource):
+                path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule)
+                yield f"{method} {prefix}{path}"
         for facade in (one for one in FACADES if not one.base):
             for route in facade.routes:
                 yield f"open {route.method} {route.path.replace('<', '{').replace('>', '}')}"
@@ -247,9 +259,9 @@ class Target:
         for port in ("mail", "submission"):
             yield from (f"{port} {verb.decode()}" for verb in VERBS)
         yield from (f"address {name}" for name in self._mailboxes())
-        for section in dataclasses.fields(self.house.assembly.runtime.config):
-            options = getattr(self.house.assembly.runtime.config, section.name)
-            names = [one.name for one in dataclasses.fields(options)]
+        config = self.house.assembly.runtime.config
+        for section in structs.fields(config):
+            names = [one.name for one in structs.fields(getattr(config, section.name))]
             ports = [name for name in names if name.endswith("listen") or name == "manhole"]
             yield from (f"port [{section.name}] {name}" for name in ports)
 

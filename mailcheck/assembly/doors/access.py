@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.web.api.access_control import AccessControl, Identifier
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.description import ApiDescription
+from mailcheck.web.site.access_control import AccessControl, Identifier
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls
 
 

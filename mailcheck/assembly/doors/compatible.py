@@ -12,6 +12,7 @@ from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import connection_limits, public_url, smtp_settings
 from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
 from mailcheck.connections.policies import TlsPolicy
+from mailcheck.core.accounts import Caller
 from mailcheck.operations.content_filters import CountedFilter
 from mailcheck.operations.inbox.keywords import Keywords
 from mailcheck.operations.inbox.open_inbox import Chaos, OpenInbox, OpenReceiver, Passwords
@@ -19,10 +20,7 @@ from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.web.api.access_control import AccessControl
-from mailcheck.web.compatible.application import Facades, Served, admit_with_key
 from mailcheck.web.compatible.catalogue import FACADES
-from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailhog import MAILHOG, MailHog
 from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR, Mailosaur
@@ -34,6 +32,8 @@ from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 from mailcheck.web.compatible.mailslurp.handlers import MailSlurp
 from mailcheck.web.compatible.mailslurp.names import KeepNames
 from mailcheck.web.compatible.reading import HeldMails, Messages
+from mailcheck.web.site.access_control import AccessControl
+from mailcheck.web.site.application import Application, Door, OpenDoor, admit_with_key
 from mailcheck.web.site.requests import BodyLimits, ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite
 
@@ -73,14 +73,20 @@ def build_facades(
     operations = build_operations(daemon)
     hosted = [one for one in FACADES if one.base]
 
-    def base_of(facade: Facade, request: Request) -> str:
+    def base_of(facade: Door, request: Request) -> str:
         return urls.of(request).public_url + facade.base
 
-    served = [
-        Served(one, operations[one.name], admit_with_key(access, one), partial(base_of, one))
+    opened = [
+        OpenDoor(
+            one,
+            admit_with_key(access, one.read_key),
+            urls.of,
+            partial(base_of, one),
+            operations[one.name],
+        )
         for one in hosted
     ]
-    return Facades(served, addresses, daemon.runtime.now).resource()
+    return Application(opened, addresses, daemon.runtime.now)
 
 
 def build_hold(daemon: Daemon) -> Hold:
@@ -131,15 +137,18 @@ def build_open_listeners(
     def base_of(request: Request) -> str:
         return admission.base(request) + root
 
-    served = [
-        Served(replace(facade, base=root), operations, admission.admit, base_of)
+    async def admit(request: Request, *_: object) -> Caller:
+        return await admission.admit(request)
+
+    opened = [
+        OpenDoor(replace(facade, base=root), admit, base=base_of, operations=operations)
         for facade, operations in (
             (MAILPIT, _mailpit(daemon, hold, chaos)),
             (MAILHOG, MailHog(inbox, daemon.mail.mail_bytes, HeldMails(inbox, hold), chaos)),
         )
     ]
     site = BoundedSite(
-        Facades(served, addresses, runtime.now).resource(),
+        Application(opened, addresses, runtime.now),
         connection_limits(runtime.config),
         addresses,
         runtime.reactor,

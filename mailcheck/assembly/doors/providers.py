@@ -7,9 +7,9 @@ from mailcheck.assembly.deployment import (
 )
 from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
 from mailcheck.operations.inbox.submit_mail import SubmitMail
-from mailcheck.web.api.access_control import AccessControl
 from mailcheck.web.providers.application import Providers
 from mailcheck.web.providers.catalogue import PROVIDERS
+from mailcheck.web.site.access_control import AccessControl
 from mailcheck.web.site.requests import BodyLimits, ClientAddresses
 from mailcheck.web.site.server import BoundedSite
 

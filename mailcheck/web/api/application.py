@@ -14,9 +14,9 @@ from werkzeug.exceptions import MethodNotAllowed
 from mailcheck.api.urls import API_PATH
 from mailcheck.core.accounts import Caller
 from mailcheck.ports.clocks import Now
-from mailcheck.web.api.access_control import AccessControl, Denied, rate_limit_headers
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
+from mailcheck.web.site.access_control import AccessControl, Denied, rate_limit_headers
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.failures import CONTENT_TOO_LARGE
 from mailcheck.web.site.replies import MoreHeaders, Reply, error_reply, reply_to_failure, respond

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from mailcheck.web.compatible.facade import Facade
 from mailcheck.web.compatible.mailhog import MAILHOG
 from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR
 from mailcheck.web.compatible.mailpit.routes import MAILPIT
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
+from mailcheck.web.site.application import Door
 
-FACADES: Sequence[Facade] = (
+FACADES: Sequence[Door] = (
     MAILPIT,
     MAILHOG,
     MAILOSAUR,

@@ -1,29 +1,25 @@
-"""The declarations of a facade: its routes, how near each is to the original, and its errors."""
+"""What the doors of other products share: declarations, and lenient reading of requests."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from enum import Enum
-from typing import Any, Generic, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields, replace
 from twisted.web.server import Request
 
-from mailcheck.core.accounts import Caller
-from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.instants import Instant
-from mailcheck.core.rights import Scope
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.web.site.application import Door, Like, ReadKey, Route, Sent, WriteError
 from mailcheck.web.site.bodies import FORM, JSON
-from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.failures import NOT_IMPLEMENTED, RefusedAsProduct
 from mailcheck.web.site.replies import Reply
 
+SENDS_NOTHING = "mailcheck sends no captured mail to the outside"
+"""Why no facade releases, forwards or replies to a message."""
 
-class Like(Enum):
-    """How near a route is to that of the product."""
-
-    SAME = "same"
-    CLOSE = "close"
-    NOT_OFFERED = "not offered"
-
+MAX_FIELDS = 1_000
+"""Maximum number of fields of a query or a form."""
 
 R = TypeVar("R", bound=Struct)
 
@@ -32,111 +28,117 @@ class NoParameters(Struct, frozen=True):
     """The request of a route that reads neither parameters nor a body."""
 
 
-class Call(Struct, Generic[R], frozen=True):
-    """One request within its limits, as a handler receives it.
-
-    ``path`` has the values of the path variables. ``headers`` are by lower-case name. ``base`` is
-    the URL of the facade for this client, without a slash at the end.
-    """
-
-    caller: Caller
-    received_at: Instant
-    request: R
-    path: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    base: str = ""
-    client_ip: str = ""
-
-
-Handle = Callable[[Any, Call[R]], Awaitable[Reply | Stream]]
-"""Handles a call: a method of the class that has the operations, which is the first argument."""
-
-
-ReadKey = Callable[[Request], str]
-"""Returns the API key of a request.
-
-:raises InvalidCredentials: there is none.
-"""
-
-
 def read_no_key(_: Request) -> str:
     """Return no key: the listener of the facade admits its clients itself."""
     return ""
 
 
-WriteError = Callable[[int, str, ExpectedFailure | None], Reply]
-"""Returns an error as the clients parse it: its status, its message, and the failure behind it."""
+def make_facade(
+    name: str,
+    title: str,
+    base: str,
+    routes: Sequence[Route[Any]],
+    read_key: ReadKey,
+    write_error: WriteError,
+    reads: Sequence[str] = (JSON, FORM),
+) -> Door:
+    """Return the door of a product, whose requests are read leniently."""
+    return Door(
+        name,
+        title,
+        base,
+        routes,
+        read_lenient,
+        write_error,
+        read_key,
+        reads,
+        challenge='Basic realm="mailcheck"',
+    )
 
 
-class Route(Struct, Generic[R], frozen=True):
-    """A method and a path below the base of the facade, with ``<name>`` for path variables.
+def not_offered(
+    method: str, path: str, reason: str, status: int = NOT_IMPLEMENTED
+) -> Route[NoParameters]:
+    """Return a route that is answered with an error.
 
-    ``request`` is the class of its parameters and its JSON object together. A limited key
-    needs the ``scopes``. The reference page shows ``note``, which lists the differences.
-    ``write_error`` is for routes whose errors have another form than those of the facade.
+    :param reason: the message, which is also on the reference page.
     """
 
-    method: str
-    path: str
-    handle: Handle[R]
-    request: type[R]
-    scopes: Sequence[Scope]
-    like: Like = Like.SAME
-    note: str = ""
-    write_error: WriteError | None = None
+    async def refuse(*_: object) -> Reply:
+        raise RefusedAsProduct(reason, status)
+
+    return Route(method, path, refuse, NoParameters, like=Like.NOT_OFFERED, note=reason)
 
 
-class NotOffered(Struct, frozen=True):
-    """A route that is answered with an error. ``reason`` is the message, and on the page."""
-
-    method: str
-    path: str
-    reason: str
-    status: int = 501
-
-    @property
-    def like(self) -> Like:
-        """How near the route is to that of the product."""
-        return Like.NOT_OFFERED
-
-    @property
-    def note(self) -> str:
-        """The reason, for the reference page."""
-        return self.reason
-
-
-AnyRoute = Route[Any] | NotOffered
-
-
-def with_notes(routes: Sequence[AnyRoute], notes: Mapping[str, str]) -> Sequence[AnyRoute]:
+def with_notes(routes: Sequence[Route[Any]], notes: Mapping[str, str]) -> Sequence[Route[Any]]:
     """Return the routes; routes with a note are close to the routes of the product.
 
     :param notes: the notes, by method and path.
     """
     return [
-        replace(one, like=Like.CLOSE, note=notes[f"{one.method} {one.path}"])
-        if isinstance(one, Route) and f"{one.method} {one.path}" in notes
+        replace(one, like=Like.CLOSE, note=note)
+        if (note := notes.get(f"{one.method} {one.path}"))
         else one
         for one in routes
     ]
 
 
-class Facade(Struct, frozen=True):
-    """The API of a product. ``name`` is the name of its guide and of its part of the reference.
+def read_fields(encoded: bytes) -> Mapping[str, str | list[str]]:
+    """Return the fields of a query or a form. A repeated field has a list of values.
 
-    ``base`` is the path before its routes; it is empty on a listener of its own. ``reads`` are the
-    media types of bodies (`media_type_of`).
+    :raises InvalidParameter: there are too many fields.
     """
-
-    name: str
-    title: str
-    base: str
-    routes: Sequence[Route[Any] | NotOffered]
-    read_key: ReadKey
-    write_error: WriteError
-    reads: Sequence[str] = (JSON, FORM)
+    try:
+        found = parse_qs(encoded.decode("utf-8", "replace"), max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise InvalidParameter("query", f"send at most {MAX_FIELDS:,} fields") from None
+    return {name: one[0] if len(one) == 1 else one for name, one in found.items()}
 
 
-SENDS_NOTHING = "mailcheck sends no captured mail to the outside"
-"""Why no facade releases, forwards or replies to a message."""
+def read_lenient(route: Route[R], sent: Sent) -> R:
+    """Return the parameters and the body of a request as one Struct.
+
+    A repeated parameter becomes a list. Names are compared without case, and `None` is the same
+    as a missing value. Unknown names are ignored, as the products do.
+
+    :raises InvalidParameter: the body is not a JSON object, or a value has the wrong type.
+    """
+    kind = route.request
+    names = {one.encode_name.lower(): one.encode_name for one in fields(kind)}
+    if not names:
+        return kind()
+    given = _read_form(names, sent.body) if sent.media_type == FORM else _read_object(sent.body)
+    known = {
+        names[name.lower()]: value
+        for name, value in (*read_fields(sent.query).items(), *given.items())
+        if name.lower() in names and value is not None
+    }
+    try:
+        return msgspec.convert(known, kind, strict=False)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        name = where.strip("`").removeprefix("$.") or "request"
+        got = f"; you sent {str(known[name])[:100]}" if name in known else ""
+        raise InvalidParameter(name, f"{name}: {what}{got}") from None
+
+
+def _read_form(names: Collection[str], body: bytes) -> Mapping[str, Any]:
+    given = read_fields(body)
+    if body and not any(name.lower() in names for name in given):
+        # Without its fields, the request could mean more than the client wanted.
+        raise InvalidParameter("body", "the form has no field that this route reads")
+    return given
+
+
+def _read_object(body: bytes) -> Mapping[str, Any]:
+    if not body.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidParameter("body", f"the body is not JSON: {error}") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidParameter("body", f"the body must be a JSON object; got {type(value)}")
+    return value

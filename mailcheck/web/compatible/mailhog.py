@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
 from mailcheck.checks.content.raw_parts import RawPart, read_raw_parts
-from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import ANY, Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import format_instant
@@ -17,18 +18,16 @@ from mailcheck.operations.inbox.mails import Mail
 from mailcheck.operations.inbox.open_inbox import DEFAULT_TRIGGERS, Chaos, ChaosTrigger
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
-    AnyRoute,
-    Call,
-    Facade,
     NoParameters,
-    NotOffered,
-    Route,
+    make_facade,
+    not_offered,
     read_no_key,
     with_notes,
 )
 from mailcheck.web.compatible.reading import HeldMails, MailRange, group_fields
+from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
-from mailcheck.web.site.failures import NOT_FOUND
+from mailcheck.web.site.failures import NOT_FOUND, Problem, RefusedAsProduct
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
@@ -102,7 +101,7 @@ class MailHog(Struct, frozen=True):
         triggers = await self._chaos.triggers()
         chances = {name: trigger.probability / 100 for name, trigger in triggers.items()}
         if not self._chaos.is_on or not any(chances.values()):
-            return write_error(NOT_FOUND, "Jim is not enabled", None)
+            raise RefusedAsProduct("Jim is not enabled", NOT_FOUND)
         return json_reply(Jim(chances["sender"], chances["recipient"], chances["authentication"]))
 
     async def set_jim(self, call: Call[Jim]) -> Reply:
@@ -187,9 +186,9 @@ def _mime(part: RawPart) -> Mapping[str, object] | None:
     return {"Parts": [_content(one) for one in part.parts]} if part.parts else None
 
 
-def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+def write_error(problem: Problem) -> Reply:
     """Return an error as JSON, since the clients parse every body."""
-    return json_reply({"error": message}, status)
+    return json_reply({"error": problem.sentence}, problem.status)
 
 
 _MESSAGE = "/api/v1/messages/<id>"
@@ -205,22 +204,22 @@ _NOTES = {
     f"POST {_JIM}": "the chances to reject; connections are not closed or slowed down",
     f"PUT {_JIM}": "as POST",
 }
-_ROUTES: Sequence[AnyRoute] = (
+_ROUTES: Sequence[Route[Any]] = (
     Route("GET", "/api/v2/messages", MailHog.messages, MailRange, READ, note=_HELD),
     Route("GET", _SEARCH, MailHog.search, SearchMessages, READ),
     Route("GET", _MESSAGE, MailHog.message, NoParameters, READ),
     Route("DELETE", _MESSAGE, MailHog.delete, NoParameters, WRITE),
     Route("GET", f"{_MESSAGE}/download", MailHog.download, NoParameters, READ),
-    NotOffered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, 403),
+    not_offered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, 403),
     Route("GET", _JIM, MailHog.jim, NoParameters, READ),
     Route("POST", _JIM, MailHog.set_jim, Jim, WRITE),
     Route("PUT", _JIM, MailHog.set_jim, Jim, WRITE),
     Route("DELETE", _JIM, MailHog.stop_jim, NoParameters, WRITE),
-    NotOffered("GET", "/api/v1/events", _EVENTS),
-    NotOffered("GET", "/api/v2/outgoing-smtp", SENDS_NOTHING),
+    not_offered("GET", "/api/v1/events", _EVENTS),
+    not_offered("GET", "/api/v2/outgoing-smtp", SENDS_NOTHING),
 )
 
-MAILHOG = Facade(
+MAILHOG = make_facade(
     "mailhog",
     "MailHog",
     "",

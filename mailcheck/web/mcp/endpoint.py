@@ -21,7 +21,6 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.oauth.clients import LOOPBACK_HOSTS
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
-from mailcheck.web.api.access_control import AccessControl, Denied, rate_limit_headers
 from mailcheck.web.mcp.dispatch import TOOL_CALL, Dispatcher, ReceivedRequest, to_rpc_error
 from mailcheck.web.mcp.json_rpc import (
     INTERNAL_ERROR,
@@ -43,6 +42,7 @@ from mailcheck.web.mcp.protocol_modes import (
 )
 from mailcheck.web.mcp.transport import McpExchange, NoProgress
 from mailcheck.web.oauth.application import OAuthSettings
+from mailcheck.web.site.access_control import AccessControl, Denied, rate_limit_headers
 from mailcheck.web.site.cross_origin import PREFLIGHT, READABLE, preflight_reply
 from mailcheck.web.site.failures import FORBIDDEN_ORIGIN
 from mailcheck.web.site.replies import log_crash

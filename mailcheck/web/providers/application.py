@@ -31,7 +31,6 @@ from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.operations.incidents import public_failure
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Memory
-from mailcheck.web.api.access_control import AccessControl, Denied
 from mailcheck.web.providers.conversion import Prepared, Stamp, prepare
 from mailcheck.web.providers.provider import (
     Outcome,
@@ -43,6 +42,7 @@ from mailcheck.web.providers.provider import (
     Sent,
     ShowRoute,
 )
+from mailcheck.web.site.access_control import AccessControl, Denied
 from mailcheck.web.site.failures import NOT_FOUND
 from mailcheck.web.site.replies import Reply, error_reply, reply_to_crash, respond
 from mailcheck.web.site.requests import ClientAddresses, headers_of, read_mail

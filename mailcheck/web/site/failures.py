@@ -118,8 +118,8 @@ class TimeIsUp(ExpectedFailure):
     """A wait with a timeout of its own has ended without its messages."""
 
 
-class NotOffered(ExpectedFailure):
-    """The product has this route and mailcheck does not. ``status`` is what its clients expect."""
+class RefusedAsProduct(ExpectedFailure):
+    """The request is refused as another product does, with the ``status`` its clients expect."""
 
     def __init__(self, problem: str, status: int = NOT_IMPLEMENTED) -> None:
         super().__init__(problem)
@@ -191,7 +191,7 @@ STATUSES: Mapping[type[ExpectedFailure], int] = {
     WrongMediaType: UNSUPPORTED_MEDIA_TYPE,
     TimeIsUp: WAIT_TIMED_OUT,
     Crash: INTERNAL_SERVER_ERROR,
-    NotOffered: NOT_IMPLEMENTED,
+    RefusedAsProduct: NOT_IMPLEMENTED,
     # The state of the service does not allow it. A test lists the classes that end here.
     ExpectedFailure: CONFLICT,
 }
@@ -227,7 +227,7 @@ class Problem(Struct, frozen=True):
 
 def status_of(failure: ExpectedFailure) -> int:
     """Return the status of an expected failure."""
-    if isinstance(failure, NotOffered):
+    if isinstance(failure, RefusedAsProduct):
         return failure.status
     return nearest(failure, STATUSES) or CONFLICT
 

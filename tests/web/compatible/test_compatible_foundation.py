@@ -9,18 +9,13 @@ from twisted.logger import LogEvent
 from twisted.web.server import Request
 
 from mailcheck.assembly.doors.access import build_access
-from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, InvalidParameter
+from mailcheck.core.errors import InvalidCredentials
 from mailcheck.core.filters import ANY
 from mailcheck.core.rights import Scope, make_rights
-from mailcheck.web.compatible.application import Facades, Served, admit_with_key
-from mailcheck.web.compatible.facade import (
-    SENDS_NOTHING,
-    Call,
-    Facade,
-    NotOffered,
-    Route,
-)
+from mailcheck.web.compatible.facade import SENDS_NOTHING, make_facade, not_offered
 from mailcheck.web.compatible.hold import Hold
+from mailcheck.web.site.application import Application, Call, OpenDoor, Route, admit_with_key
+from mailcheck.web.site.failures import Problem
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.web.site.requests import ClientAddresses, header_values
 from tests.house import House, run
@@ -65,13 +60,12 @@ def read_key(request: Request) -> str:
     return base64.b64decode(value.removeprefix("Basic ")).decode().partition(":")[0]
 
 
-def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+def write_error(problem: Problem) -> Reply:
     """Return an error of the product."""
-    name = failure.name if isinstance(failure, InvalidParameter) else ""
-    return json_reply({"Error": message, "field": name}, status)
+    return json_reply({"Error": problem.sentence, "field": problem.parameter}, problem.status)
 
 
-TOY = Facade(
+TOY = make_facade(
     "toy",
     "Toy",
     "/toy",
@@ -79,7 +73,7 @@ TOY = Facade(
         Route("GET", "/find", Toy.find, Find, (Scope.INBOX_READ,)),
         Route("POST", "/find", Toy.find, Find, (Scope.INBOX_READ,)),
         Route("GET", "/crash", Toy.fail, Find, (Scope.INBOX_READ,)),
-        NotOffered("POST", "/release/<id>", SENDS_NOTHING),
+        not_offered("POST", "/release/<id>", SENDS_NOTHING),
     ),
     read_key,
     write_error,
@@ -96,9 +90,10 @@ def toy_of(house: House, seconds: float = 2.0) -> Requests:
     inbox = house.assembly.inbox
     hold = Hold(inbox.follow, inbox.read, seconds)
     addresses = ClientAddresses([])
-    admit = admit_with_key(build_access(house.assembly, addresses), TOY)
-    served = Served(TOY, Toy(house, hold), admit, lambda _: "http://mail.example/toy")
-    resource = Facades([served], addresses, house.assembly.runtime.now).resource()
+    admit = admit_with_key(build_access(house.assembly, addresses), TOY.read_key)
+    base, toy = "http://mail.example/toy", Toy(house, hold)
+    opened = OpenDoor(TOY, admit, base=lambda _: base, operations=toy)
+    resource = Application([opened], addresses, house.assembly.runtime.now)
     return Requests(house, resource, headers=as_user(house.key))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from mailcheck.core.rights import Rights, make_rights
-from mailcheck.web.compatible.facade import NotOffered
 from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR
+from mailcheck.web.site.application import Like
 from tests.house import House
 from tests.web.compatible.mailosaur import PNG, SERVER, Client, address, sign_up
 from tests.web.scored_house import ScoredHouse
@@ -289,12 +289,12 @@ class TestErrors:
 
     def test_what_is_not_offered(self, client: Client) -> None:
         """A route that is not offered is refused with its reason, which the clients print."""
-        refused = [one for one in MAILOSAUR.routes if isinstance(one, NotOffered)]
+        refused = [one for one in MAILOSAUR.routes if one.like is Like.NOT_OFFERED]
         assert len(refused) == 11
         for route in refused:
             answer = client.send(route.method, route.path.replace("<id>", "x"))
             assert answer.status == 400, route
-            assert answer.json["errors"][0]["detail"][0]["description"] == route.reason
+            assert answer.json["errors"][0]["detail"][0]["description"] == route.note
 
     @pytest.mark.parametrize(
         "header", [None, "Basic", "Basic !", "Basic Og==", "Bearer {key}", "Basic eDo="]

@@ -12,8 +12,8 @@ from mailcheck.checks.content.patterns import find_pattern
 from mailcheck.config.options import LimitsOptions
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.rights import make_rights
-from mailcheck.web.compatible.facade import NotOffered
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
+from mailcheck.web.site.application import Like
 from tests.house import House, config_in_memory
 from tests.web.compatible.mailosaur import PNG
 from tests.web.compatible.mailslurp import INBOX, Client, receive
@@ -421,11 +421,11 @@ class TestErrors:
 
     def test_what_is_not_offered(self, client: Client) -> None:
         """A route that is not offered is refused with its reason."""
-        refused = [one for one in MAILSLURP.routes if isinstance(one, NotOffered)]
+        refused = [one for one in MAILSLURP.routes if one.like is Like.NOT_OFFERED]
         assert len(refused) == 14
         for route in refused:
             answer = client.send(route.method, route.path.replace("<id>", "x"))
-            assert (answer.status, answer.json["message"]) == (501, route.reason)
+            assert (answer.status, answer.json["message"]) == (501, route.note)
 
     @pytest.mark.parametrize("headers", [{}, {"x-api-key": " "}, {"x-api-key": "wrong"}])
     def test_no_key(self, client: Client, headers: dict[str, str]) -> None:

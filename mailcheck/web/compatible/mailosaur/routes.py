@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -13,7 +13,6 @@ from mailcheck.api.deliverability.report import MailReport
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import (
     DeliverabilityTestNotFound,
-    ExpectedFailure,
     InvalidCredentials,
     InvalidParameter,
     Overloaded,
@@ -27,12 +26,9 @@ from mailcheck.operations.deliverability.all_operations import DeliverabilityOpe
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
-    AnyRoute,
-    Call,
-    Facade,
     NoParameters,
-    NotOffered,
-    Route,
+    make_facade,
+    not_offered,
     with_notes,
 )
 from mailcheck.web.compatible.hold import Hold
@@ -40,6 +36,8 @@ from mailcheck.web.compatible.mailosaur.analysis import render_deliverability, r
 from mailcheck.web.compatible.mailosaur.servers import KeepServers, require_server
 from mailcheck.web.compatible.mailosaur.shapes import render_list, render_message
 from mailcheck.web.compatible.reading import Messages, PageNumber, parse_time
+from mailcheck.web.site.application import Call, Route
+from mailcheck.web.site.failures import BAD_REQUEST, Problem
 from mailcheck.web.site.replies import JSON, Reply, download_reply, json_reply, large_json_reply
 from mailcheck.web.site.requests import basic_credentials, header_values
 
@@ -288,14 +286,15 @@ def _criteria(request: SearchMessages) -> Sequence[MessageFilter]:
     return [replace(base, **{name: value}) for name, value in given.items()]
 
 
-def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+def write_error(problem: Problem) -> Reply:
     """Return an error as Mailosaur's clients parse it."""
-    problem = {
-        "field": failure.name if isinstance(failure, InvalidParameter) else "request",
-        "detail": [{"description": message}],
+    detail = {
+        "field": problem.parameter or "request",
+        "detail": [{"description": problem.sentence}],
     }
-    kind = "ValidationError" if status == 400 else "Error"
-    return json_reply({"type": kind, "message": message, "errors": [problem]}, status)
+    kind = "ValidationError" if problem.status == BAD_REQUEST else "Error"
+    body = {"type": kind, "message": problem.sentence, "errors": [detail]}
+    return json_reply(body, problem.status)
 
 
 _READ, _WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
@@ -336,7 +335,7 @@ _REFUSED = (
 )
 _MESSAGES, _SERVERS = "/api/messages", "/api/servers"
 _ANALYSIS, _USAGE, _FILES = "/api/analysis", "/api/usage", "/api/files"
-_ROUTES: Sequence[AnyRoute] = (
+_ROUTES: Sequence[Route[Any]] = (
     Route("GET", _MESSAGES, Mailosaur.list_messages, ListMessages, _READ),
     Route("POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages, _READ),
     Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, _WRITE),
@@ -357,10 +356,10 @@ _ROUTES: Sequence[AnyRoute] = (
     Route("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters, _READ),
     Route("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters, _READ),
     # With 400, the clients print the reason.
-    *(NotOffered(*one, 400) for one in _REFUSED),
+    *(not_offered(*one, 400) for one in _REFUSED),
 )
 
-MAILOSAUR = Facade(
+MAILOSAUR = make_facade(
     name="mailosaur",
     title="Mailosaur",
     base="/mailosaur",

@@ -17,7 +17,7 @@ from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import InvalidCredentials, NotPermitted
 from mailcheck.core.network_addresses import is_local_client, parse_ip_address
 from mailcheck.operations.inbox.open_inbox import OpenInbox, Passwords
-from mailcheck.web.api.access_control import AccessControl, Denied
+from mailcheck.web.site.access_control import AccessControl, Denied
 from mailcheck.web.site.requests import ClientAddresses, basic_credentials, header_values
 
 PRIVATE_SUFFIXES = (".localhost", ".test", ".internal", ".local")

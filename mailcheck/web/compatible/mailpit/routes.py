@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,7 +13,6 @@ from mailcheck.core.accounts import Caller
 from mailcheck.core.content import content_id_key
 from mailcheck.core.errors import (
     AttachmentNotFound,
-    ExpectedFailure,
     InvalidParameter,
     MessageNotFound,
 )
@@ -31,12 +31,9 @@ from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
-    AnyRoute,
-    Call,
-    Facade,
     NoParameters,
-    NotOffered,
-    Route,
+    make_facade,
+    not_offered,
     read_no_key,
     with_notes,
 )
@@ -57,9 +54,10 @@ from mailcheck.web.compatible.mailpit.requests import (
 from mailcheck.web.compatible.mailpit.search import NO_INLINE, read_search
 from mailcheck.web.compatible.reading import HeldMails, MailRange
 from mailcheck.web.providers.conversion import Stamp
+from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
 from mailcheck.web.site.event_streams import Stream
-from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND
+from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND, Problem, RefusedAsProduct
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 from mailcheck.web.site.websockets import WebSocket
 
@@ -152,7 +150,7 @@ class Mailpit(Struct, frozen=True):
         message = (await self._mail(call)).message
         found = await self._inbox.check.of_message(message)
         if found.compatibility is None:
-            return write_error(BAD_REQUEST, "the message has no HTML", None)
+            raise RefusedAsProduct("the message has no HTML", BAD_REQUEST)
         return json_reply(responses.render_html_check(found.compatibility, message.content.html))
 
     async def link_check(self, call: Call[LinkCheck]) -> Reply:
@@ -250,7 +248,7 @@ class Mailpit(Struct, frozen=True):
     async def chaos(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/chaos."""
         if not self._chaos.is_on:
-            return write_error(BAD_REQUEST, _NO_CHAOS, None)
+            raise RefusedAsProduct(_NO_CHAOS, BAD_REQUEST)
         return json_reply(
             {name.title(): one for name, one in (await self._chaos.triggers()).items()}
         )
@@ -273,7 +271,7 @@ class Mailpit(Struct, frozen=True):
         mail = await self._mail(call)
         content = mail.message.content
         if not content.html:
-            return write_error(NOT_FOUND, "the message has no HTML", None)
+            raise RefusedAsProduct("the message has no HTML", NOT_FOUND)
         parts = {
             content_id_key(one.content_id): one.id for one in content.attachments if one.content_id
         }
@@ -360,14 +358,14 @@ def _redirect(url: str) -> Reply:
     return Reply(FOUND, b"", TEXT, {"Location": url})
 
 
-def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+def write_error(problem: Problem) -> Reply:
     """Return an error as Mailpit does: as a text."""
-    return Reply(status, message.encode(), TEXT)
+    return Reply(problem.status, problem.sentence.encode(), TEXT)
 
 
-def write_json_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+def write_json_error(problem: Problem) -> Reply:
     """Return the error of a mail that was not sent."""
-    return json_reply({"Error": message}, status)
+    return json_reply({"Error": problem.sentence}, problem.status)
 
 
 _API, _MESSAGES, _CHAOS = "/api/v1", "/api/v1/messages", "/api/v1/chaos"
@@ -405,7 +403,7 @@ _NOTES = {
     "GET /": "leads to the dashboard",
     "GET /search": "leads to the dashboard",
 }
-_ROUTES: Sequence[AnyRoute] = (
+_ROUTES: Sequence[Route[Any]] = (
     Route("GET", _MESSAGES, Mailpit.messages, MailRange, READ),
     Route("PUT", _MESSAGES, Mailpit.mark, ChosenMessages, WRITE),
     Route("DELETE", _MESSAGES, Mailpit.delete, ChosenMessages, WRITE),
@@ -419,7 +417,7 @@ _ROUTES: Sequence[AnyRoute] = (
     Route("GET", f"{_MESSAGE}/html-check", Mailpit.html_check, OneMessage, READ),
     Route("GET", f"{_MESSAGE}/link-check", Mailpit.link_check, LinkCheck, WRITE),
     Route("GET", f"{_MESSAGE}/sa-check", Mailpit.spam_check, OneMessage, READ, note=_OWN_FILTER),
-    NotOffered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, _STATUS_OF_RELEASE),
+    not_offered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, _STATUS_OF_RELEASE),
     Route("POST", f"{_API}/send", Mailpit.send, SendMessage, WRITE, write_error=write_json_error),
     Route("GET", _TAGS, Mailpit.tags, NoParameters, READ),
     Route("PUT", _TAGS, Mailpit.set_tags, SetTags, WRITE),
@@ -439,7 +437,7 @@ _ROUTES: Sequence[AnyRoute] = (
 )
 
 
-MAILPIT = Facade(
+MAILPIT = make_facade(
     "mailpit",
     "Mailpit",
     "",

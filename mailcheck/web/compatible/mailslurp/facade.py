@@ -1,18 +1,17 @@
 """The declaration of MailSlurp's API."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from twisted.web.server import Request
 
-from mailcheck.core.errors import ExpectedFailure, InvalidCredentials
+from mailcheck.core.errors import InvalidCredentials
 from mailcheck.core.rights import Scope
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
-    AnyRoute,
-    Facade,
     NoParameters,
-    NotOffered,
-    Route,
+    make_facade,
+    not_offered,
     with_notes,
 )
 from mailcheck.web.compatible.mailslurp.handlers import (
@@ -27,14 +26,17 @@ from mailcheck.web.compatible.mailslurp.handlers import (
     WebhookToCreate,
 )
 from mailcheck.web.compatible.mailslurp.names import InboxNames
+from mailcheck.web.site.application import Route
+from mailcheck.web.site.failures import Problem, RefusedAsProduct
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.web.site.requests import header_values
 
 
-def write_error(status: int, message: str, failure: ExpectedFailure | None) -> Reply:
+def write_error(problem: Problem) -> Reply:
     """Return an error as MailSlurp's clients show it."""
-    kind = "NotOffered" if failure is None else type(failure).__name__
-    return json_reply({"message": message, "errorClass": kind, "status": status}, status)
+    failure, status = problem.failure, problem.status
+    kind = "NotOffered" if isinstance(failure, RefusedAsProduct) else type(failure).__name__
+    return json_reply({"message": problem.sentence, "errorClass": kind, "status": status}, status)
 
 
 def read_key(request: Request) -> str:
@@ -99,7 +101,7 @@ _NOTES = {
     "POST /webhooks": _SIGNED,
     f"POST {_HOOKS_OF_INBOX}": _SIGNED,
 }
-_ROUTES: Sequence[AnyRoute] = (
+_ROUTES: Sequence[Route[Any]] = (
     *(
         Route("POST", f"/inboxes{ending}", MailSlurp.create_inbox, NewInbox, _READ)
         for ending in _CREATE
@@ -165,14 +167,14 @@ _ROUTES: Sequence[AnyRoute] = (
     Route("GET", _HOOK, MailSlurp.webhook, NoParameters, _HOOKS),
     Route("DELETE", _HOOK, MailSlurp.delete_webhook, NoParameters, _HOOKS),
     Route("DELETE", f"{_INBOX}{_HOOK}", MailSlurp.delete_webhook, NoParameters, _HOOKS),
-    *(NotOffered(method, path, SENDS_NOTHING) for method, path in _SENDING),
-    NotOffered("POST", "/waitForLatestSms", _NO_SMS),
-    NotOffered("POST", "/waitForSms", _NO_SMS),
-    NotOffered("POST", "/waitForAIMessage", _NO_AI),
-    NotOffered("POST", "/waitForAIMessages", _NO_AI),
+    *(not_offered(method, path, SENDS_NOTHING) for method, path in _SENDING),
+    not_offered("POST", "/waitForLatestSms", _NO_SMS),
+    not_offered("POST", "/waitForSms", _NO_SMS),
+    not_offered("POST", "/waitForAIMessage", _NO_AI),
+    not_offered("POST", "/waitForAIMessages", _NO_AI),
 )
 
-MAILSLURP = Facade(
+MAILSLURP = make_facade(
     name="mailslurp",
     title="MailSlurp",
     base="/mailslurp",

@@ -31,7 +31,7 @@ from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import OVERVIEW_TAGS, MessageList, ReadInbox
-from mailcheck.web.compatible.facade import Call, NoParameters
+from mailcheck.web.compatible.facade import NoParameters
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailslurp.names import InboxNames, KeepNames
 from mailcheck.web.compatible.mailslurp.shapes import (
@@ -47,6 +47,7 @@ from mailcheck.web.compatible.mailslurp.shapes import (
     render_webhook,
 )
 from mailcheck.web.compatible.reading import Messages, PageNumber, parse_time, split_file_id
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.failures import TimeIsUp
 from mailcheck.web.site.replies import JSON, Reply, download_reply, json_reply, large_json_reply
 
