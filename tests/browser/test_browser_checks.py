@@ -75,16 +75,3 @@ def test_the_page_of_the_checks_fits(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     watched.require_accessible()
     watched.require_quiet()
-
-
-def test_a_report_has_the_checks_of_its_mail(person: Person, watched: Watched) -> None:
-    """The report of a test has the checks of its mail."""
-    page = watched.page
-    person.get_mail(MAIL)
-    watched.go("/inbox")
-    page.get_by_role("link", name="Spring sale").click()
-    page.locator("#score-mail").click()
-    page.locator("#checks").wait_for(timeout=60_000)
-    open_checks(watched)
-    expect(page.locator("#checks-result")).to_contain_text("box-shadow")
-    watched.require_accessible()

@@ -142,26 +142,6 @@ def test_a_report_fits(visitor: Watched, world: ToolWorld) -> None:
     assert "srcdoc=" in file
 
 
-def test_the_tests_of_a_domain(visitor: Watched, world: ToolWorld) -> None:
-    """The plot leads to other tests, two reports can be compared, and a test can be deleted."""
-    page = visitor.page
-    for subject in (b"Your invoice", b"Once more"):
-        world.send(make_address(visitor), MAIL.replace(b"Your invoice", subject))
-        expect(page.locator("#mail-subject")).to_have_text(subject.decode())
-    expect(page.locator(".plot circle")).to_have_count(2)
-    page.get_by_text("Compare with another report").click()
-    require_fits(visitor, 10_000)
-    page.locator(".compared a").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("What changed")
-    expect(page.locator(".versus-words")).to_have_text("Same score")
-    require_fits(visitor, 10_000)
-    page.get_by_role("link", name="Back to the report").click()
-    page.locator("summary", has_text="Delete").click()
-    page.get_by_role("button", name="Delete this test").click()
-    expect(page.locator(".notice")).to_contain_text("has been deleted")
-    expect(page.locator(".tests li")).to_have_count(1)
-
-
 def test_a_report_is_printed(visitor: Watched, world: ToolWorld) -> None:
     """In print everything is unfolded, and buttons are hidden."""
     page = visitor.page

@@ -234,21 +234,6 @@ def test_remote_content_is_images_only(shelf: Shelf, mails: Mails) -> None:
     require_each(shelf, mails, look)
 
 
-@pytest.mark.parametrize("view", ["text", "headers", "source"])
-@pytest.mark.parametrize("where", PAGES)
-def test_every_view_shows_text(shelf: Shelf, where: str, view: str) -> None:
-    """Hostile texts, headers and sources are shown as text."""
-    watched = shelf.watched
-
-    def look(mails: Mails) -> None:
-        path = shelf.show(mails, where, f"?view={view}")
-        provoke(watched)
-        require_stay(watched, path)
-        watched.require_quiet()
-
-    require_each(shelf, WITHOUT_HTML, look)
-
-
 def test_the_list_shows_text(shelf: Shelf, quiet: Watched) -> None:
     """Hostile subjects, senders and tags in a list run no script, also when they arrive live."""
     quiet.go("/inbox?limit=500")

@@ -203,29 +203,6 @@ def test_every_view_is_accessible(person: Person, watched: Watched, view: str) -
     watched.require_quiet()
 
 
-def test_the_inbox_works_without_javascript(
-    person: Person, watched: Watched, browser: Browser, pages_daemon: Daemon
-) -> None:
-    """A test mail, its tag, its code, its text and its deletion work without scripts."""
-    cookies = watched.context.cookies()
-    with watched_page(browser, pages_daemon.http_port, java_script_enabled=False) as plain:
-        plain.context.add_cookies(cookies)  # type: ignore[arg-type]
-        page = plain.page
-        plain.go("/inbox")
-        page.get_by_label("Tag", exact=True).fill("x1")
-        page.get_by_role("button", name="Show address").click()
-        expect(page.locator("#address")).to_have_text(person.tagged("x1"))
-        page.get_by_role("button", name="Send a test mail").click()
-        expect(page.locator("#mails li")).to_have_count(1)
-        page.get_by_role("link", name="Confirm your address").click()
-        expect(page.locator("#code-1")).to_be_visible()
-        page.get_by_role("link", name="Text", exact=True).click()
-        expect(page.locator(".plain")).to_contain_text("this is a sample mail")
-        page.get_by_role("button", name="Delete", exact=True).click()
-        expect(page.locator("#empty")).to_be_visible()
-        plain.require_quiet()
-
-
 def test_a_closed_page_leaves_no_wait(
     person: Person, watched: Watched, pages_daemon: Daemon
 ) -> None:

@@ -5,7 +5,6 @@ import json
 import re
 import smtplib
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -338,35 +337,6 @@ def test_being_put_off_takes_no_time_from_events(
             assert impatient != patient
             (folder / "impatient.mjs").write_text(impatient)
             assert script(EVENTS_PUT_OFF, MAILCHECK_URL=url) == "m1"
-
-
-def test_the_pytest_fixture_gives_each_test_an_address(daemon: Daemon, folder: Path) -> None:
-    """A test suite with the fixture passes, with a different address in each test."""
-    (folder / "conftest.py").write_text("pytest_plugins = ['mailcheck_client']\n")
-    (folder / "test_it.py").write_text(
-        "import smtplib, pytest\n"
-        "seen = set()\n"
-        "@pytest.mark.parametrize('code', ['111222', '333444'])\n"
-        "def test_sign_up(mail_address, code):\n"
-        "    assert mail_address.email not in seen\n"
-        "    seen.add(mail_address.email)\n"
-        f"    with smtplib.SMTP('{HOST}', {daemon.smtp_port}) as smtp:\n"
-        "        smtp.sendmail('a@example.com', [mail_address.email],\n"
-        "                      f'Subject: x\\r\\n\\r\\nYour code is {code}\\r\\n')\n"
-        "    assert mail_address.wait().code == code\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"],
-        cwd=folder,
-        env={
-            **daemon.environment,
-            "MAILCHECK_URL": url_of(daemon),
-            "MAILCHECK_API_KEY": daemon.key,
-        },
-        capture_output=True,
-        text=True,
-    )
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.fixture

@@ -58,15 +58,6 @@ def sign_in(daemon: Daemon) -> Visitor:
     return visitor
 
 
-def test_the_first_password(shared_daemon: Daemon) -> None:
-    """The first start prints the URL and the password's file, but not the password."""
-    printed = shared_daemon.output()
-    assert f"dashboard    http://{HOST}:{shared_daemon.http_port}/\n" in printed
-    assert "sign in as developer, password: in var/dashboard-password" in printed
-    password = (shared_daemon.folder / "var" / "dashboard-password").read_text().strip()
-    assert password not in printed
-
-
 def test_the_first_mail(daemon: Daemon) -> None:
     """The command on the page of an empty inbox sends a mail that arrives."""
     find_program("curl")

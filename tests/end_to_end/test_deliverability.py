@@ -164,61 +164,6 @@ def test_the_session_is_in_the_report(world: World) -> None:
     assert all(checklist["met"] for checklist in report["checklists"])
 
 
-def test_a_preflight_shows_that_the_fix_works(world: World) -> None:
-    """The record that a deduction proposes restores its points before it is published."""
-    found = world.scored(SENDERS["no-dmarc"])
-    (deduction,) = found["deductions"]
-    body = json.dumps({"records": [deduction["record"]]}).encode()
-    foreseen = world.daemon.post(f"/test/{found['testId']}/preflight", body)
-    assert (foreseen.status, foreseen.json["score"]) == (200, 10.0)
-    record = " ".join(deduction["record"][part] for part in ("name", "type", "value"))
-    file = world.daemon.folder / "no-dmarc.eml"
-    file.write_bytes(SENDERS["no-dmarc"].mail())
-    sender = SENDERS["no-dmarc"]
-    shown = world.mailcheck(
-        *("score", str(file), "--record", record, "--ip", sender.address),
-        *("--helo", sender.helo_name, "--mail-from", f"ann@{sender.domain}"),
-    )
-    assert shown.stdout.startswith("10.0/10"), shown
-    assert world.daemon.get(f"/test/{found['testId']}").json == found
-
-
-def test_an_address_is_used_once(world: World) -> None:
-    """The identical mail is accepted again without effect, and another one is rejected."""
-    made = world.generate()
-    raw = SENDERS["perfect"].mail()  # once, since a signature contains its time
-    world.send(SENDERS["perfect"], made["email"], raw)
-    found = world.when_done(made["testId"])
-    world.send(SENDERS["perfect"], made["email"], raw)
-    assert world.daemon.get(f"/test/{made['testId']}").json == found
-    with pytest.raises(AssertionError, match="550"):
-        world.send(SENDERS["html"], made["email"])
-
-
-def test_the_reply_of_a_receiver(world: World) -> None:
-    """A client gets the reply of the receiver that the tag names, and the mail has its report."""
-    sender, made, other = SENDERS["no-dmarc"], world.generate(), world.generate()
-    with pytest.raises(AssertionError, match=r"550-5\.7\.40 Your message was blocked"):
-        world.send(sender, made["email"].replace("@", "+receiver.gmail-bulk@"))
-    world.send(sender, other["email"].replace("@", "+receiver.gmail@"))
-    judge = ("test", "--id", made["testId"], "--as")
-    assert world.mailcheck(*judge, "gmail").returncode == 0
-    refused = world.mailcheck(*judge, "gmail-bulk", "--fail-on", "reject")
-    assert refused.returncode == 1, refused
-    assert "reject  gmail-bulk   550 5.7.40 Your message was blocked" in refused.stdout
-
-
-def test_a_message_of_the_inbox_says_who_vouches_for_it(world: World) -> None:
-    """Mail in the inbox has the same results as information, and can be scored as well."""
-    world.send(SENDERS["altered"], world.daemon.address("a"))
-    listed = world.daemon.get("/inbox/messages", tag="a").json["messages"][0]
-    found = world.daemon.get(f"/inbox/messages/{listed['id']}").json["authentication"]
-    assert (found["spf"]["result"], found["dkim"][0]["result"]) == ("pass", "fail")
-    assert found["dmarc"]["result"] == "pass"
-    made = world.daemon.request("POST", f"/inbox/messages/{listed['id']}/test").json
-    assert faults(world.when_done(made["testId"])) == dict(SENDERS["altered"].costs)
-
-
 def test_with_the_content_filter(tmp_path: Path, dns: str) -> None:
     """With the SpamAssassin that the daemon starts every check is determined, and spam is found."""
     perfect = SENDERS["perfect"]

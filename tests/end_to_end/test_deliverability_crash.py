@@ -113,20 +113,3 @@ def test_killed_while_it_analyses(daemon: Daemon, answers: str, silence: str) ->
     daemon.start()
     assert verdict(daemon, test["testId"]) == expected
     assert daemon.total() == 0
-
-
-def test_killed_as_soon_as_it_has_the_mail(daemon: Daemon, answers: str) -> None:
-    """The test has its mail and gets its report whenever the daemon dies after its 250."""
-    expected = None
-    for number in range(5):
-        test = generate(daemon)
-        send(daemon, test["email"])
-        time.sleep(number * 0.03)
-        daemon.kill()
-        daemon.start()
-        found = verdict(daemon, test["testId"])
-        expected = expected or found
-        assert found == expected
-        # A sender that did not get the 250 sends again.
-        send(daemon, test["email"])
-        assert status(daemon, test["testId"]) == "completed"

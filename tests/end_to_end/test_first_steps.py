@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import select
 import smtplib
 import subprocess
 import sys
@@ -14,14 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.daemon import API, HOST, START_DEADLINE, STOPPED_WELL, Daemon, running_daemon
+from tests.servers.daemon import API, HOST, Daemon
 from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
 
 CHECKOUT = Path(__file__).parents[2]
 CODE, LINK = "482913", "https://example.com/confirm?t=7f3a"
-LAST_WORDS = "/inbox/wait?"
 
 _COMMANDS = re.compile(r"^Try it in another terminal[^\n]*\n(.*?)\n\n\n?(?=\d{4}-|\Z)", re.S | re.M)
 
@@ -81,74 +79,6 @@ def test_python_program(shared_daemon: Daemon) -> None:
     assert received.json["codes"] == [CODE]
     assert received.json["bestLink"] == LINK
     assert received.json["to"] == address["address"]
-
-
-def test_what_is_printed(shared_daemon: Daemon) -> None:
-    """The first start prints address, limits, ports and the key's file, but not the key."""
-    printed = shared_daemon.output()
-    for fact in (
-        shared_daemon.address(),
-        f"{HOST}:{shared_daemon.smtp_port}",
-        f"{HOST}:{shared_daemon.submission_port}",
-        f"http://{HOST}:{shared_daemon.http_port}{API}",
-        "requests a minute",
-        "24 hours",
-        "var/api-key",
-    ):
-        assert fact in printed
-    assert shared_daemon.key not in printed
-
-
-def test_key_file(shared_daemon: Daemon) -> None:
-    """The file of the key works, and only its owner may read it."""
-    assert (shared_daemon.folder / "var" / "api-key").stat().st_mode & 0o777 == 0o600
-    assert shared_daemon.get("/inbox").status == 200
-
-
-def test_key_on_a_terminal(tmp_path: Path) -> None:
-    """The first start prints the key on a terminal, and the second start does not."""
-    daemon = Daemon(tmp_path)
-    try:
-        assert _read_terminal(daemon).count((tmp_path / "var" / "api-key").read_text().strip()) == 1
-        assert daemon.key not in _read_terminal(daemon)
-    finally:
-        daemon.kill()
-
-
-def _read_terminal(daemon: Daemon) -> str:
-    """Start the daemon on a terminal, stop it, and return its output for new users."""
-    terminal, end = os.openpty()
-    printed = ""
-    try:
-        daemon.launch(end)
-        while LAST_WORDS not in printed:
-            assert select.select([terminal], [], [], START_DEADLINE)[0], printed
-            printed += os.read(terminal, 65_536).decode()
-        assert daemon.stop() in STOPPED_WELL
-    finally:
-        os.close(terminal)
-        os.close(end)
-    return printed
-
-
-def test_second_start(daemon: Daemon) -> None:
-    """A second start keeps account, key and mail."""
-    address, key = daemon.address(), daemon.key
-    with smtplib.SMTP(HOST, daemon.smtp_port) as client:
-        client.sendmail("shop@example.com", [address], b"Subject: kept\r\n\r\nx\r\n")
-    assert daemon.stop() in STOPPED_WELL
-    daemon.start()
-    assert (daemon.folder / "var" / "api-key").read_text().strip() == key
-    assert daemon.address() == address
-    assert daemon.get("/inbox/messages").json["messages"][0]["subject"] == "kept"
-
-
-def test_preset_key(tmp_path: Path) -> None:
-    """A key preset by the environment works from the first start on, as CI services need it."""
-    preset = "mck_chosen_by_a_ci_service_0123456789"
-    with running_daemon(tmp_path, accounts_bootstrap_key=preset) as daemon:
-        assert daemon.key == preset
-        assert daemon.get("/inbox").status == 200
 
 
 @pytest.mark.parametrize(

@@ -134,31 +134,6 @@ def test_a_life_under_systemd(tmp_path: Path) -> None:
         assert "Traceback" not in daemon.output()
 
 
-def test_ready_means_usable(tmp_path: Path) -> None:
-    """A preset key works from the first ready response on, and is in its file."""
-    key = "a key of our own choice"
-    with supervised_daemon(tmp_path, 60.0, accounts_bootstrap_key=key) as daemon:
-        daemon.wait_until(daemon.is_ready)
-        assert daemon.get("/inbox").status == 200  # the key is read from its file
-        assert daemon.key == key
-        daemon.wait_for("READY=1")
-
-    path = tmp_path / "other" / "var" / "api-key"
-    path.mkdir(parents=True)
-    with supervised_daemon(path.parents[1], 60.0, accounts_bootstrap_key=key) as daemon:
-        daemon.wait_for_line(
-            "warn first account: it could not be made, and is tried again: [Errno "
-        )
-        shown = ask(daemon, "GET", "/readyz")
-        assert b"first account: it could not be made" in shown
-        assert b"Errno" not in shown
-        assert not any("READY=1" in said for said in daemon.heard)
-        path.rmdir()
-        daemon.wait_for("READY=1")
-        assert daemon.is_ready()
-        assert daemon.key == key
-
-
 def test_what_an_operator_reads(tmp_path: Path) -> None:
     """The log says that no account exists, shows failed keys and sign-ins, and has no secrets."""
     (metrics,) = free_ports(1)

@@ -1,8 +1,6 @@
 """Signing in without a password in real Chromium: a company's provider, and passkeys."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,27 +90,6 @@ def test_a_company_signs_people_in(context: BrowserContext, world: World) -> Non
     assert company.signed_out == before + 1
     page.goto(f"{public}/account")
     expect(page.get_by_label("Password")).to_be_visible()
-
-
-def test_a_person_links_a_company_account(context: BrowserContext, world: World) -> None:
-    """An account with a password is linked by its owner, and signs in both ways."""
-    company, public = world.company, world.public
-    company.people["bob"] = Person("248289761002", "robert", [])
-    page = context.new_page()
-    sign_up(page, public, "bob")
-    page.goto(f"{public}/account")
-    page.get_by_role("button", name="Link Example Ltd").click()
-    page.get_by_label("User").fill("bob")
-    page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_text("Your company account signs in")).to_be_visible()
-    context.clear_cookies()
-    page.goto(f"{public}/sign-in")
-    page.get_by_role("link", name="Sign in with Example Ltd").click()
-    page.get_by_label("User").fill("bob")
-    page.get_by_role("button", name="Continue").click()
-    expect(page).to_have_url(f"{public}/")
-    page.goto(f"{public}/account")
-    expect(page.get_by_role("main")).to_contain_text("bob")
 
 
 def sign_up(page: Page, public: str, name: str) -> None:
@@ -210,57 +187,3 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
     page.get_by_label("Password").fill(PASSWORD)
     follow(page, page.get_by_role("button", name="Sign in", exact=True))
     expect(page).to_have_url(f"{public}/")
-
-
-def age_sessions(world: World) -> None:
-    """Let all sessions be older than a confirmation lasts."""
-    with closing(sqlite3.connect(world.daemon.folder / "var" / "mailcheck.db")) as database:
-        database.execute("UPDATE dashboard_session SET confirmed_at = 0")
-        database.commit()
-
-
-def test_an_old_session_confirms(context: BrowserContext, world: World) -> None:
-    """Before a key and a passkey, an old session asks for the password, or for a passkey."""
-    public = world.public
-    page = context.new_page()
-    add_authenticator(context, page)
-    sign_up(page, public, "dora")
-    age_sessions(world)
-    page.goto(f"{public}/account")
-    page.get_by_role("button", name="Confirm", exact=True).click()
-    page.get_by_label("Password of dora").fill(PASSWORD)
-    page.get_by_role("button", name="Confirm", exact=True).click()
-    expect(page.get_by_text("You can now change how you sign in.")).to_be_visible()
-    page.get_by_label("Name of the new passkey").fill("My laptop")
-    press(page, page.get_by_role("button", name="Add a passkey"))
-    expect(page.get_by_text("The passkey is ready.")).to_be_visible()
-
-    page.goto(f"{public}/keys")
-    page.get_by_label("Name").fill("kept name")
-    age_sessions(world)
-    page.get_by_role("button", name="Create key").click()
-    expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
-    press(page, page.get_by_role("button", name="Confirm with a passkey"))
-    expect(page.locator("#new-key")).to_be_visible()
-    page.goto(f"{public}/keys")
-    expect(page.get_by_role("main")).to_contain_text("kept name")
-
-
-def test_an_old_session_confirms_without_scripts(context: BrowserContext, world: World) -> None:
-    """The password confirms in a browser without scripts, and the form is not filled in again."""
-    assert context.browser is not None
-    plain = context.browser.new_context(java_script_enabled=False)
-    page, public = plain.new_page(), world.public
-    sign_up(page, public, "emil")
-    page.goto(f"{public}/keys")
-    page.get_by_label("Name").fill("plain")
-    age_sessions(world)
-    page.get_by_role("button", name="Create key").click()
-    expect(page.get_by_role("button", name="Confirm with a passkey")).not_to_be_visible()
-    page.get_by_label("Password of emil").fill("wrong horse battery")
-    page.get_by_role("button", name="Confirm", exact=True).click()
-    expect(page.get_by_text("The current password is wrong")).to_be_visible()
-    page.get_by_label("Password of emil").fill(PASSWORD)
-    page.get_by_role("button", name="Confirm", exact=True).click()
-    expect(page.locator("#new-key")).to_be_visible()
-    plain.close()
