@@ -66,16 +66,6 @@ def test_an_unread_answer_is_not_heaped_up_in_its_connection(house: House) -> No
     assert house.site.response_buffers.size == 0
 
 
-def test_a_download_comes_whole_however_it_is_read(house: House) -> None:
-    """A mail that is read in small and large pieces, with pauses, arrives byte for byte."""
-    path = receive(house)
-    client = ask(house, path, "Accept: message/rfc822")
-    for size in (1, 7, 1_000, 65_536, 100_000):
-        client.read(size)
-        house.pass_time(1)
-    assert client.answers(("GET", path))[0].body == LARGE
-
-
 def require_cut_off(house: House, client: SlowReader) -> None:
     """Fail unless the connection of a client that reads nothing is closed at its timeout."""
     house.pass_time(IDLE_TIMEOUT - 1)
@@ -179,15 +169,3 @@ def test_a_few_slow_clients_keep_nobody_from_his_answer(house: House) -> None:
     assert slow.unread
     assert slow.is_closed
     assert house.site.response_buffers.size < before
-
-
-def test_hundreds_of_slow_downloads_are_bounded(house: House) -> None:
-    """Of 200 connections that request a large mail without reading, most are rejected at once."""
-    path = receive(house)
-    clients = [ask(house, path, "Accept: message/rfc822", peer="203.0.113.7") for _ in range(200)]
-    served = MAX_BUFFERED_OF_CLIENT // len(LARGE)
-    assert sum(client.unread > FULL for client in clients) == served
-    assert house.site.response_buffers.size == served * len(LARGE)
-    for client in clients:
-        client.hang_up()
-    assert house.site.response_buffers.size == 0

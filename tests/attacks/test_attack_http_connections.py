@@ -116,17 +116,6 @@ def test_who_only_holds_connections_makes_room(build: BuildHouse) -> None:
     assert not any(wait.is_closed for wait in waits)
 
 
-def test_a_crowd_of_idlers_keeps_nobody_out(build: BuildHouse) -> None:
-    """Any number of silent connections does not keep out a client with a request."""
-    house = build(max_connections=LIMIT)
-    for number in range(10 * LIMIT):
-        idle = RawHttp(house, f"198.51.100.{number}")
-        idle.send(b"GET / HTTP/1.1\r\n" * (number % 2))
-        house.pass_time(MIN_IDLE)
-        assert is_served(house, "203.0.113.8")
-        assert len(house.site.connections) <= LIMIT
-
-
 def test_those_who_come_together_do_not_end_each_other(build: BuildHouse) -> None:
     """The first client gets the last connection, and the next one gets 503."""
     house = build(max_connections=LIMIT)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from mailcheck.checks.dns_answers import DnsStatus
 from tests.cli.command_line import Mailcheck, Outcome, run_command
 from tests.servers.daemon import HOST, free_ports
 from tests.servers.house_server import serving_house
@@ -95,20 +94,6 @@ def test_how_one_is(watch: Mailcheck, watching: Watching) -> None:
     assert worse.lines[-1].startswith("2026-11-21 13:00  ")
     listed = watch("list")
     assert (listed.status, listed.lines[-1]) == (1, alert)
-
-
-def test_what_could_not_be_found_out(watch: Mailcheck, watching: Watching) -> None:
-    """A check that is undetermined in three runs raises an alert that names it."""
-    watch("add", "good.example")
-    watch("show", "good.example", "--run")
-    watching.zone.failing = {("good.example", "MX"): DnsStatus.TIMEOUT}
-    for _ in range(3):
-        watching.house.pass_time(HOUR)
-        lost = watch("show", "good.example", "--run")
-    assert lost.status == 1
-    (alert,) = [line for line in lost.lines if line.startswith("ALERT ")]
-    assert "Could not be determined in 3 runs in a row: MX" in alert
-    assert "could not be determined: MX, SPF" in lost.lines
 
 
 def test_as_json(watch: Mailcheck, watching: Watching) -> None:

@@ -78,6 +78,12 @@ def sample(path: str, to: str) -> Any:
     }[re.sub(r"{(\w+)}", r"<\1>", path)]
 
 
+def with_fields(path: str, **fields: Any) -> dict[str, Any]:
+    """Return a request with some other fields. `None` leaves a field out."""
+    value = {**sample(path, "you@customer.example"), **fields}
+    return {name: one for name, one in value.items() if one is not None}
+
+
 def is_form(path: str) -> bool:
     """Return whether the body of a request is a form."""
     return "/mailgun/" in path or path.rstrip("/") == "/providers/ses"

@@ -90,17 +90,6 @@ def test_an_internal_error_is_500(path: str, logged_failures: list[LogEvent]) ->
     house.close()
 
 
-def test_each_internal_error_has_its_own_reference(logged_failures: list[LogEvent]) -> None:
-    """Two failures have different references in the log."""
-    reader = FaultyWorker()
-    house = house_with(reader)
-    reader.fault = RuntimeError(SECRET)
-    references = {house.open("/share/" + "a" * 52).answer().json["reference"] for _ in range(2)}
-    assert len(references) == 2
-    assert {event["reference"] for event in logged_failures} == references
-    house.close()
-
-
 @pytest.mark.parametrize(
     ("method", "path"),
     [

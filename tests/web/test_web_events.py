@@ -138,16 +138,6 @@ def test_a_head(house: House) -> None:
     assert house.assembly.mail.feeds.count() == 0
 
 
-def test_a_stream_counts_as_one_request(house: House) -> None:
-    """A stream counts as one request, when it begins."""
-    key = house.issue_key(house.account, per_minute=2)
-    client = Client(house, key=key)
-    for _ in range(5):
-        house.receive()
-    assert house.get("/inbox", key=key).headers["x-ratelimit-remaining"] == "0"
-    client.leave()
-
-
 def test_a_revoked_key_ends_the_stream(house: House) -> None:
     """A stream ends with the reason when its key is revoked, and reconnecting is 401."""
     client = Client(house)

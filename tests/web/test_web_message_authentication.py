@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.operations.scored_mails import MAIL, received
 from tests.web.mcp.agent import Agent
 from tests.web.scored_house import ScoredHouse
 
@@ -51,39 +50,3 @@ def test_an_agent_gets_the_same_results(scored: ScoredHouse) -> None:
     assert shown["authentication"] == message["authentication"]
     text = agent.call("get_message", {"id": message["id"]}).result["content"][0]["text"]
     assert "SPF pass, DKIM pass, DMARC pass." in text
-
-
-def test_only_reading_queries_dns(scored: ScoredHouse) -> None:
-    """Only reading a message queries DNS, and only once for all readers."""
-    pending = scored.house.ask("GET", "/inbox/wait")
-    scored.deliver(scored.house.address())
-    assert "authentication" not in pending.answer().json
-    assert "authentication" not in scored.house.get("/inbox/messages").json["messages"][0]
-    assert scored.zone.asked == []
-    first = read(scored)
-    asked = len(scored.zone.asked)
-    assert asked
-    assert read(scored) == first
-    assert len(scored.zone.asked) == asked
-
-
-def test_unsigned_mail_from_a_private_address(scored: ScoredHouse) -> None:
-    """Unsigned mail from a private address has the results temperror, with the reason."""
-    scored.deliver(scored.house.address(), received(raw_message=MAIL, client_ip="127.0.0.1"))
-    found = read(scored)["authentication"]
-    for name in ("spf", "dmarc"):
-        assert (found[name]["result"], found[name]["determined"]) == ("temperror", False)
-    assert found["dkim"] == []
-    assert "127.0.0.1" in found["spf"]["detail"]
-
-
-def test_an_unresponsive_name_server(scored: ScoredHouse) -> None:
-    """With an unresponsive name server, the message is returned after two seconds."""
-    scored.zone.silent.add("sender.example")
-    scored.deliver(scored.house.address())
-    (message,) = scored.house.get("/inbox/messages").json["messages"]
-    pending = scored.house.ask("GET", f"/inbox/messages/{message['id']}")
-    scored.house.pass_time(1.9)
-    assert not pending.is_answered
-    scored.house.pass_time(0.2)
-    assert pending.answer().json["authentication"]["spf"]["result"] == "temperror"

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.findings_table import ROWS
-from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
-from mailcheck.core.content import LINKS_AT_ONCE
+from mailcheck.checks.link_checks import Hop, LinkAnswer
 from mailcheck.operations.inbox.check_message import BUDGET, DEADLINE, OF_HOST
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
@@ -147,14 +146,6 @@ def test_invalid_requests(checked: Checked, body: Any) -> None:
     assert checked.hosts.looked_at == []
 
 
-def test_private_links_are_not_checked(checked: Checked) -> None:
-    """A link to a private network is not checked, and not reported as broken."""
-    checked.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (), LinkProblem.NOT_PUBLIC)
-    found = checked.links(urls=[HELP])[HELP]
-    assert (found["verdict"], found["problem"]) == ("not-checked", "not-public")
-    assert found["status"] is None
-
-
 def test_an_account_has_a_limit() -> None:
     """Beyond the limit, links are not checked until the next minute. Accounts have own limits."""
     checked = Checked("".join(f'<a href="https://h{n}.example/">{n} is it</a>' for n in range(80)))
@@ -167,13 +158,6 @@ def test_an_account_has_a_limit() -> None:
         assert {one["verdict"] for one in checked.links().values()} == {"works"}
     finally:
         checked.house.close()
-
-
-def test_too_many_links(checked: Checked) -> None:
-    """A request may contain at most 100 links."""
-    answer = checked.ask(urls=[f"{HELP}?{n}" for n in range(LINKS_AT_ONCE + 1)]).answer()
-    assert answer.status == 400
-    assert f"send at most {LINKS_AT_ONCE}" in answer.json["error"]
 
 
 def test_two_requests_at_a_time_for_each_host() -> None:

@@ -121,26 +121,6 @@ def test_a_search_of_html(house: House) -> None:
     assert listed(house, "q=auml")["total"] == 0
 
 
-def test_everything_is_gone_after_24_hours(house: House) -> None:
-    """Exactly a day after its arrival, a message is missing from every route."""
-    house.receive(house.address("a"), raw=mail("old"))
-    message = listed(house)["messages"][0]
-    message_id, share = message["id"], message["shareUrl"].partition("8080")[2]
-    paths = [f"/inbox/messages/{message_id}{end}" for end in ("", "/raw", "/html")]
-    house.pass_time(86_399.999)
-    assert [house.get(path).status for path in paths] == [200] * 3
-    assert house.open(share).answer().status == 200
-    house.pass_time(0.001)
-    assert [house.get(path).status for path in paths] == [404] * 3
-    assert house.open(share).answer().status == 404
-    assert house.ask("POST", f"/inbox/messages/{message_id}/share").answer().status == 404
-    assert listed(house) == {"messages": [], "nextPage": None, "total": 0, "cursor": "c1"}
-    assert listed(house, "tag=a&q=old")["total"] == 0
-    body = house.get("/inbox").json
-    assert (body["total"], body["tags"]) == (0, [])
-    assert not house.ask("GET", "/inbox/wait?after=c0").is_answered
-
-
 def test_ids_are_never_used_again(house: House) -> None:
     """Cursors are not reused after all messages were deleted."""
     house.receive()

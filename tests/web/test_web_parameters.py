@@ -22,24 +22,9 @@ def problem(house: House, path: str) -> str:
 @pytest.mark.parametrize(
     ("timeout", "ending"),
     [
-        ("30000", "30000. Did you send milliseconds?"),
-        ("1000", "1000. Did you send milliseconds?"),
-        ("60.001", "60.001. Did you send milliseconds?"),
-        ("60000", "60000. Did you send milliseconds?"),
-        ("60001", "60001"),
-        ("0", "0"),
-        ("0.999", "0.999"),
-        ("-5", "-5"),
+        *((one, f"{one}. Did you send milliseconds?") for one in ("30000", "60.001", "60000")),
+        *((one, one) for one in ("60001", "0.999", "-5", "ten", "nan", "1e400", "5s", "0x10")),
         ("", "an empty text"),
-        ("ten", "ten"),
-        ("nan", "nan"),
-        ("inf", "inf"),
-        ("1e400", "1e400"),
-        ("5s", "5s"),
-        ("5,5", "5,5"),
-        ("0x10", "0x10"),
-        ("None", "None"),
-        ("1_0", "1_0"),
         ("%D9%A1%D9%A0", "\u0661\u0660"),  # 10 in Arabic digits
     ],
 )
@@ -49,29 +34,9 @@ def test_a_bad_timeout(house: House, timeout: str, ending: str) -> None:
     assert error == f"timeout must be a number of seconds from 1 to 60; got {ending}"
 
 
-SAME_MOMENT = [
-    "2026-11-21T12:00:05Z",
-    "2026-11-21T12:00:05.000Z",
-    "2026-11-21T12:00:05.000000Z",
-    "2026-11-21T12:00:05",
-    "2026-11-21 12:00:05",
-    "2026-11-21+12:00:05",
-    "2026-11-21T12:00:05%2B00:00",
-    "2026-11-21T13:00:05%2B01:00",
-    "2026-11-21T13:00:05+01:00",
-    "2026-11-21T13:00:05%2001:00",
-    "2026-11-21T13:00:05+0100",
-    "2026-11-21T13:00:05+01",
-    "2026-11-21T06:30:05-05:30",
-    "2026-11-21T06:30:05.0-0530",
-    "20261121T120005Z",
-    "2026-11-21t12:00:05z",
-    "2026-11-21T12:00:05,000Z",
-    "%202026-11-21T12:00:05Z%20",
-]
-
-
-@pytest.mark.parametrize("since", SAME_MOMENT)
+@pytest.mark.parametrize(
+    "since", ["2026-11-21T12:00:05Z", "2026-11-21T13:00:05+01:00", "2026-11-21 12:00:05"]
+)
 def test_every_way_to_write_a_moment(house: House, since: str) -> None:
     """Z, any offset, no offset (UTC), and a space instead of + mean the same instant."""
     house.pass_time(4.999)
@@ -82,46 +47,13 @@ def test_every_way_to_write_a_moment(house: House, since: str) -> None:
     assert [one["tag"] for one in listed] == ["late"]
 
 
-@pytest.mark.parametrize(
-    "since",
-    [
-        "",
-        "now",
-        "yesterday",
-        "1795262400",
-        "1795262400000",
-        "2026-11-21",
-        "2026-13-01T00:00:00Z",
-        "2026-02-29T00:00:00Z",
-        "2026-11-21T24:30:00Z",
-        "2026-11-21T12:60:00Z",
-        "2026-11-21T12:00:05 UTC",
-        "2026-11-21T12:00:05+25:00",
-        "2026-11-21T12:00:05ZZ",
-        "Sat, 21 Nov 2026 12:00:05 GMT",
-        "21.11.2026 12:00",
-        "-2026-11-21T12:00:05Z",
-        "٢٠٢٦-11-21T12:00:05Z",
-    ],
-)
+@pytest.mark.parametrize("since", ["", "yesterday", "2026-11-21", "٢٠٢٦-11-21T12:00:05Z"])
 def test_a_bad_since(house: House, since: str) -> None:
     """An invalid ISO 8601 date and time is 400 on every route with since."""
     for route in ("/inbox/wait", "/inbox/messages"):
         answer = house.ask("GET", route, params={"since": since}).answer()
         assert answer.status == 400
         assert answer.json["error"] == INSTANT_ADVICE + (since or "an empty text")
-
-
-def test_a_moment_at_the_ends_of_time(house: House) -> None:
-    """The first and the last representable instant are accepted."""
-    house.receive()
-    for since, total in (
-        ("0001-01-01T00:00:00+23:59", 1),
-        ("9999-12-31T23:59:59.999-23:59", 0),
-        ("1969-12-31T23:59:59Z", 1),
-    ):
-        since = since.replace("+", "%2B")
-        assert house.get(f"/inbox/messages?since={since}").json["total"] == total
 
 
 @pytest.mark.parametrize(

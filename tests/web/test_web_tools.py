@@ -62,41 +62,30 @@ def test_mx_check_of_a_good_domain() -> None:
         }
 
 
-def test_mx_check_without_records() -> None:
-    """A domain without MX, SPF and DMARC has none of them. Mail goes to its address."""
-    with house_of(MemoryZone({"bare.example": {"A": ["8.8.4.9"]}})) as house:
-        found = mx_check(house, "bare.example")
-    assert (found["hasMx"], found["hasSpf"], found["hasDmarc"]) == (False, False, False)
-    assert (found["records"], found["implicitMx"], found["nullMx"]) == ([], True, False)
+TWO_SPF = {**GOOD["good.example"], "TXT": ["v=spf1 -all", "v=spf1 mx -all"]}
+BAD_SPF, BAD_DMARC = "v=spf1;mx;-all", "v=DMARC1 p=reject rua=mailto:d@poor.example"
+POOR = {"poor.example": {"TXT": [BAD_SPF]}, "_dmarc.poor.example": {"TXT": [BAD_DMARC]}}
+NO_MX = {"hasMx": False, "hasSpf": False, "hasDmarc": False, "records": []}
 
 
-def test_mx_check_with_two_spf_records() -> None:
-    """The first of several SPF records is shown, with the problem."""
-    two = {"good.example": {**GOOD["good.example"], "TXT": ["v=spf1 -all", "v=spf1 mx -all"]}}
-    with house_of(zone_with(two)) as house:
-        found = mx_check(house)
-    assert found["hasSpf"]
-    assert found["spfRecord"] in two["good.example"]["TXT"]
-    assert found["spfProblems"]
-
-
-def test_mx_check_shows_the_text_of_a_broken_record() -> None:
-    """A malformed record is shown with its problem."""
-    spf, dmarc = "v=spf1;mx;-all", "v=DMARC1 p=reject rua=mailto:d@poor.example"
-    zone = MemoryZone({"poor.example": {"TXT": [spf]}, "_dmarc.poor.example": {"TXT": [dmarc]}})
-    with house_of(zone) as house:
-        found = mx_check(house, "poor.example")
-    assert (found["hasSpf"], found["hasDmarc"]) == (False, False)
-    assert (found["spfIgnored"], found["dmarcIgnored"]) == ([spf], [dmarc])
-    assert "separated by spaces" in found["dmarcProblems"][0]
-
-
-def test_mx_check_finds_dmarc_above() -> None:
-    """The DMARC record of a subdomain may be at its organizational domain."""
-    sub = {"mail.good.example": {"MX": ["10 mx1.good.example."]}}
-    with house_of(zone_with(sub)) as house:
-        found = mx_check(house, "mail.good.example")
-    assert (found["hasDmarc"], found["dmarcDomain"]) == (True, "good.example")
+@pytest.mark.parametrize(
+    ("domain", "zone", "expected"),
+    [
+        ("bare.example", {"bare.example": {"A": ["8.8.4.9"]}}, {**NO_MX, "implicitMx": True}),
+        ("quiet.example", {"quiet.example": {"MX": ["0 ."]}}, {**NO_MX, "nullMx": True}),
+        ("good.example", {**GOOD, "good.example": TWO_SPF}, {"hasSpf": True}),
+        ("poor.example", POOR, {"spfIgnored": [BAD_SPF], "dmarcIgnored": [BAD_DMARC]}),
+        ("mail.good.example", GOOD, {"hasDmarc": True, "dmarcDomain": "good.example"}),
+    ],
+)
+def test_mx_check_of_other_domains(domain: str, zone: Any, expected: dict[str, Any]) -> None:
+    """Mail may go to the address or nowhere; broken records are shown; DMARC may be above."""
+    with house_of(MemoryZone(zone)) as house:
+        found = mx_check(house, domain)
+    assert {name: found[name] for name in expected} == expected
+    if domain == "poor.example":
+        assert "separated by spaces" in found["dmarcProblems"][0]
+    assert domain != "good.example" or found["spfProblems"]
 
 
 @pytest.mark.parametrize(
@@ -123,17 +112,11 @@ def test_mx_check_undetermined(name: str, rdtype: str, what: str, status: DnsSta
     ("path", "words"),
     [
         ("mx-check", "domain is missing"),
-        ("mx-check?domain=", "domain is missing"),
         ("mx-check?domain=https://example.com/x", "send only the domain: example.com"),
-        ("mx-check?domain=me@example.com", "send only the part after the @: example.com"),
-        ("mx-check?domain=192.0.2.1", "is an IP address"),
-        ("mx-check?domain=example", "single label"),
         ("mx-check?domain=zone.test", "exists in private networks only"),
         ("mx-check?domain=a.example&domain=b.example", "domain was sent 2 times"),
         ("blacklist-check", "query is missing"),
         ("blacklist-check?query=10.0.0.1", "is private"),
-        ("blacklist-check?query=8.8.8.0/24", "is a network"),
-        ("blacklist-check?query=a@b.example", "is a mail address"),
     ],
 )
 def test_bad_parameters(path: str, words: str) -> None:

@@ -86,54 +86,6 @@ def test_a_fix_contains_the_record() -> None:
     assert spf["fix"]["record"]["value"].startswith("v=spf1 ")
 
 
-def test_a_listing_that_stops_delivery() -> None:
-    """One listing on an important list reduces a perfect domain to a C."""
-    with house_of(zone_with({"10.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"]}})) as house:
-        found = reputation(house)
-    assert (found["score"], found["grade"]) == (60, "C")
-    assert factors(found)["Blacklists"]["impact"] == -20
-
-
-def test_a_parked_domain() -> None:
-    """A domain that declares in every way that it has no mail is configured perfectly."""
-    zone = MemoryZone(
-        {
-            "parked.example": {"A": ["8.8.4.2"], "MX": ["0 ."], "TXT": ["v=spf1 -all"]},
-            "_dmarc.parked.example": {
-                "TXT": ["v=DMARC1; p=reject; rua=mailto:d@parked.example"],
-            },
-        }
-    )
-    hosts = FakeHosts()
-    with house_of(zone, hosts) as house:
-        found = reputation(house, "/tools/reputation?domain=parked.example")
-    assert (found["score"], found["grade"]) == (100, "A+")
-    assert hosts.probed == []
-
-
-def test_no_encryption() -> None:
-    """A mail host without STARTTLS costs the points of the factor."""
-    hosts = FakeHosts()
-    hosts.outcomes = {"mx2.good.example": ProbeOutcome.NOT_OFFERED}
-    with house_of(zone_with({}), hosts) as house:
-        found = reputation(house)
-    assert (found["score"], found["details"]["tls"]["starttls"]) == (92, False)
-    assert sorted(hosts.probed) == ["mx1.good.example", "mx2.good.example"]
-
-
-def test_undetermined_is_half() -> None:
-    """An undetermined factor gets half of the points and a warning."""
-    hosts = FakeHosts()
-    blocked = ProbeOutcome.UNREACHABLE
-    hosts.outcomes = {"mx1.good.example": blocked, "mx2.good.example": blocked}
-    with house_of(zone_with({}), hosts) as house:
-        found = reputation(house)
-    starttls = factors(found)["STARTTLS"]
-    assert (starttls["status"], starttls["impact"], starttls["determined"]) == ("warn", 4, False)
-    assert starttls["detail"].startswith("Could not be determined: ")
-    assert (found["undetermined"], found["score"]) == (["STARTTLS"], 96)
-
-
 def test_too_much_undetermined() -> None:
     """Without DNS there is no grade: 500, with the known results."""
     names = [*GOOD, "good.example"]

@@ -205,16 +205,11 @@ def test_many_at_once(watching: Watching) -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ({}, "target is missing"),
         ({"target": "good.example", "everyMinutes": 14}, "everyMinutes must be from 15 to 1440"),
-        ({"target": "good.example", "everyMinutes": True}, "everyMinutes must be an integer"),
-        ({"target": "good.example", "everyMinutes": 60.5}, "everyMinutes must be an integer"),
         ({"target": "good.example", "quiet": "22-6"}, "quiet must be two times of day"),
-        ({"target": "good.example", "selectors": "s1"}, "selectors must be a list"),
         ({"target": "good.example", "selectors": ["a b"]}, "selectors"),
         ({"target": "good.example", "addresses": ["10.0.0.1"]}, "addresses"),
         ({"target": "8.8.8.8", "selectors": ["s1"]}, "selectors and addresses are for domains"),
-        ({"target": "good.example", "evry": 5}, "which may contain only"),
         ({"target": "localhost"}, "target"),
     ],
 )

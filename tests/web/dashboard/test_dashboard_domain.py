@@ -96,18 +96,6 @@ def test_a_row_without_a_check_says_when_to_try_again() -> None:
     assert ": checking" not in failed["html"]
 
 
-def test_a_slow_record_does_not_delay_the_marks_of_the_others() -> None:
-    """SPF and MX are sent while the name server of the DMARC record is silent."""
-    zone = zone_with({}, silent=["_dmarc.good.example"])
-    browser = visit_tools(zone)
-    stream = Events(browser, f"{LIVE}?view=row")
-    for _ in range(5):
-        browser.house.pass_time(0.1)
-    sent = {one["name"] for one in stream.named("factor")}
-    assert {"SPF", "MX-Records"} <= sent
-    assert not {"DMARC", "DKIM"} & sent
-
-
 def test_a_checked_row_without_scripts() -> None:
     """Without scripts the row is loaded with its result; the switch watches the domain."""
     browser = visit_tools(zone_with({}))
@@ -225,18 +213,6 @@ def test_a_good_domain() -> None:
     assert "10mx1.good.example8.8.4.10, 2001:4860::10" in words(browser)
 
 
-def test_issues_without_points_are_mentioned() -> None:
-    """If all factors have full points, the page still mentions other issues.
-
-    MTA-STS has no points, and its record is invalid here.
-    """
-    zone = zone_with({"_mta-sts.good.example": {"TXT": ["v=STSv1; nonsense"]}})
-    browser = visit_tools(zone)
-    browser.open(WHOLE)
-    assert "1 problem takes no points off." in words(browser)
-    assert "MTA-STS" in words(browser)
-
-
 def test_what_to_publish_can_be_copied() -> None:
     """Each record to publish can be copied, and its verified gain is shown."""
     browser = visit_tools(zone_with(POOR), inbox=InboxOptions(domain="in.example.net"))
@@ -342,16 +318,6 @@ def test_what_can_not_be_checked(path: str, problem: str) -> None:
     assert problem in answer.body.decode()
     assert "<script>alert" not in answer.body.decode()
     assert zone.asked == []
-
-
-def test_selectors_and_addresses() -> None:
-    """Selectors and sending addresses may be separated by any separator."""
-    zone = zone_with({"own._domainkey.good.example": GOOD["default._domainkey.good.example"]})
-    browser = visit_tools(zone)
-    browser.open(f"{RESULTS}&selectors=own,+Other&ips=8.8.8.8")
-    assert "found 2 keys Selectorown" in words(browser)
-    asked = {question.name for question in zone.asked}
-    assert {"other._domainkey.good.example", "8.8.8.8.in-addr.arpa"} <= asked
 
 
 @pytest.mark.parametrize(

@@ -63,14 +63,6 @@ def test_text_is_given_in_the_fence(agent: Agent) -> None:
     assert theirs["text"].index("<<<UNTRUSTED MAIL") < theirs["text"].index(INJECTION)
 
 
-def test_html_is_inert(agent: Agent) -> None:
-    """An HTML attachment is text whose elements load and run nothing."""
-    found, _ = read(agent, mail_with("text/html", b"<script>x()</script><img src=u>"))
-    assert "<script" not in found["text"]
-    assert "<img" not in found["text"]
-    assert "x()" in found["text"]
-
-
 def test_long_text_is_cut_and_linked(agent: Agent) -> None:
     """The first 20,000 characters of a long text are shown, and a link leads to all of it."""
     data = "ä".encode() * 300_000

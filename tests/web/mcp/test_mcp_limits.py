@@ -108,14 +108,6 @@ def test_a_call_over_the_limit_is_refused(house: House, version: str) -> None:
     assert agent.call("new_address").status == 200
 
 
-def test_invalid_keys_are_limited_by_address(house: House) -> None:
-    """Messages without a valid key have the limit of their address: 60 a minute."""
-    agent = Agent(house, "wrong")
-    statuses = [agent.post(PING).status for _ in range(61)]
-    assert statuses == [401] * 60 + [429]
-    assert Agent(house).post(PING).status == 200
-
-
 def test_a_store_that_fails_is_503() -> None:
     """When keys cannot be read from the store, the response is 503 with Retry-After, never 401."""
     reader = FaultyWorker()

@@ -190,17 +190,12 @@ def test_a_message_of_another_account_is_not_found(agent: Agent, house: House, t
 
 BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("get_message", {}, "the argument id is missing"),
-    ("get_message", {"id": None}, "the argument id is missing"),
     ("get_message", {"id": 7}, "id must be a string, not the number 7"),
-    ("get_message", {"id": ["a"]}, "id must be a string, not an array"),
-    ("get_message", {"id": {}}, "id must be a string, not an object"),
     ("get_message", {"id": "x" * 501}, "id must have at most 500 characters; got 501"),
     ("get_message", {"id": "a\0b"}, "id contains a NUL or a lone surrogate"),
     ("get_message", {"id": "a", "more": 1}, "unknown argument 'more'. The arguments are id"),
     ("new_address", {"tag": "two words"}, "tag: a tag is a dot-atom"),
-    ("new_address", {"tag": "x" * 47}, "tag: a tag has at most 46 octets"),
     ("wait_for_message", {"timeout": "30"}, "timeout must be a number, not a string"),
-    ("wait_for_message", {"timeout": True}, "timeout must be a number, not a boolean"),
     (
         "wait_for_message",
         {"timeout": 0.5},
@@ -209,12 +204,8 @@ BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("wait_for_message", {"timeout": 30000}, "milliseconds?"),
     ("wait_for_message", {"after": "yesterday"}, "after must be a cursor from an earlier response"),
     ("wait_for_message", {"after": "cff"}, "after is a cursor of another inbox"),
-    ("wait_for_message", {"since": "yesterday"}, "since must be an ISO 8601 date and time"),
-    ("wait_for_message", {"to": "nobody"}, "to must be one complete email address"),
     ("wait_for_message", {"q": "x"}, "unknown argument 'q'"),
     ("list_messages", {"limit": 0}, "limit must be an integer from 1 to 100; got 0"),
-    ("list_messages", {"limit": 2.5}, "limit must be an integer, not the number 2.5"),
-    ("list_messages", {"page": -1}, "page must be an integer"),
 ]
 
 

@@ -114,15 +114,6 @@ def test_a_match_before_the_request_is_named(agent: Agent, house: House) -> None
     assert agent.use("wait_for_message", after="c0")["message"]["subject"] == "Early"
 
 
-def test_an_unsupported_filter(agent: Agent) -> None:
-    """A wait with an unsupported filter is rejected with the supported ones."""
-    result = agent.call("wait_for_message", {"q": "code"}).result
-    assert result["isError"] is True
-    text = result["content"][0]["text"]
-    assert "'q'" in text
-    assert "subject" in text
-
-
 def test_every_wait_is_answered_before_clients_give_up(agent: Agent, house: House) -> None:
     """A wait of 60 s answers within 55 s, with its duration, and can be continued."""
     reply = agent.call("wait_for_message", {"timeout": 60})

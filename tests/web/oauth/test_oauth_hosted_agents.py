@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from mailcheck.core.oauth.clients import read_document
-from mailcheck.core.oauth.grants import challenge_of
 from tests.house import House, run
 from tests.web.dashboard.browser import Browser
 from tests.web.mcp.agent import Agent
@@ -17,7 +16,6 @@ from tests.web.oauth.program import (
     ALL,
     ISSUER,
     RESOURCE,
-    VERIFIER,
     Program,
     add_client,
     register,
@@ -219,11 +217,3 @@ def test_addresses_without_metadata(house: House, path: str) -> None:
     answer = house.open(path).answer()
     assert answer.status == 404
     assert answer.json["error"]
-
-
-def test_the_challenge_of_pkce() -> None:
-    """The example of RFC 7636 has the challenge that its appendix B gives."""
-    assert challenge_of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == (
-        "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
-    )
-    assert len(VERIFIER) == 43

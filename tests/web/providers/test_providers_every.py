@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,16 @@ from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.providers.provider import Problem, Provider, SendRoute
 from mailcheck.web.site.server import BoundedSite
 from tests.house import House, config_in_memory
-from tests.web.provider_requests import encode, filled, headers_for, post, received, sample, signed
+from tests.web.provider_requests import (
+    encode,
+    filled,
+    headers_for,
+    post,
+    received,
+    sample,
+    signed,
+    with_fields,
+)
 from tests.web.raw_http import RawHttp, read_answer, request
 
 ROUTES = [
@@ -56,14 +66,6 @@ def test_a_posted_mail_is_in_the_inbox_of_the_key(house: House, path: str) -> No
 
 
 @pytest.mark.parametrize("path", FIRST)
-def test_a_wait_gives_the_posted_mail(house: House, path: str) -> None:
-    """A wait that runs when a mail is posted is answered with it."""
-    waiting = house.ask("GET", "/inbox/wait?to=you@customer.example&timeout=30")
-    post(house, path)
-    assert waiting.answer().json["via"] == provider_of(path).name
-
-
-@pytest.mark.parametrize("path", FIRST)
 def test_a_search_finds_the_mail_of_a_provider(house: House, path: str) -> None:
     """``via:`` with the name of the provider finds its mail and no other; case is ignored."""
     name = provider_of(path).name
@@ -90,6 +92,80 @@ def test_a_key_needs_the_scope_to_submit_mail(house: House, path: str) -> None:
     answer = post(house, path, key=key)
     assert answer.status == status(path, Problem.NOT_PERMITTED)
     assert b"inbox:write" in answer.body
+    assert received(house) == []
+
+
+RESEND, POSTMARK = "/providers/resend/emails", "/providers/postmark/email"
+SENDGRID, MAILGUN = "/providers/sendgrid/v3/mail/send", "/providers/mailgun/v3/<domain>/messages"
+BREVO, MAILTRAP = "/providers/brevo/v3/smtp/email", "/providers/mailtrap/api/send"
+SES = "/providers/ses/v2/email/outbound-emails"
+MISSING, INVALID, BAD = "missing_required_field", "validation_error", "BadRequestException"
+CODE = '"ErrorCode":300'
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "said"),
+    [
+        (RESEND, {"from": None}, (MISSING, "`from`")),
+        (RESEND, {"to": None}, (MISSING, "`to`")),
+        (RESEND, {"to": []}, (MISSING, "`to`")),
+        (RESEND, {"subject": None}, (MISSING, "`subject`")),
+        (RESEND, {"html": None, "text": None}, (MISSING, "html")),
+        (RESEND, {"to": ["nobody"]}, (INVALID, "nobody")),
+        (RESEND, {"to": [f"a{n}@b.de" for n in range(51)]}, (INVALID, "51")),
+        (RESEND, {"from": "a@b.de, c@d.de"}, (INVALID, "one address")),
+        (RESEND, {"subject": 7}, (INVALID, "`subject`")),
+        (RESEND, {"attachments": [{"content": "§"}]}, (INVALID, "Base64")),
+        (RESEND, {"attachments": [{"content": [256]}]}, (INVALID, "255")),
+        (RESEND, {"attachments": [{"filename": "x"}]}, (MISSING, "content")),
+        (POSTMARK, {"From": None}, (CODE, "From")),
+        (POSTMARK, {"To": None}, (CODE, "recipients")),
+        (POSTMARK, {"TextBody": None, "HtmlBody": None}, (CODE, "HtmlBody or TextBody")),
+        (POSTMARK, {"To": "nobody"}, (CODE, "nobody")),
+        (POSTMARK, {"From": "a@b.de, c@d.de"}, (CODE, "From")),
+        (POSTMARK, {"Subject": 7}, (CODE, "`Subject`")),
+        (POSTMARK, {"Attachments": [{"Name": "x", "Content": "%"}]}, (CODE, "Base64")),
+        (POSTMARK, {"Attachments": [{"Name": "x"}]}, (CODE, "Content")),
+        (POSTMARK, {"To": "x+fault.rcpt-550@customer.example"}, ("406", "fault.rcpt-550")),
+        (SENDGRID, {"personalizations": None}, ("personalizations",)),
+        (SENDGRID, {"personalizations": [{}]}, ("to array",)),
+        (SENDGRID, {"from": None}, ("from",)),
+        (SENDGRID, {"content": []}, ("content",)),
+        (SENDGRID, {"personalizations": [{"to": [{"email": "nobody"}]}]}, ("nobody",)),
+        (SENDGRID, {"attachments": [{"content": "%", "filename": "x"}]}, ("Base64",)),
+        (MAILGUN, {"from": None}, ("from parameter",)),
+        (MAILGUN, {"to": None}, ("to parameter",)),
+        (MAILGUN, {"text": None, "html": None}, ("text or html",)),
+        (MAILGUN, {"to": "nobody"}, ("nobody",)),
+        (MAILGUN, {"recipient-variables": "{"}, ("recipient-variables",)),
+        (BREVO, {"sender": None}, ("sender",)),
+        (BREVO, {"to": []}, ("to is missing",)),
+        (BREVO, {"subject": None}, ("subject",)),
+        (BREVO, {"htmlContent": None, "textContent": None}, ("htmlContent",)),
+        (BREVO, {"to": [{"email": "nobody"}]}, ("nobody",)),
+        (BREVO, {"attachment": [{"name": "x"}]}, ("content or url",)),
+        (MAILTRAP, {"from": None}, ("'from'",)),
+        (MAILTRAP, {"to": []}, ("'to'",)),
+        (MAILTRAP, {"subject": None}, ("'subject'",)),
+        (MAILTRAP, {"text": None, "html": None}, ("text or html",)),
+        (MAILTRAP, {"to": [{"name": "x"}]}, ("email",)),
+        (SES, {"Content": {}}, (BAD, "Simple, Raw or Template")),
+        (SES, {"Content": None}, (BAD, "Content")),
+        (SES, {"Destination": None}, (BAD, "Destination")),
+        (SES, {"FromEmailAddress": None}, (BAD, "FromEmailAddress")),
+        (SES, {"Destination": {"ToAddresses": ["nobody"]}}, (BAD, "nobody")),
+        (SES, {"Content": {"Raw": {"Data": "%"}}}, (BAD, "Base64")),
+        (SES, {"Content": {"Template": {"TemplateData": "{"}}}, (BAD, "TemplateData")),
+    ],
+)
+def test_an_invalid_field_is_named(
+    house: House, path: str, fields: dict[str, Any], said: tuple[str, ...]
+) -> None:
+    """The error has the status and the form of the provider, and says which field is wrong."""
+    answer = post(house, path, with_fields(path, **fields))
+    assert answer.status == (422 if path in (RESEND, POSTMARK) else 400)
+    shown = f"{answer.headers} {answer.body.decode()}"
+    assert [one for one in said if one not in shown] == [], shown
     assert received(house) == []
 
 

@@ -1,7 +1,6 @@
 """The APIs of Amazon SES, and the signatures of requests to them."""
 
 import base64
-from typing import Any
 
 import pytest
 
@@ -110,26 +109,6 @@ def test_a_bulk_has_an_outcome_for_each_mail(house: House) -> None:
     assert [one["Status"] for one in results] == ["SUCCESS", "FAILED"]
     (message,) = received(house)
     assert '"name": "Ann"' in message["text"]
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"Content": {}}, "Simple, Raw or Template"),
-        ({"Content": None}, "Content"),
-        ({"Destination": None}, "Destination"),
-        ({"FromEmailAddress": None}, "FromEmailAddress"),
-        ({"Destination": {"ToAddresses": ["nobody"]}}, "nobody"),
-        ({"Content": {"Raw": {"Data": "%"}}}, "Base64"),
-        ({"Content": {"Template": {"TemplateData": "{"}}}, "TemplateData"),
-    ],
-)
-def test_an_invalid_field_is_named(house: House, fields: dict[str, Any], said: str) -> None:
-    """The error is a BadRequestException, and says which field is wrong."""
-    answer = post(house, SEND, {**sample(SEND, "you@customer.example"), **fields})
-    assert (answer.status, answer.headers["x-amzn-errortype"]) == (400, "BadRequestException")
-    assert said in answer.json["message"]
-    assert received(house) == []
 
 
 def test_the_query_api_sends_raw_and_templated_mail(house: House) -> None:
