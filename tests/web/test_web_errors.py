@@ -165,12 +165,10 @@ NAMED_ELSEWHERE = {
     "dashboard/application.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},
     # The protocol defines the status of JSON-RPC errors (Streamable HTTP).
     "mcp/protocol_modes.py": {400, 404},
-    # Not statuses: sizes of compressed bodies, lengths of texts, rows of a page,
-    # the port of HTTPS.
+    # Not statuses: sizes of compressed bodies, lengths of texts, rows of a page.
     "site/replies.py": {512},
     "dashboard/inbox/message_view.py": {512},
     "dashboard/inbox/view.py": {500},
-    "mcp/endpoint.py": {443},
 }
 
 
