@@ -188,12 +188,6 @@ def test_all_filters_together() -> None:
     )
 
 
-def test_empty_filters_are_ignored() -> None:
-    """Empty ``from``, ``subject``, ``q`` and ``to`` are ignored; an empty ``tag`` is not."""
-    asked = read_query(ListMessages, b"from=&subject=&q=&to=&tag=")
-    assert asked.wanted_at(NOW) == MessageFilter(tag="")
-
-
 def test_separators() -> None:
     """Only & separates pairs, empty pairs are ignored, and the first = ends the name."""
     query = Query(split_query(b"&&a=1;b=2&c==d=&e&&"))

@@ -99,18 +99,6 @@ async def test_keys_are_listed_by_account(stores: Stores) -> None:
     assert await stores.accounts.list_keys(AccountId("gone")) == []
 
 
-async def test_revoking(stores: Stores) -> None:
-    """A revoked key is still found, as revoked; it cannot be revoked again."""
-    await stores.accounts.add_account(account("ann"))
-    await stores.accounts.add_key(key("k1"), b"1" * 32)
-    await stores.accounts.add_key(key("k2"), b"2" * 32)
-    assert await stores.accounts.revoke_key(KeyId("k1"), at(5)) == key("k1", revoked_at=at(5))
-    assert await stores.accounts.revoke_key(KeyId("k1"), at(6)) is None
-    assert not await stores.accounts.revoke_key(KeyId("none"), at(6))
-    assert await stores.accounts.find_key(b"1" * 32) == key("k1", revoked_at=at(5))
-    assert await stores.accounts.find_key(b"2" * 32) == key("k2")
-
-
 async def test_which_keys_are_revoked(stores: Stores) -> None:
     """Of the given callers, those with revoked keys are returned, and no others."""
     await stores.accounts.add_account(account("ann"))

@@ -7,7 +7,7 @@ from twisted.internet.defer import gatherResults
 from mailcheck.core.content import AttachmentFacts, Candidate, CandidateKind, Extracted
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.identifiers import AccountId
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import account, at, content, delivery, recipient
 
@@ -126,18 +126,6 @@ async def test_content_or_the_mail_itself(stores: Stores) -> None:
     assert await stores.contents.find_content(sent.id, or_raw_below=size) is None
     await stores.contents.save_content(sent.id, content())
     assert await stores.contents.find_content(sent.id, or_raw_below=size + 1) == content()
-
-
-async def test_content_of_a_mail_that_has_gone(stores: Stores) -> None:
-    """Content of a mail that was deleted meanwhile is ignored."""
-    await stores.accounts.add_account(account("ann"))
-    kept = delivery(recipient("ann"))
-    await stores.deliveries.deliver(kept)
-    gone = DeliveryId("gone")
-    await gatherResults([stores.contents.save_content(one, content()) for one in (gone, kept.id)])
-    assert await stores.contents.find_content(gone) is None
-    assert await stores.contents.raw_message(gone) is None
-    assert await stores.contents.find_content(kept.id) is not None
 
 
 async def test_underived_mail(stores: Stores) -> None:

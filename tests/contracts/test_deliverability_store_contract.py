@@ -455,16 +455,6 @@ async def test_recheck(stores: Stores) -> None:
     assert await claimed(stores) == [test.id]
 
 
-async def test_recheck_without_a_mail(stores: Stores) -> None:
-    """A test without a mail is not changed."""
-    test = await add(stores, "x")
-    assert await stores.tests.recheck(ANN, test.id, NOON) is State.PENDING
-    await stores.tests.expire(EXPIRY, 10)
-    assert await stores.tests.recheck(ANN, test.id, EXPIRY) is State.EXPIRED
-    assert await state(stores, test, EXPIRY) is State.EXPIRED
-    assert await stores.tests.recheck(ANN, DeliverabilityTestId("gone"), NOON) is None
-
-
 async def test_expiry(stores: Stores) -> None:
     """A test counts as expired from its expiry on; its stored state follows in batches."""
     tests = [await add(stores, name, created_at=at(n)) for n, name in enumerate("xyz")]
@@ -553,16 +543,6 @@ async def test_forgetting(stores: Stores) -> None:
     assert not await stores.tests.replace_share_token(ANN, used.id, "new", later)
     assert [await stores.tests.forget(later, 1) for _ in range(3)] == [1, 1, 0]
     assert await stores.tests.find_any(used.id, NOON) is None
-
-
-async def test_forgetting_while_an_analysis_runs(stores: Stores) -> None:
-    """The report of a test that was deleted meanwhile is ignored."""
-    test = await add(stores, "x")
-    await receive(stores, test)
-    await claimed(stores)
-    assert await stores.tests.forget(Instant(FORGET_AT + DAY), 10) == 1
-    assert await stores.tests.read_mail(test.id) is None
-    assert not await stores.tests.complete(test.id, "one", REPORT)
 
 
 async def test_deleting(stores: Stores) -> None:
@@ -663,12 +643,3 @@ async def test_listing(stores: Stores) -> None:
     assert page.entries[2].header == HeaderSummary("ann@example.com", "Ann", "Subject")
     second = await stores.tests.page(ANN, NOON, 2, 2)
     assert (second.entries, second.total) == (page.entries[2:], 3)
-
-
-async def test_share_tokens(stores: Stores) -> None:
-    """A new share token replaces the old one."""
-    test = await add(stores, "x")
-    assert await stores.tests.replace_share_token(ANN, test.id, "new", NOON)
-    found = await stores.tests.find_any(test.id, NOON)
-    assert found is not None
-    assert found.test == replace(test, share_token="new")

@@ -251,9 +251,3 @@ async def test_refusals(stores: Stores) -> None:
     await stores.deliveries.note_refusal(refusal("gone", 1))
     assert await stores.messages.recent_refusals(ANN, NOON, 10) == [refusal("ann", 1)]
     assert await stores.messages.recent_refusals(AccountId("gone"), NOON, 10) == []
-
-
-async def test_free_bytes(stores: Stores) -> None:
-    """The free space is returned if it is known."""
-    free = stores.deliveries.free_bytes()
-    assert free is None or free > 0

@@ -2,7 +2,6 @@
 
 import pytest
 from msgspec.structs import replace
-from twisted.internet.defer import DeferredList
 
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId
@@ -90,29 +89,3 @@ async def test_registering_with_an_invitation(stores: Stores) -> None:
         await register(replace(account("other"), name="ann"), "$x", b"2" * 32, at(1))
     assert [one.name for one in await stores.accounts.list_accounts()] == ["ann"]
     await register(account("bob"), "$bob", b"2" * 32, at(1))
-
-
-async def test_an_invitation_is_used_once(stores: Stores) -> None:
-    """If two registrations use an invitation at the same time, one of them gets the account."""
-    await stores.passwords.add_invitation(b"1" * 32, NOON, at(10))
-    outcomes = await DeferredList(
-        [
-            stores.passwords.register(account(name), "$", b"1" * 32, at(1))
-            for name in ("ann", "bob")
-        ],
-        consumeErrors=True,
-    )
-    assert sorted(is_done for is_done, _ in outcomes) == [False, True]
-    assert len(await stores.accounts.list_accounts()) == 1
-
-
-async def test_a_name_is_registered_once(stores: Stores) -> None:
-    """If two registrations want a name at the same time, one of them gets it."""
-    wanted = [replace(account(name), name="same") for name in ("ann", "bob")]
-    outcomes = await DeferredList(
-        [stores.passwords.register(one, f"${one.id}", None, at(1)) for one in wanted],
-        consumeErrors=True,
-    )
-    assert sorted(is_done for is_done, _ in outcomes) == [False, True]
-    (kept,) = await stores.accounts.list_accounts()
-    assert await stores.passwords.find_password("same") == StoredPassword(kept, f"${kept.id}")

@@ -10,14 +10,12 @@ from mailcheck.assembly.deliverability import deliverability_services
 from mailcheck.core.deliverability_tests import (
     DeliverabilityTest,
     State,
-    StoredReport,
     local_part_of,
 )
 from mailcheck.core.errors import DeliverabilityTestNotFound
 from mailcheck.core.instants import DAY, SECOND
 from mailcheck.daemon.retention import BATCH, DeliverabilityRetention
 from mailcheck.daemon.services import LeasedWorkService, ParkedWaits
-from mailcheck.operations.deliverability.run_test_checks import RENEWAL
 from tests.fakes.analyst import REPORT
 from tests.house import House, HouseWithAnalyst, config_in_memory, result_of, run
 
@@ -83,17 +81,6 @@ def state(house: House, test: DeliverabilityTest) -> State:
     return state
 
 
-def test_a_daemon_that_starts(house: HouseWithAnalyst, services: list[Any]) -> None:
-    """Mail that arrived before the start is analysed at the start."""
-    test = generate(house)
-    receive(house, test)
-    start(services)
-    analyst = house.analyst
-    assert state(house, test) is State.PROCESSING
-    analyst.report()
-    assert state(house, test) is State.COMPLETED
-
-
 def test_a_daemon_that_stops(house: HouseWithAnalyst, services: list[Any]) -> None:
     """An analysis that is interrupted by a shutdown is completed after the next start."""
     start(services)
@@ -107,19 +94,6 @@ def test_a_daemon_that_stops(house: HouseWithAnalyst, services: list[Any]) -> No
     analyst.pending.clear()  # it was cancelled
     start(services)
     analyst.report()
-    assert state(house, test) is State.COMPLETED
-
-
-def test_a_long_analysis(house: HouseWithAnalyst, services: list[Any]) -> None:
-    """An analysis that takes longer than a lease is not lost or repeated."""
-    start(services)
-    analyst = house.analyst
-    test = generate(house)
-    receive(house, test)
-    for _ in range(10):
-        house.clock.advance(RENEWAL)
-    assert len(analyst.mails) == 1
-    analyst.report(StoredReport(10, "{}"))
     assert state(house, test) is State.COMPLETED
 
 

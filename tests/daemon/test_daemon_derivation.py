@@ -6,9 +6,8 @@ import pytest
 from twisted.logger import LogEvent
 
 from mailcheck.assembly.workers import Workers
-from mailcheck.core.filters import MessageFilter, parse_search
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.instants import Instant
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
 from mailcheck.engines.database import call_immediately
 from mailcheck.operations.concurrency import QUIET, MailTraffic
@@ -206,18 +205,6 @@ def test_stopping_when_idle(shop: Workshop) -> None:
     assert shop.derivation.stopService().called
     shop.derivation.startService()
     assert shop.derivation.stopService().called
-
-
-def test_searches_find_what_was_derived(shop: Workshop) -> None:
-    """Searches find derived content."""
-    shop.derivation.startService()
-    shop.receive()
-    store = shop.assembly.mail.store
-    now = Instant(0)
-    wanted = MessageFilter(search=parse_search("482913", now))
-    assert result_of(store.page(shop.account.id, wanted, now, 10, 0)).total == 0
-    shop.rest(1)
-    assert result_of(store.page(shop.account.id, wanted, now, 10, 0)).total == 1
 
 
 def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:

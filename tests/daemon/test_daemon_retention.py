@@ -50,21 +50,6 @@ def archive() -> Iterator[Archive]:
     archive.close()
 
 
-def test_expired_mail_is_hidden_at_once(archive: Archive) -> None:
-    """A mail is visible until the last millisecond of its hour, then hidden."""
-    (message,) = archive.get("/inbox/messages").json["messages"]
-    path = f"/inbox/messages/{message['id']}"
-    archive.clock.advance(3599.999)
-    assert archive.listed() == 1
-    assert archive.get(path).status == 200
-    archive.clock.advance(0.001)
-    assert archive.listed() == 0
-    assert archive.rows("message") == 1
-    for asked in (path, f"{path}/raw"):
-        assert archive.get(asked).status == 404
-    assert archive.ask("DELETE", path).answer().status == 404
-
-
 def test_sweeping(archive: Archive) -> None:
     """A sweep deletes exactly what has expired, with its bytes."""
     archive.clock.advance(1800)
@@ -101,16 +86,6 @@ def test_old_refusals(archive: Archive) -> None:
     archive.clock.advance(0.001)
     run(archive.retention.sweep())
     assert archive.rows("refusal") == 0
-
-
-def test_a_quota_that_expires(archive: Archive) -> None:
-    """Deleting expired mail frees space in a full inbox."""
-    archive.account = archive.add_account("small", max_messages=1)
-    archive.receive()
-    archive.clock.advance(3600)
-    run(archive.retention.sweep())
-    archive.receive()
-    assert archive.listed() == 1
 
 
 def test_retention_is_what_the_configuration_says(archive: Archive) -> None:

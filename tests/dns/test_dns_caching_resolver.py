@@ -1,9 +1,8 @@
 """Caching and merging of lookups, in front of any resolver."""
 
 import pytest
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
-from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
@@ -82,46 +81,6 @@ def test_caching_merges(slow: SlowResolver, merging: CachingResolver) -> None:
     assert others == []
     collect(merging.lookup(QUESTION))
     assert len(slow.lookups) == 3
-
-
-def test_caching_one_gives_up(slow: SlowResolver, merging: CachingResolver) -> None:
-    """A cancelled caller does not cancel the other ones."""
-    first, second = merging.lookup(QUESTION), merging.lookup(QUESTION)
-    gave_up, answered = collect(first), collect(second)
-    first.cancel()
-    assert isinstance(gave_up[0], Failure)
-    assert isinstance(gave_up[0].value, CancelledError)
-    assert (slow.cancelled, answered) == (0, [])
-    slow.lookups[0].callback(DnsAnswer(QUESTION, DnsStatus.NODATA))
-    assert answered[0].status is DnsStatus.NODATA
-
-
-def test_caching_all_give_up(slow: SlowResolver, merging: CachingResolver) -> None:
-    """When all callers have cancelled, the lookup ends, and the next caller starts a new one."""
-    lookups = [merging.lookup(QUESTION) for _ in range(3)]
-    results = [collect(lookup) for lookup in lookups]
-    for lookup in lookups:
-        lookup.cancel()
-    assert slow.cancelled == 1
-    assert all(isinstance(result.value, CancelledError) for (result,) in results)
-    answered = collect(merging.lookup(QUESTION))
-    assert len(slow.lookups) == 2
-    slow.lookups[1].callback(DnsAnswer(QUESTION, DnsStatus.NODATA))
-    assert answered[0].status is DnsStatus.NODATA
-
-
-def test_caching_cancel_while_answering(slow: SlowResolver, merging: CachingResolver) -> None:
-    """A callback that cancels another caller does not disturb the rest."""
-    lookups = [merging.lookup(QUESTION) for _ in range(3)]
-
-    def cancel_second(answer: DnsAnswer) -> DnsAnswer:
-        lookups[1].cancel()
-        return answer
-
-    lookups[0].addCallback(cancel_second)
-    results = [collect(lookup) for lookup in lookups]
-    slow.lookups[0].callback(DnsAnswer(QUESTION, DnsStatus.NODATA))
-    assert [type(result) for (result,) in results] == [DnsAnswer, Failure, DnsAnswer]
 
 
 def test_caching_mistake(clock: Clock) -> None:

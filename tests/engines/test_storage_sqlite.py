@@ -10,7 +10,6 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.engines.schema_upgrade import SchemaTooNew
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.engines.sqlite_writer import VACUUM_PAGES, SqliteWriter
 from mailcheck.ports.engine import Transaction
@@ -128,21 +127,6 @@ async def test_readers_never_wait_for_the_writer(tmp_path: Path) -> None:
     await engine.close()
 
 
-async def test_closing_commits_submitted_writes(tmp_path: Path) -> None:
-    """Writes that wait when the engine is closed are committed and answered first."""
-    engine = threaded_engine(tmp_path / "mail.db")
-    engine.open()
-    written = [engine.write(add_account, f"account {number}") for number in range(600)]
-    closed = engine.close()
-    assert not all(one.called for one in written)
-    await closed
-    assert [await one for one in written] == [f"account {number}" for number in range(600)]
-    again = direct_engine(tmp_path / "mail.db")
-    again.open()
-    assert len(result_of(again.read(names))) == 600
-    await again.close()
-
-
 def test_an_engine_that_is_not_open(tmp_path: Path) -> None:
     """Before it is opened and after it is closed, the engine fails at once."""
     engine = direct_engine(tmp_path / "mail.db")
@@ -178,18 +162,6 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailable, match="cannot answer"):
             direct_engine(path).open()
     assert text.read_text().startswith("no database")
-
-
-def test_a_file_of_a_newer_mailcheck(tmp_path: Path) -> None:
-    """A database with a newer schema is not changed."""
-    path = tmp_path / "mail.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 9999")
-    connection.close()
-    engine = direct_engine(path)
-    with pytest.raises(SchemaTooNew, match="9999"):
-        engine.open()
-    result_of(engine.close())
 
 
 def test_another_process_holds_the_database(engine: SqliteEngine, tmp_path: Path) -> None:

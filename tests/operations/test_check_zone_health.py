@@ -102,21 +102,6 @@ def working_zone() -> MemoryZone:
     return MemoryZone({TEST_ENTRY: {"A": ["127.0.0.2"]}})
 
 
-def test_a_working_list_is_healthy() -> None:
-    """A list is healthy if it has its test entry and none of the entries that no list may have."""
-    bench = Bench(working_zone())
-    assert set(bench.statuses().values()) == {HealthStatus.HEALTHY}
-    assert bench.ask() == (ListingStatus.CLEAN, None)
-
-
-def test_a_list_that_lists_everything_is_not_trusted() -> None:
-    """If a wildcard lists every address, the result is unknown instead of listed."""
-    bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
-    assert bench.ask()[0] is ListingStatus.LISTED
-    assert HealthStatus.UNHEALTHY in bench.statuses().values()
-    assert bench.ask() == (ListingStatus.UNKNOWN, UnknownReason.FAILED_SELF_TEST)
-
-
 def test_a_list_recovers() -> None:
     """An empty list is trusted again when its test entry is back."""
     zone = MemoryZone({})

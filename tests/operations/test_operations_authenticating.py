@@ -29,7 +29,6 @@ from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.inbox.check_message import (
     AUTHENTICATED_AT_ONCE,
     AUTHENTICATED_OF_ACCOUNT,
-    WAITING_FOR_AUTHENTICATION,
     AuthenticateMessage,
 )
 from tests.fakes.mail_signer import ED25519, RSA
@@ -340,25 +339,6 @@ def test_an_account_has_few_permits() -> None:
     assert not desk.clock.getDelayedCalls()
 
 
-def test_a_permit_goes_to_the_next_mail() -> None:
-    """A waiting mail is authenticated as soon as a permit is free."""
-    desk = Desk()
-    desk.worker.is_slow = True
-    asked = [
-        desk.ask(desk.message(number=number)) for number in range(3 * AUTHENTICATED_OF_ACCOUNT)
-    ]
-    desk.clock.advance(1)
-    while not all(one.called for one in asked):
-        before = sum(one.called for one in asked)
-        desk.worker.is_slow = True
-        desk.worker.catch_up()
-        assert sum(one.called for one in asked) > before
-    results: list[Any] = []
-    for one in asked:
-        one.addBoth(results.append)
-    assert {words(found)[2] for found in results} == {"pass"}
-
-
 def test_without_a_permit_nothing_is_cached() -> None:
     """Without a permit in time, the results are undetermined. The next reader tries again."""
     desk = Desk(zone_with(silent=["sender.example"]))
@@ -373,12 +353,3 @@ def test_without_a_permit_nothing_is_cached() -> None:
     desk.zone.silent.clear()
     desk.clock.advance(0.1)
     assert words(desk.of(late)) == ("pass", ["pass"], "pass")
-
-
-def test_the_queue_is_bounded() -> None:
-    """When hundreds of mails are waiting, further ones are undetermined at once."""
-    desk = Desk(zone_with(silent=["sender.example"]))
-    for number in range(AUTHENTICATED_OF_ACCOUNT + WAITING_FOR_AUTHENTICATION):
-        desk.ask(desk.message(number=number))
-    found = desk.of(desk.message(number=-1))
-    assert words(found) == ("temperror", ["temperror"], "temperror")

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from mailcheck.config.options import ReportsOptions
 from mailcheck.core.errors import RecipientUnknown
-from mailcheck.core.instants import DAY
 from mailcheck.store.domains.report_quotas import ReportDomains
 from tests.corpus.feedback_mails import FIELDS, LETTER, feedback_file, feedback_mail
 from tests.fakes.memory_zone import MemoryZone
@@ -256,18 +255,6 @@ def test_agents_get_the_numbers(house: House) -> None:
     assert campaign["fix"].startswith("Stop sending to this recipient")
 
 
-def test_a_report_is_counted_once(house: House) -> None:
-    """The same report again is repeated; deleting the first removes its numbers."""
-    for _ in range(2):
-        send(house, signed(COMPLAINT), "complaints")
-    found = shown(house).json
-    assert found["complaints"] == 1
-    assert sorted(one["state"] for one in found["reports"]) == ["counted", "repeated"]
-    counted = next(one["id"] for one in found["reports"] if one["state"] == "counted")
-    assert house.ask("DELETE", f"/reports/{counted}").answer().status == 200
-    assert shown(house).json["complaints"] == 0
-
-
 def test_incidents_count_as_mails(house: House) -> None:
     """A report about many equal mails counts them all (RFC 5965 3.2)."""
     send(house, signed(f"{COMPLAINT}Incidents: 40\n"), "complaints")
@@ -311,26 +298,6 @@ def test_feedback_about_foreign_domains(house: House) -> None:
     assert listed["total"] == 5
     (refused,) = listed["refused"]
     assert (refused["outcome"], refused["reports"]) == ("foreign", 3)
-
-
-def test_the_period(house: House) -> None:
-    """Only reports of the requested days are counted and listed."""
-    send(house, signed(COMPLAINT), "complaints")
-    house.pass_time(40 * DAY / 1_000)
-    assert shown(house).json["total"] == 0
-    assert shown(house, days=60).json["total"] == 1
-    assert shown(house, days=60).json["complaints"] == 1
-
-
-def test_pages_of_reports(house: House) -> None:
-    """The reports of a domain are listed in pages, newest first."""
-    for number in range(3):
-        send(house, signed(COMPLAINT, number=number), "complaints")
-        house.pass_time(1)
-    first = shown(house, limit=2).json
-    assert (len(first["reports"]), first["nextPage"], first["total"]) == (2, 2, 3)
-    last = shown(house, limit=2, page=2).json
-    assert (len(last["reports"]), last["nextPage"]) == (1, None)
 
 
 def test_the_addresses_have_no_tags(house: House) -> None:

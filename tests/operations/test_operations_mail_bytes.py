@@ -86,19 +86,6 @@ def test_few_large_mails_are_in_memory(desk: Desk) -> None:
     assert [result_of(raw) for raw in wanted] == [RAW] * 3 * AT_ONCE
 
 
-def test_one_account_leaves_permits_to_others(desk: Desk) -> None:
-    """One account with many large mails leaves permits to the next account."""
-    greedy = [desk.read("greedy") for _ in range(20)]
-    assert len(desk.store.asked) == OF_ACCOUNT
-    desk.read("other")
-    assert len(desk.store.asked) == OF_ACCOUNT + 1
-    for one in reversed(greedy):
-        one.addErrback(lambda _: None)
-        one.cancel()
-    desk.read("greedy")
-    assert len(desk.store.asked) == OF_ACCOUNT + 2
-
-
 def test_small_mails_are_read_at_once(desk: Desk) -> None:
     """A mail of ordinary size is read at once, however many large ones are requested."""
     for _ in range(20):

@@ -139,17 +139,6 @@ def test_marking_and_deleting_whole_mails(house: House, mails: Mails, caller: Ca
     assert len(house.get("/inbox/messages").json["messages"]) == 1
 
 
-def test_a_mail_of_another_account_is_not_found(house: House, mails: Mails) -> None:
-    """Its id gives nothing to other accounts."""
-    delivery = house.receive()
-    other = house.issue_key(house.add_account("second"))
-    caller = run(house.assembly.accounts.authenticator.identify(other))
-    with pytest.raises(MessageNotFound):
-        run(mails.mail(caller, delivery))
-    run(mails.delete(caller, MessageFilter(mails=(delivery,))))
-    assert found(mails, caller_of(house)) == ["Welcome"]
-
-
 def test_the_newest_mail(house: House, mails: Mails, caller: Caller) -> None:
     """It is the newest that matches; without one it is not found."""
     with pytest.raises(MessageNotFound):

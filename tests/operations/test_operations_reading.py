@@ -21,7 +21,7 @@ from mailcheck.core.errors import (
     WorkTooSlow,
 )
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import AccountId, MessageId, format_share_token
+from mailcheck.core.identifiers import AccountId, format_share_token
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Recipient
 from mailcheck.operations.inbox.contents import (
@@ -266,31 +266,6 @@ class TestMessages:
         assert messages[0].summary == summary
         assert messages[0].envelope_sender == "shop@example.com"
         assert messages[0].content.text.startswith("Your code")
-
-    def test_messages_of_others(self, room: ReadingRoom) -> None:
-        """Messages of other accounts are not found by any operation."""
-        room.receive()
-        summary, read = room.newest(), room.assembly.inbox.read
-        for owner, message_id in [
-            (AccountId("other"), summary.id),
-            (room.account.id, MessageId("none")),
-        ]:
-            for asked in (
-                read.message(owner, message_id),
-                read.raw_message(owner, message_id),
-                read.attachment(owner, message_id, "1"),
-                room.assembly.inbox.share.renew(owner, message_id),
-                room.assembly.inbox.delete.one(owner, message_id),
-            ):
-                with pytest.raises(MessageNotFound):
-                    run(asked)
-        assert run(read.message(room.account.id, summary.id)).summary == summary
-
-    def test_raw_bytes(self, room: ReadingRoom) -> None:
-        """The raw message is returned byte for byte."""
-        raw = bytes(range(256))
-        room.receive(raw=raw)
-        assert run(room.assembly.inbox.read.raw_message(room.account.id, room.newest().id)) == raw
 
     def test_raw_bytes_that_go_meanwhile(self, room: ReadingRoom) -> None:
         """A message that is deleted while its bytes are read is not found."""

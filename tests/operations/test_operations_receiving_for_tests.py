@@ -9,7 +9,6 @@ from mailcheck.config.options import InboxOptions
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import State, local_part_of
 from mailcheck.core.errors import (
-    AddressUsed,
     RecipientUnknown,
     StoreUnavailable,
 )
@@ -111,30 +110,6 @@ def test_an_expired_address(house: House) -> None:
     # It was accepted in time, but its message took too long.
     with pytest.raises(RecipientUnknown):
         result_of(deliver(house, recipient))
-
-
-def test_a_second_mail(house: House) -> None:
-    """A repeated delivery of the same mail succeeds. A different mail is rejected."""
-    test_id = generate(house)
-    address = f"test-{test_id}@mailcheck.example"
-    result_of(deliver(house, accept(house, address)))
-    result_of(deliver(house, accept(house, address)))
-    house.clock.advance(7200)
-    result_of(deliver(house, accept(house, address)))
-    with pytest.raises(AddressUsed, match=r"already received its mail; .*at http://127.0.0.1:8080"):
-        result_of(deliver(house, accept(house, address), raw=mail("Other")))
-
-
-def test_mail_for_a_test_and_an_inbox(house: House) -> None:
-    """A mail for both reaches both, or neither if the test already has another mail."""
-    test_id = generate(house)
-    address = f"test-{test_id}@mailcheck.example"
-    both = accept(house, house.address("x")), accept(house, address)
-    result_of(deliver(house, *both))
-    assert (messages(house), state(house, test_id)) == (1, State.PROCESSING)
-    with pytest.raises(AddressUsed):
-        result_of(deliver(house, *both, raw=mail("Other")))
-    assert messages(house) == 1
 
 
 def test_a_program_that_logged_in(house: House) -> None:

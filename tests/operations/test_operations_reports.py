@@ -151,15 +151,6 @@ def test_untrusted_reports(house: House, raw: bytes, state: str, reason: str) ->
     assert states == {"counted", state}
 
 
-def test_a_repeated_report(house: House) -> None:
-    """A report counts once. A second copy is stored as repeated."""
-    for _ in range(2):
-        send(house, signed_report("yahoo.xml", address(house)))
-    states = [one["state"] for one in house.get("/reports").json["reports"]]
-    assert sorted(states) == ["counted", "repeated"]
-    assert house.get(f"/reports/dmarc?domain={DOMAIN}").json["messages"] == 41
-
-
 def test_name_servers_that_are_silent() -> None:
     """A report waits until DNS shows whether its domain requests it, and is counted then."""
     zone = reports_zone({f"_dmarc.{DOMAIN}": DnsStatus.SERVFAIL})
@@ -297,15 +288,6 @@ def test_a_flood_from_many_networks_ends_at_the_limit_of_the_account() -> None:
     with pytest.raises(LimitExceeded):
         post(PER_ACCOUNT.per_minute)
     house.close()
-
-
-def test_another_account_sees_nothing(house: House) -> None:
-    """An account sees only its own reports."""
-    send(house, signed_report("yahoo.xml", address(house)))
-    key = house.issue_key(house.add_account("other"))
-    assert house.ask("GET", "/reports", key).answer().json["total"] == 0
-    found = house.ask("GET", f"/reports/dmarc?domain={DOMAIN}", key).answer().json
-    assert found["messages"] == 0
 
 
 def test_reports_for_agents(house: House) -> None:

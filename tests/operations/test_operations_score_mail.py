@@ -128,32 +128,6 @@ def test_a_listing_costs_what_its_weight_says(zone: MemoryZone) -> None:
     assert report.score.tenths == 100 - cost_of_listing(row.weight)
 
 
-@rows(
-    ("none", "dmarc.fails-none", 15),
-    ("quarantine", "dmarc.fails-enforced", 30),
-    ("reject", "dmarc.fails-enforced", 30),
-)  # fmt: skip
-def test_dmarc_fails(policy: str, fault: str, tenths: int) -> None:
-    """A mail that passes only for another domain fails DMARC. The policy sets the deduction."""
-    zone = zone_with(
-        {
-            **OTHER_KEY,
-            DMARC: {"TXT": [f"v=DMARC1; p={policy}"]},
-            "provider.example": {"TXT": [f"v=spf1 ip4:{ADDRESS} -all"], "A": ["8.8.4.77"]},
-        }
-    )
-    report = score(zone, mail(signer=OTHER, envelope_sender="bounce@provider.example"))
-    assert faults(report) == [(fault, tenths), ("dkim.unaligned", 5)]
-
-
-def test_nothing_authenticated() -> None:
-    """An unauthenticated mail gets 5.0."""
-    zone = zone_with({"sender.example": WITHOUT_SPF}, without=[DMARC])
-    report = score(zone, mail(signer=None))
-    assert report.score.tenths == 50
-    assert ("authentication.nothing-passes", 20) in faults(report)
-
-
 def test_the_content_filter() -> None:
     """Points of the filter are deducted, except for rules that repeat other checks."""
     rules = (FilterRule("SHOUTING", 2.5, "Shouts"), FilterRule("SPF_FAIL", 2.5, "SPF", "ours"))
@@ -204,17 +178,6 @@ def test_all_of_dns_is_down() -> None:
         "dmarc",
         "blacklist",
     ]
-
-
-@rows(*list(FilterProblem))
-def test_an_absent_filter_costs_nothing(problem: FilterProblem) -> None:
-    """A missing verdict of the content filter costs no points, and the advice says what to do."""
-    report = score(content_filter=ScriptedFilter(unavailable(problem)))
-    assert report.score.tenths == 100
-    (check,) = report.score.undetermined
-    assert check.area is Area.SPAMASSASSIN
-    assert check.result == "unknown"
-    assert check.fix
 
 
 RSPAMD_VERDICT = FilterVerdict(

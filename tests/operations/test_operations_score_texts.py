@@ -4,11 +4,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.deliverability.score import CheckSummary, DeliverabilityReport
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.checks.findings import Area, CheckStatus, Finding, RecordToPublish
+from mailcheck.checks.findings import Area, CheckStatus, Finding
 from tests.fakes.mail_signer import ED25519, RSA, RSA_768, RSA_1024
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter
@@ -29,7 +28,6 @@ DMARC = "_dmarc.sender.example"
 OTHER = replace(RSA, domain="provider.example")
 OTHER_KEY: Records = {OTHER.key_name: {"TXT": [OTHER.key_record]}}
 PROVIDER: Records = {**OTHER_KEY, "provider.example": {"TXT": [f"v=spf1 ip4:{ADDRESS} -all"]}}
-ALTERED = MAIL.replace(b"The minutes", b"[list] The minutes")
 BULK = b"List-Id: <news.sender.example>\r\nPrecedence: bulk\r\n" + MAIL
 HTML = MAIL.replace(b"text/plain", b"text/html").replace(
     b"Hello Bob", b'<a href="/x">Hi</a><img src="http://i.example/a.png">{{name}}'
@@ -123,47 +121,6 @@ def test_the_texts_of_a_report_are_consistent(name: str) -> None:
             assert summary.fix
         else:
             assert not summary.is_determined
-
-
-SPF_FAULTS = [
-    ("v=spf1 -all",),
-    ("v=spf1 ~all",),
-    ("v=spf1 ip4:8.8.4.99 ?all",),
-    ("v=spf1 ip4:8.8.4.99~all",),
-    ("v=spf1 include:gone.example -all",),
-    ("v=spf1 ip4:8.8.4.99 -all", "v=spf1 include:provider.example ~all"),
-    ("v=spf1 -ip4:8.8.4.0/24 mx -all",),
-    ("spf1 ip4:8.8.4.99 -all",),
-    ('"v=spf1 ip4:8.8.4.99 -all"',),
-    ("nothing",),
-]
-
-
-@rows(*SPF_FAULTS)
-def test_the_proposed_spf_record_works(texts: tuple[str, ...]) -> None:
-    """The same mail passes SPF once the proposed record is published."""
-    zone = zone_with({**spf(*texts), **PROVIDER})
-    report = score(zone)
-    (fault,) = [one.finding for one in report.score.deductions if one.area is Area.SPF]
-    assert fault.proposed is not None
-    mended = score(zone, records=[fault.proposed])
-    assert mended.evidence.authentication.spf.mail_from.result is AuthResult.PASS
-    assert faults(mended) == []
-
-
-def test_a_record_at_a_wrong_name_is_found() -> None:
-    """An SPF record at a wrong name is found, and the advice is to move it."""
-    zone = zone_with(
-        {
-            "sender.example": {"MX": [f"10 {HELO}."]},
-            "sender.example.sender.example": {"TXT": ["v=spf1 mx -all"]},
-        }
-    )
-    fault = finding(score(zone), "spf.result-none")
-    assert "sender.example.sender.example" in fault.meaning
-    assert fault.proposed == RecordToPublish(
-        "sender.example", "TXT", f"v=spf1 mx ip4:{ADDRESS} -all"
-    )
 
 
 @rows("laptop", "box.local", "web1.localdomain", "pc.lan")

@@ -176,21 +176,6 @@ def test_invalid_receivers(watching: Watching, named: str, wrong: str) -> None:
     assert watching.ask("GET", "/inbox/webhooks")["webhooks"] == []
 
 
-def test_the_number_of_receivers_is_limited(watching: Watching) -> None:
-    """A watch has at most 5 receivers and an account 10. A watch beyond that is not created."""
-
-    def urls(*numbers: int) -> dict[str, Any]:
-        named = [f"https://ops.example.com/{number}" for number in numbers]
-        return {"target": f"8.8.4.{10 + numbers[0]}", "alertTo": named}
-
-    watching.ask("POST", "/watches", urls(0, 1, 2, 3, 4, 5), 400)
-    for numbers in ((0, 1, 2, 3, 4), (1, 5, 6, 7, 8)):
-        watching.ask("POST", "/watches", urls(*numbers))
-    watching.ask("POST", "/watches", urls(3, 9, 10), 409)
-    assert len(watching.ask("GET", "/inbox/webhooks")["webhooks"]) == 9
-    watching.ask("POST", "/watches", urls(3, 9))
-
-
 def test_many_alerts_are_one_mail(watching: Watching) -> None:
     """Alerts soon after a mail are sent together in the next one."""
     house, zone = watching.house, watching.zone

@@ -9,7 +9,6 @@ from twisted.internet.defer import CancelledError, Deferred
 from mailcheck.assembly.workers import Workers
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.deliverability_tests import (
-    MAX_PENDING,
     DeliverabilityResult,
     DeliverabilityTest,
     State,
@@ -21,7 +20,6 @@ from mailcheck.core.errors import (
     NoMailYet,
     ShareNotFound,
     ShuttingDown,
-    TooManyPendingTests,
     TooManyWaits,
     WaitInterrupted,
 )
@@ -106,19 +104,6 @@ def test_a_new_test(owner: Owner) -> None:
     assert owner.generate().id != test.id
 
 
-def test_too_many_tests(owner: Owner) -> None:
-    """Too many pending tests are rejected with the time until the next one may be created."""
-    for _ in range(MAX_PENDING):
-        owner.generate()
-    owner.house.clock.advance(10)
-    with pytest.raises(TooManyPendingTests, match="100 pending tests") as caught:
-        owner.generate()
-    assert caught.value.retry_after == 3590
-    run(owner.operations.manage.create(owner.stranger))
-    owner.house.clock.advance(3590)
-    owner.generate()
-
-
 @rows(*UNKNOWN)
 def test_a_test_that_does_not_exist(owner: Owner, test_id: Any) -> None:
     """No operation finds a test that does not exist."""
@@ -134,37 +119,6 @@ def test_a_test_that_does_not_exist(owner: Owner, test_id: Any) -> None:
         with pytest.raises(DeliverabilityTestNotFound):
             run(asked)
     assert owner.parked() == 0
-
-
-def test_isolation(owner: Owner) -> None:
-    """No operation finds a test of another account, in any state."""
-    operations, stranger = owner.operations, owner.stranger
-    for test in (owner.generate(), owner.completed()):
-        caller = Caller(stranger, KeyId("key"), RequestLimits(1, 1))
-        for asked in (
-            operations.manage.one(stranger, test.id),
-            operations.manage.mail(stranger, test.id),
-            operations.manage.recheck(stranger, test.id),
-            operations.manage.renew_share_link(stranger, test.id),
-            operations.wait.wait(caller, test.id, 30),
-        ):
-            with pytest.raises(DeliverabilityTestNotFound):
-                run(asked)
-        assert run(operations.manage.page(stranger, 10, 1)).total == 0
-        assert owner.find(test).test.share_token == test.share_token
-
-
-def test_listing(owner: Owner) -> None:
-    """Tests are listed newest first, page by page."""
-    tests = []
-    for _ in range(5):
-        tests.append(owner.generate())
-        owner.house.clock.advance(1)
-    pages = [run(owner.operations.manage.page(owner.me, 2, number)) for number in (1, 2, 3, 4)]
-    listed = [[entry.test.id for entry in page.entries] for page in pages]
-    ids = [test.id for test in reversed(tests)]
-    assert listed == [ids[:2], ids[2:4], ids[4:], []]
-    assert {page.total for page in pages} == {5}
 
 
 def test_the_mail_of_a_test(owner: Owner) -> None:

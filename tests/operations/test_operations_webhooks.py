@@ -14,7 +14,6 @@ from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND
 from mailcheck.core.messages import Recipient
 from mailcheck.core.webhooks import (
-    DELIVERIES_KEPT,
     GIVEN_UP_AFTER,
     LONGEST_RETRY,
     PAUSED_AFTER,
@@ -305,14 +304,6 @@ def test_a_test_changes_nothing(told: Told) -> None:
     assert [one["id"] for one in kept] == [second["id"], first["id"]]
 
 
-def test_the_last_deliveries_are_kept(told: Told) -> None:
-    """The newest deliveries are kept, up to a maximum number, newest first."""
-    webhook = told.create()
-    told.receive(*map(str, range(DELIVERIES_KEPT + 3)))
-    shown = run(told.keep.show(webhook.account_id, webhook.id))
-    assert [one.event_id for one in shown.deliveries] == told.receivers.ids[:2:-1]
-
-
 def test_a_rate_limited_target_waits(told: Told) -> None:
     """An address over its rate limit delays the webhook without counting a failure."""
     webhook = told.create()
@@ -358,17 +349,6 @@ def test_another_daemon_takes_over(told: Told) -> None:
     run(told.deliver.renew())
     assert told.receivers.subjects == ["one", "two", "three"]
     assert told.shown(webhook).position == 3
-
-
-def test_a_record_without_the_lease_is_rejected(told: Told) -> None:
-    """A daemon that has lost its lease cannot record its deliveries."""
-    webhook = told.create()
-    told.receivers.hangs = True
-    told.receive("one")
-    told.house.pass_time(LEASE / SECOND + 1)
-    assert result_of(told.deliver.store.claim("another", told.house.assembly.runtime.now(), LEASE))
-    told.receivers.answer()
-    assert told.shown(webhook).position == 0
 
 
 def test_a_stopping_daemon_releases_its_lease(told: Told) -> None:

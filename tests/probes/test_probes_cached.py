@@ -7,7 +7,6 @@ from pytest_twisted import ensureDeferred
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import Clock
-from twisted.logger import LogEvent
 
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.cluster.redis import Redis
@@ -42,26 +41,6 @@ class Work:
         result: Deferred[str] = Deferred()
         self.running.append(result)
         return await result
-
-
-def test_a_crash_is_told_to_all_who_wait() -> None:
-    """An internal error reaches all callers, and the next call starts a new probe."""
-    work = Work()
-    waiting = [collect(work.probes.get("a")) for _ in range(2)]
-    work.running[0].errback(ZeroDivisionError())
-    assert [results[0].type for results in waiting] == [ZeroDivisionError] * 2
-    work.probes.get("a")
-    assert len(work.running) == 2
-
-
-def test_a_crash_that_nobody_waits_for_is_logged(logged_failures: list[LogEvent]) -> None:
-    """An internal error is logged when its caller is gone."""
-    work = Work()
-    waiting = work.probes.get("a")
-    collect(waiting)
-    waiting.cancel()
-    work.running[0].errback(ZeroDivisionError())
-    assert [event["log_failure"].type for event in logged_failures] == [ZeroDivisionError]
 
 
 @rows(("vague", False), ("clear", True), ("own, clear", True))

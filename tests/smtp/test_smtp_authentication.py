@@ -239,12 +239,3 @@ def test_the_mail_port_says_what_to_do_about_bare_lf() -> None:
     assert said.startswith(b"550 5.6.0 ")
     (refused,) = house.receiver.refused
     assert "as_bytes" in refused.reason
-
-
-def test_doubled_dots_of_chunks_are_content() -> None:
-    """BDAT counts octets: its content is stored unchanged, with any line endings."""
-    house = submission()
-    talk = at_data_of_a_key(house)
-    talk.say(b".\r\n", MAIL, b"RCPT TO:<anyone@elsewhere.example>\r\n")
-    assert talk.codes(b"BDAT 12 LAST\r\na\n..b\n...c\r\n") == ["250"]
-    assert house.messages[-1] == b"a\n..b\n...c\r\n"
