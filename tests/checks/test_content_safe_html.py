@@ -15,10 +15,10 @@ from mailcheck.checks.content.safe_html import (
     MAX_DEPTH,
     MAX_ELEMENTS,
     SHOWN,
+    make_safe,
     sanitise_html,
     write_bounded,
 )
-from mailcheck.operations.inbox.messages import make_safe
 from tests.table import rows
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="

@@ -18,8 +18,8 @@ from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.doctor import Doctor
 from mailcheck.operations.domains.show_domains import RecentCheck, ShowDomains
-from mailcheck.operations.inbox.messages import ShowMessage
 from mailcheck.operations.inbox.send_sample import SendSample
+from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.ops.watch import DISK
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.description import ApiDescription

@@ -10,7 +10,7 @@ from mailcheck.checks.content.bodies import (
 )
 from mailcheck.checks.content.codes import find_codes
 from mailcheck.checks.content.decoding import end_lines
-from mailcheck.checks.content.header import parse_mailboxes
+from mailcheck.checks.content.header import parse_mailboxes, unsubscribe_addresses
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (
     MAX_CODES,
@@ -27,7 +27,6 @@ from mailcheck.checks.content.links import (
     collect_links,
     list_urls,
     score_links,
-    unsubscribe_addresses,
 )
 from mailcheck.checks.content.structure import scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text

@@ -471,3 +471,12 @@ def _read_body(header: bytes, start: int) -> bytes:
         return b""
     end = _END_OF_FIELD.search(header, start)
     return unfold(header[start : end.start() if end else None])
+
+
+def unsubscribe_addresses(header_list: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the addresses of List-Unsubscribe: "<https://...>, <mailto:...>" (RFC 2369 3.2).
+
+    Requesting one of them may unsubscribe.
+    """
+    values = (value for name, value in header_list if name.lower() == "list-unsubscribe")
+    return tuple(piece.strip().strip("<>") for value in values for piece in value.split(","))

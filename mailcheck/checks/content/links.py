@@ -168,15 +168,6 @@ class Link(Struct, frozen=True):
         return self.before if self.label is None else self.label
 
 
-def unsubscribe_addresses(header_list: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the addresses of List-Unsubscribe: "<https://...>, <mailto:...>" (RFC 2369 3.2).
-
-    Requesting one of them may unsubscribe.
-    """
-    values = (value for name, value in header_list if name.lower() == "list-unsubscribe")
-    return tuple(piece.strip().strip("<>") for value in values for piece in value.split(","))
-
-
 class Links(Struct, frozen=True):
     """All places of web links, and the linked mail addresses and apps."""
 

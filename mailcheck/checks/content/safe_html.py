@@ -22,6 +22,7 @@ from itertools import islice
 
 from msgspec import Struct
 
+from mailcheck.checks.content.bodies import find_inline_images
 from mailcheck.checks.content.html_tree import VOID, Element, HtmlTree, StartTag, Words, read_tree
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.links import is_web_url
@@ -539,3 +540,12 @@ class _AttributeRules:
             return None
         self.styles.remote_count += 1
         return url if self.styles.allows_remote else None
+
+
+def make_safe(html: str, raw_message: bytes, *, allows_remote: bool) -> SafeHtml:
+    """Sanitise HTML, with the inline images of its mail."""
+    safe = sanitise_html(html, allows_remote=allows_remote)
+    images = find_inline_images(raw_message, safe.content_ids) if safe.content_ids else {}
+    if not images:
+        return safe
+    return sanitise_html(html, images, allows_remote=allows_remote)

@@ -18,7 +18,7 @@ from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.html_checks.css import is_linked_sheet
 from mailcheck.checks.html_checks.places import Lines
 from mailcheck.checks.mail_checks import Accessibility, AccessibilityFinding
-from mailcheck.checks.quality.html import is_dot
+from mailcheck.checks.quality.html_reading import is_dot
 from mailcheck.checks.quality.wording import quote
 
 LEAST_CONTRAST = 4.5

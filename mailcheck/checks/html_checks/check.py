@@ -6,15 +6,16 @@ Runs in a child process, because only this process loads the data about clients.
 from collections.abc import Mapping, Sequence
 
 from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.header import unsubscribe_addresses
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import MAX_HTML, MAX_LINKS
-from mailcheck.checks.content.links import Link, collect_links, unsubscribe_addresses
+from mailcheck.checks.content.links import Link, collect_links
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.checks.html_checks.accessibility import judge_accessibility
 from mailcheck.checks.html_checks.compatibility import judge_compatibility
 from mailcheck.checks.html_checks.places import Lines
 from mailcheck.checks.mail_checks import MailChecks, MailLink
-from mailcheck.checks.quality.links import offers_to_unsubscribe
+from mailcheck.checks.quality.link_reading import offers_to_unsubscribe
 
 MAX_WORDS = 80
 """Maximum number of characters of a link text."""

@@ -39,7 +39,7 @@ from mailcheck.checks.mail_checks import (
     NotJudgedKind,
     Support,
 )
-from mailcheck.checks.quality.html import is_dot
+from mailcheck.checks.quality.html_reading import is_dot
 from mailcheck.core.content import content_id_key
 
 FAMILIES = {"gmail": "Gmail", "outlook": "Outlook", "apple-mail": "Apple Mail", "yahoo": "Yahoo"}

@@ -20,8 +20,8 @@ from mailcheck.checks.quality.content import (
 )
 from mailcheck.checks.quality.facts import HtmlFacts, LinkFacts, MailFacts
 from mailcheck.checks.quality.header import read_date
-from mailcheck.checks.quality.html import read_html
-from mailcheck.checks.quality.links import (
+from mailcheck.checks.quality.html_reading import read_html
+from mailcheck.checks.quality.link_reading import (
     count_unsubscribe_links,
     judge_urls,
     list_hosts,

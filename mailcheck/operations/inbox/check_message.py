@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from mailcheck.checks.content.links import unsubscribe_addresses
+from mailcheck.checks.content.header import unsubscribe_addresses
 from mailcheck.checks.deliverability.authentication import (
     Authentication,
     Origin,

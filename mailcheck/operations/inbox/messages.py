@@ -1,22 +1,18 @@
 """The messages of an inbox: list, read, show, share and delete."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 from twisted.logger import Logger
 
-from mailcheck.checks.content.bodies import Attachment, find_inline_images
-from mailcheck.checks.content.limits import MAX_HTML
-from mailcheck.checks.content.safe_html import SafeHtml, sanitise_html
+from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.accounts import Caller, InboxState
 from mailcheck.core.cursors import START, Position, require_reached
 from mailcheck.core.errors import MessageNotFound, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import (
     AccountId,
-    DeliveryId,
     MessageId,
     attachment_secret,
     end_of_attachment_token,
@@ -26,13 +22,11 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
-from mailcheck.core.recent import LruCache
 from mailcheck.core.rights import TagLimit
-from mailcheck.operations.concurrency import SingleFlight, delete_in_batches
+from mailcheck.operations.concurrency import delete_in_batches
 from mailcheck.operations.inbox.contents import MailBytes, MessageContents, MessageLoader
 from mailcheck.operations.shared_links import find_shared, share_not_found
 from mailcheck.ports.clocks import ClockAndRandomness, Now
-from mailcheck.ports.workers import Worker
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import InboxOverview
 
@@ -273,75 +267,6 @@ class ReadInbox:
         if row is None:
             raise MessageNotFound
         return row.summary
-
-
-RECENT_PAGES = 32
-"""Number of cached safe pages. A page, its frame and a reload follow each other closely."""
-
-RECENT_SIZE = 1_000_000
-"""Length in characters above which a page is not cached."""
-
-_Key = tuple[DeliveryId, bool]
-
-
-class ShowMessage:
-    """Renders the content of mails safely for a browser, in a worker."""
-
-    def __init__(self, mail_bytes: MailBytes, worker: Worker) -> None:
-        self._mail_bytes = mail_bytes
-        self._worker = worker
-        self._recent: LruCache[_Key, SafeHtml] = LruCache(RECENT_PAGES)
-        self._making: SingleFlight[_Key, SafeHtml, StoredMessage] = SingleFlight(self._make)
-
-    async def html(self, message: StoredMessage, *, allows_remote: bool) -> SafeHtml:
-        """Return the HTML of a message, sanitised for a sandboxed frame.
-
-        :raises MessageNotFound: the message was deleted meanwhile.
-        """
-        key = message.summary.delivery_id, allows_remote
-        safe = self._recent.get(key)
-        return await self._making.call(key, message) if safe is None else safe
-
-    async def raw_message(self, message: StoredMessage) -> bytes:
-        """Return the exact bytes received after DATA.
-
-        :raises MessageNotFound: the message was deleted meanwhile.
-        :raises Overloaded: too many large mails are being read.
-        """
-        return await self._mail_bytes.whole(message.summary)
-
-    async def attachment(self, message: StoredMessage, attachment_id: str) -> Attachment:
-        """Return a decoded attachment.
-
-        :raises MessageNotFound: the message was deleted meanwhile.
-        :raises AttachmentNotFound: the message has no such attachment.
-        :raises Overloaded: too many large mails are being read.
-        """
-        return await self._mail_bytes.attachment(message.summary, attachment_id)
-
-    async def _make(self, key: _Key, message: StoredMessage) -> SafeHtml:
-        html = message.content.html[: MAX_HTML + 1]
-        # The whole mail is only sent to the worker if its HTML refers to inline images.
-        owner = message.summary.account_id
-        has_images = bool(message.content.attachments) and "cid:" in html.lower()
-        make = partial(make_safe, html, allows_remote=key[1])
-        if has_images:
-            async with self._mail_bytes.opened(message.summary) as raw:
-                safe = await self._worker.run(partial(make, raw), owner)
-        else:
-            safe = await self._worker.run(partial(make, b""), owner)
-        if len(safe.body) + len(safe.style_sheet) <= RECENT_SIZE:
-            self._recent.put(key, safe)
-        return safe
-
-
-def make_safe(html: str, raw_message: bytes, *, allows_remote: bool) -> SafeHtml:
-    """Sanitise HTML, with the inline images of its mail."""
-    safe = sanitise_html(html, allows_remote=allows_remote)
-    images = find_inline_images(raw_message, safe.content_ids) if safe.content_ids else {}
-    if not images:
-        return safe
-    return sanitise_html(html, images, allows_remote=allows_remote)
 
 
 GONE = "the mail has expired"

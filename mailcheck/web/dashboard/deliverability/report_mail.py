@@ -8,7 +8,7 @@ from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
-from mailcheck.operations.inbox.messages import ShowMessage
+from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
     allows_remote_content,
     frame_reply,

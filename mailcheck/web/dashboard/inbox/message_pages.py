@@ -12,7 +12,8 @@ from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.messages import MessageSummary, StoredMessage
 from mailcheck.operations.inbox.check_message import AuthenticateMessage
-from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage, ShowMessage
+from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
+from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
     ResultRow,
     allows_remote_content,

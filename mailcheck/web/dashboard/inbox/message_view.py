@@ -18,7 +18,7 @@ from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.content import AttachmentFacts
 from mailcheck.core.errors import AttachmentNotFound
 from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
-from mailcheck.operations.inbox.messages import ShowMessage
+from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.view import ListRequest
 from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.replies import Reply

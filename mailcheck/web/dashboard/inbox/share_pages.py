@@ -6,7 +6,8 @@ from mailcheck.api.inbox.messages import render_message
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.check_message import AuthenticateMessage
-from mailcheck.operations.inbox.messages import ShareMessage, ShowMessage
+from mailcheck.operations.inbox.messages import ShareMessage
+from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
     allows_remote_content,
     frame_reply,
