@@ -18,6 +18,13 @@ def alice(mailcheck: Mailcheck) -> str:
     return mailcheck("account", "add", "alice").lines[0]
 
 
+@pytest.fixture
+def with_alice(mailcheck: Mailcheck, alice: str) -> Mailcheck:
+    """Run ``mailcheck`` where alice has an account."""
+    assert alice
+    return mailcheck
+
+
 def issue(mailcheck: Mailcheck, *options: str) -> tuple[str, str]:
     """Issue a key for alice, and return its secret and its id in lists."""
     known = {line.split()[0] for line in mailcheck("key", "list").lines}
@@ -70,53 +77,50 @@ def test_the_next_command_can_be_pasted(mailcheck: Mailcheck) -> None:
     assert mailcheck("key", "issue", "it's $HOME").status == 0
 
 
-def test_a_key_is_printed_alone(mailcheck: Mailcheck, alice: str) -> None:
+def test_a_key_is_printed_alone(with_alice: Mailcheck) -> None:
     """Issuing prints only the key to standard output, for use in scripts."""
-    issued = mailcheck("key", "issue", "alice")
+    issued = with_alice("key", "issue", "alice")
     assert issued.status == 0
     assert KEY.fullmatch(issued.output.removesuffix("\n"))
     assert issued.errors == "save it: it is shown only once\n"
-    assert alice
 
 
-def test_a_key_with_a_limit_per_minute_alone(mailcheck: Mailcheck, alice: str) -> None:
+def test_a_key_with_a_limit_per_minute_alone(with_alice: Mailcheck) -> None:
     """Issuing a key with a limit per minute alone prints the limit per day, which stays."""
-    issued = mailcheck("key", "issue", "alice", "--per-minute", "6000")
+    issued = with_alice("key", "issue", "alice", "--per-minute", "6000")
     assert "it has 1000 requests per day; --per-day sets another limit" in issued.errors
-    both = mailcheck("key", "issue", "alice", "--per-minute", "6000", "--per-day", "100000")
+    both = with_alice("key", "issue", "alice", "--per-minute", "6000", "--per-day", "100000")
     assert "per day" not in both.errors
 
 
-def test_keys_are_listed_with_their_limits(mailcheck: Mailcheck, alice: str) -> None:
+def test_keys_are_listed_with_their_limits(with_alice: Mailcheck) -> None:
     """A line for each key: id, account, beginning, limits, state, last use, name."""
-    mailcheck("account", "add", "bob")
-    mailcheck("key", "issue", "bob")
-    _, plain = issue(mailcheck)
-    _, own = issue(mailcheck, "--per-minute", "5000", "--per-day", "100000", "--name", "our CI")
-    listed = mailcheck("key", "list", "alice").lines
+    with_alice("account", "add", "bob")
+    with_alice("key", "issue", "bob")
+    _, plain = issue(with_alice)
+    _, own = issue(with_alice, "--per-minute", "5000", "--per-day", "100000", "--name", "our CI")
+    listed = with_alice("key", "list", "alice").lines
     lines = {line.split()[0]: line for line in listed}
     assert set(lines) == {plain, own}
     assert "60/min 1000/day  valid  last used never" in lines[plain]
     assert "5000/min 100000/day  valid  last used never  our CI" in lines[own]
-    assert len(mailcheck("key", "list").lines) == 3
-    shown = {one["id"]: one for one in map(json.loads, mailcheck("key", "list", "--json").lines)}
+    assert len(with_alice("key", "list").lines) == 3
+    shown = {one["id"]: one for one in map(json.loads, with_alice("key", "list", "--json").lines)}
     assert len(shown) == 3
     assert (shown[own]["account"], shown[own]["name"]) == ("alice", "our CI")
     assert (shown[own]["perMinute"], shown[own]["perDay"]) == (5000, 100_000)
     assert (shown[plain]["perMinute"], shown[plain]["revokedAt"]) == (60, None)
-    assert alice
 
 
-def test_a_key_is_revoked(mailcheck: Mailcheck, alice: str) -> None:
+def test_a_key_is_revoked(with_alice: Mailcheck) -> None:
     """A revoked key stays in the list with the time, and cannot be revoked again."""
-    _, key_id = issue(mailcheck)
-    revoked = mailcheck("key", "revoke", key_id)
+    _, key_id = issue(with_alice)
+    revoked = with_alice("key", "revoke", key_id)
     assert (revoked.status, revoked.output, revoked.errors) == (0, "", "revoked\n")
-    assert re.search(r"revoked \d{4}-\d\d-\d\dT", mailcheck("key", "list").output)
-    again = mailcheck("key", "revoke", key_id)
+    assert re.search(r"revoked \d{4}-\d\d-\d\dT", with_alice("key", "list").output)
+    again = with_alice("key", "revoke", key_id)
     assert again.status == 1
     assert key_id in again.errors
-    assert alice
 
 
 @pytest.mark.parametrize(
@@ -133,15 +137,12 @@ def test_what_is_not_there(mailcheck: Mailcheck, arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "many", "", "²", "9" * 10, "9" * 30])
 @pytest.mark.parametrize("option", ["--per-minute", "--per-day"])
-def test_a_limit_is_a_number_from_1_on(
-    mailcheck: Mailcheck, alice: str, option: str, number: str
-) -> None:
+def test_a_limit_is_a_number_from_1_on(with_alice: Mailcheck, option: str, number: str) -> None:
     """An invalid limit is a usage error, and no key is issued."""
-    outcome = mailcheck("key", "issue", "alice", f"{option}={number}")
+    outcome = with_alice("key", "issue", "alice", f"{option}={number}")
     assert (outcome.status, outcome.output) == (2, "")
     assert f"argument {option}: must be an integer from 1 to" in outcome.errors
-    assert mailcheck("key", "list").output == ""
-    assert alice
+    assert with_alice("key", "list").output == ""
 
 
 def test_a_quota_of_its_own(mailcheck: Mailcheck) -> None:
@@ -159,42 +160,40 @@ def test_a_wrong_folder(elsewhere: Mailcheck, database: Path) -> None:
     assert not database.parent.exists()
 
 
-def test_mails_of_a_key_can_be_made_to_fail(mailcheck: Mailcheck, alice: str) -> None:
+def test_mails_of_a_key_can_be_made_to_fail(with_alice: Mailcheck) -> None:
     """``key fault`` makes every Nth mail of a key fail, and can be switched off."""
-    _, key_id = issue(mailcheck)
+    _, key_id = issue(with_alice)
 
     def listed() -> object:
-        return json.loads(mailcheck("key", "list", "--json").lines[0])["failsEvery"]
+        return json.loads(with_alice("key", "list", "--json").lines[0])["failsEvery"]
 
     assert listed() is None
-    assert mailcheck("key", "fault", key_id, "--every", "3").status == 0
+    assert with_alice("key", "fault", key_id, "--every", "3").status == 0
     assert listed() == 3
-    assert mailcheck("key", "fault", key_id, "--off").status == 0
+    assert with_alice("key", "fault", key_id, "--off").status == 0
     assert listed() is None
-    assert mailcheck("key", "fault", "none", "--every", "3").status == 1
-    assert mailcheck("key", "fault", key_id).status == 2
-    assert mailcheck("key", "fault", key_id, "--every", "1001").status == 2
-    assert alice
+    assert with_alice("key", "fault", "none", "--every", "3").status == 1
+    assert with_alice("key", "fault", key_id).status == 2
+    assert with_alice("key", "fault", key_id, "--every", "1001").status == 2
 
 
-def test_a_key_is_limited(mailcheck: Mailcheck, alice: str) -> None:
+def test_a_key_is_limited(with_alice: Mailcheck) -> None:
     """A key with limits shows them when it is issued and in both lists."""
     limits = ["--scope", "inbox:read", "--tag", "sign", "--tag-prefix", "run-", "--expires", "30d"]
-    issued = mailcheck("key", "issue", "alice", *limits)
+    issued = with_alice("key", "issue", "alice", *limits)
     assert issued.status == 0
     assert KEY.fullmatch(issued.output.removesuffix("\n"))
     assert re.search(r"expires at \d{4}-\d\d-\d\dT", issued.errors)
-    line = mailcheck("key", "list").lines[0]
+    line = with_alice("key", "list").lines[0]
     assert "inbox:read; the tag 'sign' or tags that begin with 'run-'" in line
     assert "valid until 20" in line
-    shown = json.loads(mailcheck("key", "list", "--json").lines[0])
+    shown = json.loads(with_alice("key", "list", "--json").lines[0])
     assert (shown["scopes"], shown["tags"], shown["tagPrefix"]) == (
         ["inbox:read"],
         ["sign"],
         "run-",
     )
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", shown["expiresAt"])
-    assert alice
 
 
 @pytest.mark.parametrize(
@@ -210,94 +209,88 @@ def test_a_key_is_limited(mailcheck: Mailcheck, alice: str) -> None:
     ],
 )
 def test_wrong_limits_of_a_key(
-    mailcheck: Mailcheck, alice: str, limits: list[str], status: int, problem: str
+    with_alice: Mailcheck, limits: list[str], status: int, problem: str
 ) -> None:
     """A limit that makes no sense is an error that says what to send, and no key is made."""
-    issued = mailcheck("key", "issue", "alice", *limits)
+    issued = with_alice("key", "issue", "alice", *limits)
     assert issued.status == status
     assert problem in issued.errors
-    assert mailcheck("key", "list").lines == []
-    assert alice
+    assert with_alice("key", "list").lines == []
 
 
-def test_an_account_is_changed(mailcheck: Mailcheck, alice: str) -> None:
+def test_an_account_is_changed(with_alice: Mailcheck) -> None:
     """Only the given options change something; ``default`` resets a limit."""
-    mailcheck("account", "add", "bob")
-    changed = mailcheck(
+    with_alice("account", "add", "bob")
+    changed = with_alice(
         *("account", "change", "bob", "--name", "Robert", "--operator"),
         *("--max-messages", "500", "--retention-hours", "48"),
     )
     assert (changed.status, changed.errors) == (0, "changed\n")
-    assert mailcheck("account", "change", "Robert", "--max-messages", "default").status == 0
-    shown = [json.loads(one) for one in mailcheck("account", "list", "--json").lines]
+    assert with_alice("account", "change", "Robert", "--max-messages", "default").status == 0
+    shown = [json.loads(one) for one in with_alice("account", "list", "--json").lines]
     robert = {one["name"]: one for one in shown}["Robert"]
     assert robert["isOperator"] is True
     assert (robert["maxMessages"], robert["retentionHours"]) == (None, 48)
-    assert mailcheck("account", "change", "Robert").status == 1
-    assert mailcheck("account", "change", "Robert", "--retention-hours", "23").status == 2
-    assert alice
+    assert with_alice("account", "change", "Robert").status == 1
+    assert with_alice("account", "change", "Robert", "--retention-hours", "23").status == 2
 
 
-def test_an_account_is_disabled_and_deleted(mailcheck: Mailcheck, alice: str) -> None:
+def test_an_account_is_disabled_and_deleted(with_alice: Mailcheck) -> None:
     """Deleting shows what is deleted, and needs --yes where nobody can answer."""
-    mailcheck("account", "add", "bob")
-    mailcheck("key", "issue", "bob")
-    assert mailcheck("account", "disable", "bob").status == 0
-    assert "disabled 20" in mailcheck("account", "list").output
-    assert mailcheck("account", "enable", "bob").status == 0
-    asked = mailcheck("account", "delete", "bob")
+    with_alice("account", "add", "bob")
+    with_alice("key", "issue", "bob")
+    assert with_alice("account", "disable", "bob").status == 0
+    assert "disabled 20" in with_alice("account", "list").output
+    assert with_alice("account", "enable", "bob").status == 0
+    asked = with_alice("account", "delete", "bob")
     assert asked.status == 1
     assert "bob: 0 messages, 0 bytes, 0 tests" in asked.errors
     assert "--yes" in asked.errors
-    assert mailcheck("account", "delete", "bob", "--yes").errors.endswith("deleted\n")
-    assert "bob" not in mailcheck("account", "list").output
-    assert mailcheck("account", "delete", "alice", "--yes").status == 1
-    assert alice
+    assert with_alice("account", "delete", "bob", "--yes").errors.endswith("deleted\n")
+    assert "bob" not in with_alice("account", "list").output
+    assert with_alice("account", "delete", "alice", "--yes").status == 1
 
 
-def test_sessions_are_listed_and_ended(mailcheck: Mailcheck, alice: str) -> None:
+def test_sessions_are_listed_and_ended(with_alice: Mailcheck) -> None:
     """An account without sessions has an empty list; an unknown session is an error."""
-    assert mailcheck("account", "sessions", "alice").lines == []
-    assert mailcheck("account", "sessions", "alice", "--end", "all").status == 0
-    unknown = mailcheck("account", "sessions", "alice", "--end", "abc")
+    assert with_alice("account", "sessions", "alice").lines == []
+    assert with_alice("account", "sessions", "alice", "--end", "all").status == 0
+    unknown = with_alice("account", "sessions", "alice", "--end", "abc")
     assert unknown.status == 1
     assert "'abc'" in unknown.errors
-    assert alice
 
 
-def test_the_audit_log(mailcheck: Mailcheck, alice: str) -> None:
+def test_the_audit_log(with_alice: Mailcheck) -> None:
     """The log has a line for each change, newest first, and can be limited to an account."""
-    mailcheck("account", "add", "bob")
-    _, key_id = issue(mailcheck, "--name", "our CI")
-    lines = mailcheck("audit").lines
+    with_alice("account", "add", "bob")
+    _, key_id = issue(with_alice, "--name", "our CI")
+    lines = with_alice("audit").lines
     assert len(lines) == 3
     assert re.fullmatch(
         rf"\S+Z  alice  key issued  by command line  {key_id} 'our CI', all rights", lines[0]
     )
-    assert len(mailcheck("audit", "--account", "bob").lines) == 1
-    assert mailcheck("audit", "--limit", "1").lines == lines[:1]
-    shown = json.loads(mailcheck("audit", "--json").lines[0])
+    assert len(with_alice("audit", "--account", "bob").lines) == 1
+    assert with_alice("audit", "--limit", "1").lines == lines[:1]
+    shown = json.loads(with_alice("audit", "--json").lines[0])
     assert (shown["account"], shown["action"], shown["client"]) == ("alice", "key issued", None)
-    assert mailcheck("audit", "--account", "nobody").status == 1
-    assert alice
+    assert with_alice("audit", "--account", "nobody").status == 1
 
 
-def test_a_project_and_its_members(mailcheck: Mailcheck, alice: str) -> None:
+def test_a_project_and_its_members(with_alice: Mailcheck) -> None:
     """A project is created with an owner, gets members, and has keys like an account."""
-    mailcheck("account", "add", "bob")
-    added = mailcheck("project", "add", "shop", "--owner", "alice")
+    with_alice("account", "add", "bob")
+    added = with_alice("project", "add", "shop", "--owner", "alice")
     assert ADDRESS.fullmatch(added.output.strip())
-    assert mailcheck("project", "set-member", "shop", "bob", "--role", "reader").status == 0
-    lines = [line.split()[:2] for line in mailcheck("project", "members", "shop").lines]
+    assert with_alice("project", "set-member", "shop", "bob", "--role", "reader").status == 0
+    lines = [line.split()[:2] for line in with_alice("project", "members", "shop").lines]
     assert lines == [["alice", "owner"], ["bob", "reader"]]
-    assert KEY.fullmatch(mailcheck("key", "issue", "shop").output.strip())
-    shown = [json.loads(one) for one in mailcheck("account", "list", "--json").lines]
+    assert KEY.fullmatch(with_alice("key", "issue", "shop").output.strip())
+    shown = [json.loads(one) for one in with_alice("account", "list", "--json").lines]
     assert [one["name"] for one in shown if one["isProject"]] == ["shop"]
-    assert mailcheck("project", "remove-member", "shop", "alice").status == 1
-    assert mailcheck("project", "remove-member", "shop", "bob").status == 0
-    assert mailcheck("project", "members", "bob").status == 1
-    assert mailcheck("project", "add", "more", "--owner", "shop").status == 1
-    assert alice
+    assert with_alice("project", "remove-member", "shop", "alice").status == 1
+    assert with_alice("project", "remove-member", "shop", "bob").status == 0
+    assert with_alice("project", "members", "bob").status == 1
+    assert with_alice("project", "add", "more", "--owner", "shop").status == 1
 
 
 URI = "https://agent.example/callback"
@@ -333,27 +326,27 @@ def test_a_bad_client_of_oauth(mailcheck: Mailcheck) -> None:
     assert mailcheck("client", "list").lines == []
 
 
-def test_a_sign_in_link_is_printed(mailcheck: Mailcheck, alice: str) -> None:
+def test_a_sign_in_link_is_printed(with_alice: Mailcheck) -> None:
     """A link that works once is printed alone, and not for a project."""
-    made = mailcheck("account", "sign-in-link", "alice")
+    made = with_alice("account", "sign-in-link", "alice")
     assert re.fullmatch(r"http\S+/sign-in/link\?code=[a-z2-7]{32}\n", made.output)
     assert "30 minutes" in made.errors
-    mailcheck("project", "add", "shop", "--owner", "alice")
-    assert mailcheck("account", "sign-in-link", "shop").status == 1
-    assert mailcheck("account", "sign-in-link", "nobody").status != 0
+    with_alice("project", "add", "shop", "--owner", "alice")
+    assert with_alice("account", "sign-in-link", "shop").status == 1
+    assert with_alice("account", "sign-in-link", "nobody").status != 0
 
 
-def test_passkeys_are_listed_and_removed(mailcheck: Mailcheck, alice: str) -> None:
+def test_passkeys_are_listed_and_removed(with_alice: Mailcheck) -> None:
     """An account without passkeys has an empty list; an unknown passkey is an error."""
-    assert mailcheck("account", "passkeys", "alice").lines == []
-    assert "removed: none" in mailcheck("account", "passkeys", "alice", "--remove", "all").errors
-    unknown = mailcheck("account", "passkeys", "alice", "--remove", "abc")
+    assert with_alice("account", "passkeys", "alice").lines == []
+    assert "removed: none" in with_alice("account", "passkeys", "alice", "--remove", "all").errors
+    unknown = with_alice("account", "passkeys", "alice", "--remove", "abc")
     assert unknown.status != 0
     assert "'abc'" in unknown.errors
 
 
-def test_a_company_account_needs_a_provider(mailcheck: Mailcheck, alice: str) -> None:
+def test_a_company_account_needs_a_provider(with_alice: Mailcheck) -> None:
     """Without a configured provider, linking is an error that names the option."""
-    linked = mailcheck("account", "link", "alice", "248289761001")
+    linked = with_alice("account", "link", "alice", "248289761001")
     assert linked.status != 0
     assert "[oidc] issuer" in linked.errors

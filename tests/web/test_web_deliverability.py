@@ -14,7 +14,6 @@ from mailcheck.checks.deliverability.content_filter import (
     unavailable,
 )
 from mailcheck.config.options import RspamdOptions
-from mailcheck.core.deliverability_tests import MAX_PENDING
 from tests.house import config_in_memory, run
 from tests.operations.scored_mails import MAIL, received
 from tests.web.scored_house import ScoredHouse
@@ -299,12 +298,3 @@ def test_a_message_of_another_account_is_not_scored(scored: ScoredHouse) -> None
     key = scored.stranger()
     for wanted in (message["id"], "none"):
         assert scored.post(f"/inbox/messages/{wanted}/test", key=key).status == 404
-
-
-def test_too_many_pending_tests(scored: ScoredHouse) -> None:
-    """Beyond the maximum number of pending tests, a new one is 429 with Retry-After."""
-    for _ in range(MAX_PENDING):
-        scored.generate()
-    answer = scored.post("/test/generate")
-    assert answer.status == 429
-    assert scored.house.ask("POST", "/test/generate", key=scored.stranger()).answer().status == 200

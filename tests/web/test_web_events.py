@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.house import Answer, House, mail, run
+from tests.house import Answer, House, mail
 from tests.spec.inbox_shapes import EVENT_MESSAGE, EVENT_REFUSED
 from tests.web.raw_http import RawHttp, request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader
@@ -136,18 +136,6 @@ def test_a_head(house: House) -> None:
     assert "200 OK" in client.head
     assert client.text == ""
     assert house.assembly.mail.feeds.count() == 0
-
-
-def test_a_revoked_key_ends_the_stream(house: House) -> None:
-    """A stream ends with the reason when its key is revoked, and reconnecting is 401."""
-    client = Client(house)
-    (key,) = run(house.assembly.accounts.keep.list_keys(house.account))
-    run(house.assembly.accounts.keep.revoke_key(key.id))
-    run(house.assembly.accounts.ended_access.check())
-    assert client.has_ended
-    (closed,) = client.told("closed")
-    assert "revoked" in closed["error"]
-    assert error_of(Client(house)).status == 401
 
 
 def test_a_stalled_client_is_disconnected(house: House) -> None:

@@ -1,7 +1,5 @@
 """Rate limits of requests (docs/reference/contract.md, "Rate limits")."""
 
-from typing import Any
-
 import pytest
 
 from mailcheck.config.options import LimitsOptions
@@ -173,19 +171,3 @@ def test_open_pages_are_not_metered(house: House, path: str) -> None:
         answer = house.open(path).answer()
         assert answer.status in (200, 404)
         assert REMAINING not in answer.headers
-
-
-def test_too_many_parked_waits(house: House) -> None:
-    """Beyond the maximum of parallel waits, a key gets 429 with Retry-After 1 until one ends."""
-    pending: list[Any] = [house.ask("GET", "/inbox/wait") for _ in range(100)]
-    refused = house.get("/inbox/wait")
-    assert refused.status == 429
-    assert refused.headers["retry-after"] == "1"
-    assert "100 waits" in refused.json["error"]
-    other = house.ask("GET", "/inbox/wait", key=house.issue_key(house.account))
-    assert not other.is_answered
-    pending[50].hang_up()
-    pending[50] = house.ask("GET", "/inbox/wait")
-    assert not pending[50].is_answered
-    house.pass_time(30)
-    assert {one.answer().status for one in [*pending, other]} == {408}

@@ -1,7 +1,6 @@
 """The long poll while mail arrives (docs/reference/contract.md, "Waiting for mail")."""
 
 from mailcheck.assembly.workers import Workers
-from mailcheck.core.errors import StoreUnavailable
 from mailcheck.operations.inbox.contents import SAVE_DELAY
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, Pending, config_in_memory, mail
@@ -135,23 +134,3 @@ def test_shutdown_ends_waits_with_503_and_a_cursor(house: House) -> None:
     without_cursor = wait(house).answer()
     assert without_cursor.status == 503
     assert without_cursor.json["cursor"] == "c1"
-
-
-def test_a_store_that_fails_during_a_wait_is_503() -> None:
-    """A store that fails when mail arrives is 503 with the cursor, never 408."""
-    reader = FaultyWorker()
-    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
-    house.receive()
-    house.pass_time(1)
-    pending = wait(house)
-    reader.fault = StoreUnavailable("the database cannot answer now: disk I/O error")
-    house.assembly.mail.feeds.on_hint(house.account.id)  # as of mail at another daemon
-    answer = pending.answer()
-    assert answer.status == 503
-    assert answer.json["cursor"] == "c1"
-    assert "interrupted" in answer.json["error"]
-    reader.fault = None
-    house.receive()
-    message = wait(house, "after=c1").answer()
-    assert message.status == 200
-    house.close()

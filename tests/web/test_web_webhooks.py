@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.core.webhooks import LONGEST_URL, MOST_WEBHOOKS
+from mailcheck.core.webhooks import LONGEST_URL
 from tests.fakes.scripted_receivers import OWN_HOST, ScriptedReceivers
 from tests.house import Answer, House
 
@@ -97,15 +97,6 @@ def test_invalid_webhooks(house: House, body: dict[str, Any], named: str) -> Non
 def test_valid_webhooks(house: House, url: str) -> None:
     """All kinds of addresses and names are accepted. Their target is checked at delivery."""
     assert create(house, url=url).json["url"] == url
-
-
-def test_there_is_a_limit(house: House) -> None:
-    """Beyond the maximum of an account, the response is 409 with advice."""
-    for _ in range(MOST_WEBHOOKS):
-        assert create(house).status == 200
-    answer = create(house)
-    assert answer.status == 409
-    assert "delete one first" in answer.json["error"]
 
 
 @pytest.mark.parametrize(

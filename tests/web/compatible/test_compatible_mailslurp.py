@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.content.patterns import find_pattern
-from mailcheck.config.options import LimitsOptions
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.rights import make_rights
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 from mailcheck.web.site.application import Like
-from tests.house import House, config_in_memory
+from tests.house import House
 from tests.web.compatible.mailosaur import PNG
 from tests.web.compatible.mailslurp import INBOX, Client, receive
 
@@ -160,14 +159,6 @@ class TestWaits:
         answer = asked.answer()
         assert answer.status == 408
         assert answer.json["message"] == "0 of 1 matching messages arrived within 3000 ms"
-
-    def test_too_many_waits(self) -> None:
-        """A wait beyond those of its key is refused with 429, and not called a timeout."""
-        limits = LimitsOptions(waits_per_key=1)
-        client = Client(House(config_in_memory(limits=limits)))
-        asked = client.ask("GET", f"/waitForLatestEmail?inboxId={INBOX}&timeout=30000")
-        assert not asked.is_answered
-        assert client.get(f"/waitForLatestEmail?inboxId={INBOX}&timeout=30000").status == 429
 
     def test_the_nth_email(self, house: House, client: Client) -> None:
         """The index of a message is counted from the oldest one."""

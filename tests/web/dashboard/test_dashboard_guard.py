@@ -10,7 +10,6 @@ from twisted.logger import LogEvent
 
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
-from mailcheck.core.errors import StoreUnavailable
 from mailcheck.ops.watch import DISK
 from mailcheck.web.site.requests import MAX_BODY
 from mailcheck.workers.scheduling import DirectWorker
@@ -228,23 +227,6 @@ def broken() -> Iterator[tuple[House, FaultyWorker]]:
     yield house, reader
     reader.fault = None
     result_of(house.assembly.runtime.engine.close())
-
-
-def test_an_unavailable_store(broken: tuple[House, FaultyWorker]) -> None:
-    """An unavailable store is a 503 page, and sessions are kept."""
-    house, reader = broken
-    browser = Browser(house)
-    browser.sign_up()
-    reader.fault = StoreUnavailable("the database cannot answer now")
-    for path in ("/", "/keys", "/account", "/sign-in"):
-        answer = browser.open(path)
-        assert answer.status == 503
-        assert answer.headers["retry-after"] == "2"
-    for path in browser.page.addresses:
-        if path.startswith("/static/"):
-            assert browser.open(path).status == 200, "the error page has its style sheet"
-    reader.fault = None
-    assert browser.is_signed_in
 
 
 def test_an_internal_error_is_a_page(

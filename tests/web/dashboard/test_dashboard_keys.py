@@ -8,7 +8,6 @@ from html import unescape
 
 import pytest
 
-from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from tests.house import run
 from tests.web.dashboard.browser import Browser
 
@@ -199,17 +198,6 @@ def test_invalid_names(owner: Browser, name: str) -> None:
     assert owner.submit("/keys", name=name).status == 400
     assert "1 to 60 printable characters" in owner.page.text
     assert key_ids(owner) == []
-
-
-def test_the_number_of_keys_is_limited(owner: Browser) -> None:
-    """The number of valid keys of an account is limited."""
-    for number in range(MAX_KEYS):
-        create(owner, f"key {number}")
-    owner.open("/keys")
-    assert owner.submit("/keys", name="one more").status == 409
-    assert "at most 20 keys" in owner.page.text
-    owner.submit(f"/keys/{key_ids(owner)[0]}/revoke")
-    create(owner, "one more")
 
 
 def test_simulated_failures(owner: Browser) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from mailcheck.assembly.workers import Workers
-from mailcheck.config.options import LimitsOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail
@@ -136,25 +135,6 @@ def test_an_idle_stream_is_kept_alive_and_ends(browser: Browser) -> None:
         browser.house.pass_time(20)
     assert stream.has_ended
     assert waits(browser.house) == 0
-
-
-def test_the_number_of_streams_is_limited() -> None:
-    """The number of open streams of an account is limited; further ones are told to retry."""
-    house = House(config_in_memory(accounts=CHEAP, limits=LimitsOptions(waits_per_key=2)))
-    browser = Browser(house)
-    sign_up(browser)
-    streams = [Stream(browser) for _ in range(3)]
-    assert waits(house) == 2
-    assert streams[2].events[0]["event"] == "problem"
-    assert "waits parked" in streams[2].events[0]["data"]
-    assert "retry: 15000" in streams[2].text
-    assert streams[2].has_ended
-    streams[0].connection.hang_up()
-    fourth = Stream(browser)
-    assert waits(house) == 2
-    for stream in (streams[1], fourth):
-        stream.connection.hang_up()
-    house.close()
 
 
 def test_a_stopping_daemon_ends_its_streams(browser: Browser) -> None:

@@ -2,12 +2,8 @@
 
 import pytest
 
-from mailcheck.assembly.workers import Workers
-from mailcheck.core.errors import StoreUnavailable
-from mailcheck.workers.scheduling import DirectWorker
-from tests.house import House, config_in_memory, run
-from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, Reply, failure_of
-from tests.web.workers import FaultyWorker
+from tests.house import House, run
+from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, Reply
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -86,59 +82,3 @@ def test_the_limit_is_one_with_rest(house: House) -> None:
     agent.use("new_address")
     assert house.get("/inbox", key=key).headers["x-ratelimit-remaining"] == "1"
     assert left(agent.request("ping")) == (1, 7)
-
-
-@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
-def test_a_call_over_the_limit_is_refused(house: House, version: str) -> None:
-    """A call beyond the limit is 429 with a correct Retry-After; lists still work."""
-    agent = Agent(house, house.issue_key(house.account, per_minute=2, per_day=100), version)
-    house.pass_time(20)
-    for _ in range(2):
-        agent.use("new_address")
-    reply = agent.call("new_address")
-    assert reply.status == 429
-    assert reply.headers["retry-after"] == "40"
-    assert left(reply)[0] == 0
-    assert reply.error["code"] == 429
-    assert "limit of 2 requests per minute" in reply.error["message"]
-    assert "resets at 2026-11-21T12:01:00.000Z" in reply.error["message"]
-    assert reply.json["id"] == agent.next_id
-    assert "new_address" in agent.tools()
-    house.pass_time(40)
-    assert agent.call("new_address").status == 200
-
-
-def test_a_store_that_fails_is_503() -> None:
-    """When keys cannot be read from the store, the response is 503 with Retry-After, never 401."""
-    reader = FaultyWorker()
-    worker = DirectWorker()
-    house = House(config_in_memory(), Workers(worker, reader, worker))
-    reader.fault = StoreUnavailable("the disk is gone")
-    reply = Agent(house).post(PING)
-    assert reply.status == 503
-    assert reply.headers["retry-after"].isdigit()
-    reader.fault = None
-    house.close()
-
-
-def test_a_store_that_fails_during_a_call() -> None:
-    """When the store fails during a tool call, the model is advised to retry with its cursor."""
-    reader = FaultyWorker()
-    worker = DirectWorker()
-    house = House(config_in_memory(), Workers(worker, reader, worker))
-    agent = Agent(house)
-    for tool, arguments in (
-        ("new_address", {}),
-        ("list_messages", {}),
-        ("get_message", {"id": "x"}),
-        ("wait_for_message", {}),
-    ):
-        reader.good_calls = 1
-        reader.fault = StoreUnavailable("the disk is gone")
-        sentence = failure_of(agent.call(tool, arguments))
-        assert "the database cannot answer now" in sentence
-        assert "the disk is gone" not in sentence
-        assert "repeat the call in 2 seconds" in sentence
-        reader.fault = None
-    assert house.assembly.mail.feeds.count() == 0
-    house.close()

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.config.options import LimitsOptions
-from tests.house import House, config_in_memory, mail
+from tests.house import House, mail
 from tests.web.mcp.agent import EVENTS, HANDSHAKE, JSON, STATELESS, Agent, failure_of, judge_output
 
 
@@ -316,24 +315,6 @@ def test_calls_of_other_accounts_are_not_cancelled(house: House) -> None:
     agent.post(cancellation(7), session)
     assert reply.is_over
     assert parked(house) == 0
-
-
-def test_parked_waits_are_limited_like_those_of_rest() -> None:
-    """Beyond the maximum of parallel waits, a key gets 429; waiting calls continue."""
-    house = House(config_in_memory(limits=LimitsOptions(waits_per_key=2)))
-    agent = Agent(house)
-    first = agent.call("wait_for_message", {"tag": "a"})
-    rest = house.ask("GET", "/inbox/wait?tag=b")
-    refused = agent.call("wait_for_message", {"tag": "c"}, progress_token=1)
-    assert refused.status == 429
-    assert refused.headers["retry-after"] == "1"
-    assert "2 waits parked" in refused.error["message"]
-    house.receive(house.address("b"))
-    assert rest.answer().status == 200
-    assert agent.call("wait_for_message", {"tag": "c"}).responses == []
-    house.receive(house.address("a"))
-    assert outcome_of(agent, first)["timedOut"] is False
-    house.close()
 
 
 def test_a_restart_returns_the_cursor(agent: Agent, house: House) -> None:

@@ -255,15 +255,6 @@ def test_a_mail_over_the_maximum_is_rejected(small_house: House, path: str) -> N
 
 
 @pytest.mark.parametrize("path", FIRST)
-def test_a_store_that_cannot_write_is_unavailable(house: House, path: str) -> None:
-    """A store that cannot write is a 503 with Retry-After, without a word about the store."""
-    house.sqlite.connection.execute("PRAGMA query_only = 1")
-    answer = post(house, path)
-    assert answer.status == status(path, Problem.UNAVAILABLE)
-    assert b"sqlite" not in answer.body.lower()
-
-
-@pytest.mark.parametrize("path", FIRST)
 def test_an_unknown_path_has_the_error_of_the_provider(house: House, path: str) -> None:
     """A path or method that is not offered is named, in the format of the provider."""
     headers = headers_for(path, house.key)
