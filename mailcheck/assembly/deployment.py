@@ -21,6 +21,7 @@ from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import ListenAddress, parse_ip_address, parse_listen_address
+from mailcheck.core.signing_in.company import parse_group_role
 from mailcheck.daemon.first_start import ACCOUNT_NAME
 from mailcheck.daemon.listening import half_of_files, real_address
 from mailcheck.engines.sqlite import IN_MEMORY
@@ -51,14 +52,21 @@ def has_oauth(config: Config) -> bool:
 
 
 def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
-    """Return the options that give rights to accounts, each with the name of the account."""
-    webhooks = parse_allowed(config.webhooks.allow)
-    recipients = parse_recipients(config.alerts.allow_recipients)
-    named = [("[webhooks] allow", name) for name in webhooks]
-    if config.milter.project:
-        named.append(("[milter] project", config.milter.project))
-    named += [("[alerts] allow_recipients", name) for name in recipients if name != EVERY_ACCOUNT]
-    return tuple(named)
+    """Return the options that mean accounts, each with the name of the account."""
+    named = {
+        "[webhooks] allow": parse_allowed(config.webhooks.allow),
+        "[milter] project": [config.milter.project],
+        "[mailpit] project": [config.mailpit.project],
+        "[oidc] roles": [parse_group_role(one).project for one in config.oidc.roles],
+        "[alerts] allow_recipients": parse_recipients(config.alerts.allow_recipients),
+        "[accounts] bootstrap": [ACCOUNT_NAME] if config.accounts.bootstrap else [],
+    }
+    return tuple(
+        (option, name)
+        for option, names in named.items()
+        for name in dict.fromkeys(names)
+        if name not in ("", EVERY_ACCOUNT)
+    )
 
 
 def accounts_to_find(config: Config) -> tuple[tuple[str, str], ...]:
@@ -68,7 +76,7 @@ def accounts_to_find(config: Config) -> tuple[tuple[str, str], ...]:
 
 
 def reserved_names(config: Config) -> tuple[str, ...]:
-    """Return the account names that cannot be signed up, because options give them rights."""
+    """Return the names that only the operator may give to an account, since options mean them."""
     names = (name for _, name in named_accounts(config))
     return tuple(dict.fromkeys((EVERY_ACCOUNT, *names)))
 

@@ -203,7 +203,8 @@ class MilterOptions(Struct, frozen=True):
     project: Annotated[
         str,
         Option(
-            "Account or project that sees the statistics. Empty: the first account of this daemon."
+            "Account or project that sees the statistics. The name is reserved. Empty: the first "
+            "account, which the bootstrap or the operator has made."
         ),
     ] = ""
     sample: Annotated[
@@ -347,7 +348,10 @@ class MailpitOptions(Struct, frozen=True):
     ] = ""
     project: Annotated[
         str,
-        Option("Account or project whose inbox it is. Empty: the first account of this daemon."),
+        Option(
+            "Account or project whose inbox it is. The name is reserved. Empty: the first account, "
+            "which the bootstrap or the operator has made."
+        ),
     ] = ""
     ui_password: Annotated[
         str,

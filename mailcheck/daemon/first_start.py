@@ -104,6 +104,9 @@ class FirstStart(Service):
 
     async def _prepare(self) -> None:
         account = await self._first_account()
+        if account is None:
+            self._note("")
+            return
         secret = await self._ensure_key(account)
         password = await self._ensure_password(account)
         self._note("")
@@ -121,15 +124,15 @@ class FirstStart(Service):
         if self.running:
             self._retry = self._reactor.callLater(RETRY, self._begin)
 
-    async def _first_account(self) -> Account:
-        accounts = await self._accounts.accounts()
-        if not accounts:
+    async def _first_account(self) -> Account | None:
+        """Return the first account, and make it in an empty database. `None`: it was deleted."""
+        first = await self._accounts.first()
+        if first is None and not await self._accounts.accounts():
             try:
                 return await self._accounts.add(ACCOUNT_NAME, by=DAEMON)
             except AccountNameTaken:
-                # Another daemon has created it at the same time.
-                accounts = await self._accounts.accounts()
-        return accounts[0]
+                return await self._accounts.first()  # another daemon has just created it
+        return first
 
     async def _ensure_key(self, account: Account) -> str | None:
         """Return the key of the first account if it is new. Its file has mode 0600."""

@@ -42,8 +42,8 @@ class MissingAccounts(Service):
             if name not in known:
                 self._log.warn(
                     "{option} names the account {name!r}, which does not exist. The name is "
-                    "reserved, so people cannot sign up with it. Add the account with "
-                    "`mailcheck account add`, or remove the name from the option.",
+                    "reserved, so people cannot take it. Add it with `mailcheck account add` or "
+                    "`mailcheck project add`, or remove the name from the option.",
                     option=option,
                     name=name,
                 )

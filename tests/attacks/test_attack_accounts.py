@@ -1,15 +1,22 @@
 """Attacks on accounts by strangers, who may sign in, sign up and choose names."""
 
+import re
+from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
+from msgspec.structs import fields, replace
 from twisted.internet.testing import MemoryReactor
 from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.assembly.deployment import named_accounts
-from mailcheck.config.options import AlertOptions, WebhookOptions
+from mailcheck.config.options import AlertOptions, Config, WebhookOptions, options_of
+from mailcheck.core.audit import Actor
+from mailcheck.core.errors import AccountNameTaken
 from mailcheck.daemon.reserved_names import MissingAccounts
 from mailcheck.operations.accounts.sign_in import PER_NAME_AND_ADDRESS
+from mailcheck.operations.inbox.open_inbox import find_owner
 from mailcheck.store.accounts.account_store import look_alike
 from tests.house import House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
@@ -104,21 +111,113 @@ def test_other_names_are_taken(house: House, name: str) -> None:
     assert Browser(house, "192.0.2.11").sign_up(name).status == 200
 
 
-@pytest.mark.parametrize("name", ["ci", "CI", "c\u0456", "ops", "Ops", "*"])
-def test_names_that_come_with_rights_are_reserved(name: str) -> None:
-    """A name with rights in the configuration, or a similar one, cannot be signed up."""
-    config = config_in_memory(
-        accounts=CHEAP,
-        webhooks=WebhookOptions(allow=("ci=10.0.0.0/8",)),
-        alerts=AlertOptions(allow_recipients=("ops=@example.org", "*=a@example.org")),
-    )
-    with closing(House(config)) as house:
-        stranger = Browser(house)
-        stranger.open("/sign-up")
-        answer = stranger.submit("/sign-up", name=name, password="correct horse")
-        assert answer.status == 409
-        assert "is reserved by the operator" in stranger.page.text
-        assert run(house.assembly.accounts.keep.add("ci")).name == "ci"
+NAMED = {
+    "webhooks.allow": ("in-webhooks=10.0.0.0/8",),
+    "alerts.allow_recipients": ("in-alerts=@example.org", "*=a@example.org"),
+    "milter.project": "in-milter",
+    "mailpit.project": "in-mailpit",
+    "oidc.roles": ("staff=in-oidc:editor",),
+    "accounts.bootstrap": True,
+}
+"""The options that mean accounts by their names, with a value for each."""
+
+NOT_NAMES = {
+    "smtp.submission_listen",
+    "oidc.issuer",
+    "oidc.title",
+    "oidc.create_accounts",
+    "oidc.allowed_groups",
+    "accounts.bootstrap_key",
+    "accounts.registration",
+    "accounts.passwords",
+    "accounts.per_address",
+    "alerts.smtp_relay",
+    "limits.requests_per_minute",
+}
+"""The options whose texts speak of accounts or projects, but do not name any."""
+
+RESERVED = (
+    *("in-webhooks", "in-alerts", "in-milter", "in-mailpit", "in-oidc", "developer", "*"),
+    *("IN-mailpit", "\u0456n-oidc"),
+)
+"""The names in those options, and some that look like them."""
+
+
+@pytest.fixture
+def named_house() -> Iterator[House]:
+    """An application whose options mean accounts that do not exist, with all sections."""
+    options: dict[str, dict[str, Any]] = {}
+    for name, value in NAMED.items():
+        section, _, option = name.partition(".")
+        options.setdefault(section, {})[option] = value
+    sections = {
+        section: replace(getattr(Config(), section), **values)
+        for section, values in options.items()
+    }
+    sections["accounts"] = replace(CHEAP, **options["accounts"])
+    with closing(House(config_in_memory(**sections))) as house:
+        yield house
+
+
+def test_every_option_that_means_accounts_is_known() -> None:
+    """A new option that speaks of accounts or projects is judged: its names are reserved."""
+    spoken = {
+        f"{section.name}.{option.name}"
+        for section in fields(Config)
+        for option in options_of(section.type)
+        if re.search("account|project", option.described.text, re.IGNORECASE)
+    }
+    assert spoken <= set(NAMED) | NOT_NAMES, "name the option here and in named_accounts()"
+
+
+def test_names_that_options_mean_are_reserved(named_house: House) -> None:
+    """No visitor and no member takes a name in the configuration, or a similar one."""
+    accounts, by = named_house.assembly.accounts, Actor("ann", "192.0.2.1")
+    person = replace(named_house.account, is_operator=False)
+    project = run(accounts.projects.create(person, "shop", by))
+    for name in RESERVED:
+        for taking in (
+            accounts.register.register(name, "correct horse battery", "", "192.0.2.1"),
+            accounts.projects.create(person, name, by),
+            accounts.projects.rename(project, name, by),
+        ):
+            with pytest.raises(AccountNameTaken, match="reserved by the operator"):
+                run(taking)
+
+
+def test_the_operator_assigns_reserved_names(named_house: House) -> None:
+    """The command line and the operator give a reserved name to an account or a project."""
+    accounts = named_house.assembly.accounts
+    assert run(accounts.keep.add("in-webhooks")).name == "in-webhooks"
+    assert run(accounts.projects.create(named_house.account, "in-oidc")).is_project
+    by = Actor("first", "192.0.2.1")
+    assert run(accounts.projects.create(named_house.account, "in-milter", by)).is_project
+
+
+def test_an_empty_name_means_the_first_account(house: House) -> None:
+    """It stays that account, whoever is the operator, and nobody follows when it is deleted."""
+    keep = house.assembly.accounts.keep
+    other = house.add_account("other", is_operator=True)
+    Browser(house).sign_up("ann")
+    for _ in range(2):
+        assert run(find_owner(keep, "")).id == house.account.id
+    run(keep.delete(run(keep.get(house.account.id))))
+    assert run(find_owner(keep, "")) is None
+    run(keep.add("later"))
+    assert run(find_owner(keep, "")) is None
+    assert other.id in {one.id for one in run(keep.accounts())}
+
+
+def test_a_name_means_the_account_that_had_it_first(house: House) -> None:
+    """A role follows a project that is renamed, and none that gets its name afterwards."""
+    accounts = house.assembly.accounts
+    ops = run(accounts.projects.create(house.account, "ops"))
+    assert run(accounts.projects.meant_by("ops")).id == ops.id
+    run(accounts.keep.rename(ops, "operations"))
+    impostor = run(accounts.projects.create(house.account, "ops"))
+    assert run(accounts.projects.meant_by("ops")).id == ops.id != impostor.id
+    run(accounts.keep.delete(ops))
+    assert run(accounts.projects.meant_by("ops")).id == impostor.id, "the operator has assigned it"
 
 
 def test_missing_accounts_are_named_at_the_start() -> None:

@@ -200,3 +200,21 @@ async def test_faults_of_keys(stores: Stores) -> None:
     assert not await stores.accounts.set_key_fault(KeyId("none"), 1)
     await stores.accounts.revoke_key(KeyId("k1"), at(5))
     assert not await stores.accounts.set_key_fault(KeyId("k1"), 1)
+
+
+async def test_what_names_in_the_configuration_mean(stores: Stores) -> None:
+    """A name means the account that had it first; an empty one means the very first account."""
+    assert await stores.accounts.first_account() is None
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    assert await stores.accounts.bind("cat") is None
+    assert await stores.accounts.bind("bob") == account("bob")
+    await stores.accounts.rename(AccountId("bob"), "bill")
+    await stores.accounts.add_account(replace(account("impostor"), name="bob"))
+    assert await stores.accounts.bind("bob") == replace(account("bob"), name="bill")
+    assert await stores.accounts.first_account() == account("ann")
+    await stores.removal.delete(AccountId("ann"))
+    await stores.removal.delete(AccountId("bob"))
+    await stores.accounts.add_account(account("dan"))
+    assert await stores.accounts.first_account() is None
+    assert await stores.accounts.bind("bob") == replace(account("impostor"), name="bob")

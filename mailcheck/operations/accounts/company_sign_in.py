@@ -367,13 +367,13 @@ class CompanySignIn:
 
     async def _follow_groups(self, account: Account, groups: Sequence[str], client: str) -> None:
         """Set the roles of a person in the projects of the mapping to those of the groups."""
-        current = {one.project.name: one.role for one in await self._projects.of_person(account)}
+        current = {one.project.id: one.role for one in await self._projects.of_person(account)}
         by = Actor("company account", client)
         for name, role in roles_of(groups, self.rules.roles).items():
-            if role is current.get(name):
-                continue
             try:
-                await self._set_role(account, name, role, by)
+                project = await self._projects.meant_by(name)
+                if role is not current.get(project.id):
+                    await self._set_role(account, project, role, by)
             except (AccountNotFound, OnlyOwner) as failure:
                 self._log.warn(
                     "the role of {person} in {project} does not follow the groups: {why}",
@@ -382,8 +382,9 @@ class CompanySignIn:
                     why=failure,
                 )
 
-    async def _set_role(self, account: Account, name: str, role: Role | None, by: Actor) -> None:
-        project = await self._projects.find(name)
+    async def _set_role(
+        self, account: Account, project: Account, role: Role | None, by: Actor
+    ) -> None:
         if role is None:
             await self._projects.remove_member(project, account.id, by)
         else:

@@ -147,6 +147,20 @@ class ManageAccounts:
             raise AccountNotFound(f"no account named {name!r} exists")
         return account
 
+    async def first(self) -> Account | None:
+        """Return the account that the bootstrap or the operator has made first, if it exists."""
+        return await self._store.first_account()
+
+    async def meant_by(self, name: str) -> Account:
+        """Return the account that an option names: the one that had the name at the first use.
+
+        :raises AccountNotFound: no account had this name, or it was deleted.
+        """
+        account = await self._store.bind(name)
+        if account is None:
+            raise AccountNotFound(f"no account named {name!r} exists")
+        return account
+
     async def accounts(self) -> list[Account]:
         """List all accounts, oldest first."""
         return await self._store.list_accounts()

@@ -43,7 +43,7 @@ class ManageProjects:
         :raises AccountNameTaken: the name, or a similar one, is taken or reserved.
         :raises TooManyProjects: the person owns the maximum number of projects.
         """
-        name = self._names.require(name)
+        name = self._names.require(name, is_assigned=owner.is_operator or by == COMMAND_LINE)
         _require_person(owner)
         project = replace(await self._accounts.draft(name), is_operator=False, is_project=True)
         first = Member(owner.id, owner.name, Role.OWNER, self._now())
@@ -64,10 +64,14 @@ class ManageProjects:
 
         :raises AccountNotFound: no project has this name.
         """
-        found = await self._accounts.find(name)
-        if not found.is_project:
-            raise AccountNotFound(f"{name!r} is a person, not a project")
-        return found
+        return _require_project(await self._accounts.find(name))
+
+    async def meant_by(self, name: str) -> Account:
+        """Return the project that an option names: the one that had the name at the first use.
+
+        :raises AccountNotFound: no project had this name, or it was deleted.
+        """
+        return _require_project(await self._accounts.meant_by(name))
 
     async def members(self, project: Account) -> list[Member]:
         """List the members of a project, in the order in which they joined."""
@@ -132,6 +136,12 @@ class ManageProjects:
         detail = f"{person.name}: {joined.role}"
         await self._audit.note(Action.MEMBER_SET, joined.project.id, by, detail)
         return joined
+
+
+def _require_project(account: Account) -> Account:
+    if not account.is_project:
+        raise AccountNotFound(f"{account.name!r} is a person, not a project")
+    return account
 
 
 def _require_person(account: Account) -> None:

@@ -83,8 +83,10 @@ class NameRules(Struct, frozen=True):
 
     reserved: tuple[str, ...] = ()
 
-    def require(self, name: str) -> str:
+    def require(self, name: str, *, is_assigned: bool = False) -> str:
         """Return the name of a new account or project without surrounding spaces.
+
+        :param is_assigned: whether the operator chooses the name, which may be reserved then.
 
         :raises InvalidParameter: the name is empty, too long, or has invisible characters.
         :raises AccountNameTaken: the name is reserved.
@@ -94,7 +96,7 @@ class NameRules(Struct, frozen=True):
             raise InvalidParameter("name", f"the name must have 1 to {MAX_NAME} characters")
         if not name.isprintable():
             raise InvalidParameter("name", "the name contains invisible characters")
-        if any(look_alike(name, reserved) for reserved in self.reserved):
+        if not is_assigned and any(look_alike(name, one) for one in self.reserved):
             problem = f"the name {name!r} is reserved by the operator of this service"
             raise AccountNameTaken(f"{problem}; choose another one")
         return name

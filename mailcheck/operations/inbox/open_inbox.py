@@ -62,12 +62,13 @@ class Passwords:
 
 
 async def find_owner(accounts: ManageAccounts, name: str) -> Account | None:
-    """Return the account of an option, or `None` if it does not exist yet.
+    """Return the account of an option, or `None` if it does not exist.
 
-    :param name: the name of an account or a project; empty for the first account.
+    :param name: the name of an account or a project; empty for the first account, and no other
+        when that is gone.
     """
     if not name:
-        return next(iter(await accounts.accounts()), None)
+        return await accounts.first()
     try:
         return await accounts.find(name)
     except AccountNotFound:

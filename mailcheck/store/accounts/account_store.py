@@ -196,6 +196,27 @@ def insert_account(transaction: Transaction, account: Account) -> AccountNameTak
 
 _ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
 
+FIRST_ACCOUNT = ""
+"""Stands for the first account among the names in the configuration."""
+
+
+def _bound_to(transaction: Transaction, name: str) -> Account | None:
+    row = transaction.row(
+        f"{_ACCOUNT} JOIN configured_account ON configured_account.account_id = account.id "
+        "WHERE configured_account.name = ?",
+        (name,),
+    )
+    return None if row is None else value_of(Account, row)
+
+
+def _bind(transaction: Transaction, name: str, account_id: AccountId) -> None:
+    transaction.execute(
+        "INSERT INTO configured_account (name, account_id) VALUES (?, ?) "
+        "ON CONFLICT (name) DO NOTHING",
+        (name, account_id),
+    )
+
+
 KEY_COLUMNS = columns_of(ApiKey, "api_key")
 
 IS_GRANTED = f"""
@@ -226,9 +247,34 @@ class AccountStore(Store):
     def add_account(self, transaction: Transaction, account: Account) -> AccountNameTaken | None:
         """Add an account and its empty inbox, and transfer the operator's role if it has it.
 
+        The very first account is the one that the configuration means by an empty name.
+
         :raises AccountNameTaken: the name exists, or looks like an existing one.
         """
-        return insert_account(transaction, account)
+        taken = insert_account(transaction, account)
+        if taken is None and len(transaction.rows("SELECT id FROM account LIMIT 2")) == 1:
+            _bind(transaction, FIRST_ACCOUNT, account.id)
+        return taken
+
+    @read
+    def first_account(self, transaction: Transaction) -> Account | None:
+        """Return the first account, unless it was deleted or a visitor has made it."""
+        return _bound_to(transaction, FIRST_ACCOUNT)
+
+    @write
+    def bind(self, transaction: Transaction, name: str) -> Account | None:
+        """Return the account that was meant by a name first, or `None`.
+
+        It is the account that has the name at the first call, even if it is renamed later.
+        """
+        known = _bound_to(transaction, name)
+        if known is not None:
+            return known
+        row = transaction.row(f"{_ACCOUNT} WHERE account.name = ?", (name,))
+        if row is None:
+            return None
+        _bind(transaction, name, row.id)
+        return value_of(Account, row)
 
     @read
     def find_account(self, transaction: Transaction, name: str) -> Account | None:
