@@ -38,6 +38,7 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import Hop, LinkAnswer
+from mailcheck.checks.press_unsubscribe import PressAnswer
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config, DnsOptions
 from mailcheck.core.instants import Instant
@@ -151,6 +152,10 @@ class DelayedHosts:
     def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Say that a link works."""
         return deferLater(self._reactor, DELAY, LinkAnswer, url, method, (Hop(url, 200),))
+
+    def press_unsubscribe(self, url: str) -> Deferred[PressAnswer]:
+        """Say that an unsubscribe request was accepted."""
+        return succeed(PressAnswer(url, 200))
 
     def open(self) -> None:
         """Do nothing: there is no connection to open."""

@@ -16,6 +16,7 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict, undetermined_registration
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import LinkAnswer
+from mailcheck.checks.press_unsubscribe import PressAnswer
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
@@ -227,6 +228,10 @@ class Probes:
     def probe_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
         """Answer as defined by `LinkProber`."""
         return self._links.probe_link(url, method)
+
+    def press_unsubscribe(self, url: str) -> Deferred[PressAnswer]:
+        """Answer as defined by `LinkProber`."""
+        return self._links.press_unsubscribe(url)
 
     def require_allowed(self, url: str, account_name: str) -> None:
         """Answer as defined by `WebhookDialer`."""

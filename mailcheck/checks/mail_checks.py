@@ -8,6 +8,7 @@ from enum import Enum
 from msgspec import Struct
 
 from mailcheck.checks.findings import Finding
+from mailcheck.checks.quality.unsubscribe import OneClick, OneClickOffer
 
 
 class Place(Struct, frozen=True):
@@ -120,9 +121,13 @@ class MailLink(Struct, frozen=True):
 
 
 class MailChecks(Struct, frozen=True):
-    """All results. The first two are `None` without HTML; ``is_cut`` if the mail was too long."""
+    """All results. The first two are `None` without HTML; ``is_cut`` if the mail was too long.
+
+    ``one_click`` is not requested by any check: a request unsubscribes.
+    """
 
     compatibility: Compatibility | None
     accessibility: Accessibility | None
     links: tuple[MailLink, ...]
     is_cut: bool
+    one_click: OneClickOffer = OneClickOffer(lacks=OneClick.NO_FIELD)

@@ -11,21 +11,27 @@ from msgspec.structs import replace
 from twisted.internet.defer import maybeDeferred
 
 from mailcheck.api.deliverability.report import render_report
-from mailcheck.api.inbox.checks import render_html_checks
+from mailcheck.api.inbox.checks import render_html_checks, render_pressed
 from mailcheck.api.shapes import as_json
-from mailcheck.assembly.checks import build_checks
+from mailcheck.assembly.checks import CheckRuntime, build_checks
 from mailcheck.assembly.probes import open_command
 from mailcheck.assembly.scoring import build_filters, build_scoring, scoring_settings
 from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.press_unsubscribe import PressVerdict, judge_press, not_offered
 from mailcheck.checks.quality.receiver_replies import Action, load_profiles
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.parser import decimal_number
 from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
-from mailcheck.cli.score_texts import Shape, describe_checks, describe_report
+from mailcheck.cli.score_texts import (
+    Shape,
+    describe_checks,
+    describe_pressed,
+    describe_report,
+)
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, format_instant
@@ -115,8 +121,9 @@ FAIL_UNDER = 8.0
 _NO_FILTER = (FilterProblem.OFF.value, FilterProblem.NOT_INSTALLED.value)
 
 EXIT_STATUSES = (
-    "Exit status: 0 fine, 1 the score is below --fail-under or a receiver of --as does what"
-    " --fail-on names or worse, 2 usage error, 3 undetermined."
+    "Exit status: 0 fine, 1 the score is below --fail-under, a receiver of --as does what"
+    " --fail-on names or worse, or a pressed unsubscribe was refused, 2 usage error,"
+    " 3 undetermined."
 )
 
 
@@ -146,6 +153,11 @@ def add_score(parser: argparse.ArgumentParser) -> None:
         "--html",
         action="store_true",
         help="also list which mail programs do not support the HTML, and accessibility problems",
+    )
+    parser.add_argument(
+        "--press-unsubscribe",
+        action="store_true",
+        help="send the one-click unsubscribe request of the mail, which unsubscribes its recipient",
     )
     add_report_options(parser)
     set_async_command(parser, _score)
@@ -192,6 +204,9 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
         found = read_mail_of_file(options, time_of_day())
         async with checks.with_tested_lists():
             report = await scoring.score(found.mail, records)
+        pressed = None
+        if options.press_unsubscribe:
+            pressed = await _press_unsubscribe(runtime, found.mail.raw_message)
     except InvalidParameter as problem:
         console.print_note(f"mailcheck: {problem}")
         return EXIT_USAGE
@@ -207,11 +222,26 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
         html = as_json(render_html_checks(check_raw_mail(found.mail.raw_message)))
     if options.json:
         more = {} if html is None else {"html": html}
+        if pressed is not None:
+            more["pressedUnsubscribe"] = pressed
         console.print_json({**shape, "assumed": dict(found.assumed), **more})
     else:
         console.print_lines(describe_report(shape))
         console.print_lines(describe_checks(html) if html is not None else ())
-    return judge_report(shape, options.fail_under, options.receivers, options.fail_on)
+        console.print_lines(describe_pressed(pressed) if pressed is not None else ())
+    status = judge_report(shape, options.fail_under, options.receivers, options.fail_on)
+    is_refused = pressed is not None and pressed["verdict"] == PressVerdict.REFUSED.value
+    return EXIT_PROBLEM if is_refused else status
+
+
+async def _press_unsubscribe(runtime: CheckRuntime, raw_message: bytes) -> Shape:
+    offer = check_raw_mail(raw_message).one_click
+    if offer.url:
+        pressed = judge_press(await runtime.probes.press_unsubscribe(offer.url))
+    else:
+        pressed = not_offered(offer)
+    found: Shape = as_json(render_pressed(pressed))
+    return found
 
 
 def judge_report(

@@ -143,3 +143,19 @@ def describe_checks(checks: Shape) -> Iterator[Line]:
     for one in accessibility["findings"]:
         yield f"       {one['meaning']}"
         yield f"       fix: {one['fix']}"
+
+
+def describe_pressed(pressed: Shape) -> Iterator[Line]:
+    """Yield the lines of the result of an unsubscribe request."""
+    verdict = pressed["verdict"]
+    colour = {"accepted": GREEN, "refused": RED}.get(verdict, BLUE)
+    status = "" if pressed["status"] is None else f" ({pressed['status']})"
+    yield ""
+    yield Painted("one-click unsubscribe", BOLD)
+    yield "  ", Painted(f"{verdict}{status}", colour), f"  {pressed['explanation']}"
+    if pressed["url"] is not None:
+        yield f"       {pressed['url']}"
+    if pressed["location"] is not None:
+        yield f"       redirect to {pressed['location']}"
+    if pressed["fix"] is not None:
+        yield f"       fix: {pressed['fix']}"

@@ -50,13 +50,13 @@ def check_html(
     html: str,
     text: str,
     best_link: str | None,
-    leaving: tuple[str, ...],
+    header_list: tuple[tuple[str, str], ...],
     media_types: dict[str, str],
 ) -> MailChecks:
     """Return the checks of a mail of which only the bodies are known."""
     from mailcheck.checks.html_checks.check import check_html
 
-    return check_html(html, text, best_link, leaving, media_types)
+    return check_html(html, text, best_link, header_list, media_types)
 
 
 def check_raw_mail(raw_message: bytes) -> MailChecks:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from mailcheck.checks.link_checks import LinkAnswer
+    from mailcheck.checks.press_unsubscribe import PressAnswer
 
 
 class OutboundPort(Enum):
@@ -91,6 +92,12 @@ class LinkProber(Protocol):
         """Request a link by HEAD or GET and follow its redirects. Fires within ten seconds.
 
         Results are cached for a minute. The Deferred never fails.
+        """
+
+    def press_unsubscribe(self, url: str) -> Deferred[PressAnswer]:
+        """Send the one-click unsubscribe request to an https URL, once and without redirects.
+
+        Fires within ten seconds, and never fails. Results are not cached.
         """
 
 

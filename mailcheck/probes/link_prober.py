@@ -1,4 +1,7 @@
-"""Checking the links of mails with the guarded dialer: the status of each hop, never a body.
+"""Requests to the links of mails with the guarded dialer.
+
+A check of a link reads the status of each hop, never a body. A one-click unsubscribe request is one
+POST, and the beginning of its page is read.
 
 Every hop of a redirect is looked up, checked and dialled anew. Addresses that are not public are
 not contacted.
@@ -8,12 +11,15 @@ from functools import partial
 from urllib.parse import quote, urldefrag, urljoin, urlsplit, urlunsplit
 
 import idna
-from twisted.internet.defer import Deferred
+from treq.content import collect
+from twisted.internet.defer import Deferred, succeed
 from twisted.web.client import Agent
 from twisted.web.http_headers import Headers
+from twisted.web.iweb import IResponse
 
 from mailcheck.checks.content.limits import MAX_URL
 from mailcheck.checks.link_checks import MAX_REDIRECTS, Hop, LinkAnswer, LinkProblem
+from mailcheck.checks.press_unsubscribe import MAX_PAGE, PRESSED_BODY, PressAnswer
 from mailcheck.core.instants import MINUTE
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.ports.cluster import Memory
@@ -23,6 +29,7 @@ from mailcheck.probes.fetching import (
     HEADER_ALLOWANCE,
     REDIRECTS,
     USER_AGENT,
+    BytesBody,
     WebConnections,
     check_url,
     problem_of,
@@ -75,6 +82,7 @@ class GuardedLinkProber:
         self._reactor = reactor
         self._dialer = dialer
         self._trust = trust
+        self._pressing: set[Deferred[PressAnswer]] = set()
         self._probes: CachedProbes[LinkAnswer] = CachedProbes(
             reactor,
             CachedValues(memory, "link", LinkAnswer),
@@ -89,9 +97,61 @@ class GuardedLinkProber:
         """Check a link as `mailcheck.ports.probes.LinkProber` specifies."""
         return self._probes.get(f"{method} {url}")
 
+    def press_unsubscribe(self, url: str) -> Deferred[PressAnswer]:
+        """Send the request as `mailcheck.ports.probes.LinkProber` specifies."""
+        if len(self._pressing) >= AT_ONCE:
+            return succeed(PressAnswer(url, problem=LinkProblem.BUSY))
+        received = _Received()
+
+        def too_late(_: object, __: float) -> PressAnswer:
+            return received.answer(url, LinkProblem.SILENT)
+
+        pressing = Deferred.fromCoroutine(self._press(url, received))
+        self._pressing.add(pressing)
+        pressing.addTimeout(SECONDS, self._reactor, too_late)
+
+        def ended(answer: PressAnswer) -> PressAnswer:
+            self._pressing.discard(pressing)
+            return answer
+
+        return pressing.addBoth(ended)
+
     def stop(self) -> None:
         """Cancel all running checks."""
         self._probes.stop()
+        for one in tuple(self._pressing):
+            one.cancel()
+
+    async def _press(self, url: str, received: "_Received") -> PressAnswer:
+        try:
+            address = check_url(write_ascii(url), MAX_URL)
+        except (FetchFailed, ValueError):
+            return PressAnswer(url, problem=LinkProblem.BAD_URL)
+        if not self._trust and address.startswith("https:"):
+            return PressAnswer(url, problem=LinkProblem.NO_AUTHORITIES)
+        connections = WebConnections(
+            self._dialer,
+            self._trust or TrustRoots(()),
+            seconds=SECONDS,
+            max_octets=MAX_PAGE + HEADER_ALLOWANCE,
+        )
+        agent = Agent.usingEndpointFactory(self._reactor, connections)
+        headers = Headers({"Accept": ["*/*"], "User-Agent": [USER_AGENT]})
+        headers.setRawHeaders("Content-Type", ["application/x-www-form-urlencoded"])
+        body = BytesBody(PRESSED_BODY)
+        try:
+            response = await agent.request(b"POST", address.encode("ascii"), headers, body)
+            received.begin(response)
+            await collect(response, received.add)
+        except AddressRefused:
+            return received.answer(url, LinkProblem.NOT_PUBLIC)
+        except _Enough:
+            pass
+        except (DialFailed, *BREAKDOWNS, ValueError) as failure:
+            return received.answer(url, _PROBLEMS[problem_of(failure)])
+        finally:
+            connections.hang_up()
+        return received.answer(url)
 
     async def _run(self, key: str) -> LinkAnswer:
         hops: list[Hop] = []
@@ -145,6 +205,45 @@ class GuardedLinkProber:
             connections.hang_up()
         locations: list[bytes] = response.headers.getRawHeaders(b"location") or [b""]
         return response.code, locations[0].decode("utf-8", "replace").strip()
+
+
+class _Enough(Exception):
+    pass
+
+
+class _Received:
+    """The part of a response that has arrived. A page that ends early is part of the answer."""
+
+    def __init__(self) -> None:
+        self._response: IResponse | None = None
+        self._page = bytearray()
+
+    def begin(self, response: IResponse) -> None:
+        """Store the status and the header."""
+        self._response = response
+
+    def add(self, data: bytes) -> None:
+        """Store a part of the page.
+
+        :raises _Enough: the page is long enough.
+        """
+        self._page += data[: MAX_PAGE - len(self._page)]
+        if len(self._page) >= MAX_PAGE:
+            raise _Enough
+
+    def answer(self, url: str, problem: LinkProblem | None = None) -> PressAnswer:
+        """Return the answer; ``problem`` counts if no response has begun."""
+        if self._response is None:
+            return PressAnswer(url, problem=problem)
+        types = self._response.headers.getRawHeaders(b"content-type") or [b""]
+        locations = self._response.headers.getRawHeaders(b"location") or [b""]
+        has_text = types[0].strip().lower().startswith((b"text/", b"application/"))
+        return PressAnswer(
+            url,
+            self._response.code,
+            locations[0].decode("utf-8", "replace").strip()[:MAX_URL],
+            self._page.decode("utf-8", "replace") if has_text else "",
+        )
 
 
 def _answer_to(

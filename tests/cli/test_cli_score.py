@@ -16,20 +16,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.api.deliverability.report import render_report
-from mailcheck.api.inbox.checks import render_html_checks
+from mailcheck.api.inbox.checks import render_html_checks, render_pressed
 from mailcheck.api.shapes import as_json
 from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.html_checks.check import check_raw_mail
+from mailcheck.checks.press_unsubscribe import PressAnswer, judge_press
 from mailcheck.cli.score_commands import (
     add_report_options,
     judge_report,
     read_mail_of_file,
     read_records,
 )
-from mailcheck.cli.score_texts import describe_checks, describe_report
+from mailcheck.cli.score_texts import describe_checks, describe_pressed, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
 from tests.cli.command_line import Outcome, plain, run_command, run_work
@@ -311,6 +312,29 @@ def test_the_checks_of_the_html_are_written_for_people() -> None:
     assert any("fix: Add an alt text to every image" in line for line in lines)
     text = as_json(render_html_checks(check_raw_mail(b"Subject: x\r\n\r\nHello\r\n")))
     assert "no HTML" in plain(describe_checks(text))[1]
+
+
+@pytest_twisted.ensureDeferred
+async def test_unsubscribing_on_the_command_line(resolver: str, tmp_path: Path) -> None:
+    """With --press-unsubscribe, the request is sent, but never to a private address."""
+    offer = (
+        b"List-Unsubscribe: <https://127.0.0.1/x>\r\n"
+        b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+    )
+    press = "--press-unsubscribe"
+    for mail, problem in ((offer + HTML, "not-public"), (HTML, "not-offered")):
+        done = await scored(resolver, tmp_path, *ENVELOPE, press, "--json", mail=mail)
+        found = json.loads(done.output)["pressedUnsubscribe"]
+        assert (found["verdict"], found["problem"]) == ("not-sent", problem)
+
+
+def test_an_unsubscribe_request_is_told() -> None:
+    """The verdict, the address, the redirect and the advice are printed."""
+    answer = PressAnswer("https://a.example/", 301, "https://b.example/")
+    lines = plain(describe_pressed(as_json(render_pressed(judge_press(answer)))))
+    assert "refused (301)" in lines[2]
+    assert lines[3:5] == ["       https://a.example/", "       redirect to https://b.example/"]
+    assert "fix: Unsubscribe at this address itself" in lines[5]
 
 
 @pytest_twisted.ensureDeferred

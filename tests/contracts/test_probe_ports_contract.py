@@ -11,6 +11,7 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import LinkAnswer
+from mailcheck.checks.press_unsubscribe import PressAnswer
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.domain_names import is_within
 from mailcheck.daemon.wall_clock import of_the_system, time_of_day
@@ -49,6 +50,7 @@ class RealProbes:
         self.fetcher = MtaStsFetcher(fetcher, self.hosts, memory)
         self.links = GuardedLinkProber(self.hosts, dialer, trust, memory)
         self.probe_link = self.links.probe_link
+        self.press_unsubscribe = self.links.press_unsubscribe
         self.probe = self.prober.probe
         self.outbound_port = self.prober.outbound_port
         self.find_registration = self.finder.find_registration
@@ -153,6 +155,15 @@ def test_a_link_has_an_answer(probes: Probes, url: str, method: str) -> None:
     assert isinstance(answer, LinkAnswer)
     assert (answer.url, answer.method) == (url, method)
     assert answer.hops or answer.problem is not None
+
+
+@pytest.mark.parametrize("url", [f"https://{name}/a" for name in NAMES])
+def test_an_unsubscribe_request_has_an_answer(probes: Probes, url: str) -> None:
+    """Any request to unsubscribe ends with a status, or with the problem that prevented one."""
+    answer = settled(probes, probes.press_unsubscribe(url))
+    assert isinstance(answer, PressAnswer)
+    assert answer.url == url
+    assert (answer.status is None) is (answer.problem is not None)
 
 
 def test_cancelling_affects_one_caller(probes: Probes) -> None:

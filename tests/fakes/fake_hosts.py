@@ -8,6 +8,7 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import Hop, LinkAnswer
+from mailcheck.checks.press_unsubscribe import PressAnswer
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.ports.probes import OutboundPort
@@ -31,6 +32,7 @@ class FakeHosts:
         self.logos: dict[str, FileFetch] = {}
         self.clients: dict[str, ClientDocument] = {}
         self.links: dict[str, LinkAnswer] = {}
+        self.pressed: dict[str, PressAnswer] = {}
         self.looked_at: list[tuple[str, str]] = []
         self.registry_questions = 0
         self.is_held = False
@@ -100,3 +102,8 @@ class FakeHosts:
             return Deferred(lambda _: None)
         usual = LinkAnswer(url, method, (Hop(url, 200),))
         return succeed(self.links.get(url, usual))
+
+    def press_unsubscribe(self, url: str) -> Deferred[PressAnswer]:
+        """Send an unsubscribe request as `LinkProber` specifies."""
+        self.looked_at.append(("POST", url))
+        return succeed(self.pressed.get(url, PressAnswer(url, 200)))

@@ -8,9 +8,10 @@ from twisted.internet.error import ConnectionLost
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.link_checks import MAX_REDIRECTS, Hop, LinkAnswer, LinkProblem
+from mailcheck.checks.press_unsubscribe import MAX_PAGE, PressAnswer
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.probes.guarded_dialer import GuardedDialer
-from mailcheck.probes.link_prober import SECONDS, GuardedLinkProber, write_ascii
+from mailcheck.probes.link_prober import AT_ONCE, SECONDS, GuardedLinkProber, write_ascii
 from mailcheck.probes.trust import TrustRoots
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import (
@@ -224,3 +225,86 @@ def test_a_link_is_asked_for_once_in_a_minute(looking: Looking) -> None:
 def test_urls_are_written_in_ascii(url: str, written: str) -> None:
     """A URL in any script is sent as browsers send it, without its fragment and on one line."""
     assert write_ascii(url) == written
+
+
+# One-click unsubscribe.
+
+
+def press(looking: Looking, url: str = URL) -> list[Any]:
+    """Begin to send the request."""
+    return collect(looking.prober.press_unsubscribe(url))
+
+
+def test_the_request_is_that_of_a_mailbox_provider(looking: Looking) -> None:
+    """One POST with the form of RFC 8058 is sent, without cookies, and no redirect is followed."""
+    pressed = press(looking)
+    connection = looking.hosts.accept()
+    head, _, body = connection.take().partition(b"\r\n\r\n")
+    assert head.startswith(b"POST /a?b=1 HTTP/1.1\r\n")
+    assert b"content-type: application/x-www-form-urlencoded" in head.lower()
+    assert body == b"List-Unsubscribe=One-Click"
+    for name in (b"cookie", b"referer", b"authorization", b"origin"):
+        assert name not in head.lower()
+    connection.send(
+        b"HTTP/1.1 302 Found\r\nLocation: http://inside.example/\r\nContent-Length: 0\r\n\r\n"
+    )
+    assert pressed == [PressAnswer(URL, 302, "http://inside.example/")]
+    assert looking.hosts.dialled == [("8.8.8.8", 80)]
+
+
+def test_the_beginning_of_the_page_is_read(looking: Looking) -> None:
+    """A page is read up to a limit, pictures are not kept, and a slow page is what has arrived."""
+    pressed = press(looking)
+    page = b"x" * (MAX_PAGE + 1_000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+    looking.hosts.accept().send(head + b"Content-Length: 1000000\r\n\r\n" + page)
+    assert pressed == [PressAnswer(URL, 200, page="x" * MAX_PAGE)]
+    pressed = press(looking)
+    picture = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 1\r\n\r\nx"
+    looking.hosts.accept().send(picture)
+    assert pressed == [PressAnswer(URL, 200)]
+    pressed = press(looking)
+    looking.hosts.accept().send(head + b"Content-Length: 100\r\n\r\nslow")
+    looking.hosts.advance(SECONDS)
+    assert pressed == [PressAnswer(URL, 200, page="slow")]
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://inside.example/", LinkProblem.NOT_PUBLIC),
+        ("http://nowhere.example/", LinkProblem.NO_HOST),
+        ("http://127.0.0.1:8025/", LinkProblem.NOT_PUBLIC),
+        ("https://user:secret@web.example/", LinkProblem.BAD_URL),
+        ("https://web.example:99999/", LinkProblem.BAD_URL),
+        ("https://[::1/", LinkProblem.BAD_URL),
+        ("https://web.example/" + "a" * 9_000, LinkProblem.BAD_URL),
+        ("https://web.example/", LinkProblem.NO_AUTHORITIES),
+    ],
+)
+def test_no_request_leads_inside(looking: Looking, url: str, problem: LinkProblem) -> None:
+    """An address that is not public or not valid is not dialled."""
+    assert press(looking, url) == [PressAnswer(url, problem=problem)]
+    assert looking.hosts.dialled == []
+
+
+def test_each_press_is_a_request(looking: Looking) -> None:
+    """Answers are not cached, and a silent or broken server is a problem."""
+    for _ in range(2):
+        pressed = press(looking)
+        looking.reply(b"204 No Content")
+        assert pressed == [PressAnswer(URL, 204)]
+    pressed = press(looking)
+    looking.hosts.advance(SECONDS)
+    assert pressed == [PressAnswer(URL, problem=LinkProblem.SILENT)]
+    pressed = press(looking)
+    looking.hosts.refuse()
+    assert pressed == [PressAnswer(URL, problem=LinkProblem.NO_CONNECTION)]
+
+
+def test_requests_at_once_are_limited(looking: Looking) -> None:
+    """Beyond the maximum, a request is not sent; stopping cancels the running ones."""
+    running = [press(looking) for _ in range(AT_ONCE)]
+    assert press(looking) == [PressAnswer(URL, problem=LinkProblem.BUSY)]
+    looking.prober.stop()
+    assert all(len(one) == 1 for one in running)

@@ -388,6 +388,44 @@ MESSAGE_CHECKS = shape(
 
 _STATUS: Schema = {"type": "integer", "minimum": 100, "maximum": 999}
 
+PRESSED = shape(
+    record(
+        {
+            "url": or_null({"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]://"}),
+            "verdict": one_of("accepted", "refused", "unclear", "not-sent"),
+            "status": or_null(_STATUS),
+            "location": or_null(WORD),
+            "problem": or_null(
+                one_of(
+                    "not-offered",
+                    "not-public",
+                    "bad-url",
+                    "budget",
+                    "busy",
+                    "no-authorities",
+                    "no-host",
+                    "no-connection",
+                    "bad-certificate",
+                    "no-http",
+                    "silent",
+                    "redirect",
+                    "login",
+                    "csrf",
+                    "method",
+                    "form",
+                    "gone",
+                    "forbidden",
+                    "rate-limit",
+                    "rejected",
+                    "server-error",
+                )
+            ),
+            "explanation": WORD,
+            "fix": or_null(WORD),
+        }
+    )
+)
+
 CHECKED_LINKS = shape(
     record(
         {

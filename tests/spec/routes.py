@@ -31,6 +31,7 @@ from tests.spec.inbox_shapes import (
     MESSAGES,
     NO_MESSAGE,
     OVERVIEW,
+    PRESSED,
     RAW,
     SHARE,
     TIMED_OUT,
@@ -169,6 +170,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("POST", f"{_MESSAGE_PATH}/share"): {200: SHARE, 404: ERROR},
     ("GET", f"{_MESSAGE_PATH}/checks"): {200: MESSAGE_CHECKS, 404: ERROR},
     ("POST", f"{_MESSAGE_PATH}/checks/links"): {200: CHECKED_LINKS, 404: ERROR},
+    ("POST", f"{_MESSAGE_PATH}/checks/unsubscribe"): {200: PRESSED, 404: ERROR},
     # The description of the API
     ("GET", "/openapi.json"): {
         200: shape(

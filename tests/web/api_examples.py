@@ -77,6 +77,8 @@ SIGN_UP = (
 
 WELCOME = (
     b"From: Shop <shop@example.com>\r\n"
+    b"List-Unsubscribe: <https://example.com/unsubscribe/7f3a>\r\n"
+    b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
     b"To: dev@mailcheck.example\r\n"
     b"Subject: Welcome to the shop\r\n"
     b"MIME-Version: 1.0\r\n"
@@ -157,6 +159,9 @@ def _inbox(world: ExampleHouse) -> dict[str, Any]:
     found["checks"] = world.get(f"/inbox/messages/{welcome}/checks")
     asked = f"/inbox/messages/{welcome}/checks/links"
     found["checked links"] = world.ask("POST", asked, data=LinksToCheck.example.encode())
+    found["pressed unsubscribe"] = world.ask(
+        "POST", f"/inbox/messages/{welcome}/checks/unsubscribe"
+    )
     found["deleted many"] = world.ask("DELETE", "/inbox/messages?tag=reset")
     found["no message"] = world.get(f"/inbox/messages/{first}", 404)
     house.receive(house.address("signup"), raw=SIGN_UP)

@@ -8,7 +8,8 @@ import pytest
 
 from mailcheck.checks.findings_table import ROWS
 from mailcheck.checks.link_checks import Hop, LinkAnswer
-from mailcheck.operations.inbox.check_message import BUDGET, DEADLINE, OF_HOST
+from mailcheck.checks.press_unsubscribe import PressAnswer
+from mailcheck.operations.inbox.check_message import BUDGET, DEADLINE, OF_HOST, PRESS_BUDGET
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House
@@ -35,10 +36,10 @@ HTML = (
 class Checked:
     """A house with a message whose links lead to scripted hosts."""
 
-    def __init__(self, html: str = HTML) -> None:
+    def __init__(self, html: str = HTML, head: str = "") -> None:
         self.hosts = FakeHosts()
         self.house: House = checking_house(MemoryZone({}), hosts=self.hosts)
-        self.house.receive(self.house.address(), raw=(HEAD + html).encode())
+        self.house.receive(self.house.address(), raw=(head + HEAD + html).encode())
         message_id = self.house.get("/inbox/messages").json["messages"][0]["id"]
         self.path = f"/inbox/messages/{message_id}/checks"
 
@@ -175,3 +176,60 @@ def test_two_requests_at_a_time_for_each_host() -> None:
         assert len(found) == 9
     finally:
         checked.house.close()
+
+
+# One-click unsubscribe.
+
+ONE_CLICK = "https://shop.example/one-click?id=1"
+BULK_HEAD = (
+    f"List-Unsubscribe: <mailto:leave@shop.example>,\r\n <{ONE_CLICK}>\r\n"
+    "List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+)
+
+
+def bulk_mail(head: str = BULK_HEAD) -> Checked:
+    """Return a house with a mail of a mailing list."""
+    return Checked(HTML, head)
+
+
+def press(checked: Checked) -> Any:
+    """Press the unsubscribe of the mail."""
+    answer = checked.house.ask("POST", f"{checked.path}/unsubscribe").answer()
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def test_unsubscribing_is_pressed_on_request() -> None:
+    """Only this route sends the request; the result says what came back and what is wrong."""
+    checked = bulk_mail()
+    checked.house.get(checked.path)
+    checked.links()
+    assert ("POST", ONE_CLICK) not in checked.hosts.looked_at
+    accepted = press(checked)
+    assert checked.hosts.looked_at[-1] == ("POST", ONE_CLICK)
+    assert (accepted["verdict"], accepted["status"], accepted["fix"]) == ("accepted", 200, None)
+    checked.hosts.pressed[ONE_CLICK] = PressAnswer(ONE_CLICK, 302, "https://shop.example/login")
+    refused = press(checked)
+    assert (refused["verdict"], refused["problem"]) == ("refused", "login")
+    assert refused["location"] == "https://shop.example/login"
+    checked.house.close()
+
+
+@pytest.mark.parametrize(
+    "head", ["", BULK_HEAD.replace("-Post", "-Pest"), BULK_HEAD.replace("https", "http")]
+)
+def test_a_mail_without_one_click(head: str) -> None:
+    """Without an https address and the second field, no request is sent."""
+    checked = bulk_mail(head)
+    found = press(checked)
+    assert (found["verdict"], found["problem"], found["url"]) == ("not-sent", "not-offered", None)
+    assert checked.hosts.looked_at == []
+    checked.house.close()
+
+
+def test_presses_are_limited() -> None:
+    """An account presses a limited number of times a minute."""
+    checked = bulk_mail()
+    found = [press(checked)["problem"] for _ in range(PRESS_BUDGET.per_minute + 1)]
+    assert found == [None] * PRESS_BUDGET.per_minute + ["budget"]
+    checked.house.close()

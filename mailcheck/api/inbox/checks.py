@@ -8,6 +8,7 @@ from mailcheck.checks import mail_checks as checks
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.link_checks import LinkCheck, LinkProblem, LinkVerdict
 from mailcheck.checks.mail_checks import NotJudgedKind
+from mailcheck.checks.press_unsubscribe import Pressed, PressProblem, PressVerdict
 from mailcheck.core.identifiers import MessageId
 
 FEATURE_PAGE = "https://www.caniemail.com/features/{slug}/"
@@ -153,6 +154,20 @@ class CheckedLinks(Shape):
     links: tuple[CheckedLink, ...]
 
 
+class PressedUnsubscribe(Shape):
+    """The result of a one-click unsubscribe request."""
+
+    url: Annotated[str | None, doc("the https URL of List-Unsubscribe; null if there is none")]
+    verdict: Annotated[
+        PressVerdict, doc("`unclear` and `not-sent` do not mean that unsubscribing is broken")
+    ]
+    status: Annotated[int | None, doc("status of the response; null without a response")]
+    location: Annotated[str | None, doc("target of a redirect, which is not followed")]
+    problem: Annotated[PressProblem | None, doc("what is wrong; null if accepted")]
+    explanation: str
+    fix: Annotated[str | None, doc("advice for the sender")]
+
+
 def render_checks(message_id: MessageId, found: checks.MailChecks) -> MessageChecks:
     """Render the checks of a message."""
     return MessageChecks(
@@ -200,6 +215,20 @@ def render_accessibility(found: checks.Accessibility | None) -> Accessibility | 
 def render_checked_links(message_id: MessageId, found: Sequence[LinkCheck]) -> CheckedLinks:
     """Render the results of requesting links."""
     return CheckedLinks(message_id, tuple(map(_checked, found)))
+
+
+def render_pressed(found: Pressed) -> PressedUnsubscribe:
+    """Render the result of an unsubscribe request."""
+    answer = found.answer
+    return PressedUnsubscribe(
+        url=answer.url or None,
+        verdict=found.verdict,
+        status=answer.status,
+        location=answer.location or None,
+        problem=found.problem,
+        explanation=found.explanation,
+        fix=found.fix or None,
+    )
 
 
 def _support(one: checks.Support) -> ClientSupport:

@@ -16,6 +16,7 @@ from mailcheck.checks.html_checks.compatibility import judge_compatibility
 from mailcheck.checks.html_checks.places import Lines
 from mailcheck.checks.mail_checks import MailChecks, MailLink
 from mailcheck.checks.quality.link_reading import offers_to_unsubscribe
+from mailcheck.checks.quality.unsubscribe import read_offer
 
 MAX_WORDS = 80
 """Maximum number of characters of a link text."""
@@ -25,13 +26,13 @@ def check_html(
     html: str,
     text: str,
     best_link: str | None,
-    leaving: Sequence[str],
+    header_list: Sequence[tuple[str, str]],
     media_types: Mapping[str, str],
 ) -> MailChecks:
     """Check the bodies of a mail; takes time linear in their length.
 
     :param best_link: the link that a person would click.
-    :param leaving: the addresses of List-Unsubscribe.
+    :param header_list: the decoded header fields, which name the addresses to unsubscribe.
     :param media_types: media types of the parts that the HTML may show, by the key of their
         Content-ID.
     """
@@ -43,17 +44,18 @@ def check_html(
     return MailChecks(
         judge_compatibility(markup, tree, lines, media_types) if has_html else None,
         judge_accessibility(tree, lines) if has_html else None,
-        _list_links(links, best_link, leaving),
+        _list_links(links, best_link, unsubscribe_addresses(header_list)),
         is_cut=len(html) > MAX_HTML,
+        one_click=read_offer(header_list),
     )
 
 
 def check_raw_mail(raw_message: bytes) -> MailChecks:
     """Check a mail given as bytes."""
     content = derive_content(raw_message)
-    leaving = unsubscribe_addresses(content.header_list)
     media_types = content.media_types
-    return check_html(content.html, content.text, content.best_link, leaving, media_types)
+    header_list = content.header_list
+    return check_html(content.html, content.text, content.best_link, header_list, media_types)
 
 
 def _list_links(

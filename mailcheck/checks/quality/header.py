@@ -159,13 +159,17 @@ def read_unsubscribe(fields: Sequence[HeaderField]) -> UnsubscribeFacts:
     found = find_field(fields, "list-unsubscribe")
     post = find_field(fields, "list-unsubscribe-post")
     body = decode_header_bytes(found.body) if found else ""
-    uris = ("".join(match[1].split()) for match in _URI.finditer(body))
-    kept = tuple(flatten_controls(uri) for uri in uris if uri)[:MAX_URIS]
     return UnsubscribeFacts(
         is_present=found is not None,
-        uris=kept,
+        uris=uris_in(body),
         post=flatten_controls(decode_header_bytes(post.body))[:MAX_SHOWN] if post else None,
     )
+
+
+def uris_in(body: str) -> tuple[str, ...]:
+    """Return the URIs in angle brackets of a decoded field body (RFC 2369 2)."""
+    uris = ("".join(match[1].split()) for match in _URI.finditer(body))
+    return tuple(flatten_controls(uri) for uri in uris if uri)[:MAX_URIS]
 
 
 def read_bulk(fields: Sequence[HeaderField]) -> BulkFacts:

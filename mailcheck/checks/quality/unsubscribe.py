@@ -1,10 +1,13 @@
 """How readers can unsubscribe from a mail, and the findings about it."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from enum import Enum
+
+from msgspec import Struct
 
 from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.quality.facts import MailFacts, UnsubscribeFacts
+from mailcheck.checks.quality.header import uris_in
 from mailcheck.checks.quality.wording import quote
 from mailcheck.checks.weights import charge
 
@@ -28,6 +31,42 @@ class OneClick(Enum):
     WRONG_POST = "a List-Unsubscribe-Post field without List-Unsubscribe=One-Click"
     REPEATED = "several List-Unsubscribe or List-Unsubscribe-Post fields"
     NOT_SIGNED = "no valid DKIM signature that covers both fields"
+
+
+class OneClickOffer(Struct, frozen=True):
+    """The address for one-click unsubscribe that a mail offers.
+
+    ``lacks`` is `OneClick.WORKS`, or the reason why there is none. Signatures are not part of it.
+    """
+
+    url: str = ""
+    lacks: OneClick = OneClick.WORKS
+
+    @property
+    def fix(self) -> str:
+        """The advice for a mail without one, or empty."""
+        return _FIXES.get(self.lacks, "")
+
+
+def read_offer(header_list: Sequence[tuple[str, str]]) -> OneClickOffer:
+    """Return the address for one-click unsubscribe in the decoded header fields of a mail."""
+    found: dict[str, list[str]] = {name: [] for name in MUST_BE_SIGNED}
+    for name, value in header_list:
+        if name.lower() in found:
+            found[name.lower()].append(value)
+    if any(len(values) > 1 for values in found.values()):
+        return OneClickOffer(lacks=OneClick.REPEATED)
+    listed, post = found["list-unsubscribe"], found["list-unsubscribe-post"]
+    uris = uris_in("".join(listed))
+    facts = UnsubscribeFacts(bool(listed), uris, post[0].strip() if post else None)
+    broken = _find_fault_of_fields(facts)
+    if broken is not None:
+        return OneClickOffer(lacks=broken)
+    return OneClickOffer(next(uri for uri in uris if _is_https(uri)))
+
+
+def _is_https(uri: str) -> bool:
+    return uri[:8].lower() == "https://" and len(uri) > 8
 
 
 def is_bulk_looking(facts: MailFacts) -> bool:
@@ -61,7 +100,7 @@ def find_one_click(facts: MailFacts, signed_fields: Set[str] | None) -> OneClick
 def _find_fault_of_fields(unsubscribe: UnsubscribeFacts) -> OneClick | None:
     if not unsubscribe.is_present:
         return OneClick.NO_FIELD
-    if not any(uri[:8].lower() == "https://" and len(uri) > 8 for uri in unsubscribe.uris):
+    if not any(map(_is_https, unsubscribe.uris)):
         return OneClick.NO_HTTPS
     if unsubscribe.post is None:
         return OneClick.NO_POST

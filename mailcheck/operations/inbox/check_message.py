@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from mailcheck.checks.content.header import unsubscribe_addresses
 from mailcheck.checks.deliverability.authentication import (
     Authentication,
     Origin,
@@ -25,6 +24,8 @@ from mailcheck.checks.deliverability.identities import (
 )
 from mailcheck.checks.link_checks import LinkAnswer, LinkCheck, LinkProblem, judge_link
 from mailcheck.checks.mail_checks import MailChecks
+from mailcheck.checks.press_unsubscribe import PressAnswer, Pressed, judge_press, not_offered
+from mailcheck.checks.quality.unsubscribe import OneClickOffer
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.content import LINKS_AT_ONCE
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -68,9 +69,9 @@ class CheckMail:
     async def of_message(self, message: StoredMessage) -> MailChecks:
         """Check a message of an inbox."""
         content = message.content
-        leaving = unsubscribe_addresses(content.header_list)
         texts = content.html, content.text
-        call = partial(check_html, *texts, content.best_link, leaving, content.media_types)
+        header_list, media_types = content.header_list, content.media_types
+        call = partial(check_html, *texts, content.best_link, header_list, media_types)
         size = len(content.html) + len(content.text)
         work = call, size, message.summary.account_id
         return await self._of(key_of("message", message.summary.delivery_id), work)
@@ -105,6 +106,10 @@ WAITING = 1_000
 
 BUDGET = RequestLimits(per_minute=200, per_day=5_000)
 """Number of links that an account may check. A long newsletter has about 150."""
+
+
+PRESS_BUDGET = RequestLimits(per_minute=10, per_day=200)
+"""Number of unsubscribe requests that an account may send. A person presses each."""
 
 
 class CheckLinks:
@@ -159,6 +164,27 @@ class CheckLinks:
                 return judge_link(await looking)
         except NoPermit:
             return judge_link(busy)
+
+    async def press_unsubscribe(self, account_id: AccountId, offer: OneClickOffer) -> Pressed:
+        """Send the one-click unsubscribe request of a mail, as a mailbox provider does.
+
+        A person must have asked for it: the request unsubscribes.
+        """
+        if not offer.url:
+            return not_offered(offer)
+        ends_at = self._clock.seconds() + DEADLINE
+        try:
+            async with (
+                self._accounts.held(account_id, self._left(ends_at)),
+                self._hosts.held(_host_of(offer.url), self._left(ends_at)),
+            ):
+                subject = key_of("unsubscribe requests of account", account_id)
+                usage = await self._meter.count(subject, PRESS_BUDGET)
+                if usage.exhausted is not None:
+                    return judge_press(PressAnswer(offer.url, problem=LinkProblem.BUDGET))
+                return judge_press(await self._prober.press_unsubscribe(offer.url))
+        except NoPermit:
+            return judge_press(PressAnswer(offer.url, problem=LinkProblem.BUSY))
 
     def _left(self, ends_at: float) -> float:
         return ends_at - self._clock.seconds()

@@ -10,8 +10,10 @@ from mailcheck.api.errors import Interrupted
 from mailcheck.api.inbox.checks import (
     CheckedLinks,
     MessageChecks,
+    PressedUnsubscribe,
     render_checked_links,
     render_checks,
+    render_pressed,
 )
 from mailcheck.api.inbox.messages import Message, render_message
 from mailcheck.api.inbox.overview import (
@@ -334,6 +336,22 @@ LINK_CHECKS = Operation(
     reads_body=True,
 )
 
+PRESS_UNSUBSCRIBE = Operation(
+    "pressUnsubscribe",
+    (Scope.INBOX_WRITE,),
+    _TAG,
+    "Press the one-click unsubscribe of a message",
+    "Sends the request of RFC 8058 to the https URL of List-Unsubscribe, as a mailbox provider "
+    "does: one POST, without cookies, and without following a redirect. **It unsubscribes the "
+    "recipient.** No other request of this API sends it. Hosts on private addresses are not "
+    "contacted. An account may send 10 a minute and 200 a day.",
+    {
+        200: Response("The result.", [json_body("pressed unsubscribe", PressedUnsubscribe)]),
+        404: not_found("message"),
+    },
+    NoParameters,
+)
+
 MESSAGE_SHARE = Operation(
     "renewMessageShare",
     (Scope.INBOX_WRITE,),
@@ -410,6 +428,12 @@ class InboxRoutes:
             ),
             Route("GET", f"{message}/checks", of_allowed(self.checks), MESSAGE_CHECKS),
             Route("POST", f"{message}/checks/links", of_allowed(self.check_links), LINK_CHECKS),
+            Route(
+                "POST",
+                f"{message}/checks/unsubscribe",
+                of_allowed(self.press_unsubscribe),
+                PRESS_UNSUBSCRIBE,
+            ),
             Route("POST", f"{message}/share", of_allowed(self.renew_share), MESSAGE_SHARE),
         ]
 
@@ -513,6 +537,14 @@ class InboxRoutes:
         checks = await self._check.of_message(message)
         found = await self._check_links.check(account_id, checks, urls, method)
         return json_reply(render_checked_links(call.message_id, found))
+
+    async def press_unsubscribe(self, call: Call[NoParameters]) -> Reply:
+        """POST /inbox/messages/{id}/checks/unsubscribe."""
+        account_id = call.caller.account_id
+        message = await self._read.message(account_id, call.message_id)
+        checks = await self._check.of_message(message)
+        found = await self._check_links.press_unsubscribe(account_id, checks.one_click)
+        return json_reply(render_pressed(found))
 
     async def delete_message(self, call: Call[NoParameters]) -> Reply:
         """DELETE /inbox/messages/{id}."""

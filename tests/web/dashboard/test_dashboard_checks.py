@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from mailcheck.checks.link_checks import Hop, LinkAnswer
+from mailcheck.checks.press_unsubscribe import PressAnswer
 from mailcheck.core.accounts import Account
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
@@ -113,3 +114,22 @@ def test_a_test_has_the_checks_of_its_mail(visited: Visited) -> None:
     stranger = Browser(visited.house, "192.0.2.11")
     sign_up(stranger, "bob")
     assert stranger.open(f"{visited.path}/checks").status == 404
+
+
+ONE_CLICK = "https://shop.example/one-click?id=1"
+BULK = (
+    f"List-Unsubscribe: <{ONE_CLICK}>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+).encode() + MAIL
+
+
+def test_unsubscribing_is_pressed_by_a_person(visited: Visited) -> None:
+    """The checks of a mail have a button, which says what came back; opening them sends nothing."""
+    visited.path = f"/inbox/messages/{receive(visited.house, visited.account, BULK)}"
+    visited.hosts.pressed[ONE_CLICK] = PressAnswer(ONE_CLICK, 405)
+    assert f'action="{visited.path}/checks/unsubscribe"' in visited.open()
+    assert visited.hosts.looked_at == []
+    answer = visited.browser.submit(f"{visited.path}/checks/unsubscribe")
+    assert visited.hosts.looked_at == [("POST", ONE_CLICK)]
+    assert "refused, 405" in answer.body.decode()
+    assert "does not accept POST" in answer.body.decode()
+    assert "/checks/unsubscribe" not in Visited().open(), "a mail that offers none"

@@ -6,6 +6,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from mailcheck.checks.press_unsubscribe import PressAnswer
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import Instant
 from mailcheck.operations.deliverability.preflight import MAX_RECORDS
@@ -13,6 +14,7 @@ from tests.fakes.mail_signer import RSA
 from tests.house import Answer, result_of
 from tests.operations.scored_mails import MAIL, received
 from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.inbox_visit import fetch
 from tests.web.dashboard.tools_visit import MARKUP, visit_scored
 from tests.web.raw_http import RawHttp
 from tests.web.scored_house import ScoredHouse
@@ -231,3 +233,27 @@ def test_a_report_of_a_hostile_mail_is_text(
     for text in (shared, judged):
         assert "<script>alert" not in text
     assert "<script>alert(1)" in words(stranger)
+
+
+def test_the_owner_presses_unsubscribe(scored: ScoredHouse, browser: Browser) -> None:
+    """A report presses on request; checking the mail again and shared pages never do."""
+    browser.open("/tests")
+    test_id = browser.submit("/tests").headers["location"].removeprefix("/tests/")
+    url = "https://sender.example/leave?id=1"
+    offer = f"List-Unsubscribe: <{url}>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+    scored.send(test_id, received(offer.encode() + MAIL))
+    hosts = scored.house.hosts
+    hosts.pressed[url] = PressAnswer(url, 403, page="CSRF token missing")
+    action, here = f"/tests/{test_id}/checks/unsubscribe", f"/tests/{test_id}"
+    assert f'action="{action}"' in browser.open(here).body.decode()
+    assert ("POST", url) not in hosts.looked_at
+    assert "lack of a CSRF token" in browser.submit(action).body.decode()
+    assert hosts.looked_at.count(("POST", url)) == 1
+    browser.open(here)
+    assert browser.submit(f"{here}/recheck").status == 303
+    assert f'action="{action}"' in browser.open(here).body.decode()
+    shared = share_path(browser, test_id)
+    for path in (shared, f"{shared}/checks", f"{here}/report.html"):
+        assert b"checks/unsubscribe" not in fetch(browser, path).body
+    assert browser.submit(f"{shared}/checks/unsubscribe").status in (404, 405)
+    assert hosts.looked_at.count(("POST", url)) == 1

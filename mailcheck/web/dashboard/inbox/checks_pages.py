@@ -8,6 +8,7 @@ from msgspec import Struct
 from mailcheck.api.inbox.checks import FEATURE_PAGE
 from mailcheck.checks.link_checks import Hop, LinkCheck, LinkVerdict
 from mailcheck.checks.mail_checks import Compatibility, MailChecks, MailLink, Support
+from mailcheck.checks.press_unsubscribe import PressVerdict
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.deliverability.manage_tests import ManageTests
@@ -26,6 +27,14 @@ VERDICTS = {
     LinkVerdict.NOT_CHECKED: ("unknown", "not checked"),
 }
 """Result of a link check -> level and label."""
+
+
+PRESS_LEVELS = {
+    PressVerdict.ACCEPTED: "good",
+    PressVerdict.REFUSED: "bad",
+    PressVerdict.UNCLEAR: "unknown",
+    PressVerdict.NOT_SENT: "unknown",
+}
 
 
 class Cell(Struct, frozen=True):
@@ -162,8 +171,10 @@ class CheckPages(Struct, frozen=True):
         return [
             Page("GET", f"{MESSAGE}/checks", self.of_message),
             Page("POST", f"{MESSAGE}/checks/links", self.links_of_message),
+            Page("POST", f"{MESSAGE}/checks/unsubscribe", self.unsubscribe_from_message),
             Page("GET", f"{TEST}/checks", self.of_test),
             Page("POST", f"{TEST}/checks/links", self.links_of_test),
+            Page("POST", f"{TEST}/checks/unsubscribe", self.unsubscribe_from_test),
         ]
 
     async def of_message(self, visit: Visit) -> Reply:
@@ -182,6 +193,14 @@ class CheckPages(Struct, frozen=True):
     async def links_of_test(self, visit: Visit) -> Reply:
         """POST /tests/{id}/checks/links: link (its index, repeatable), or get."""
         return await self._ask(visit, await self._check_test(visit), _test_path(visit))
+
+    async def unsubscribe_from_message(self, visit: Visit) -> Reply:
+        """POST /inbox/messages/{id}/checks/unsubscribe: press the one-click unsubscribe."""
+        return await self._press(visit, await self._check_message(visit), _message_path(visit))
+
+    async def unsubscribe_from_test(self, visit: Visit) -> Reply:
+        """POST /tests/{id}/checks/unsubscribe: press the one-click unsubscribe."""
+        return await self._press(visit, await self._check_test(visit), _test_path(visit))
 
     async def _check_message(self, visit: Visit) -> MailChecks:
         message_id = MessageId(visit.path["message_id"])
@@ -203,6 +222,13 @@ class CheckPages(Struct, frozen=True):
         if not urls:
             values["notice_of_links"] = "No link is selected."
         return self._render(visit, here, values)
+
+    async def _press(self, visit: Visit, checks: MailChecks, here: str) -> Reply:
+        pressing = self._inbox.check_links.press_unsubscribe(visit.account.id, checks.one_click)
+        pressed = await pressing
+        level = PRESS_LEVELS[pressed.verdict]
+        values = view_checks(checks)
+        return self._render(visit, here, {**values, "pressed": pressed, "press_level": level})
 
     def _show(self, visit: Visit, checks: MailChecks, here: str) -> Reply:
         return self._render(visit, here, view_checks(checks))
