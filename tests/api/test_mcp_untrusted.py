@@ -15,9 +15,8 @@ from mailcheck.api.mcp.untrusted import (
     new_fence,
     remove_invisible,
 )
+from tests.linear import assert_linear
 from tests.table import rows
-
-MEGABYTE = 1_000_000
 
 
 def test_every_call_has_its_own_marker() -> None:
@@ -140,20 +139,19 @@ def test_html_fetches_and_runs_nothing(markup: str, inert: str) -> None:
 
 
 @pytest.mark.untraced
-@pytest.mark.timeout(60)
 @rows(
-    "![" * 500_000,
-    "<" * MEGABYTE,
-    "[" * MEGABYTE,
-    "<img " * 200_000,
-    "\n[" * 300_000,
-    "\u200c" * MEGABYTE,
-    " src" * 200_000,
-    "url" + " " * MEGABYTE,
-    "<a" * 400_000,
-    "](" * 500_000,
+    ("", "!["),
+    ("", "<"),
+    ("", "["),
+    ("", "<img "),
+    ("", "\n["),
+    ("", "\u200c"),
+    ("", " src"),
+    ("url", " "),
+    ("", "<a"),
+    ("", "]("),
 )
-def test_hostile_text_takes_linear_time(text: str) -> None:
-    """A megabyte of text that provokes backtracking is processed in a moment."""
+def test_hostile_text_takes_linear_time(before: str, piece: str) -> None:
+    """Text that provokes backtracking is processed in linear time."""
     for read in (defuse_markdown, defuse_html, remove_invisible):
-        read(text)  # a quadratic search of a megabyte takes many minutes
+        assert_linear(read, piece, before)

@@ -5,10 +5,6 @@ quadratic step over 64 KiB of candidates or 512 KiB of markup runs for minutes, 
 a digit on each line.
 """
 
-import sys
-from types import FrameType
-from typing import Any
-
 import pytest
 
 from mailcheck.checks.content.codes import find_codes
@@ -17,12 +13,12 @@ from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (
     MAX_CODE_TEXT,
     MAX_CODES,
-    MAX_HTML,
     MAX_KEPT_CANDIDATES,
     MAX_LINKS,
 )
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import MessageContent
+from tests.linear import assert_linear, count_steps
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -81,19 +77,27 @@ MARKUP = [
 ]
 
 
-def _derive(piece: str, kind: str, size: int, subject: str = "Your code") -> MessageContent:
+SHORT = 1_500
+"""Characters of the shorter of two compared texts."""
+
+
+def _derive(text: str, kind: str, subject: str = "Your code") -> MessageContent:
     head = f"Subject: {subject}\r\nContent-Type: text/{kind}; charset=utf-8\r\n\r\n"
-    return derive_content((head + piece * (size // len(piece))).encode("utf-8"))
+    return derive_content((head + text).encode("utf-8"))
 
 
 @pytest.mark.parametrize("pieces", [NUMBERS, WORDS, SIGNS, URLS, SCRIPTS, MORE_SCRIPTS, LETTERS])
 def test_hostile_text_takes_linear_time(pieces: list[str]) -> None:
-    """A searched text that repeats one piece ends soon and within the limits."""
-    for piece in pieces:
-        content = _derive(piece, "plain", MAX_CODE_TEXT)
+    """A text that repeats one piece is searched in linear time, and found within the limits."""
+
+    def read(text: str) -> None:
+        content = _derive(text, "plain")
         assert len(content.codes) <= MAX_CODES
         assert len(content.links) <= MAX_LINKS
         assert len(content.candidates) <= 3 * MAX_KEPT_CANDIDATES
+
+    for piece in pieces:
+        assert_linear(read, piece, "", SHORT)
 
 
 CANDIDATES = {
@@ -112,22 +116,9 @@ CANDIDATES = {
 
 def _count_steps(text: str) -> int:
     """Return the number of Python lines that the search for codes executes."""
-    steps = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal steps
-        steps += 1
-        return trace
-
     nothing = render_visible_text(read_tree(""))
     find_codes("Your code", "code 1234", nothing)  # loads the table of words
-    previous = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        find_codes("Your code", text, nothing)
-    finally:
-        sys.settrace(previous)
-    return steps
+    return count_steps(lambda: find_codes("Your code", text, nothing))
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
@@ -144,22 +135,29 @@ def test_the_search_takes_steps_in_proportion_to_the_text(name: str) -> None:
 
 def test_hostile_markup_takes_linear_time() -> None:
     """Unclosed and nested markup of every kind is read in one pass."""
+
+    def read(text: str) -> None:
+        assert len(_derive(text, "html").candidates) <= 3 * MAX_KEPT_CANDIDATES
+
     for piece in MARKUP:
-        content = _derive(piece, "html", MAX_HTML // 4)
-        assert len(content.candidates) <= 3 * MAX_KEPT_CANDIDATES
+        assert_linear(read, piece, "", max(SHORT, 2 * len(piece)))
 
 
 @pytest.mark.parametrize("piece", ["<!--", "<div>", "1 "])
 def test_what_lies_beyond_the_caps_is_said(piece: str) -> None:
     """A page of 8 MiB is kept whole, searched at its beginning, and a problem says so."""
-    content = _derive(piece, "html", 8 * 1024 * 1024)
+    content = _derive(piece * (8 * 1024 * 1024 // len(piece)), "html")
     assert len(content.html) > 8_000_000 - 100
     assert any("only the first 512 KiB" in problem for problem in content.problems)
 
 
 def test_a_subject_of_many_numbers_takes_linear_time() -> None:
     """A subject is searched like any other text."""
-    assert _derive("x", "plain", 10, subject="code 1234 " * 20_000).codes
+
+    def read(subject: str) -> None:
+        assert _derive("x", "plain", subject).codes
+
+    assert_linear(read, "code 1234 ", "", SHORT)
 
 
 def test_a_thousand_links_are_listed() -> None:

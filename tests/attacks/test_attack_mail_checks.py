@@ -6,11 +6,12 @@ with quadratic time would run for a minute on this input.
 
 import pytest
 
-from mailcheck.checks.content.limits import MAX_HTML, MAX_LINKS
+from mailcheck.checks.content.limits import MAX_LINKS
 from mailcheck.checks.html_checks.check import check_html, check_raw_mail
 from mailcheck.checks.html_checks.places import MAX_EXCERPT, MAX_PLACES
 from mailcheck.checks.mail_checks import MailChecks
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
+from tests.linear import assert_linear
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -46,22 +47,22 @@ def check(html: str) -> MailChecks:
     return checks
 
 
-def repeated(piece: str) -> str:
-    """Return a piece, repeated to an eighth of the checked size."""
-    return piece * (MAX_HTML // 8 // len(piece))
+SHORT = 1_000
+"""Characters of the shorter of two compared pages."""
 
 
 @pytest.mark.parametrize("piece", CSS)
 def test_hostile_style_sheets_take_linear_time(piece: str) -> None:
     """A style sheet of any content is read once, and so is the text after it."""
-    check("<style>" + repeated(piece))
-    check('<p style="' + repeated(piece.replace('"', "'")))
+    size = max(SHORT, 2 * len(piece))
+    assert_linear(check, piece, "<style>", size)
+    assert_linear(check, piece.replace('"', "'"), '<p style="', size)
 
 
 @pytest.mark.parametrize("piece", HTML)
 def test_hostile_pages_take_linear_time(piece: str) -> None:
     """Each element of a page of any content is checked once."""
-    check(repeated(piece))
+    assert_linear(check, piece, "", max(SHORT, 2 * len(piece)))
 
 
 def test_many_different_styles_are_bounded() -> None:

@@ -24,6 +24,7 @@ from tests.fakes.dkim_keys import (
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.fakes.signing_keys import RSA_2048_PRIVATE
+from tests.linear import assert_linear
 from tests.table import rows
 
 WHOLE = f"v=DKIM1; k=rsa; p={RSA_2048}"
@@ -240,6 +241,6 @@ def test_no_octets_are_repaired_into_another_key(octets: bytes) -> None:
 
 
 def test_hostile_texts_are_read_in_linear_time() -> None:
-    """A megabyte of text is read once and not repaired."""
+    """A text is read once and not repaired."""
     for piece in ("p=", "A", "v=DKIM1;", "-----BEGIN ", "\\n", "p=AAAAAAAAAAAAAAAA;", " ", "%2B"):
-        read_key_records([f"v=DKIM1;; p={piece * 60_000}"] * 4)
+        assert_linear(lambda text: read_key_records([text] * 4), piece, "v=DKIM1;; p=")

@@ -10,6 +10,7 @@ from mailcheck.checks.dmarc.record import (
     looks_like_dmarc,
     parse_policy_record,
 )
+from tests.linear import assert_linear
 from tests.table import rows
 
 RUF = "ruf=mailto:f@x.example"
@@ -139,7 +140,7 @@ def test_any_text_can_be_read(text: str) -> None:
 
 
 def test_hostile_records_are_read_in_linear_time() -> None:
-    """A megabyte of text is read in linear time."""
+    """Any text is read in linear time."""
     for piece in ("rua=mailto:a@b,", "a", ";", "a=", "mailto:", "!1", "@", ",", "rua=" + "x:" * 50):
-        parse_policy_record("v=DMARC1; p=none; " + piece * 60_000)
-        parse_policy_record("v=DMARC1; p=none; rua=" + piece * 60_000)
+        assert_linear(parse_policy_record, piece, "v=DMARC1; p=none; ")
+        assert_linear(parse_policy_record, piece, "v=DMARC1; p=none; rua=")

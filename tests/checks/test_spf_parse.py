@@ -10,6 +10,7 @@ from mailcheck.checks.spf.record import (
     parse_spf_record,
 )
 from mailcheck.checks.spf_texts import is_spf_record, looks_like_spf
+from tests.linear import assert_linear
 from tests.table import rows
 
 
@@ -164,6 +165,6 @@ def test_any_text_can_be_read(text: str) -> None:
 def test_hostile_records_are_read_in_linear_time() -> None:
     """Long terms of every kind are parsed in linear time."""
     for piece in ("a", "/1", "%{d}", "%{d1", "1", ".", "+", "ip4:1", "-", "=", "/", "%{d.-+,/_="):
-        parse_spf_record("v=spf1 a:" + piece * 100_000)
-        parse_spf_record("v=spf1 " + piece * 100_000)
-        parse_spf_record("v=spf1 " + f"{piece} " * 50_000)
+        assert_linear(parse_spf_record, piece, "v=spf1 a:")
+        assert_linear(parse_spf_record, piece, "v=spf1 ")
+        assert_linear(parse_spf_record, f"{piece} ", "v=spf1 ")

@@ -16,6 +16,7 @@ from mailcheck.smtp.commands import (
     parse_mail,
     parse_rcpt,
 )
+from tests.linear import assert_linear
 from tests.table import rows
 
 
@@ -256,8 +257,11 @@ def test_any_argument_is_parsed_or_rejected(argument: bytes) -> None:
 
 @rows(b'"', b"<", b'"\\', b'""', b" ", b"a=", b"@a,")
 def test_a_hostile_line_takes_linear_time(part: bytes) -> None:
-    """The patterns read each octet once: a megabyte of the worst input is parsed at once."""
-    hostile = part * (1_000_000 // len(part))
-    for argument in (b"FROM:<" + hostile, b"FROM:<a@b.example>" + hostile):
+    """The patterns read each octet once."""
+
+    def read(argument: bytes) -> None:
         reply = refusal(partial(mail, argument))
         assert reply is None or reply.startswith(b"501 ")
+
+    for before in (b"FROM:<", b"FROM:<a@b.example>"):
+        assert_linear(read, part, before)
