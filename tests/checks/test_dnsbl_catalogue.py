@@ -103,6 +103,11 @@ def test_the_writer_of_these_tests_is_faithful() -> None:
 ZEN = "blocklist zen.spamhaus.org"
 
 
+def code(code: str, kind: str = "listed", **more: int) -> dict[str, Any]:
+    """Return the codes of a list with one code."""
+    return {"codes": [{"code": code, "is": kind, **more}]}
+
+
 @rows(
     ({"color": "red"}, f"{ZEN}: unknown field 'color'"),
     ({"weight": "high"}, f"{ZEN}: weight must be an integer"),
@@ -122,27 +127,15 @@ ZEN = "blocklist zen.spamhaus.org"
     ({"codes": ["127.0.0.2"]}, f"{ZEN}: code 1: is not a table"),
     ({"codes": [{"code": "127.0.0.2"}]}, f"{ZEN}: code 1: is is missing"),
     (
-        {"codes": [{"code": "127.0.0.2", "is": "bad"}]},
+        code("127.0.0.2", "bad"),
         f"{ZEN}: code 1 (127.0.0.2): is must be one of refused, listed, policy, ignored",
     ),
+    (code("127.0.0.300"), f"{ZEN}: code 1 (127.0.0.300): code must be an address"),
+    (code("bit:3"), f"{ZEN}: code 1 (bit:3): code must be an address"),
+    (code("127.0.0.9-127.0.0.2"), f"{ZEN}: code 1 (127.0.0.9-127.0.0.2): code must be in 127.0.0"),
+    (code("10.0.0.1"), f"{ZEN}: code 1 (10.0.0.1): code must be in 127.0.0.0/8"),
     (
-        {"codes": [{"code": "127.0.0.300", "is": "listed"}]},
-        f"{ZEN}: code 1 (127.0.0.300): code must be an address",
-    ),
-    (
-        {"codes": [{"code": "bit:3", "is": "listed"}]},
-        f"{ZEN}: code 1 (bit:3): code must be an address",
-    ),
-    (
-        {"codes": [{"code": "127.0.0.9-127.0.0.2", "is": "listed"}]},
-        f"{ZEN}: code 1 (127.0.0.9-127.0.0.2): code must be in 127.0.0.0/8",
-    ),
-    (
-        {"codes": [{"code": "10.0.0.1", "is": "listed"}]},
-        f"{ZEN}: code 1 (10.0.0.1): code must be in 127.0.0.0/8",
-    ),
-    (
-        {"codes": [{"code": "127.0.0.1", "is": "ignored", "weight": 1}]},
+        code("127.0.0.1", "ignored", weight=1),
         f"{ZEN}: code 1 (127.0.0.1): weight is allowed only for listed",
     ),
 )

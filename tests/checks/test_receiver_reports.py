@@ -246,6 +246,16 @@ def test_invalid_times_have_a_reason(begin: str, reason: str) -> None:
     assert str(refused.value) == f'the begin of its period is "{begin}", {reason}'
 
 
+def by_spf(result: str, domain: str = "example.org") -> dict[str, object]:
+    """Return the SPF result of a row."""
+    return {"spf_checks": (SpfCheck(domain, "mfrom", result),)}
+
+
+def by_dkim(result: str, domain: str = "example.org", selector: str = "k") -> dict[str, object]:
+    """Return the only signature of a row."""
+    return {"signatures": (Signature(domain, selector, result),)}
+
+
 def reason_and_advice(**changes: object) -> tuple[str, str]:
     """Return why the mail of a row fails, and what to do."""
     seen = ReportedRow(row(**changes), 3, "r.example", Instant(0), Instant(0))
@@ -254,27 +264,21 @@ def reason_and_advice(**changes: object) -> tuple[str, str]:
 
 
 @rows(
-    ("fail", "does not authorize", "add its addresses to the SPF record of example.org"),
-    ("permerror", "cannot use the SPF record of example.org", "Correct the SPF record of"),
-    ("none", "there is no SPF record at example.org", "publish an SPF record at example.org"),
-    ("temperror", "no DNS answer about example.org", "No record needs to change"),
+    ("spf fail", "does not authorize", "add its addresses to the SPF record of example.org"),
+    ("spf permerror", "cannot use the SPF record of example.org", "Correct the SPF record of"),
+    ("spf none", "there is no SPF record at example.org", "publish an SPF record at example.org"),
+    ("spf temperror", "no DNS answer about example.org", "No record needs to change"),
+    ("dkim fail", "cannot verify with k._domainkey.example.org", "publish its DKIM key at k."),
+    ("dkim permerror", "cannot use the key at k._domainkey.example.org", "its complete DKIM key"),
+    ("dkim none", "had no DKIM signature", "turn on DKIM signing for example.org"),
+    ("dkim temperror", "no DNS answer about k._domainkey", "No record needs to change"),
 )
-def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
-    """A broken, missing or unanswered record is not the same as a record without the host."""
-    meaning, advice = reason_and_advice(spf_checks=(SpfCheck("example.org", "mfrom", result),))
-    assert cause in meaning
-    assert fix in advice
-
-
-@rows(
-    ("fail", "cannot verify with k._domainkey.example.org", "publish its DKIM key at k."),
-    ("permerror", "cannot use the key at k._domainkey.example.org", "its complete DKIM key"),
-    ("none", "had no DKIM signature", "turn on DKIM signing for example.org"),
-    ("temperror", "no DNS answer about k._domainkey", "No record needs to change"),
-)
-def test_each_failure_of_dkim_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
-    """A broken or unanswered key is not the same as an altered signature."""
-    meaning, advice = reason_and_advice(signatures=(Signature("example.org", "k", result),))
+def test_each_failure_has_its_own_sentence(failure: str, cause: str, fix: str) -> None:
+    """A broken, missing or unanswered record is not a record without the host or another key."""
+    mechanism, result = failure.split()
+    meaning, advice = reason_and_advice(
+        **(by_spf(result) if mechanism == "spf" else by_dkim(result))
+    )
     assert cause in meaning
     assert fix in advice
 
@@ -289,24 +293,18 @@ def test_invalid_rows_are_left_out_and_reported() -> None:
     assert report.problems == ('row 1 is left out: "192.0.2.999" is not an IP address',)
 
 
+FETCH_ERROR = "sts-policy-fetch-error"
+
+
 @rows(
     ("google.json", "example.org", 40, [("certificate-expired", 2)]),
     ("microsoft.json", "example.org", 12, []),
-    (
-        "mailru.json",
-        "example.org",
-        0,
-        [("sts-policy-fetch-error", 1), ("sts-policy-fetch-error", 2)],
-    ),
+    ("mailru.json", "example.org", 0, [(FETCH_ERROR, 1), (FETCH_ERROR, 2)]),
     (
         "rfc8460.json",
         "company-y.example",
         5326,
-        [
-            ("certificate-expired", 100),
-            ("starttls-not-supported", 200),
-            ("validation-failure", 3),
-        ],
+        [("certificate-expired", 100), ("starttls-not-supported", 200), ("validation-failure", 3)],
     ),
 )
 def test_tls_reports_are_read(
@@ -337,17 +335,17 @@ def row(**changes: object) -> Row:
 @rows(
     (Cause.PASSES, {"dkim": "pass"}),
     (Cause.NOTHING, {}),
-    (Cause.NOTHING, {"spf_checks": (SpfCheck("other.example", "mfrom", "fail"),)}),
-    (Cause.OTHER_DOMAIN, {"signatures": (Signature("mailer.example", "a", "pass"),)}),
-    (Cause.OTHER_DOMAIN, {"spf_checks": (SpfCheck("b.mailer.example", "mfrom", "pass"),)}),
-    (Cause.OWN_SPF, {"spf_checks": (SpfCheck("bounce.example.org", "mfrom", "softfail"),)}),
-    (Cause.OWN_SIGNATURE, {"signatures": (Signature("example.org", "k", "fail"),)}),
-    (Cause.OWN_KEY, {"signatures": (Signature("example.org", "k", "permerror"),)}),
-    (Cause.NO_ANSWER, {"signatures": (Signature("example.org", "k", "temperror"),)}),
-    (Cause.UNSIGNED, {"signatures": (Signature("example.org", "", "none"),)}),
-    (Cause.OWN_SPF_BROKEN, {"spf_checks": (SpfCheck("example.org", "mfrom", "permerror"),)}),
-    (Cause.OWN_SPF_ABSENT, {"spf_checks": (SpfCheck("example.org", "mfrom", "none"),)}),
-    (Cause.NO_ANSWER, {"spf_checks": (SpfCheck("example.org", "mfrom", "temperror"),)}),
+    (Cause.NOTHING, by_spf("fail", "other.example")),
+    (Cause.OTHER_DOMAIN, by_dkim("pass", "mailer.example")),
+    (Cause.OTHER_DOMAIN, by_spf("pass", "b.mailer.example")),
+    (Cause.OWN_SPF, by_spf("softfail", "bounce.example.org")),
+    (Cause.OWN_SIGNATURE, by_dkim("fail")),
+    (Cause.OWN_KEY, by_dkim("permerror")),
+    (Cause.NO_ANSWER, by_dkim("temperror")),
+    (Cause.UNSIGNED, by_dkim("none", selector="")),
+    (Cause.OWN_SPF_BROKEN, by_spf("permerror")),
+    (Cause.OWN_SPF_ABSENT, by_spf("none")),
+    (Cause.NO_ANSWER, by_spf("temperror")),
     (
         Cause.NO_ANSWER,
         {
@@ -355,25 +353,13 @@ def row(**changes: object) -> Row:
                 Signature("example.org", "k", "temperror"),
                 Signature("bounce.example", "p", "pass"),
             ),
-            "spf_checks": (SpfCheck("bounce.example", "mfrom", "pass"),),
+            **by_spf("pass", "bounce.example"),
         },
     ),
-    (
-        Cause.OWN_SPF,
-        {
-            "signatures": (Signature("example.org", "k", "temperror"),),
-            "spf_checks": (SpfCheck("example.org", "mfrom", "fail"),),
-        },
-    ),
+    (Cause.OWN_SPF, {**by_dkim("temperror"), **by_spf("fail")}),
     (Cause.FORWARDED, {"reasons": ("mailing_list: known",)}),
     (Cause.FORWARDED, {"reasons": ("local_policy: arc=pass as.1.list.example=pass",)}),
-    (
-        Cause.MAYBE_FORWARDED,
-        {
-            "signatures": (Signature("example.org", "k", "fail"),),
-            "spf_checks": (SpfCheck("forwarder.example", "mfrom", "pass"),),
-        },
-    ),
+    (Cause.MAYBE_FORWARDED, {**by_dkim("fail"), **by_spf("pass", "forwarder.example")}),
 )
 def test_why_mail_fails(cause: Cause, changes: dict[str, object]) -> None:
     """The cause of a failure follows from the results of the receiver."""
@@ -506,33 +492,30 @@ def tls_report(**changes: object) -> bytes:
     return json.dumps({**json.loads(document("google.json")), **changes}).encode()
 
 
+def of_policy(policy: dict[str, str]) -> bytes:
+    """Return a TLS report with one policy."""
+    return tls_report(policies=[{"policy": policy}])
+
+
+def of_days(start: str, end: str) -> bytes:
+    """Return a TLS report with a period."""
+    return tls_report(**{"date-range": {"start-datetime": start, "end-datetime": end}})
+
+
 @rows(
     (b"no JSON", "it is not JSON"),
     (b"[]", "it is JSON, but not a TLS report: it is not an object"),
     (tls_report(policies=[]), "it has no policies"),
     (tls_report(policies=None), "it has no policies"),
+    (of_policy({"policy-type": "no-policy-found"}), f"policy 1 is left out: {NO_POLICY_DOMAIN}"),
     (
-        tls_report(policies=[{"policy": {"policy-type": "no-policy-found"}}]),
-        f"policy 1 is left out: {NO_POLICY_DOMAIN}",
-    ),
-    (
-        tls_report(policies=[{"policy": {"policy-domain": "b d"}}]),
+        of_policy({"policy-domain": "b d"}),
         'policy 1 is left out: its policy-domain is "b d", not a domain',
     ),
     (tls_report(**{"date-range": 5}), 'its start-datetime is "", not a time'),
+    (of_days("yesterday", "today"), 'its start-datetime is "yesterday", not a time'),
     (
-        tls_report(**{"date-range": {"start-datetime": "yesterday", "end-datetime": "today"}}),
-        'its start-datetime is "yesterday", not a time',
-    ),
-    (
-        tls_report(
-            **{
-                "date-range": {
-                    "start-datetime": "2026-11-19T00:00:00Z",
-                    "end-datetime": "2026-11-18T00:00:00Z",
-                }
-            }
-        ),
+        of_days("2026-11-19T00:00:00Z", "2026-11-18T00:00:00Z"),
         "its period ends before it begins, or is longer than a month",
     ),
 )

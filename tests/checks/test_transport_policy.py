@@ -130,28 +130,17 @@ def test_any_policy_text_can_be_read(text: str) -> None:
     parse_mta_sts_policy(text).covers("mx.example")
 
 
+def fetched(old: str = "", new: str = "") -> PolicyFetch:
+    """Return a policy in which a text is replaced."""
+    return PolicyFetch(FetchOutcome.FETCHED, POLICY.replace(old, new) if old else POLICY + new)
+
+
 @rows(
-    (PolicyFetch(FetchOutcome.FETCHED, POLICY), [], True),
-    (
-        PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("enforce", "testing")),
-        ["mta-sts.testing"],
-        False,
-    ),
-    (
-        PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("*.d", "mx1.d")),
-        ["mta-sts.uncovered-host"],
-        True,
-    ),
-    (
-        PolicyFetch(FetchOutcome.FETCHED, POLICY + "mx: 8.8.8.8\r\n"),
-        ["mta-sts.ip-address"],
-        True,
-    ),
-    (
-        PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("604800", "3600")),
-        ["mta-sts.short-age"],
-        True,
-    ),
+    (fetched(), [], True),
+    (fetched("enforce", "testing"), ["mta-sts.testing"], False),
+    (fetched("*.d", "mx1.d"), ["mta-sts.uncovered-host"], True),
+    (fetched(new="mx: 8.8.8.8\r\n"), ["mta-sts.ip-address"], True),
+    (fetched("604800", "3600"), ["mta-sts.short-age"], True),
     (PolicyFetch(FetchOutcome.FETCHED, "hello"), ["mta-sts.policy-syntax"], False),
     (PolicyFetch(FetchOutcome.MISSING), ["mta-sts.policy-missing"], False),
     (PolicyFetch(FetchOutcome.BAD_CERTIFICATE), ["mta-sts.policy-missing"], False),

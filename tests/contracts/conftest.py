@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 from pytest_twisted import async_yield_fixture
@@ -18,7 +18,7 @@ from mailcheck.core.content import DERIVATION
 from mailcheck.core.instants import instant_of
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine
-from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
+from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.engines.sqlite_writer import writer_at
 from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
 from mailcheck.store.accounts.account_removal import AccountRemoval
@@ -90,22 +90,12 @@ class PicklingWorker(DirectWorker):
         return super().run(lambda: pickle.loads(pickle.dumps(copy())))
 
 
-def _in_memory(request: pytest.FixtureRequest) -> DatabaseEngine:
-    return SqliteEngine(IN_MEMORY, DirectWorker(), DirectWorker())
-
-
-def _in_threads(request: pytest.FixtureRequest) -> DatabaseEngine:
+def _sqlite(request: pytest.FixtureRequest) -> DatabaseEngine:
     from twisted.internet import reactor
 
-    threads: Any = reactor
-    writer, readers = ThreadWorker(threads, "writer", 1), ThreadWorker(threads, "reader", 4)
-    return SqliteEngine(_file(request), writer, readers)
-
-
-def _pickled(request: pytest.FixtureRequest) -> DatabaseEngine:
-    path = _file(request)
+    path, threads = _file(request), cast(Any, reactor)
     request.addfinalizer(lambda: writer_at(path).close())
-    return SqliteEngine(path, PicklingWorker(), DirectWorker())
+    return SqliteEngine(path, PicklingWorker(), ThreadWorker(threads, "reader", 4))
 
 
 def _file(request: pytest.FixtureRequest) -> str:
@@ -128,7 +118,7 @@ class PersistentState:
     selectors: SelectorStore
 
 
-@async_yield_fixture(params=["in this process", "on Redis", "sqlite as in processes", "postgresql"])
+@async_yield_fixture(params=["in this process", "on Redis", "sqlite", "postgresql"])
 async def persistent_state(
     request: pytest.FixtureRequest, redis_server: RedisServer
 ) -> AsyncIterator[PersistentState]:
@@ -152,12 +142,11 @@ async def persistent_state(
         yield PersistentState(SharedRateCounters(redis), shared.memory, shared.selectors)
 
 
-ENGINES = {
-    "sqlite in memory": _in_memory,
-    "sqlite in threads": _in_threads,
-    "sqlite as in processes": _pickled,
-    "postgresql": _postgresql,
-}
+ENGINES = {"sqlite": _sqlite, "postgresql": _postgresql}
+"""Engines with the workers of a daemon: a writer in another process, and readers in threads.
+
+Tests with a `House` use SQLite in memory.
+"""
 
 
 @async_yield_fixture(params=list(ENGINES))
