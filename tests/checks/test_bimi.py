@@ -489,36 +489,6 @@ def test_a_certificate_of_a_mark_is_no_authority() -> None:
     assert read_certificate(file, roots()).chain is ChainState.BROKEN
 
 
-def test_an_expired_issuer_ends_the_certificate() -> None:
-    """The chain is valid until its first certificate expires."""
-    issuer = authority("Mark Issuer", "Mark Root", ends=NOW - timedelta(days=1))
-    verdict = setup(RECORD, mark=pem(Mark().build(), issuer))
-    assert ids(verdict) == ["bimi.certificate-expired"]
-    assert "an issuer of" in verdict.findings[0].meaning
-
-
-def test_a_certificate_of_the_future_is_not_valid() -> None:
-    """A certificate counts from its first day on."""
-    (finding,) = setup(RECORD, mark=Mark(begins=2)).findings
-    assert (finding.id, "valid from" in finding.meaning) == ("bimi.certificate-expired", True)
-
-
-@rows(
-    ((DOMAIN,), True),
-    ((f"default._bimi.{DOMAIN}",), True),
-    (("other.example", DOMAIN.upper()), True),
-    ((f"news.{DOMAIN}",), False),
-    ((f"shop._bimi.{DOMAIN}",), False),
-    ((f"*.{DOMAIN}",), False),
-    (("example",), False),
-    ((), False),
-)
-def test_a_certificate_is_for_its_domains(domains: tuple[str, ...], *, is_covered: bool) -> None:
-    """A certificate is for the names in it, or for one selector of them, without wildcards."""
-    verdict = setup(RECORD, mark=Mark(domains=domains))
-    assert ids(verdict) == ([] if is_covered else ["bimi.certificate-domain"])
-
-
 def test_a_certificate_of_the_organization_is_for_its_subdomains() -> None:
     """Mail of a subdomain shows the logo of the organizational domain."""
     assert setup(RECORD, domain=f"news.{DOMAIN}").findings == ()
@@ -536,40 +506,59 @@ def test_kinds_of_certificates(mark_type: str, kind: MarkKind) -> None:
     assert read_certificate(bundle(Mark(mark_type=mark_type)), roots()).kind is kind
 
 
+EXPIRED = authority("Mark Issuer", "Mark Root", ends=NOW - timedelta(days=1))
+
+
 @rows(
-    (logotype(GOOD_LOGO, media_type="image/png"), "not SVG"),
-    (logotype(GOOD_LOGO, uri="https://d.example/logo.svg"), "elsewhere"),
-    (logotype(GOOD_LOGO, uri="data:image/svg+xml;base64,!"), "damaged base64"),
-    (logotype(GOOD_LOGO, uri="data:image/svg+xml;base64,H4sIAAAA"), "cannot be used"),
-    (b"", "malformed"),
-    (b"\x30\x84\xff\xff\xff\xff", "malformed"),
-    (b"\x30\x80\x00\x00", "malformed"),
-    (der(0x30, der(0xA1, b"")), "no logo of its subject"),
-    (der(0x30) * 1000, "no logo of its subject"),
+    (Mark(extension=logotype(GOOD_LOGO, media_type="image/png")), "logo", "not SVG"),
+    (Mark(extension=logotype(GOOD_LOGO, uri="https://d.example/logo.svg")), "logo", "elsewhere"),
+    (
+        Mark(extension=logotype(GOOD_LOGO, uri="data:image/svg+xml;base64,!")),
+        "logo",
+        "damaged base64",
+    ),
+    (
+        Mark(extension=logotype(GOOD_LOGO, uri="data:image/svg+xml;base64,H4sIAAAA")),
+        "logo",
+        "cannot be used",
+    ),
+    (Mark(extension=b""), "logo", "malformed"),
+    (Mark(extension=b"\x30\x84\xff\xff\xff\xff"), "logo", "malformed"),
+    (Mark(extension=b"\x30\x80\x00\x00"), "logo", "malformed"),
+    (Mark(extension=der(0x30, der(0xA1, b""))), "logo", "no logo of its subject"),
+    (Mark(extension=der(0x30) * 1000), "logo", "no logo of its subject"),
+    # The logo in a certificate must match the hash there.
+    (Mark(extension=logotype(GOOD_LOGO, hashed=OTHER_LOGO)), "logo", ""),
+    # A certificate is valid from its first day on, until the first one of its chain expires.
+    (pem(Mark().build(), EXPIRED), "expired", "an issuer of"),
+    (Mark(begins=2), "expired", "valid from"),
+    # It is for the names in it, or for one selector of them, without wildcards.
+    (Mark(domains=(DOMAIN,)), "", ""),
+    (Mark(domains=(f"default._bimi.{DOMAIN}",)), "", ""),
+    (Mark(domains=("other.example", DOMAIN.upper())), "", ""),
+    (Mark(domains=(f"news.{DOMAIN}",)), "domain", ""),
+    (Mark(domains=(f"shop._bimi.{DOMAIN}",)), "domain", ""),
+    (Mark(domains=(f"*.{DOMAIN}",)), "domain", ""),
+    (Mark(domains=("example",)), "domain", ""),
+    (Mark(domains=()), "domain", ""),
 )
-def test_a_logotype_without_a_logo_says_why(extension: bytes, problem: str) -> None:
-    """The reason why the logo in a certificate cannot be used is named."""
-    verdict = setup(RECORD, mark=Mark(extension=extension))
-    assert ids(verdict) == ["bimi.certificate-logo"]
-    assert problem in verdict.findings[0].meaning
+def test_a_certificate_that_cannot_be_used_says_why(
+    mark: bytes | Mark, fault: str, words: str
+) -> None:
+    """The reason why a certificate or the logo in it cannot be used is named."""
+    verdict = setup(RECORD, mark=mark)
+    assert ids(verdict) == ([f"bimi.certificate-{fault}"] if fault else [])
+    assert words in "".join(one.meaning for one in verdict.findings)
 
 
-@rows((), ("2a0304",))
-def test_a_logo_without_a_known_hash_is_not_verified(algorithms: Sequence[str]) -> None:
-    """A logo counts as verified only if there is a hash that this service knows."""
-    assert not read_logotype(logotype(GOOD_LOGO, algorithms=algorithms)).has_valid_hash
-
-
-def test_a_wrong_hash_is_found() -> None:
-    """The logo in a certificate must match the hash there."""
-    extension = logotype(GOOD_LOGO, hashed=OTHER_LOGO)
-    assert ids(setup(RECORD, mark=Mark(extension=extension))) == ["bimi.certificate-logo"]
-
-
-def test_all_hashes_must_match() -> None:
-    """A logo with one right and one wrong hash is not verified."""
-    digest = hashlib.sha256(GOOD_LOGO).digest()
-    assert not read_logotype(logotype(GOOD_LOGO).replace(digest, bytes(32))).has_valid_hash
+@rows(
+    logotype(GOOD_LOGO, algorithms=()),
+    logotype(GOOD_LOGO, algorithms=("2a0304",)),
+    logotype(GOOD_LOGO).replace(hashlib.sha256(GOOD_LOGO).digest(), bytes(32)),
+)
+def test_a_logo_with_an_unknown_or_wrong_hash_is_not_verified(extension: bytes) -> None:
+    """A logo counts as verified only if all hashes match, and one is known."""
+    assert not read_logotype(extension).has_valid_hash
 
 
 def test_a_bomb_in_a_certificate_is_not_unpacked() -> None:

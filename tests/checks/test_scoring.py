@@ -3,8 +3,6 @@
 from ipaddress import ip_address
 from typing import Any
 
-import pytest
-
 from mailcheck.checks.dkim.evaluate import choose_selectors, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.dns_answers import Answers, DnsStatus
@@ -57,6 +55,7 @@ def zone_with(**changes: Any) -> MemoryZone:
         "dmarc": (f"_dmarc.{D}", "TXT"),
         "dkim": (f"s1._domainkey.{D}", "TXT"),
         "ptr": (REVERSE, "PTR"),
+        "hidden": (f"unguessable._domainkey.{D}", "TXT"),
     }
     for name, texts in changes.items():
         if name.startswith("listed_"):
@@ -146,121 +145,110 @@ def test_anchors(changes: dict[str, list[str]], points: int, grade: str) -> None
 
 
 PASS, WARN, FAIL = Status.PASS, Status.WARN, Status.FAIL
+SPF, DKIM, DMARC, MX_RECORDS = FactorName.SPF, FactorName.DKIM, FactorName.DMARC, FactorName.MX
+BLACKLISTS, STARTTLS = FactorName.BLACKLISTS, FactorName.STARTTLS
+DOMAIN_AGE, REVERSE_DNS = FactorName.DOMAIN_AGE, FactorName.REVERSE_DNS
+SILENT_NAME = {"failing": {"silent.example": DnsStatus.TIMEOUT}}
+BARE: dict[str, Any] = {"dkim": []}
+PARKED = {**BARE, "spf": ["v=spf1 -all"], "mx": ["0 ."]}
+OPTIONS = ("probes", "registered", "is_shared")
+
+
+SILENT = ((D, "TXT"), f"_dmarc.{D}", (D, "MX"), REVERSE)
+NO_ANSWER = (DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED)
+
+
+def probe(outcome: ProbeOutcome, *facts: Any) -> dict[str, Any]:
+    """Return the probe of the only mail host."""
+    return {"probes": (StarttlsProbe(MX, outcome, *facts),)}
 
 
 @rows(
-    ({"spf": ["v=spf1 mx ~all"]}, FactorName.SPF, 15, PASS),
-    ({"spf": ["v=spf1 mx ?all"]}, FactorName.SPF, 9, WARN),
-    ({"spf": ["v=spf1 mx"]}, FactorName.SPF, 9, WARN),
-    ({"spf": ["v=spf1 mx -all", "v=spf1 -all"]}, FactorName.SPF, 3, FAIL),
-    ({"spf": ["v=spf1 ipv4:8.8.8.8 -all"]}, FactorName.SPF, 3, FAIL),
-    ({"spf": ["v=spf1 " + "mx " * 11 + "-all"]}, FactorName.SPF, 3, FAIL),
-    ({"spf": ["v=spf1 a:x1.example a:x2.example a:x3.example -all"]}, FactorName.SPF, 3, FAIL),
-    ({"spf": ["v=spf1 mx +all"]}, FactorName.SPF, 0, FAIL),
-    ({"spf": []}, FactorName.SPF, 0, FAIL),
-    ({"dkim": [f"v=DKIM1; p={RSA_1024}"]}, FactorName.DKIM, 11, WARN),
-    ({"dkim": [f"v=DKIM1; t=y; p={RSA_2048}"]}, FactorName.DKIM, 5, WARN),
-    ({"dkim": ["v=DKIM1; p="]}, FactorName.DKIM, 5, WARN),
-    ({"dkim": []}, FactorName.DKIM, 0, FAIL),
-    ({"dmarc": ["v=DMARC1; p=quarantine"]}, FactorName.DMARC, 18, PASS),
-    ({"dmarc": ["v=DMARC1; p=reject; t=y"]}, FactorName.DMARC, 14, WARN),
-    ({"dmarc": ["v=DMARC1; p=none"]}, FactorName.DMARC, 9, WARN),
-    ({"dmarc": ["v=DMARC1; p=none", "v=DMARC1; p=reject"]}, FactorName.DMARC, 3, FAIL),
-    ({"dmarc": ["v=dmarc1; p=none"]}, FactorName.DMARC, 3, FAIL),
-    ({"mx": [f"10 {MX}.", "20 gone.d.example."]}, FactorName.MX, 6, WARN),
-    ({"mx": ["0 .", f"10 {MX}."]}, FactorName.MX, 6, WARN),
-    ({"mx": []}, FactorName.MX, 4, WARN),
-    ({"mx": ["0 ."]}, FactorName.MX, 5, WARN),
-    ({"mx": [], "a": []}, FactorName.MX, 0, FAIL),
-    ({"mx_a": []}, FactorName.MX, 0, FAIL),
-    ({"mx_a": ["10.0.0.1"]}, FactorName.MX, 0, FAIL),
-    ({"listed_bl_spamcop_net": ["127.0.0.2"]}, FactorName.BLACKLISTS, 14, WARN),
-    ({"listed_psbl_surriel_com": ["127.0.0.2"]}, FactorName.BLACKLISTS, 17, WARN),
-    ({"listed_all_s5h_net": ["127.0.0.2"]}, FactorName.BLACKLISTS, 19, PASS),
-    ({"listed_dnsbl-3_uceprotect_net": ["127.0.0.2"]}, FactorName.BLACKLISTS, 20, PASS),
-    ({"listed_zen_spamhaus_org": ["127.0.0.3"]}, FactorName.BLACKLISTS, 14, WARN),
-    ({"listed_zen_spamhaus_org": ["127.255.255.254"]}, FactorName.BLACKLISTS, 20, PASS),
-    ({"ptr": []}, FactorName.REVERSE_DNS, 0, FAIL),
-    ({"ptr": ["other.example."]}, FactorName.REVERSE_DNS, 3, WARN),
+    ({"spf": ["v=spf1 mx ~all"]}, SPF, (15, PASS, True)),
+    ({"spf": ["v=spf1 mx ?all"]}, SPF, (9, WARN, True)),
+    ({"spf": ["v=spf1 mx"]}, SPF, (9, WARN, True)),
+    ({"spf": ["v=spf1 mx -all", "v=spf1 -all"]}, SPF, (3, FAIL, True)),
+    ({"spf": ["v=spf1 ipv4:8.8.8.8 -all"]}, SPF, (3, FAIL, True)),
+    ({"spf": ["v=spf1 " + "mx " * 11 + "-all"]}, SPF, (3, FAIL, True)),
+    ({"spf": ["v=spf1 a:x1.example a:x2.example a:x3.example -all"]}, SPF, (3, FAIL, True)),
+    ({"spf": ["v=spf1 mx +all"]}, SPF, (0, FAIL, True)),
+    ({"spf": []}, SPF, (0, FAIL, True)),
+    ({"dkim": [f"v=DKIM1; p={RSA_1024}"]}, DKIM, (11, WARN, True)),
+    ({"dkim": [f"v=DKIM1; t=y; p={RSA_2048}"]}, DKIM, (5, WARN, True)),
+    ({"dkim": ["v=DKIM1; p="]}, DKIM, (5, WARN, True)),
+    ({"dkim": []}, DKIM, (0, FAIL, True)),
+    ({"dmarc": ["v=DMARC1; p=quarantine"]}, DMARC, (18, PASS, True)),
+    ({"dmarc": ["v=DMARC1; p=reject; t=y"]}, DMARC, (14, WARN, True)),
+    ({"dmarc": ["v=DMARC1; p=none"]}, DMARC, (9, WARN, True)),
+    ({"dmarc": ["v=DMARC1; p=none", "v=DMARC1; p=reject"]}, DMARC, (3, FAIL, True)),
+    ({"dmarc": ["v=dmarc1; p=none"]}, DMARC, (3, FAIL, True)),
+    ({"mx": [f"10 {MX}.", "20 gone.d.example."]}, MX_RECORDS, (6, WARN, True)),
+    ({"mx": ["0 .", f"10 {MX}."]}, MX_RECORDS, (6, WARN, True)),
+    ({"mx": []}, MX_RECORDS, (4, WARN, True)),
+    ({"mx": ["0 ."]}, MX_RECORDS, (5, WARN, True)),
+    ({"mx": [], "a": []}, MX_RECORDS, (0, FAIL, True)),
+    ({"mx_a": []}, MX_RECORDS, (0, FAIL, True)),
+    ({"mx_a": ["10.0.0.1"]}, MX_RECORDS, (0, FAIL, True)),
+    ({"listed_bl_spamcop_net": ["127.0.0.2"]}, BLACKLISTS, (14, WARN, True)),
+    ({"listed_psbl_surriel_com": ["127.0.0.2"]}, BLACKLISTS, (17, WARN, True)),
+    ({"listed_all_s5h_net": ["127.0.0.2"]}, BLACKLISTS, (19, PASS, True)),
+    ({"listed_dnsbl-3_uceprotect_net": ["127.0.0.2"]}, BLACKLISTS, (20, PASS, True)),
+    ({"listed_zen_spamhaus_org": ["127.0.0.3"]}, BLACKLISTS, (14, WARN, True)),
+    ({"listed_zen_spamhaus_org": ["127.255.255.254"]}, BLACKLISTS, (20, PASS, True)),
+    ({"ptr": []}, REVERSE_DNS, (0, FAIL, True)),
+    ({"ptr": ["other.example."]}, REVERSE_DNS, (3, WARN, True)),
+    # Encryption counts by version and certificate; an unreachable host is undetermined.
+    (probe(ProbeOutcome.ENCRYPTED, "TLSv1.2", False, True), STARTTLS, (6, WARN, True)),
+    (probe(ProbeOutcome.ENCRYPTED, "TLSv1.1", True, True), STARTTLS, (3, WARN, True)),
+    (probe(ProbeOutcome.NOT_OFFERED), STARTTLS, (0, FAIL, True)),
+    (probe(ProbeOutcome.HANDSHAKE_FAILED), STARTTLS, (0, FAIL, True)),
+    (probe(ProbeOutcome.UNREACHABLE), STARTTLS, (4, WARN, False)),
+    # A domain without incoming mail needs no encryption.
+    ({"mx": ["0 ."], "probes": ()}, STARTTLS, (8, PASS, True)),
+    # Age counts in steps; a missing date does not mean a young domain.
+    ({"registered": "2025-11-21T00:00:00Z"}, DOMAIN_AGE, (5, PASS, True)),
+    ({"registered": "2026-08-01T00:00:00Z"}, DOMAIN_AGE, (4, PASS, True)),
+    ({"registered": "2026-10-01T00:00:00Z"}, DOMAIN_AGE, (2, WARN, True)),
+    ({"registered": "2026-11-10T00:00:00Z"}, DOMAIN_AGE, (1, WARN, True)),
+    ({"registered": "2026-11-20T00:00:00Z"}, DOMAIN_AGE, (0, FAIL, True)),
+    ({"registered": None}, DOMAIN_AGE, (2, WARN, False)),
+    # An outage is a warning with half of the points.
+    *(({"failing": {SILENT[0]: status}}, SPF, (7, WARN, False)) for status in NO_ANSWER),
+    *(({"failing": {SILENT[1]: status}}, DMARC, (10, WARN, False)) for status in NO_ANSWER),
+    *(({"failing": {SILENT[2]: status}}, MX_RECORDS, (5, WARN, False)) for status in NO_ANSWER),
+    *(({"failing": {REVERSE: status}}, REVERSE_DNS, (3, WARN, False)) for status in NO_ANSWER),
+    # Another name exists below ``_domainkey``, so the key is not reported as missing.
+    ({"dkim": [], "hidden": [f"v=DKIM1; p={RSA_2048}"]}, DKIM, (8, WARN, False)),
+    # An include without an answer does not hide that every address passes.
+    ({"spf": ["v=spf1 include:silent.example +all"], **SILENT_NAME}, SPF, (0, FAIL, True)),
+    ({"spf": ["v=spf1 include:silent.example -all"], **SILENT_NAME}, SPF, (7, WARN, False)),
+    # One working host counts; another host without an answer does not.
+    ({"mx": [f"10 {MX}.", "20 silent.example."], **SILENT_NAME}, MX_RECORDS, (10, PASS, True)),
+    # The address of a mail provider is a weak sign about one of its customers.
+    (
+        {"listed_zen_spamhaus_org": ["127.0.0.2"], "is_shared": True},
+        BLACKLISTS,
+        (17, WARN, True),
+    ),
+    # A domain without keys is perfect only with all three declarations.
+    ({**BARE, "spf": ["v=spf1 a -all"], "mx": ["0 ."]}, MX_RECORDS, (5, WARN, True)),
+    ({**BARE, "spf": ["v=spf1 -all"]}, MX_RECORDS, (10, PASS, True)),
+    ({**PARKED, "dmarc": ["v=DMARC1; p=reject; t=y"]}, MX_RECORDS, (5, WARN, True)),
+    ({**PARKED, "dmarc": ["v=DMARC1; p=none"]}, MX_RECORDS, (5, WARN, True)),
+    ({**PARKED, "dmarc": ["v=DMARC1; p=none"]}, DKIM, (0, FAIL, True)),
+    ({**BARE, "spf": ["v=spf1 -all"]}, DKIM, (0, FAIL, True)),
 )
 def test_each_fault_costs_what_the_table_says(
-    changes: dict[str, list[str]], name: FactorName, impact: int, status: Status
+    changes: dict[str, Any], name: FactorName, outcome: tuple[int, Status, bool]
 ) -> None:
-    """Each kind of determined evidence has its points and status."""
-    assert factor(score(zone_with(**changes)), name) == (impact, status, True)
-
-
-@rows(
-    (StarttlsProbe(MX, ProbeOutcome.ENCRYPTED, "TLSv1.2", False, True), 6, WARN, True),
-    (StarttlsProbe(MX, ProbeOutcome.ENCRYPTED, "TLSv1.1", True, True), 3, WARN, True),
-    (StarttlsProbe(MX, ProbeOutcome.NOT_OFFERED), 0, FAIL, True),
-    (StarttlsProbe(MX, ProbeOutcome.HANDSHAKE_FAILED), 0, FAIL, True),
-    (StarttlsProbe(MX, ProbeOutcome.UNREACHABLE), 4, WARN, False),
-)
-def test_starttls_points(
-    outcome: StarttlsProbe, impact: int, status: Status, is_determined: bool
-) -> None:
-    """Encryption counts by version and certificate; an unreachable host is undetermined."""
-    result = score(zone_with(), probes=(outcome,))
-    assert factor(result, FactorName.STARTTLS) == (impact, status, is_determined)
-
-
-@rows(
-    ("2025-11-21T00:00:00Z", 5, PASS, True),
-    ("2026-08-01T00:00:00Z", 4, PASS, True),
-    ("2026-10-01T00:00:00Z", 2, WARN, True),
-    ("2026-11-10T00:00:00Z", 1, WARN, True),
-    ("2026-11-20T00:00:00Z", 0, FAIL, True),
-    (None, 2, WARN, False),
-)
-def test_age_points(
-    registered: str | None, impact: int, status: Status, is_determined: bool
-) -> None:
-    """Age counts in steps; a missing date does not mean a young domain."""
-    result = score(zone_with(), registered=registered)
-    assert factor(result, FactorName.DOMAIN_AGE) == (impact, status, is_determined)
-
-
-@pytest.mark.parametrize(
-    ("silent", "name", "impact"),
-    [
-        ((D, "TXT"), FactorName.SPF, 7),
-        (f"_dmarc.{D}", FactorName.DMARC, 10),
-        ((D, "MX"), FactorName.MX, 5),
-        (REVERSE, FactorName.REVERSE_DNS, 3),
-    ],
-)
-@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
-def test_undetermined_factors_have_half_the_points(
-    silent: str | tuple[str, str], name: FactorName, impact: int, status: DnsStatus
-) -> None:
-    """Any kind of outage is a warning with half of the points."""
-    result = score(zone_with(failing={silent: status}))
-    assert factor(result, name) == (impact, WARN, False)
-    one = next(one for one in result.factors if one.name is name)
-    assert one.detail.startswith("Could not be determined: ")
-    assert name in result.undetermined
-
-
-def test_a_hidden_key_is_undetermined_with_eight_points() -> None:
-    """A name exists below ``_domainkey``, so the key is not reported as missing."""
-    zone = zone_with(dkim=[])
-    zone.publish(f"unguessable._domainkey.{D}", "TXT", f"v=DKIM1; p={RSA_2048}")
-    assert factor(score(zone), FactorName.DKIM) == (8, WARN, False)
-
-
-def test_proven_faults_count_though_other_answers_are_missing() -> None:
-    """An include without an answer does not hide that every address passes."""
-    text = "v=spf1 include:silent.example +all"
-    zone = zone_with(spf=[text], failing={"silent.example": DnsStatus.TIMEOUT})
-    assert factor(score(zone), FactorName.SPF) == (0, FAIL, True)
-
-
-def test_silence_below_an_include_leaves_spf_undetermined() -> None:
-    """A record that cannot be read completely is neither good nor broken."""
-    text = "v=spf1 include:silent.example -all"
-    zone = zone_with(spf=[text], failing={"silent.example": DnsStatus.TIMEOUT})
-    assert factor(score(zone), FactorName.SPF) == (7, WARN, False)
+    """Each kind of evidence has its points and status, and says whether it is determined."""
+    options = {one: changes[one] for one in OPTIONS if one in changes}
+    zone = zone_with(**{one: value for one, value in changes.items() if one not in OPTIONS})
+    result = score(zone, **options)
+    assert factor(result, name) == outcome
+    detail = next(one.detail for one in result.factors if one.name is name)
+    assert (name in result.undetermined) is not outcome[2]
+    assert "failing" not in changes or outcome[2] or detail.startswith("Could not be determined: ")
 
 
 def test_a_dead_resolver_gives_no_grade() -> None:
@@ -275,12 +263,6 @@ def test_a_dead_resolver_gives_no_grade() -> None:
     assert len(result.undetermined) == len(FactorName)
     assert not result.is_gradable
     assert score(zone_with(), registered=None).is_gradable
-
-
-def test_a_listing_of_a_shared_address_costs_little() -> None:
-    """The address of a mail provider is a weak sign about one of its customers."""
-    zone = zone_with(listed_zen_spamhaus_org=["127.0.0.2"])
-    assert factor(score(zone, is_shared=True), FactorName.BLACKLISTS) == (17, WARN, True)
 
 
 def test_a_severe_listing_never_takes_the_score_below_zero() -> None:
@@ -310,38 +292,6 @@ def test_a_parked_domain_is_perfect() -> None:
     result = score(zone, probes=())
     assert result.score == 100
     assert all(one.status is PASS for one in result.factors)
-
-
-@rows(
-    ({"spf": ["v=spf1 a -all"], "mx": ["0 ."]}, (5, WARN, True)),
-    ({"spf": ["v=spf1 -all"]}, (10, PASS, True)),
-    (
-        {"spf": ["v=spf1 -all"], "mx": ["0 ."], "dmarc": ["v=DMARC1; p=reject; t=y"]},
-        (5, WARN, True),
-    ),
-    ({"spf": ["v=spf1 -all"], "mx": ["0 ."], "dmarc": ["v=DMARC1; p=none"]}, (5, WARN, True)),
-)
-def test_a_partly_parked_domain_is_not_perfect(
-    changes: dict[str, list[str]], mx: tuple[int, Status, bool]
-) -> None:
-    """A domain without DKIM keys needs all three declarations."""
-    result = score(zone_with(dkim=[], **changes))
-    assert factor(result, FactorName.DKIM) == (0, FAIL, True)
-    assert factor(result, FactorName.MX) == mx
-
-
-def test_a_domain_that_receives_nothing_needs_no_encryption() -> None:
-    """A domain without incoming mail needs no encryption."""
-    result = score(zone_with(mx=["0 ."]), probes=())
-    assert factor(result, FactorName.STARTTLS) == (8, PASS, True)
-
-
-def test_a_silent_second_mail_host_is_no_flaw() -> None:
-    """One working host counts; another host without an answer does not."""
-    zone = zone_with(
-        mx=[f"10 {MX}.", "20 silent.example."], failing={"silent.example": DnsStatus.TIMEOUT}
-    )
-    assert factor(score(zone), FactorName.MX) == (10, PASS, True)
 
 
 def test_each_factor_names_its_fix_with_the_exact_record() -> None:

@@ -120,35 +120,19 @@ def test_a_helo_name_that_is_no_domain_has_no_spf(helo_name: str) -> None:
 
 
 @rows(
-    ("v=spf1 ip4:192.0.2.1 -all", CLIENT, "pass"),
-    ("v=spf1 ip4:192.0.2.1 -all", CLIENT_6, "fail"),
-    ("v=spf1 ip6:2001:db8::/32 -all", CLIENT_6, "pass"),
-    ("v=spf1 ip6:2001:db9::/32 -all", CLIENT_6, "fail"),
     ("v=spf1 ip6:2001:db8::/0 -all", CLIENT_6, "pass"),
-    ("v=spf1 mx -all", CLIENT, "pass"),
     ("v=spf1 mx -all", CLIENT_6, "pass"),
     ("v=spf1 a:mx.d.example -all", CLIENT_6, "pass"),
     ("v=spf1 a:mx.d.example/24//64 -all", "2001:db8::99", "pass"),
     ("v=spf1 a:mx.d.example/24//128 -all", "2001:db8::99", "fail"),
-    ("v=spf1 a:mail.d.example/24 -all", CLIENT, "pass"),
-    ("v=spf1 a:mail.d.example -all", CLIENT, "fail"),
-    ("v=spf1 include:lets.example -all", CLIENT, "pass"),
     ("v=spf1 -include:lets.example ~all", CLIENT, "fail"),
-    ("v=spf1 include:strict.example ~all", CLIENT, "softfail"),
-    ("v=spf1 include:gone.example -all", CLIENT, "permerror"),
     ("v=spf1 include:dead.example -all", CLIENT, "temperror"),
-    ("v=spf1 redirect=lets.example", CLIENT, "pass"),
-    ("v=spf1 redirect=strict.example", CLIENT, "fail"),
-    ("v=spf1 redirect=gone.example", CLIENT, "permerror"),
     ("v=spf1 redirect=dead.example", CLIENT, "temperror"),
     ("v=spf1 exists:%{ir}.%{v}.list.example -all", CLIENT, "pass"),
     ("v=spf1 exists:%{ir}.%{v}.list.example -all", "192.0.2.2", "fail"),
-    ("V=SPF1 IP4:192.0.2.1 -ALL", CLIENT, "pass"),
     ("v=spf1 include:d.example -all", CLIENT, "permerror"),
     (f"v=spf1 ip4:{CLIENT} include:d.example -all", CLIENT, "pass"),
     (f"v=spf1 x=1 x=2 ip4:{CLIENT} -all", CLIENT, "pass"),
-    ("v=spf1 a:%{z}.d.example -all", CLIENT, "permerror"),
-    ("v=spf1 a:%{d0}.d.example -all", CLIENT, "permerror"),
     ("v=spf1 foo=%{z} ip4:192.0.2.1 -all", CLIENT, "permerror"),
     ("v=spf1 foo=%{d2}-%% ip4:192.0.2.1 -all", CLIENT, "pass"),
     ("v=spf1 ip4:192.0.2.1 exp=gone.example -all", CLIENT, "pass"),
@@ -156,11 +140,26 @@ def test_a_helo_name_that_is_no_domain_has_no_spf(helo_name: str) -> None:
     ("v=spf1 -all ä", CLIENT, "permerror"),
     ("v=spf1 " + "ip6::: " * 498 + "ip4:192.0.2.1", CLIENT, "pass"),
     ("v=spf1 ip4:192.0.2.1 x=" + "y" * 8160, CLIENT, "pass"),
+    # Ten lookups, two void terms and ten mail hosts are allowed; one more is a permerror.
+    ("v=spf1 " + "a:mail.d.example " * 10 + "-all", CLIENT, "fail"),
+    ("v=spf1 " + "a:mail.d.example " * 11 + "-all", CLIENT, "permerror"),
+    ("v=spf1 " + "a:mail.d.example " * 9 + "a:mx.d.example a:x.example -all", CLIENT, "pass"),
+    ("v=spf1 a:g1.example a:g2.example -all", CLIENT, "fail"),
+    ("v=spf1 a:g1.example a:g2.example a:g3.example -all", CLIENT, "permerror"),
+    ("v=spf1 a:g1.example a:g2.example ip4:192.0.2.1 a:g3.example -all", CLIENT, "pass"),
+    ("v=spf1 mx:mx10.example -all", CLIENT, "fail"),
+    ("v=spf1 mx:mx11.example -all", CLIENT, "permerror"),
+    # Mail hosts without an address are one void term (RFC 7208 4.6.4 counts terms).
+    ("v=spf1 mx:mx10.example a:g1.example -all", CLIENT, "fail"),
+    ("v=spf1 mx:mx10.example a:g1.example a:g2.example -all", CLIENT, "permerror"),
 )
 def test_terms(text: str, client: str, result: str) -> None:
-    """Terms match for both IP versions, through includes, redirects and macros."""
+    """Terms match for both IP versions, beside those of the suite of RFC 7208."""
     zone = zone_with(text)
     zone.publish("1.2.0.192.in-addr.list.example", "A", "127.0.0.2")
+    for count in (10, 11):
+        hosts = [f"10 m{number}.mx{count}.example." for number in range(count)]
+        zone.publish(f"mx{count}.example", "MX", *hosts)
     assert evaluate(zone, client=client).mail_from.result.value == result
 
 
@@ -168,28 +167,6 @@ def test_an_ipv4_mapped_client_is_an_ipv4_client() -> None:
     """A client ::ffff:192.0.2.1 is checked with ip4 terms."""
     assert result_of("v=spf1 ip4:192.0.2.1 -all", client="::ffff:192.0.2.1") == "pass"
     assert result_of("v=spf1 ip4:192.0.2.1 -all", client="::ffff:192.0.2.2") == "fail"
-
-
-@rows(
-    ("v=spf1 " + "a:mail.d.example " * 10 + "-all", "fail"),
-    ("v=spf1 " + "a:mail.d.example " * 11 + "-all", "permerror"),
-    ("v=spf1 " + "a:mail.d.example " * 9 + "a:mx.d.example a:x.example -all", "pass"),
-    ("v=spf1 a:g1.example a:g2.example -all", "fail"),
-    ("v=spf1 a:g1.example a:g2.example a:g3.example -all", "permerror"),
-    ("v=spf1 a:g1.example a:g2.example ip4:192.0.2.1 a:g3.example -all", "pass"),
-    ("v=spf1 mx:mx10.example -all", "fail"),
-    ("v=spf1 mx:mx11.example -all", "permerror"),
-    # Mail hosts without an address are one void term (RFC 7208 4.6.4 counts terms).
-    ("v=spf1 mx:mx10.example a:g1.example -all", "fail"),
-    ("v=spf1 mx:mx10.example a:g1.example a:g2.example -all", "permerror"),
-)
-def test_limits(text: str, result: str) -> None:
-    """Ten lookups, two void terms and ten mail hosts are allowed; one more is a permerror."""
-    zone = zone_with(text)
-    for count in (10, 11):
-        hosts = [f"10 m{number}.mx{count}.example." for number in range(count)]
-        zone.publish(f"mx{count}.example", "MX", *hosts)
-    assert evaluate(zone).mail_from.result.value == result
 
 
 def test_ptr_does_not_fail_without_answers() -> None:
