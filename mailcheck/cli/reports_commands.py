@@ -158,7 +158,7 @@ _TITLES = {
 
 
 def _describe_step(domain: str, number: int, step: dict[str, Any]) -> Iterator[Line]:
-    title = _TITLES[step["kind"]].format(name=step["name"] or "small unknown senders")
+    title = _TITLES[step["kind"]].format(name=step["name"] or "unknown senders")
     count = f": {_count(step['messages'], 'message')}" if step["messages"] else ""
     yield f"  {number}. ", Painted(title, BOLD), count
     yield f"     {step['meaning']}"

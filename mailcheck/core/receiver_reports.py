@@ -6,7 +6,7 @@ about one mail.
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import Enum
 from typing import NewType
 
@@ -93,7 +93,7 @@ MIN_DAYS = 14
 """Minimum number of days with reports for a safe policy: two weeks include each weekday twice."""
 
 OTHER_SENDERS = "others"
-"""Key for a decision about all small unknown senders of a domain together."""
+"""Key for a decision about several unknown senders of a domain together."""
 
 UNDECIDED = "undecided"
 """Name of the missing decision in requests."""
@@ -257,6 +257,16 @@ class ReceiverReport(Struct, frozen=True):
     feedback: Feedback | None = None
     letter: Letter | None = None
 
+    @property
+    def period(self) -> tuple[int, int]:
+        """The begin and the end of a report; zeros for a report about one mail.
+
+        Some reporters use one id for several days, so the period is part of the identity.
+        """
+        if self.kind.is_feedback:
+            return 0, 0
+        return self.begins_at or 0, self.ends_at or 0
+
 
 def day_of(begins_at: Instant) -> Instant:
     """Return the day (UTC) of a report: the day on which its period begins."""
@@ -275,11 +285,20 @@ class ReportSelection(Struct, frozen=True):
     day: Instant | None = None
 
 
-def row_digest(reporter: str, report_id: str, result: str, reason: str = "") -> str:
+def row_digest(report: ReceiverReport, result: str) -> str:
     """Return the digest that identifies a counted row of a report among all rows.
 
-    :param reason: the report's reason. Posted reports have one, authenticated reports have none,
-        so their rows always differ.
+    Posted reports have a reason, authenticated reports have none, so their rows always differ.
     """
-    text = "\0".join((reporter, report_id, result, *((reason,) if reason else ())))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    begin, end = report.period
+    identity = (report.reporter, report.report_id, report.organisation, f"{begin}-{end}")
+    return _digest((*identity, result, report.reason))
+
+
+def former_row_digest(report: ReceiverReport, result: str) -> str:
+    """Return the digest of a row that was counted before the period was part of the identity."""
+    return _digest((report.reporter, report.report_id, result, *filter(None, (report.reason,))))
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]

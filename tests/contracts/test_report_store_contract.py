@@ -25,10 +25,12 @@ from mailcheck.core.receiver_reports import (
     ReportSelection,
     ReportState,
     day_of,
+    former_row_digest,
     row_digest,
 )
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.ports.workers import Lease
+from mailcheck.store.domains.report_quotas import Admission, Claim
 from mailcheck.store.domains.report_store import TOTALS, CountedRow, Removed, WaitingReport
 from mailcheck.workers.scheduling import DirectWorker
 from tests.contracts.conftest import Stores
@@ -163,6 +165,61 @@ async def test_a_report_counts_once(stores: Stores) -> None:
         ReportState.COUNTED,
     ]
     assert "before" in page.entries[1].reason
+
+
+async def test_one_id_on_several_days_is_several_reports(stores: Stores) -> None:
+    """The period and the organization are part of the identity, but not that of a complaint."""
+    await prepared(stores)
+    day: dict[str, object] = {"begins_at": TODAY, "ends_at": Instant(TODAY + DAY - 1)}
+    before: dict[str, object] = {"begins_at": Instant(TODAY - DAY), "ends_at": Instant(TODAY - 1)}
+    noon: dict[str, object] = {
+        "begins_at": Instant(TODAY - DAY // 2),
+        "ends_at": Instant(TODAY + DAY // 2),
+    }
+    states = []
+    of_tenant: dict[str, object] = {**day, "organisation": "Tenant"}
+    for number, facts in enumerate((day, before, noon, noon, of_tenant, before)):
+        await stores.deliveries.deliver(delivery(report_recipient("ann"), received_at=at(number)))
+        waiting = await claimed(stores, now=at(number))
+        report = counted(waiting, f"r{number}", **facts)
+        claim = Claim(report, TODAY, "google.com", 1, 1, 1)
+        is_repeated = await stores.reports.admit(claim) is Admission.REPEATED
+        await stores.reports.finish(waiting.id, MINE.holder, [report])
+        (entry,) = (await stores.reports.of_account(ANN, 1, 0)).entries
+        assert is_repeated is (entry.state is ReportState.REPEATED)
+        states.append(entry.state)
+    counting, repeated = ReportState.COUNTED, ReportState.REPEATED
+    assert states == [counting, counting, counting, repeated, counting, repeated]
+    for number, facts in enumerate((day, before)):
+        to = report_recipient("ann", ReportKind.COMPLAINT)
+        await stores.deliveries.deliver(delivery(to, received_at=at(10 + number)))
+        waiting = await claimed(stores, now=at(10 + number))
+        report = counted(waiting, f"c{number}", **facts)
+        await stores.reports.finish(waiting.id, MINE.holder, [report])
+    page = await stores.reports.of_account(ANN, 10, 0, ReportKind.COMPLAINT)
+    assert [one.state for one in page.entries] == [repeated, counting]
+
+
+async def test_equal_rows_of_one_id_in_one_day_are_counted_apart(stores: Stores) -> None:
+    """Reports about parts of a day may have one id. Rows of an earlier version are deleted, too."""
+    await prepared(stores)
+    waiting = await _waiting(stores)
+    halves = [
+        counted(waiting, f"half{one}", begins_at=Instant(TODAY + one), ends_at=Instant(TODAY + 9))
+        for one in (0, 1)
+    ]
+    await stores.reports.finish(waiting.id, MINE.holder, halves)
+    digests = [row_digest(one, "1") for one in halves] + [former_row_digest(halves[0], "1")]
+    await stores.reports.count([replace(counts(1), digest=one) for one in digests])
+    assert await stores.reports.count_rows(ANN, ReportKind.DMARC, "example.org", TODAY) == 3
+    selection = ReportSelection(report_id=halves[0].id)
+    await stores.reports.remove(ANN, selection, NOON, 10)
+    assert await stores.reports.count_rows(ANN, ReportKind.DMARC, "example.org", TODAY) == 1
+
+
+async def _waiting(stores: Stores) -> WaitingReport:
+    await stores.deliveries.deliver(delivery(report_recipient("ann")))
+    return await claimed(stores)
 
 
 async def test_leases(stores: Stores) -> None:
@@ -300,17 +357,18 @@ async def stored(
     await stores.reports.post(posted(name, account_id), b"{}")
     waiting = await claimed(stores)
     facts = {"report_id": name, "reporter": reporter, "begins_at": Instant(day + 1)}
+    report = counted(waiting, f"{name}!", **facts)
     rows = [
         replace(
             counts(0, day, account_id=account_id, kind=ReportKind.TLS, reporter=reporter),
             domain=domain,
-            digest=row_digest(reporter, name, result),
+            digest=row_digest(report, result),
             result=result,
         )
         for domain, result in (("a.example", "1"), ("a.example", name), ("b.example", "1"))
     ]
     await stores.reports.count(rows)
-    await stores.reports.finish(waiting.id, MINE.holder, [counted(waiting, f"{name}!", **facts)])
+    await stores.reports.finish(waiting.id, MINE.holder, [report])
 
 
 async def left(stores: Stores, account_id: AccountId = ANN) -> tuple[set[str], int]:

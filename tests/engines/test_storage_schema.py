@@ -13,6 +13,7 @@ import pytest
 from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.checks.findings_table import ROWS
+from mailcheck.core.instants import DAY
 from mailcheck.engines.schema_upgrade import (
     SchemaStep,
     SchemaTooNew,
@@ -234,3 +235,32 @@ def test_stored_alerts_and_changes_get_the_current_ids(
     upgrade_schema(connection, str(path), [step for step in steps if step.version <= 26])
     assert connection.execute("SELECT problem FROM watch_alert").fetchall() == [(f"DKIM: {new}",)]
     assert connection.execute("SELECT name FROM watch_change").fetchall() == [(new,)]
+
+
+def test_reports_with_one_id_are_counted_after_an_upgrade(
+    path: Path, connection: sqlite3.Connection
+) -> None:
+    """A stored report stays unique for its period, and the next day with its id is accepted."""
+    steps, day = schema_steps(), int(DAY)
+    upgrade_schema(connection, str(path), [step for step in steps if step.version < 44])
+    connection.execute("PRAGMA foreign_keys = OFF")
+
+    def add(name: str, begins_at: int, kind: str = "dmarc") -> None:
+        values = (name, kind, begins_at, begins_at + day - 1)
+        connection.execute(
+            "INSERT INTO receiver_report (id, account_id, kind, state, received_at, attempts,"
+            " reason, domain, reporter, organisation, report_key, policy, messages, failing,"
+            " problems, begins_at, ends_at) VALUES (?, 'a', ?, 'counted', 1, 1, '', 'd.example',"
+            " 'r.example', 'R', 'same', '', 1, 0, '[]', ?, ?)",
+            values,
+        )
+
+    add("first", 0)
+    add("complaint", 0, "complaint")
+    with pytest.raises(sqlite3.IntegrityError):
+        add("next day", day)
+    upgrade_schema(connection, str(path), steps)
+    add("next day", day)
+    for name, begins_at, kind in (("again", 0, "dmarc"), ("again", day, "complaint")):
+        with pytest.raises(sqlite3.IntegrityError):
+            add(name, begins_at, kind)

@@ -172,6 +172,8 @@ REPORTS_DMARC = shape(
                             "own-spf-absent",
                             "no-answer",
                             "unsigned",
+                            "strict-alignment",
+                            "no-result",
                             "other-domain",
                             "forwarded",
                             "maybe-forwarded",

@@ -15,7 +15,6 @@ from mailcheck.core.receiver_reports import (
     ReportKind,
     ReportState,
     day_of,
-    row_digest,
 )
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.report_store import CountedRow
@@ -87,7 +86,7 @@ def count_days(house: House, year: Year, days: int, account_id: AccountId | None
                     ReportKind.DMARC,
                     report.domain,
                     day_of(report.begins_at),
-                    row_digest(RECEIVER, report.report_id, result),
+                    f"{report.report_id} {result}",
                     RECEIVER,
                     result,
                     amount,

@@ -42,7 +42,7 @@ class PlannedStep(Shape):
     kind: StepKind
     sender: Annotated[
         str | None,
-        doc("key of the sender, or `others` for small unknown senders; null: about the domain"),
+        doc("key of the sender, or `others` for unknown senders; null: about the domain"),
     ]
     name: Annotated[str | None, doc("name of the sender")]
     messages: Annotated[int, doc("messages that the step is about", ge=0)]

@@ -8,15 +8,16 @@ reported as a problem. An invalid report is rejected.
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from html import unescape
 from xml.parsers import expat
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.mail_domains import read_mail_domain
+from mailcheck.checks.mail_domains import read_mail_domain, registrable_domain
 from mailcheck.checks.receiver_reports.limits import (
     MAX_COUNT,
     MAX_ELEMENTS,
@@ -187,6 +188,8 @@ class _ReportBuilder:
         self._record_count = 0
         self._head: dict[str, str] = {}
         self._record: dict[str, str] = {}
+        self._row: dict[str, str] = {}
+        self._parts: list[tuple[dict[str, str], list[str]]] = []
         self._group: dict[str, str] = {}
         self._reasons: list[str] = []
         self._signatures: list[Signature] = []
@@ -215,7 +218,7 @@ class _ReportBuilder:
             self._record_count += 1
             if self._record_count > MAX_ROWS:
                 raise ReportRefused(f"it has over {MAX_ROWS} rows")
-            self._record = {}
+            self._record, self._row, self._parts = {}, {}, []
             self._reasons, self._signatures, self._spf_checks = [], [], []
         elif name in _GROUPS:
             self._group = {}
@@ -244,15 +247,23 @@ class _ReportBuilder:
                 self._group = _reason_of(self._clean("".join(self._pieces)))
             self._end_group(name)
         elif self._pieces:
-            value = self._clean("".join(self._pieces))
-            if len(path) > 1 and path[1] == "record":
-                if parent in _GROUPS:
-                    self._group.setdefault(name, value)
-                elif parent in _ROW:
-                    self._record.setdefault(name, value)
-            elif parent in _HEAD:
-                self._head.setdefault(f"{parent}.{name}", value)
+            self._add_value(name, self._clean("".join(self._pieces)))
+        if name == "row" and len(path) == 2:
+            self._parts.append((self._row, self._reasons))
+            self._row, self._reasons = {}, []
         self._pieces.clear()
+
+    def _add_value(self, name: str, value: str) -> None:
+        """Add the text of an element; the first of several elements of a name counts."""
+        path, parent = self.path, self.path[-1]
+        if len(path) > 1 and path[1] == "record":
+            if parent in _GROUPS:
+                self._group.setdefault(name, value)
+            elif parent in _ROW:
+                values = self._row if path[2:3] == ["row"] else self._record
+                values.setdefault(name, value)
+        elif parent in _HEAD:
+            self._head.setdefault(f"{parent}.{name}", value)
 
     def _short_name(self, name: str) -> str:
         """Return the name without prefix in lower case; the few different names are cached."""
@@ -293,10 +304,14 @@ class _ReportBuilder:
             self._problems.append(f"row {self._record_count} is left out: {problem}")
 
     def _end_record(self) -> None:
-        record = self._record
         if self.is_at_end:
             self._leave_out("the report ends within it")
             return
+        # Some reporters write several rows into one record, and some write no row.
+        for values, reasons in self._parts or [({}, [])]:
+            self._add_row(self._record | values, reasons or self._reasons)
+
+    def _add_row(self, record: Mapping[str, str], reasons: Sequence[str]) -> None:
         count, problem = _read_count(record.get("count", ""))
         source = read_address(record.get("source_ip", ""))
         if source is None:
@@ -311,7 +326,7 @@ class _ReportBuilder:
             spf=_result_of(record.get("spf", "")),
             header_from=_read_name(record.get("header_from", "")),
             envelope_from=_read_name(record.get("envelope_from", "")),
-            reasons=tuple(self._reasons),
+            reasons=tuple(reasons),
             signatures=tuple(self._signatures),
             spf_checks=tuple(self._spf_checks),
         )
@@ -330,6 +345,9 @@ class _ReportBuilder:
         if len(self._problems) < self._left_out:
             self._problems.append(f"{self._left_out} rows are left out in total")
 
+        rows = self._rows
+        if any(not (row.dkim and row.spf) for row in rows):
+            rows = self._complete_rows()
         published = [head.get(f"policy_published.{one}", "").lower() for one in _POLICY_ELEMENTS]
 
         def metadata(name: str) -> str:
@@ -344,9 +362,43 @@ class _ReportBuilder:
             begins_at=begins_at,
             ends_at=ends_at,
             policy=PublishedPolicy(domain, *published),
-            rows=self._rows,
+            rows=rows,
             problems=tuple(self._problems),
         )
+
+    def _complete_rows(self) -> dict[Row, int]:
+        """Return the rows, with the missing results evaluated from those of SPF and DKIM."""
+        is_strict = {
+            tag: self._head.get(f"policy_published.{tag}", "").lower() == "s"
+            for tag in ("adkim", "aspf")
+        }
+        found: dict[Row, int] = {}
+        evaluated = 0
+        for row, count in self._rows.items():
+            dkim = row.dkim or _combine(row.signatures, row.header_from, is_strict["adkim"])
+            spf = row.spf or _combine(row.spf_checks, row.header_from, is_strict["aspf"])
+            evaluated += (dkim, spf) != (row.dkim, row.spf)
+            complete = replace(row, dkim=dkim, spf=spf)
+            found[complete] = found.get(complete, 0) + count
+        if evaluated and len(self._problems) < MAX_PROBLEMS:
+            rows = "1 row has" if evaluated == 1 else f"{evaluated} rows have"
+            self._problems.append(
+                f"{rows} no result for DMARC; it is evaluated from the results of SPF and DKIM"
+            )
+        return found
+
+
+def _combine(results: Sequence[Signature | SpfCheck], author: str, is_strict: bool) -> str:
+    """Return the result for DMARC: pass if one aligned result passes; empty without results."""
+    if not results or not author:
+        return ""
+    aligned = (
+        one.domain == author
+        or (not is_strict and registrable_domain(one.domain) == registrable_domain(author))
+        for one in results
+        if one.result == PASS and one.domain
+    )
+    return PASS if any(aligned) else AuthResult.FAIL.value
 
 
 _HEAD = ("report_metadata", "date_range", "policy_published")
@@ -363,6 +415,7 @@ _DISPOSITIONS: Mapping[str, str] = {
     **{one: one for one in ("none", "quarantine", "reject")},
     "pass": "none",  # RFC 9990: the policy was not applied because the mail passed
     "delivered": "none",
+    "softfail": "quarantine",  # the result of SPF that some receivers treat like that
 }
 
 _RESULTS: Mapping[str, str] = {
@@ -407,10 +460,14 @@ def _read_name(text: str) -> str:
 
 
 _NUMBER = re.compile(r"([+-]?[0-9]{1,20})(?:\.0{1,9})?", re.ASCII)
+_GROUPED = re.compile(r"[0-9]{1,3}(?:[,'\u2019 _][0-9]{3})+", re.ASCII)
+"""A number with separators between its thousands, such as ``1,024``."""
 
 
 def _read_count(text: str) -> tuple[int, str]:
     """Parse the message count of a row; return the count and a problem."""
+    if _GROUPED.fullmatch(text):
+        text = re.sub("[^0-9]", "", text)
     number = _NUMBER.fullmatch(text)
     if number is None:
         return 0, f'its count is "{text[:40]}"'
@@ -421,15 +478,28 @@ def _read_count(text: str) -> tuple[int, str]:
 
 
 def read_address(text: str) -> str | None:
-    """Return an IP address in its usual form, or `None` for any other text."""
+    """Return an IP address in its usual form, or `None` for any other text.
+
+    A port and the length of a prefix that is one address are left out.
+    """
+    found = _ADDRESS.fullmatch(text.strip())
     try:
-        address = ipaddress.ip_address(text.strip("[]"))
+        address = ipaddress.ip_address(found["bracketed"] or found["plain"] if found else "")
     except ValueError:
+        return None
+    if found is not None and found["length"] not in (None, str(address.max_prefixlen)):
         return None
     if not isinstance(address, ipaddress.IPv6Address):
         return str(address)
     return None if address.scope_id else str(address.ipv4_mapped or address)
 
+
+_ADDRESS = re.compile(
+    r"(?:\[(?P<bracketed>[^\[\]]+)\]|(?P<plain>[0-9.]+(?=:)|[^\[\]/]+))"
+    r"(?::[0-9]{1,5})?(?:/(?P<length>[0-9]{1,3}))?",
+    re.ASCII,
+)
+"""An address, in brackets or without, with a port (``192.0.2.1:25``) or a prefix length."""
 
 EARLIEST = 1_325_376_000
 """2012: the year of the first DMARC report."""

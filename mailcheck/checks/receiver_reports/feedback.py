@@ -1,4 +1,6 @@
-"""Parser for failure reports and complaints: RFC 5965, RFC 6591, RFC 9991, and Microsoft's form.
+"""Parser for failure reports and complaints: RFC 5965, RFC 6591, RFC 9991, and other forms.
+
+Microsoft's complaints have no report part or an empty one, and Exim's failure reports are texts.
 
 Each report is about one mail, which it contains. Local parts of addresses, the subject and the
 text of this mail are personal data. They leave this module only if the caller asks for them.
@@ -7,7 +9,7 @@ Runs in a child process.
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
@@ -84,7 +86,10 @@ def read_feedback_mail(raw_message: bytes, keeps_mail: bool = False) -> Feedback
     place = places[0] if places else -1
     attached = next((one for one in leaves[place + 1 :] if one.content_type in _MAILS), None)
     reported = _Reported(b"" if attached is None else decode_entity(mail, attached))
-    if places:
+    of_exim = None if places or attached is not None else _read_exim_report(mail, leaves)
+    if of_exim is not None:
+        report, reported = of_exim
+    elif places:
         report = _Fields(decode_entity(mail, leaves[place]))
     elif _is_of_microsoft(structure, reported):
         report = _microsoft_report(structure)
@@ -193,7 +198,9 @@ def _feedback(
     )
     return Feedback(
         type=_TYPES.get(report.text("feedback-type").lower(), FeedbackType.OTHER),
-        source=read_address(_SOURCE.sub("", report.text("source-ip"))) or _sent_from(reported),
+        source=read_address(_SOURCE.sub("", report.text("source-ip")))
+        or (_find_client(reported) if _is_jmrp(report, reported) else "")
+        or _sent_from(reported),
         author_domain=author,
         envelope_domain=report.domain("original-mail-from"),
         signing_domain=signed_by,
@@ -208,6 +215,37 @@ def _feedback(
         arrived_at=_moment(report.text("arrival-date", "received-date") or reported.text("date")),
         program=without_local_part(report.text("user-agent")),
     )
+
+
+def _is_jmrp(report: _Fields, reported: _Reported) -> bool:
+    """Return whether a complaint comes from Microsoft's Junk Mail Reporting Program."""
+    return "jmrp" in report.text("user-agent").lower() or bool(reported.all(_RECIPIENT))
+
+
+def _find_client(reported: _Reported) -> str:
+    """Return the address of the client that Microsoft recorded, or an empty string.
+
+    The topmost Received fields name relays of Microsoft, which have public addresses.
+    """
+    for name, pattern in _CLIENT_FIELDS:
+        for text in reported.texts(name)[:1]:
+            found = pattern.search(text)
+            address = None if found is None else read_address(found[1])
+            if address is not None and not is_local_client(address):
+                return address
+    return ""
+
+
+_CLIENT = r"([0-9a-f.:]{7,45})"
+_CLIENT_FIELDS = tuple(
+    (name, re.compile(pattern, re.IGNORECASE))
+    for name, pattern in (
+        ("x-sender-ip", rf"^\[?{_CLIENT}\]?$"),
+        ("received-spf", rf"\bclient-ip=\"?{_CLIENT}"),
+        ("authentication-results", rf"\bsender ip is {_CLIENT}"),
+    )
+)
+"""Fields with which a receiver records the address of the client, and the address in them."""
 
 
 def _sent_from(reported: _Reported) -> str:
@@ -299,6 +337,49 @@ def _moment(text: str) -> Instant | None:
         return instant_of(parsedate_to_datetime(text).timestamp())
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
+
+
+# Failure reports of Exim are texts with lines like "Sender Domain: d.example". The header of the
+# mail follows a line of its own.
+
+EXIM = "Exim"
+
+_EXIM_COPY = re.compile(
+    rb"^-{4,}[^\n]*copy of the (?:headers|message)[^\n]*\n", re.IGNORECASE | re.MULTILINE
+)
+_EXIM_LINE = re.compile(r"^[ \t]*([A-Z][A-Za-z ]{1,30}):[ \t]*(\S.*)$", re.MULTILINE)
+_EXIM_FIELDS = {
+    "sender domain": "Reported-Domain",
+    "sender ip address": "Source-IP",
+    "received date": "Arrival-Date",
+}
+_EXIM_DELIVERIES = {"quarantine": "spam", "reject": "reject", "none": "delivered"}
+
+
+def _read_exim_report(mail: bytes, leaves: Sequence[Entity]) -> tuple[_Fields, _Reported] | None:
+    """Return the fields of a report as text and the reported mail, or `None` for another text."""
+    first = next((one for one in leaves if one.content_type == "text/plain"), None)
+    if first is None:
+        return None
+    data = decode_entity(mail, first)
+    copy = _EXIM_COPY.search(data)
+    words = (data if copy is None else data[: copy.start()]).decode("utf-8", "replace")
+    found = _EXIM_LINE.findall(words[:MAX_REPORTED_TEXT])
+    told = {name.lower(): _clean(value) for name, value in found}
+    if not {"sender domain", "sender ip address"} <= told.keys():
+        return None
+    methods = ("spf", "dkim")
+    aligned = [one for one in methods if told.get(f"{one} alignment", "").lower() == "yes"]
+    lines = [
+        "Feedback-Type: auth-failure",
+        "Auth-Failure: dmarc",
+        f"User-Agent: {EXIM}",
+        f"Identity-Alignment: {', '.join(aligned) or 'none'}",
+        f"Delivery-Result: {_EXIM_DELIVERIES.get(told.get('dmarc results', '').lower(), '')}",
+        *(f"{field}: {told[name]}" for name, field in _EXIM_FIELDS.items() if name in told),
+    ]
+    reported = b"" if copy is None else data[copy.end() :].lstrip()
+    return _Fields("\r\n".join(lines).encode()), _Reported(reported)
 
 
 # Reports of Microsoft's Junk Mail Reporting Program have no feedback-report part. The address of

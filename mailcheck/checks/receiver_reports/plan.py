@@ -50,9 +50,9 @@ class SenderMail(Struct, frozen=True):
     """The mail of a sender, counted for a simulation. The counts are by From domain.
 
     ``failing`` failed and were not forwarded. ``relayed`` were forwarded and failed, and their
-    receivers did not say that they knew it. ``unanswered`` failed because a receiver got no DNS
-    answer, which is repeated when the mail is sent again. ``signed`` and ``unsigned`` count
-    messages that passed with a DKIM signature, and by SPF alone.
+    receivers did not say that they knew it. ``unanswered`` have no result, or failed because a
+    receiver got no DNS answer, which is repeated when the mail is sent again. ``signed`` and
+    ``unsigned`` count messages that passed with a DKIM signature, and by SPF alone.
     """
 
     sender: Sender
@@ -83,7 +83,7 @@ def _count(sender: Sender, judged: Sequence[JudgedRow]) -> SenderMail:
         author = one.row.header_from
         if found.cause is Cause.PASSES:
             others["signed" if one.row.dkim == PASS else "unsigned"] += one.messages
-        elif found.cause is Cause.NO_ANSWER:
+        elif found.cause in (Cause.NO_ANSWER, Cause.NO_RESULT):
             others["unanswered"] += one.messages
         elif found.cause is not Cause.FORWARDED:
             failing[author] += one.messages
@@ -209,17 +209,47 @@ class Simulation(Struct, frozen=True):
 Decisions = Mapping[str, SenderDecision]
 
 
+def find_together(mail: Iterable[SenderMail], total: int) -> frozenset[str]:
+    """Return the keys of the senders that are decided about together.
+
+    These are unknown senders with little mail. If many unknown senders have mail for which no
+    domain passes, it is forged by many addresses, and all of these senders are among them.
+    """
+    unknown = [one for one in mail if one.lost and _is_unknown(one.sender)]
+    forging = [one for one in unknown if one.sender.cause in _LIKE_FORGED]
+    crowd = forging if len(forging) > MAX_ALONE else []
+    small = [one for one in unknown if is_small(one, total)]
+    return frozenset(one.sender.key for one in (*small, *crowd))
+
+
 def is_small(one: SenderMail, total: int) -> bool:
-    """Return whether a sender is decided about together with others: unknown, with little mail."""
-    sender = one.sender
-    is_known = sender.is_known or sender.service is not None
-    return not is_known and one.lost <= max(SMALL, total // SMALL_SHARE)
+    """Return whether a sender is unknown and has little mail."""
+    return _is_unknown(one.sender) and one.lost <= max(SMALL, total // SMALL_SHARE)
 
 
-def decision_about(one: SenderMail, decisions: Decisions, total: int) -> SenderDecision | None:
-    """Return the decision about a sender, or the one about all small unknown senders."""
+def _is_unknown(sender: Sender) -> bool:
+    return not sender.is_known and sender.service is None
+
+
+MAX_ALONE = 5
+"""Maximum number of unknown senders without any passing domain that are decided about one by
+one."""
+
+_LIKE_FORGED = (
+    *(Cause.NOTHING, Cause.UNSIGNED, Cause.OWN_SPF, Cause.OWN_SPF_BROKEN, Cause.OWN_SPF_ABSENT),
+    Cause.OWN_SIGNATURE,
+)
+
+
+def decision_about(
+    one: SenderMail, decisions: Decisions, together: Container[str]
+) -> SenderDecision | None:
+    """Return the decision about a sender, or the one about all that are decided about together.
+
+    :param together: the keys that `find_together` returns.
+    """
     own = decisions.get(one.sender.key)
-    if own is None and is_small(one, total):
+    if own is None and one.sender.key in together:
         return decisions.get(OTHER_SENDERS)
     return own
 
@@ -232,13 +262,14 @@ def simulate_policy(
     An undetermined policy counts as if it stopped mail.
     """
     losses, counts = [], Counter[SenderDecision | None]()
+    together = find_together(mail, total)
     forwarded = 0
     for one in mail:
         relayed = _stopped(one.relayed, proposal)
         stopped = _stopped(one.failing, proposal) + relayed
         if not stopped:
             continue
-        decision = decision_about(one, decisions, total)
+        decision = decision_about(one, decisions, together)
         losses.append(Loss(one.sender.key, one.sender.name, decision, stopped))
         counts[decision] += stopped
         forwarded += relayed
@@ -277,7 +308,7 @@ class StepKind(Enum):
 
 
 class PlanStep(Struct, frozen=True):
-    """A missing step. ``sender`` is `None` if it is about the domain or about small senders.
+    """A missing step. ``sender`` is `None` if it is about the domain or about several senders.
 
     ``messages`` counts the mail that the next policy would have stopped. For `StepKind.SIGN`, it
     counts the mail that passes by SPF alone.
@@ -297,14 +328,19 @@ def find_steps(
     The order is the one in which they help: decisions first.
     """
     undecided, own, small = [], [], []
+    together = find_together(mail, total)
     for one in mail:
         stopped = _stopped(one.failing, proposal) + _stopped(one.relayed, proposal)
-        decision = decision_about(one, decisions, total)
+        decision = decision_about(one, decisions, together)
         if not stopped or decision is SenderDecision.NOT_MINE:
             continue
-        if decision is SenderDecision.MINE:
+        # A name of the domain itself passes, so the sender is the owner's.
+        is_own = one.sender.cause is Cause.STRICT_ALIGNMENT
+        if is_own or decision is SenderDecision.MINE:
             own.append(PlanStep(StepKind.SET_UP, stopped, one.sender))
-        elif is_small(one, total):
+        elif _only_forwards(one):
+            continue  # it sends nothing for the owner, and its mail cannot be changed
+        elif one.sender.key in together:
             small.append((one.sender.name, stopped))
         else:
             undecided.append(PlanStep(StepKind.DECIDE, stopped, one.sender))
@@ -314,6 +350,12 @@ def find_steps(
         yield PlanStep(StepKind.DECIDE, messages, None, tuple(name for name, _ in small))
     yield from own
     yield from _find_unsigned(mail, decisions, {one.sender for one in own})
+
+
+def _only_forwards(one: SenderMail) -> bool:
+    """Return whether a service forwarded all of its failing mail, which has no signature."""
+    service = one.sender.service
+    return not one.failing and service is not None and service.forwards_unsigned
 
 
 def _find_unsigned(

@@ -63,6 +63,10 @@ class Cause(Enum):
     """The envelope sender is in the domain, which has no SPF record (none)."""
     NO_ANSWER = "no-answer"
     """The receiver got no DNS answer about the domain's key or SPF record (temperror)."""
+    STRICT_ALIGNMENT = "strict-alignment"
+    """SPF or DKIM passes for another name of the domain, and the DMARC record requires its own."""
+    NO_RESULT = "no-result"
+    """The receiver reports neither a result for DMARC nor results of SPF and DKIM."""
     OTHER_DOMAIN = "other-domain"
     """SPF or DKIM passes, but for another domain."""
     FORWARDED = "forwarded"
@@ -127,6 +131,8 @@ class Sender(Struct, frozen=True):
     because a signature of the domain is intact.
 
     ``domain`` is the From domain of most failing messages, or of most messages if none fail.
+    ``strict`` are the tags of strict alignment that make its mail fail, each with the name of the
+    domain that passes.
     ``vouched_for`` are other domains for which SPF or DKIM passes. ``selectors`` are those of the
     domain's own signatures that do not verify. ``envelope_domains`` are those in the domain for
     which SPF does not pass.
@@ -149,6 +155,7 @@ class Sender(Struct, frozen=True):
     last_day: Instant
     reasons: tuple[str, ...]
     source_count: int
+    strict: tuple[tuple[str, str], ...] = ()
 
     @property
     def passing(self) -> int:
@@ -207,6 +214,8 @@ def find_cause(row: Row) -> Cause:
         return Cause.PASSES
     if _is_reported_as_forwarded(row):
         return Cause.FORWARDED
+    if _strict_tags(row):
+        return Cause.STRICT_ALIGNMENT
     if _is_broken_elsewhere(row):
         return Cause.MAYBE_FORWARDED
     signed = {one.result for one in _own_signatures(row)}
@@ -217,6 +226,8 @@ def find_cause(row: Row) -> Cause:
         return Cause.NO_ANSWER
     if _vouched_for(row):
         return Cause.OTHER_DOMAIN
+    if not (row.dkim or row.spf or row.signatures or row.spf_checks):
+        return Cause.NO_RESULT
     return Cause.UNSIGNED if _NONE in signed else Cause.NOTHING
 
 
@@ -283,6 +294,19 @@ def _own_checks(row: Row) -> list[SpfCheck]:
     return [one for one in row.spf_checks if one.domain and _is_own(one.domain, row)]
 
 
+def _strict_tags(row: Row) -> tuple[tuple[str, str], ...]:
+    """Return the tags of strict alignment that make a row fail, each with the passing name.
+
+    A name of the domain itself passes, which relaxed alignment would accept.
+    """
+    if row.passes:
+        return ()
+    signed = [one.domain for one in _own_signatures(row) if one.result == PASS]
+    checked = [one for one in _spf_domains(row) if _is_own(one, row)]
+    found = [*(("adkim", one) for one in signed), *(("aspf", one) for one in checked)]
+    return tuple(one for one in found if one[1] != row.header_from)
+
+
 def _vouched_for(row: Row) -> list[str]:
     signed = [one.domain for one in row.signatures if one.result == PASS and one.domain]
     return [
@@ -326,6 +350,8 @@ class JudgedResults(Struct, frozen=True):
     vouched_for: tuple[str, ...]
     selectors: tuple[tuple[str, str], ...]
     envelope_domains: tuple[str, ...]
+    strict: tuple[tuple[str, str], ...] = ()
+    is_unsigned: bool = False
 
 
 def _judge(row: Row) -> JudgedResults:
@@ -338,6 +364,8 @@ def _judge(row: Row) -> JudgedResults:
         tuple(dict.fromkeys(_vouched_for(row))),
         tuple(dict.fromkeys((one.selector, one.domain) for one in broken)),
         tuple(dict.fromkeys(failed)),
+        tuple(dict.fromkeys(_strict_tags(row))),
+        not any(one.result not in ("", _NONE) for one in row.signatures),
     )
 
 
@@ -410,6 +438,8 @@ def _with_forwarding(
         service = find_service_by_id(who[0])
         if any(judged.intact for _, judged in found) or (service and service.forwards):
             found = [(one, _as_forwarded(judged)) for one, judged in found]
+        if service is not None and service.forwards_unsigned:
+            found = [(one, _as_relayed(judged)) for one, judged in found]
         marked[who] = found
     return marked
 
@@ -439,6 +469,19 @@ def _without_own(
 
 def _as_forwarded(judged: JudgedResults) -> JudgedResults:
     if judged.cause is not Cause.MAYBE_FORWARDED:
+        return judged
+    return replace(judged, cause=Cause.FORWARDED)
+
+
+_OF_UNSIGNED = (Cause.OTHER_DOMAIN, Cause.OWN_SPF, Cause.UNSIGNED, Cause.NOTHING)
+
+
+def _as_relayed(judged: JudgedResults) -> JudgedResults:
+    """Return the conclusions for a service that signs all mail of its own customers.
+
+    What it sends without a signature, it forwards.
+    """
+    if judged.cause not in _OF_UNSIGNED or not judged.is_unsigned:
         return judged
     return replace(judged, cause=Cause.FORWARDED)
 
@@ -519,6 +562,7 @@ def summarize_sender(
         last_day=max(one.last_day for one, _ in judged),
         reasons=common(lambda one, _: dict.fromkeys(one.row.reasons)),
         source_count=len(messages),
+        strict=common(lambda _, found: found.strict),
     )
 
 
@@ -590,6 +634,17 @@ _SENTENCES: Mapping[Cause, tuple[str, str]] = {
             " {domain} answer."
         ),
     ),
+    Cause.STRICT_ALIGNMENT: (
+        "{failing} passed for {aligned}, but the DMARC record requires {domain} itself ({tags}).",
+        (
+            "Remove {tags} from the DMARC record, so that other names of the domain are accepted,"
+            " or sign the mail with d={domain}."
+        ),
+    ),
+    Cause.NO_RESULT: (
+        "The receivers of {failing} report no result.",
+        "No action is needed. Other receivers show whether the mail passes.",
+    ),
     Cause.OTHER_DOMAIN: (
         "{failing} passed for {vouched_for}, which is not {domain}.",
         (
@@ -645,6 +700,8 @@ def _values_of(sender: Sender) -> dict[str, str]:
         "envelope": next(iter(envelopes), sender.domain),
         "asked": _list((*envelopes, *keys)) or sender.domain,
         "vouched_for": _list(sender.vouched_for),
+        "aligned": _list(name for _, name in sender.strict),
+        "tags": _list(f"{tag}=s" for tag, _ in sender.strict),
     }
 
 

@@ -79,6 +79,12 @@ class SendingService(Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[str, ...]
     read: date
     networks: tuple[str, ...] = ()
+    signs_all: bool = False
+
+    @property
+    def forwards_unsigned(self) -> bool:
+        """Whether it forwards mail, and signs all mail that its own customers send."""
+        return self.forwards and self.signs_all
 
     @property
     def forwards(self) -> bool:

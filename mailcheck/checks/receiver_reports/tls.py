@@ -101,7 +101,8 @@ def sessions_of(report: TlsReport, domain: str) -> Iterator[tuple[TlsSessions, i
 def parse_tls_report(document: bytes, domain: str = "") -> TlsReport:
     """Parse a report.
 
-    :param domain: domain named by the mail or the file, for policies without a domain.
+    :param domain: domain named by the mail or the file, for policies without a domain and for
+        DANE, whose policy domain is the mail host (RFC 8460 1.1).
     :raises ReportRefused: the document is not JSON, or not a TLS report.
     """
     try:
@@ -123,6 +124,8 @@ _NO_DOMAIN = "it has no policy-domain, and neither its mail nor the name of its 
 class _Reading:
     def __init__(self, domain: str) -> None:
         self._domain = domain
+        self._recipient = read_mail_domain(domain) or ""
+        """The domain of the recipients, to which DANE policies of its mail hosts belong."""
         self._problems: list[str] = []
         self._entry_count = 0
 
@@ -135,6 +138,13 @@ class _Reading:
         found = _list(known.get("policies"))
         domains = {_text(_object(one, "policy"), "policy-domain") for one in found}
         named = {read_mail_domain(one) for one in domains if one} - {None}
+        of_others = {
+            read_mail_domain(_text(policy, "policy-domain"))
+            for one in found
+            if (policy := _object(one, "policy")) and not _is_dane(policy)
+        } - {None}
+        if not self._recipient and len(of_others) == 1:
+            self._recipient = of_others.pop() or ""
         if len(named) == 1:
             self._domain = named.pop() or self._domain
         policies = tuple(self._policies(found))
@@ -170,6 +180,9 @@ class _Reading:
             failed = self._count(what, summary, "total-failure-session-count")
             if successful is None or failed is None:
                 continue
+            host = ""
+            if _is_dane(policy) and self._recipient and domain != self._recipient:
+                host, domain = domain, self._recipient
             yield TlsPolicyResult(
                 domain=domain,
                 kind=_text(policy, "policy-type").lower() or "no-policy-found",
@@ -177,10 +190,10 @@ class _Reading:
                 hosts=_texts(policy.get("mx-host") or policy.get("mx-host-pattern")),
                 successful=successful,
                 failed=failed,
-                failures=tuple(self._failures(one.get("failure-details"), number)),
+                failures=tuple(self._failures(one.get("failure-details"), number, host)),
             )
 
-    def _failures(self, found: object, policy_number: int) -> Iterator[TlsFailure]:
+    def _failures(self, found: object, policy_number: int, host: str) -> Iterator[TlsFailure]:
         for one in _list(found):
             self._count_entry()
             known = one if isinstance(one, dict) else {}
@@ -192,7 +205,7 @@ class _Reading:
             yield TlsFailure(
                 result=_text(known, "result-type").lower() or "unknown",
                 sending_ip=_text(known, "sending-mta-ip"),
-                receiving_host=_text(known, "receiving-mx-hostname").lower().rstrip("."),
+                receiving_host=_text(known, "receiving-mx-hostname").lower().rstrip(".") or host,
                 receiving_ip=_text(known, "receiving-ip"),
                 reason="; ".join(filter(None, details)),
                 sessions=sessions,
@@ -248,6 +261,10 @@ def _list(found: object) -> list[Any]:
     if isinstance(found, list):
         return found
     return [] if found is None else [found]
+
+
+def _is_dane(policy: dict[str, Any]) -> bool:
+    return _text(policy, "policy-type").lower() == "tlsa"
 
 
 def _text(known: dict[str, Any], name: str) -> str:

@@ -4,7 +4,7 @@ Each topic has facts by name. A topic is incomplete if part of it could not be d
 that is missing from it is unknown, and never counts as removed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from mailcheck.checks.receiver_reports.plan import (
     Decisions,
     SenderMail,
     decision_about,
+    find_together,
     is_small,
 )
 from mailcheck.checks.receiver_reports.senders import explain
@@ -212,7 +213,8 @@ def facts_of_senders(
     :param is_complete: whether all names could be looked up.
     """
     total = sum(one.sender.messages for one in mail)
-    failing = [one for one in mail if _is_failing(one, decisions, total)]
+    together = find_together(mail, total)
+    failing = [one for one in mail if _is_failing(one, decisions, together, total)]
     return Topic(
         {one.sender.key: _failing(one, decisions) for one in failing[:MAX_FAILING_SENDERS]},
         is_complete=is_complete and len(failing) <= MAX_FAILING_SENDERS,
@@ -220,8 +222,10 @@ def facts_of_senders(
     )
 
 
-def _is_failing(one: SenderMail, decisions: Decisions, total: int) -> bool:
-    if decision_about(one, decisions, total) is SenderDecision.NOT_MINE:
+def _is_failing(
+    one: SenderMail, decisions: Decisions, together: Container[str], total: int
+) -> bool:
+    if decision_about(one, decisions, together) is SenderDecision.NOT_MINE:
         return False
     if one.lost < max(MIN_FAILING, one.sender.messages // 100):
         return False

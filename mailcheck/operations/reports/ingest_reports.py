@@ -541,5 +541,5 @@ def _counted_row(
     kept: ReceiverReport, domain: str, day: Instant, row: Row | TlsSessions | Feedback, count: int
 ) -> CountedRow:
     result = msgspec.json.encode(row).decode()
-    digest = row_digest(kept.reporter, kept.report_id, result, kept.reason)
+    digest = row_digest(kept, result)
     return CountedRow(kept.account_id, kept.kind, domain, day, digest, kept.reporter, result, count)

@@ -203,10 +203,13 @@ _COUNTED = """
     SELECT domain FROM found WHERE domain IS NOT NULL LIMIT ?
 """
 
-# Only a posted report has a reason, so it is never a copy of an authenticated report.
-IS_COUNTED = """
+# The columns of the index ``receiver_report_once``. Only a posted report has a reason, so it is
+# never a copy of an authenticated report.
+_IS_COUNTED = """
     SELECT 1 FROM receiver_report WHERE account_id = ? AND kind = ? AND domain = ?
-    AND reporter = ? AND report_key = ? AND reason = ? AND state = 'counted'
+    AND reporter = ? AND report_key = ? AND reason = ? AND organisation = ? AND state = 'counted'
+    AND CASE WHEN kind IN ('dmarc', 'tls') THEN begins_at ELSE 0 END = ?
+    AND CASE WHEN kind IN ('dmarc', 'tls') THEN ends_at ELSE 0 END = ?
 """
 
 
@@ -237,15 +240,7 @@ def admit(transaction: Transaction, claim: Claim) -> Admission:
     """Return how much of a report may be stored, and count it against the quotas."""
     report, account_id = claim.report, claim.report.account_id
     lock_inboxes(transaction, (account_id,))
-    keys = (
-        account_id,
-        report.kind.value,
-        report.domain,
-        report.reporter,
-        report.report_id,
-        report.reason,
-    )
-    is_repeated = claim.rows > 0 and transaction.row(IS_COUNTED, keys) is not None
+    is_repeated = claim.rows > 0 and is_counted(transaction, report)
     if not is_repeated and _has_room(transaction, claim, claim.rows + 1, claim.octets):
         _note(transaction, claim, Outcome.KEPT, claim.rows + 1, claim.octets)
         return Admission.WHOLE
@@ -259,6 +254,21 @@ def admit(transaction: Transaction, claim: Claim) -> Admission:
         rows, octets, admission = rows + 1, claim.octets, Admission.NOTHING
     _note(transaction, claim, Outcome.OVER_QUOTA, rows, octets)
     return admission
+
+
+def is_counted(transaction: Transaction, report: ReceiverReport) -> bool:
+    """Return whether the same report is counted already."""
+    keys = (
+        report.account_id,
+        report.kind.value,
+        report.domain,
+        report.reporter,
+        report.report_id,
+        report.reason,
+        report.organisation,
+        *report.period,
+    )
+    return transaction.row(_IS_COUNTED, keys) is not None
 
 
 def _has_room(transaction: Transaction, claim: Claim, rows: int, octets: int) -> bool:

@@ -32,12 +32,12 @@ from mailcheck.core.receiver_reports import (
     ReportSelection,
     ReportState,
     day_of,
+    former_row_digest,
     row_digest,
 )
 from mailcheck.ports.engine import Condition, Row, Transaction, Value
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.report_quotas import (
-    IS_COUNTED,
     Admission,
     Claim,
     ReportDomains,
@@ -46,6 +46,7 @@ from mailcheck.store.domains.report_quotas import (
     admit,
     domains_of,
     forget_tallies,
+    is_counted,
     refused,
 )
 from mailcheck.store.mail_delivery import FULL, is_full, report_row
@@ -401,18 +402,7 @@ class ReportStore(Store):
             return False
         mail = _mail_to_keep(transaction, gone[0].delivery_id, gone[0].account_id)
         for report in found:
-            keys = (
-                report.account_id,
-                report.kind.value,
-                report.domain,
-                report.reporter,
-                report.report_id,
-                report.reason,
-            )
-            if (
-                report.state is ReportState.COUNTED
-                and transaction.row(IS_COUNTED, keys) is not None
-            ):
+            if report.state is ReportState.COUNTED and is_counted(transaction, report):
                 reason = "the same report was counted before"
                 report = replace(report, state=ReportState.REPEATED, reason=reason)
             # The mail of a report about one mail contains personal data.
@@ -761,7 +751,7 @@ def _remove_counts_of_report(
     own = [
         (account_id, kind, row.domain, day, row.digest)
         for row in found
-        if row.digest == row_digest(report.reporter, report.report_id, row.result, report.reason)
+        if row.digest in (row_digest(report, row.result), former_row_digest(report, row.result))
     ]
     transaction.execute_over(_REMOVE_COUNT, own[:limit])
     return len(own[:limit])
