@@ -114,7 +114,10 @@ class Daemon:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of the daemon: its options, without those of the tests."""
+        """The environment of the daemon: its options, without those of the tests.
+
+        The daemon may write compiled modules. Compiling all of them takes two seconds of CPU time.
+        """
         settings = {
             "dns_resolvers": [NOBODY],
             "accounts_bootstrap": True,
@@ -129,7 +132,9 @@ class Daemon:
             **self.options,
         }
         inherited = {
-            name: value for name, value in self._inherited.items() if not name.startswith(PREFIX)
+            name: value
+            for name, value in self._inherited.items()
+            if not name.startswith(PREFIX) and name != "PYTHONDONTWRITEBYTECODE"
         }
         options = {PREFIX + name.upper(): _in_toml(value) for name, value in settings.items()}
         return {**inherited, **options}
