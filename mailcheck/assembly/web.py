@@ -11,9 +11,9 @@ from mailcheck.assembly.deployment import (
 )
 from mailcheck.assembly.doors.access import WebParts, build_access, client_addresses, posted_size
 from mailcheck.assembly.doors.late import LateDoor, late_doors, open_dashboard
-from mailcheck.assembly.doors.rest import build_routes
-from mailcheck.web.api.application import Api
+from mailcheck.assembly.doors.rest import build_api, build_routes
 from mailcheck.web.api.description import ApiDescription
+from mailcheck.web.site.application import Application
 from mailcheck.web.site.public_pages import PublicPages
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import BodyLimits, RequestUrls
@@ -38,7 +38,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
             door.open()
     return BoundedSite(
         Root(
-            Api(access, routes, parts.description, urls, runtime.now).resource(),
+            Application([build_api(parts)], addresses, runtime.now),
             doors.pop("mcp"),
             doors,
             PublicPages(

@@ -65,8 +65,8 @@ _ZONE: Mapping[str, Mapping[str, list[str]]] = {
     f"_dmarc.{DOMAIN}": {"TXT": ["v=DMARC1; p=reject; rua=mailto:a@other.example"]},
 }
 
-_ROOTS = (("_api", "/api/v1"), ("_pages", ""), ("_dashboard", ""))
-"""The applications below the root, and the paths that they are mounted at."""
+_ROOTS = ("_api", "_pages", "_dashboard")
+"""The applications below the root."""
 
 _SIGNATURE = (
     b"DKIM-Signature: v=1; a=rsa-sha256; d=%d.hostile.example; s=s; h=from; bh=eA==; b=eA==\r\n"
@@ -243,13 +243,11 @@ class Target:
     def entries(self) -> Iterator[str]:
         """Yield the names of all entry points."""
         root = vars(self.house.site.resource)
-        mounted = [(root[name], prefix) for name, prefix in _ROOTS]
         others = {id(other): other for other in root["_others"].values()}
-        mounted += [(other, "") for other in others.values()]
-        for resource, prefix in mounted:
+        for resource in [*(root[name] for name in _ROOTS), *others.values()]:
             for method, rule in _paths_of(resource):
                 path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule)
-                yield f"{method} {prefix}{path}"
+                yield f"{method} {path}"
         for facade in (one for one in FACADES if not one.base):
             for route in facade.routes:
                 yield f"open {route.method} {route.path.replace('<', '{').replace('>', '}')}"

@@ -380,6 +380,9 @@ def _refusals(world: ExampleHouse) -> dict[str, Any]:
         "unauthorized": world.get("/inbox", 401, key=None),
         "forbidden": world.ask("DELETE", "/inbox/messages", 403, key=limited),
         "tooLarge": world.ask("POST", "/test/generate", 413, data=b"x" * 70_000),
+        "wrongType": world.ask(
+            "POST", "/watches", 415, data=b"<watch/>", headers={"Content-Type": "application/xml"}
+        ),
         "tooMany": world.get("/inbox", 429, key=key),
         "nowhere": world.get("/inboxes", 404),
         "wrongMethod": world.ask("PUT", "/inbox", 405),

@@ -73,7 +73,7 @@ def rooms(modules: set[str], above: str) -> set[str]:
 def test_a_ready_daemon_has_opened_no_door(tmp_path: Path) -> None:
     """A daemon that nobody has used has no module of a late door, or of a server that is off."""
     loaded = modules_of(tmp_path)
-    assert "mailcheck.web.api.application" in loaded
+    assert "mailcheck.web.api.door" in loaded
     assert rooms(loaded, "mailcheck.web") == ALWAYS_OPEN
     assert not rooms(loaded, "mailcheck") & SERVERS
 

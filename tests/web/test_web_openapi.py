@@ -27,9 +27,10 @@ from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.config.options import WebOptions
 from mailcheck.core.accounts import Caller
 from mailcheck.core.watches import WatchSettings
-from mailcheck.web.api.calls import PATH_PARAMETERS, Call, Route
+from mailcheck.web.api.calls import PATH_PARAMETERS, Route, make_route
 from mailcheck.web.api.description import MAX_CACHED, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import write_command
+from mailcheck.web.site.application import Call
 from tests.house import Answer, House, config_in_memory, run
 from tests.spec.description import (
     FORMATS,
@@ -108,7 +109,7 @@ def test_a_route_requires_an_operation() -> None:
         raise NotImplementedError
 
     with pytest.raises(TypeError, match="operation"):
-        Route("GET", "/novelty", handle)  # type: ignore[call-arg]
+        make_route("GET", "/novelty", handle)  # type: ignore[call-arg]
 
 
 @BY_ID
@@ -264,9 +265,8 @@ def test_every_parameter_that_is_described_is_read(checking: House) -> None:
         else:
             asked = read_texts(noting(request, read), required)
         path = dict.fromkeys(PATH_PARAMETERS, "none")
-        call = Call(
-            caller, checking.assembly.runtime.now(), asked, path, "", checking.assembly.runtime.urls
-        )
+        runtime = checking.assembly.runtime
+        call = Call(caller, runtime.now(), asked, path, urls=runtime.urls)
         under_way: Deferred[Any] = Deferred.fromCoroutine(route.handle(call))  # type: ignore[arg-type]
         under_way.addErrback(lambda _: None)
         under_way.cancel()

@@ -249,6 +249,7 @@ _RESPONSE_NAMES = {
     404: "NotFound",
     405: "MethodNotAllowed",
     413: "ContentTooLarge",
+    415: "UnsupportedMediaType",
     429: "TooManyRequests",
     500: "InternalServerError",
     503: "ServiceUnavailable",

@@ -1,4 +1,4 @@
-"""Builds the routes of the REST API."""
+"""Builds the REST API."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,10 @@ from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import (
     mail_server,
 )
+from mailcheck.assembly.doors.access import WebParts
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
+from mailcheck.web.api.door import make_api
 from mailcheck.web.api.event_routes import EventRoutes
 from mailcheck.web.api.fault_routes import FaultRoutes
 from mailcheck.web.api.inbox_routes import InboxRoutes
@@ -17,6 +19,17 @@ from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.api.traffic_routes import TrafficRoutes
 from mailcheck.web.api.watch_routes import WatchRoutes
 from mailcheck.web.api.webhook_routes import WebhookRoutes
+from mailcheck.web.site.access_control import api_key_of
+from mailcheck.web.site.application import OpenDoor, admit_with_key
+
+
+def build_api(parts: WebParts) -> OpenDoor:
+    """Build the door of the API."""
+    return OpenDoor(
+        make_api(parts.routes, parts.description),
+        admit_with_key(parts.access, api_key_of, shows_limits=True),
+        parts.urls.of,
+    )
 
 
 def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:

@@ -4,8 +4,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
-from msgspec import Struct
-
 from mailcheck.api.deliverability.tests import TestIdField
 from mailcheck.api.errors import Crash, Error
 from mailcheck.api.inbox.overview import MessageIdField
@@ -18,10 +16,10 @@ from mailcheck.api.openapi.operations import (
 )
 from mailcheck.api.requests.parsing import Request
 from mailcheck.api.shapes import Schema, integer_schema, schema_of_type, string_schema
-from mailcheck.api.urls import PublicUrls
-from mailcheck.core.accounts import Caller
-from mailcheck.core.identifiers import SHORT_ID_LENGTH, MessageId
-from mailcheck.core.instants import Instant
+from mailcheck.core.identifiers import SHORT_ID_LENGTH
+from mailcheck.web.site import application
+from mailcheck.web.site.application import Call
+from mailcheck.web.site.bodies import JSON
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.failures import RETRY_AFTER_SECONDS
 from mailcheck.web.site.replies import Reply
@@ -82,6 +80,11 @@ COMMON_ERRORS: Mapping[int, Response] = {
         f"The request body has more than {MAX_BODY:,} bytes.",
         [json_body("tooLarge", Error)],
     ),
+    415: Response(
+        "The body has a media type that the route does not read. A client that sets none, or one "
+        "of its defaults such as that of a form, need not send application/json.",
+        [json_body("wrongType", Error)],
+    ),
     429: Response(
         "The limit of the minute or the day is reached, or too many waits of this key are in "
         "progress; `error` names the limit and when it ends.",
@@ -127,42 +130,6 @@ def not_found(what: str) -> Response:
 R = TypeVar("R", bound=Request)
 
 
-class Call(Struct, Generic[R], frozen=True):
-    """One request within its limits, as a handler receives it.
-
-    ``urls`` are the URLs by which this client reaches the service.
-    """
-
-    caller: Caller
-    received_at: Instant
-    request: R
-    path: Mapping[str, str]
-    accept: str
-    urls: PublicUrls
-    body: bytes = b""
-    last_event_id: str = ""
-
-    @property
-    def message_id(self) -> MessageId:
-        """The message id in the path."""
-        return MessageId(self.path["message_id"])
-
-    @property
-    def test_id(self) -> str:
-        """The id of a deliverability test in the path, which may not exist."""
-        return self.path["test_id"]
-
-    @property
-    def webhook_id(self) -> str:
-        """The webhook id in the path, which may not exist."""
-        return self.path["webhook_id"]
-
-    @property
-    def watch_id(self) -> str:
-        """The watch id in the path, which may not exist."""
-        return self.path["watch_id"]
-
-
 EXAMPLE_MESSAGE = EXAMPLE_REPORT = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 EXAMPLE_TEST = "k5m2c7qxw4h3a"
 
@@ -192,12 +159,9 @@ PATH_PARAMETERS: Mapping[str, Parameter] = {
 _VARIABLE = re.compile(r"<(\w+)>")
 
 
-class Route(Struct, Generic[R], frozen=True):
-    """A method and a path below the base URL, with their handler and operation."""
+class Route(application.Route[R], Generic[R], frozen=True, kw_only=True):
+    """A route of the API with its description."""
 
-    method: str
-    path: str
-    handle: Callable[[Call[R]], Awaitable[Reply | Stream]]
     operation: Operation[R]
 
     @property
@@ -206,3 +170,22 @@ class Route(Struct, Generic[R], frozen=True):
         variables = [PATH_PARAMETERS[name] for name in _VARIABLE.findall(self.path)]
         path = _VARIABLE.sub(lambda name: f"{{{PATH_PARAMETERS[name[1]].name}}}", self.path)
         return DescribedOperation(self.method, path, self.operation, variables)
+
+
+def make_route(
+    method: str,
+    path: str,
+    handle: Callable[[Call[R]], Awaitable[Reply | Stream]],
+    operation: Operation[R],
+) -> Route[R]:
+    """Return a route below the base URL, with what its operation declares."""
+    return Route(
+        method=method,
+        path=path,
+        handle=handle,
+        request=operation.request,
+        scopes=operation.scopes,
+        reads=(JSON,) if operation.reads_body else (),
+        is_open=not operation.needs_key,
+        operation=operation,
+    )

@@ -27,11 +27,13 @@ from mailcheck.api.openapi.operations import Body, Link, Operation, Response, js
 from mailcheck.api.requests.checks import ListPage, PreflightRecords, WaitForTest
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.deliverability_tests import DeliverabilityResult
+from mailcheck.core.identifiers import MessageId
 from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
-from mailcheck.web.api.calls import Call, Route, not_found
+from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.failures import WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 
@@ -216,16 +218,16 @@ class DeliverabilityRoutes:
         """List the routes."""
         test = "/test/<test_id>"
         return [
-            Route("POST", "/test/generate", self.generate, GENERATE),
-            Route("GET", "/test", self.tests, TESTS_LIST),
-            Route("GET", test, self.one, TEST),
-            Route("DELETE", test, self.delete, TEST_DELETE),
-            Route("GET", f"{test}/wait", self.wait, TEST_WAIT),
-            Route("GET", f"{test}/raw", self.raw_mail, TEST_RAW),
-            Route("POST", f"{test}/recheck", self.recheck, TEST_RECHECK),
-            Route("POST", f"{test}/preflight", self.preflight, TEST_PREFLIGHT),
-            Route("POST", f"{test}/share", self.renew_share, TEST_SHARE_RENEW),
-            Route(
+            make_route("POST", "/test/generate", self.generate, GENERATE),
+            make_route("GET", "/test", self.tests, TESTS_LIST),
+            make_route("GET", test, self.one, TEST),
+            make_route("DELETE", test, self.delete, TEST_DELETE),
+            make_route("GET", f"{test}/wait", self.wait, TEST_WAIT),
+            make_route("GET", f"{test}/raw", self.raw_mail, TEST_RAW),
+            make_route("POST", f"{test}/recheck", self.recheck, TEST_RECHECK),
+            make_route("POST", f"{test}/preflight", self.preflight, TEST_PREFLIGHT),
+            make_route("POST", f"{test}/share", self.renew_share, TEST_SHARE_RENEW),
+            make_route(
                 "POST",
                 "/inbox/messages/<message_id>/test",
                 self.score_message,
@@ -246,46 +248,53 @@ class DeliverabilityRoutes:
 
     async def one(self, call: Call[NoParameters]) -> Reply:
         """GET /test/{testId}."""
-        found = await self._operations.manage.one(call.caller.account_id, call.test_id)
+        found = await self._operations.manage.one(call.caller.account_id, call.path["test_id"])
         return json_reply(render_tested(found, self._domain, call.urls))
 
     async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /test/{testId}."""
-        await self._operations.manage.delete(call.caller.account_id, call.test_id)
-        return json_reply(DeletedTest(success=True, test_id=call.test_id))
+        await self._operations.manage.delete(call.caller.account_id, call.path["test_id"])
+        return json_reply(DeletedTest(success=True, test_id=call.path["test_id"]))
 
     async def wait(self, call: Call[WaitForTest]) -> Reply:
         """GET /test/{testId}/wait."""
-        found = await self._operations.wait.wait(call.caller, call.test_id, call.request.timeout)
+        found = await self._operations.wait.wait(
+            call.caller, call.path["test_id"], call.request.timeout
+        )
         if not found.test.state.is_final:
             return json_reply(render_wait_over(found, self._domain, call.urls), WAIT_TIMED_OUT)
         return json_reply(render_tested(found, self._domain, call.urls))
 
     async def raw_mail(self, call: Call[NoParameters]) -> Reply:
         """GET /test/{testId}/raw."""
-        mail = await self._operations.manage.mail(call.caller.account_id, call.test_id)
+        test_id = call.path["test_id"]
+        mail = await self._operations.manage.mail(call.caller.account_id, test_id)
         if "message/rfc822" in call.accept.lower():
-            return download_reply(mail.raw_message, "message/rfc822", f"{call.test_id}.eml")
-        return await large_json_reply(render_raw_mail(call.test_id, mail.raw_message), self._turns)
+            return download_reply(mail.raw_message, "message/rfc822", f"{test_id}.eml")
+        return await large_json_reply(render_raw_mail(test_id, mail.raw_message), self._turns)
 
     async def recheck(self, call: Call[NoParameters]) -> Reply:
         """POST /test/{testId}/recheck."""
-        is_started = await self._operations.manage.recheck(call.caller.account_id, call.test_id)
-        return json_reply(render_recheck(call.test_id, is_started=is_started))
+        is_started = await self._operations.manage.recheck(
+            call.caller.account_id, call.path["test_id"]
+        )
+        return json_reply(render_recheck(call.path["test_id"], is_started=is_started))
 
     async def preflight(self, call: Call[PreflightRecords]) -> Reply:
         """POST /test/{testId}/preflight."""
         records = call.request.parsed
-        report = await self._preflight.run(call.caller.account_id, call.test_id, records)
-        return json_reply(render_preflight(call.test_id, report))
+        report = await self._preflight.run(call.caller.account_id, call.path["test_id"], records)
+        return json_reply(render_preflight(call.path["test_id"], report))
 
     async def renew_share(self, call: Call[NoParameters]) -> Reply:
         """POST /test/{testId}/share."""
-        found = await self._operations.manage.renew_share_link(call.caller.account_id, call.test_id)
+        found = await self._operations.manage.renew_share_link(
+            call.caller.account_id, call.path["test_id"]
+        )
         return json_reply(render_report_share(found.test, call.urls))
 
     async def score_message(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/test."""
         score = self._operations.manage.score_message
-        test = await score(call.caller.account_id, call.message_id)
+        test = await score(call.caller.account_id, MessageId(call.path["message_id"]))
         return json_reply(render_tested(DeliverabilityResult(test), self._domain, call.urls))

@@ -25,7 +25,8 @@ from mailcheck.operations.inbox.follow_inbox import (
     MailRefused,
     MessageArrived,
 )
-from mailcheck.web.api.calls import COMMON_ERRORS, Call, Route
+from mailcheck.web.api.calls import COMMON_ERRORS, Route, make_route
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.event_streams import Stream, make_stream, write_event
 
 _LAST_EVENT_ID = Parameter(
@@ -73,13 +74,14 @@ class EventRoutes:
 
     def routes(self) -> list[Route[Any]]:
         """List the route."""
-        return [Route("GET", "/inbox/events", self.events, EVENTS)]
+        return [make_route("GET", "/inbox/events", self.events, EVENTS)]
 
     async def events(self, call: Call[FollowRequest]) -> Stream:
         """GET /inbox/events."""
         wanted = call.request.wanted
-        if call.last_event_id:
-            wanted = replace(wanted, after=CURSOR.parse("Last-Event-ID", call.last_event_id))
+        last_event_id = call.headers.get("last-event-id", "")
+        if last_event_id:
+            wanted = replace(wanted, after=CURSOR.parse("Last-Event-ID", last_event_id))
         events = self._follow.follow(call.caller, wanted, call.request.seconds)
         # A failure before the first event gets a separate response, not an event.
         first = await anext(events)

@@ -9,7 +9,8 @@ from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.errors import InvalidCredentials, KeyNotFound
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
-from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.calls import Route, make_route
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Inbox"
@@ -48,8 +49,8 @@ class FaultRoutes:
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
-            Route("GET", "/inbox/faults", self.show, FAULTS_SHOW),
-            Route("PUT", "/inbox/faults", self.set, KEY_FAULT_SET),
+            make_route("GET", "/inbox/faults", self.show, FAULTS_SHOW),
+            make_route("PUT", "/inbox/faults", self.set, KEY_FAULT_SET),
         ]
 
     async def show(self, call: Call[NoParameters]) -> Reply:

@@ -57,7 +57,7 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.addresses import MAX_TAG, explain_bad_tag
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.identifiers import RandomBytes, new_short_id
+from mailcheck.core.identifiers import MessageId, RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.rights import Rights, Scope
 from mailcheck.operations.concurrency import PacedQueue, SingleFlight
@@ -65,7 +65,8 @@ from mailcheck.operations.inbox import explain_wait
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import LARGE
 from mailcheck.operations.inbox.wait_for_message import NoMessage as NoneArrived
-from mailcheck.web.api.calls import COMMON_ERRORS, DOWNLOAD, Call, Route, not_found
+from mailcheck.web.api.calls import COMMON_ERRORS, DOWNLOAD, Route, make_route, not_found
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.failures import UNEXPECTED_MESSAGE, WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 
@@ -409,39 +410,41 @@ class InboxRoutes:
         """List the routes."""
         message, of_allowed = "/inbox/messages/<message_id>", self._of_allowed
         return [
-            Route("GET", "/inbox", self.overview, INBOX_OVERVIEW),
-            Route("GET", "/inbox/address", self.address, ADDRESS),
-            Route("GET", "/inbox/wait", self.wait, WAIT),
-            Route("GET", "/inbox/wait/many", self.wait_for_many, WAIT_MANY),
-            Route("GET", "/inbox/wait/none", self.wait_for_none, WAIT_NONE),
-            Route("GET", "/inbox/messages", self.messages, MESSAGES_LIST),
-            Route("DELETE", "/inbox/messages", self.delete_messages, MESSAGES_DELETE),
-            Route("GET", message, of_allowed(self.message), MESSAGE_SHOW),
-            Route("DELETE", message, of_allowed(self.delete_message), MESSAGE_DELETE),
-            Route("GET", f"{message}/raw", of_allowed(self.raw_message), MESSAGE_RAW),
-            Route("GET", f"{message}/html", of_allowed(self.html_part), MESSAGE_HTML),
-            Route(
+            make_route("GET", "/inbox", self.overview, INBOX_OVERVIEW),
+            make_route("GET", "/inbox/address", self.address, ADDRESS),
+            make_route("GET", "/inbox/wait", self.wait, WAIT),
+            make_route("GET", "/inbox/wait/many", self.wait_for_many, WAIT_MANY),
+            make_route("GET", "/inbox/wait/none", self.wait_for_none, WAIT_NONE),
+            make_route("GET", "/inbox/messages", self.messages, MESSAGES_LIST),
+            make_route("DELETE", "/inbox/messages", self.delete_messages, MESSAGES_DELETE),
+            make_route("GET", message, of_allowed(self.message), MESSAGE_SHOW),
+            make_route("DELETE", message, of_allowed(self.delete_message), MESSAGE_DELETE),
+            make_route("GET", f"{message}/raw", of_allowed(self.raw_message), MESSAGE_RAW),
+            make_route("GET", f"{message}/html", of_allowed(self.html_part), MESSAGE_HTML),
+            make_route(
                 "GET",
                 f"{message}/attachments/<attachment_id>",
                 of_allowed(self.attachment),
                 ATTACHMENT,
             ),
-            Route("GET", f"{message}/checks", of_allowed(self.checks), MESSAGE_CHECKS),
-            Route("POST", f"{message}/checks/links", of_allowed(self.check_links), LINK_CHECKS),
-            Route(
+            make_route("GET", f"{message}/checks", of_allowed(self.checks), MESSAGE_CHECKS),
+            make_route(
+                "POST", f"{message}/checks/links", of_allowed(self.check_links), LINK_CHECKS
+            ),
+            make_route(
                 "POST",
                 f"{message}/checks/unsubscribe",
                 of_allowed(self.press_unsubscribe),
                 PRESS_UNSUBSCRIBE,
             ),
-            Route("POST", f"{message}/share", of_allowed(self.renew_share), MESSAGE_SHARE),
+            make_route("POST", f"{message}/share", of_allowed(self.renew_share), MESSAGE_SHARE),
         ]
 
     def _of_allowed(self, handle: _Handler) -> _Handler:
         """Return a handler that finds no message with a tag that the key is not limited to."""
 
         async def handle_allowed(call: Call[Any]) -> Reply:
-            await self._read.require_allowed(call.caller, call.message_id)
+            await self._read.require_allowed(call.caller, _message_id(call))
             return await handle(call)
 
         return handle_allowed
@@ -500,56 +503,56 @@ class InboxRoutes:
 
     async def message(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}."""
-        message = await self._read.message(call.caller.account_id, call.message_id)
+        message = await self._read.message(call.caller.account_id, _message_id(call))
         authentication = await self._authenticate.of(message)
         return await self._message_reply(message, call.urls, authentication)
 
     async def raw_message(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/raw."""
-        raw = await self._read.raw_message(call.caller.account_id, call.message_id)
+        raw = await self._read.raw_message(call.caller.account_id, _message_id(call))
         if "message/rfc822" in call.accept.lower():
-            return download_reply(raw, "message/rfc822", f"{call.message_id}.eml")
-        return await large_json_reply(render_raw_message(call.message_id, raw), self._turns)
+            return download_reply(raw, "message/rfc822", f"{call.path['message_id']}.eml")
+        return await large_json_reply(render_raw_message(_message_id(call), raw), self._turns)
 
     async def html_part(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/html."""
-        message = await self._read.message(call.caller.account_id, call.message_id)
+        message = await self._read.message(call.caller.account_id, _message_id(call))
         html = message.content.html.encode("utf-8", "replace")
-        return download_reply(html, "text/html; charset=utf-8", f"{call.message_id}.html")
+        return download_reply(html, "text/html; charset=utf-8", f"{call.path['message_id']}.html")
 
     async def attachment(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/attachments/{attachmentId}."""
         attachment = await self._read.attachment(
-            call.caller.account_id, call.message_id, call.path["attachment_id"]
+            call.caller.account_id, _message_id(call), call.path["attachment_id"]
         )
         return download_reply(attachment.data, attachment.content_type, attachment.filename)
 
     async def checks(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/checks."""
-        message = await self._read.message(call.caller.account_id, call.message_id)
+        message = await self._read.message(call.caller.account_id, _message_id(call))
         found = await self._check.of_message(message)
-        return await large_json_reply(render_checks(call.message_id, found), self._turns)
+        return await large_json_reply(render_checks(_message_id(call), found), self._turns)
 
     async def check_links(self, call: Call[LinksToCheck]) -> Reply:
         """POST /inbox/messages/{id}/checks/links."""
         account_id, urls, method = call.caller.account_id, call.request.urls, call.request.method
-        message = await self._read.message(account_id, call.message_id)
+        message = await self._read.message(account_id, _message_id(call))
         checks = await self._check.of_message(message)
         found = await self._check_links.check(account_id, checks, urls, method)
-        return json_reply(render_checked_links(call.message_id, found))
+        return json_reply(render_checked_links(_message_id(call), found))
 
     async def press_unsubscribe(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/checks/unsubscribe."""
         account_id = call.caller.account_id
-        message = await self._read.message(account_id, call.message_id)
+        message = await self._read.message(account_id, _message_id(call))
         checks = await self._check.of_message(message)
         found = await self._check_links.press_unsubscribe(account_id, checks.one_click)
         return json_reply(render_pressed(found))
 
     async def delete_message(self, call: Call[NoParameters]) -> Reply:
         """DELETE /inbox/messages/{id}."""
-        await self._delete.one(call.caller.account_id, call.message_id)
-        return json_reply(Deleted(success=True, id=call.message_id))
+        await self._delete.one(call.caller.account_id, _message_id(call))
+        return json_reply(Deleted(success=True, id=_message_id(call)))
 
     async def delete_messages(self, call: Call[DeleteMessages]) -> Reply:
         """DELETE /inbox/messages."""
@@ -559,7 +562,7 @@ class InboxRoutes:
 
     async def renew_share(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/share."""
-        message = await self._share.renew(call.caller.account_id, call.message_id)
+        message = await self._share.renew(call.caller.account_id, _message_id(call))
         return json_reply(render_share(message, call.urls))
 
     def _make_unique(self, tag: str, rights: Rights) -> str:
@@ -589,3 +592,7 @@ class InboxRoutes:
 
     async def _render_large(self, wanted: _LargeMessage) -> Reply:
         return await large_json_reply(render_message(*wanted), self._turns)
+
+
+def _message_id(call: Call[Any]) -> MessageId:
+    return MessageId(call.path["message_id"])

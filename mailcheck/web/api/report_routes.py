@@ -33,7 +33,8 @@ from mailcheck.core.rights import Scope
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import parse_sender
 from mailcheck.operations.semaphores import CheckSlots
-from mailcheck.web.api.calls import Call, Route, not_found
+from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Reports of receivers"
@@ -160,14 +161,14 @@ class ReportRoutes:
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
-            Route("GET", "/reports", self.all, REPORTS_LIST),
-            Route("GET", "/reports/dmarc", self.dmarc, REPORTS_DMARC),
-            Route("GET", "/reports/dmarc/plan", self.plan, DMARC_PLAN),
-            Route("POST", "/reports/dmarc/senders", self.decide, SENDER_DECIDE),
-            Route("GET", "/reports/tls", self.tls, REPORTS_TLS),
-            Route("GET", "/reports/feedback", self.feedback, REPORTS_FEEDBACK),
-            Route("DELETE", "/reports", self.delete_all, REPORTS_DELETE),
-            Route("DELETE", "/reports/<report_id>", self.delete_one, REPORT_DELETE),
+            make_route("GET", "/reports", self.all, REPORTS_LIST),
+            make_route("GET", "/reports/dmarc", self.dmarc, REPORTS_DMARC),
+            make_route("GET", "/reports/dmarc/plan", self.plan, DMARC_PLAN),
+            make_route("POST", "/reports/dmarc/senders", self.decide, SENDER_DECIDE),
+            make_route("GET", "/reports/tls", self.tls, REPORTS_TLS),
+            make_route("GET", "/reports/feedback", self.feedback, REPORTS_FEEDBACK),
+            make_route("DELETE", "/reports", self.delete_all, REPORTS_DELETE),
+            make_route("DELETE", "/reports/<report_id>", self.delete_one, REPORT_DELETE),
         ]
 
     async def all(self, call: Call[ListReports]) -> Reply:

@@ -45,7 +45,8 @@ from mailcheck.operations.domains.compute_reputation import ComputeReputation, R
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 from mailcheck.operations.semaphores import CheckSlots
-from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.calls import Route, make_route
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.failures import UNDETERMINED
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -166,21 +167,21 @@ class ToolRoutes:
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
-            Route("GET", "/tools/mx-check", self._in_turn(self.mx_check), MX_CHECK_OPERATION),
-            Route(
+            make_route("GET", "/tools/mx-check", self._in_turn(self.mx_check), MX_CHECK_OPERATION),
+            make_route(
                 "GET",
                 "/tools/blacklist-check",
                 self._in_turn(self.blacklist_check),
                 BLACKLIST_CHECK_OPERATION,
             ),
-            Route("GET", "/tools/blacklists", self.blacklists, BLACKLISTS_OPERATION),
-            Route(
+            make_route("GET", "/tools/blacklists", self.blacklists, BLACKLISTS_OPERATION),
+            make_route(
                 "GET",
                 "/tools/reputation",
                 self._in_turn(self.reputation),
                 REPUTATION_OPERATION,
             ),
-            Route("GET", "/tools/domain", self._in_turn(self.domain), DOMAIN_OPERATION),
+            make_route("GET", "/tools/domain", self._in_turn(self.domain), DOMAIN_OPERATION),
         ]
 
     def _in_turn(

@@ -12,7 +12,8 @@ from mailcheck.api.openapi.operations import Operation, Response, json_body
 from mailcheck.api.requests.checks import GetTraffic, GetTrafficSources
 from mailcheck.core.rights import Scope
 from mailcheck.operations.traffic.show_traffic import ShowTraffic
-from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.calls import Route, make_route
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Traffic of a mail server"
@@ -48,8 +49,8 @@ class TrafficRoutes:
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
-            Route("GET", "/traffic", self.senders, TRAFFIC),
-            Route("GET", "/traffic/sources", self.sources, SOURCES),
+            make_route("GET", "/traffic", self.senders, TRAFFIC),
+            make_route("GET", "/traffic/sources", self.sources, SOURCES),
         ]
 
     async def senders(self, call: Call[GetTraffic]) -> Reply:

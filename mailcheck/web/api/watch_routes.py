@@ -39,7 +39,8 @@ from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.semaphores import CheckSlots
-from mailcheck.web.api.calls import DOWNLOAD, Call, Route, not_found
+from mailcheck.web.api.calls import DOWNLOAD, Route, make_route, not_found
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 _TAG = "Watches"
@@ -201,16 +202,16 @@ class WatchRoutes:
         one = "/watches/<watch_id>"
         alert = f"{one}/alerts/<alert_id>/acknowledge"
         return [
-            Route("POST", "/watches", self.create, WATCH_CREATE),
-            Route("POST", "/watches/many", self.create_many, WATCHES_CREATE),
-            Route("GET", "/watches", self.all, WATCHES_LIST),
-            Route("GET", one, self.show, WATCH_SHOW),
-            Route("PATCH", one, self.change, WATCH_CHANGE),
-            Route("DELETE", one, self.delete, WATCH_DELETE),
-            Route("POST", f"{one}/run", self.run, WATCH_RUN),
-            Route("GET", f"{one}/history", self.history, WATCH_HISTORY),
-            Route("GET", f"{one}/history.csv", self.table, WATCH_TABLE),
-            Route("POST", alert, self.acknowledge, ALERT_ACKNOWLEDGE),
+            make_route("POST", "/watches", self.create, WATCH_CREATE),
+            make_route("POST", "/watches/many", self.create_many, WATCHES_CREATE),
+            make_route("GET", "/watches", self.all, WATCHES_LIST),
+            make_route("GET", one, self.show, WATCH_SHOW),
+            make_route("PATCH", one, self.change, WATCH_CHANGE),
+            make_route("DELETE", one, self.delete, WATCH_DELETE),
+            make_route("POST", f"{one}/run", self.run, WATCH_RUN),
+            make_route("GET", f"{one}/history", self.history, WATCH_HISTORY),
+            make_route("GET", f"{one}/history.csv", self.table, WATCH_TABLE),
+            make_route("POST", alert, self.acknowledge, ALERT_ACKNOWLEDGE),
         ]
 
     async def create(self, call: Call[WatchToCreate]) -> Reply:
@@ -235,43 +236,47 @@ class WatchRoutes:
 
     async def show(self, call: Call[NoParameters]) -> Reply:
         """GET /watches/{watchId}."""
-        shown = await self._watches.show(call.caller.account_id, call.watch_id)
+        shown = await self._watches.show(call.caller.account_id, call.path["watch_id"])
         return json_reply(render_shown(shown, call.received_at))
 
     async def change(self, call: Call[WatchChoice]) -> Reply:
         """PATCH /watches/{watchId}."""
         account_id, choice = call.caller.account_id, call.request
-        changed = await self._watches.change(account_id, call.watch_id, choice.changed)
+        changed = await self._watches.change(account_id, call.path["watch_id"], choice.changed)
         return json_reply(render_kept(changed))
 
     async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /watches/{watchId}."""
-        await self._watches.delete(call.caller.account_id, call.watch_id)
-        return json_reply(DeletedWatch(success=True, id=call.watch_id))
+        await self._watches.delete(call.caller.account_id, call.path["watch_id"])
+        return json_reply(DeletedWatch(success=True, id=call.path["watch_id"]))
 
     async def run(self, call: Call[NoParameters]) -> Reply:
         """POST /watches/{watchId}/run."""
         account_id = call.caller.account_id
         async with self._turns.held(account_id):
-            shown = await self._watches.run(account_id, call.watch_id)
+            shown = await self._watches.run(account_id, call.path["watch_id"])
         return json_reply(render_shown(shown, call.received_at))
 
     async def history(self, call: Call[GetWatchHistory]) -> Reply:
         """GET /watches/{watchId}/history."""
         since = call.request.since
-        watch, history = await self._watches.history(call.caller.account_id, call.watch_id, since)
+        watch, history = await self._watches.history(
+            call.caller.account_id, call.path["watch_id"], since
+        )
         return json_reply(render_history(watch, history, since, call.received_at))
 
     async def table(self, call: Call[GetWatchHistory]) -> Reply:
         """GET /watches/{watchId}/history.csv."""
         since = call.request.since
-        watch, history = await self._watches.history(call.caller.account_id, call.watch_id, since)
+        watch, history = await self._watches.history(
+            call.caller.account_id, call.path["watch_id"], since
+        )
         name = f"history-{watch.target}.csv".replace(":", "-")
         return download_reply(write_csv(watch, history), "text/csv; charset=utf-8", name)
 
     async def acknowledge(self, call: Call[NoParameters]) -> Reply:
         """POST /watches/{watchId}/alerts/{alertId}/acknowledge."""
         alert = await self._watches.acknowledge(
-            call.caller.account_id, call.watch_id, call.path["alert_id"]
+            call.caller.account_id, call.path["watch_id"], call.path["alert_id"]
         )
         return json_reply(render_alert(alert))

@@ -25,7 +25,8 @@ from mailcheck.core.identifiers import MessageId
 from mailcheck.core.rights import Scope
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS, EventKind
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
-from mailcheck.web.api.calls import Call, Route, not_found
+from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Webhooks"
@@ -173,14 +174,14 @@ class WebhookRoutes:
         """List the routes."""
         one = "/inbox/webhooks/<webhook_id>"
         return [
-            Route("POST", "/inbox/webhooks", self.create, WEBHOOK_CREATE),
-            Route("GET", "/inbox/webhooks", self.all, WEBHOOKS_LIST),
-            Route("GET", one, self.show, WEBHOOK_SHOW),
-            Route("DELETE", one, self.delete, WEBHOOK_DELETE),
-            Route("POST", f"{one}/secret", self.rotate, WEBHOOK_ROTATE),
-            Route("POST", f"{one}/test", self.test, WEBHOOK_TEST),
-            Route("POST", f"{one}/replay", self.replay, WEBHOOK_REPLAY),
-            Route("POST", f"{one}/resume", self.resume, WEBHOOK_RESUME),
+            make_route("POST", "/inbox/webhooks", self.create, WEBHOOK_CREATE),
+            make_route("GET", "/inbox/webhooks", self.all, WEBHOOKS_LIST),
+            make_route("GET", one, self.show, WEBHOOK_SHOW),
+            make_route("DELETE", one, self.delete, WEBHOOK_DELETE),
+            make_route("POST", f"{one}/secret", self.rotate, WEBHOOK_ROTATE),
+            make_route("POST", f"{one}/test", self.test, WEBHOOK_TEST),
+            make_route("POST", f"{one}/replay", self.replay, WEBHOOK_REPLAY),
+            make_route("POST", f"{one}/resume", self.resume, WEBHOOK_RESUME),
         ]
 
     async def create(self, call: Call[WebhookToCreate]) -> Reply:
@@ -202,18 +203,20 @@ class WebhookRoutes:
 
     async def show(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/webhooks/{webhookId}."""
-        shown = await self._webhooks.show(call.caller.account_id, call.webhook_id)
+        shown = await self._webhooks.show(call.caller.account_id, call.path["webhook_id"])
         return json_reply(render_shown(shown))
 
     async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /inbox/webhooks/{webhookId}."""
-        await self._webhooks.delete(call.caller.account_id, call.webhook_id, call.caller.actor)
-        return json_reply(DeletedWebhook(success=True, id=call.webhook_id))
+        await self._webhooks.delete(
+            call.caller.account_id, call.path["webhook_id"], call.caller.actor
+        )
+        return json_reply(DeletedWebhook(success=True, id=call.path["webhook_id"]))
 
     async def rotate(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/secret."""
         rotated = await self._webhooks.rotate(
-            call.caller.account_id, call.webhook_id, call.caller.actor
+            call.caller.account_id, call.path["webhook_id"], call.caller.actor
         )
         return json_reply(render_rotated(rotated))
 
@@ -222,7 +225,7 @@ class WebhookRoutes:
         event, message_id = call.request.event, call.request.message_id
         delivery = await self._webhooks.test(
             call.caller.account_id,
-            call.webhook_id,
+            call.path["webhook_id"],
             None if event is None else EventKind(event),
             None if message_id is None else MessageId(message_id),
         )
@@ -231,11 +234,11 @@ class WebhookRoutes:
     async def replay(self, call: Call[WebhookReplay]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/replay."""
         restarted = await self._webhooks.restart(
-            call.caller.account_id, call.webhook_id, call.request.after
+            call.caller.account_id, call.path["webhook_id"], call.request.after
         )
         return json_reply(render_webhook(restarted))
 
     async def resume(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/resume."""
-        restarted = await self._webhooks.restart(call.caller.account_id, call.webhook_id)
+        restarted = await self._webhooks.restart(call.caller.account_id, call.path["webhook_id"])
         return json_reply(render_webhook(restarted))

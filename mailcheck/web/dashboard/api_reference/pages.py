@@ -16,7 +16,7 @@ from mailcheck.core.projects import Role
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.messages import ReadInbox
-from mailcheck.web.api.calls import PATH_PARAMETERS, Call, Route
+from mailcheck.web.api.calls import PATH_PARAMETERS, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, MAX_CACHED, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import (
     list_limits,
@@ -28,6 +28,7 @@ from mailcheck.web.dashboard.api_reference.view import (
 from mailcheck.web.dashboard.live import live_caller
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
+from mailcheck.web.site.application import Call
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -137,9 +138,9 @@ class AnswerPages:
             visit.asked_at,
             route.operation.read(query.encode(), body),
             path,
-            "application/json",
-            visit.urls,
+            {"accept": "application/json"},
             body,
+            visit.urls,
         )
         reply = await route.handle(call)
         if isinstance(reply, Stream):
