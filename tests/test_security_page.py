@@ -26,10 +26,11 @@ from mailcheck.operations.accounts.sign_in import (
 )
 from mailcheck.operations.inbox import contents
 from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
+from mailcheck.operations.parked_waits import PAGES_OF_PERSON
 from mailcheck.probes.webhook_sender import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
 from mailcheck.store.domains.report_quotas import OF_ACCOUNT
-from mailcheck.web.site.requests import MAX_BODY
+from mailcheck.web.site.requests import MAX_BODY, MAX_BUFFERED, MAX_BUFFERED_OF_CLIENT
 
 PAGE = (Path(__file__).parents[1] / "docs" / "explanation" / "security.md").read_text()
 SMTP = Limits()
@@ -55,6 +56,8 @@ CONFIG = Config()
         f"| time for a commit | process that writes | {LONGEST_COMMIT:.0f} s",
         f"| requests | API key | {CONFIG.limits.requests_per_minute} a minute, 1,000 a day",
         f"| waits, streams of events | API key | {CONFIG.limits.waits_per_key} ",
+        f"| live pages | person | {PAGES_OF_PERSON} |",
+        f"all | {MAX_BUFFERED_OF_CLIENT // 2**20} MiB, {MAX_BUFFERED // 2**20} MiB |",
         f"| connections | client (IPv6: its /64) | {CONFIG.web.max_connections_per_address:,};",
         f"| connections | daemon | {CONFIG.web.max_connections:,},",
         f"| a body | request | {MAX_BODY // 1024} KiB",

@@ -24,15 +24,17 @@ from mailcheck.operations.follow_account import FollowAccount
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.mailboxes import Mailboxes
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
-from mailcheck.operations.parked_waits import WaitSlots
+from mailcheck.operations.parked_waits import PAGES_OF_PERSON, WaitSlots
 from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import LoginJournal, MailJournal
+from mailcheck.web.site.requests import ResponseBuffers
 
 
 class Daemon(Struct, frozen=True):
     """The parts of a daemon.
 
     ``journals`` of received mail and ``logins`` of mail programs are keyed by the names of ports.
+    ``responses`` has what waits unread for clients of all HTTP doors together.
     """
 
     runtime: Runtime
@@ -53,6 +55,7 @@ class Daemon(Struct, frozen=True):
     journals: Mapping[str, MailJournal]
     mailboxes: Mailboxes
     logins: Mapping[str, LoginJournal]
+    responses: ResponseBuffers
 
 
 def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
@@ -74,6 +77,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     slots = WaitSlots(
         per_key,
         runtime.cluster.semaphore("waits", per_key),
+        runtime.cluster.semaphore("live pages", PAGES_OF_PERSON),
         accounts.ended_access,
         runtime.clock,
     )
@@ -106,6 +110,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         journals,
         build_mailboxes(runtime, mail, receiver),
         {name: LoginJournal(name, runtime.clients) for name in ("IMAP", "POP3")},
+        ResponseBuffers(),
     )
 
 

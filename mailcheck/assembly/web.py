@@ -51,4 +51,5 @@ def build_web(daemon: Daemon) -> BoundedSite:
         runtime.reactor,
         runtime.clients,
         BodyLimits({f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size)}),
+        daemon.responses,
     )

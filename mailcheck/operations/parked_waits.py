@@ -20,6 +20,9 @@ from mailcheck.ports.cluster import OwnerSemaphore
 WAIT_RETRY = 1
 """Seconds until a client should retry. A wait may end any moment."""
 
+PAGES_OF_PERSON = 30
+"""Maximum number of live pages of a person. A browser has at most six open."""
+
 T = TypeVar("T")
 
 
@@ -65,17 +68,25 @@ class ParkedWait:
 
 
 class WaitSlots:
-    """Limits the parked waits of each API key to ``slots_per_key``, and ends them in time."""
+    """Limits the parked waits of each API key and the live pages of each person.
+
+    Each of them ends with the access of its caller.
+
+    :param waits: has ``slots_per_key`` permits for each key.
+    :param pages: has `PAGES_OF_PERSON` permits for each person.
+    """
 
     def __init__(
         self,
         slots_per_key: int,
-        places: OwnerSemaphore,
+        waits: OwnerSemaphore,
+        pages: OwnerSemaphore,
         ended_access: EndedAccess,
         clock: IReactorTime,
     ) -> None:
         self._slots_per_key = slots_per_key
-        self._semaphore = places
+        self._waits = waits
+        self._pages = pages
         self._ended_access = ended_access
         self._clock = clock
 
@@ -83,16 +94,21 @@ class WaitSlots:
     async def held_by(self, caller: Caller) -> AsyncIterator[ParkedWait]:
         """Hold a slot while the block runs.
 
-        :raises TooManyWaits: all slots of the key are in use.
+        :raises TooManyWaits: all slots of the key or the person are in use.
         :raises InvalidCredentials: the access of the caller has ended meanwhile.
         """
-        parked = ParkedWait(self._clock)
+        parked, is_page = ParkedWait(self._clock), bool(caller.session)
         try:
-            async with self._semaphore.held(caller.key_id):
+            async with (self._pages if is_page else self._waits).held(caller.key_id):
                 with self._ended_access.watched(caller, parked.end):
                     yield parked
                     parked.require_access()
         except NoPermit:
+            if is_page:
+                raise TooManyWaits(
+                    f"you have {PAGES_OF_PERSON} live pages open, the maximum: close one",
+                    WAIT_RETRY,
+                ) from None
             raise TooManyWaits(
                 f"this key has {self._slots_per_key} waits parked, its limit; "
                 f"end one, or raise [limits] waits_per_key",

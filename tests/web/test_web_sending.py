@@ -52,7 +52,13 @@ class SmallHouse:
         limits = ConnectionLimits(100, 100)
         journal = ClientJournal(Pace())
         self.site = BoundedSite(
-            self.page, limits, ClientAddresses([]), self.clock, journal, BodyLimits({})
+            self.page,
+            limits,
+            ClientAddresses([]),
+            self.clock,
+            journal,
+            BodyLimits({}),
+            ResponseBuffers(),
         )
 
 

@@ -154,6 +154,7 @@ def build_open_listeners(
         runtime.reactor,
         runtime.clients,
         BodyLimits({f"{root}/api/v1/send".encode(): body_size}),
+        daemon.responses,
     )
     passwords = Passwords(options.smtp_password)
     mail = MailFactory(

@@ -233,7 +233,7 @@ def _inbox_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[
     read, share, authenticate = inbox.read, inbox.share, inbox.authenticate
     return [
         *InboxPages(listed, read, inbox.delete, sample, renderer).pages(),
-        *LivePages(inbox.follow, renderer, runtime.clock).pages(),
+        *LivePages(inbox.follow, inbox.read, renderer, runtime.clock).pages(),
         *MessagePages(read, listed, authenticate, show, share, inbox.delete, renderer).pages(),
         *SharePages(share, authenticate, show, renderer, runtime.turns).pages(),
     ]

@@ -51,4 +51,5 @@ def build_provider_site(daemon: Daemon) -> BoundedSite:
         runtime.reactor,
         runtime.clients,
         BodyLimits({b"/": posted_size(config.smtp.max_message_size)}),
+        daemon.responses,
     )

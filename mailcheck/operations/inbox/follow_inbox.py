@@ -19,7 +19,7 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import BEGINNING
 from mailcheck.core.messages import Refusal, StoredMessage
-from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
+from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds, Waiter
 from mailcheck.operations.inbox.wait_for_message import position_of
 from mailcheck.operations.incidents import public_failure
@@ -28,10 +28,13 @@ from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import MessageRow, Prefetch
 
-READ_AT_ONCE = 50
+READ_AT_ONCE = 20
 """Maximum number of messages read from the store in one batch. The client may be slow."""
 
-_ALONG = Prefetch(lambda _: True, LARGE, READ_AT_ONCE)
+READ_ALONG = 65_536
+"""Maximum octets of mails that are read together with them, since each slow client holds them."""
+
+_ALONG = Prefetch(lambda _: True, READ_ALONG, READ_AT_ONCE)
 
 HEARTBEAT = 15.0
 """Seconds after which an idle stream sends a cursor. Proxies close connections that are idle for 30

@@ -14,6 +14,7 @@ from zope.interface import implementer
 
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.web.site.requests import PacedRequest
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 
@@ -102,15 +103,23 @@ _SENT = Headers()
 
 
 async def wait_until_read(request: Request, clock: IReactorTime) -> None:
-    """If the write buffer of the connection is full, wait until the client has read it."""
+    """If the write buffer of the connection is full, wait until the client has read it.
+
+    :raises DeferredTimeout: the client does not read, or too much data waits unread.
+    """
     channel: Any = request.channel
     if channel is None or not channel.is_full:
         return
+    assert isinstance(request, PacedRequest)
+    release = request.hold_unread()
+    if release is None:
+        raise DeferredTimeout
     watcher = _ReadWatcher()
     request.registerProducer(watcher, True)
     try:
         await watcher.caught_up.addTimeout(STALL_TIMEOUT, clock)
     finally:
+        release()
         if request.channel is not None:  # it is None after a disconnect
             request.unregisterProducer()
 

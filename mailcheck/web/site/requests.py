@@ -5,7 +5,7 @@ A response is written only as fast as the client reads it.
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
@@ -32,13 +32,23 @@ CHUNK = 32_768
 """Number of bytes that are written to a connection at once. Twisted pauses a writer at 64 KiB of
 unread data. Responses up to this size are not split."""
 
-MAX_BUFFERED = 536_870_912
-"""Maximum number of bytes of all buffered responses. Incoming mail has the same maximum. The
-largest response fits twenty times."""
+MAX_BUFFERED = 268_435_456
+"""Maximum number of bytes of all responses that wait unread, of all doors together. The largest
+response fits ten times."""
 
-MAX_BUFFERED_OF_CLIENT = 134_217_728
-"""Maximum number of buffered bytes for one client. The largest response fits five times, and three
-more such clients can be served."""
+MAX_BUFFERED_OF_CLIENT = 67_108_864
+"""Maximum number of bytes that wait unread for one client. The largest response fits twice, and
+three more such clients can be served."""
+
+STALLED = 65_536
+"""Number of bytes at which the write buffer of a connection is full."""
+
+
+class StalledStream:
+    """The unread data of a stream. Its size counts like that of a buffered response."""
+
+    def __len__(self) -> int:
+        return STALLED
 
 
 class _BufferedBodies:
@@ -48,14 +58,14 @@ class _BufferedBodies:
         self._shares: Counter[int] = Counter()
         self.size = 0
 
-    def size_with(self, body: bytes) -> int:
+    def size_with(self, body: Sized) -> int:
         return self.size if id(body) in self._shares else self.size + len(body)
 
-    def add(self, body: bytes) -> None:
+    def add(self, body: Sized) -> None:
         self.size = self.size_with(body)
         self._shares[id(body)] += 1
 
-    def remove(self, body: bytes) -> None:
+    def remove(self, body: Sized) -> None:
         self._shares[id(body)] -= 1
         if not self._shares[id(body)]:
             del self._shares[id(body)]
@@ -87,7 +97,7 @@ class ResponseBuffers:
         """The number of buffered bytes."""
         return self._all.size
 
-    def make_room_for(self, body: bytes, client: str) -> bool:
+    def make_room_for(self, body: Sized, client: str) -> bool:
         """Return whether another response to a client can be buffered.
 
         If the memory is full, the oldest responses of the client with the most memory are
@@ -105,7 +115,7 @@ class ResponseBuffers:
             next(iter(largest.endings.values()))()
         return True
 
-    def hold(self, body: bytes, client: str, hang_up: Callable[[], object]) -> Callable[[], None]:
+    def hold(self, body: Sized, client: str, hang_up: Callable[[], object]) -> Callable[[], None]:
         """Add a response to the buffers. Return a function that removes it.
 
         ``hang_up`` aborts the response to make room for others.
@@ -440,6 +450,16 @@ class PacedRequest(BoundedRequest):
     def make_room_for(self, body: bytes) -> bool:
         """Return whether a response can be buffered. This may abort other responses."""
         return len(body) <= CHUNK or self._buffers.make_room_for(body, self._client())
+
+    def hold_unread(self) -> Callable[[], None] | None:
+        """Count the unread data of a stream; return the function that ends that.
+
+        Return `None` if too much data waits unread already.
+        """
+        stalled, client = StalledStream(), self._client()
+        if not self._buffers.make_room_for(stalled, client):
+            return None
+        return self._buffers.hold(stalled, client, self.channel.hang_up)
 
     def write(self, data: bytes) -> None:
         """Send a part of the response, as fast as the client reads it."""

@@ -490,9 +490,10 @@ class BoundedSite(Site):
         clock: IReactorTime,
         journal: WebJournal,
         bodies: BodyLimits,
+        buffers: ResponseBuffers,
     ) -> None:
         self._journal = journal
-        self.response_buffers = ResponseBuffers()
+        self.response_buffers = buffers
         self.connections = Connections(limits, addresses.is_shared, clock)
         super().__init__(
             root,

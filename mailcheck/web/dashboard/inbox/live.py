@@ -7,7 +7,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.api.inbox.messages import render_refusal
 from mailcheck.api.requests.fields import CURSOR, RECIPIENT, TAG
-from mailcheck.core.cursors import START, format_cursor
+from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.messages import ListedMessage
 from mailcheck.operations.inbox.follow_inbox import (
@@ -16,17 +16,22 @@ from mailcheck.operations.inbox.follow_inbox import (
     MailRefused,
     MessageArrived,
 )
+from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.dashboard.live import KEEP_ALIVE, LONGEST_STREAM, live_caller, open_stream
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.event_streams import Stream, write_event
 from mailcheck.web.site.requests import header_values
 
+MOST_REPLAYED = 100
+"""Maximum number of messages that a stream repeats: as many as the longest list of a page."""
+
 
 class LivePages(Struct, frozen=True):
     """Event streams of an inbox."""
 
     _follow: FollowInbox
+    _read: ReadInbox
     _renderer: Renderer
     _clock: IReactorTime
 
@@ -35,16 +40,20 @@ class LivePages(Struct, frozen=True):
         return [Page("GET", "/inbox/live", self.stream)]
 
     async def stream(self, visit: Visit) -> Stream:
-        """GET /inbox/live?after=<cursor>&tag=&to=. Without a cursor it starts at the beginning."""
+        """GET /inbox/live?after=<cursor>&tag=&to=. Without a cursor it starts now.
+
+        Of the messages since the cursor, at most the newest `MOST_REPLAYED` are sent.
+        """
         query = visit.query
         last = "".join(header_values(visit.request, b"Last-Event-ID"))
         after = query.value("after", CURSOR)
         if last:
             after = CURSOR.parse("Last-Event-ID", last)
+        newest = (await self._read.state(visit.account.id)).last_position
         wanted = MessageFilter(
             tag=query.value("tag", TAG),
             recipient=query.value("to", RECIPIENT),
-            after=START if after is None else after,
+            after=newest if after is None else max(after, Position(newest - MOST_REPLAYED)),
         )
         caller = live_caller(visit)
         events = self._follow.follow(caller, wanted, LONGEST_STREAM, KEEP_ALIVE)
