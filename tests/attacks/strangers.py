@@ -160,14 +160,16 @@ class Target:
         self.house = House(config, workers, zone=MemoryZone(_ZONE))
         self.house.is_restored = True
         self._open = OpenListener(self.house)
+        # The listener without keys has the account, so only the operator gives out its name.
+        accounts = self.house.assembly.accounts
+        run(accounts.sign_in.set_password(run(accounts.keep.add("mallory")), "correct horse"))
         self.browser = Browser(self.house)
-        self.browser.sign_up("mallory")
+        self.browser.sign_in("mallory")
         agents = Browser(self.house, "192.0.2.12")
         agents.sign_up("connects agents")
         self.program = Program(agents, add_client(self.house)[0].id)
         self._signed_in_at = self.house.clock.seconds()
-        accounts = run(self.house.assembly.accounts.keep.accounts())
-        (self.house.account,) = (one for one in accounts if one.name == "mallory")
+        self.house.account = run(accounts.keep.find("mallory"))
         self.house.key = self.house.issue_key(self.house.account)
         self._calls = 0
         self.message = self._scored = ""
