@@ -614,7 +614,10 @@ def write_facades() -> str:
         sections.append(table(("Route", "Here", "Note"), rows))
     words = (
         "How near each route of another product's API is to the original here: the same, close, or"
-        " not offered, with the reason.\n"
+        " not offered, with the reason.\n\nRoutes that delete are stricter than the products: a"
+        " parameter or a field that the route does not know, an empty value, and a body that it"
+        " does not read are errors, and nothing is deleted. So an unset variable never deletes"
+        " everything.\n"
     )
     return page("Compatible APIs", "`mailcheck/web/compatible/`", words, *sections)
 

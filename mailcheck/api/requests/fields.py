@@ -3,8 +3,10 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from mailcheck.api.requests.parsing import MAX_TEXT, Description, FieldType
 from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG, explain_bad_tag, parse_mailbox
@@ -131,6 +133,20 @@ def one_of(values: Sequence[str]) -> FieldType:
 def required_text(longest: int) -> FieldType:
     """Return the type of a required text with a maximum number of characters."""
     return FieldType({**NAME_SCHEMA, "maxLength": longest}, longest=longest)
+
+
+def filled(kind: FieldType) -> FieldType:
+    """Return the same type without its empty value, for requests that delete."""
+
+    def read(text: str) -> Any:
+        if not text.strip():
+            raise ValueError("send a value, or leave it out; nothing was deleted")
+        return kind.read(text)
+
+    schema = {"type": "string", "minLength": 1} | {
+        name: value for name, value in kind.schema.items() if name != "anyOf"
+    }
+    return replace(kind, schema=schema, read=read, rule=kind.rule or "{name} is empty: {error}")
 
 
 TEXT = FieldType(_TEXT_SCHEMA)

@@ -37,6 +37,7 @@ from mailcheck.api.requests.fields import (
     PageNumber,
     Since,
     Timeout,
+    filled,
     one_of,
     required_text,
 )
@@ -51,7 +52,22 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL, EventKind
 
 
-class MessageFilters(Request, frozen=True, kw_only=True):
+class _Selection(Request, frozen=True, kw_only=True):
+    """Fields that select messages."""
+
+    @property
+    def wanted(self) -> MessageFilter:
+        """The filter for the store. Its type is exact, because stores compare filters."""
+        return MessageFilter(**{name: getattr(self, name) for name in _filters_of(type(self))})
+
+
+@cache
+def _filters_of(request: type[_Selection]) -> Sequence[str]:
+    known = MessageFilter.__struct_fields__
+    return [name for name in request.__struct_fields__ if name in known]
+
+
+class MessageFilters(_Selection, frozen=True, kw_only=True):
     """Filters by the fields that lists show."""
 
     tag: Annotated[
@@ -95,17 +111,6 @@ class MessageFilters(Request, frozen=True, kw_only=True):
         ),
     ] = None
 
-    @property
-    def wanted(self) -> MessageFilter:
-        """The filter for the store. Its type is exact, because stores compare filters."""
-        return MessageFilter(**{name: getattr(self, name) for name in _filters_of(type(self))})
-
-
-@cache
-def _filters_of(request: type[MessageFilters]) -> Sequence[str]:
-    known = MessageFilter.__struct_fields__
-    return [name for name in request.__struct_fields__ if name in known]
-
 
 class ContentFilters(MessageFilters, frozen=True, kw_only=True):
     """Filters by the fields that lists show and by the content of messages."""
@@ -138,9 +143,41 @@ class ContentFilters(MessageFilters, frozen=True, kw_only=True):
     ] = None
 
 
-class DeleteMessages(MessageFilters, frozen=True, kw_only=True):
-    """The messages to delete."""
+class DeleteMessages(_Selection, frozen=True, kw_only=True):
+    """The messages to delete; all messages without a parameter.
 
+    An empty value, for instance of an unset variable, is rejected, except that an empty tag selects
+    mail without a tag.
+    """
+
+    tag: Annotated[
+        Annotated[str, TAG] | None,
+        Description(
+            "All mail to the address with this +tag, case-insensitive. Empty: all mail without a "
+            f"tag. At most {MAX_TAG} octets of UTF-8.",
+            example="signup",
+        ),
+    ] = None
+    tag_prefix: Annotated[
+        Annotated[str, filled(TAG_PREFIX)] | None,
+        Description(
+            "All mail to addresses whose +tag begins with this text, case-insensitive. An empty "
+            "text is rejected.",
+            example="run-7-",
+        ),
+    ] = None
+    recipient: Annotated[
+        Annotated[str, filled(RECIPIENT)] | None,
+        Description("All mail to this complete address, case-insensitive."),
+    ] = field(name="to", default=None)
+    author: Annotated[
+        Annotated[str, filled(SEARCH_TEXT)] | None,
+        Description("All mail whose author's address or name contains this, case-insensitive."),
+    ] = field(name="from", default=None)
+    subject: Annotated[
+        Annotated[str, filled(SEARCH_TEXT)] | None,
+        Description("All mail whose subject contains this text, case-insensitive."),
+    ] = None
     after: After = None
     since: Since = None
 

@@ -1,6 +1,7 @@
 """What the doors of other products share: declarations, and lenient reading of requests."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
@@ -11,7 +12,7 @@ from twisted.web.server import Request
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.web.site.application import Door, Like, ReadKey, Route, Sent, WriteError
-from mailcheck.web.site.bodies import FORM, JSON
+from mailcheck.web.site.bodies import FORM, JSON, require_known
 from mailcheck.web.site.failures import NOT_IMPLEMENTED, RefusedAsProduct
 from mailcheck.web.site.replies import Reply
 
@@ -83,13 +84,14 @@ def with_notes(routes: Sequence[Route[Any]], notes: Mapping[str, str]) -> Sequen
     ]
 
 
-def read_fields(encoded: bytes) -> Mapping[str, str | list[str]]:
+def read_fields(encoded: bytes, *, keeps_empty: bool = False) -> Mapping[str, str | list[str]]:
     """Return the fields of a query or a form. A repeated field has a list of values.
 
     :raises InvalidParameter: there are too many fields.
     """
+    text = encoded.decode("utf-8", "replace")
     try:
-        found = parse_qs(encoded.decode("utf-8", "replace"), max_num_fields=MAX_FIELDS)
+        found = parse_qs(text, keep_blank_values=keeps_empty, max_num_fields=MAX_FIELDS)
     except ValueError:
         raise InvalidParameter("query", f"send at most {MAX_FIELDS:,} fields") from None
     return {name: one[0] if len(one) == 1 else one for name, one in found.items()}
@@ -99,19 +101,24 @@ def read_lenient(route: Route[R], sent: Sent) -> R:
     """Return the parameters and the body of a request as one Struct.
 
     A repeated parameter becomes a list. Names are compared without case, and `None` is the same
-    as a missing value. Unknown names are ignored, as the products do.
+    as a missing value. Unknown names are ignored, as the products do, except by routes that delete.
 
     :raises InvalidParameter: the body is not a JSON object, or a value has the wrong type.
     """
     kind = route.request
     names = {one.encode_name.lower(): one.encode_name for one in fields(kind)}
-    if not names:
+    if not names and not route.is_destructive:
         return kind()
-    given = _read_form(names, sent.body) if sent.media_type == FORM else _read_object(sent.body)
+    read_form = partial(read_fields, keeps_empty=route.is_destructive)
+    body = read_form(sent.body) if sent.media_type == FORM else _read_object(sent.body)
+    given = {name.lower(): value for name, value in (*read_form(sent.query).items(), *body.items())}
+    if route.is_destructive:
+        require_known(given, names)
+    elif sent.media_type == FORM and sent.body and not any(name.lower() in names for name in body):
+        # Without its fields, the request could mean more than the client wanted.
+        raise InvalidParameter("body", "the form has no field that this route reads")
     known = {
-        names[name.lower()]: value
-        for name, value in (*read_fields(sent.query).items(), *given.items())
-        if name.lower() in names and value is not None
+        names[name]: value for name, value in given.items() if name in names and value is not None
     }
     try:
         return msgspec.convert(known, kind, strict=False)
@@ -120,14 +127,6 @@ def read_lenient(route: Route[R], sent: Sent) -> R:
         name = where.strip("`").removeprefix("$.") or "request"
         got = f"; you sent {str(known[name])[:100]}" if name in known else ""
         raise InvalidParameter(name, f"{name}: {what}{got}") from None
-
-
-def _read_form(names: Collection[str], body: bytes) -> Mapping[str, Any]:
-    given = read_fields(body)
-    if body and not any(name.lower() in names for name in given):
-        # Without its fields, the request could mean more than the client wanted.
-        raise InvalidParameter("body", "the form has no field that this route reads")
-    return given
 
 
 def _read_object(body: bytes) -> Mapping[str, Any]:

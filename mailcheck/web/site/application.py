@@ -22,7 +22,7 @@ from werkzeug.routing import Map, Rule
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller, RequestLimits
-from mailcheck.core.errors import ConnectionDropped, ExpectedFailure, Overloaded
+from mailcheck.core.errors import ConnectionDropped, ExpectedFailure, InvalidParameter, Overloaded
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 from mailcheck.core.rights import Scope
@@ -33,7 +33,7 @@ from mailcheck.web.site.access_control import (
     api_key_of,
     rate_limit_headers,
 )
-from mailcheck.web.site.bodies import JSON, media_type_of
+from mailcheck.web.site.bodies import JSON, NOTHING_DELETED, media_type_of
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.failures import (
     BodyTooLarge,
@@ -140,6 +140,13 @@ class Route(Struct, Generic[R], frozen=True):
     reads: Sequence[str] | None = None
     is_open: bool = False
     write_error: WriteError | None = None
+
+    @property
+    def is_destructive(self) -> bool:
+        """Whether the route deletes. Its requests are read strictly, so that they delete no more
+        than they name (`require_known`).
+        """
+        return self.method == "DELETE"
 
 
 class Door(Struct, frozen=True):
@@ -358,6 +365,8 @@ class Application(Resource):
         body, headers = _read_bounded(request), headers_of(request)
         has_fields = bool(getattr(route.request, "__struct_fields__", ()))
         reads = door.reads if route.reads is None and has_fields else route.reads or ()
+        if route.is_destructive and not reads and body.strip() not in (b"", b"{}"):
+            raise InvalidParameter("body", f"this route reads no body; {NOTHING_DELETED}")
         media_type = media_type_of(reads, headers.get("content-type", ""), body)
         sent = Sent(request.uri.partition(b"?")[2], headers, body, media_type)
         return Call(

@@ -1,7 +1,9 @@
-"""The media types of request bodies."""
+"""The media types of request bodies, and the fields of requests that delete."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.web.site.failures import WrongMediaType
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
@@ -37,3 +39,35 @@ def media_type_of(reads: Sequence[str], content_type: str, body: bytes) -> str:
     raise WrongMediaType(
         f"Content-Type must be {' or '.join(reads)} for this body; got {sent[:MAX_SHOWN]}"
     )
+
+
+NOTHING_DELETED = "nothing was deleted"
+
+
+def require_known(
+    given: Mapping[str, Any], known: Collection[str], may_be_empty: Collection[str] = ()
+) -> None:
+    """Require that a request to delete has only fields that its route knows, and values for them.
+
+    A field that is ignored, or is empty because of an unset variable, would make the request delete
+    more than it names.
+
+    :raises InvalidParameter: a field is unknown, or has no value.
+    """
+    for name, value in given.items():
+        shown = name[:MAX_SHOWN]
+        if name not in known:
+            raise InvalidParameter(
+                shown, f"{shown} is not a parameter of this route; {NOTHING_DELETED}"
+            )
+        if name not in may_be_empty and _is_empty(value):
+            raise InvalidParameter(shown, f"{shown} has no value; {NOTHING_DELETED}")
+
+
+def _is_empty(value: Any) -> bool:
+    """Return whether a value, or one of several, selects nothing."""
+    if isinstance(value, str):
+        return not value.strip()
+    if isinstance(value, list):
+        return not value or any(map(_is_empty, value))
+    return value is None or value == {}

@@ -378,7 +378,10 @@ _OWN_FILTER = "with the SpamAssassin of mailcheck, see `[spamassassin]`"
 _FIXED_TAGS = "the +tags of the recipients stay"
 _NOTES = {
     f"GET {_MESSAGES}": "held while it is empty; at most 500 messages",
-    f"DELETE {_MESSAGES}": "a body that is not JSON is an error; Mailpit deletes everything",
+    f"DELETE {_MESSAGES}": (
+        "without a body, all messages; an unknown field, an empty list of IDs, or a body that is "
+        "not JSON is an error. Mailpit deletes everything"
+    ),
     f"GET {_SEARCH}": (
         "held until a message matches; at most 500 messages; invalid dates and sizes are errors, "
         f"and so is `has:inline`: {NO_INLINE}"
