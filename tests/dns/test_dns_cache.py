@@ -68,24 +68,6 @@ def test_cache_newer_answer() -> None:
     assert answer.status is DnsStatus.NODATA
 
 
-def test_cache_clock_set_back() -> None:
-    """An answer is not cached for ever after the clock was set back."""
-    cache = AnswerCache(LIMITS)
-    cache.put(found(60), now=1_000_000.0)
-    assert cache.get(QUESTION, 0.0) is None
-
-
-def test_cache_least_recently_used() -> None:
-    """The least recently used answer is evicted first."""
-    cache = AnswerCache(LIMITS)
-    questions = [DnsQuestion(f"h{number}.example", "A") for number in range(100)]
-    for question in questions:
-        cache.put(found(60, question), now=0.0)
-        assert cache.get(questions[0], 0.0) is not None
-    assert cache.get(questions[1], 0.0) is None
-    assert cache.get(questions[-1], 0.0) is not None
-
-
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 60)), max_size=80))
 def test_cache_bound(puts: list[tuple[int, int]]) -> None:
     """Records of any size use at most the given memory."""

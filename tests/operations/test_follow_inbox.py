@@ -87,20 +87,6 @@ class Listener:
         result_of(self._listening)
 
 
-def test_all_messages_are_sent_once_and_in_order(house: House) -> None:
-    """Stored and new messages are sent once, in order, each with its own position."""
-    for number in range(45):
-        house.receive(raw=mail(f"Mail {number}"))
-    listener = Listener(house)
-    for number in range(45, 50):
-        house.receive(house.address(f"t{number}"), raw=mail(f"Mail {number}"))
-    assert listener.subjects == [f"Mail {number}" for number in range(50)]
-    cursors = [one.cursor for one in listener.heard if isinstance(one, MessageArrived)]
-    assert cursors == sorted(set(cursors))
-    listener.leave()
-    assert house.assembly.mail.feeds.count() == 0
-
-
 def test_without_a_cursor_it_begins_now(house: House) -> None:
     """Without a cursor, only later messages are sent. The first event is the starting cursor."""
     house.receive(raw=mail("Before"))

@@ -246,21 +246,6 @@ def test_an_analysis_that_cannot_be_stopped(idle: Work) -> None:
     assert idle.state(test) is State.PROCESSING
 
 
-def test_the_result_of_a_stopped_analysis(idle: Work) -> None:
-    """The result of a cancelled analysis is not stored."""
-
-    async def yielding(_: Any) -> StoredReport:
-        try:
-            return await Deferred()
-        except BaseException:
-            return StoredReport(100, "{}")
-
-    test = idle.received()
-    run(idle.another_daemon(yielding).stop())
-    assert idle.state(test) is State.PROCESSING
-    assert idle.found(test).test.attempts == 0
-
-
 def test_failures(work: Work, logged_failures: list[Any]) -> None:
     """A failed analysis is retried some seconds later. The third failure is an error."""
     test = work.received()
@@ -291,18 +276,6 @@ def test_an_analysis_that_exceeds_its_time(work: Work) -> None:
         "the analysis was given up: it took the analysis process longer than 20 seconds",
     )
     assert len(work.analyst.mails) == 1
-
-
-def test_a_temporary_failure(work: Work, logged_failures: list[Any]) -> None:
-    """A test whose first attempt failed is completed by the next one, without an error."""
-    test = work.received()
-    work.analyst.fail(RuntimeError("broken"))
-    work.house.clock.advance(RENEWAL)
-    run(work.runner.renew())
-    work.analyst.report()
-    found = work.found(test)
-    assert (found.test.state, found.report, found.failure) == (State.COMPLETED, REPORT, "")
-    assert len(logged_failures) == 1
 
 
 def test_an_analysis_that_hangs(work: Work, logged_failures: list[Any]) -> None:

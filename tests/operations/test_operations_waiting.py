@@ -191,45 +191,6 @@ def play(
 class TestNothingIsMissed:
     """A mail that arrives at any moment reaches every wait for it."""
 
-    def test_before_the_read(self, room: WaitingRoom) -> None:
-        """The first read finds a mail that arrives after the wait was registered."""
-        room.reader.hold_calls()
-        waiting = room.wait()
-        room.send(subject="early")
-        room.reader.let_go()
-        assert found(waiting).summary.header.subject == "early"
-
-    def test_between_read_and_wait(self, room: WaitingRoom) -> None:
-        """The feed offers a mail that arrives after the read and before its result."""
-        room.reader.hold_answers()
-        waiting = room.wait()
-        room.send(subject="between")
-        room.reader.let_go()
-        assert found(waiting).summary.header.subject == "between"
-
-    def test_between_two_reads(self, room: WaitingRoom) -> None:
-        """A wait whose read is overtaken by that of another wait misses no message."""
-        room.reader.hold_answers()
-        overtaken = room.wait(MessageFilter(tag="a"))
-        room.send("a")
-        overtaking = room.wait(MessageFilter(tag="b"))
-        room.reader.held.pop(1)()
-        assert not overtaken.called
-        room.reader.let_go()
-        assert found(overtaken).summary.tag == "a"
-        room.send("b")
-        assert found(overtaking).summary.tag == "b"
-
-    def test_while_the_feed_reads(self, room: WaitingRoom) -> None:
-        """Mails that arrive while the feed reads are found by its next read."""
-        waits = [room.wait(MessageFilter(tag=tag)) for tag in "abc"]
-        room.reader.hold_answers()
-        for tag in "abc":
-            room.send(tag)
-        assert len(room.reader.held) == 1
-        room.reader.let_go()
-        assert [found(one).summary.tag for one in waits] == ["a", "b", "c"]
-
     def test_more_than_one_read_returns(self, room: WaitingRoom) -> None:
         """If a mail has more recipients than one read returns, all messages are found."""
         for size in (LOOK_SIZE - 1, LOOK_SIZE, LOOK_SIZE + 1, 2 * LOOK_SIZE):
@@ -562,18 +523,15 @@ class TestTheEnd:
         room.clock.advance(1)
         assert [in_vain(one).gave_since for one in waits] == [False, False, True]
 
-    def test_cancelled_while_parked(self, room: WaitingRoom) -> None:
-        """A client that disconnects while it waits leaves no wait and no call behind."""
-        waiting = room.wait()
-        assert room.assembly.mail.feeds.count() == 1
-        self.cancel(waiting)
-        assert room.is_idle()
-        room.send()
-
-    def test_cancelled_while_reading(self, room: WaitingRoom) -> None:
-        """A client that disconnects during a read leaves nothing behind."""
-        room.reader.hold_answers()
-        waiting = room.wait()
+    @pytest.mark.parametrize("moment", ["parked", "reading", "at its end"])
+    def test_cancelled(self, room: WaitingRoom, moment: str) -> None:
+        """A client that disconnects at any moment leaves no wait and no call behind."""
+        if moment == "reading":
+            room.reader.hold_answers()
+        waiting = room.wait(timeout=1)
+        if moment == "at its end":
+            room.reader.hold_calls()
+            room.clock.advance(1)
         self.cancel(waiting)
         assert room.is_idle()
         room.send()
@@ -587,14 +545,6 @@ class TestTheEnd:
         self.cancel(waits.pop(1))
         room.reader.let_go()
         assert len({found(one).summary.id for one in waits}) == 1
-
-    def test_cancelled_at_its_end(self, room: WaitingRoom) -> None:
-        """A client that disconnects during the explanation leaves nothing behind."""
-        waiting = room.wait(timeout=1)
-        room.reader.hold_calls()
-        room.clock.advance(1)
-        self.cancel(waiting)
-        assert room.is_idle()
 
     @staticmethod
     def cancel(waiting: "Deferred[Any]") -> None:
@@ -733,19 +683,6 @@ class TestSeveral:
         room.send("a")
         assert self.positions(again) == [2, 3, 4]
 
-    def test_one_that_is_deleted(self, room: WaitingRoom) -> None:
-        """A message that is deleted before it is read is not counted."""
-        waiting = self.begin(room, 2)
-        room.reader.hold_calls()
-        room.send_large("deleted")
-        room.reader.held.pop(0)()
-        room.delete_unread()
-        room.send()
-        room.reader.let_go()
-        assert not waiting.called
-        room.send()
-        assert self.positions(waiting) == [3, 4]
-
     @given(st.lists(STEPS, min_size=1, max_size=14), st.integers(1, 3), st.booleans())
     def test_any_order(self, steps: Steps, count: int, ours: bool) -> None:
         """In any order of waits, mails, reads and answers, each wait gets its oldest matches."""
@@ -825,14 +762,6 @@ class TestNone:
         outcome = result_of(waiting)
         assert (outcome.message, outcome.refusal.tag) == (None, "X")
         assert outcome.cursor == (4 if when == "before" else 5)
-
-    def test_at_the_last_moment(self, room: WaitingRoom) -> None:
-        """The wait reads once more at its end, and finds a mail without a hint."""
-        waiting = self.begin(room)
-        lose_hints(room)
-        room.send()
-        room.clock.advance(5)
-        assert result_of(waiting).message is not None
 
     def test_interrupted(self, room: WaitingRoom) -> None:
         """An interrupted wait has no result, and can be repeated from its start."""

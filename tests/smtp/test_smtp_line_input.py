@@ -52,11 +52,6 @@ def test_bare_characters_are_rejected(line: bytes) -> None:
     assert lines_of([b"ok\r\n" + line]) == [b"ok", "bare"]
 
 
-def test_a_cr_may_wait_for_its_lf() -> None:
-    """A CRLF split between two packets ends the line."""
-    assert lines_of([b"NOOP\r", b"\nQUIT\r\n"]) == [b"NOOP", b"QUIT"]
-
-
 def test_an_endless_line_is_not_kept() -> None:
     """A line that is too long is not stored while its end is awaited."""
     source = LineInput(20)

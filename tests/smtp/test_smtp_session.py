@@ -154,17 +154,6 @@ def test_everything_may_be_pipelined() -> None:
     assert house.messages == [b"hi\r\n", b"hi\r\n"]
 
 
-def test_a_packet_may_be_one_octet() -> None:
-    """A conversation that arrives octet by octet has the same result."""
-    house = House()
-    talk = house.connect()
-    talk.heard()
-    batch = b"EHLO x\r\n" + MAIL + RCPT + b"DATA\r\nhi\r\n.\r\nQUIT\r\n"
-    pieces = [batch[n : n + 1] for n in range(len(batch))]
-    assert talk.codes(*pieces) == ["250", "250", "250", "354", "250", "221"]
-    assert house.messages == [b"hi\r\n"]
-
-
 @rows(b"GET", b"POST", b"CONNECT", b"OPTIONS")
 def test_a_browser_is_disconnected(verb: bytes) -> None:
     """An HTTP request is rejected at its first line."""
