@@ -22,7 +22,12 @@ from twisted.internet.threads import deferToThread
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.content import MessageContent
-from mailcheck.core.deliverability_tests import MAX_PENDING, State, StoredReport
+from mailcheck.core.deliverability_tests import (
+    MAX_PENDING,
+    DeliverabilityTest,
+    State,
+    StoredReport,
+)
 from mailcheck.core.errors import (
     AccountNameTaken,
     AddressUsed,
@@ -512,392 +517,271 @@ async def test_content_by_rules_of_two_versions(processes: Processes) -> None:
         assert found.text == "version 2"
 
 
+def call(path: str, *arguments: Any) -> Call:
+    """Return the call of a method of a store: ``"tests.expire"``."""
+    store, method = path.split(".")
+    return lambda stores: getattr(getattr(stores, store), method)(*arguments)
+
+
+async def race(
+    processes: Processes, path: str, first: Sequence[Any], second: Sequence[Any] | None = None
+) -> list[Any]:
+    """Run a method in both processes; return the results, or the kinds of the exceptions."""
+    arguments = first if second is None else second
+    outcomes = await processes.race(call(path, *first), call(path, *arguments))
+    return [type(one) if isinstance(one, Exception) else one for one in outcomes]
+
+
 def _named(name: str, id_: str, **facts: Any) -> Account:
     return replace(account(id_, **facts), name=name)
 
 
-async def test_one_name_for_two_accounts(processes: Processes) -> None:
-    """A name is used once; the other registration fails."""
-    outcomes = await processes.race(
-        lambda s: s.accounts.add_account(_named("same", "x1", is_operator=True)),
-        lambda s: s.accounts.add_account(_named("same", "x2", is_operator=True)),
-    )
-    assert outcomes[0] is None
-    assert isinstance(outcomes[1], AccountNameTaken)
+def _key(name: str) -> ApiKey:
+    return ApiKey(KeyId(name), ANN, name, "mck", NOON, None, None, None, None)
 
 
-async def test_one_operator(processes: Processes) -> None:
-    """There is one operator, the last one, when several are created at once."""
-    await processes.race(
-        lambda s: s.accounts.add_account(account("x1", is_operator=True)),
-        lambda s: s.accounts.add_account(account("x2", is_operator=True)),
-    )
-    accounts = await processes.one.accounts.list_accounts()
-    assert [one.name for one in accounts if one.is_operator] == ["x2"]
-
-
-async def test_one_invitation(processes: Processes) -> None:
-    """An invitation creates one account."""
-    await processes.one.passwords.add_invitation(b"inv", NOON, at(100))
-    outcomes = await processes.race(
-        lambda s: s.passwords.register(account("x1"), "$1", b"inv", NOON),
-        lambda s: s.passwords.register(account("x2"), "$2", b"inv", NOON),
-    )
-    assert outcomes[0] is None
-    assert isinstance(outcomes[1], InvitationInvalid)
-    assert await processes.one.accounts.find_account("x2") is None
-
-
-async def test_a_name_registered_twice(processes: Processes) -> None:
-    """A name that two users register at once goes to one; the other invitation stays valid."""
-    for invitation in (b"1", b"2"):
-        await processes.one.passwords.add_invitation(invitation, NOON, at(100))
-    outcomes = await processes.race(
-        lambda s: s.passwords.register(_named("same", "x1"), "$1", b"1", NOON),
-        lambda s: s.passwords.register(_named("same", "x2"), "$2", b"2", NOON),
-    )
-    assert outcomes[0] is None
-    assert isinstance(outcomes[1], AccountNameTaken)
-    assert await processes.one.passwords.has_invitation(b"2", NOON)
-
-
-async def test_passwords(processes: Processes) -> None:
-    """The later one of two new passwords counts, and neither call fails."""
-    outcomes = await processes.race(
-        lambda s: s.passwords.set_password(ANN, "$1", NOON),
-        lambda s: s.passwords.set_password(ANN, "$2", NOON),
-    )
-    assert outcomes == [None, None]
-    kept = await processes.one.passwords.find_password("ann")
-    assert kept is not None
-    assert kept.password_hash == "$2"
-
-
-async def test_first_passwords(processes: Processes) -> None:
-    """An account gets its first password once."""
-    outcomes = await processes.race(
-        lambda s: s.passwords.set_first_password(ANN, "$1", NOON),
-        lambda s: s.passwords.set_first_password(ANN, "$2", NOON),
-    )
-    assert outcomes == [True, False]
-    kept = await processes.one.passwords.find_password("ann")
-    assert kept is not None
-    assert kept.password_hash == "$1"
-
-
-async def test_a_preset_key(processes: Processes) -> None:
-    """A key that is configured for two daemons is added once, and neither call fails."""
-
-    def adding(name: str) -> Call:
-        key = ApiKey(KeyId(name), ANN, name, "mck", NOON, None, None, None, None)
-        return lambda s: s.accounts.add_key(key, b"digest")
-
-    assert await processes.race(adding("k1"), adding("k2")) == [None, None]
-    assert [key.id for key in await processes.one.accounts.list_keys(ANN)] == ["k1"]
+async def test_accounts(processes: Processes) -> None:
+    """Of two accounts with a name, role or invitation one gets it; the later password counts."""
+    one = processes.one
+    pair = (_named("same", "x1", is_operator=True),), (_named("same", "x2", is_operator=True),)
+    assert await race(processes, "accounts.add_account", *pair) == [None, AccountNameTaken]
+    operators = [(account(name, is_operator=True),) for name in ("x3", "x4")]
+    assert await race(processes, "accounts.add_account", *operators) == [None, None]
+    accounts = await one.accounts.list_accounts()
+    assert [found.name for found in accounts if found.is_operator] == ["x4"]
+    for invitation in (b"1", b"2", b"3"):
+        await one.passwords.add_invitation(invitation, NOON, at(100))
+    people = [(account(name), "$", b"1", NOON) for name in ("x5", "x6")]
+    assert await race(processes, "passwords.register", *people) == [None, InvitationInvalid]
+    assert await one.accounts.find_account("x6") is None
+    # The invitation of a registration whose name is taken stays valid.
+    people = [(_named("new", f"x{n}"), "$", b"%d" % n, NOON) for n in (2, 3)]
+    assert await race(processes, "passwords.register", *people) == [None, AccountNameTaken]
+    assert await one.passwords.has_invitation(b"3", NOON)
+    for method, outcomes, kept in (
+        ("set_first_password", [True, False], "$1"),
+        ("set_password", [None, None], "$2"),
+    ):
+        passwords = [(ANN, text, NOON) for text in ("$1", "$2")]
+        assert await race(processes, f"passwords.{method}", *passwords) == outcomes
+        found = await one.passwords.find_password("ann")
+        assert found is not None
+        assert found.password_hash == kept
 
 
 async def test_keys(processes: Processes) -> None:
-    """The latest use of a key is stored, in any order of the calls; it is revoked once."""
-    for name in ("k1", "k2"):
-        key = ApiKey(KeyId(name), ANN, name, "mck", NOON, None, None, None, None)
-        await processes.one.accounts.add_key(key, name.encode())
+    """A preset key is added once, and a key is revoked once; later uses and faults count."""
+    one = processes.one
+    preset = (_key("k1"), b"k1"), (_key("other"), b"k1")
+    assert await race(processes, "accounts.add_key", *preset) == [None, None]
+    await one.accounts.add_key(_key("k2"), b"k2")
+    assert [key.id for key in await one.accounts.list_keys(ANN)] == ["k1", "k2"]
     uses = [(KeyId("k1"), at(9)), (KeyId("k2"), at(1))]
     later = [(KeyId("k2"), at(9)), (KeyId("k1"), at(1))]
-    outcomes = await processes.race(
-        lambda s: s.accounts.note_key_use(uses), lambda s: s.accounts.note_key_use(later)
-    )
-    assert outcomes == [None, None]
-    keys = await processes.one.accounts.list_keys(ANN)
-    assert [key.last_used_at for key in keys] == [at(9), at(9)]
-    revoked = await processes.race(lambda s: s.accounts.revoke_key(KeyId("k1"), at(9)))
-    assert [one is not None for one in revoked] == [True, False]
-
-
-async def test_the_fault_of_a_key(processes: Processes) -> None:
-    """The later one of two settings counts; a key that is revoked meanwhile has none."""
-    key = ApiKey(KeyId("k1"), ANN, "k1", "mck", NOON, None, None, None, None)
-    await processes.one.accounts.add_key(key, b"k1")
-    outcomes = await processes.race(
-        lambda s: s.accounts.set_key_fault(KeyId("k1"), 3),
-        lambda s: s.accounts.set_key_fault(KeyId("k1"), 5),
-    )
-    assert outcomes == [True, True]
-    (kept,) = await processes.one.accounts.list_keys(ANN)
-    assert kept.fails_every == 5
+    assert await race(processes, "accounts.note_key_use", [uses], [later]) == [None, None]
+    assert [key.last_used_at for key in await one.accounts.list_keys(ANN)] == [at(9), at(9)]
+    faults = (KeyId("k1"), 3), (KeyId("k1"), 5)
+    assert await race(processes, "accounts.set_key_fault", *faults) == [True, True]
+    assert (await one.accounts.list_keys(ANN))[0].fails_every == 5
     revoked, is_set = await processes.race(
-        lambda s: s.accounts.revoke_key(KeyId("k1"), at(9)),
-        lambda s: s.accounts.set_key_fault(KeyId("k1"), 7),
+        call("accounts.revoke_key", KeyId("k1"), at(9)),
+        call("accounts.set_key_fault", KeyId("k1"), 7),
     )
-    assert revoked is not None
-    assert is_set is False
+    assert (revoked is not None, is_set) == (True, False)
+    revoked = await race(processes, "accounts.revoke_key", (KeyId("k2"), at(9)))
+    assert [found is not None for found in revoked] == [True, False]
+
+
+async def _new_test(processes: Processes, name: str) -> DeliverabilityTest:
+    test = deliverability_test(name)
+    await processes.one.tests.add(test, FORGET_AT)
+    return test
 
 
 async def _processing(processes: Processes, name: str) -> DeliverabilityTestId:
-    test = deliverability_test(name)
-    await processes.one.tests.add(test, FORGET_AT)
+    test = await _new_test(processes, name)
     await processes.one.deliveries.deliver(delivery(addressed(test)))
     return test.id
 
 
-async def test_two_mails_to_one_test(processes: Processes) -> None:
-    """A test gets one mail; another one is rejected, an identical one is accepted and ignored."""
-    test = deliverability_test("x")
-    await processes.one.tests.add(test, FORGET_AT)
-    first, second = delivery(addressed(test)), delivery(addressed(test), raw=mail("other"))
-    outcomes = await processes.race(
-        lambda s: s.deliveries.deliver(first), lambda s: s.deliveries.deliver(second)
-    )
-    assert outcomes[0] == ()
-    assert isinstance(outcomes[1], AddressUsed)
-    test = deliverability_test("y")
-    await processes.one.tests.add(test, FORGET_AT)
-    copies = [delivery(addressed(test), recipient("ann")) for _ in range(2)]
-    outcomes = await processes.race(
-        lambda s: s.deliveries.deliver(copies[0]), lambda s: s.deliveries.deliver(copies[1])
-    )
-    assert outcomes == [(1,), ()]
+async def test_mails_to_one_test(processes: Processes) -> None:
+    """A test gets one mail; another one is rejected, an identical one is accepted and ignored.
 
-
-async def test_claims(processes: Processes) -> None:
-    """A test is analysed by one daemon; another one gets no test or another test."""
-    test_id = await _processing(processes, "x")
-    first, second = await processes.race(
-        lambda s: s.tests.claim(Lease("one", at(30)), NOON, 8),
-        lambda s: s.tests.claim(Lease("other", at(30)), NOON, 8),
-    )
-    assert [test.id for test in first.tests] == [test_id]
-    assert second.tests == ()
-
-
-async def test_reports(processes: Processes) -> None:
-    """The report of the lease holder is stored once, despite concurrent changes."""
-    test_id = await _processing(processes, "x")
-    await processes.one.tests.claim(Lease("one", at(30)), NOON, 8)
-    outcomes = await processes.race(
-        lambda s: s.tests.complete(test_id, "one", REPORT),
-        lambda s: s.tests.fail_attempt(test_id, "one", "late", at(5)),
-    )
-    assert outcomes == [True, None]
-    recheck: Call = lambda s: s.tests.recheck(ANN, test_id, NOON)  # noqa: E731
-    assert await processes.race(recheck) == [State.COMPLETED, State.PROCESSING]
-    await processes.one.tests.claim(Lease("one", at(30)), NOON, 8)
-    outcomes = await processes.race(
-        lambda s: s.tests.release("one", is_attempt=False),
-        lambda s: s.tests.complete(test_id, "one", REPORT),
-    )
-    assert outcomes == [None, False]
-    outcomes = await processes.race(
-        lambda s: s.tests.claim(Lease("one", at(30)), NOON, 8),
-        lambda s: s.tests.renew(Lease("other", at(99)), [test_id]),
-    )
-    assert outcomes[1] == frozenset()
-
-
-async def test_counts_and_selectors(processes: Processes) -> None:
-    """Two concurrent requests are both counted, up to the limit; all selectors are stored."""
-    (day,) = ((DAY_WINDOW, 0, 3),)
-    count: Call = lambda s: s.counters.hit(Hit(key_of("list"), (day,)))  # noqa: E731
-    assert await processes.race(count) == [[[1]], [[2]]]
-    assert await processes.race(count) == [[[3]], [[4]]]
-    assert await processes.one.counters.hit(Hit(key_of("list"), (day,), 0)) == [[3]]
-    learned = await processes.race(
-        lambda s: s.selectors.note_selectors([("a.example", "x"), ("b.example", "x")]),
-        lambda s: s.selectors.note_selectors([("b.example", "y"), ("a.example", "x")]),
-    )
-    assert learned == [True, True]
-    assert await processes.one.selectors.selectors_of("a.example") == ("x",)
-    assert await processes.one.selectors.selectors_of("b.example") == ("y", "x")
-    await processes.race(
-        lambda s: s.memory.keep(key_of("name"), "old", 60_000),
-        lambda s: s.memory.keep(key_of("name"), "new", 60_000),
-    )
-    assert await processes.one.memory.recall(key_of("name")) == "new"
-
-
-async def test_the_last_pending_test(processes: Processes) -> None:
-    """Concurrent requests cannot create more tests than the maximum of an account."""
-    for number in range(MAX_PENDING - 1):
-        await processes.one.tests.add(deliverability_test(f"t{number}b"), FORGET_AT)
-    outcomes = await processes.race(
-        lambda s: s.tests.add(deliverability_test("x"), FORGET_AT),
-        lambda s: s.tests.add(deliverability_test("y"), FORGET_AT),
-    )
-    assert outcomes[0] is None
-    assert isinstance(outcomes[1], TooManyPendingTests)
-
-
-async def test_tests_that_end(processes: Processes) -> None:
-    """Tests are expired and deleted once, with mail without other references."""
-    await processes.one.tests.add(deliverability_test("x"), FORGET_AT)
-    expired = await processes.race(lambda s: s.tests.expire(FORGET_AT, 10))
-    assert expired == [1, 0]
-    test_id = await _processing(processes, "y")
-    mail_of = deliverability_test("z", state=State.PROCESSING)
-    (sent,) = await fill(processes, 1)
-    assert await processes.one.tests.add_of_message(mail_of, sent.message_ids[0], FORGET_AT)
-    forgotten = await processes.race(lambda s: s.tests.forget(Instant(FORGET_AT + DAY), 10))
-    assert forgotten == [3, 0]
-    assert await processes.one.tests.read_mail(test_id) is None
-    assert await processes.one.contents.raw_message(sent.id) == sent.raw_message
-
-
-async def test_tests_that_are_deleted(processes: Processes) -> None:
-    """A test is deleted once, with its mail, despite concurrent changes."""
-    test_id = await _processing(processes, "x")
-    delete: Call = lambda s: s.tests.delete(ANN, test_id, NOON)  # noqa: E731
-    assert await processes.race(delete) == [True, False]
-    assert await processes.one.tests.read_mail(test_id) is None
-    test_id = await _processing(processes, "y")
-    await processes.one.tests.claim(Lease("one", at(30)), NOON, 8)
-    outcomes = await processes.race(delete, lambda s: s.tests.complete(test_id, "one", REPORT))
-    assert outcomes == [True, False]
-    test_id = await _processing(processes, "z")
-    forgotten = await processes.race(delete, lambda s: s.tests.forget(Instant(FORGET_AT + DAY), 10))
-    assert forgotten == [True, 0]
-    test = deliverability_test("w")
-    await processes.one.tests.add(test, FORGET_AT)
-    outcomes = await processes.race(
-        lambda s: s.tests.delete(ANN, test.id, NOON),
-        lambda s: s.deliveries.deliver(delivery(addressed(test))),
-    )
-    assert outcomes[0] is True
-    assert isinstance(outcomes[1], RecipientUnknown)
-
-
-async def test_a_mail_to_a_test_that_expires(processes: Processes) -> None:
-    """A test whose mail arrives while it expires is either analysed or expired."""
-    test = deliverability_test("x")
-    await processes.one.tests.add(test, FORGET_AT)
-    sent = delivery(addressed(test))
-    outcomes = await processes.race(
-        lambda s: s.deliveries.deliver(sent), lambda s: s.tests.expire(FORGET_AT, 10)
-    )
-    assert outcomes == [(), 0]
+    A test whose mail arrives while it expires is either analysed or expired.
+    """
+    test = await _new_test(processes, "x")
+    mails = (delivery(addressed(test)),), (delivery(addressed(test), raw=mail("other")),)
+    assert await race(processes, "deliveries.deliver", *mails) == [(), AddressUsed]
+    test = await _new_test(processes, "y")
+    mails = [(delivery(addressed(test), recipient("ann")),) for _ in range(2)]
+    assert await race(processes, "deliveries.deliver", *mails) == [(1,), ()]
+    test = await _new_test(processes, "z")
+    expire = call("tests.expire", FORGET_AT, 10)
+    assert await processes.race(delivering(delivery(addressed(test))), expire) == [(), 0]
     found = await processes.one.tests.find_any(test.id, NOON)
     assert found is not None
     assert found.test.state is State.PROCESSING
 
 
-async def test_the_lease_of_webhooks(processes: Processes) -> None:
-    """If two daemons acquire the lease at once, when it is free or expired, one gets it."""
-    for store in (processes.one, processes.other):
-        assert not await store.webhooks.is_wanted("any", NOON)
-    for now in (NOON, at(60)):
-        taken = await processes.race(
-            lambda s, moment=now: s.webhooks.claim("first", moment, 15_000),  # type: ignore[misc]
-            lambda s, moment=now: s.webhooks.claim("second", moment, 15_000),  # type: ignore[misc]
-        )
-        assert taken == [True, False]
+def _claim(holder: str) -> Call:
+    return call("tests.claim", Lease(holder, at(30)), NOON, 8)
 
 
-async def test_a_last_webhook(processes: Processes) -> None:
-    """If two webhooks are created at once, one gets the last place."""
+async def test_reports(processes: Processes) -> None:
+    """A test is analysed by one daemon, and its report is stored once, despite other changes."""
+    test_id = await _processing(processes, "x")
+    first, second = await processes.race(_claim("one"), _claim("other"))
+    assert ([test.id for test in first.tests], second.tests) == ([test_id], ())
+    complete = call("tests.complete", test_id, "one", REPORT)
+    fail = call("tests.fail_attempt", test_id, "one", "late", at(5))
+    assert await processes.race(complete, fail) == [True, None]
+    rechecked = await race(processes, "tests.recheck", (ANN, test_id, NOON))
+    assert rechecked == [State.COMPLETED, State.PROCESSING]
+    await _claim("one")(processes.one)
+    release: Call = lambda s: s.tests.release("one", is_attempt=False)  # noqa: E731
+    assert await processes.race(release, complete) == [None, False]
+    renew = call("tests.renew", Lease("other", at(99)), [test_id])
+    assert (await processes.race(_claim("one"), renew))[1] == frozenset()
+
+
+async def test_counts_and_selectors(processes: Processes) -> None:
+    """Two concurrent requests are both counted, up to the limit; all selectors are stored."""
+    (day,) = ((DAY_WINDOW, 0, 3),)
+    hit = [Hit(key_of("list"), (day,))]
+    assert await race(processes, "counters.hit", hit) == [[[1]], [[2]]]
+    assert await race(processes, "counters.hit", hit) == [[[3]], [[4]]]
+    assert await processes.one.counters.hit(Hit(key_of("list"), (day,), 0)) == [[3]]
+    pairs = [[("a.example", "x"), ("b.example", "x")]], [[("b.example", "y"), ("a.example", "x")]]
+    assert await race(processes, "selectors.note_selectors", *pairs) == [True, True]
+    assert await processes.one.selectors.selectors_of("a.example") == ("x",)
+    assert await processes.one.selectors.selectors_of("b.example") == ("y", "x")
+    texts = [(key_of("name"), text, 60_000) for text in ("old", "new")]
+    await race(processes, "memory.keep", *texts)
+    assert await processes.one.memory.recall(key_of("name")) == "new"
+
+
+async def test_the_last_place(processes: Processes) -> None:
+    """Concurrent requests cannot create more tests and webhooks than the maximum."""
+    for number in range(MAX_PENDING - 1):
+        await processes.one.tests.add(deliverability_test(f"t{number}b"), FORGET_AT)
+    added = [(deliverability_test(name), FORGET_AT) for name in ("x", "y")]
+    assert await race(processes, "tests.add", *added) == [None, TooManyPendingTests]
     for number in range(MOST_WEBHOOKS - 1):
         await processes.one.webhooks.add(webhook(f"w{number}"), is_from_now=True)
-    outcomes = await processes.race(
+    first, second = await processes.race(
         lambda s: s.webhooks.add(webhook("first"), is_from_now=True),
         lambda s: s.webhooks.add(webhook("second"), is_from_now=True),
     )
-    assert outcomes[0].id == "first"
-    assert isinstance(outcomes[1], TooManyWebhooks)
+    assert (first.id, type(second)) == ("first", TooManyWebhooks)
 
 
-async def test_a_webhook_that_is_used_and_changed(processes: Processes) -> None:
-    """Changes and deletion by the owner win over a concurrent delivery."""
+async def test_tests_that_end(processes: Processes) -> None:
+    """Tests are expired, forgotten and deleted once, with mail without other references."""
+    one = processes.one
+    await _new_test(processes, "x")
+    assert await race(processes, "tests.expire", (FORGET_AT, 10)) == [1, 0]
+    test_id = await _processing(processes, "y")
+    mail_of = deliverability_test("z", state=State.PROCESSING)
+    (sent,) = await fill(processes, 1)
+    assert await one.tests.add_of_message(mail_of, sent.message_ids[0], FORGET_AT)
+    forget = call("tests.forget", Instant(FORGET_AT + DAY), 10)
+    assert await processes.race(forget) == [3, 0]
+    assert await one.tests.read_mail(test_id) is None
+    assert await one.contents.raw_message(sent.id) == sent.raw_message
+    test_id = await _processing(processes, "u")
+    assert await race(processes, "tests.delete", (ANN, test_id, NOON)) == [True, False]
+    assert await one.tests.read_mail(test_id) is None
+    test_id = await _processing(processes, "v")
+    await _claim("one")(one)
+    delete = call("tests.delete", ANN, test_id, NOON)
+    complete = call("tests.complete", test_id, "one", REPORT)
+    assert await processes.race(delete, complete) == [True, False]
+    delete = call("tests.delete", ANN, await _processing(processes, "w"), NOON)
+    assert await processes.race(delete, forget) == [True, 0]
+    test = await _new_test(processes, "q")
+    delete = call("tests.delete", ANN, test.id, NOON)
+    is_deleted, refused = await processes.race(delete, delivering(delivery(addressed(test))))
+    assert (is_deleted, type(refused)) == (True, RecipientUnknown)
+
+
+async def test_webhooks(processes: Processes) -> None:
+    """One daemon gets the lease; changes and deletion by the owner win over a delivery."""
+    for store in (processes.one, processes.other):
+        assert not await store.webhooks.is_wanted("any", NOON)
+    for now in (NOON, at(60)):
+        holders = [(holder, now, 15_000) for holder in ("first", "second")]
+        assert await race(processes, "webhooks.claim", *holders) == [True, False]
     one = await processes.one.webhooks.add(webhook("one"), is_from_now=True)
-    await processes.one.webhooks.claim("mine", NOON, 15_000)
-    tried = WebhookDelivery("msg_1", NOON, Attempt(200), 1)
-    record: Call = lambda s: s.webhooks.record("mine", one, [tried])  # noqa: E731
-    restart: Call = lambda s: s.webhooks.restart(ANN, one.id, None)  # noqa: E731
+    await processes.one.webhooks.claim("mine", at(120), 15_000)
+    record = call("webhooks.record", "mine", one, [WebhookDelivery("msg_1", NOON, Attempt(200), 1)])
+    restart = call("webhooks.restart", ANN, one.id, None)
     kept, restarted = await processes.race(record, restart)
     assert (kept, restarted.revision) == (True, 1)
     again = await processes.race(restart, record)
     assert (again[0].revision, again[1]) == (2, False)
-    assert await processes.race(lambda s: s.webhooks.delete(ANN, one.id), record) == [True, False]
+    assert await processes.race(call("webhooks.delete", ANN, one.id), record) == [True, False]
 
 
-async def test_a_watch_that_is_due(processes: Processes) -> None:
-    """If two daemons look for due watches at once, one runs each; so again after its death."""
-    await processes.one.watches.add(watch("one"))
+async def test_watches(processes: Processes) -> None:
+    """A watch is made once and run by one daemon; results of a deleted watch are ignored.
+
+    Watches that name the same URL share one webhook, which is deleted with the last one.
+    """
+    made, refused = await race(processes, "watches.add", (watch("one"),))
+    assert (made.id, refused) == ("one", WatchExists)
     for now in (NOON, at(200)):
-        found = await processes.race(
-            lambda s, moment=now: s.watches.claim("first", moment, 120_000, 4),  # type: ignore[misc]
-            lambda s, moment=now: s.watches.claim("second", moment, 120_000, 4),  # type: ignore[misc]
-        )
+        holders = [(holder, now, 120_000, 4) for holder in ("first", "second")]
+        found = await race(processes, "watches.claim", *holders)
         assert [[one.id for one in watches] for watches in found] == [["one"], []]
-
-
-async def test_receivers_of_two_watches(processes: Processes) -> None:
-    """Two watches that name the same URL share one webhook; it is deleted with the last one."""
-
-    def add(name: str) -> Call:
-        one = replace(watch(name), settings=WatchSettings(alert_to=("u:1",)))
-        told = replace(webhook(f"of {name}"), url="u:1", is_of_watches=True)
-        return lambda s: s.watches.add(one, [told])
-
-    await processes.race(add("one"), add("two"))
+    (claimed,) = await processes.one.watches.claim("mine", at(400), 120_000, 4)
+    kept = call("watches.record", "mine", RunRecord(claimed, NOON, at(60), "{}"))
+    assert await processes.race(call("watches.delete", ANN, claimed.id), kept) == [True, False]
+    names = ("two", "three")
+    told = [
+        (
+            replace(watch(name), settings=WatchSettings(alert_to=("u:1",))),
+            [replace(webhook(f"of {name}"), url="u:1", is_of_watches=True)],
+        )
+        for name in names
+    ]
+    await race(processes, "watches.add", *told)
     assert len(await processes.one.webhooks.of_account(ANN)) == 1
-
-    def delete(name: str) -> Call:
-        return lambda s: s.watches.delete(ANN, watch(name).id)
-
-    assert await processes.race(delete("one"), delete("two")) == [True, True]
+    ids = [(ANN, watch(name).id) for name in names]
+    assert await race(processes, "watches.delete", *ids) == [True, True]
     assert await processes.one.webhooks.of_account(ANN) == []
 
 
-async def test_a_watch_that_is_made_twice(processes: Processes) -> None:
-    """The second of two equal watches is rejected; results of a deleted watch are ignored."""
-    add: Call = lambda s: s.watches.add(watch("one"))  # noqa: E731
-    made, refused = await processes.race(add)
-    assert made.id == "one"
-    assert isinstance(refused, WatchExists)
-    (claimed,) = await processes.one.watches.claim("mine", NOON, 120_000, 4)
-    kept: Call = lambda s: s.watches.record(  # noqa: E731
-        "mine", RunRecord(claimed, NOON, at(60), "{}")
+def _report_of(number: int) -> ReceiverReport:
+    return ReceiverReport(
+        ReportId(f"report {number}"),
+        ANN,
+        ReportKind.DMARC,
+        ReportState.COUNTED,
+        NOON,
+        domain="example.org",
+        reporter="google.com",
+        report_id="7",
     )
-    delete: Call = lambda s: s.watches.delete(ANN, claimed.id)  # noqa: E731
-    assert await processes.race(delete, kept) == [True, False]
 
 
-async def test_a_report_that_two_daemons_read(processes: Processes) -> None:
-    """One daemon claims it; of two daemons that finish an equal report, one counts it."""
+async def test_receiver_reports(processes: Processes) -> None:
+    """One daemon claims a report; equal reports, and rows that both count, are counted once."""
     for number in range(2):
         sent = delivery(report_recipient("ann"), received_at=at(number))
         await processes.one.deliveries.deliver(sent)
-    leases = [Lease(name, at(300)) for name in ("first", "second")]
-    taken = await processes.race(
-        lambda s: s.reports.claim(leases[0], at(2)), lambda s: s.reports.claim(leases[1], at(2))
-    )
+    leases = [(Lease(name, at(300)), at(2)) for name in ("first", "second")]
+    taken = await race(processes, "reports.claim", *leases)
     if taken[1] is None:  # it lost against the other claim, and tries again
-        taken[1] = await processes.other.reports.claim(leases[1], at(2))
+        taken[1] = await processes.other.reports.claim(*leases[1])
     assert taken[0].id != taken[1].id
-
-    def read(number: int) -> ReceiverReport:
-        return ReceiverReport(
-            ReportId(f"report {number}"),
-            ANN,
-            ReportKind.DMARC,
-            ReportState.COUNTED,
-            NOON,
-            domain="example.org",
-            reporter="google.com",
-            report_id="7",
-        )
-
-    done = await processes.race(
-        lambda s: s.reports.finish(taken[0].id, "first", [read(0)]),
-        lambda s: s.reports.finish(taken[1].id, "second", [read(1)]),
-    )
-    assert done == [True, True]
+    read = [
+        (taken[number].id, name, [_report_of(number)])
+        for number, name in enumerate(("first", "second"))
+    ]
+    assert await race(processes, "reports.finish", *read) == [True, True]
     page = await processes.one.reports.of_account(ANN, 10, 0)
-    states = sorted(one.state.value for one in page.entries)
-    assert states == ["counted", "repeated"]
-
-
-async def test_rows_that_two_daemons_count(processes: Processes) -> None:
-    """Rows that both daemons count are stored once."""
+    assert sorted(one.state.value for one in page.entries) == ["counted", "repeated"]
     row = CountedRow(ANN, ReportKind.DMARC, "example.org", NOON, "d", "google.com", "{}", 5)
-    count: Call = lambda s: s.reports.count([row])  # noqa: E731
-    await processes.race(count, count)
+    await race(processes, "reports.count", [[row]])
     (kept,) = await processes.one.reports.sums(ANN, ReportKind.DMARC, "example.org", NOON, 10)
     assert kept.amount == 5
