@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import fields
 
 from mailcheck.api.requests.parsing import Request, request_fields
+from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.config.options import LimitsOptions
 from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.site.bodies import FORM, JSON
@@ -58,9 +59,13 @@ def _wrong_queries(path: str, known: Sequence[str]) -> Iterator[Deletion]:
         yield Deletion(f"{path}?{known[0]}=x&{known[0]}s=x")
 
 
+EMPTY_VALUES: Sequence[Any] = (None, "", " ", [], {}, [""], [None])
+
+
 def _wrong_bodies(path: str, known: Sequence[str]) -> Iterator[Deletion]:
-    objects = [{name: "x"} for name in FOREIGN if name.lower() not in map(str.lower, known)]
-    objects += [{name: value} for name in known for value in (None, "", " ", [], {}, [""], [None])]
+    folded = {name.lower() for name in known}
+    objects = [{name: "x"} for name in FOREIGN if name.lower() not in folded]
+    objects += [{name: value} for name in known for value in EMPTY_VALUES]
     bodies = [json.dumps(one).encode() for one in objects]
     bodies += [b'["x"]', b'"x"', b"7", b"{", b"tag=run-1", b"id=x&all=", b"<ids><id>x</id></ids>"]
     for body in bodies:
@@ -93,7 +98,7 @@ def attack(house: House, ask: Ask, requests: Iterator[Deletion]) -> None:
     assert len(house.get("/inbox/messages").json["messages"]) == count
 
 
-def _names_of(kind: type) -> list[str]:
+def _names_of(kind: Any) -> list[str]:
     if issubclass(kind, Request):
         return list(request_fields(kind))
     return [one.encode_name for one in fields(kind)]
@@ -116,6 +121,23 @@ def _ask_of(site: Requests) -> Ask:
 def _unlimited_house() -> House:
     limits = LimitsOptions(requests_per_minute=MANY, requests_per_day=MANY)
     return House(config_in_memory(limits=limits))
+
+
+def test_our_own_routes() -> None:
+    """No request that is wrong in one way deletes anything over our API."""
+    house = _unlimited_house()
+    for tag in ("run-1", "precious", ""):
+        house.receive(house.address(tag), raw=mail(tag))
+    (first, *_) = house.get("/inbox/messages").json["messages"]
+
+    def ask(request: Deletion) -> Answer:
+        headers = {"Content-Type": request.content_type} if request.content_type else {}
+        return house.ask("DELETE", request.path, data=request.data, headers=headers).answer()
+
+    for route in build_routes(house.assembly):
+        if route.is_destructive:
+            path = _filled(route.path, {"message_id": first["id"]})
+            attack(house, ask, wrong_requests(path, _names_of(route.request)))
 
 
 @pytest.mark.parametrize("door", FACADES, ids=lambda one: one.name)
