@@ -200,8 +200,7 @@ def test_no_session_fixation(house: House, company: Company) -> None:
     sign_in(victim, company)
     assert victim.cookies["__Host-mailcheck-session"] not in attacker.cookies.values()
     assert not attacker.is_signed_in
-    victim.open("/account")
-    assert "ann" in victim.page.text
+    assert "ann" in victim.read("/account")
 
 
 def test_nobody_links_an_account_of_another(house: House, company: Company) -> None:

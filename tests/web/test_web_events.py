@@ -1,62 +1,27 @@
 """The event stream of an inbox: server-sent events (HTML Living Standard, 9.2)."""
 
-import json
 from typing import Any
 
 import pytest
 
 from tests.house import Answer, House, mail
 from tests.spec.inbox_shapes import EVENT_MESSAGE, EVENT_REFUSED
+from tests.web.event_stream import EventStream
 from tests.web.raw_http import RawHttp, request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader
 
 
-class Client:
-    """A client of event streams."""
-
-    def __init__(
-        self, house: House, query: str = "", *fields: str, method: str = "GET", key: str = ""
-    ) -> None:
-        self.connection = RawHttp(house)
-        lines = (f"X-API-Key: {key or house.key}", *fields)
-        path = f"/api/v1/inbox/events{query}"
-        self.connection.send(request(path, *lines, method=method))
-
-    @property
-    def head(self) -> str:
-        """Return the head of the response."""
-        return self.connection.received().decode().partition("\r\n\r\n")[0]
-
-    @property
-    def text(self) -> str:
-        """Return the body without the chunk headers."""
-        body = self.connection.received().decode().partition("\r\n\r\n")[2]
-        return "".join(body.split("\r\n")[1::2])
-
-    @property
-    def events(self) -> list[dict[str, str]]:
-        """Return the fields of each event."""
-        return [
-            dict(line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":")
-            for block in self.text.split("\n\n")[1:]
-            if block
-        ]
-
-    def told(self, kind: str = "message") -> list[Any]:
-        """Return the data of all events of a kind."""
-        return [json.loads(one["data"]) for one in self.events if one.get("event") == kind]
-
-    @property
-    def has_ended(self) -> bool:
-        """Return whether the response is complete."""
-        return self.connection.received().endswith(b"0\r\n\r\n")
-
-    def leave(self) -> None:
-        """Disconnect."""
-        self.connection.hang_up()
+def open_stream(
+    house: House, query: str = "", *fields: str, method: str = "GET", key: str = ""
+) -> EventStream:
+    """Open the event stream of an inbox."""
+    connection = RawHttp(house)
+    lines = (f"X-API-Key: {key or house.key}", *fields)
+    connection.send(request(f"/api/v1/inbox/events{query}", *lines, method=method))
+    return EventStream(connection)
 
 
-def error_of(client: Client) -> Answer:
+def error_of(client: EventStream) -> Answer:
     """Return the response to a rejected stream."""
     (answer,) = client.connection.answers(("GET", "/api/v1/inbox/events"))
     return answer
@@ -64,13 +29,13 @@ def error_of(client: Client) -> Answer:
 
 def test_messages_as_in_a_list(house: House) -> None:
     """A message is a list entry, and its cursor is the id of the event."""
-    client = Client(house)
+    client = open_stream(house)
     house.receive(house.address("a"), raw=mail("One"))
     house.receive(house.address("b"), raw=mail("Two"))
     for line in ("200 OK", "text/event-stream; charset=utf-8", "X-Accel-Buffering: no"):
         assert line in client.head
     assert "x-ratelimit-remaining" in client.head.lower()
-    told = client.told()
+    told = client.named("message")
     assert told == list(reversed(house.get("/inbox/messages").json["messages"]))
     assert [EVENT_MESSAGE.problems(one) for one in told] == [[], []]
     assert [one["id"] for one in client.events] == ["c0", "c1", "c2"]
@@ -81,25 +46,25 @@ def test_messages_as_in_a_list(house: House) -> None:
 
 def test_reconnecting(house: House) -> None:
     """Last-Event-ID continues after the last event and overrides after; no message is repeated."""
-    client = Client(house)
+    client = open_stream(house)
     for number in range(3):
         house.receive(raw=mail(f"{number}"))
     client.leave()
     last = client.events[2]["id"]
-    again = Client(house, "?after=c0", f"Last-Event-ID: {last}")
-    assert [one["subject"] for one in again.told()] == ["2"]
+    again = open_stream(house, "?after=c0", f"Last-Event-ID: {last}")
+    assert [one["subject"] for one in again.named("message")] == ["2"]
     again.leave()
-    after = Client(house, f"?after={last}")
-    assert [one["subject"] for one in after.told()] == ["2"]
+    after = open_stream(house, f"?after={last}")
+    assert [one["subject"] for one in after.named("message")] == ["2"]
     after.leave()
 
 
 def test_refusals_have_no_id(house: House) -> None:
     """A rejected mail has the form of ``rejected``, without a cursor."""
-    client = Client(house, "?tag=a")
+    client = open_stream(house, "?tag=a")
     house.refuse("a", "too large")
     house.refuse("b", "too large")
-    (refused,) = client.told("refused")
+    (refused,) = client.named("refused")
     assert EVENT_REFUSED.problems(refused) == []
     assert refused["reason"] == "too large"
     assert "id" not in client.events[-1]
@@ -120,19 +85,19 @@ def test_refusals_have_no_id(house: House) -> None:
 )
 def test_invalid_requests(house: House, query: str, field: str) -> None:
     """An invalid request is a 400 with an error, not a stream."""
-    answer = error_of(Client(house, query, *filter(None, [field])))
+    answer = error_of(open_stream(house, query, *filter(None, [field])))
     assert answer.status == 400
     assert house.assembly.mail.feeds.count() == 0
 
 
 def test_without_a_key(house: House) -> None:
     """A stream requires a key of the account."""
-    assert error_of(Client(house, key="wrong")).status == 401
+    assert error_of(open_stream(house, key="wrong")).status == 401
 
 
 def test_a_head(house: House) -> None:
     """HEAD returns the headers and leaves no waiter behind."""
-    client = Client(house, method="HEAD")
+    client = open_stream(house, method="HEAD")
     assert "200 OK" in client.head
     assert client.text == ""
     assert house.assembly.mail.feeds.count() == 0
@@ -140,7 +105,7 @@ def test_a_head(house: House) -> None:
 
 def test_a_stalled_client_is_disconnected(house: House) -> None:
     """At most 64 KiB are buffered for a client. After 30 s without reading it is disconnected."""
-    client = Client(house)
+    client = open_stream(house)
     channel: Any = client.connection.transport.producer
     channel.pauseProducing()  # as a full connection does
     before = len(client.connection.received())
@@ -157,10 +122,10 @@ def test_a_stalled_client_is_disconnected(house: House) -> None:
 
 def test_hostile_subjects_do_not_end_an_event(house: House) -> None:
     """Line breaks and event fields in a subject remain inside its text."""
-    client = Client(house)
+    client = open_stream(house)
     house.receive(raw=mail("=?utf-8?q?x=0D=0A=0D=0Aid:_c0=0Aevent:_closed=0Adata:_=7B=7D?="))
     assert len(client.events) == 2
-    assert client.told("closed") == []
+    assert client.named("closed") == []
     client.leave()
 
 

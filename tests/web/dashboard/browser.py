@@ -7,6 +7,7 @@ from urllib.parse import urlencode, urlsplit
 
 from mailcheck.web.dashboard.rendering import PAGE_POLICY
 from tests.house import Answer, House
+from tests.web.event_stream import EventStream
 from tests.web.raw_http import RawHttp, read_answer, request
 
 PICTURES = re.compile(r'<svg hidden aria-hidden="true">\n<symbol.*?</svg>', re.DOTALL)
@@ -46,10 +47,8 @@ class Browser:
     def send(self, method: str, path: str, body: bytes, *fields: str) -> Answer:
         """Send a request as a browser does, and validate the page in the response."""
         connection = RawHttp(self.house, self.peer)
-        lines = ["Accept: text/html,application/xhtml+xml,*/*;q=0.8", *self.fields, *fields]
-        if self.cookies:
-            pairs = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-            lines.append(f"Cookie: {pairs}")
+        accept = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+        lines = [accept, *self.fields, *fields, *self.cookie_fields]
         if method == "POST":
             lines.append("Content-Type: application/x-www-form-urlencoded")
             lines.append(f"Content-Length: {len(body)}")
@@ -62,6 +61,29 @@ class Browser:
         if answer.headers["content-type"].startswith("text/html") and method != "HEAD":
             self.page = judge_page(answer)
         return answer
+
+    def stream(self, path: str, *fields: str) -> EventStream:
+        """Open an event stream."""
+        connection = RawHttp(self.house, self.peer)
+        accept = "Accept: text/event-stream"
+        connection.send(request(path, accept, *self.cookie_fields, *fields))
+        return EventStream(connection)
+
+    def read(self, path: str) -> str:
+        """GET a page, and return its text in one line."""
+        self.open(path)
+        return self.words
+
+    @property
+    def words(self) -> str:
+        """The text of the last page in one line."""
+        return " ".join(self.page.text.split())
+
+    @property
+    def cookie_fields(self) -> list[str]:
+        """The header field with the cookies, if there are any."""
+        pairs = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        return [f"Cookie: {pairs}"] if pairs else []
 
     def sign_up(self, name: str = "ann", password: str = "correct horse") -> Answer:
         """Create an account and return the overview."""

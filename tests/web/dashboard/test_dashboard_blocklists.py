@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import zone_with
-from tests.web.dashboard.tools_visit import MARKUP, Events, visit_tools
+from tests.web.dashboard.tools_visit import MARKUP, visit_tools
 
 LISTED = {
     "bad.example": {"A": ["8.8.4.1"]},
@@ -71,7 +71,7 @@ def test_unknown_is_neither_good_nor_bad(zone: MemoryZone) -> None:
     """A list that does not answer is unknown, with the reason, and follows the listings."""
     zone.silent.add(SLOW)
     browser = visit_tools(zone)
-    stream = Events(browser, LIVE)
+    stream = browser.stream(LIVE)
     browser.house.pass_time(DEADLINE)
     told = next(one for one in stream.named("row") if one["zone"] == "dbl.spamhaus.org")
     assert told["status"] == "unknown"
@@ -88,7 +88,7 @@ def test_rows_are_sent_as_lists_answer(zone: MemoryZone) -> None:
     """Each list has one event as soon as it has answered, and the last event follows them."""
     zone.silent.add(SLOW)
     browser = visit_tools(zone)
-    stream = Events(browser, LIVE)
+    stream = browser.stream(LIVE)
     for _ in range(2):  # the lists that have it are asked for their reason
         browser.house.pass_time(0.1)
     first = [one["zone"] for one in stream.named("row")]

@@ -120,8 +120,7 @@ def test_a_confirmation_lasts_some_minutes(house: House, browser: Browser) -> No
 
 def test_a_passkey_needs_a_confirmation(house: House, browser: Browser) -> None:
     """Neither the challenge for a passkey nor the passkey is accepted from an old session."""
-    browser.open("/account")
-    assert "To add a passkey, confirm that it is you." in browser.page.text
+    assert "To add a passkey, confirm that it is you." in browser.read("/account")
     refused = browser.submit("/account/passkeys/options", "Accept: application/json")
     assert refused.status == 403
     assert browser.submit("/account/passkeys", name="x", credential="{}").status == 403

@@ -23,7 +23,7 @@ from tests.house import run
 from tests.operations.scored_mails import MAIL, received, zone_with
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import fetch, receive
-from tests.web.dashboard.tools_visit import MARKUP, Events, visit_scored
+from tests.web.dashboard.tools_visit import MARKUP, visit_scored
 from tests.web.scored_house import ScoredHouse
 
 UNSIGNED = received(MAIL)
@@ -48,11 +48,6 @@ def scored(visited: tuple[ScoredHouse, Browser]) -> ScoredHouse:
 def browser(visited: tuple[ScoredHouse, Browser]) -> Browser:
     """Return the browser of the signed-in account."""
     return visited[1]
-
-
-def words(browser: Browser) -> str:
-    """Return the text of the page in one line."""
-    return " ".join(browser.page.text.split())
 
 
 def ann(scored: ScoredHouse) -> Account:
@@ -83,9 +78,9 @@ def test_the_address(scored: ScoredHouse, browser: Browser) -> None:
     assert re.findall('id="address">(.*?)</span>\\s*<button', body, re.DOTALL) == [
         "".join(f'<span class="part">{one}</span>' for one in re.split("(?=@)", address))
     ]
-    assert "2026-11-21 13:00 UTC" in words(browser)
-    assert f"swaks --server 127.0.0.1:2525 --from you@example.com \\ --to {address}" in words(
-        browser
+    assert "2026-11-21 13:00 UTC" in browser.words
+    assert (
+        f"swaks --server 127.0.0.1:2525 --from you@example.com \\ --to {address}" in browser.words
     )
     assert f'data-live="/tests/{test_id}/live"' in body
     assert f'<meta http-equiv="refresh" content="5;url=/tests/{test_id}">' in body
@@ -97,8 +92,8 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
     scored.send(test_id)
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert 'aria-label="Score 10.0 of 10"' in body
-    assert "This mail should arrive" in words(browser)
-    assert "No issue takes points off." in words(browser)
+    assert "This mail should arrive" in browser.words
+    assert "No issue takes points off." in browser.words
     assert 'data-live="' not in body
     assert "http-equiv" not in body
 
@@ -147,12 +142,12 @@ def test_deductions_add_up_to_the_score(scored: ScoredHouse, browser: Browser) -
     browser.open(f"/tests/{test_id}")
     found = over_rest(scored, test_id)
     for one in found["deductions"]:
-        assert f"-{one['points']}" in words(browser)
-        assert " ".join(one["meaning"].split()) in words(browser)
-        assert " ".join(one["fix"].split()) in words(browser)
+        assert f"-{one['points']}" in browser.words
+        assert " ".join(one["meaning"].split()) in browser.words
+        assert " ".join(one["fix"].split()) in browser.words
     lost = sum(one["points"] for one in found["deductions"])
-    assert f"10.0 - {lost:.1f} = {found['score']}" in words(browser)
-    assert "v=DMARC1; p=none" in words(browser)
+    assert f"10.0 - {lost:.1f} = {found['score']}" in browser.words
+    assert "v=DMARC1; p=none" in browser.words
 
 
 def test_the_whole_report(scored: ScoredHouse, browser: Browser) -> None:
@@ -176,7 +171,7 @@ def test_the_whole_report(scored: ScoredHouse, browser: Browser) -> None:
         "The mail has no List-Unsubscribe field.",
         "Ann Example <ann@sender.example>",
     ):
-        assert text in words(browser), text
+        assert text in browser.words, text
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert "<script>alert" not in body
 
@@ -191,7 +186,7 @@ def test_what_could_not_be_determined(scored: ScoredHouse, browser: Browser) -> 
     assert 'aria-label="Score 10.0 of 10"' in body
     check = body[body.index('id="check-dmarc"') : body.index('id="check-blacklist"')]
     assert '<span class="badge unknown">unknown</span>' in check
-    assert "Could not be determined, so no points were deducted for it: DMARC." in words(browser)
+    assert "Could not be determined, so no points were deducted for it: DMARC." in browser.words
 
 
 def test_deductions_over_ten_points() -> None:
@@ -210,8 +205,8 @@ def test_deductions_over_ten_points() -> None:
     scored.send(test_id, UNSIGNED)
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert 'aria-label="Score 0.0 of 10"' in body
-    assert "points were taken off 10.0. The lowest score is 0." in words(browser)
-    assert "Request removal from Spamhaus ZEN" in words(browser)
+    assert "points were taken off 10.0. The lowest score is 0." in browser.words
+    assert "Request removal from Spamhaus ZEN" in browser.words
     scored.close()
 
 
@@ -239,13 +234,12 @@ def test_the_progress_is_streamed() -> None:
     analyst = Analyst()
     scored, browser = visit_scored(analyse=analyst)
     test_id = make(browser)
-    stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+    stream = browser.stream(f"/tests/{test_id}/live?seen=pending")
     scored.house.pass_time(21)
-    assert stream.all == []
+    assert stream.events == []
     scored.send(test_id)
     assert stream.named("moved") == [{"state": "processing", "final": False}]
-    browser.open(f"/tests/{test_id}")
-    assert "Mail received, checking" in words(browser)
+    assert "Mail received, checking" in browser.read(f"/tests/{test_id}")
     analyst.report(run(scored.house.assembly.scoring.analyse(analyst.mails[0])))
     assert stream.named("moved")[1:] == [{"state": "completed", "final": True}]
     assert stream.has_ended
@@ -257,29 +251,29 @@ def test_the_progress_of_checks_is_streamed(scored: ScoredHouse, browser: Browse
     """While checks run, the page shows which have ended; the slowest one is the last."""
     scored.content_filter.holds = True
     test_id = make(browser)
-    stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+    stream = browser.stream(f"/tests/{test_id}/live?seen=pending")
     scored.send(test_id)
     told = [one["ended"] for one in stream.named("checks")]
     assert told == sorted(told, key=len)
     assert set(told[-1]) == set(PARTS) - {"filter", "fixes"}
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert body.count('<span class="badge good">done</span>') == len(PARTS) - 2
-    assert "running Content filter" in words(browser)
-    late = Events(browser, f"/tests/{test_id}/live?seen=processing")
+    assert "running Content filter" in browser.words
+    late = browser.stream(f"/tests/{test_id}/live?seen=processing")
     assert late.named("checks") == [{"ended": told[-1]}]
     scored.content_filter.answer()
     assert set(late.named("checks")[-1]["ended"]) == set(PARTS)
     assert late.named("moved") == [{"state": "completed", "final": True}]
     browser.submit(f"/tests/{test_id}/recheck")
     body = browser.open(f"/tests/{test_id}").body.decode()
-    assert "running Content filter" in words(browser), "a recheck starts again"
+    assert "running Content filter" in browser.words, "a recheck starts again"
     scored.content_filter.answer()
 
 
 def test_a_page_that_is_left_leaves_no_wait(scored: ScoredHouse, browser: Browser) -> None:
     """Leaving the page cancels its wait."""
     test_id = make(browser)
-    stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+    stream = browser.stream(f"/tests/{test_id}/live?seen=pending")
     assert scored.house.assembly.tests.feeds.count() == 1
     stream.connection.hang_up()
     assert scored.house.assembly.tests.feeds.count() == 0
@@ -288,21 +282,20 @@ def test_a_page_that_is_left_leaves_no_wait(scored: ScoredHouse, browser: Browse
 def test_an_address_that_expires(scored: ScoredHouse, browser: Browser) -> None:
     """After an hour without mail the open page shows that the address has expired."""
     test_id = make(browser)
-    stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+    stream = browser.stream(f"/tests/{test_id}/live?seen=pending")
     for _ in range(HOUR // 20):
         scored.house.pass_time(20)
         if stream.has_ended:  # browsers reconnect after some minutes
-            stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+            stream = browser.stream(f"/tests/{test_id}/live?seen=pending")
     assert stream.named("moved") == [{"state": "expired", "final": True}]
-    browser.open(f"/tests/{test_id}")
-    assert "No mail arrived" in words(browser)
+    assert "No mail arrived" in browser.read(f"/tests/{test_id}")
 
 
 @pytest.mark.parametrize("query", ["", "?seen=", "?seen=nonsense"])
 def test_an_invalid_stream(browser: Browser, query: str) -> None:
     """The parameter ``seen`` must be a state."""
     test_id = make(browser)
-    stream = Events(browser, f"/tests/{test_id}/live{query}")
+    stream = browser.stream(f"/tests/{test_id}/live{query}")
     assert b" 400 " in stream.connection.received()
 
 
@@ -317,9 +310,8 @@ def test_an_analysis_that_fails(logged_failures: list[Any]) -> None:
         scored.house.pass_time(RENEWAL)
         run(scored.house.assembly.tests.runner.renew())
     assert len(logged_failures) == 3
-    browser.open(f"/tests/{test_id}")
-    assert "could not be analysed" in words(browser)
-    assert "an error of this service, not of your mail" in words(browser)
+    assert "could not be analysed" in browser.read(f"/tests/{test_id}")
+    assert "an error of this service, not of your mail" in browser.words
     browser.submit(f"/tests/{test_id}/recheck")
     assert len(analyst.pending) == 1
     analyst.pending.clear()
@@ -332,11 +324,11 @@ def test_a_report_has_a_summary(scored: ScoredHouse, browser: Browser) -> None:
     test_id = make(browser)
     scored.send(test_id)
     body = browser.open(f"/tests/{test_id}").body.decode()
-    assert "This mail should arrive" in words(browser)
+    assert "This mail should arrive" in browser.words
     assert "1 issue takes points off. The first fix was verified: it raises the score to 10.0." in (
-        words(browser)
+        browser.words
     )
-    assert "Verified: the fix changes the score from 9.0 → 10.0" in words(browser)
+    assert "Verified: the fix changes the score from 9.0 → 10.0" in browser.words
     assert body.index("verdict-title") < body.index("issues-title") < body.index("checks-title")
 
 
@@ -345,7 +337,7 @@ def test_a_mail_from_a_private_address(scored: ScoredHouse, browser: Browser) ->
     test_id = make(browser)
     scored.send(test_id, received(client_ip="127.0.0.1"))
     body = browser.open(f"/tests/{test_id}").body.decode()
-    assert "Only the content was checked" in words(browser)
+    assert "Only the content was checked" in browser.words
     assert '<svg class="gauge unknown"' in body
     assert "gauge good" not in body
     listed = browser.open("/tests").body.decode()
@@ -385,8 +377,7 @@ def test_the_mail_beside_its_report(scored: ScoredHouse, browser: Browser) -> No
     """The mail is shown as in the inbox: its text, or its HTML in a sandboxed frame."""
     test_id = make(browser)
     scored.send(test_id, UNSIGNED)
-    browser.open(f"/tests/{test_id}")
-    assert "here is what we said on Monday" in words(browser)
+    assert "here is what we said on Monday" in browser.read(f"/tests/{test_id}")
     test_id = make(browser)
     page = MAIL.replace(b"text/plain", b"text/html") + b"<script>alert(1)</script><b>bold</b>"
     scored.send(test_id, received(page))
@@ -428,9 +419,8 @@ def test_a_test_is_deleted(scored: ScoredHouse, browser: Browser) -> None:
         answer = browser.submit(f"/tests/{test_id}/delete")
         assert answer.headers["location"] == "/tests?done=test-deleted"
         assert browser.open(f"/tests/{test_id}").status == 404
-    browser.open("/tests?done=test-deleted")
-    assert "The test has been deleted" in words(browser)
-    assert "No tests yet" in words(browser)
+    assert "The test has been deleted" in browser.read("/tests?done=test-deleted")
+    assert "No tests yet" in browser.words
 
 
 def test_the_raw_mail(scored: ScoredHouse, browser: Browser) -> None:
@@ -454,13 +444,13 @@ def test_markup_in_a_mail_is_escaped(scored: ScoredHouse, browser: Browser) -> N
     mail = received(raw, helo_name=MARKUP, envelope_sender=NULL_REVERSE_PATH)
     scored.send(test_id, mail)
     body = browser.open(f"/tests/{test_id}").body.decode()
-    assert "of 10" in words(browser)
+    assert "of 10" in browser.words
     assert "<script>alert" not in body
-    assert "<script>alert(1)" in words(browser)
-    assert "https://evil.example/x" in words(browser)
+    assert "<script>alert(1)" in browser.words
+    assert "https://evil.example/x" in browser.words
     assert 'href="https://evil' not in body
     assert 'href="javascript' not in body
-    assert "no address (empty MAIL FROM)" in words(browser)
+    assert "no address (empty MAIL FROM)" in browser.words
     assert "<script>alert" not in browser.open("/tests").body.decode()
 
 
@@ -474,13 +464,11 @@ def test_the_history(scored: ScoredHouse, browser: Browser) -> None:
     text = browser.open("/tests").body.decode()
     places = [text.index(f'href="/tests/{one}"') for one in ids[2:]]
     assert places == sorted(places, reverse=True)
-    assert "The minutes of Monday" in words(browser)
-    assert "waiting for mail" in words(browser)
-    assert "1 to 25 of 27" in words(browser)
-    browser.open("/tests?page=2")
-    assert "26 to 27 of 27" in words(browser)
-    browser.open("/tests?page=9")
-    assert "26 to 27 of 27" in words(browser)
+    assert "The minutes of Monday" in browser.words
+    assert "waiting for mail" in browser.words
+    assert "1 to 25 of 27" in browser.words
+    assert "26 to 27 of 27" in browser.read("/tests?page=2")
+    assert "26 to 27 of 27" in browser.read("/tests?page=9")
 
 
 def test_tests_of_other_accounts(scored: ScoredHouse, browser: Browser) -> None:
@@ -499,7 +487,7 @@ def test_tests_of_other_accounts(scored: ScoredHouse, browser: Browser) -> None:
             f"/tests/{test_id}{path}", name="a.example", type="A", value="1.2.3.4"
         )
         assert answer.status == 404
-    stream = Events(other, f"/tests/{test_id}/live?seen=pending")
+    stream = other.stream(f"/tests/{test_id}/live?seen=pending")
     assert "no such test" in stream.named("problem")[0]["problem"]
 
 
@@ -511,8 +499,8 @@ def test_a_message_is_scored(scored: ScoredHouse, browser: Browser) -> None:
     answer = browser.submit(f"/inbox/messages/{message_id}/test")
     scored.house.pass_time(1)
     browser.follow(answer)
-    assert "The minutes of Monday" in words(browser)
-    assert "What to fix" in words(browser)
+    assert "The minutes of Monday" in browser.words
+    assert "What to fix" in browser.words
 
 
 def test_over_the_limit() -> None:
@@ -550,7 +538,7 @@ def test_the_tests_of_a_domain(scored: ScoredHouse, browser: Browser) -> None:
         (first, "9.0"),
         (second, "10.0"),
     ]
-    assert "Tests of sender.example" in words(browser)
+    assert "Tests of sender.example" in browser.words
     assert f'href="/tests/{second}/changes/{first}"' in body
 
 
@@ -568,10 +556,10 @@ def test_two_reports_are_compared(scored: ScoredHouse, browser: Browser) -> None
     for path in (f"{first}/changes/{second}", f"{second}/changes/{first}"):
         body = browser.open(f"/tests/{path}").body.decode()
         assert body.index("Before: 9.0 of 10") < body.index("After: ")
-        assert "1 fixed DMARC" in words(browser)
-        assert "1 new DKIM" in words(browser)
-        assert "still there" not in words(browser)
-        replies = words(browser).partition("Replies of receivers")[2]
+        assert "1 fixed DMARC" in browser.words
+        assert "1 new DKIM" in browser.words
+        assert "still there" not in browser.words
+        replies = browser.words.partition("Replies of receivers")[2]
         change = "Gmail, 5,000 or more mails a day: rejected 550 5.7.40 → rejected 550 5.7.30"
         assert change in replies
         assert "Gmail, every sender" not in replies

@@ -58,11 +58,6 @@ def test_id(scored: ScoredHouse, browser: Browser) -> str:
     return made
 
 
-def words(browser: Browser) -> str:
-    """Return the text of the page in one line."""
-    return " ".join(browser.page.text.split())
-
-
 def share_path(browser: Browser, test_id: str) -> str:
     """Return the path of a report's share link."""
     text = browser.open(f"/tests/{test_id}").body.decode()
@@ -87,7 +82,7 @@ def test_anybody_with_the_link_sees_the_report(
     """The shared page shows the report, without the actions of its owner."""
     answer = stranger.open(share_path(browser, test_id))
     for text in ("The minutes of Monday", "What to fix", "Google", "shared with you"):
-        assert text in words(stranger)
+        assert text in stranger.words
     body = answer.body.decode()
     assert 'aria-label="Score 9.0 of 10"' in body
     for text in ("<form", "Check again", "/raw", "/preflight", "share-link"):
@@ -104,7 +99,7 @@ def test_a_shared_report_has_the_checks_of_its_mail(
     assert f'data-part="{path}/checks"' in stranger.open(path).body.decode()
     answer = stranger.open(f"{path}/checks")
     for text in ("HTML compatibility", "Accessibility", "Links"):
-        assert text in words(stranger)
+        assert text in stranger.words
     assert answer.headers["x-robots-tag"] == "noindex, nofollow"
     assert "<form" not in answer.body.decode()
     browser.open(f"/tests/{test_id}")
@@ -127,7 +122,7 @@ def test_a_revoked_link_is_rejected(browser: Browser, stranger: Browser, test_id
     new = share_path(browser, test_id)
     assert new != old
     assert stranger.open(old).status == 404
-    assert "link is not valid" in words(stranger)
+    assert "link is not valid" in stranger.words
     assert stranger.open(new).status == 200
 
 
@@ -138,7 +133,7 @@ def test_a_wrong_link(browser: Browser, stranger: Browser, test_id: str, change:
     last = "b" if path[-1] == "a" else "a"
     wrong = {"cut": path[:-1], "longer": f"{path}a", "other": path[:-1] + last}
     assert stranger.open(wrong[change]).status == 404
-    assert "link is not valid" in words(stranger)
+    assert "link is not valid" in stranger.words
 
 
 def test_a_shared_test_without_a_report(
@@ -151,7 +146,7 @@ def test_a_shared_test_without_a_report(
         scored.house.assembly.tests.store.find_any(DeliverabilityTestId(made), Instant(0))
     ).test
     assert stranger.open(f"/share/{made}{tested.share_token}").status == 200
-    assert "No mail has arrived for this test yet." in words(stranger)
+    assert "No mail has arrived for this test yet." in stranger.words
     assert "share-link" not in browser.open(f"/tests/{made}").body.decode()
 
 
@@ -166,9 +161,9 @@ def test_the_form_contains_the_suggested_records(browser: Browser, test_id: str)
 def test_proposed_records_are_scored(browser: Browser, test_id: str) -> None:
     """Both scores are shown side by side, and the real score does not change."""
     assert preflight(browser, test_id, DMARC, ("", "TXT", " ")).status == 200
-    assert "9.0 of 10 Now" in words(browser)
-    assert "10.0 of 10 With these records preflight" in words(browser)
-    assert "These records add 1 point." in words(browser)
+    assert "9.0 of 10 Now" in browser.words
+    assert "10.0 of 10 With these records preflight" in browser.words
+    assert "These records add 1 point." in browser.words
     assert 'aria-label="Score 9.0 of 10"' in browser.open(f"/tests/{test_id}").body.decode()
 
 
@@ -177,8 +172,8 @@ def test_records_that_cost_points(browser: Browser, test_id: str) -> None:
     wrong_key = ("s1._domainkey.sender.example", "txt", RSA.key_record[:-20] + "A" * 700)
     records = (wrong_key, ("sender.example", "TXT", "v=spf1 -all"))
     assert preflight(browser, test_id, *records).status == 200
-    assert "These records cost" in words(browser)
-    assert "of 10 Now" in words(browser)
+    assert "These records cost" in browser.words
+    assert "of 10 Now" in browser.words
 
 
 @pytest.mark.parametrize(
@@ -195,21 +190,21 @@ def test_records_that_can_not_be_read(
 ) -> None:
     """An invalid record is explained, and the form keeps what was filled in."""
     assert preflight(browser, test_id, record).status == 400
-    assert problem in words(browser).replace("Record", "record")
-    assert "9.0 of 10" not in words(browser)
+    assert problem in browser.words.replace("Record", "record")
+    assert "9.0 of 10" not in browser.words
 
 
 def test_too_many_records(browser: Browser, test_id: str) -> None:
     """The number of records in one preflight is limited."""
     many = [(f"a{number}.example", "A", "192.0.2.1") for number in range(MAX_RECORDS + 1)]
     assert preflight(browser, test_id, *many).status == 400
-    assert "send at most 50" in words(browser)
+    assert "send at most 50" in browser.words
 
 
 def test_no_records(browser: Browser, test_id: str) -> None:
     """An empty form is answered with what to enter."""
     assert preflight(browser, test_id).status == 400
-    assert "send the records that you plan to publish" in words(browser)
+    assert "send the records that you plan to publish" in browser.words
 
 
 def test_no_mail_yet(browser: Browser) -> None:
@@ -217,7 +212,7 @@ def test_no_mail_yet(browser: Browser) -> None:
     browser.open("/tests")
     made = browser.submit("/tests").headers["location"]
     assert browser.open(f"{made}/preflight").status == 400
-    assert "No mail has arrived for this test" in words(browser)
+    assert "No mail has arrived for this test" in browser.words
 
 
 def test_a_report_of_a_hostile_mail_is_text(
@@ -232,7 +227,7 @@ def test_a_report_of_a_hostile_mail_is_text(
     judged = preflight(browser, made, DMARC).body.decode()
     for text in (shared, judged):
         assert "<script>alert" not in text
-    assert "<script>alert(1)" in words(stranger)
+    assert "<script>alert(1)" in stranger.words
 
 
 def test_the_owner_presses_unsubscribe(scored: ScoredHouse, browser: Browser) -> None:

@@ -18,7 +18,7 @@ from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
 from tests.web.checking import GOOD, zone_with
 from tests.web.dashboard.browser import Browser
-from tests.web.dashboard.tools_visit import MARKUP, Events, visit_tools
+from tests.web.dashboard.tools_visit import MARKUP, visit_tools
 
 CHECK = "/domains/good.example"
 WHOLE = f"{CHECK}?whole=true"
@@ -33,11 +33,6 @@ POOR = {
     "a.poor.example": {"TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]},
     "_dmarc.poor.example": {"TXT": ["v=DMARC1; p=none"]},
 }
-
-
-def words(browser: Browser) -> str:
-    """Return the text of the page in one line."""
-    return " ".join(browser.page.text.split())
 
 
 def copied(body: bytes) -> set[str]:
@@ -67,7 +62,7 @@ def test_each_factor_is_sent_when_it_is_determined() -> None:
     """Factors are sent as they are determined; the row, or the tab, follows at the end."""
     zone = zone_with({}, silent=["good.example.dbl.spamhaus.org"])
     browser = visit_tools(zone)
-    stream = Events(browser, f"{LIVE}?view=row")
+    stream = browser.stream(f"{LIVE}?view=row")
     browser.house.pass_time(0.1)
     first = {one["name"] for one in stream.named("factor")}
     assert {"SPF", "DKIM", "DMARC", "MX-Records", "STARTTLS", "Domain-Age"} <= first
@@ -81,7 +76,7 @@ def test_each_factor_is_sent_when_it_is_determined() -> None:
     assert "Grade </span>A+" in done["html"]
     assert 'aria-checked="false"' in done["html"]
     assert stream.has_ended
-    (done,) = Events(browser, f"{LIVE}?view=fix").named("done")
+    (done,) = browser.stream(f"{LIVE}?view=fix").named("done")
     assert 'aria-label="Score 100 of 100, grade A+"' in done["html"]
     assert browser.open(f"{LIVE}?view=all").status == 400
 
@@ -89,8 +84,8 @@ def test_each_factor_is_sent_when_it_is_determined() -> None:
 def test_a_row_without_a_check_says_when_to_try_again() -> None:
     """Beyond the limit the row shows no pending marks, and when the next check is possible."""
     browser = visit_tools(zone_with({}), limits=LimitsOptions(requests_per_minute=1))
-    (_,) = Events(browser, f"{LIVE}?view=row").named("done")
-    (failed,) = Events(browser, "/domains/poor.example/live?view=row").named("problem")
+    (_,) = browser.stream(f"{LIVE}?view=row").named("done")
+    (failed,) = browser.stream("/domains/poor.example/live?view=row").named("problem")
     assert "try again in" in failed["problem"]
     assert failed["problem"] in unescape(failed["html"])
     assert ": checking" not in failed["html"]
@@ -99,9 +94,8 @@ def test_a_row_without_a_check_says_when_to_try_again() -> None:
 def test_a_checked_row_without_scripts() -> None:
     """Without scripts the row is loaded with its result; the switch watches the domain."""
     browser = visit_tools(zone_with({}))
-    browser.open("/domains?check=good.example&whole=true")
-    assert "Grade A+" in words(browser)
-    assert "Nothing to fix" in words(browser)
+    assert "Grade A+" in browser.read("/domains?check=good.example&whole=true")
+    assert "Nothing to fix" in browser.words
     answer = browser.submit(f"{CHECK}/watch", on="true", next="/domains")
     assert answer.headers["location"] == "/domains?done=watch-on"
     assert 'aria-checked="true" aria-label="Watch good.example"' in (
@@ -119,24 +113,22 @@ def test_a_checked_domain_stays_in_the_table() -> None:
     browser.open("/domains/poor.example?whole=true")
     browser.open("/domains?check=8.8.4.1&whole=true")
     browser.open("/domains")
-    page = words(browser)
+    page = browser.words
     assert page.index("8.8.4.1") < page.index("poor.example")
     assert "SPF: warning" in page
     browser.house.pass_time(23 * 3600)
-    browser.open("/domains")
-    assert "poor.example" in words(browser)
+    assert "poor.example" in browser.read("/domains")
     browser.house.pass_time(2 * 3600)
     browser.open("/domains")
-    assert "poor.example" not in words(browser)
+    assert "poor.example" not in browser.words
 
 
 def test_an_address_in_the_table() -> None:
     """An IP address is checked on the blocklists in its row; its page begins with them."""
     listed = {"1.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"], "TXT": ["spam"]}}
     browser = visit_tools(zone_with(listed))
-    browser.open("/domains?check=8.8.4.1&whole=true")
-    assert "1 problem" in words(browser)
-    (done,) = Events(browser, "/domains/8.8.4.1/live?view=row").named("done")
+    assert "1 problem" in browser.read("/domains?check=8.8.4.1&whole=true")
+    (done,) = browser.stream("/domains/8.8.4.1/live?view=row").named("done")
     assert "1 problem" in done["html"]
     assert browser.open("/domains/8.8.4.1").headers["location"] == "/domains/8.8.4.1/blocklists"
 
@@ -151,7 +143,7 @@ def test_the_worst_domain_is_first() -> None:
         browser.open("/domains")
         browser.submit(f"/domains/{name}/run")
     browser.open("/domains")
-    page = words(browser)
+    page = browser.words
     assert page.index("poor.example") < page.index("good.example") < page.index("new.example")
     assert "1 domain needs attention" in page
     assert "SPF: warning" in page
@@ -205,12 +197,11 @@ def test_a_good_domain() -> None:
     browser = visit_tools(zone_with({}))
     body = browser.open(WHOLE).body.decode()
     assert 'aria-label="Score 100 of 100, grade A+"' in body
-    assert "All factors have full points. Nothing to fix." in words(browser)
-    assert "Verified: the fix" not in words(browser)
-    browser.open(RESULTS)
-    assert "20 of 20" in words(browser)
-    assert "On none of the 32 lists that answered." in words(browser)
-    assert "10mx1.good.example8.8.4.10, 2001:4860::10" in words(browser)
+    assert "All factors have full points. Nothing to fix." in browser.words
+    assert "Verified: the fix" not in browser.words
+    assert "20 of 20" in browser.read(RESULTS)
+    assert "On none of the 32 lists that answered." in browser.words
+    assert "10mx1.good.example8.8.4.10, 2001:4860::10" in browser.words
 
 
 def test_what_to_publish_can_be_copied() -> None:
@@ -221,10 +212,9 @@ def test_what_to_publish_can_be_copied() -> None:
     assert {"_dmarc.poor.example", "TXT"} <= found
     (value,) = {one for one in found if one.startswith("v=DMARC1; p=none")}
     assert value.startswith("v=DMARC1; p=none; rua=mailto:dmarc-")
-    assert "poor.example._report._dmarc.in.example.net TXT v=DMARC1;" in words(browser)
-    assert "Verified: the fix changes the score from 68 → 71" in words(browser)
-    browser.open("/domains/poor.example/checks?whole=true")
-    assert "9 of 20" in words(browser)
+    assert "poor.example._report._dmarc.in.example.net TXT v=DMARC1;" in browser.words
+    assert "Verified: the fix changes the score from 68 → 71" in browser.words
+    assert "9 of 20" in browser.read("/domains/poor.example/checks?whole=true")
 
 
 def test_another_selector_of_the_logo() -> None:
@@ -232,9 +222,9 @@ def test_another_selector_of_the_logo() -> None:
     record = {"shop._bimi.poor.example": {"TXT": ["v=BIMI1; l=; a=;"]}}
     browser = visit_tools(zone_with({**POOR, **record}))
     browser.open("/domains/poor.example/checks?whole=true")
-    assert "shop._bimi" not in words(browser)
+    assert "shop._bimi" not in browser.words
     browser.open("/domains/poor.example/checks?whole=true&logo=shop")
-    assert "shop._bimi.poor.example" in words(browser)
+    assert "shop._bimi.poor.example" in browser.words
     assert browser.open("/domains/poor.example/checks?whole=true&logo=a b").status == 400
     page = browser.open("/domains?check=poor.example&logo=shop").body.decode()
     assert 'name="logo" value="shop"' in page
@@ -248,8 +238,8 @@ def test_the_gain_above_the_issues_is_their_sum() -> None:
     rows = re.findall(r'class="points plus">\+(\d+)<', answer.body.decode())
     assert len(rows) > 2
     total = sum(map(int, rows))
-    assert f"{total} points to gain. With everything fixed: 68 → {68 + total}" in words(browser)
-    assert f"68 + {total} = {68 + total} of 100" in words(browser)
+    assert f"{total} points to gain. With everything fixed: 68 → {68 + total}" in browser.words
+    assert f"68 + {total} = {68 + total} of 100" in browser.words
     assert rows == sorted(rows, key=int, reverse=True)
     meanings = re.findall(r'class="meaning">([^<]+)<', answer.body.decode())
     assert len(meanings) == len(set(meanings))
@@ -267,7 +257,7 @@ def test_all_results() -> None:
         "DNSSEC: signed DNS answers could not be determined",
         "Tried selectors (",
     ):
-        assert text in words(browser)
+        assert text in browser.words
 
 
 def test_what_could_not_be_determined() -> None:
@@ -279,9 +269,9 @@ def test_what_could_not_be_determined() -> None:
     assert '<span class="badge unknown">unknown</span>' in dmarc
     for level in ("good", "warn", "bad"):
         assert f'"badge {level}"' not in dmarc
-    assert "Could not be determined and counts half: DMARC." in words(browser)
-    assert "DMARC: policy for forged mail could not be determined" in words(browser)
-    assert "Everything that could be checked passes." in words(browser)
+    assert "Could not be determined and counts half: DMARC." in browser.words
+    assert "DMARC: policy for forged mail could not be determined" in browser.words
+    assert "Everything that could be checked passes." in browser.words
 
 
 def test_too_few_results_for_a_grade() -> None:
@@ -290,7 +280,7 @@ def test_too_few_results_for_a_grade() -> None:
     browser = visit_tools(MemoryZone(GOOD, failing=failing))
     body = browser.open(WHOLE).body.decode()
     assert 'aria-label="No score"' in body
-    assert "Too many results could not be determined for a grade" in words(browser)
+    assert "Too many results could not be determined for a grade" in browser.words
     assert 'class="letter' not in body
 
 
@@ -335,8 +325,8 @@ def test_a_url_or_a_mail_address_names_its_domain(typed: str) -> None:
     """A URL or a mail address is checked by its domain, and the page says so."""
     browser = visit_tools(zone_with({}))
     browser.open(f"/domains?{urlencode({'check': typed})}&whole=true")
-    assert f"{typed}: the domain good.example is checked." in words(browser)
-    assert "Grade A+" in words(browser)
+    assert f"{typed}: the domain good.example is checked." in browser.words
+    assert "Grade A+" in browser.words
 
 
 def test_score_and_sections_are_of_the_same_records() -> None:
@@ -347,9 +337,9 @@ def test_score_and_sections_are_of_the_same_records() -> None:
     zone.publish("good.example", "TXT")
     browser.house.pass_time(400)  # cached answers expire
     browser.open(RESULTS)
-    assert "Cached result of" not in words(browser)
-    assert "No record found." in words(browser)
-    assert "0 of 15" in words(browser)
+    assert "Cached result of" not in browser.words
+    assert "No record found." in browser.words
+    assert "0 of 15" in browser.words
 
 
 def test_the_mail_route() -> None:
@@ -394,7 +384,7 @@ def test_markup_in_records_is_escaped() -> None:
         answer = browser.open(path)
         assert answer.status == 200
         assert "<script>alert" not in answer.body.decode()
-        assert "<script>alert(1)" in words(browser)
+        assert "<script>alert(1)" in browser.words
 
 
 def test_checks_are_limited() -> None:
@@ -405,12 +395,12 @@ def test_checks_are_limited() -> None:
         assert browser.open(CHECK).status == 200
     for _ in range(2):
         assert browser.open(WHOLE).status == 200
-    (problem,) = Events(browser, f"{LIVE}?view=row").named("problem")
+    (problem,) = browser.stream(f"{LIVE}?view=row").named("problem")
     assert "limit of 2 checks per minute on the pages" in problem["problem"]
     refused = browser.open(WHOLE)
     assert (refused.status, refused.headers["retry-after"]) == (429, "60")
-    assert "limit of 2 checks per minute on the pages" in words(browser)
-    assert "Try again in 60 seconds" in words(browser)
+    assert "limit of 2 checks per minute on the pages" in browser.words
+    assert "Try again in 60 seconds" in browser.words
     other = Browser(browser.house, "192.0.2.77")
     other.sign_up("bob")
     assert other.open(WHOLE).status == 200
@@ -419,26 +409,23 @@ def test_checks_are_limited() -> None:
 def test_the_usage_of_checks() -> None:
     """The checks of this minute and day are shown with both limits, separately from API keys."""
     browser = visit_tools(zone_with({}), limits=LimitsOptions(requests_per_day=2_000))
-    browser.open("/keys")
-    assert "0 of 2,000 checks today" in words(browser)
+    assert "0 of 2,000 checks today" in browser.read("/keys")
     browser.submit("/keys", name="CI")
     for _ in range(3):
         browser.open(WHOLE)
     for _ in range(2):
         body = browser.open("/keys").body.decode()
-        assert "3 of 2,000 checks today" in words(browser)
-        assert "3 of 60 checks this minute" in words(browser)
-        assert "0 of 2,000 today" in words(browser)
+        assert "3 of 2,000 checks today" in browser.words
+        assert "3 of 60 checks this minute" in browser.words
+        assert "0 of 2,000 today" in browser.words
     assert '<progress max="60" value="3" aria-label="Checks this minute">' in body
     assert '<progress max="60" value="0" aria-label="Requests this minute">' in body
     other = Browser(browser.house, "192.0.2.77")
     other.sign_up("bob")
-    other.open("/keys")
-    assert "0 of 2,000 checks today" in words(other)
+    assert "0 of 2,000 checks today" in other.read("/keys")
     browser.house.pass_time(60)
-    browser.open("/keys")
-    assert "3 of 2,000 checks today" in words(browser)
-    assert "0 of 60 checks this minute" in words(browser)
+    assert "3 of 2,000 checks today" in browser.read("/keys")
+    assert "0 of 60 checks this minute" in browser.words
 
 
 def test_each_topic_says_why_it_matters_and_where_to_read_on() -> None:
@@ -449,4 +436,4 @@ def test_each_topic_says_why_it_matters_and_where_to_read_on() -> None:
         topic = topic_of(name)
         assert str(escape(topic.why)) in body
         assert all(f'href="{escape(link.url)}"' in body for link in topic.links)
-    assert "Blacklist" not in words(browser)
+    assert "Blacklist" not in browser.words

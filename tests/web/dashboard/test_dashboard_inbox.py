@@ -55,10 +55,8 @@ def test_without_a_script_the_list_is_polled(browser: Browser) -> None:
 def test_the_tag_field_makes_an_address(browser: Browser) -> None:
     """Without scripts the form shows the tagged address; an invalid tag is explained."""
     account = sign_up(browser)
-    browser.open("/inbox?for=try-1")
-    assert browser.house.address("try-1", account) in browser.page.text
-    browser.open("/inbox?for=a%20b")
-    assert "A tag is a dot-atom" in browser.page.text
+    assert browser.house.address("try-1", account) in browser.read("/inbox?for=try-1")
+    assert "A tag is a dot-atom" in browser.read("/inbox?for=a%20b")
     assert browser.house.address("", account) in browser.page.text
 
 
@@ -92,8 +90,7 @@ def test_tags_that_are_not_listed(browser: Browser) -> None:
     account = sign_up(browser)
     for number in range(OVERVIEW_TAGS + 1):
         receive(browser.house, account, tag=f"t{number}")
-    browser.open("/inbox")
-    assert "These are the newest 200 of 201 tags." in browser.page.text
+    assert "These are the newest 200 of 201 tags." in browser.read("/inbox")
     assert "search for tag:NAME" in browser.page.text
 
 
@@ -163,8 +160,8 @@ def test_all_mail_of_a_list_is_marked_as_read(browser: Browser) -> None:
     account = sign_up(browser)
     receive(house, account, mail("One"), "a")
     receive(house, account, mail("Two"))
-    assert "Unread 2" in words(browser, "/inbox")
-    assert "Unread 1" in words(browser, "/inbox?tag=a")
+    assert "Unread 2" in browser.read("/inbox")
+    assert "Unread 1" in browser.read("/inbox?tag=a")
     fields = list_form(browser, "/inbox?tag=a")
     receive(house, account, mail("Later"), "a")
     answer = browser.submit("/inbox/read", **fields)
@@ -172,7 +169,7 @@ def test_all_mail_of_a_list_is_marked_as_read(browser: Browser) -> None:
     assert subjects(browser, "/inbox?q=is:unread") == ["Later", "Two"]
     browser.submit("/inbox/read", **list_form(browser, "/inbox"))
     assert subjects(browser, "/inbox?q=is:unread") == []
-    assert "Unread 0" not in words(browser, "/inbox")
+    assert "Unread 0" not in browser.read("/inbox")
 
 
 def test_selected_messages_are_marked_as_read(browser: Browser) -> None:
@@ -182,12 +179,6 @@ def test_selected_messages_are_marked_as_read(browser: Browser) -> None:
     receive(browser.house, account, mail("Two"))
     browser.submit("/inbox/read", **list_form(browser, "/inbox"), id=chosen)
     assert subjects(browser, "/inbox?q=is:unread") == ["Two"]
-
-
-def words(browser: Browser, path: str) -> str:
-    """Return the text of a page with single spaces."""
-    browser.open(path)
-    return " ".join(browser.page.text.split())
 
 
 def list_form(browser: Browser, path: str) -> dict[str, str]:

@@ -57,8 +57,7 @@ def test_a_key_is_shown_once(owner: Browser) -> None:
     secret = create(owner, "Laptop")
     for path in ("/keys", "/", "/account"):
         assert secret not in owner.open(path).body.decode()
-    owner.open("/keys")
-    assert "Laptop" in owner.page.text
+    assert "Laptop" in owner.read("/keys")
     assert f"{secret[:8]}…" in owner.page.text
 
 
@@ -94,19 +93,16 @@ def test_snippets_contain_the_key(owner: Browser) -> None:
 def test_the_usage_of_a_key(owner: Browser) -> None:
     """The requests of today and of this minute are shown with both limits."""
     secret = create(owner)
-    owner.open("/keys")
-    assert "never" in owner.page.text
+    assert "never" in owner.read("/keys")
     assert "0 of 1,000 today" in owner.page.text
     for _ in range(3):
         owner.house.get("/inbox", key=secret)
     for _ in range(2):
-        owner.open("/keys")
-        assert "3 of 1,000 today" in owner.page.text
+        assert "3 of 1,000 today" in owner.read("/keys")
         assert "3 of 60 this minute" in owner.page.text
     assert owner.house.get("/inbox", key=secret).headers["x-ratelimit-remaining"] == "56"
     owner.house.pass_time(60)
-    owner.open("/keys")
-    assert "4 of 1,000 today" in owner.page.text
+    assert "4 of 1,000 today" in owner.read("/keys")
     assert "0 of 60 this minute" in owner.page.text
     assert "2026-11-21 12:00 UTC" in owner.page.text
 
@@ -116,8 +112,7 @@ def test_a_key_with_its_own_limits(owner: Browser) -> None:
     accounts = owner.house.assembly.accounts.keep
     account = run(accounts.find("ann"))
     run(accounts.issue_key(account, "big", per_minute=6000, per_day=1_000_000))
-    owner.open("/keys")
-    assert "0 of 1,000,000 today" in owner.page.text
+    assert "0 of 1,000,000 today" in owner.read("/keys")
     assert "0 of 6,000 this minute" in owner.page.text
 
 

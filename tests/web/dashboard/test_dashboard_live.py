@@ -1,8 +1,5 @@
 """New messages as server-sent events: none missed, none repeated, no wait left behind."""
 
-import json
-from typing import Any
-
 import pytest
 
 from mailcheck.assembly.workers import Workers
@@ -12,49 +9,8 @@ from tests.house import House, config_in_memory, mail
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.inbox_visit import receive, sign_up
-from tests.web.raw_http import RawHttp, request
+from tests.web.event_stream import EventStream
 from tests.web.workers import FaultyWorker
-
-
-class Stream:
-    """An open event stream."""
-
-    def __init__(self, browser: Browser, query: str = "", *fields: str) -> None:
-        self.connection = RawHttp(browser.house, browser.peer)
-        cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-        self.connection.send(request(f"/inbox/live{query}", f"Cookie: {cookies}", *fields))
-
-    @property
-    def text(self) -> str:
-        """Return the body without the chunk headers."""
-        sent = self.connection.received().decode()
-        body = sent.partition("\r\n\r\n")[2]
-        return "".join(body.split("\r\n")[1::2])
-
-    @property
-    def head(self) -> str:
-        """Return the head of the response."""
-        return self.connection.received().decode().partition("\r\n\r\n")[0]
-
-    @property
-    def events(self) -> list[dict[str, str]]:
-        """Return the fields of each event that has data."""
-        blocks = self.text.split("\n\n")
-        read = [
-            dict(line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":")
-            for block in blocks
-        ]
-        return [event for event in read if "data" in event]
-
-    @property
-    def mails(self) -> list[Any]:
-        """Return the announced messages."""
-        return [json.loads(event["data"]) for event in self.events if event["event"] == "mail"]
-
-    @property
-    def has_ended(self) -> bool:
-        """Return whether the response is complete."""
-        return self.connection.received().endswith(b"0\r\n\r\n")
 
 
 def waits(house: House) -> int:
@@ -67,18 +23,20 @@ def test_new_mail_is_announced(browser: Browser) -> None:
     account = sign_up(browser)
     receive(browser.house, account, mail("Before"))
     cursor = browser.open("/inbox").body.decode().partition('data-after="')[2].partition('"')[0]
-    stream = Stream(browser, f"?after={cursor}")
+    stream = browser.stream(f"/inbox/live?after={cursor}")
     assert "text/event-stream" in stream.head
-    assert stream.mails == []
+    assert stream.named("mail") == []
     ids = [receive(browser.house, account, mail(f"Mail {n}"), "x") for n in range(3)]
-    assert [one["subject"] for one in stream.mails] == ["Mail 0", "Mail 1", "Mail 2"]
-    assert [one["id"] for one in stream.mails] == ids
+    assert [one["subject"] for one in stream.named("mail")] == ["Mail 0", "Mail 1", "Mail 2"]
+    assert [one["id"] for one in stream.named("mail")] == ids
     listed = browser.open("/inbox").body.decode()
-    for one in stream.mails:
+    for one in stream.named("mail"):
         assert f'href="/inbox/messages/{one["id"]}"' in one["row"]
         assert one["row"] in listed
-    assert ("482913" in stream.mails[0]["row"], "+x" in stream.mails[0]["row"]) == (True, True)
-    assert stream.mails[0]["about"].endswith("\n482913")
+    first, *_ = stream.named("mail")
+    assert "482913" in first["row"]
+    assert "+x" in first["row"]
+    assert first["about"].endswith("\n482913")
     assert not stream.has_ended
     stream.connection.hang_up()
 
@@ -89,11 +47,11 @@ def test_a_deletion_is_an_event(house: House, browser: Browser) -> None:
     other = Browser(house, "192.0.2.11")
     bob = sign_up(other, "bob")
     ids = [receive(house, account) for _ in range(3)]
-    own, strange = Stream(browser), Stream(other)
+    own, strange = browser.stream("/inbox/live"), other.stream("/inbox/live")
     receive(house, bob)
 
-    def told(stream: Stream) -> int:
-        return sum(event["event"] == "removed" for event in stream.events)
+    def told(stream: EventStream) -> int:
+        return sum(event.get("event") == "removed" for event in stream.events)
 
     browser.open("/inbox")
     browser.submit("/inbox/delete", id=ids[0])
@@ -104,7 +62,7 @@ def test_a_deletion_is_an_event(house: House, browser: Browser) -> None:
     house.ask("DELETE", "/inbox/messages", key)
     assert (told(own), told(strange)) == (3, 0)
     receive(house, account, mail("Late"))
-    assert own.mails[-1]["subject"] == "Late"
+    assert own.named("mail")[-1]["subject"] == "Late"
     own.connection.hang_up()
     strange.connection.hang_up()
 
@@ -112,25 +70,25 @@ def test_a_deletion_is_an_event(house: House, browser: Browser) -> None:
 def test_a_reconnecting_browser_misses_no_event(browser: Browser) -> None:
     """A browser that reconnects continues after its last event, not at the cursor in its URL."""
     account = sign_up(browser)
-    stream = Stream(browser)
+    stream = browser.stream("/inbox/live")
     receive(browser.house, account, mail("Seen"))
     last = stream.events[-1]["id"]
     stream.connection.hang_up()
     receive(browser.house, account, mail("Missed"))
-    again = Stream(browser, "?after=c0", f"Last-Event-ID: {last}")
-    assert [one["subject"] for one in again.mails] == ["Missed"]
+    again = browser.stream("/inbox/live?after=c0", f"Last-Event-ID: {last}")
+    assert [one["subject"] for one in again.named("mail")] == ["Missed"]
     again.connection.hang_up()
 
 
 def test_an_idle_stream_is_kept_alive_and_ends(browser: Browser) -> None:
     """A stream without events sends keep-alives, and ends after some minutes."""
     account = sign_up(browser)
-    stream = Stream(browser)
+    stream = browser.stream("/inbox/live")
     for _ in range(3):
         browser.house.pass_time(20)
     assert stream.text.count(": nothing new") == 1 + 3  # at first, and each 20 s
     receive(browser.house, account, mail("Late"))
-    assert [one["subject"] for one in stream.mails] == ["Late"]
+    assert [one["subject"] for one in stream.named("mail")] == ["Late"]
     for _ in range(16):
         browser.house.pass_time(20)
     assert stream.has_ended
@@ -140,7 +98,7 @@ def test_an_idle_stream_is_kept_alive_and_ends(browser: Browser) -> None:
 def test_a_stopping_daemon_ends_its_streams(browser: Browser) -> None:
     """A stopping daemon ends its streams, and browsers reconnect to the next daemon."""
     sign_up(browser)
-    stream = Stream(browser)
+    stream = browser.stream("/inbox/live")
     browser.house.assembly.mail.feeds.close()
     assert stream.events[-1]["event"] == "problem"
     assert stream.has_ended
@@ -153,7 +111,7 @@ def test_a_failing_store_ends_a_stream() -> None:
     house = House(config_in_memory(accounts=CHEAP), workers)
     browser = Browser(house)
     account = sign_up(browser)
-    stream = Stream(browser)
+    stream = browser.stream("/inbox/live")
     reader.fault = StoreUnavailable("the disk is gone")
     house.assembly.mail.notifications.publish(account.id)
     assert stream.events[-1]["event"] == "problem"
@@ -166,4 +124,4 @@ def test_a_failing_store_ends_a_stream() -> None:
 def test_invalid_parameters(browser: Browser, query: str) -> None:
     """A stream with invalid parameters is answered with 400."""
     sign_up(browser)
-    assert " 400 " in Stream(browser, query).head.splitlines()[0]
+    assert " 400 " in browser.stream(f"/inbox/live{query}").head.splitlines()[0]

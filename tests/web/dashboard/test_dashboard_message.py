@@ -62,8 +62,7 @@ def test_the_views_of_a_message(browser: Browser, view: str, words: str) -> None
     """Text, headers and source each have their own address."""
     message_id = receive(browser.house, sign_up(browser))
     path = f"/inbox/messages/{message_id}?view={view}"
-    browser.open(path)
-    assert words in browser.page.text
+    assert words in browser.read(path)
     assert path in browser.page.addresses
 
 
@@ -116,8 +115,7 @@ def test_remote_content_is_offered_where_there_is_any(browser: Browser) -> None:
     account = sign_up(browser)
     tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
     page = f"/inbox/messages/{tracked}"
-    browser.open(page)
-    assert "1 image from other servers not loaded" in browser.page.text
+    assert "1 image from other servers not loaded" in browser.read(page)
     assert f"{page}?view=html&remote=true" in browser.page.addresses
     browser.open(f"{page}?view=html&remote=true")
     assert f"{page}/frame?remote=true" in browser.page.addresses
@@ -148,8 +146,7 @@ def test_an_inline_image_is_no_attachment(browser: Browser) -> None:
     raw = with_attachment("application/pdf", "a.pdf", b"x" * 2_500)
     for one in (raw, raw.replace(b"cid:one", b"cid:two")):
         listed = receive(browser.house, account, one)
-        browser.open(f"/inbox/messages/{listed}")
-        assert "a.pdf application/pdf, 2.5 kB" in browser.page.text
+        assert "a.pdf application/pdf, 2.5 kB" in browser.read(f"/inbox/messages/{listed}")
 
 
 def test_the_list_is_shown_beside_a_message(browser: Browser) -> None:
@@ -208,7 +205,7 @@ def test_an_invitation_is_shown(browser: Browser) -> None:
     message_id = receive(browser.house, sign_up(browser), raw)
     for path in (f"/inbox/messages/{message_id}", share_path(browser, message_id)):
         browser.open(path)
-        text = " ".join(browser.page.text.split())
+        text = browser.words
         assert "Invitation: <b>Plan</b>" in text
         assert "2026-12-01 10:00 to 11:30 Europe/Berlin" in text
 
@@ -239,8 +236,7 @@ def test_the_source_of_html_is_shown_decoded(browser: Browser) -> None:
     encoded = base64.encodebytes('<p title="é">Hello</p>'.encode()).decode()
     raw = f"{head}Content-Transfer-Encoding: base64\r\n\r\n{encoded}".encode()
     message_id = receive(browser.house, sign_up(browser), raw)
-    browser.open(f"/inbox/messages/{message_id}?view=markup")
-    assert '<p title="é">Hello</p>' in browser.page.text
+    assert '<p title="é">Hello</p>' in browser.read(f"/inbox/messages/{message_id}?view=markup")
 
 
 @pytest.mark.parametrize(
@@ -302,8 +298,7 @@ def test_long_mail_is_cut_on_the_page(browser: Browser) -> None:
         assert "Only the beginning is shown" in browser.page.text
         assert len(answer.body) < 700_000
     html = receive(browser.house, account, html_mail("<p>word</p>" * 60_000))
-    browser.open(f"/inbox/messages/{html}")
-    assert "Only the beginning is shown" in browser.page.text
+    assert "Only the beginning is shown" in browser.read(f"/inbox/messages/{html}")
 
 
 def test_share_links_are_renewed(browser: Browser) -> None:

@@ -75,8 +75,7 @@ def test_a_passkey_signs_in_alone(house: House, browser: Browser) -> None:
     device.counter = 2
     answer = sign_in(other, device, next="/inbox")
     assert (answer.status, answer.headers["location"]) == (303, "/inbox")
-    other.open("/account")
-    assert "ann" in other.page.text
+    assert "ann" in other.read("/account")
     actions = [one.action for one in run(house.assembly.accounts.audit.newest(None, ""))]
     assert "passkey added" in actions
 

@@ -35,15 +35,9 @@ def owner(zone: MemoryZone) -> Browser:
     return visit_tools(zone)
 
 
-def words(owner: Browser, path: str) -> str:
-    """Return the text of a page in one line."""
-    owner.open(path)
-    return " ".join(owner.page.text.split())
-
-
 def address(owner: Browser) -> str:
     """Return the address for DMARC reports that the page shows."""
-    text = words(owner, "/reports")
+    text = owner.read("/reports")
     return text.partition("DMARC reports go to ")[2].partition(",")[0]
 
 
@@ -51,7 +45,7 @@ def test_the_records_to_receive_reports(owner: Browser, zone: MemoryZone) -> Non
     """Both records are shown until the domain requests its reports here."""
     local = address(owner)
     assert local.startswith("dmarc-")
-    page = words(owner, f"/domains/{DOMAIN}/reports")
+    page = owner.read(f"/domains/{DOMAIN}/reports")
     assert f"v=DMARC1; p=none; rua=mailto:{local}" in page
     host = local.partition("@")[2]
     assert f"{DOMAIN}._report._dmarc.{host}" in page
@@ -61,7 +55,7 @@ def test_the_records_to_receive_reports(owner: Browser, zone: MemoryZone) -> Non
     assert f"_smtp._tls.{DOMAIN}" in page
     assert f"v=TLSRPTv1; rua=mailto:{tls}" in page
     zone.publish(f"_smtp._tls.{DOMAIN}", "TXT", f"v=TLSRPTv1; rua=mailto:{tls}")
-    page = words(owner, f"/domains/{DOMAIN}/reports")
+    page = owner.read(f"/domains/{DOMAIN}/reports")
     for kind in ("DMARC", "TLS"):
         assert f"already requests {kind} reports to this service" in page
 
@@ -74,9 +68,9 @@ def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> N
     for name in RECEIVERS:
         owner.house.receive(local, raw=signed_report(name, local), sender="")
         owner.house.pass_time(1)
-    assert "counted" in words(owner, "/reports")
-    assert "74 %" in words(owner, "/domains")
-    page = words(owner, f"/domains/{DOMAIN}/reports")
+    assert "counted" in owner.read("/reports")
+    assert "74 %" in owner.read("/domains")
+    page = owner.read(f"/domains/{DOMAIN}/reports")
     assert "268 messages, 199 passed. p=reject would block 69 today" in page
     assert page.index("newsmill.example") < page.index("203.0.113.66")
     assert "v=spf1 ip4:192.0.2.10 include:newsmill.example ~all" in page
@@ -110,17 +104,17 @@ def test_complaints_beside_the_sender(owner: Browser, zone: MemoryZone) -> None:
     ):
         owner.house.receive(place, raw=raw, sender="")
         owner.house.pass_time(1)
-    page = words(owner, f"/domains/{DOMAIN}/reports")
+    page = owner.read(f"/domains/{DOMAIN}/reports")
     assert "1 complaint about mail from its addresses." in page
     assert f"1 complaint about mail of {DOMAIN}." in page
     assert "1 more report is not counted, because anyone can send such a report." in page
     assert "autumn:8841:newsletter:newsmill Feedback-ID" in page
     assert "The recipient marked the mail as spam." in page
     assert "secret" not in page.lower()
-    listed = words(owner, "/reports?kind=complaint")
+    listed = owner.read("/reports?kind=complaint")
     assert "Received reports (2)" in listed
     assert re.search(r"example\.org\d{4}-\d\d-\d\dcomplaintgoogle\.com", listed)
-    assert "No reports yet." in words(owner, "/reports?kind=tls")
+    assert "No reports yet." in owner.read("/reports?kind=tls")
     assert owner.open("/reports?kind=other").status == 400
 
 
@@ -142,16 +136,16 @@ def test_failure_reports_are_offered_on_request(owner: Browser, zone: MemoryZone
     local = address(owner)
     ruf = local.replace("dmarc-", "ruf-")
     ask_for_reports(zone, local)
-    page = words(owner, f"/domains/{DOMAIN}/reports")
+    page = owner.read(f"/domains/{DOMAIN}/reports")
     assert "ruf=" not in page
     assert "Show the record that requests them" in page
-    page = words(owner, f"/domains/{DOMAIN}/reports?ask=failures")
+    page = owner.read(f"/domains/{DOMAIN}/reports?ask=failures")
     assert "These reports contain addresses, subjects and often the text of mails" in page
     record = f"v=DMARC1; p=none; rua=mailto:{local}; ruf=mailto:{ruf}"
     assert record in page
     zone.publish(f"_dmarc.{DOMAIN}", "TXT", record)
     zone.publish(f"{DOMAIN}._report._dmarc.{local.partition('@')[2]}", "TXT", "v=DMARC1;")
-    page = words(owner, f"/domains/{DOMAIN}/reports?ask=failures")
+    page = owner.read(f"/domains/{DOMAIN}/reports?ask=failures")
     assert f"{DOMAIN} already requests failure reports to this service." in page
 
 
@@ -162,10 +156,10 @@ def test_the_plan_of_the_next_policy() -> None:
     account = run(owner.house.assembly.accounts.keep.find("ann"))
     zone.publish(f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; rua=mailto:{address(owner)}")
     path = f"/domains/{DOMAIN}/plan"
-    assert "There are no reports about the last 30 days." in words(owner, path)
+    assert "There are no reports about the last 30 days." in owner.read(path)
     count_days(owner.house, year, 20, account.id)
     owner.sign_in()
-    page = words(owner, path)
+    page = owner.read(path)
     assert "not safe yet 5 steps are missing before p=quarantine." in page
     assert "Decide: Mailchimp1,000 messages" in page
     assert "Decide: unknown senders" in page
@@ -181,11 +175,11 @@ def test_the_plan_of_the_next_policy() -> None:
             f"/domains/{DOMAIN}/senders", sender=sender, decision=decision, days="30", next="plan"
         )
         assert sent.headers["location"] == f"{path}?done=sender-decided&days=30"
-    page = words(owner, path)
+    page = owner.read(path)
     assert "Set up: Mailchimp1,000 messages" in page
     assert f"k2._domainkey.{DOMAIN}" in page
     assert "p=quarantine140003810" in page
-    senders = words(owner, f"/domains/{DOMAIN}/reports")
+    senders = owner.read(f"/domains/{DOMAIN}/reports")
     assert "Mailchimp yours" in senders
     assert "forwarded messages passed with an intact signature" in senders
     owner.open(path)
@@ -213,24 +207,24 @@ def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) ->
     newest = next(one for one in owner.page.addresses if re.fullmatch("/reports/.+/delete", one))
     gone = owner.submit(newest)
     assert (gone.status, gone.headers["location"]) == (303, "/reports?done=report-deleted")
-    assert "Received reports (2)" in words(owner, "/reports?done=report-deleted")
+    assert "Received reports (2)" in owner.read("/reports?done=report-deleted")
     assert owner.submit("/reports/delete", reporter=" ", day="").status == 400
     assert owner.submit("/reports/delete", reporter="google.com", day="").status == 303
-    assert "Received reports (1)" in words(owner, "/reports")
+    assert "Received reports (1)" in owner.read("/reports")
     assert owner.submit("/reports/delete", reporter="", day="2026-11-19").status == 303
-    assert "Received reports (0)" in words(owner, "/reports")
+    assert "Received reports (0)" in owner.read("/reports")
 
 
 def test_rejected_reports_are_counted(owner: Browser, zone: MemoryZone) -> None:
     """Reports about domains that the account neither watches nor owns are counted as rejected."""
     local = address(owner)
-    assert "Rejected reports" not in words(owner, "/reports")
+    assert "Rejected reports" not in owner.read("/reports")
     run(owner.house.assembly.reports.runner.start())
     data = document("google.xml").replace(b"<domain>example.org<", b"<domain>x.wild.example<")
     raw = signed_report("google.xml", local, data=gzipped(data))
     owner.house.receive(local, raw=raw, sender="")
     owner.house.pass_time(1)
-    page = words(owner, "/reports")
+    page = owner.read("/reports")
     assert "1 report were about domains" not in page
     assert "neither watches nor owns, the last about x.wild.example. Watch a domain" in page
     assert "Received reports (0)" in page

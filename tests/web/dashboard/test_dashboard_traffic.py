@@ -18,11 +18,6 @@ def house() -> House:
     return House(config_in_memory(milter=MILTER, accounts=CHEAP), zone=zone_with())
 
 
-def words(browser: Browser) -> str:
-    """Return the text of the page in one line."""
-    return " ".join(browser.page.text.split())
-
-
 def count_a_mail(house: House) -> None:
     """Score a copy of a mail of the perfect sender."""
     mail = received()
@@ -41,14 +36,12 @@ def test_senders_and_their_clients(house: House) -> None:
     first = Browser(house, "192.0.2.7")
     first.sign_in("first")
     count_a_mail(house)
-    first.open("/traffic?days=30")
-    assert "sender.example11110000.01" in words(first)
-    assert "1 mail on 1 day" in words(first)
+    assert "sender.example11110000.01" in first.read("/traffic?days=30")
+    assert "1 mail on 1 day" in first.words
     first.open("/traffic/sources?domain=sender.example&days=30")
     row = f"{ADDRESS}sender.examplesender.examplepasspasspass100.02026-11-21"
-    assert row in words(first)
-    first.open("/traffic/sources?domain=other.example")
-    assert "No mail of this sender" in words(first)
+    assert row in first.words
+    assert "No mail of this sender" in first.read("/traffic/sources?domain=other.example")
 
 
 def test_others_do_not_see_them(house: House) -> None:
@@ -57,13 +50,12 @@ def test_others_do_not_see_them(house: House) -> None:
     bob = Browser(house, "192.0.2.8")
     bob.sign_up("bob")
     bob.open("/traffic")
-    assert "sender.example" not in words(bob)
-    assert "No mail was counted" in words(bob)
+    assert "sender.example" not in bob.words
+    assert "No mail was counted" in bob.words
 
 
 def test_a_server_without_a_milter() -> None:
     """Without an endpoint, the page says how the operator can open one."""
     carol = Browser(House(config_in_memory(accounts=CHEAP)), "192.0.2.9")
     carol.sign_up("carol")
-    carol.open("/traffic")
-    assert "has no milter endpoint" in words(carol)
+    assert "has no milter endpoint" in carol.read("/traffic")

@@ -39,41 +39,35 @@ def watch(owner: Browser, **form: str) -> str:
     return "/domains/good.example"
 
 
-def words(owner: Browser, path: str) -> str:
-    """Return the text of a page in one line."""
-    owner.open(path)
-    return " ".join(owner.page.text.split())
-
-
 def test_the_life_of_a_watch(owner: Browser, zone: MemoryZone) -> None:
     """The tab shows the score, alerts that can be acknowledged, and the history."""
-    assert "Not watched" in words(owner, PAGE)
+    assert "Not watched" in owner.read(PAGE)
     path = watch(owner, selectors="default", quiet="22:00-06:00")
-    assert "Not checked yet" in words(owner, PAGE)
+    assert "Not checked yet" in owner.read(PAGE)
     owner.submit(f"{path}/run")
-    assert "Score 100 of 100, grade A+" in words(owner, PAGE)
+    assert "Score 100 of 100, grade A+" in owner.read(PAGE)
     assert "No alerts since monitoring began." in owner.page.text
     zone.publish(DMARC, "TXT")
     owner.house.pass_time(3_600)
     owner.submit(f"{path}/run")
-    page = words(owner, PAGE)
+    page = owner.read(PAGE)
     assert "The score fell from 100" in page
     body = owner.open(PAGE).body.decode()
     assert body.count('class="score-line"') == 9
     assert re.findall(r'<circle class="(\w+)"', body)[-1] == "bad"  # it lies on top
     (action,) = re.findall(rf'action="({path}/alerts/\w+/acknowledge)"', body)
     owner.submit(action)
-    assert ", acknowledged" in words(owner, PAGE)
-    assert "good.example" in words(owner, "/domains")
+    assert ", acknowledged" in owner.read(PAGE)
+    assert "good.example" in owner.read("/domains")
     table = owner.open(f"{path}/history.csv")
     assert table.headers["content-type"] == "text/csv; charset=utf-8"
     assert "DMARC" in table.body.decode()
     assert json.loads(owner.open(f"{path}/history.json").body)["target"] == "good.example"
     owner.open(PAGE)
     owner.submit(f"{path}/delete")
-    assert "Not watched" in words(owner, PAGE)
+    assert "Not watched" in owner.read(PAGE)
     assert owner.open(f"{path}/history.csv").status == 404
-    assert "good.example" not in words(owner, "/domains")
+    assert "good.example" not in owner.read("/domains")
 
 
 def test_an_old_address_of_a_watch(owner: Browser) -> None:
@@ -91,12 +85,12 @@ def test_a_switch_keeps_the_history(owner: Browser) -> None:
     owner.submit(f"{path}/run")
     owner.open(PAGE)
     owner.submit(f"{path}/watch", on="false", next=PAGE)
-    assert "Paused" in words(owner, PAGE)
-    assert "Score 100 of 100" in words(owner, PAGE)
+    assert "Paused" in owner.read(PAGE)
+    assert "Score 100 of 100" in owner.read(PAGE)
     owner.submit(f"{path}/settings", every="30", quiet="22:00-06:00")
-    assert "Paused" in words(owner, PAGE)
+    assert "Paused" in owner.read(PAGE)
     owner.submit(f"{path}/watch", on="true", next=PAGE)
-    assert "Next check" in words(owner, PAGE)
+    assert "Next check" in owner.read(PAGE)
     body = owner.open(PAGE).body.decode()
     assert 'value="22:00-06:00"' in body
     assert 'name="every" value="30"' in body
@@ -128,9 +122,9 @@ def test_a_shorter_period(owner: Browser, zone: MemoryZone) -> None:
     owner.submit(f"{path}/run")
     owner.house.pass_time(8 * 86_400)
     owner.sign_in()
-    assert "No changes in this period." in words(owner, f"{PAGE}?days=7")
+    assert "No changes in this period." in owner.read(f"{PAGE}?days=7")
     assert "<polyline" in owner.open(f"{PAGE}?days=7").body.decode()
-    assert "The score fell" in words(owner, f"{PAGE}?days=30")
+    assert "The score fell" in owner.read(f"{PAGE}?days=30")
     assert owner.open(f"{PAGE}?days=0").status == 400
 
 
@@ -148,21 +142,21 @@ def test_the_recipients_of_alerts(owner: Browser) -> None:
     answer = owner.submit(save, every="15", alert_to="https://ops.example.com/alerts")
     assert re.search(r"whsec_[A-Za-z0-9+/]+", answer.body.decode())
     assert f'href="{PAGE}"' in answer.body.decode()
-    page = words(owner, PAGE)
+    page = owner.read(PAGE)
     assert "https://ops.example.com/alerts active" in page
     assert "whsec_" not in page
-    assert "Receives alerts of watches" in words(owner, "/webhooks")
+    assert "Receives alerts of watches" in owner.read("/webhooks")
     owner.open(PAGE)
     wrong = owner.submit(save, every="15", alert_to="ops@mailcheck.example")
     assert wrong.status == 400
     assert "no mail to ops@mailcheck.example" in wrong.body.decode()
     assert 'value="ops@mailcheck.example"' in wrong.body.decode()
-    assert "https://ops.example.com/alerts active" in words(owner, PAGE)
+    assert "https://ops.example.com/alerts active" in owner.read(PAGE)
     changed = owner.submit(save, every="15", alert_to="ops@example.com, night@example.com")
     assert changed.status == 303
-    page = words(owner, PAGE)
+    page = owner.read(PAGE)
     assert "ops@example.com active" in page
     assert "night@example.com active" in page
     assert "https://ops.example.com" not in page
     owner.submit(save, every="15", alert_to="")
-    assert "Your inbox gets every alert (+watch-alerts)." in words(owner, PAGE)
+    assert "Your inbox gets every alert (+watch-alerts)." in owner.read(PAGE)

@@ -77,8 +77,7 @@ def test_deliveries_show_subject_and_response(owner: Browser, receivers: Scripte
     message_id = re.search(r'href="/inbox/messages/([^"]+)"', page)
     assert message_id is not None
     owner.submit(f"/inbox/messages/{message_id[1]}/delete")
-    owner.open("/webhooks")
-    assert "(deleted message)" in owner.page.text
+    assert "(deleted message)" in owner.read("/webhooks")
     assert "Sign-up" not in owner.page.text
 
 
@@ -96,8 +95,7 @@ def test_failures_are_shown_and_resumed(owner: Browser, receivers: ScriptedRecei
     create(owner)
     receivers.answers = [BROKEN, BROKEN]
     receive(owner)
-    owner.open("/webhooks")
-    assert "It answered 500. Failing since" in owner.page.text
+    assert "It answered 500. Failing since" in owner.read("/webhooks")
     path = webhook_of(owner)
     owner.follow(owner.submit(f"{path}/resume"))
     assert len(receivers.posts) == 2
