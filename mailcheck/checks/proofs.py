@@ -209,13 +209,21 @@ def find_objection(finding: Finding, before: Outcome, after: Outcome) -> str:
     """Return why a change is not a fix, or an empty string if it is one."""
     if not is_resolved(finding, before, after):
         return f"{finding.id} is still there"
+    if after.score < before.score and not finding.may_cost:
+        return "the score falls"
+    return find_harm(before, after)
+
+
+def find_harm(before: Outcome, after: Outcome) -> str:
+    """Return what a change makes worse, or an empty string if it makes nothing worse.
+
+    Every record that is offered goes through this function, whether a finding proposes it or not.
+    """
     for severity in (Severity.ERROR, Severity.UNDETERMINED):
         now, then = after.ids(severity), before.ids(severity)
         for name in now:
             if now.count(name) > then.count(name):
                 return f"the change causes {name}"
-    if after.score < before.score and not finding.may_cost:
-        return "the score falls"
     lost = next((one for one in find_lost_senders(before, after) if not one.reason), None)
     if lost is not None:
         return f"{lost.term} would be lost"

@@ -19,6 +19,7 @@ from mailcheck.checks.proofs import (
     Proofs,
     ProvenFix,
     find_failing,
+    find_harm,
     is_resolved,
 )
 from mailcheck.operations.dns_evaluation import DnsEvaluator
@@ -61,6 +62,13 @@ async def verify_fixes(before: Outcome, judge: Judge, evaluator: DnsEvaluator) -
             if fix is not None:
                 proofs[key] = fix
     return proofs
+
+
+async def is_harmless(changes: Attempt, judge: Judge, evaluator: DnsEvaluator) -> bool:
+    """Return whether records that no finding proposes make nothing worse."""
+    before = await evaluator.evaluate(judge)
+    after = await evaluator.evaluate(lambda answers: judge(Overlay(answers, changes)))
+    return not find_harm(before, after)
 
 
 class _Proving:

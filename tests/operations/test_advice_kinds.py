@@ -2,10 +2,19 @@
 
 from typing import Any
 
+from twisted.internet.task import Clock
+
 from mailcheck.checks.findings import Severity
+from mailcheck.checks.receiver_reports.aggregate import Row, SpfCheck
+from mailcheck.checks.receiver_reports.senders import ReportedRow, overview_of
+from mailcheck.core.instants import BEGINNING
 from mailcheck.core.receiver_reports import NOWHERE
+from mailcheck.operations.reports.summarize_senders import SummarizeSenders
+from mailcheck.workers.scheduling import DirectWorker
+from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.dkim_keys import RSA_2048
 from tests.fakes.memory_zone import MemoryZone
+from tests.house import run
 from tests.operations.test_following_advice import DOMAIN, KEY, describe
 from tests.table import rows
 
@@ -241,3 +250,27 @@ def test_a_dead_mail_host_gives_no_two_fixes_that_fail_together() -> None:
     assert found["mx.dead-host"][1].record.value == "10 mx.d.example."
     assert found["spf.void"][1] is None
     assert found["spf.neutral"][1].record.value == "v=spf1 mx include:good.example ~all"
+
+
+def test_a_record_that_authorizes_a_sender_keeps_the_others() -> None:
+    """An include that leaves too few lookups for the other senders is not offered."""
+    deep = " ".join(f"include:i{number}.example" for number in range(9))
+    zone = MemoryZone(
+        {
+            DOMAIN: {"TXT": ["v=spf1 redirect=deep.example"]},
+            "deep.example": {"TXT": [f"v=spf1 {deep} -all"]},
+            **{
+                f"i{number}.example": {"TXT": [f"v=spf1 ip4:8.8.{number}.0/24 -all"]}
+                for number in range(9)
+            },
+            "mailer.example": {"TXT": ["v=spf1 ip4:8.9.0.1 -all"]},
+        }
+    )
+    check = SpfCheck(DOMAIN, "mfrom", "fail")
+    row = Row("8.9.0.1", "none", "fail", "fail", DOMAIN, spf_checks=(check,))
+    seen = [ReportedRow(row, 30, "r.example", BEGINNING, BEGINNING)]
+    (sender,) = overview_of(DOMAIN, seen, "none", {"8.9.0.1": "out.mailer.example"}).senders
+    assert sender.name == "mailer.example"
+    senders = SummarizeSenders(DirectWorker(), zone, None, clock_and_randomness_of(Clock()))
+    record = run(senders.find_record(sender))
+    assert record.value == "v=spf1 ip4:8.9.0.1 redirect=deep.example"

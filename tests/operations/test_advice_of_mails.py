@@ -91,3 +91,15 @@ def test_following_the_report_fixes_ten_faults() -> None:
     assert report.score.tenths == 100, [one.finding.meaning for one in report.score.charged]
     assert report.evidence.authentication.dmarc.policy is not None
     assert report.evidence.authentication.dmarc.policy.strictness > 0
+
+
+def test_psd_is_the_cause_of_a_mail_of_a_subdomain_that_fails() -> None:
+    """A domain that says that it is a public suffix does not count for its subdomains."""
+    signed = RSA.sign(MAIL.replace(b"ann@sender", b"ann@news.sender"))
+    record = "v=DMARC1; p=reject; rua=mailto:d@sender.example"
+    report = score(zone_with({DMARC: {"TXT": [f"{record}; psd=y"]}}), received(signed))
+    (failure,) = [
+        one.finding for one in report.score.deductions if one.finding.id == "dmarc.fails-enforced"
+    ]
+    assert "Remove psd=y from the DMARC record of sender.example" in failure.fix
+    assert proven(report)["dmarc.fails-enforced"] == record

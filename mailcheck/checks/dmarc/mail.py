@@ -12,11 +12,11 @@ from mailcheck.checks.dmarc.evaluate import (
     describe_absence,
     evaluate_dmarc,
 )
-from mailcheck.checks.dmarc.record import PREFIX, Policy, TreeWalk, walk_tree
+from mailcheck.checks.dmarc.record import PREFIX, Policy, TreeWalk, WalkStep, walk_tree
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import SEND_FROM_REAL_SERVER, Finding, RecordToPublish, worst
 from mailcheck.checks.findings_table import make_finding
-from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
+from mailcheck.checks.mail_domains import is_local_name, is_public_suffix, read_mail_domain
 from mailcheck.checks.spf.mail import SpfOfMail, excerpt
 from mailcheck.core.domain_names import is_within
 
@@ -375,6 +375,15 @@ def _fix_alignment(
     loose = {"adkim": "r"} if any(_is_related(dmarc, name) for name in signers) else {}
     if sender is not None and _is_related(dmarc, sender):
         loose["aspf"] = "r"
+    suffix = _find_false_suffix(dmarc, [*signers, *([sender] if sender else [])])
+    if suffix is not None and suffix.record is not None:
+        fix = (
+            f"Remove psd=y from the DMARC record of {suffix.domain}: it says that {author} is not"
+            f" part of {suffix.domain}, so what passes for {suffix.domain} does not count."
+        )
+        text = change_tags(suffix.record.text, psd=None)
+        named = RecordToPublish(PREFIX + suffix.domain, "TXT", text)
+        return fix, None if suffix.alias_of else named
     record = _relax_alignment(dmarc, loose)
     if record is not None:
         tags = " and ".join(f"{tag}=s" for tag in loose)
@@ -390,6 +399,16 @@ def _fix_alignment(
     if sender is not None:
         by_spf = f"use an envelope sender (bounce address) at {author} or a subdomain of it"
     return f"{by_dkim}, or {by_spf}.", None
+
+
+def _find_false_suffix(dmarc: DmarcOfMail, passing: Sequence[str]) -> WalkStep | None:
+    """Return the record with ``psd=y`` that alone keeps a passing name from aligning, or `None`."""
+    steps = () if dmarc.verdict is None else dmarc.verdict.walk.steps
+    step = next((one for one in steps if one.record and one.record.psd == "y"), None)
+    if step is None or is_public_suffix(step.domain):
+        return None
+    names = (read_mail_domain(one) or "" for one in passing)
+    return step if any(is_within(one, step.domain) for one in names) else None
 
 
 def _is_related(dmarc: DmarcOfMail, domain: str) -> bool:

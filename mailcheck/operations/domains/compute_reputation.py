@@ -23,7 +23,7 @@ from mailcheck.checks.hosts.starttls import (
     evaluate_starttls,
 )
 from mailcheck.checks.proofs import CachedConclusion, CachedEvaluation, Outcome, Proofs
-from mailcheck.checks.scoring.domain_outcome import outcome_of_evidence
+from mailcheck.checks.scoring.domain_outcome import outcome_of_evidence, outcome_of_records
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.no_mail import advise_no_mail
 from mailcheck.checks.scoring.score import (
@@ -52,7 +52,7 @@ from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.dns_evaluation import DEADLINE, DnsEvaluator, QuestionBudget
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
-from mailcheck.operations.verify_fixes import verify_fixes
+from mailcheck.operations.verify_fixes import Judge, verify_fixes
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import RegistrationFinder, StarttlsProber
 from mailcheck.ports.resolver import Resolver
@@ -148,6 +148,17 @@ def make_authentication_evaluator(
         return spf, dkim, dmarc, advised_mx
 
     return evaluate
+
+
+def make_records_judge(domain: str) -> Judge:
+    """Return the evaluation of these records, for records that no finding proposes."""
+    authenticate = make_authentication_evaluator(domain, (), NOWHERE, allow_private=True)
+
+    def judge(answers: Answers) -> Outcome:
+        spf, dkim, dmarc, mx = authenticate(answers)
+        return outcome_of_records(mx, spf, dmarc, dkim)
+
+    return judge
 
 
 class ComputeReputation:

@@ -28,6 +28,8 @@ from mailcheck.checks.receiver_reports.trust import Trust, judge_tls_request
 from mailcheck.core.receiver_reports import ReportPlaces
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
+from mailcheck.operations.domains.compute_reputation import make_records_judge
+from mailcheck.operations.verify_fixes import is_harmless
 from mailcheck.ports.resolver import Resolver
 
 DEADLINE = 5.0
@@ -99,7 +101,11 @@ class OfferRecords:
         def judge(answers: Answers) -> DmarcVerdict:
             return evaluate_dmarc(domain, Overlay(answers, changes))
 
-        is_proven = _is_sent(await evaluator.evaluate(judge), offer.uri, tag)
+        after = await evaluator.evaluate(judge)
+        is_proven = _is_sent(after, offer.uri, tag)
+        if is_proven and _strictness(after) > _strictness(before):
+            # The corrected record has a policy that receivers do not apply now.
+            is_proven = await is_harmless(changes, make_records_judge(domain), evaluator)
         return RecordOffer(own=own, authorization=offer.authorization) if is_proven else NOT_PROVEN
 
     async def _offer_tls(self, domain: str, places: ReportPlaces) -> RecordOffer:
@@ -115,6 +121,10 @@ class OfferRecords:
         overlay = partial(Overlay, changes=(Change(own),))
         after = await evaluator.evaluate(lambda answers: evaluate_tls_rpt(domain, overlay(answers)))
         return RecordOffer(own=own) if uri in after.rua else NOT_PROVEN
+
+
+def _strictness(verdict: DmarcVerdict) -> int:
+    return 0 if verdict.policy is None else verdict.policy.strictness
 
 
 def _is_sent(verdict: DmarcVerdict, uri: str, tag: str) -> bool:

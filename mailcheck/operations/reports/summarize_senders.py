@@ -13,6 +13,7 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.overlay import Change, Overlay
+from mailcheck.checks.proofs import Outcome
 from mailcheck.checks.receiver_reports.complaints import (
     NO_FEEDBACK,
     FeedbackSums,
@@ -33,6 +34,8 @@ from mailcheck.checks.receiver_reports.senders import (
     summarize_page,
 )
 from mailcheck.checks.receiver_reports.services import RecordUse, SendingService
+from mailcheck.checks.scoring.domain_outcome import policies_of, trees_of
+from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.repair import add_term, make_ip_term, propose_new_record, repair_text
 from mailcheck.core.instants import HOUR
@@ -42,6 +45,7 @@ from mailcheck.core.recent import Recent
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
+from mailcheck.operations.verify_fixes import is_harmless
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
@@ -255,9 +259,19 @@ class SummarizeSenders:
                 return _judge(addresses, domain, Overlay(answers, change))
 
             after = await evaluator.evaluate(judge)
-            if all(one.has_pass for one in after):
+            # The other senders of the record must still pass.
+            if all(one.has_pass for one in after) and await is_harmless(
+                change, partial(_judge_record, domain), evaluator
+            ):
                 return record
         return None
+
+
+def _judge_record(domain: str, answers: Answers) -> Outcome:
+    """Evaluate the SPF record of a domain, so that an offered one keeps its other senders."""
+    spf = evaluate_spf(domain, answers)
+    policies, trees = policies_of(spf, None), trees_of(spf)
+    return Outcome(spf.findings, 0, policies, named=spf.named, spf=trees)
 
 
 def show_sender(
