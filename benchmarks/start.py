@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,8 @@ from benchmarks.measuring import (
     wait_for_port,
 )
 from benchmarks.smtp_intake import peer
-from tests.servers.daemon import HOST, Daemon, free_ports
+from mailcheck.assembly.doors.late import DOORS
+from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
 
 ROUNDS = 5
 TARGET = 2.5  # times a bare twistd
@@ -37,6 +39,8 @@ MEMORY_TARGET = 2 / 3  # of the other version's memory
 CPU_TARGET = 0.8  # of the CPU time of version 1c97c2eb
 PSS_TARGET = 75  # MiB of the main process
 SETTLED_AFTER = 6.0  # seconds
+DOOR_ROUNDS = 3
+DOOR_TARGET = 250  # milliseconds
 COMMANDS = Path(sys.executable).parent
 IDLE_AFTER = 5.0  # seconds after which child processes are warmed up
 MIB = 1 << 20
@@ -111,6 +115,7 @@ def main() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     others = [Path(other) for other in sys.argv[1:]]
     measure_starts(others)
+    measure_doors()
     helped, bare, waited = [], [], []
     for _ in range(ROUNDS):
         helped.append(run(str(COMMANDS / "mailcheck"), "--help"))
@@ -177,6 +182,33 @@ def measure_starts(others: Sequence[Path]) -> None:
         print(
             f"  {other}: {theirs.cpu:.2f} s, ratio {ours.cpu / theirs.cpu:.2f}"
             f" (target {CPU_TARGET}), {statistics.median(memory[other]):.0f} MiB"
+        )
+
+
+def measure_doors() -> None:
+    """Print the milliseconds of the first request for each late door, in a daemon without others.
+
+    A second request shows the time without opening the door.
+    """
+    doors = {door: segment for segment, door in DOORS.items()}
+    for segment in [*doors.values(), "sign-in"]:
+        first: list[float] = []
+        second: list[float] = []
+        for _ in range(DOOR_ROUNDS):
+            with (
+                tempfile.TemporaryDirectory() as name,
+                running_daemon(Path(name)) as daemon,
+            ):
+                for measured in (first, second):
+                    began = time.monotonic()
+                    client = HTTPConnection(HOST, daemon.http_port)
+                    client.request("GET", f"/{segment}")
+                    client.getresponse().read()
+                    client.close()
+                    measured.append((time.monotonic() - began) * 1e3)
+        print(
+            f"first request for /{segment}: {statistics.median(first):.0f} ms"
+            f" (target {DOOR_TARGET}), second: {statistics.median(second):.0f} ms"
         )
 
 
