@@ -37,7 +37,7 @@ from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
 from mailcheck.web.providers.catalogue import PROVIDERS
-from mailcheck.web.providers.provider import Problem, Provider
+from mailcheck.web.providers.provider import MEANINGS, Provider
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.house import House, config_in_memory
 from tests.ops.test_ops_monitoring import our_metrics
@@ -596,7 +596,7 @@ def _write_provider(name: str, parts: Sequence[Provider]) -> Iterator[str]:
         ("Part", "Here", "Note"), [(row.what, row.like.value, cell(row.note)) for row in support]
     )
     for one in parts:
-        named = [(problem.value, *one.statuses[problem]) for problem in Problem]
+        named = [(text, *one.statuses[kind]) for kind, text in MEANINGS.items()]
         errors = [(what, str(status), code(written)) for what, status, written in named]
         yield table(("Error", "Status", "Code"), errors)
 

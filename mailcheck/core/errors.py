@@ -162,14 +162,11 @@ class MailTooLarge(ExpectedFailure):
 
 
 class RequestRepeated(ExpectedFailure):
-    """An idempotency key was used before, for another request or one that is still running.
+    """An idempotency key was used before, for another request."""
 
-    ``is_running``: the other request is not answered yet.
-    """
 
-    def __init__(self, problem: str, *, is_running: bool) -> None:
-        super().__init__(problem)
-        self.is_running = is_running
+class RequestRunning(RequestRepeated):
+    """The request with the same idempotency key is not answered yet."""
 
 
 class OutOfSpace(ExpectedFailure):

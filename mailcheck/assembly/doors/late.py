@@ -42,7 +42,7 @@ def open_providers(parts: WebParts) -> IResource:
     """Open the APIs of mail providers."""
     from mailcheck.assembly.doors.providers import build_providers
 
-    return build_providers(parts.daemon, parts.access, parts.addresses).resource()
+    return build_providers(parts.daemon, parts.access, parts.addresses)
 
 
 def open_dashboard(parts: WebParts) -> "Dashboard":

@@ -7,16 +7,17 @@ from mailcheck.assembly.deployment import (
 )
 from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
 from mailcheck.operations.inbox.submit_mail import SubmitMail
-from mailcheck.web.providers.application import Providers
 from mailcheck.web.providers.catalogue import PROVIDERS
+from mailcheck.web.providers.doors import Providers
 from mailcheck.web.site.access_control import AccessControl
+from mailcheck.web.site.application import Application
 from mailcheck.web.site.requests import BodyLimits, ClientAddresses
 from mailcheck.web.site.server import BoundedSite
 
 
 def build_providers(
     daemon: Daemon, access: AccessControl, addresses: ClientAddresses, base: str = PROVIDERS_PATH
-) -> Providers:
+) -> Application:
     """Build the APIs of mail providers below a path."""
     runtime, config = daemon.runtime, daemon.runtime.config
     submit = SubmitMail(
@@ -25,7 +26,7 @@ def build_providers(
         runtime.reactor,
         config.smtp.max_message_size,
     )
-    return Providers(
+    providers = Providers(
         PROVIDERS,
         base,
         access,
@@ -33,10 +34,10 @@ def build_providers(
         daemon.inbox.read,
         daemon.mail.mail_bytes,
         runtime.persistent_state.memory,
-        addresses,
         config.inbox.domain,
-        runtime.clock_and_randomness,
+        runtime.clock_and_randomness.random_bytes,
     )
+    return Application(providers.doors(), addresses, runtime.now)
 
 
 def build_provider_site(daemon: Daemon) -> BoundedSite:
@@ -45,7 +46,7 @@ def build_provider_site(daemon: Daemon) -> BoundedSite:
     addresses = client_addresses(daemon)
     access = build_access(daemon, addresses)
     return BoundedSite(
-        build_providers(daemon, access, addresses, "").resource(),
+        build_providers(daemon, access, addresses, ""),
         connection_limits(config),
         addresses,
         runtime.reactor,

@@ -7,7 +7,18 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InboxFull,
+    InvalidCredentials,
+    InvalidParameter,
+    LimitExceeded,
+    MailTooLarge,
+    NotPermitted,
+    RecipientUnknown,
+    RequestRepeated,
+    RequestRunning,
+)
 from mailcheck.core.instants import format_instant
 from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
@@ -26,19 +37,22 @@ from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
+    BadBody,
     FieldMissing,
+    KeyMissing,
     Like,
     Posting,
-    Problem,
     Provider,
     Response,
     Sending,
     SendRoute,
     Sent,
     Support,
+    WrongSignature,
     header_key,
     json_response,
 )
+from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 
 MAX_PEOPLE = 99
 
@@ -197,23 +211,23 @@ BREVO = Provider(
     read_key=partial(header_key, "api-key"),
     routes=(SendRoute("/v3/smtp/email", read_mails, answer),),
     statuses={
-        Problem.NO_KEY: (401, "unauthorized"),
-        Problem.WRONG_KEY: (401, "unauthorized"),
-        Problem.WRONG_SIGNATURE: (401, "unauthorized"),
-        Problem.NOT_PERMITTED: (403, "permission_denied"),
-        Problem.NO_JSON: (400, "bad_request"),
-        Problem.MISSING: (400, "missing_parameter"),
-        Problem.INVALID: (400, "invalid_parameter"),
-        Problem.TOO_LARGE: (413, "out_of_range"),
-        Problem.NOT_FOUND: (404, "document_not_found"),
-        Problem.WRONG_METHOD: (405, "method_not_allowed"),
-        Problem.TOO_MANY: (429, "too_many_requests"),
-        Problem.QUOTA: (402, "not_enough_credits"),
-        Problem.REJECTED: (400, "invalid_parameter"),
-        Problem.OTHER_REQUEST: (409, "duplicate_request"),
-        Problem.STILL_RUNNING: (409, "duplicate_request"),
-        Problem.UNAVAILABLE: (503, "service_unavailable"),
-        Problem.INTERNAL: (500, "internal_error"),
+        KeyMissing: (401, "unauthorized"),
+        InvalidCredentials: (401, "unauthorized"),
+        WrongSignature: (401, "unauthorized"),
+        NotPermitted: (403, "permission_denied"),
+        BadBody: (400, "bad_request"),
+        FieldMissing: (400, "missing_parameter"),
+        InvalidParameter: (400, "invalid_parameter"),
+        MailTooLarge: (413, "out_of_range"),
+        PathUnknown: (404, "document_not_found"),
+        WrongMethod: (405, "method_not_allowed"),
+        LimitExceeded: (429, "too_many_requests"),
+        InboxFull: (402, "not_enough_credits"),
+        RecipientUnknown: (400, "invalid_parameter"),
+        RequestRepeated: (409, "duplicate_request"),
+        RequestRunning: (409, "duplicate_request"),
+        ExpectedFailure: (503, "service_unavailable"),
+        Crash: (500, "internal_error"),
     },
     write_error=write_error,
     write_event=write_event,

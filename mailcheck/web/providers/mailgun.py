@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.errors import InboxFull, InvalidParameter
 from mailcheck.core.webhooks import EventKind
 from mailcheck.operations.inbox.event_signatures import sign_with_hmac
 from mailcheck.web.providers.bodies import (
@@ -34,7 +34,6 @@ from mailcheck.web.providers.provider import (
     KeyMissing,
     Like,
     Posting,
-    Problem,
     Provider,
     Response,
     Sending,
@@ -220,7 +219,7 @@ MAILGUN = Provider(
         SendRoute("/v3/<domain>/messages", read_mails, answer),
         SendRoute("/v3/<domain>/messages.mime", read_mime, answer),
     ),
-    statuses={**STATUSES_WITHOUT_CODES, Problem.QUOTA: (420, "")},
+    statuses={**STATUSES_WITHOUT_CODES, InboxFull: (420, "")},
     write_error=write_error,
     write_event=write_event,
     switches=(

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from mailcheck.api.shapes import dump_json
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.errors import InboxFull, InvalidParameter
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Attachment,
@@ -28,7 +28,6 @@ from mailcheck.web.providers.provider import (
     Like,
     Outcome,
     Posting,
-    Problem,
     Provider,
     Response,
     Sending,
@@ -163,7 +162,7 @@ MAILTRAP = Provider(
         SendRoute("/api/send/<inbox_id>", read_email, answer_email),
         SendRoute("/api/batch", read_batch, answer_batch, is_partial=True),
     ),
-    statuses={**STATUSES_WITHOUT_CODES, Problem.QUOTA: (402, "")},
+    statuses={**STATUSES_WITHOUT_CODES, InboxFull: (402, "")},
     write_error=write_error,
     switches=(
         ("any HTTP client", "`{base}/api/send`; the Node client has fixed hosts"),

@@ -6,7 +6,18 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InboxFull,
+    InvalidCredentials,
+    InvalidParameter,
+    LimitExceeded,
+    MailTooLarge,
+    NotPermitted,
+    RecipientUnknown,
+    RequestRepeated,
+    RequestRunning,
+)
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
@@ -24,21 +35,24 @@ from mailcheck.web.providers.bodies import (
 from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import File, OutgoingMail, Person, make_headers, read_people
 from mailcheck.web.providers.provider import (
+    BadBody,
     FieldMissing,
+    KeyMissing,
     Like,
     Outcome,
     Posting,
-    Problem,
     Provider,
     Response,
     Sending,
     SendRoute,
     Sent,
     Support,
+    WrongSignature,
     header_key,
     json_response,
-    problem_of,
+    kind_of,
 )
+from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 
 MAX_BATCH = 500
 
@@ -182,7 +196,7 @@ def _facts_of(outcome: Outcome, sent_at: Instant) -> Mapping[str, object]:
 
 
 def _error_of(failure: ExpectedFailure) -> Mapping[str, object]:
-    _, code = STATUSES[problem_of(failure)]
+    _, code = STATUSES[kind_of(failure)]
     return {"ErrorCode": int(code), "Message": str(failure)}
 
 
@@ -227,23 +241,23 @@ def write_error(status: int, code: str, message: str) -> Response:
 
 
 STATUSES = {
-    Problem.NO_KEY: (401, "10"),
-    Problem.WRONG_KEY: (401, "10"),
-    Problem.WRONG_SIGNATURE: (401, "10"),
-    Problem.NOT_PERMITTED: (401, "10"),
-    Problem.NO_JSON: (422, "402"),
-    Problem.MISSING: (422, "300"),
-    Problem.INVALID: (422, "300"),
-    Problem.TOO_LARGE: (413, "300"),
-    Problem.NOT_FOUND: (404, "404"),
-    Problem.WRONG_METHOD: (405, "405"),
-    Problem.TOO_MANY: (429, "429"),
-    Problem.QUOTA: (422, "405"),
-    Problem.REJECTED: (422, "406"),
-    Problem.OTHER_REQUEST: (409, "409"),
-    Problem.STILL_RUNNING: (409, "409"),
-    Problem.UNAVAILABLE: (503, "100"),
-    Problem.INTERNAL: (500, "500"),
+    KeyMissing: (401, "10"),
+    InvalidCredentials: (401, "10"),
+    WrongSignature: (401, "10"),
+    NotPermitted: (401, "10"),
+    BadBody: (422, "402"),
+    FieldMissing: (422, "300"),
+    InvalidParameter: (422, "300"),
+    MailTooLarge: (413, "300"),
+    PathUnknown: (404, "404"),
+    WrongMethod: (405, "405"),
+    LimitExceeded: (429, "429"),
+    InboxFull: (422, "405"),
+    RecipientUnknown: (422, "406"),
+    RequestRepeated: (409, "409"),
+    RequestRunning: (409, "409"),
+    ExpectedFailure: (503, "100"),
+    Crash: (500, "500"),
 }
 """405 is "Not allowed to send" (no credits), 406 "Inactive recipient", 100 "Maintenance"."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
-import msgspec
 from msgspec import Struct, field
 
 from mailcheck.api.shapes import dump_json
@@ -20,56 +19,23 @@ from mailcheck.core.errors import (
     NotPermitted,
     RecipientUnknown,
     RequestRepeated,
+    RequestRunning,
+    nearest,
 )
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
 from mailcheck.web.providers.events import Event
 from mailcheck.web.providers.mime import OutgoingMail, RawMail
-from mailcheck.web.site.failures import RETRY_AFTER_SECONDS, UNAUTHORIZED
-
-
-class Problem(Enum):
-    """The problems of a request. Each provider has a status and a code for each."""
-
-    NO_KEY = "the key is missing"
-    WRONG_KEY = "the key is unknown, revoked or expired"
-    WRONG_SIGNATURE = "the request is not signed with the key"
-    NOT_PERMITTED = "the key lacks a scope"
-    NO_JSON = "the body cannot be parsed"
-    MISSING = "a required field is missing"
-    INVALID = "a field has an invalid value"
-    TOO_LARGE = "the body or the mail is too large"
-    NOT_FOUND = "the path or the mail does not exist"
-    WRONG_METHOD = "the path does not support the method"
-    TOO_MANY = "a rate limit, or a temporary failure that asks to slow down"
-    QUOTA = "the inbox is full"
-    REJECTED = "a recipient is rejected for good"
-    OTHER_REQUEST = "the idempotency key was used for another request"
-    STILL_RUNNING = "the request with this idempotency key is not answered yet"
-    UNAVAILABLE = "the service cannot store the mail now"
-    INTERNAL = "an internal error"
-
-
-STATUSES_WITHOUT_CODES: Mapping[Problem, tuple[int, str]] = {
-    Problem.NO_KEY: (401, ""),
-    Problem.WRONG_KEY: (401, ""),
-    Problem.WRONG_SIGNATURE: (401, ""),
-    Problem.NOT_PERMITTED: (403, ""),
-    Problem.NO_JSON: (400, ""),
-    Problem.MISSING: (400, ""),
-    Problem.INVALID: (400, ""),
-    Problem.TOO_LARGE: (413, ""),
-    Problem.NOT_FOUND: (404, ""),
-    Problem.WRONG_METHOD: (405, ""),
-    Problem.TOO_MANY: (429, ""),
-    Problem.REJECTED: (400, ""),
-    Problem.OTHER_REQUEST: (409, ""),
-    Problem.STILL_RUNNING: (409, ""),
-    Problem.UNAVAILABLE: (503, ""),
-    Problem.INTERNAL: (500, ""),
-}
-"""The statuses of providers whose errors have no codes. `Problem.QUOTA` differs between them."""
+from mailcheck.web.site.failures import (
+    RETRY_AFTER_SECONDS,
+    UNAUTHORIZED,
+    Crash,
+    PathUnknown,
+    Problem,
+    WrongMethod,
+)
+from mailcheck.web.site.replies import Reply
 
 
 class KeyMissing(InvalidCredentials):
@@ -91,34 +57,64 @@ class FieldMissing(InvalidParameter):
     """A required field of the body is missing."""
 
 
-def problem_of(failure: ExpectedFailure) -> Problem:
-    """Return the problem that a failure is. A fault is temporary (4xx) or final (5xx)."""
+MEANINGS: Mapping[type[ExpectedFailure], str] = {
+    KeyMissing: "the key is missing",
+    InvalidCredentials: "the key is unknown, revoked or expired",
+    WrongSignature: "the request is not signed with the key",
+    NotPermitted: "the key lacks a scope",
+    BadBody: "the body cannot be parsed",
+    FieldMissing: "a required field is missing",
+    InvalidParameter: "a field has an invalid value",
+    MailTooLarge: "the body or the mail is too large",
+    PathUnknown: "the path or the mail does not exist",
+    WrongMethod: "the path does not support the method",
+    LimitExceeded: "a rate limit, or a temporary failure that asks to slow down",
+    InboxFull: "the inbox is full",
+    RecipientUnknown: "a recipient is rejected for good",
+    RequestRepeated: "the idempotency key was used for another request",
+    RequestRunning: "the request with this idempotency key is not answered yet",
+    ExpectedFailure: "the service cannot store the mail now",
+    Crash: "an internal error",
+}
+"""The failures for which each provider has a status and a code, with their text on the page."""
+
+_KINDS: Mapping[type[ExpectedFailure], type[ExpectedFailure]] = {
+    **{kind: kind for kind in MEANINGS},
+    AddressUsed: RecipientUnknown,
+    MessageNotFound: PathUnknown,
+}
+
+
+def kind_of(failure: ExpectedFailure) -> type[ExpectedFailure]:
+    """Return the class of `MEANINGS` that a failure is."""
     if isinstance(failure, FaultMet):
         code, enhanced = failure.reply
         if code >= 500:
-            return Problem.REJECTED
+            return RecipientUnknown
         # Greylisting and a full mailbox ask the sender to slow down; others are outages.
-        return Problem.TOO_MANY if code == 452 or enhanced == "4.7.1" else Problem.INTERNAL
-    if isinstance(failure, RequestRepeated):
-        return Problem.STILL_RUNNING if failure.is_running else Problem.OTHER_REQUEST
-    return next((one for kind, one in _PROBLEMS if isinstance(failure, kind)), Problem.UNAVAILABLE)
+        return LimitExceeded if code == 452 or enhanced == "4.7.1" else Crash
+    return nearest(failure, _KINDS) or ExpectedFailure
 
 
-_PROBLEMS: Sequence[tuple[type[ExpectedFailure], Problem]] = (
-    (KeyMissing, Problem.NO_KEY),
-    (WrongSignature, Problem.WRONG_SIGNATURE),
-    (InvalidCredentials, Problem.WRONG_KEY),
-    (NotPermitted, Problem.NOT_PERMITTED),
-    (BadBody, Problem.NO_JSON),
-    (FieldMissing, Problem.MISSING),
-    (InvalidParameter, Problem.INVALID),
-    (MailTooLarge, Problem.TOO_LARGE),
-    (MessageNotFound, Problem.NOT_FOUND),
-    (InboxFull, Problem.QUOTA),
-    (LimitExceeded, Problem.TOO_MANY),
-    (AddressUsed, Problem.REJECTED),
-    (RecipientUnknown, Problem.REJECTED),
-)
+STATUSES_WITHOUT_CODES: Mapping[type[ExpectedFailure], tuple[int, str]] = {
+    KeyMissing: (401, ""),
+    InvalidCredentials: (401, ""),
+    WrongSignature: (401, ""),
+    NotPermitted: (403, ""),
+    BadBody: (400, ""),
+    FieldMissing: (400, ""),
+    InvalidParameter: (400, ""),
+    MailTooLarge: (413, ""),
+    PathUnknown: (404, ""),
+    WrongMethod: (405, ""),
+    LimitExceeded: (429, ""),
+    RecipientUnknown: (400, ""),
+    RequestRepeated: (409, ""),
+    RequestRunning: (409, ""),
+    ExpectedFailure: (503, ""),
+    Crash: (500, ""),
+}
+"""The statuses of providers whose errors have no codes. The row of `InboxFull` differs."""
 
 
 class Posting(Struct, frozen=True):
@@ -256,7 +252,7 @@ class Provider(Struct, frozen=True):
     """The API of one provider.
 
     ``name`` is in paths, in ``via`` of messages and in searches. ``statuses`` are the status and
-    the code of each problem.
+    the code of each class of `MEANINGS`.
     ``switches`` tell how each SDK is redirected: ``{base}`` in their text is the base URL, and
     ``{host}`` the same without its scheme.
     """
@@ -264,7 +260,7 @@ class Provider(Struct, frozen=True):
     name: str
     read_key: Callable[[Mapping[str, str]], str]
     routes: Sequence[SendRoute | ShowRoute]
-    statuses: Mapping[Problem, tuple[int, str]]
+    statuses: Mapping[type[ExpectedFailure], tuple[int, str]]
     write_error: WriteError
     switches: Sequence[tuple[str, str]]
     support: Sequence[Support]
@@ -276,21 +272,19 @@ class Provider(Struct, frozen=True):
         """The name as the provider writes it."""
         return PROVIDER_TITLES[self.name]
 
-    def respond(self, failure: ExpectedFailure) -> Response:
-        """Return the error of the provider for a failure."""
-        retry_after = failure.retry_after if isinstance(failure, LimitExceeded) else None
-        return self.refuse(problem_of(failure), str(failure), retry_after)
-
-    def refuse(self, problem: Problem, message: str, retry_after: int | None = None) -> Response:
+    def respond(self, problem: Problem) -> Reply:
         """Return the error of the provider for a problem."""
-        status, code = self.statuses[problem]
-        response = self.write_error(status, code, message)
-        headers = dict(response.headers)
-        if status in (429, 503) or problem is Problem.TOO_MANY:
-            headers["Retry-After"] = str(retry_after or RETRY_AFTER_SECONDS)
+        kind = kind_of(problem.failure)
+        status, code = self.statuses[kind]
+        response = self.write_error(status, code, problem.sentence)
+        headers = {**response.headers}
+        if "Allow" in problem.headers:
+            headers["Allow"] = problem.headers["Allow"]
+        if status in (429, 503) or kind is LimitExceeded:
+            headers["Retry-After"] = str(problem.retry_after or RETRY_AFTER_SECONDS)
         if status == UNAUTHORIZED:
             headers["WWW-Authenticate"] = "Bearer"
-        return msgspec.structs.replace(response, headers=headers)
+        return Reply(status, response.body, response.content_type, headers)
 
 
 def bearer_key(headers: Mapping[str, str]) -> str:

@@ -5,7 +5,18 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InboxFull,
+    InvalidCredentials,
+    InvalidParameter,
+    LimitExceeded,
+    MailTooLarge,
+    NotPermitted,
+    RecipientUnknown,
+    RequestRepeated,
+    RequestRunning,
+)
 from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.webhooks import EventKind
@@ -24,10 +35,11 @@ from mailcheck.web.providers.bodies import (
 from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers, read_people
 from mailcheck.web.providers.provider import (
+    BadBody,
     FieldMissing,
+    KeyMissing,
     Like,
     Posting,
-    Problem,
     Provider,
     Response,
     Sending,
@@ -35,9 +47,11 @@ from mailcheck.web.providers.provider import (
     Sent,
     ShowRoute,
     Support,
+    WrongSignature,
     bearer_key,
     json_response,
 )
+from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 
 MAX_BATCH = 100
 
@@ -251,23 +265,23 @@ RESEND = Provider(
         ShowRoute("/emails/<id>", show_email),
     ),
     statuses={
-        Problem.NO_KEY: (401, "missing_api_key"),
-        Problem.WRONG_KEY: (403, "invalid_api_key"),
-        Problem.WRONG_SIGNATURE: (403, "invalid_api_key"),
-        Problem.NOT_PERMITTED: (401, "restricted_api_key"),
-        Problem.NO_JSON: (400, "validation_error"),
-        Problem.MISSING: (422, "missing_required_field"),
-        Problem.INVALID: (422, "validation_error"),
-        Problem.TOO_LARGE: (413, "validation_error"),
-        Problem.NOT_FOUND: (404, "not_found"),
-        Problem.WRONG_METHOD: (405, "method_not_allowed"),
-        Problem.TOO_MANY: (429, "rate_limit_exceeded"),
-        Problem.QUOTA: (429, "daily_quota_exceeded"),
-        Problem.REJECTED: (422, "validation_error"),
-        Problem.OTHER_REQUEST: (409, "invalid_idempotent_request"),
-        Problem.STILL_RUNNING: (409, "concurrent_idempotent_requests"),
-        Problem.UNAVAILABLE: (503, "application_error"),
-        Problem.INTERNAL: (500, "application_error"),
+        KeyMissing: (401, "missing_api_key"),
+        InvalidCredentials: (403, "invalid_api_key"),
+        WrongSignature: (403, "invalid_api_key"),
+        NotPermitted: (401, "restricted_api_key"),
+        BadBody: (400, "validation_error"),
+        FieldMissing: (422, "missing_required_field"),
+        InvalidParameter: (422, "validation_error"),
+        MailTooLarge: (413, "validation_error"),
+        PathUnknown: (404, "not_found"),
+        WrongMethod: (405, "method_not_allowed"),
+        LimitExceeded: (429, "rate_limit_exceeded"),
+        InboxFull: (429, "daily_quota_exceeded"),
+        RecipientUnknown: (422, "validation_error"),
+        RequestRepeated: (409, "invalid_idempotent_request"),
+        RequestRunning: (409, "concurrent_idempotent_requests"),
+        ExpectedFailure: (503, "application_error"),
+        Crash: (500, "application_error"),
     },
     write_error=write_error,
     write_event=write_event,

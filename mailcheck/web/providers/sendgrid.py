@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from mailcheck.api.shapes import dump_json
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.errors import InboxFull, InvalidParameter
 from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
@@ -27,7 +27,6 @@ from mailcheck.web.providers.provider import (
     FieldMissing,
     Like,
     Posting,
-    Problem,
     Provider,
     Response,
     Sending,
@@ -207,7 +206,7 @@ SENDGRID = Provider(
     name="sendgrid",
     read_key=bearer_key,
     routes=(SendRoute("/v3/mail/send", read_mails, answer),),
-    statuses={**STATUSES_WITHOUT_CODES, Problem.QUOTA: (401, "")},
+    statuses={**STATUSES_WITHOUT_CODES, InboxFull: (401, "")},
     write_error=write_error,
     write_event=write_event,
     switches=(

@@ -9,7 +9,18 @@ import msgspec
 from msgspec import Struct
 
 from mailcheck.core.addresses import Mailbox
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InboxFull,
+    InvalidCredentials,
+    InvalidParameter,
+    LimitExceeded,
+    MailTooLarge,
+    NotPermitted,
+    RecipientUnknown,
+    RequestRepeated,
+    RequestRunning,
+)
 from mailcheck.web.providers.bodies import (
     Template,
     convert,
@@ -27,21 +38,24 @@ from mailcheck.web.providers.mime import (
     read_people,
 )
 from mailcheck.web.providers.provider import (
+    BadBody,
     FieldMissing,
+    KeyMissing,
     Like,
     Outcome,
     Posting,
-    Problem,
     Provider,
     Response,
     Sending,
     SendRoute,
     Sent,
     Support,
+    WrongSignature,
     json_response,
-    problem_of,
+    kind_of,
 )
 from mailcheck.web.providers.signatures import read_key, verify
+from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 
 MAX_BULK = 50
 
@@ -320,8 +334,8 @@ def answer_bulk(sent: Sent) -> Response:
 def _result_of(outcome: Outcome) -> Mapping[str, str]:
     if outcome.failure is None:
         return {"Status": "SUCCESS", "MessageId": outcome.id}
-    problem = problem_of(outcome.failure)
-    status = "ACCOUNT_THROTTLED" if problem is Problem.TOO_MANY else "FAILED"
+    kind = kind_of(outcome.failure)
+    status = "ACCOUNT_THROTTLED" if kind is LimitExceeded else "FAILED"
     return {"Status": status, "Error": str(outcome.failure)}
 
 
@@ -339,23 +353,23 @@ SES = Provider(
         SendRoute("/v2/email/outbound-bulk-emails", read_bulk, answer_bulk, is_partial=True),
     ),
     statuses={
-        Problem.NO_KEY: (403, "MissingAuthenticationTokenException"),
-        Problem.WRONG_KEY: (403, "UnrecognizedClientException"),
-        Problem.WRONG_SIGNATURE: (403, "InvalidSignatureException"),
-        Problem.NOT_PERMITTED: (403, "AccessDeniedException"),
-        Problem.NO_JSON: (400, "SerializationException"),
-        Problem.MISSING: (400, "BadRequestException"),
-        Problem.INVALID: (400, "BadRequestException"),
-        Problem.TOO_LARGE: (413, "BadRequestException"),
-        Problem.NOT_FOUND: (404, "NotFoundException"),
-        Problem.WRONG_METHOD: (405, "UnknownOperationException"),
-        Problem.TOO_MANY: (429, "TooManyRequestsException"),
-        Problem.QUOTA: (400, "LimitExceededException"),
-        Problem.REJECTED: (400, "MessageRejected"),
-        Problem.OTHER_REQUEST: (409, "ConflictException"),
-        Problem.STILL_RUNNING: (409, "ConflictException"),
-        Problem.UNAVAILABLE: (503, "ServiceUnavailableException"),
-        Problem.INTERNAL: (500, "InternalServiceErrorException"),
+        KeyMissing: (403, "MissingAuthenticationTokenException"),
+        InvalidCredentials: (403, "UnrecognizedClientException"),
+        WrongSignature: (403, "InvalidSignatureException"),
+        NotPermitted: (403, "AccessDeniedException"),
+        BadBody: (400, "SerializationException"),
+        FieldMissing: (400, "BadRequestException"),
+        InvalidParameter: (400, "BadRequestException"),
+        MailTooLarge: (413, "BadRequestException"),
+        PathUnknown: (404, "NotFoundException"),
+        WrongMethod: (405, "UnknownOperationException"),
+        LimitExceeded: (429, "TooManyRequestsException"),
+        InboxFull: (400, "LimitExceededException"),
+        RecipientUnknown: (400, "MessageRejected"),
+        RequestRepeated: (409, "ConflictException"),
+        RequestRunning: (409, "ConflictException"),
+        ExpectedFailure: (503, "ServiceUnavailableException"),
+        Crash: (500, "InternalServiceErrorException"),
     },
     write_error=write_error,
     switches=(

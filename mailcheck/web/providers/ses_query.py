@@ -4,19 +4,33 @@ import re
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InboxFull,
+    InvalidCredentials,
+    InvalidParameter,
+    LimitExceeded,
+    MailTooLarge,
+    NotPermitted,
+    RecipientUnknown,
+    RequestRepeated,
+    RequestRunning,
+)
 from mailcheck.web.providers.bodies import Form, decode_base64, read_form
 from mailcheck.web.providers.mime import read_people
 from mailcheck.web.providers.provider import (
+    BadBody,
+    FieldMissing,
+    KeyMissing,
     Like,
     Posting,
-    Problem,
     Provider,
     Response,
     Sending,
     SendRoute,
     Sent,
     Support,
+    WrongSignature,
 )
 from mailcheck.web.providers.ses import (
     Body,
@@ -31,6 +45,7 @@ from mailcheck.web.providers.ses import (
     raw_mail,
 )
 from mailcheck.web.providers.signatures import read_key, verify
+from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 
 NAMESPACE = "http://ses.amazonaws.com/doc/2010-12-01/"
 XML = "text/xml"
@@ -125,23 +140,23 @@ SES_QUERY = Provider(
     verify=verify,
     routes=(SendRoute("", read_mail, answer), SendRoute("/", read_mail, answer)),
     statuses={
-        Problem.NO_KEY: (403, "MissingAuthenticationToken"),
-        Problem.WRONG_KEY: (403, "InvalidClientTokenId"),
-        Problem.WRONG_SIGNATURE: (403, "SignatureDoesNotMatch"),
-        Problem.NOT_PERMITTED: (403, "AccessDenied"),
-        Problem.NO_JSON: (400, "MalformedQueryString"),
-        Problem.MISSING: (400, "MissingParameter"),
-        Problem.INVALID: (400, "InvalidParameterValue"),
-        Problem.TOO_LARGE: (413, "InvalidParameterValue"),
-        Problem.NOT_FOUND: (404, "InvalidAction"),
-        Problem.WRONG_METHOD: (405, "InvalidAction"),
-        Problem.TOO_MANY: (400, "Throttling"),
-        Problem.QUOTA: (400, "LimitExceeded"),
-        Problem.REJECTED: (400, "MessageRejected"),
-        Problem.OTHER_REQUEST: (400, "InvalidParameterValue"),
-        Problem.STILL_RUNNING: (400, "InvalidParameterValue"),
-        Problem.UNAVAILABLE: (503, "ServiceUnavailable"),
-        Problem.INTERNAL: (500, "InternalFailure"),
+        KeyMissing: (403, "MissingAuthenticationToken"),
+        InvalidCredentials: (403, "InvalidClientTokenId"),
+        WrongSignature: (403, "SignatureDoesNotMatch"),
+        NotPermitted: (403, "AccessDenied"),
+        BadBody: (400, "MalformedQueryString"),
+        FieldMissing: (400, "MissingParameter"),
+        InvalidParameter: (400, "InvalidParameterValue"),
+        MailTooLarge: (413, "InvalidParameterValue"),
+        PathUnknown: (404, "InvalidAction"),
+        WrongMethod: (405, "InvalidAction"),
+        LimitExceeded: (400, "Throttling"),
+        InboxFull: (400, "LimitExceeded"),
+        RecipientUnknown: (400, "MessageRejected"),
+        RequestRepeated: (400, "InvalidParameterValue"),
+        RequestRunning: (400, "InvalidParameterValue"),
+        ExpectedFailure: (503, "ServiceUnavailable"),
+        Crash: (500, "InternalFailure"),
     },
     write_error=write_error,
     switches=(("boto3 (PyPI), version 1", "`boto3.client('ses', endpoint_url='{base}')`"),),

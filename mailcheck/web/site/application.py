@@ -315,7 +315,8 @@ class Application(Resource):
 
     def _find_none(self, request: Request, path: str, methods: Iterable[str] = ()) -> _Found:
         opened = next(
-            (one for one in self._by_base if path.startswith(one.door.base)), self._by_base[-1]
+            (one for one in self._by_base if f"{path}/".startswith(f"{one.door.base}/")),
+            self._by_base[-1],
         )
         shown = request.path.decode("ascii", "replace")
         shown = shown if len(shown) <= MAX_SHOWN else shown[:MAX_SHOWN] + "..."
@@ -355,8 +356,10 @@ class Application(Resource):
         except Exception:
             problem = problem_of(log_crash(request))
         reply = (route.write_error or opened.door.write_error)(problem)
-        more = {**problem.headers, **reply.headers}
-        return replace(reply, headers=more, reference=problem.reference)
+        # A product with statuses of its own adds the headers itself.
+        more = problem.headers if reply.status == problem.status else {}
+        headers = {**more, **reply.headers}
+        return replace(reply, headers=headers, reference=problem.reference)
 
     def _read(
         self, request: Request, found: _Found, received_at: Instant, caller: Caller

@@ -8,9 +8,18 @@ from typing import Any
 import pytest
 
 from mailcheck.assembly.doors.providers import build_provider_site
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InvalidCredentials,
+    LimitExceeded,
+    MailTooLarge,
+    NotPermitted,
+    RecipientUnknown,
+)
 from mailcheck.core.rights import make_rights
 from mailcheck.web.providers.catalogue import PROVIDERS
-from mailcheck.web.providers.provider import Problem, Provider, SendRoute
+from mailcheck.web.providers.provider import KeyMissing, Provider, SendRoute
+from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.server import BoundedSite
 from tests.house import House, config_in_memory
 from tests.web.provider_requests import (
@@ -43,9 +52,9 @@ def provider_of(path: str) -> Provider:
     )
 
 
-def status(path: str, problem: Problem) -> int:
+def status(path: str, kind: type[ExpectedFailure]) -> int:
     """Return the status of a problem."""
-    return provider_of(path).statuses[problem][0]
+    return provider_of(path).statuses[kind][0]
 
 
 def to_fault(path: str, tag: str) -> object:
@@ -80,8 +89,8 @@ def test_a_search_finds_the_mail_of_a_provider(house: House, path: str) -> None:
 @pytest.mark.parametrize("path", ROUTES)
 def test_a_request_without_a_key_is_rejected(house: House, path: str) -> None:
     """Without a key, and with an unknown one, no mail is stored; the error is the provider's."""
-    assert post(house, path, key=None).status == status(path, Problem.NO_KEY)
-    assert post(house, path, key="unknown").status == status(path, Problem.WRONG_KEY)
+    assert post(house, path, key=None).status == status(path, KeyMissing)
+    assert post(house, path, key="unknown").status == status(path, InvalidCredentials)
     assert received(house) == []
 
 
@@ -90,7 +99,7 @@ def test_a_key_needs_the_scope_to_submit_mail(house: House, path: str) -> None:
     """A key that may only read sends no mail, and the error names the scope."""
     key = house.issue_key(house.account, rights=make_rights(["inbox:read"]))
     answer = post(house, path, key=key)
-    assert answer.status == status(path, Problem.NOT_PERMITTED)
+    assert answer.status == status(path, NotPermitted)
     assert b"inbox:write" in answer.body
     assert received(house) == []
 
@@ -175,28 +184,28 @@ def test_a_request_over_the_rate_limit_gets_429(house: House, path: str) -> None
     key = house.issue_key(house.account, per_minute=1)
     post(house, path, key=key)
     answer = post(house, path, key=key)
-    assert answer.status == status(path, Problem.TOO_MANY)
+    assert answer.status == status(path, LimitExceeded)
     assert 0 < int(answer.headers["retry-after"]) <= 60
     assert len(received(house)) == 1
 
 
 @pytest.mark.parametrize("path", FIRST)
 @pytest.mark.parametrize(
-    ("tag", "problem"),
+    ("tag", "kind"),
     [
-        ("fault.data-451", Problem.INTERNAL),
-        ("fault.rcpt-451", Problem.INTERNAL),
-        ("fault.quota", Problem.TOO_MANY),
-        ("fault.greylist-9", Problem.TOO_MANY),
-        ("fault.data-554", Problem.REJECTED),
-        ("fault.rcpt-550", Problem.REJECTED),
+        ("fault.data-451", Crash),
+        ("fault.rcpt-451", Crash),
+        ("fault.quota", LimitExceeded),
+        ("fault.greylist-9", LimitExceeded),
+        ("fault.data-554", RecipientUnknown),
+        ("fault.rcpt-550", RecipientUnknown),
     ],
 )
 def test_a_fault_is_answered_as_the_provider_does(
-    house: House, path: str, tag: str, problem: Problem
+    house: House, path: str, tag: str, kind: type[ExpectedFailure]
 ) -> None:
     """A tag of a fault gets the status of the provider, and nothing is stored."""
-    assert post(house, path, to_fault(path, tag)).status == status(path, problem)
+    assert post(house, path, to_fault(path, tag)).status == status(path, kind)
     assert received(house) == []
 
 
@@ -207,7 +216,7 @@ def test_every_second_mail_of_a_key_fails(house: House, path: str) -> None:
     assert answer.status == 200
     statuses = [post(house, path).status for _ in range(4)]
     assert [one < 300 for one in statuses] == [True, False, True, False]
-    assert statuses[1] == status(path, Problem.INTERNAL)
+    assert statuses[1] == status(path, Crash)
 
 
 @pytest.mark.parametrize("path", FIRST)
@@ -249,8 +258,8 @@ def test_a_mail_over_the_maximum_is_rejected(small_house: House, path: str) -> N
     """A mail that is too large for SMTP is too large here, and so is a body of one and a half."""
     large = encode(path, sample(path, "you@customer.example")).replace(b"482913", b"x" * 71_000)
     answer = post(small_house, path, large)
-    assert answer.status == status(path, Problem.TOO_LARGE)
-    assert post(small_house, path, b" " * 105_001).status == status(path, Problem.TOO_LARGE)
+    assert answer.status == status(path, MailTooLarge)
+    assert post(small_house, path, b" " * 105_001).status == status(path, MailTooLarge)
     assert received(small_house) == []
 
 
@@ -260,10 +269,10 @@ def test_an_unknown_path_has_the_error_of_the_provider(house: House, path: str) 
     headers = headers_for(path, house.key)
     unknown = f"/providers/{provider_of(path).name}/domains"
     answer = house.open(unknown, headers=headers).answer()
-    assert answer.status == status(path, Problem.NOT_FOUND)
+    assert answer.status == status(path, PathUnknown)
     assert b"/domains" in answer.body
     answer = house.open(filled(path), "PATCH", headers=headers).answer()
-    assert answer.status == status(path, Problem.WRONG_METHOD)
+    assert answer.status == status(path, WrongMethod)
     assert "POST" in answer.headers["allow"]
 
 

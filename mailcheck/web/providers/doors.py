@@ -1,0 +1,214 @@
+"""The doors of all providers: keys, limits, faults, idempotency keys, and storing."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+import msgspec
+from msgspec import Struct
+
+from mailcheck.core.errors import ExpectedFailure, RequestRepeated, RequestRunning
+from mailcheck.core.identifiers import AccountId, DeliveryId, RandomBytes
+from mailcheck.core.instants import DAY, MINUTE
+from mailcheck.core.keys import Key, key_of
+from mailcheck.core.messages import Session
+from mailcheck.core.rights import Scope
+from mailcheck.operations.inbox.contents import MailBytes
+from mailcheck.operations.inbox.messages import ReadInbox
+from mailcheck.operations.inbox.submit_mail import SubmitMail
+from mailcheck.operations.incidents import public_failure
+from mailcheck.ports.cluster import Memory
+from mailcheck.web.providers.conversion import Prepared, Stamp, prepare
+from mailcheck.web.providers.provider import (
+    Outcome,
+    Posting,
+    Provider,
+    Response,
+    SendRoute,
+    Sent,
+    ShowRoute,
+)
+from mailcheck.web.site import application
+from mailcheck.web.site.access_control import AccessControl
+from mailcheck.web.site.application import Call, Door, OpenDoor, admit_anyone, admit_with_key
+from mailcheck.web.site.failures import Problem
+from mailcheck.web.site.replies import Reply, error_reply
+from mailcheck.web.site.requests import headers_of
+
+REPEAT_LIFETIME = 1 * DAY
+"""Milliseconds for which an answer is kept for its idempotency key, as Resend documents it."""
+
+LONGEST_REQUEST = 5 * MINUTE
+"""Milliseconds after which a request with an idempotency key counts as failed."""
+
+MAX_IDEMPOTENCY_KEY = 256
+"""Maximum number of characters of an idempotency key."""
+
+SEED_BYTES = 16
+
+
+class StoredAnswer(Struct, frozen=True):
+    """The answer to a request, stored for its idempotency key."""
+
+    request: str
+    response: Response
+
+
+class Repeats:
+    """Answers a request with an idempotency key once, in all daemons."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._running: set[Key] = set()
+
+    async def once(
+        self,
+        name: tuple[AccountId, str, str],
+        posting: Posting,
+        send: Callable[[], Awaitable[Response]],
+    ) -> Response:
+        """Send, or return the stored answer if the key was used for an equal request.
+
+        :param name: the account, the path, and the idempotency key.
+        :raises RequestRepeated: the key was used for another request, or is in use now.
+        """
+        stored_as, lock = key_of("answer", *name), key_of("answering", *name)
+        digest = hashlib.sha256(posting.body).hexdigest()
+        busy = RequestRunning(
+            "the request with this idempotency key is still being processed: try again later"
+        )
+        # The memory locks out other daemons only.
+        if lock in self._running:
+            raise busy
+        self._running.add(lock)
+        try:
+            if not await self._memory.acquire(lock, LONGEST_REQUEST):
+                raise busy
+            text = await self._memory.recall(stored_as)
+            if text is not None:
+                stored = msgspec.json.decode(text, type=StoredAnswer)
+                if stored.request != digest:
+                    raise RequestRepeated(
+                        "this idempotency key was used for another request: use a new key"
+                    )
+                return stored.response
+            response = await send()
+            if response.status < 300:
+                text = msgspec.json.encode(StoredAnswer(digest, response)).decode()
+                await self._memory.keep(stored_as, text, REPEAT_LIFETIME)
+            return response
+        finally:
+            self._running.discard(lock)
+            await self._memory.release(lock)
+
+
+class Providers:
+    """Answers requests as the providers do, and stores their mails."""
+
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        base: str,
+        access: AccessControl,
+        submit: SubmitMail,
+        read: ReadInbox,
+        mail_bytes: MailBytes,
+        memory: Memory,
+        domain: str,
+        random_bytes: RandomBytes,
+    ) -> None:
+        """``base`` is the path before the names of providers. If it is empty, so are the names."""
+        self._access = access
+        self._submit = submit
+        self._read = read
+        self._mail_bytes = mail_bytes
+        self._repeats = Repeats(memory)
+        self._domain = domain
+        self._random_bytes = random_bytes
+        self._base = base
+        self._all = providers
+
+    def doors(self) -> Sequence[OpenDoor]:
+        """Return a door for paths of no provider, and one for each provider.
+
+        Without a base, all doors begin at the root, and the first one answers unknown paths.
+        """
+        return [
+            OpenDoor(self._no_provider(), admit_anyone),
+            *(OpenDoor(self._door(one), _admission(self._access, one)) for one in self._all),
+        ]
+
+    def _no_provider(self) -> Door:
+        known = ", ".join(dict.fromkeys(one.name for one in self._all))
+
+        def write_error(problem: Problem) -> Reply:
+            what = "it is not an API of a provider"
+            return error_reply(problem.status, f"{problem.sentence}: {what}; there are {known}")
+
+        return Door("", "", self._base, (), read_nothing, write_error)
+
+    def _door(self, provider: Provider) -> Door:
+        base = f"{self._base}/{provider.name}" if self._base else ""
+        routes = [
+            self._route(provider, route) for route in provider.routes if self._base or route.path
+        ]
+        return Door(provider.name, provider.title, base, routes, read_nothing, provider.respond)
+
+    def _route(self, provider: Provider, route: SendRoute | ShowRoute) -> application.Route[None]:
+        if isinstance(route, ShowRoute):
+            handle, scope = partial(self._show, route), Scope.INBOX_READ
+        else:
+            handle, scope = partial(self._post, provider, route), Scope.INBOX_WRITE
+        return application.Route(route.method, route.path, handle, type(None), (scope,))
+
+    async def _post(self, provider: Provider, route: SendRoute, call: Call[None]) -> Reply:
+        posting = _posting_of(call)
+        secret = provider.read_key(call.headers)
+        send = partial(self._send, call, secret, provider, route, posting)
+        key = posting.headers.get(route.idempotency, "")[:MAX_IDEMPOTENCY_KEY]
+        if not key:
+            return _reply(await send())
+        name = (call.caller.account_id, f"{provider.name}{route.path}", key)
+        return _reply(await self._repeats.once(name, posting, send))
+
+    async def _show(self, route: ShowRoute, call: Call[None]) -> Reply:
+        return _reply(route.show(await self._read.delivered(call.caller, call.path["id"])))
+
+    async def _send(
+        self, call: Call[None], secret: str, provider: Provider, route: SendRoute, posting: Posting
+    ) -> Response:
+        caller, sent_at = call.caller, call.received_at
+        stamp = Stamp(sent_at, self._random_bytes(SEED_BYTES), self._domain)
+        work = partial(prepare, provider.name, secret, provider.verify, route.read, posting, stamp)
+        prepared = await self._mail_bytes.work(work, len(posting.body), caller.account_id)
+        session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
+        mails = [one.mail for one in prepared if isinstance(one, Prepared)]
+        submit = self._submit.submit_each if route.is_partial else self._submit.submit
+        results = iter(await submit(caller, session, mails))
+        outcomes = [
+            Outcome(_public(next(results)), one.shown) if isinstance(one, Prepared) else one
+            for one in prepared
+        ]
+        return route.answer(Sent(outcomes, posting, sent_at, self._domain))
+
+
+def read_nothing(*_: object) -> None:
+    """Return no request: a worker process parses the body."""
+
+
+def _admission(access: AccessControl, provider: Provider) -> application.Admit:
+    return admit_with_key(access, lambda request: provider.read_key(headers_of(request)))
+
+
+def _public(result: DeliveryId | ExpectedFailure) -> DeliveryId | ExpectedFailure:
+    return public_failure(result) if isinstance(result, ExpectedFailure) else result
+
+
+def _posting_of(call: Call[None]) -> Posting:
+    method = call.http.method.decode("ascii", "replace")
+    uri = call.http.uri.decode("utf-8", "replace")
+    return Posting(method, uri, call.headers, call.body, call.path)
+
+
+def _reply(response: Response) -> Reply:
+    return Reply(response.status, response.body, response.content_type, response.headers)
