@@ -16,6 +16,7 @@ from mailcheck.core.accounts import Caller
 from mailcheck.operations.content_filters import CountedFilter
 from mailcheck.operations.inbox.keywords import Keywords
 from mailcheck.operations.inbox.open_inbox import Chaos, OpenInbox, OpenReceiver, Passwords
+from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.smtp.protocol import MailFactory
@@ -193,6 +194,7 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
         daemon.mail.mail_bytes,
         submit,
         spam,
+        ShowMessage(daemon.mail.mail_bytes, runtime.workers.content),
         chaos,
         EventSockets(inbox.follow, inbox.mails, chance.clock),
         runtime.turns,

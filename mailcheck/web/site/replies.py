@@ -265,5 +265,7 @@ def download_reply(data: bytes, content_type: str, filename: str) -> Reply:
         {
             "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}",
             "Content-Security-Policy": "sandbox; default-src 'none'",
+            # A share link leads to the files of a mail, which no search engine should list.
+            "X-Robots-Tag": "noindex, nofollow",
         },
     )

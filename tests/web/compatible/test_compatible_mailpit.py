@@ -509,11 +509,11 @@ def test_a_trigger_out_of_range(site: OpenSite, trigger: Any) -> None:
 
 
 def test_views(site: OpenSite) -> None:
-    """The HTML shows inline pictures and runs no script; the text is plain."""
+    """The HTML shows inline pictures, and runs and loads nothing unasked; the text is plain."""
     site.send(raw=RICH)
     identity = newest(site)["ID"]
     page = site.get(f"/view/{identity}.html")
-    assert f"/api/v1/message/{identity}/part/1" in page.body.decode()
+    assert "data:image/png;base64,iVBORw0KGgo=" in page.body.decode()
     assert "script" not in page.headers["content-security-policy"].replace("allow-scripts", "!")
     assert page.headers["content-security-policy"].startswith("sandbox ")
     assert (
@@ -527,6 +527,42 @@ def test_views(site: OpenSite) -> None:
     assert site.get("/view/latest.html").status == 404
     answer = site.ask("GET", "/view/latest", allow_redirects=False).answer()
     assert (answer.status, answer.headers["location"].endswith(".txt")) == (302, True)
+
+
+REMOTE = (
+    b"From: a@example.org\r\nSubject: pixel\r\nContent-Type: text/html\r\n\r\n"
+    b'<img src="http://198.51.100.1/pixel"><style>@import "http://198.51.100.1/css"; '
+    b"@font-face { font-family: x; src: url(http://198.51.100.1/font) }</style>"
+    b'<video poster="http://198.51.100.1/poster"></video><script>alert(1)</script>\r\n'
+)
+"""A mail that loads a picture, a style sheet, a font and a poster, and runs a script."""
+
+
+@pytest.mark.parametrize(
+    ("query", "fetched_by", "shows_pictures"),
+    [
+        ("", "none", False),
+        ("?remote=1", "none", True),
+        ("?remote=1", "same-origin", True),
+        ("?remote=1", "cross-site", False),
+        ("?remote=0", "none", False),
+    ],
+)
+def test_views_load_nothing_unasked(
+    site: OpenSite, query: str, fetched_by: str, shows_pictures: bool
+) -> None:
+    """Remote pictures are shown to a person who asks for them, and nothing else is ever loaded."""
+    site.send(raw=REMOTE)
+    headers = {"Sec-Fetch-Site": fetched_by, "Sec-Fetch-Mode": "navigate"}
+    page = site.get(f"/view/latest.html{query}", headers=headers)
+    text, policy = page.body.decode(), page.headers["content-security-policy"]
+    assert ("http://198.51.100.1/pixel" in text) is shows_pictures
+    assert ("img-src data: https: http:" in policy) is shows_pictures
+    for name in ("css", "font", "poster", "alert"):
+        assert name not in text.partition("<body>")[2]
+        assert f"198.51.100.1/{name}" not in text
+    assert "default-src 'none'" in policy
+    assert "allow-scripts" not in policy
 
 
 def test_the_root_leads_to_the_dashboard(site: OpenSite) -> None:

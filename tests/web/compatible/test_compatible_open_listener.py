@@ -224,8 +224,10 @@ def test_a_web_root() -> None:
     site = OpenSite(web_root="/mail/pit")
     site.send(raw=RICH)
     found = site.get("/mail/pit/api/v1/messages").json["messages"]
-    page = site.get(f"/mail/pit/view/{found[0]['ID']}.html").body.decode()
-    assert f'"{site.url}/mail/pit/api/v1/message/{found[0]["ID"]}/part/' in page
+    page = f"/mail/pit/view/{found[0]['ID']}"
+    led = site.ask("GET", page, allow_redirects=False).answer()
+    assert led.headers["location"] == f"{site.url}{page}.html"
+    assert site.get(f"{page}.html").status == 200
     assert site.get("/mail/pit/api/v2/messages").json["total"] == 1
     large = {
         "Text": "x" * 2_000_000,

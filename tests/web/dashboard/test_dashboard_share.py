@@ -73,3 +73,18 @@ def test_the_source_is_not_shared(browser: Browser, stranger: Browser) -> None:
     path = share_path(browser, message_id)
     assert stranger.open(f"{path}/raw").status == 404
     assert "Source" not in stranger.open(f"{path}?view=source").body.decode()
+
+
+def test_nothing_behind_a_share_link_is_listed(browser: Browser) -> None:
+    """No search engine lists the page, the frame or the files of a shared mail."""
+    raw = (
+        b"From: a@example.com\r\nSubject: Files\r\nMIME-Version: 1.0\r\n"
+        b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n"
+        b"<p>Hi</p>\r\n--b\r\nContent-Type: text/plain\r\n"
+        b"Content-Disposition: attachment; filename=a.txt\r\n\r\nsecret\r\n--b--\r\n"
+    )
+    message_id = receive(browser.house, sign_up(browser), raw)
+    path = share_path(browser, message_id)
+    for rest in ("", "/frame", "/attachments/1", "/attachments/1/preview"):
+        answer = fetch(browser, path + rest)
+        assert (answer.status, answer.headers["x-robots-tag"]) == (200, "noindex, nofollow")

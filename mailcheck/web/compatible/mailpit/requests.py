@@ -62,6 +62,12 @@ class OneMessage(Struct, frozen=True):
     tz: str = ""
 
 
+class HtmlView(OneMessage, frozen=True):
+    """Whether remote pictures are shown."""
+
+    remote: bool = False
+
+
 class LinkCheck(OneMessage, frozen=True):
     """Whether redirects are followed."""
 

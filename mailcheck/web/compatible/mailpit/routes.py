@@ -1,16 +1,13 @@
 """The routes of Mailpit's API."""
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from html import escape
 from typing import Any
 
 from msgspec import Struct
 
 from mailcheck.checks.content.bodies import digest_attachments
 from mailcheck.core.accounts import Caller
-from mailcheck.core.content import content_id_key
 from mailcheck.core.errors import (
     AttachmentNotFound,
     InvalidParameter,
@@ -27,6 +24,7 @@ from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.keywords import Keywords
 from mailcheck.operations.inbox.mails import Mail
 from mailcheck.operations.inbox.open_inbox import Chaos
+from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.web.compatible.facade import (
@@ -42,6 +40,7 @@ from mailcheck.web.compatible.mailpit import responses
 from mailcheck.web.compatible.mailpit.events import EventSockets
 from mailcheck.web.compatible.mailpit.requests import (
     ChosenMessages,
+    HtmlView,
     LinkCheck,
     OneMessage,
     RenameTag,
@@ -58,6 +57,7 @@ from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND, Problem, RefusedAsProduct
+from mailcheck.web.site.mail_frame import frame_reply
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 from mailcheck.web.site.websockets import WebSocket
 
@@ -69,14 +69,9 @@ FOUND = 302
 PROBES = ("/livez", "/readyz")
 LATEST = "latest"
 
-POLICY = (
-    # As Mailpit's, without scripts: the HTML of a mail with its pictures and styles.
-    "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox; "
-    "default-src 'none'; img-src * data:; style-src * 'unsafe-inline'; font-src * data:; "
-    "media-src *; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-)
+OWN_SITES = ("same-origin", "none")
+"""Values of Sec-Fetch-Site in a request of this listener's own pages, or of a typed address."""
 
-_CID = re.compile(r"cid:([^\s\"'()<>]+)", re.IGNORECASE)
 _RELAY = ("SMTPServer", "ReturnPath", "AllowedRecipients", "BlockedRecipients", "OverrideFrom")
 _NO_CHAOS = "chaos is off: the operator has set [inbox] faults = false"
 
@@ -94,6 +89,7 @@ class Mailpit(Struct, frozen=True):
     _mail_bytes: MailBytes
     _submit: SubmitMail
     _spam: CheckSpam
+    _show: ShowMessage
     _chaos: Chaos
     _sockets: EventSockets
     _turns: PacedQueue
@@ -266,23 +262,14 @@ class Mailpit(Struct, frozen=True):
         ending = "html" if mail.message.content.html else "txt"
         return _redirect(f"{call.base}/view/{mail.id}.{ending}")
 
-    async def html(self, call: Call[OneMessage]) -> Reply:
-        """GET /view/{id}.html."""
+    async def html(self, call: Call[HtmlView]) -> Reply:
+        """GET /view/{id}.html?remote=1. A page of another site cannot ask for remote pictures."""
         mail = await self._mail(call)
-        content = mail.message.content
-        if not content.html:
+        if not mail.message.content.html:
             raise RefusedAsProduct("the message has no HTML", NOT_FOUND)
-        parts = {
-            content_id_key(one.content_id): one.id for one in content.attachments if one.content_id
-        }
-
-        def link(match: re.Match[str]) -> str:
-            part = parts.get(content_id_key(match[1]))
-            url = f"{call.base}/api/v1/message/{mail.id}/part/{part}"
-            return match[0] if part is None else escape(url)
-
-        html = _CID.sub(link, content.html).encode("utf-8", "replace")
-        return Reply(200, html, "text/html; charset=utf-8", {"Content-Security-Policy": POLICY})
+        is_own = call.headers.get("sec-fetch-site", "none") in OWN_SITES
+        allows_remote = call.request.remote and is_own
+        return await frame_reply(self._show, mail.message, allows_remote=allows_remote)
 
     async def text(self, call: Call[OneMessage]) -> Reply:
         """GET /view/{id}.txt."""
@@ -308,7 +295,7 @@ class Mailpit(Struct, frozen=True):
         tags = list(await self._tags(call.caller))
         return json_reply(responses.render_list(found, call.request.start, tags))
 
-    async def _mail(self, call: Call[OneMessage] | Call[LinkCheck]) -> Mail:
+    async def _mail(self, call: Call[OneMessage] | Call[HtmlView] | Call[LinkCheck]) -> Mail:
         if call.path["id"] != LATEST:
             return await self._inbox.mails.mail(call.caller, call.path["id"])
 
@@ -401,7 +388,8 @@ _NOTES = {
         "such as `fault.data-451` fail single mails"
     ),
     f"GET {_VIEW}": "leads to the HTML, or to the text without HTML",
-    f"GET {_VIEW}.html": "scripts do not run; `embed` is ignored",
+    f"GET {_VIEW}.html": "sanitised, without scripts; remote pictures are shown with `remote=1` "
+    "only; `embed` is ignored",
     "GET /api/events": "a WebSocket with `new`, `stats`, and `prune` for every deletion",
     "GET /": "leads to the dashboard",
     "GET /search": "leads to the dashboard",
@@ -431,7 +419,7 @@ _ROUTES: Sequence[Route[Any]] = (
     Route("GET", _CHAOS, Mailpit.chaos, NoParameters, READ),
     Route("PUT", _CHAOS, Mailpit.set_chaos, SetChaos, WRITE),
     Route("GET", _VIEW, Mailpit.page, OneMessage, READ),
-    Route("GET", f"{_VIEW}.html", Mailpit.html, OneMessage, READ),
+    Route("GET", f"{_VIEW}.html", Mailpit.html, HtmlView, READ),
     Route("GET", f"{_VIEW}.txt", Mailpit.text, OneMessage, READ),
     Route("GET", "/api/events", Mailpit.events, NoParameters, READ),
     Route("GET", "/", Mailpit.home, NoParameters, READ),

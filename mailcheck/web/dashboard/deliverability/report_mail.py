@@ -11,10 +11,10 @@ from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
     allows_remote_content,
-    frame_reply,
     view_message,
 )
 from mailcheck.web.dashboard.visits import Visit
+from mailcheck.web.site.mail_frame import frame_reply
 from mailcheck.web.site.replies import Reply
 
 

@@ -17,7 +17,6 @@ from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
     ResultRow,
     allows_remote_content,
-    frame_reply,
     list_results,
     preview_reply,
     view_message,
@@ -26,6 +25,7 @@ from mailcheck.web.dashboard.inbox.pages import InboxList, undo_query
 from mailcheck.web.dashboard.inbox.view import read_list_request, read_without_search
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.mail_frame import frame_reply
 from mailcheck.web.site.replies import Reply, download_reply
 
 BASE = "/inbox/messages/<message_id>"

@@ -10,13 +10,13 @@ from mailcheck.operations.inbox.messages import ShareMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
     allows_remote_content,
-    frame_reply,
     list_results,
     preview_reply,
     view_message,
 )
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
+from mailcheck.web.site.mail_frame import frame_reply
 from mailcheck.web.site.replies import Reply, download_reply, large_json_reply
 
 BASE = "/share/<token>"
