@@ -48,7 +48,7 @@ class PageAccess(Struct, frozen=True):
     async def authenticate(self, visit: Visit) -> Visit:
         """Return the visit with its account and session, if the session cookie is valid.
 
-        The form tokens of a session depend on its secret.
+        The form tokens of a session depend on its secret and on the project that it shows.
 
         :raises StoreUnavailable: the session could not be looked up.
         """
@@ -56,7 +56,8 @@ class PageAccess(Struct, frozen=True):
         session = await self._sessions.find(secret) if secret else None
         if session is None:
             return visit
-        form_secret = FormSecret(secret, self._time_and_chance.random_bytes)
+        project = session.membership.project.id if session.membership else ""
+        form_secret = FormSecret(secret, self._time_and_chance.random_bytes, project=project)
         return replace(
             visit,
             person=session.account,
@@ -82,8 +83,8 @@ def read_parameters(visit: Visit) -> Visit:
     token = form.text(FORM_TOKEN) or "".join(header_values(request, b"X-Form-Token"))
     if not visit.form_secret.accepts(token):
         raise FormExpired(
-            "the form has expired, or your browser does not store cookies: "
-            "reload the page and submit the form again"
+            "the form has expired, is of another project than the one that is shown now, or your "
+            "browser does not store cookies: reload the page and submit the form again"
         )
     return replace(visit, form=form)
 

@@ -26,18 +26,23 @@ _PURPOSE = b"mailcheck form token"
 
 
 class FormSecret(Struct):
-    """Secret that form tokens are derived from: the session, or a cookie if there is none."""
+    """Secret that form tokens are derived from: the session, or a cookie if there is none.
+
+    A token belongs to the ``project`` that its page showed: a form of one project is not submitted
+    to another that the session shows meanwhile.
+    """
 
     secret: str
     _random_bytes: RandomBytes
     is_new: bool = False
+    project: str = ""
 
     def token(self) -> str:
         """Return a new token. Create the secret first if the visitor has none."""
         if not self.secret:
             self.secret = new_session_secret(self._random_bytes)
             self.is_new = True
-        mac = _mac(self.secret)
+        mac = self._mac()
         mask = self._random_bytes(len(mac))
         return base64.urlsafe_b64encode(mask + _masked(mac, mask)).decode("ascii").rstrip("=")
 
@@ -47,15 +52,15 @@ class FormSecret(Struct):
             data = base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True)
         except (binascii.Error, ValueError):
             return False
-        mac = _mac(self.secret)
+        mac = self._mac()
         if not self.secret or len(data) != 2 * len(mac):
             return False
         mask, masked = data[: len(mac)], data[len(mac) :]
         return hmac.compare_digest(_masked(masked, mask), mac)
 
-
-def _mac(secret: str) -> bytes:
-    return hmac.digest(secret.encode("utf-8", "replace"), _PURPOSE, hashlib.sha256)
+    def _mac(self) -> bytes:
+        purpose = _PURPOSE + self.project.encode()
+        return hmac.digest(self.secret.encode("utf-8", "replace"), purpose, hashlib.sha256)
 
 
 def _masked(data: bytes, mask: bytes) -> bytes:

@@ -265,6 +265,16 @@ def test_the_listed_messages_are_deleted(browser: Browser) -> None:
     assert subjects(browser) == []
 
 
+@pytest.mark.parametrize("value", ["", " ", "false", "0", "none"])
+def test_an_empty_selection_deletes_nothing(browser: Browser, value: str) -> None:
+    """Only ``all=true`` selects all messages of the list."""
+    account = sign_up(browser)
+    receive(browser.house, account, mail("Keep"))
+    fields = list_form(browser, "/inbox?all=true") | {"all": value}
+    browser.submit("/inbox/delete", **fields)
+    assert subjects(browser) == ["Keep"]
+
+
 def test_newer_messages_are_not_deleted(browser: Browser) -> None:
     """The form deletes what the page showed, but not messages that arrived later."""
     account = sign_up(browser)

@@ -128,6 +128,18 @@ def pages_of(house: House) -> list[Page]:
     return [page for page in pages if not page.is_open]
 
 
+def test_a_form_is_of_the_project_that_its_page_showed(house: House, ann: Browser) -> None:
+    """In a second tab that shows another project, no form of the first one acts on it."""
+    show(ann, house, "shop")
+    token = ann.open("/projects") and ann.page.form_token
+    ann.submit("/projects/show", id="")
+    for page in pages_of(house):
+        if page.method == "POST":
+            answer = ann.post(filled(page), **{"form-token": token})
+            assert (answer.status, b"of another project" in answer.body) == (403, True), page.path
+    assert ann.open("/inbox").status == 200
+
+
 def test_every_page_has_a_role_or_is_personal(house: House) -> None:
     """Pages that change something are for editors or owners, except those about the person.
 

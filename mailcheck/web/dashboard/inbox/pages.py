@@ -212,7 +212,7 @@ class InboxPages(Struct, frozen=True):
         request, ids, account = _shown(visit), _selected(visit), visit.account
         if ids:
             deletion = await self._delete.some_with_undo(account.id, ids)
-        elif visit.form.value("all", FLAG, False):
+        elif _are_all_selected(visit):
             deletion = await self._delete.matching_with_undo(account.id, request.wanted)
         else:
             return redirect(visit, f"/inbox{request.here(done='nothing-selected')}")
@@ -237,9 +237,14 @@ def undo_query(deletion: Deletion) -> dict[str, int]:
 
 def _selected(visit: Visit) -> tuple[MessageId, ...]:
     """Return the selected messages in a form, or none if all of the list are selected."""
-    if visit.form.value("all", FLAG, False):
+    if _are_all_selected(visit):
         return ()
     return tuple(map(MessageId, visit.form.texts("id", LARGEST_PAGE)))
+
+
+def _are_all_selected(visit: Visit) -> bool:
+    """Return whether all messages of the list are selected; an empty value selects none."""
+    return visit.form.text("all") == "true"
 
 
 def _shown(visit: Visit) -> ListRequest:
