@@ -36,16 +36,10 @@ def build_web(daemon: Daemon) -> BoundedSite:
     if config.web.preload:
         for door in {*doors.values(), pages}:
             door.open()
+    public = PublicPages(lambda: daemon.heartbeat.state, daemon.reports.operations.post, as_page)
+    application = Application([build_api(parts), public.door()], addresses, runtime.now)
     return BoundedSite(
-        Root(
-            Application([build_api(parts)], addresses, runtime.now),
-            doors.pop("mcp"),
-            doors,
-            PublicPages(
-                lambda: daemon.heartbeat.state, daemon.reports.operations.post, addresses, as_page
-            ).resource(),
-            pages,
-        ),
+        Root(application, doors.pop("mcp"), doors, pages),
         connection_limits(config),
         addresses,
         runtime.reactor,

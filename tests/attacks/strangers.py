@@ -65,7 +65,7 @@ _ZONE: Mapping[str, Mapping[str, list[str]]] = {
     f"_dmarc.{DOMAIN}": {"TXT": ["v=DMARC1; p=reject; rua=mailto:a@other.example"]},
 }
 
-_ROOTS = ("_api", "_pages", "_dashboard")
+_ROOTS = ("_ready", "_dashboard")
 """The applications below the root."""
 
 _SIGNATURE = (
@@ -245,7 +245,7 @@ class Target:
     def entries(self) -> Iterator[str]:
         """Yield the names of all entry points."""
         root = vars(self.house.site.resource)
-        others = {id(other): other for other in root["_others"].values()}
+        others = {id(other): other for other in root["_late"].values()}
         for resource in [*(root[name] for name in _ROOTS), *others.values()]:
             for method, rule in _paths_of(resource):
                 path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule)

@@ -35,7 +35,7 @@ def open_oauth(parts: WebParts) -> IResource:
     """Open the authorization server."""
     from mailcheck.assembly.doors.oauth import build_oauth
 
-    return build_oauth(parts.daemon, parts.addresses).resource()
+    return build_oauth(parts.daemon, parts.addresses)
 
 
 def open_providers(parts: WebParts) -> IResource:

@@ -4,7 +4,8 @@ from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import (
     has_oauth,
 )
-from mailcheck.web.oauth.application import OAuthServer, OAuthSettings
+from mailcheck.web.oauth.server import OAuthServer, OAuthSettings
+from mailcheck.web.site.application import Application
 from mailcheck.web.site.requests import ClientAddresses
 
 
@@ -13,15 +14,15 @@ def oauth_settings(daemon: Daemon) -> OAuthSettings:
     return OAuthSettings(has_oauth(daemon.runtime.config), daemon.runtime.urls)
 
 
-def build_oauth(daemon: Daemon, addresses: ClientAddresses) -> OAuthServer:
+def build_oauth(daemon: Daemon, addresses: ClientAddresses) -> Application:
     """Build the endpoints of the authorization server."""
     accounts = daemon.accounts
-    return OAuthServer(
+    server = OAuthServer(
         oauth_settings(daemon),
         accounts.oauth_clients,
         accounts.grants,
         accounts.attempts,
-        addresses,
         daemon.runtime.clients,
         accounts.oauth_outcomes,
     )
+    return Application([server.door()], addresses, daemon.runtime.now)

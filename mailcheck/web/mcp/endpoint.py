@@ -41,7 +41,7 @@ from mailcheck.web.mcp.protocol_modes import (
     detect_mode,
 )
 from mailcheck.web.mcp.transport import McpExchange, NoProgress
-from mailcheck.web.oauth.application import OAuthSettings
+from mailcheck.web.oauth.server import OAuthSettings
 from mailcheck.web.site.access_control import AccessControl, Denied, rate_limit_headers
 from mailcheck.web.site.cross_origin import PREFLIGHT, READABLE, preflight_reply
 from mailcheck.web.site.failures import FORBIDDEN_ORIGIN

@@ -30,7 +30,14 @@ from mailcheck.web.providers.provider import (
 )
 from mailcheck.web.site import application
 from mailcheck.web.site.access_control import AccessControl
-from mailcheck.web.site.application import Call, Door, OpenDoor, admit_anyone, admit_with_key
+from mailcheck.web.site.application import (
+    Call,
+    Door,
+    OpenDoor,
+    admit_anyone,
+    admit_with_key,
+    read_nothing,
+)
 from mailcheck.web.site.failures import Problem
 from mailcheck.web.site.replies import Reply, error_reply
 from mailcheck.web.site.requests import headers_of
@@ -190,10 +197,6 @@ class Providers:
             for one in prepared
         ]
         return route.answer(Sent(outcomes, posting, sent_at, self._domain))
-
-
-def read_nothing(*_: object) -> None:
-    """Return no request: a worker process parses the body."""
 
 
 def _admission(access: AccessControl, provider: Provider) -> application.Admit:

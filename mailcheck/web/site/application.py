@@ -170,6 +170,10 @@ class Door(Struct, frozen=True):
     is_exact: bool = False
 
 
+def read_nothing(*_: object) -> None:
+    """Return no request: the handler reads the body itself."""
+
+
 def no_urls(_: Request) -> PublicUrls:
     """Return no URLs, for doors whose answers contain none."""
     return PublicUrls("")

@@ -3,21 +3,22 @@
 import pathlib
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
-from typing import cast
 from zipfile import ZipFile
 
-from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
-from twisted.web.iweb import IRequest
-from twisted.web.resource import IResource
 from twisted.web.server import Request
 
 from mailcheck.operations.reports.receive_reports import TLS_PATH, PostReport
+from mailcheck.web.site.application import (
+    Call,
+    Door,
+    OpenDoor,
+    Route,
+    admit_anyone,
+    read_nothing,
+)
 from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES
-from mailcheck.web.site.failures import CONTENT_TOO_LARGE, NOT_FOUND, NOT_READY
-from mailcheck.web.site.replies import Reply, error_reply, json_reply, respond
-from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, ClientAddresses, read_body
-from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
+from mailcheck.web.site.failures import NOT_FOUND, NOT_READY
+from mailcheck.web.site.replies import Reply, error_reply, json_reply, write_error
 
 ARCHIVE = "docs.zip"
 FIRST_PAGE = "index.html"
@@ -99,7 +100,6 @@ class PublicPages:
         self,
         state: Callable[[], State],
         reports: PostReport,
-        addresses: ClientAddresses,
         as_page: Callable[[Request, Reply], Awaitable[Reply]],
         documentation: Documentation | None = None,
     ) -> None:
@@ -110,32 +110,28 @@ class PublicPages:
         self._as_page = as_page
         self._state = state
         self._reports = reports
-        self._addresses = addresses
         self._documentation = documentation or Documentation()
-        self._pages: dict[Path, Callable[..., Awaitable[Reply]]] = {
-            Path("GET", "/healthz"): self._health,
-            Path("GET", "/readyz"): self._readiness,
-            Path("GET", "/clients/<name>"): self._client_library,
-            Path("POST", f"{TLS_PATH}<token>"): self._take_report,
-            Path("GET", "/docs"): self._redirect_to_documentation,
-            Path("GET", "/docs/"): self._read_documentation,
-            Path("GET", "/docs/<path:name>"): self._read_documentation,
+
+    def door(self) -> OpenDoor:
+        """Return the door, which needs no key."""
+        pages = {
+            "/healthz": self._health,
+            "/readyz": self._readiness,
+            "/clients/<name>": self._client_library,
+            "/docs": self._redirect_to_documentation,
+            "/docs/": self._read_documentation,
+            "/docs/<path:name>": self._read_documentation,
         }
+        routes = [Route("GET", path, handle, type(None)) for path, handle in pages.items()]
+        report = Route("POST", f"{TLS_PATH}<token>", self._take_report, type(None))
+        door = Door("pages", "", "", [*routes, report], read_nothing, write_error)
+        return OpenDoor(door, admit_anyone)
 
-    def resource(self) -> IResource:
-        """Return the resource to mount at the root."""
-        return route_to(self, self._pages)
-
-    def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
-        """Respond to a request for one of the pages."""
-        handle = self._pages[path]
-        return Deferred.fromCoroutine(respond(request, lambda _: handle(request, **values)))
-
-    async def _health(self, _: Request) -> Reply:
+    async def _health(self, _: Call[None]) -> Reply:
         """GET /healthz: the process responds."""
         return json_reply({"status": "ok"})
 
-    async def _readiness(self, _: Request) -> Reply:
+    async def _readiness(self, _: Call[None]) -> Reply:
         """GET /readyz: whether the daemon is ready, with all problems."""
         is_ready, problems, frees = self._state()
         degraded: dict[str, object] = {"degraded": dict(problems)} if problems else {}
@@ -147,37 +143,24 @@ class PublicPages:
         error = {"error": f"the daemon is not ready: {why}", **degraded}
         return json_reply(error, NOT_READY, {"Retry-After": "1"})
 
-    async def _client_library(self, _: Request, name: str) -> Reply:
+    async def _client_library(self, call: Call[None]) -> Reply:
         """GET /clients/<file>: the client libraries of this version."""
-        library = CLIENT_LIBRARIES.get(name)
+        library = CLIENT_LIBRARIES.get(call.path["name"])
         if library is None:
             known = ", ".join(CLIENT_LIBRARIES)
             return error_reply(NOT_FOUND, f"there is no such client library; there are {known}")
         return Reply(200, library.read(), library.media_type)
 
-    async def _take_report(self, request: Request, token: str) -> Reply:
+    async def _take_report(self, call: Call[None]) -> Reply:
         """POST /tls-reports/<token>: a TLS report over HTTPS (RFC 8460 3)."""
-        if isinstance(request, BoundedRequest) and request.is_too_large:
-            return error_reply(
-                CONTENT_TOO_LARGE, f"a report must have at most {MAX_BODY} compressed bytes"
-            )
-        body = read_body(request)
-        await self._reports.post(token, self._addresses.client_ip(request), body)
+        await self._reports.post(call.path["token"], call.client_ip, call.body)
         return json_reply({"status": "taken"}, ACCEPTED)
 
-    async def _redirect_to_documentation(self, _: Request) -> Reply:
+    async def _redirect_to_documentation(self, _: Call[None]) -> Reply:
         """GET /docs: redirect to the first page."""
         return redirect_to_first_page()
 
-    async def _read_documentation(self, request: Request, name: str = "") -> Reply:
+    async def _read_documentation(self, call: Call[None]) -> Reply:
         """GET /docs/<name>: a file of the documentation."""
-        reply = self._documentation.read(name)
-        return await self._as_page(request, reply) if reply.status == NOT_FOUND else reply
-
-    def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
-        """Respond to an unknown path or method."""
-
-        async def refuse(_: object) -> Reply:
-            return reply_to_wrong_path(cast(Request, request), failure.value)
-
-        return Deferred.fromCoroutine(respond(cast(Request, request), refuse))
+        reply = self._documentation.read(call.path.get("name", ""))
+        return await self._as_page(call.http, reply) if reply.status == NOT_FOUND else reply

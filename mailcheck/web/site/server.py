@@ -429,24 +429,23 @@ WARNING_INTERVAL = 60
 
 
 class Root(Resource):
-    """Passes requests to the API, the MCP endpoint, other APIs, the pages or the dashboard.
+    """Passes requests to the doors that are always open, the MCP endpoint, or doors opened late.
 
-    :param others: the applications of other APIs and of OAuth, by the first segment of a path.
+    :param ready: the application of the API and the public pages.
+    :param late: the applications of other APIs and of OAuth, by the first segment of a path.
     """
 
     def __init__(
         self,
-        api: IResource,
+        ready: IResource,
         mcp: IResource,
-        others: Mapping[str, IResource],
-        pages: IResource,
+        late: Mapping[str, IResource],
         dashboard: IResource,
     ) -> None:
         super().__init__()
-        self._api = api
-        self._others = {name.encode(): other for name, other in others.items()}
+        self._ready = ready
+        self._late = {name.encode(): other for name, other in late.items()}
         self._mcp = mcp
-        self._pages = pages
         self._dashboard = dashboard
         self._api_segments = [segment.encode() for segment in API_PATH.strip("/").split("/")]
         name = MCP_PATH.strip("/").encode()
@@ -457,14 +456,13 @@ class Root(Resource):
         segments = [_as_utf8(segment) for segment in (path, *(request.postpath or []))]
         depth = len(self._api_segments)
         if segments[:depth] == self._api_segments:
-            request.prepath, request.postpath = segments[:depth], segments[depth:]
-            return self._api
+            return self._ready
         if segments in self._mcp_segments:
             return self._mcp
         request.prepath, request.postpath = [], segments
-        if segments[0] in self._others:
-            return self._others[segments[0]]
-        return self._pages if segments[0] in PUBLIC_SEGMENTS else self._dashboard
+        if segments[0] in self._late:
+            return self._late[segments[0]]
+        return self._ready if segments[0] in PUBLIC_SEGMENTS else self._dashboard
 
 
 def _as_utf8(segment: bytes) -> bytes:

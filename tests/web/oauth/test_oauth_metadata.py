@@ -18,7 +18,7 @@ from mailcheck.operations.oauth.clients import (
 from mailcheck.operations.oauth.clients import PER_ADDRESS as REGISTRATIONS
 from mailcheck.probes.client_documents import FRESHNESS, MAX_OCTETS, SECONDS
 from mailcheck.web.dashboard.visits import LONGEST_PATH
-from mailcheck.web.oauth.application import PER_ADDRESS as TOKENS
+from mailcheck.web.oauth.server import PER_ADDRESS as TOKENS
 from tests.house import House, config_in_memory
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP

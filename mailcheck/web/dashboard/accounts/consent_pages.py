@@ -13,8 +13,8 @@ from mailcheck.operations.oauth.grants import Grants
 from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure
 from mailcheck.web.dashboard.visits import LONGEST_PATH, Page, Visit
-from mailcheck.web.oauth.application import AUTHORIZE_PATH, OAuthSettings
 from mailcheck.web.oauth.authorization import Return, read_request, read_return
+from mailcheck.web.oauth.server import AUTHORIZE_PATH, OAuthSettings
 from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND, status_of
 from mailcheck.web.site.replies import Reply, error_reply
 

@@ -3,20 +3,16 @@
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import cast
+from functools import partial
+from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
 from msgspec import Struct
-from twisted.internet.defer import CancelledError, Deferred
-from twisted.python.failure import Failure
-from twisted.web.iweb import IRequest
-from twisted.web.resource import IResource
 from twisted.web.server import Request
-from werkzeug.exceptions import MethodNotAllowed
 
 from mailcheck.api.requests.parsing import Query, split_query
 from mailcheck.api.urls import MCP_PATH, PublicUrls
-from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.instants import SECOND
@@ -39,35 +35,30 @@ from mailcheck.core.oauth.grants import (
 )
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.sign_in import Attempts
-from mailcheck.operations.incidents import public_failure
 from mailcheck.operations.oauth.clients import OAuthClients, OpenTo, RegisteredClient
 from mailcheck.operations.oauth.grants import Grants, Tokens
 from mailcheck.ports.journals import AccessJournal
 from mailcheck.web.oauth.authorization import MAX_RESOURCES, as_description, read_one
+from mailcheck.web.site.application import (
+    NOBODY,
+    NOWHERE,
+    Call,
+    Door,
+    OpenDoor,
+    Route,
+    read_nothing,
+)
 from mailcheck.web.site.cross_origin import PREFLIGHT, READABLE, preflight_reply
 from mailcheck.web.site.failures import (
-    BAD_REQUEST,
-    CONTENT_TOO_LARGE,
     NOT_FOUND,
     UNAUTHORIZED,
-    status_of,
+    BodyTooLarge,
+    Crash,
+    Problem,
+    WrongMethod,
 )
-from mailcheck.web.site.replies import (
-    MoreHeaders,
-    Reply,
-    error_reply,
-    json_reply,
-    reply_to_failure,
-    respond,
-)
-from mailcheck.web.site.requests import (
-    MAX_BODY,
-    BoundedRequest,
-    ClientAddresses,
-    header_values,
-    read_body,
-)
-from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
+from mailcheck.web.site.replies import MoreHeaders, Reply, error_reply, json_reply, write_error
+from mailcheck.web.site.requests import header_values
 
 AUTHORIZE_PATH, TOKEN_PATH = "/authorize", "/token"
 REGISTER_PATH, REVOKE_PATH = "/register", "/revoke"
@@ -154,6 +145,10 @@ def _without_port(host: str) -> str:
     return host.removesuffix(":443")
 
 
+Handle = Callable[[Call[None]], Awaitable[Reply]]
+"""Answers a request of a client."""
+
+
 class OAuthServer:
     """Answers programs: metadata, tokens, registration and revocation."""
 
@@ -163,7 +158,6 @@ class OAuthServer:
         clients: OAuthClients,
         grants: Grants,
         attempts: Attempts,
-        addresses: ClientAddresses,
         journal: AccessJournal,
         outcomes: Tally,
     ) -> None:
@@ -172,59 +166,51 @@ class OAuthServer:
         self._clients = clients
         self._grants = grants
         self._attempts = attempts
-        self._addresses = addresses
         self._journal = journal
         self._outcomes = outcomes
-        self._documents: dict[Path, Callable[..., Awaitable[Reply]]] = {
-            Path("GET", SERVER_METADATA_PATH): self._show_server,
-            Path("GET", f"{SERVER_METADATA_PATH}/<path:name>"): self._show_server,
-            Path("GET", RESOURCE_METADATA_PATH): self._show_resource,
-            Path("GET", f"{RESOURCE_METADATA_PATH}/<path:name>"): self._show_resource,
-            Path("GET", OPENID_PATH): self._refuse_openid,
-            Path("GET", f"{OPENID_PATH}/<path:name>"): self._refuse_openid,
+        self._documents = {
+            SERVER_METADATA_PATH: self._show_server,
+            RESOURCE_METADATA_PATH: self._show_resource,
+            OPENID_PATH: self._refuse_openid,
         }
-        self._endpoints: dict[Path, Callable[[Request], Awaitable[Reply]]] = {
-            Path("POST", TOKEN_PATH): self._give_tokens,
-            Path("POST", REGISTER_PATH): self._register,
-            Path("POST", REVOKE_PATH): self._revoke,
+        self._endpoints = {
+            TOKEN_PATH: self._give_tokens,
+            REGISTER_PATH: self._register,
+            REVOKE_PATH: self._revoke,
         }
-        self._known = (*self._documents, *self._endpoints)
 
-    def resource(self) -> IResource:
-        """Return the resource to mount at the root."""
-        return route_to(self, [*self._known, *(Path(PREFLIGHT, one.path) for one in self._known)])
+    def door(self) -> OpenDoor:
+        """Return the door, which needs no key: clients authenticate in their requests."""
+        routes = [
+            Route("GET", f"{path}{ending}", handle, type(None))
+            for path, handle in self._documents.items()
+            for ending in ("", "/<path:name>")
+        ]
+        routes += [
+            Route("POST", path, partial(self._answer, path, handle), type(None), write_error=refuse)
+            for path, handle in self._endpoints.items()
+        ]
+        routes += [
+            Route(PREFLIGHT, one.path, partial(self._preflight, one.method), type(None))
+            for one in routes
+        ]
+        return OpenDoor(Door("oauth", "", "", routes, read_nothing, write_error), self._admit)
 
-    def serve(self, request: Request, path: Path, values: dict[str, str]) -> Deferred[bytes]:
-        """Respond to a request for one of the endpoints."""
+    async def _admit(self, request: Request, route: Route[Any], headers: MoreHeaders) -> Caller:
+        if route is not NOWHERE and self._settings.is_for_pages(request):
+            headers.update(READABLE)
+        return NOBODY
 
-        async def answer(headers: MoreHeaders) -> Reply:
-            is_for_pages = self._settings.is_for_pages(request)
-            if is_for_pages:
-                headers.update(READABLE)
-            if path.method == PREFLIGHT:
-                methods = [one.method for one in self._known if one.path == path.path]
-                if is_for_pages:
-                    return preflight_reply(methods)
-                return reply_to_wrong_path(request, MethodNotAllowed(methods))
-            if path in self._documents:
-                return await self._documents[path](**values)
-            return await self._answer(request, path)
+    async def _preflight(self, method: str, call: Call[None]) -> Reply:
+        if self._settings.is_for_pages(call.http):
+            return preflight_reply([method])
+        raise WrongMethod(f"{call.http.path.decode()} supports {method}, not {PREFLIGHT}", method)
 
-        return Deferred.fromCoroutine(respond(request, answer))
-
-    def reject_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
-        """Respond to an unknown path or method."""
-
-        async def refuse(_: object) -> Reply:
-            return reply_to_wrong_path(cast(Request, request), failure.value)
-
-        return Deferred.fromCoroutine(respond(cast(Request, request), refuse))
-
-    async def _show_server(self, name: str = "") -> Reply:
+    async def _show_server(self, call: Call[None]) -> Reply:
         """GET /.well-known/oauth-authorization-server: the metadata (RFC 8414)."""
         if not self._settings.is_on:
             return error_reply(NOT_FOUND, self._settings.explain_off())
-        url = self._settings.urls.public_url
+        url, name = self._settings.urls.public_url, call.path.get("name")
         if name and f"/{name}" != urlsplit(url).path:
             return error_reply(NOT_FOUND, f"the authorization server of this service is {url}")
         methods = [PUBLIC, *SECRET_METHODS]
@@ -250,11 +236,11 @@ class OAuthServer:
             metadata["registration_endpoint"] = url + REGISTER_PATH
         return json_reply(metadata)
 
-    async def _show_resource(self, name: str = "") -> Reply:
+    async def _show_resource(self, call: Call[None]) -> Reply:
         """GET /.well-known/oauth-protected-resource: the MCP endpoint (RFC 9728)."""
         if not self._settings.is_on:
             return error_reply(NOT_FOUND, self._settings.explain_off())
-        urls = self._settings.urls
+        urls, name = self._settings.urls, call.path.get("name")
         if name and f"/{name}" != urlsplit(urls.mcp_url).path:
             return error_reply(
                 NOT_FOUND, f"the protected resource of this service is {urls.mcp_url}"
@@ -270,7 +256,7 @@ class OAuthServer:
             }
         )
 
-    async def _refuse_openid(self, name: str = "") -> Reply:
+    async def _refuse_openid(self, _: Call[None]) -> Reply:
         """GET /.well-known/openid-configuration: this service is not an OpenID provider."""
         if not self._settings.is_on:
             return error_reply(NOT_FOUND, self._settings.explain_off())
@@ -278,50 +264,39 @@ class OAuthServer:
             NOT_FOUND, f"there is no OpenID provider here: read {SERVER_METADATA_PATH} (RFC 8414)"
         )
 
-    async def _answer(self, request: Request, path: Path) -> Reply:
-        """Answer a request of a client. Failures are answered as OAuth requires."""
-        endpoint = path.path.strip("/")
+    async def _answer(self, path: str, handle: Handle, call: Call[None]) -> Reply:
+        """Answer a request of a client, and count its outcome."""
+        endpoint = path.strip("/")
         if not self._settings.is_on:
             return _error(NOT_FOUND, RefusalCode.ACCESS_DENIED, self._settings.explain_off())
-        if isinstance(request, BoundedRequest) and request.is_too_large:
-            problem = f"the request body exceeds the maximum of {MAX_BODY} bytes"
-            return _error(CONTENT_TOO_LARGE, RefusalCode.INVALID_REQUEST, problem)
         try:
-            reply = await self._endpoints[path](request)
-        except CancelledError:
-            raise
+            reply = await handle(call)
         except OAuthRefused as failure:
             self._outcomes.add(endpoint, failure.code)
-            self._note_failure(request, failure)
-            return _refuse(failure)
-        except InvalidParameter as failure:
+            if failure.code in (RefusalCode.INVALID_CLIENT, RefusalCode.INVALID_GRANT):
+                self._journal.note_failed_access("oauth", call.client_ip, str(failure))
+            raise
+        except InvalidParameter:
             self._outcomes.add(endpoint, RefusalCode.INVALID_REQUEST)
-            return _error(BAD_REQUEST, RefusalCode.INVALID_REQUEST, str(failure))
-        except ExpectedFailure as failure:
+            raise
+        except ExpectedFailure:
             self._outcomes.add(endpoint, "failed")
-            plain = reply_to_failure(failure)
-            problem = str(public_failure(failure))
-            return _error(status_of(failure), "temporarily_unavailable", problem, plain.headers)
+            raise
         self._outcomes.add(endpoint, "done")
         return reply
 
-    def _note_failure(self, request: Request, failure: OAuthRefused) -> None:
-        if failure.code in (RefusalCode.INVALID_CLIENT, RefusalCode.INVALID_GRANT):
-            client_ip = self._addresses.client_ip(request)
-            self._journal.note_failed_access("oauth", client_ip, str(failure))
-
-    async def _count(self, request: Request) -> str:
+    async def _count(self, call: Call[None]) -> str:
         """Count a request of a client, and return the address that it is counted for."""
-        client = counting_key(self._addresses.client_ip(request))
+        client = counting_key(call.client_ip)
         subject = key_of("token requests from", client)
         await self._attempts.count(subject, PER_ADDRESS, "too many token requests")
         return client
 
-    async def _give_tokens(self, request: Request) -> Reply:
+    async def _give_tokens(self, call: Call[None]) -> Reply:
         """POST /token: exchange a code or a refresh token (RFC 6749 sections 4.1.3 and 6)."""
-        client = await self._count(request)
-        form = _read_form(request)
-        client_id = await self._authenticate(request, form)
+        client = await self._count(call)
+        form = _read_form(call)
+        client_id = await self._authenticate(call, form)
         grant_type = read_one(form, "grant_type", 100)
         resources = form.texts("resource", MAX_RESOURCES, MAX_DOCUMENT_URL)
         require_resource(resources, self._settings.urls.mcp_url)
@@ -350,34 +325,33 @@ class OAuthServer:
             )
         return json_reply(_as_json(tokens), headers={"Pragma": "no-cache"})
 
-    async def _revoke(self, request: Request) -> Reply:
+    async def _revoke(self, call: Call[None]) -> Reply:
         """POST /revoke: end a grant (RFC 7009)."""
-        client = await self._count(request)
-        form = _read_form(request)
-        client_id = await self._authenticate(request, form)
+        client = await self._count(call)
+        form = _read_form(call)
+        client_id = await self._authenticate(call, form)
         await self._grants.revoke(client_id, _required(form, "token"), client)
         return json_reply({})
 
-    async def _register(self, request: Request) -> Reply:
+    async def _register(self, call: Call[None]) -> Reply:
         """POST /register: register the client that asks (RFC 7591)."""
-        client = counting_key(self._addresses.client_ip(request))
-        body = read_body(request)
+        client = counting_key(call.client_ip)
         try:
-            metadata = parse_metadata(body)
+            metadata = parse_metadata(call.body)
         except InvalidParameter as failure:
             raise OAuthRefused(RefusalCode.INVALID_CLIENT_METADATA, str(failure)) from None
         made = await self._clients.register_itself(metadata, client)
         method = metadata.token_endpoint_auth_method or PUBLIC
         return json_reply(_describe(made, method), CREATED)
 
-    async def _authenticate(self, request: Request, form: Query) -> str:
+    async def _authenticate(self, call: Call[None], form: Query) -> str:
         """Return the id of the client that sends a request, after checking its secret.
 
         :raises OAuthRefused: the client is unknown, or its credentials are wrong.
         """
         client_id = read_one(form, "client_id", MAX_DOCUMENT_URL)
         secret: str | None = read_one(form, "client_secret", MAX_TOKEN) or None
-        basic = _read_basic(request)
+        basic = _read_basic(call.http)
         if basic is not None:
             if secret is not None or client_id not in ("", basic[0]):
                 raise OAuthRefused(
@@ -391,16 +365,16 @@ class OAuthServer:
         return client_id
 
 
-def _read_form(request: Request) -> Query:
+def _read_form(call: Call[None]) -> Query:
     """Return the form of a request.
 
     :raises InvalidParameter: it is not form-encoded.
     """
-    types = header_values(request, b"Content-Type")
+    types = header_values(call.http, b"Content-Type")
     wanted = "application/x-www-form-urlencoded"
     if [one.partition(";")[0].strip().lower() for one in types] != [wanted]:
         raise InvalidParameter("body", f"Content-Type must be {wanted}")
-    return Query(split_query(read_body(request)))
+    return Query(split_query(call.body))
 
 
 def _required(form: Query, name: str) -> str:
@@ -454,11 +428,19 @@ def _describe(made: RegisteredClient, method: str) -> dict[str, object]:
     return found
 
 
-def _refuse(failure: OAuthRefused) -> Reply:
-    if failure.code is RefusalCode.INVALID_CLIENT:
-        headers = {"WWW-Authenticate": 'Basic realm="mailcheck"'}
-        return _error(UNAUTHORIZED, failure.code, str(failure), headers)
-    return _error(BAD_REQUEST, failure.code, str(failure))
+def refuse(problem: Problem) -> Reply:
+    """Return a problem of an endpoint as OAuth requires. A crash is reported as everywhere."""
+    failure = problem.failure
+    if isinstance(failure, Crash):
+        return write_error(problem)
+    if isinstance(failure, OAuthRefused):
+        if failure.code is RefusalCode.INVALID_CLIENT:
+            headers = {"WWW-Authenticate": 'Basic realm="mailcheck"'}
+            return _error(UNAUTHORIZED, failure.code, problem.sentence, headers)
+        return _error(problem.status, failure.code, problem.sentence)
+    is_invalid = isinstance(failure, InvalidParameter | BodyTooLarge)
+    code = RefusalCode.INVALID_REQUEST if is_invalid else "temporarily_unavailable"
+    return _error(problem.status, code, problem.sentence)
 
 
 def _error(status: int, code: str, problem: str, headers: Mapping[str, str] | None = None) -> Reply:
