@@ -68,7 +68,8 @@ $(VENV)/bin/pip:
 	@bash scripts/make-environment "$(PYTHON)" "$(VENV)"
 
 $(VENV)/installed: setup.cfg pyproject.toml | $(VENV)/bin/pip
-	$(BIN)/pip install --quiet --editable .
+	@echo "installing mailcheck and its packages ..."
+	@$(BIN)/pip install --quiet --editable .
 	@$(BIN)/twistd --help > /dev/null
 	@touch $@
 
@@ -96,7 +97,7 @@ soak:
 
 ## pictures: take screenshots of each page in three widths and two themes, and the pictures in docs/
 pictures:
-	@$(INSTALL) test-needs $(VENV)/installed-test
+	@$(INSTALL) interop-needs $(VENV)/installed-test
 	$(BIN)/pytest --quiet -m pictures
 
 ## fast: run the tests without daemons and attacks; also with another Python (VENV=, PYTHON=)
@@ -168,7 +169,8 @@ inbox-clients: interop-needs
 	@PYTHON=$(BIN)/python bash scripts/install-inbox-clients
 
 $(VENV)/installed-test: $(VENV)/installed
-	$(BIN)/pip install --quiet --editable '.[test]'
+	@echo "installing the packages for tests ..."
+	@$(BIN)/pip install --quiet --editable '.[test]'
 	@touch $@
 
 $(VENV)/installed-docs: $(VENV)/installed

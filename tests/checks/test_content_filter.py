@@ -218,6 +218,7 @@ class TestCounting:
         """Other rules count, even if their names are similar."""
         assert not why_not_counted(name)
 
+    @pytest.mark.interop
     @pytest.mark.skipif(not RULE_FILES.exists(), reason="apt-get install spamassassin")
     def test_every_name_exists(self) -> None:
         """The table contains no rule that SpamAssassin does not have."""
@@ -245,6 +246,7 @@ class TestCounting:
         assert [name for name in single if not re.search(rf"\b{name}\b", text)] == []
         assert [name for name in single if not why_not_counted(name)] == []
 
+    @pytest.mark.interop
     @pytest.mark.skipif(not RULE_FILES.exists(), reason="apt-get install spamassassin")
     def test_every_family_exists(self) -> None:
         """The table contains all installed rules about lists and authentication."""

@@ -283,6 +283,7 @@ async def test_a_private_one_that_is_killed_comes_back(private: ContentFilter) -
         assert user == pwd.getpwnam(USER).pw_name
 
 
+@pytest.mark.interop
 @pytest_twisted.ensureDeferred
 async def test_a_private_one_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

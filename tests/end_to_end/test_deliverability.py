@@ -118,7 +118,13 @@ def faults(found: Any) -> dict[str, float]:
     return {one["id"]: one["points"] for one in found["deductions"]}
 
 
-@pytest.mark.parametrize("name", SENDERS)
+FEW = ("perfect", "spf-fail", "listed", "plain")
+"""One sender for each part of the daemon. The others differ in evaluations that have own tests."""
+
+MORE = [pytest.param(name, marks=pytest.mark.interop) for name in SENDERS if name not in FEW]
+
+
+@pytest.mark.parametrize("name", [*FEW, *MORE])
 def test_each_fault_costs_what_is_published(world: World, name: str) -> None:
     """A perfect sender gets 10.0; a fault has its own finding and its published deduction.
 
@@ -164,6 +170,7 @@ def test_the_session_is_in_the_report(world: World) -> None:
     assert all(checklist["met"] for checklist in report["checklists"])
 
 
+@pytest.mark.interop
 def test_with_the_content_filter(tmp_path: Path, dns: str) -> None:
     """With the SpamAssassin that the daemon starts every check is determined, and spam is found."""
     perfect = SENDERS["perfect"]

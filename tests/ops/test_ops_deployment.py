@@ -57,6 +57,7 @@ def test_units_are_understood(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.interop
 @rows(*sorted(SYSTEMD.glob("*.service")))
 def test_units_are_tight(path: Path) -> None:
     """The units restrict the daemon: it does not run as root, and its exposure is low."""

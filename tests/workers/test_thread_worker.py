@@ -51,6 +51,7 @@ print(os.getpriority(os.PRIO_PROCESS, 0) == before)
 """
 
 
+@pytest.mark.interop
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems filter no calls")
 def test_a_lower_priority_is_optional(tmp_path: Path) -> None:
     """If the kernel denies a lower priority, the work runs at the normal one."""
