@@ -123,7 +123,13 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     projects = ManageProjects(ProjectStore(engine), keep, names, audit, clock_and_randomness)
     oauth_store, open_to = OAuthStore(engine), OpenTo(runtime.config.web.oauth_clients)
     oauth_clients = OAuthClients(
-        oauth_store, runtime.probes, attempts, audit, open_to, clock_and_randomness
+        oauth_store,
+        runtime.probes,
+        attempts,
+        audit,
+        open_to,
+        runtime.config.web.oauth_schemes,
+        clock_and_randomness,
     )
     company = build_company(runtime, keep, projects, names, sign_in, attempts, audit)
     passkeys = build_passkeys(runtime, sign_in, attempts, audit)
@@ -136,7 +142,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         sessions,
         invitations,
         sign_in,
-        LogIn(authenticator, ended_access, passwords, sign_in, clock_and_randomness),
+        LogIn(authenticator, ended_access, passwords, sign_in),
         Register(rules, keep, passwords, hasher, sign_in, invitations, attempts, audit, now),
         audit,
         AuditRetention(audit_store, now),

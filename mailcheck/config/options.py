@@ -258,6 +258,14 @@ class WebOptions(Struct, frozen=True):
             choices=("any", "registered"),
         ),
     ] = "any"
+    oauth_schemes: Annotated[
+        tuple[str, ...],
+        Option(
+            "Schemes without a dot to which programs that are not registered with `mailcheck "
+            "client add` may lead a browser back, such as cursor in cursor://. Any program can "
+            "take such a scheme."
+        ),
+    ] = ("cursor", "vscode", "vscode-insiders")
     proxy_protocol_from: Annotated[
         tuple[str, ...],
         Option("Networks whose hosts must send a PROXY protocol header (v1 or v2) first."),

@@ -148,3 +148,18 @@ def test_a_project_has_no_password(house: House) -> None:
     with pytest.raises(InvalidCredentials):
         log_in(house, "shop", PASSWORD)
     assert log_in(house, "first", house.issue_key(project)).account_id == project.id
+
+
+@pytest.mark.parametrize("before", ["page", "program"])
+def test_guesses_do_not_lock_the_owner_out(house: House, before: str) -> None:
+    """Whoever has signed in before logs in while others at the same address guess passwords."""
+    if before == "page":
+        run(house.assembly.accounts.sign_in.sign_in("first", PASSWORD, CLIENT))
+    else:
+        log_in(house, "first", PASSWORD)
+    for _ in range(PER_ADDRESS.per_minute + 1):
+        with pytest.raises((InvalidCredentials, LimitExceeded)):
+            log_in(house, "first", "guess")
+    with pytest.raises(LimitExceeded):
+        log_in(house, "first", "guess")
+    assert log_in(house, "first", PASSWORD).account_id == house.account.id

@@ -1,7 +1,7 @@
 """OAuth clients: their metadata, their redirect URIs, and the URLs that identify documents."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import Any
 from urllib.parse import SplitResult, urlencode, urlsplit
@@ -159,6 +159,16 @@ def require_redirect_uri(uri: str) -> str:
 
 def _invalid(problem: str) -> InvalidParameter:
     return InvalidParameter("redirect_uri", f"the redirect URI {problem}")
+
+
+def has_known_scheme(uri: str, known: Collection[str]) -> bool:
+    """Return whether no other program is likely to have taken the scheme of a redirect URI.
+
+    A scheme of a native program is a reversed domain name, so it has a dot (RFC 8252 8.4). Any
+    program can take a scheme without one, so only ``known`` ones are accepted.
+    """
+    scheme = urlsplit(uri).scheme
+    return scheme in ("https", "http") or "." in scheme or scheme in known
 
 
 def describe_redirect(uri: str) -> str:

@@ -3,7 +3,6 @@
 The password is an API key, and the name is ignored; or both are those of an account.
 """
 
-import hmac
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
@@ -15,21 +14,11 @@ from mailcheck.core.errors import (
     SignInFailed,
 )
 from mailcheck.core.identifiers import API_KEY_PREFIX, KeyId
-from mailcheck.core.instants import DAY
 from mailcheck.core.network_addresses import counting_key
-from mailcheck.core.recent import Recent
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.authenticate import Authenticator, End, EndedAccess
 from mailcheck.operations.accounts.sign_in import SignIn
-from mailcheck.ports.clocks import ClockAndRandomness
-from mailcheck.store.accounts.account_store import PasswordStore, StoredPassword
-
-KNOWN_PASSWORDS = 1_000
-"""Maximum number of verified passwords that are remembered, as keyed digests."""
-
-KNOWN_FOR = DAY
-"""Time after its last use in which a verified password is accepted without a hash of scrypt. A
-program that polls every minute would otherwise use up the attempts of its account."""
+from mailcheck.store.accounts.account_store import PasswordStore
 
 WRONG = "no account has this name and password, and the password is not an API key"
 
@@ -43,15 +32,11 @@ class LogIn:
         ended_access: EndedAccess,
         passwords: PasswordStore,
         sign_in: SignIn,
-        clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._authenticator = authenticator
         self._ended_access = ended_access
         self._passwords = passwords
         self._sign_in = sign_in
-        self._now = clock_and_randomness.now
-        self._digest_key = clock_and_randomness.random_bytes(32)
-        self._known: Recent[bytes, bool] = Recent(KNOWN_PASSWORDS, KNOWN_FOR)
 
     async def identify(
         self, name: str, password: str, client_ip: str, scopes: Iterable[Scope]
@@ -84,7 +69,7 @@ class LogIn:
 
     async def _by_password(self, name: str, password: str, client: str) -> Caller:
         stored = await self._passwords.find_password(name)
-        if stored is None or not self._is_known(stored, password):
+        if stored is None or not self._sign_in.has_verified(stored.password_hash, password):
             try:
                 await self._sign_in.verify(name, password, client)
             except (SignInFailed, AccountDisabled, PasskeyNeeded) as failure:
@@ -99,7 +84,7 @@ class LogIn:
             raise InvalidCredentials("the account is disabled")
         if stored.needs_passkey:
             raise InvalidCredentials("this account needs a passkey, too: use an API key")
-        self._known.put(self._digest(stored.password_hash, password), True, self._now())
+        self._sign_in.note_verified(stored.password_hash, password)
         return Caller(
             account.id,
             KeyId(f"password of {account.id}"),
@@ -107,11 +92,3 @@ class LogIn:
             client=client,
             password_hash=stored.password_hash,
         )
-
-    def _is_known(self, stored: StoredPassword, password: str) -> bool:
-        written = stored.password_hash
-        return bool(written and self._known.get(self._digest(written, password), self._now()))
-
-    def _digest(self, password_hash: str, password: str) -> bytes:
-        text = f"{password_hash}\0{password}".encode("utf-8", "surrogatepass")
-        return hmac.digest(self._digest_key, text, "sha256")

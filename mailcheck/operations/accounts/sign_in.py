@@ -1,5 +1,7 @@
 """Signing in with name and password, dashboard sessions, and changing the password."""
 
+import hmac
+
 from msgspec import Struct
 
 from mailcheck.core.accounts import Account, RequestLimits
@@ -21,6 +23,7 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.keys import Key, key_of
+from mailcheck.core.recent import Recent
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong
@@ -161,6 +164,15 @@ LINK_MINUTES = 30
 TOO_MANY = "too many attempts to sign in"
 
 
+KNOWN_PASSWORDS = 1_000
+"""Maximum number of verified passwords that are remembered, as keyed digests."""
+
+KNOWN_FOR = DAY
+"""Time after its last use in which a program uses a verified password without a hash of scrypt, and
+without an attempt. A program that polls every minute would otherwise use up the attempts of its
+account, and so would strangers behind the same address."""
+
+
 class SignedIn(Struct, frozen=True):
     """An account and the secret of the session that was opened for it.
 
@@ -198,6 +210,8 @@ class SignIn:
         self._now = clock_and_randomness.now
         self._journal = journal
         self._random_bytes = clock_and_randomness.random_bytes
+        self._digest_key = clock_and_randomness.random_bytes(32)
+        self._verified: Recent[bytes, bool] = Recent(KNOWN_PASSWORDS, KNOWN_FOR)
 
     async def sign_in(self, name: str, password: str, client: str, device: str = "") -> SignedIn:
         """Open a session if the password is right. ``client`` is the address of the browser.
@@ -360,4 +374,19 @@ class SignIn:
         if self._hasher.is_outdated(written):
             renewed = await self._hasher.write(password, client)
             await self._store.renew_hash(kept.account.id, written, renewed)
+            written = renewed
+        self.note_verified(written, password)
         return kept.account
+
+    def has_verified(self, password_hash: str | None, password: str) -> bool:
+        """Return whether a password was verified before, on a page or by a program."""
+        digest = self._digest(password_hash or "", password)
+        return bool(password_hash and self._verified.get(digest, self._now()))
+
+    def note_verified(self, password_hash: str, password: str) -> None:
+        """Record a use of a verified password."""
+        self._verified.put(self._digest(password_hash, password), True, self._now())
+
+    def _digest(self, password_hash: str, password: str) -> bytes:
+        text = f"{password_hash}\0{password}".encode("utf-8", "surrogatepass")
+        return hmac.digest(self._digest_key, text, "sha256")

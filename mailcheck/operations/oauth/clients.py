@@ -1,7 +1,7 @@
 """Clients of the authorization server: finding, registering, authenticating and deleting them."""
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from mailcheck.core.oauth.clients import (
     Client,
     ClientMetadata,
     ClientSource,
+    has_known_scheme,
     is_document_url,
     join_redirect_uris,
 )
@@ -75,13 +76,16 @@ class OAuthClients:
         attempts: Attempts,
         audit: Audit,
         open_to: OpenTo,
+        schemes: Collection[str],
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
+        """``schemes`` are those without a dot that programs may use in redirect URIs."""
         self._store = store
         self._documents = documents
         self._attempts = attempts
         self._audit = audit
         self.open_to = open_to
+        self._schemes = schemes
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
 
@@ -95,6 +99,26 @@ class OAuthClients:
         if self.open_to is OpenTo.ANY and is_document_url(client_id):
             return await self._find_document(client_id, account_id)
         return (await self._find_registered(client_id)).client
+
+    def require_scheme(self, client: Client, redirect_uri: str) -> None:
+        """Verify that a code is not sent to a scheme that any program may have taken.
+
+        The operator may have registered any scheme for a client.
+
+        :raises OAuthRefused: the scheme has no dot, and the operator has not listed it.
+        """
+        if client.source is not ClientSource.OPERATOR:
+            self._require_scheme(redirect_uri)
+
+    def _require_scheme(self, redirect_uri: str) -> None:
+        if not has_known_scheme(redirect_uri, self._schemes):
+            scheme = redirect_uri.partition(":")[0]
+            raise OAuthRefused(
+                RefusalCode.INVALID_REDIRECT_URI,
+                f"the scheme {scheme!r} of the redirect URI has no dot (RFC 8252 8.4): use a "
+                "reversed domain name, or ask the operator of this service to add it to "
+                "[web] oauth_schemes",
+            )
 
     async def _find_registered(self, client_id: str) -> KnownClient:
         known = await self._store.find_client(client_id, self._now())
@@ -194,6 +218,8 @@ class OAuthClients:
                 else RefusalCode.INVALID_CLIENT_METADATA
             )
             raise OAuthRefused(code, str(failure)) from None
+        for uri in uris.split():
+            self._require_scheme(uri)
         return await self._add(
             metadata.name, uris, ClientSource.REGISTRATION, has_secret=method != PUBLIC
         )

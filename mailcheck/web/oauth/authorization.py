@@ -65,6 +65,7 @@ async def read_return(query: Query, clients: OAuthClients, account_id: AccountId
             RefusalCode.INVALID_REDIRECT_URI,
             f"{redirect_uri[:200]!r} is not a redirect URI of this program",
         )
+    clients.require_scheme(client, redirect_uri)
     state = read_one(query, "state", MAX_STATE)
     return Return(client, redirect_uri, state if query.texts("state", 1, MAX_STATE) else None)
 

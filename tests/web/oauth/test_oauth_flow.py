@@ -364,3 +364,33 @@ def test_an_account_full_of_keys(program: Program) -> None:
     answer = program.submit()
     assert answer.status == 409
     assert "revoke one first" in answer.body.decode()
+
+
+SCHEMES = {
+    "https://agent.example/cb": True,
+    "http://127.0.0.1/cb": True,
+    "com.example.agent:/cb": True,
+    "cursor://x/y": True,
+    "vscode://x/y": True,
+    "vscode-insiders://x/y": True,
+    "agent://x/y": False,
+    "cursors://x/y": False,
+    "evil:/cb": False,
+}
+"""Redirect URIs, and whether a program that nobody has registered may use them (RFC 8252 8.4)."""
+
+
+@pytest.mark.parametrize(("uri", "is_accepted"), SCHEMES.items())
+def test_schemes_that_any_program_can_take(ann: Browser, uri: str, is_accepted: bool) -> None:
+    """A scheme without a dot is on the operator's list, for clients of either kind."""
+    house = ann.house
+    made = register(house, {"redirect_uris": [uri]})
+    assert made.status == (201 if is_accepted else 400)
+    if not is_accepted:
+        assert made.json["error"] == "invalid_redirect_uri"
+        assert "oauth_schemes" in made.json["error_description"]
+    house.hosts.clients[DOCUMENT] = ClientDocument("Hosted Agent", uri)
+    asked = Program(ann, DOCUMENT, redirect_uri=uri).ask()
+    assert asked.status == (200 if is_accepted else 400)
+    registered, _ = add_client(house, uri)
+    assert Program(ann, registered.id, redirect_uri=uri).ask().status == 200
