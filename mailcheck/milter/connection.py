@@ -1,15 +1,17 @@
 """Connections of mail servers to the milter endpoint.
 
 The reply to a command is sent before the next command is read, and it always lets the mail go on.
-The copy of a mail is evaluated after the reply at its end.
+The copy of a mail is evaluated after the reply at its end. Nothing is read from a mail server that
+does not read its replies.
 """
 
 from typing import Any
 
-from twisted.internet.interfaces import IAddress, IReactorTime, ITCPTransport
+from twisted.internet.interfaces import IAddress, IPushProducer, IReactorTime
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
 from mailcheck.connections.counting import OpenConnections
 from mailcheck.connections.policies import client_ip_of, is_in_networks
@@ -28,10 +30,11 @@ AUTHENTICATED = "auth_authen"
 """The macro with the name of an authenticated client, which sends mail of this site."""
 
 
+@implementer(IPushProducer)
 class MilterConnection(Protocol):
     """A connection of a mail server, with one mail after the other."""
 
-    transport: ITCPTransport
+    transport: Any
     factory: "MilterFactory"
     _log = Logger()
 
@@ -55,6 +58,7 @@ class MilterConnection(Protocol):
             self.abort()
         else:
             self._watchdog.watch(IDLE_SECONDS)
+            self.transport.registerProducer(self, True)
 
     def dataReceived(self, data: bytes) -> None:
         """Run the complete commands. A peer that does not speak the protocol is disconnected."""
@@ -95,14 +99,31 @@ class MilterConnection(Protocol):
         """Close the connection after the mail that is being received."""
         self._is_draining = True
         if not self._is_in_mail:
-            self.transport.loseConnection()
+            self._close()
 
     def abort(self) -> None:
         """Abort the connection."""
         self._is_closed = True
         self.transport.abortConnection()
 
+    # Methods of `IPushProducer`, whose replies wait while their buffer is full.
+
+    def pauseProducing(self) -> None:  # noqa: N802
+        """Read no commands while the mail server does not read the replies."""
+        self.transport.pauseProducing()
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        """Read commands again."""
+        self.transport.resumeProducing()
+
+    def stopProducing(self) -> None:  # noqa: N802
+        """Do nothing: `connectionLost` follows."""
+
     # The commands.
+
+    def _close(self) -> None:
+        self.transport.unregisterProducer()
+        self.transport.loseConnection()
 
     def _run(self, packet: Packet) -> None:
         command, data = packet.command, packet.data
@@ -114,7 +135,7 @@ class MilterConnection(Protocol):
         if self._steps is None:
             raise BadPacket(f"the command {command!r} before the negotiation")
         if command == packets.QUIT:
-            self.transport.loseConnection()
+            self._close()
         elif command == packets.MACROS:
             if data[:1] == packets.MAIL:
                 self._is_authenticated = bool(packets.read_macros(data).get(AUTHENTICATED))
@@ -170,7 +191,7 @@ class MilterConnection(Protocol):
         self._drop()
         self._is_in_mail = False
         if self._is_draining:
-            self.transport.loseConnection()
+            self._close()
 
     def _drop(self) -> None:
         copy, self._copy = self._copy, None

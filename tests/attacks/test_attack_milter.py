@@ -113,3 +113,16 @@ def test_a_body_without_an_end() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4_000_000
+
+
+def test_a_mail_server_that_does_not_read() -> None:
+    """Nothing more is read from it, so its replies take no more than one buffer."""
+    server = MailServer(milter_factory(Copies()))
+    server.negotiate()
+    transport = server.protocol.transport
+    transport.producer.pauseProducing()  # as a full connection does
+    assert transport.producerState == "paused"
+    transport.producer.resumeProducing()
+    assert transport.producerState == "producing"
+    server.say(b"Q", b"")
+    assert transport.disconnecting
