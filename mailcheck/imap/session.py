@@ -144,7 +144,11 @@ class Session:
         return None if name is None else find_mailbox(name, self._mailboxes.caught)
 
     def _may_see(self, mailbox: MailboxName) -> bool:
-        return not mailbox.tag or self._caller.rights.allows_tag(mailbox.tag)
+        """Return whether LIST may show the mailbox: a limited key has its tags only."""
+        rights, wanted = self._caller.rights, mailbox.wanted
+        if rights.tags is None:
+            return True
+        return not wanted.foreign_to and (not wanted.tag or rights.allows_tag(wanted.tag))
 
     def _require_selected(self, *, to_change: bool = False) -> Selected:
         if self._selected is None:

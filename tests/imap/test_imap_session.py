@@ -267,7 +267,9 @@ def test_a_key_of_one_tag(house: House) -> None:
     assert b"theirs" not in listed
     assert b"Sandbox" not in listed
     assert talk.do(b"STATUS INBOX (MESSAGES)").startswith(b'* STATUS "INBOX" (MESSAGES 1)')
-    assert talk.do(b"SELECT Tags/theirs").startswith(b"x NO [NONEXISTENT]")
+    for hidden in (b"Tags/theirs", b"Tags/a..b", b"Sandbox"):
+        for command in (b"SELECT %b", b"EXAMINE %b", b"STATUS %b (MESSAGES UIDNEXT)"):
+            assert talk.do(command % hidden).startswith(b"x NO [NONEXISTENT]")
     assert b"* 1 EXISTS" in talk.do(b"SELECT INBOX")
     assert talk.do(b"SEARCH ALL").startswith(b"* SEARCH 1\r\n")
     assert lines(talk.do(b"UID FETCH 1:9 UID"))[:-1] == [b"* 1 FETCH (UID 1)"]
