@@ -7,7 +7,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from fido2.cose import ES256
+from fido2.cose import ES256, CoseKey
 from fido2.utils import websafe_decode, websafe_encode
 from fido2.webauthn import (
     AttestationObject,
@@ -31,6 +31,8 @@ class Authenticator:
     flags: int = VERIFIED
     user_handle: bytes | None = None
     cross_origin: bool = False
+    public_key: dict[int, Any] | None = None
+    """Another public key than that of ``key``."""
     key: ec.EllipticCurvePrivateKey = field(
         default_factory=lambda: ec.generate_private_key(ec.SECP256R1())
     )
@@ -39,7 +41,8 @@ class Authenticator:
         """Answer the options for a new passkey."""
         if self.user_handle is None:
             self.user_handle = websafe_decode(options["user"]["id"])
-        public = ES256.from_cryptography_key(self.key.public_key())
+        own = ES256.from_cryptography_key(self.key.public_key())
+        public = own if self.public_key is None else CoseKey(self.public_key)
         credential = AttestedCredentialData.create(bytes(16), self.credential_id, public)
         data = AuthenticatorData.create(
             self._site_hash(), FLAG(self.flags | FLAG.AT), self.counter, credential

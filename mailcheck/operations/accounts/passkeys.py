@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from msgspec import Struct
 from twisted.logger import Logger
 
@@ -140,6 +140,8 @@ class Passkeys:
             challenge = _challenge_in(answer)
             await self._use_challenge(challenge, ADD, account)
             found = self._server.register_complete(_state(challenge), answer)
+            if found.credential_data is not None:
+                _require_possible(found.credential_data.public_key)
         except BROKEN as failure:
             self._log.warn("a passkey was not added: {why}", why=failure)
             raise InvalidParameter("credential", NOT_ACCEPTED) from None
@@ -314,6 +316,22 @@ async def remove_passkeys(
     for name in removed:
         await audit.note(Action.PASSKEY_REMOVED, account.id, by, name)
     return removed
+
+
+def _require_possible(public_key: Mapping[int, Any]) -> None:
+    """Verify that a signature can be verified with a key, such as one on its curve.
+
+    :raises ValueError: it cannot.
+    """
+    from fido2.cose import CoseKey
+
+    try:
+        CoseKey.parse(public_key).verify(b"", b"")
+    except InvalidSignature:
+        return  # the key works, and the empty signature is not its own
+    except NotImplementedError:
+        pass
+    raise ValueError("no signature can be verified with the key")
 
 
 def _require_name(name: str) -> str:
