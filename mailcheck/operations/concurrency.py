@@ -6,9 +6,9 @@ Work that is not urgent waits while mail is being received, since its senders wa
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
+from msgspec import Struct, field
 from twisted.internet.defer import CancelledError, Deferred, ensureDeferred, gatherResults
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -38,8 +38,7 @@ Result = TypeVar("Result")
 Inputs = TypeVarTuple("Inputs")
 
 
-@dataclass(slots=True)
-class _Call(Generic[Result]):
+class _Call(Struct, Generic[Result]):
     """A running call and the callers that wait for it."""
 
     waiting: list[Deferred[Result]] = field(default_factory=list)

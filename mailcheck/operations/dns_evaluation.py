@@ -6,10 +6,10 @@ runs the evaluation again. The number of rounds is the length of the longest dep
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from dns.rdata import Rdata
+from msgspec import Struct, field
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import deferLater
@@ -50,8 +50,7 @@ serves other clients meanwhile."""
 Verdict = TypeVar("Verdict")
 
 
-@dataclass(slots=True)
-class QuestionBudget:
+class QuestionBudget(Struct):
     """The remaining DNS budget of a request, and when it ends (in seconds of the clock).
 
     Several evaluations of one request may share a budget.
@@ -88,8 +87,7 @@ class QuestionBudget:
         return granted
 
 
-@dataclass(slots=True)
-class DnsEvaluator:
+class DnsEvaluator(Struct):
     """Runs evaluations of one request. The answers of one evaluation are known to the next.
 
     Records of a proposed ``zone`` are evaluated as if they were published.

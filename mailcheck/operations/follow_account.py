@@ -1,8 +1,8 @@
 """Following an account: hints that the data on its open pages has changed."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
@@ -20,8 +20,7 @@ FindOwner = Callable[[DeliverabilityTestId], Awaitable[AccountId | None]]
 """Returns the account of a test, or `None` if the test does not exist any more."""
 
 
-@dataclass(slots=True, eq=False)
-class _Watcher:
+class _Watcher(Struct, eq=False):
     """An open page. ``_bell`` has fired if its account has changed since the last `wait`."""
 
     _parked: ParkedWait

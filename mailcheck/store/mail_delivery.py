@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import msgspec
@@ -48,8 +47,7 @@ class DeliveryPlan(Struct, frozen=True):
     tests: Sequence[DeliverabilityTestId]
 
 
-@dataclass(slots=True)
-class _TestState:
+class _TestState(Struct):
     """The state of a test within the group; ``first`` is its mail if the group contains it."""
 
     state: State
@@ -271,8 +269,7 @@ _COUNT_TAG = """
 _Outcome = tuple[Position, ...] | RecipientUnknown | AddressUsed | InboxFull
 
 
-@dataclass(slots=True)
-class _TagCount:
+class _TagCount(Struct):
     tag: str = ""
     message_count: int = 0
     byte_count: int = 0

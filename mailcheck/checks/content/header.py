@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from urllib.parse import unquote_to_bytes
 
@@ -138,8 +137,7 @@ def _skip_preamble(raw_message: bytes, start: int, limit: int) -> int:
     return mbox_line.end() if mbox_line else start
 
 
-@dataclass(slots=True)
-class _StrayLines:
+class _StrayLines(Struct):
     """Finds the fields after lines that are not fields, in one pass over the section."""
 
     raw_message: bytes

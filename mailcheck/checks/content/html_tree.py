@@ -56,8 +56,7 @@ class StartTag:
     position: int = field(default=-1, compare=False)
 
 
-@dataclass(slots=True)
-class EndTag:
+class EndTag(Struct):
     """An end tag."""
 
     name: str
@@ -173,8 +172,7 @@ VOID = frozenset([
 """Elements without content (HTML 13.1.2)."""
 
 
-@dataclass(slots=True, eq=False)
-class Element:
+class Element(Struct, eq=False):
     """An element: its tag, its own style, and the look of its content.
 
     ``is_copy`` is true for an element that was reopened because tags overlap. ``depth`` is its
@@ -191,16 +189,14 @@ class Element:
     position: int = -1
 
 
-@dataclass(slots=True, eq=False)
-class Words:
+class Words(Struct, eq=False):
     """A piece of text with decoded references."""
 
     text: str
     look: Look
 
 
-@dataclass(slots=True, eq=False)
-class End:
+class End(Struct, eq=False):
     """The end of an element; ``has_tag`` is true if the mail has its end tag."""
 
     element: Element

@@ -8,7 +8,6 @@ limited before anything is built. An outer delimiter always ends its content (RF
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -71,11 +70,10 @@ def scan_structure(raw_message: bytes) -> Structure:
     return Structure(section.fields, root, tuple(dict.fromkeys(scan.problems)))
 
 
-@dataclass(slots=True)
-class _Scan:
+class _Scan(Struct):
     raw_message: bytes
     problems: list[str]
-    part_count: int = field(default=0)
+    part_count: int = 0
 
     def read_entity(
         self, section: HeaderSection, bounds: tuple[int, int], default_type: str, depth: int

@@ -1,8 +1,6 @@
 """The visible text of a page, line by line, with its links and prominent ranges."""
 
-from dataclasses import dataclass, field
-
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mailcheck.checks.content.html_tree import Element, End, HtmlTree, Words
 from mailcheck.checks.content.styles import is_button, is_prominent
@@ -65,16 +63,14 @@ def render_visible_text(tree: HtmlTree) -> VisibleText:
     return VisibleText("".join(page.pieces), tuple(page.anchors), tuple(page.prominent))
 
 
-@dataclass(slots=True)
-class _OpenAnchor:
+class _OpenAnchor(Struct):
     element: Element
     start: int
     piece: int
     alternative: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Page:
+class _Page(Struct):
     """The text so far; at most one white-space character is pending."""
 
     pieces: list[str] = field(default_factory=list)

@@ -4,8 +4,7 @@ A wait is registered before the test is read. Notifications are hints: a notifie
 test again.
 """
 
-from dataclasses import dataclass, field
-
+from msgspec import Struct, field
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 
@@ -20,8 +19,7 @@ from mailcheck.operations.parked_waits import ParkedWait, WaitSlots
 from mailcheck.ports.clocks import ClockAndRandomness
 
 
-@dataclass(slots=True, eq=False)
-class ResultWaiter:
+class ResultWaiter(Struct, eq=False):
     """One parked wait. ``when_moved`` fires at the first hint after `arm`."""
 
     test_id: DeliverabilityTestId

@@ -8,10 +8,10 @@ no read, and neither does mail that no client waits for.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.python.failure import Failure
@@ -41,8 +41,7 @@ class _Removals(Enum):
     SOME = "messages were deleted, and the waiter has not handled it yet"
 
 
-@dataclass(slots=True, eq=False)
-class Waiter:
+class Waiter(Struct, eq=False):
     """One parked wait. Matching messages are queued in order until the waiter takes them.
 
     With ``wants_refusals``, rejected mail that may have matched is offered as well. At most

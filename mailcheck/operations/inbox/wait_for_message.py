@@ -5,9 +5,8 @@ A wait is registered before the store is read, so that no message is missed in b
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
@@ -69,8 +68,7 @@ class UnexpectedMessage(Struct, frozen=True):
     refusal: Refusal | None
 
 
-@dataclass(slots=True, eq=False)
-class _Watch:
+class _Watch(Struct, eq=False):
     """The progress of one wait for ``count`` messages.
 
     Messages are handled up to ``position``, and rejections up to ``refused_up_to`` if they count.
