@@ -160,7 +160,7 @@ def test_what_is_small_and_hard_to_read(what: str) -> None:
     assert count_calls(lambda: asking.answer(lambda _: message)) < CALLS_OF_STEP * MAX_WORK
 
 
-@pytest.mark.parametrize("labels", [3, 20, 60, 110])
+@pytest.mark.parametrize("labels", [3, 110])
 @pytest.mark.parametrize(("rdtype", "data"), [("MX", "{0} m{0}.{1}"), ("SOA", SOA)])
 def test_the_hardest_that_is_read(labels: int, rdtype: str, data: str) -> None:
     """The largest answers that are still read stay within the limit."""
