@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.people import Person, make_account
+from tests.browser.tool_world import ToolWorld, running_tool_world
 from tests.browser.watching import AXE, CHROMIUM, OneBrowser, Watched, running_browser, watched_page
 from tests.servers.daemon import HOST, Daemon, running_daemon
 
@@ -52,3 +53,19 @@ def watched(browser: Browser, pages_daemon: Daemon) -> Iterator[Watched]:
 def person(watched: Watched, pages_daemon: Daemon) -> Person:
     """Create an account and sign the browser in."""
     return make_account(watched, pages_daemon)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
+    """Run the environment of the tools once for all tests of a module."""
+    with running_tool_world(tmp_path_factory.mktemp("tools")) as world:
+        yield world
+
+
+@pytest.fixture
+def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
+    """Open a page of the tools as a signed-in account."""
+    with watched_page(browser, world.daemon.http_port) as watched:
+        make_account(watched, world.daemon)
+        yield watched
+        watched.require_quiet()

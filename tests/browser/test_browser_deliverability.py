@@ -1,14 +1,11 @@
 """Deliverability tests in a real browser, from the test address to the shared report."""
 
 import re
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.people import make_account
-from tests.browser.tool_world import ToolWorld, running_tool_world
+from tests.browser.tool_world import ToolWorld
 from tests.browser.watching import Watched, watched_page
 
 MAIL_COMMAND = re.compile(r"\bmail from:<ann@good\.test>", re.IGNORECASE)
@@ -23,22 +20,6 @@ MAIL = (
 WIDTHS = (390, 820, 1440)  # pixels; the last one is a desktop's
 HIGHEST = 2_600  # pixels of a report on a desktop
 LARGEST = 80_000  # characters of a report's page
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
-    """Run the environment once for all tests of this module."""
-    with running_tool_world(tmp_path_factory.mktemp("deliverability")) as world:
-        yield world
-
-
-@pytest.fixture
-def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
-    """Open a page as a signed-in account."""
-    with watched_page(browser, world.daemon.http_port) as watched:
-        make_account(watched, world.daemon)
-        yield watched
-        watched.require_quiet()
 
 
 def make_address(visitor: Watched) -> str:

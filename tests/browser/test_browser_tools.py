@@ -1,30 +1,12 @@
 """The overview, domain checks and blocklist checks in a real browser."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.people import make_account
-from tests.browser.tool_world import SLOW_LISTS, ToolWorld, running_tool_world
+from tests.browser.tool_world import SLOW_LISTS, ToolWorld
 from tests.browser.watching import Watched, watched_page
 from tests.house import mail
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
-    """Run the environment once for all tests of this module."""
-    with running_tool_world(tmp_path_factory.mktemp("tools")) as world:
-        yield world
-
-
-@pytest.fixture
-def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
-    """Open a page as a signed-in account."""
-    with watched_page(browser, world.daemon.http_port) as watched:
-        make_account(watched, world.daemon)
-        yield watched
-        watched.require_quiet()
 
 
 def test_a_domain_is_checked_in_its_row(visitor: Watched, world: ToolWorld) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from mailcheck.config.reading import load_config
 from tests.cli.command_line import Mailcheck
-from tests.house import House, run
+from tests.house import House
 
 
 @pytest.fixture
@@ -37,31 +37,3 @@ def test_an_account_added_beside_the_daemon_gets_mail(daemon: House, mailcheck: 
     pending = daemon.ask("GET", "/inbox/wait", key=key)
     daemon.receive(address)
     assert pending.answer().json["to"] == address
-
-
-def test_the_command_line_sees_what_the_daemon_has_written(
-    daemon: House, mailcheck: Mailcheck
-) -> None:
-    """Accounts, keys and their last use are listed as the daemon knows them."""
-    daemon.get("/inbox")
-    run(daemon.assembly.accounts.authenticator.save_key_uses())
-    assert mailcheck("account", "list").lines[0].startswith(f"first  {daemon.address()}")
-    assert "last used 2026-11-21T12:00:00.000Z" in mailcheck("key", "list").output
-
-
-def test_both_write_in_turn(daemon: House, mailcheck: Mailcheck) -> None:
-    """Arriving mail and writing commands alternate without a failure."""
-    for number in range(10):
-        daemon.receive(daemon.address(f"t{number}"))
-        assert mailcheck("account", "add", f"account {number}").status == 0
-    assert daemon.get("/inbox").json["total"] == 10
-    assert len(mailcheck("account", "list").lines) == 11
-
-
-def test_commands_leave_the_mail_alone(daemon: House, mailcheck: Mailcheck) -> None:
-    """No command affects the daemon's mail, also after a restart."""
-    daemon.receive()
-    before = daemon.get("/inbox/messages").json
-    for arguments in (("account", "add", "x"), ("key", "issue", "x"), ("account", "list")):
-        mailcheck(*arguments)
-    assert daemon.get("/inbox/messages").json == before

@@ -1,6 +1,5 @@
 """Deliverability tests over REST (docs/reference/contract.md, "Deliverability tests")."""
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,14 +18,6 @@ from tests.operations.scored_mails import MAIL, received
 from tests.web.scored_house import ScoredHouse
 
 UNKNOWN = "a" * 13
-
-
-@pytest.fixture
-def scored() -> Iterator[ScoredHouse]:
-    """A house with the zone of a perfect sender."""
-    scored = ScoredHouse()
-    yield scored
-    scored.close()
 
 
 def test_an_address_is_generated(scored: ScoredHouse) -> None:

@@ -1,20 +1,9 @@
 """The ``authentication`` field of a message."""
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from tests.web.mcp.agent import Agent
 from tests.web.scored_house import ScoredHouse
-
-
-@pytest.fixture
-def scored() -> Iterator[ScoredHouse]:
-    """A house with the zone of a perfect sender."""
-    scored = ScoredHouse()
-    yield scored
-    scored.close()
 
 
 def read(scored: ScoredHouse) -> Any:

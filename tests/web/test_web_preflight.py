@@ -1,24 +1,21 @@
 """POST /test/{testId}/preflight: a stored mail with records that are not published yet."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from mailcheck.operations.deliverability.preflight import MAX_RECORDS
-from tests.operations.scored_mails import zone_with
 from tests.web.scored_house import ScoredHouse
 
 DMARC = {"name": "_dmarc.sender.example", "type": "TXT", "value": "v=DMARC1; p=reject"}
 
 
 @pytest.fixture
-def scored() -> Iterator[ScoredHouse]:
-    """A test daemon that scores mail, whose zone has no DMARC record of the sender."""
-    scored = ScoredHouse(zone_with(without=["_dmarc.sender.example"]))
-    yield scored
-    scored.close()
+def scored(scored: ScoredHouse) -> ScoredHouse:
+    """The zone has no DMARC record of the sender."""
+    scored.zone.publish("_dmarc.sender.example", "TXT")
+    return scored
 
 
 def test_a_preflight_shows_what_a_record_would_do(scored: ScoredHouse) -> None:

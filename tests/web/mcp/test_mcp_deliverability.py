@@ -1,19 +1,9 @@
 """The tools for deliverability tests."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, failure_of, judge_output
 from tests.web.scored_house import ScoredHouse
-
-
-@pytest.fixture
-def scored() -> Iterator[ScoredHouse]:
-    """A house with the zone of a perfect sender."""
-    scored = ScoredHouse()
-    yield scored
-    scored.close()
 
 
 @pytest.fixture(params=[HANDSHAKE, STATELESS])

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from mailcheck.web.mcp.dispatch import TOOL_CALL
 from tests.house import House, mail
-from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, failure_of
+from tests.web.mcp.agent import STATELESS, Agent, failure_of
 
 INBOX_TOOLS = [
     "new_address",
@@ -32,12 +32,6 @@ NAMES = [
     "list_watches",
     "get_watch",
 ]
-
-
-@pytest.fixture(params=[HANDSHAKE, STATELESS])
-def agent(house: House, request: pytest.FixtureRequest) -> Agent:
-    """An agent in each mode."""
-    return Agent(house, version=request.param)
 
 
 def received(house: House, tag: str = "", **content: Any) -> str:
@@ -150,15 +144,6 @@ def test_lists_are_filtered_and_paged(agent: Agent, house: House) -> None:
     assert [message["subject"] for message in found["messages"]] == ["Another"]
     newer = agent.use("list_messages", after=page["cursor"])
     assert newer["messages"] == []
-
-
-def test_a_list_shows_only_the_first_links(agent: Agent, house: House) -> None:
-    """A list contains only the first links of a message; the message contains all."""
-    links = [f"https://example.com/{number}" for number in range(30)]
-    message_id = received(house, body="\n".join(links))
-    (listed,) = agent.use("list_messages")["messages"]
-    assert listed["links"] == links[:10]
-    assert agent.use("get_message", id=message_id)["message"]["links"] == links
 
 
 def test_the_share_link_opens_the_message(agent: Agent, house: House) -> None:

@@ -5,13 +5,7 @@ from typing import Any
 import pytest
 
 from tests.house import House, mail
-from tests.web.mcp.agent import EVENTS, HANDSHAKE, JSON, STATELESS, Agent, failure_of, judge_output
-
-
-@pytest.fixture(params=[HANDSHAKE, STATELESS])
-def agent(house: House, request: pytest.FixtureRequest) -> Agent:
-    """An agent in each mode."""
-    return Agent(house, version=request.param)
+from tests.web.mcp.agent import EVENTS, JSON, STATELESS, Agent, failure_of, judge_output
 
 
 def outcome_of(agent: Agent, reply: Any) -> Any:
