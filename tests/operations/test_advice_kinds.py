@@ -81,14 +81,21 @@ CASES: dict[str, tuple[Zone, str, str, str, str | None]] = {
     "void mx of a dead host": (
         {**spf("v=spf1 mx ip4:8.8.5.0/24 -all"), "mx.d.example": {}},
         "spf.void",
-        "leads to mail hosts without an address",
+        "leads to no mail host with an address",
         'Keep "mx"',
+        None,
+    ),
+    "void mx without an MX record": (
+        {DOMAIN: {"A": ["8.8.4.1"], "TXT": ["v=spf1 mx ip4:8.8.5.0/24 -all"]}},
+        "spf.void",
+        "leads to no mail host with an address",
+        "Remove it only if d.example receives no mail",
         None,
     ),
     "void a of a dead host": (
         {**spf("v=spf1 a:mx.d.example ip4:8.8.5.0/24 -all"), "mx.d.example": {}},
         "spf.void",
-        "leads to mail hosts without an address",
+        "leads to no mail host with an address",
         'Keep "a:mx.d.example"',
         None,
     ),

@@ -215,10 +215,10 @@ def _describe_node(
         if term in unborn:
             yield make_finding(
                 "spf.void",
-                f'"{term}" in {place} leads to mail hosts without an address. It permits no host'
+                f'"{term}" in {place} leads to no mail host with an address. It permits no host'
                 " and counts against a limit of two.",
                 f"Mend the MX records of {domain} and the addresses of its mail hosts first. Keep"
-                f' "{term}": it permits them then.',
+                f' "{term}", which permits them then. Remove it only if {domain} receives no mail.',
             )
             continue
         yield make_finding(
@@ -491,13 +491,15 @@ def _find_terms_of_dead_hosts(
 ) -> frozenset[str]:
     """Return the void terms for the domain's own mail hosts, which have no address now.
 
-    The domain's MX records are at fault, not these terms.
+    The domain's MX records are at fault or missing, and not these terms.
     """
     voids = [(term, parse_term(term)) for tree in trees for term in tree.voids]
     if not any(isinstance(one, Mechanism) and one.name in _OF_HOSTS for _, one in voids):
         return frozenset()
-    hosts = {host for _, host in mx_records(look_up(answers, domain, "MX")) if host}
-    names = {MechanismName.MX: {domain} if hosts else set(), MechanismName.A: hosts}
+    answer = look_up(answers, domain, "MX")
+    hosts = {host for _, host in mx_records(answer) if host}
+    has_null_mx = bool(answer.records) and not hosts
+    names = {MechanismName.MX: set() if has_null_mx else {domain}, MechanismName.A: hosts}
     return frozenset(
         term
         for term, one in voids

@@ -7,6 +7,7 @@ of them are evaluated in one walk through the tree, each as a receiver evaluates
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 
 from mailcheck.checks.spf.record import Mechanism, MechanismName, Qualifier, parse_term
@@ -31,10 +32,12 @@ _REACHABLE = (None, DOCUMENTATION)
 """Reasons why an address is not public with which it still can be a sender: examples have such."""
 
 
+@lru_cache(maxsize=16)
 def sample_senders(tree: SpfNode) -> tuple[IpAddress, ...]:
     """Return addresses that pass, for each term of the tree that permits some hosts.
 
-    An ``all`` is not a sender: its addresses are those that no term names.
+    An ``all`` is not a sender: its addresses are those that no term names. The result is cached,
+    since a tree is compared with that of each trial of a check.
     """
     named = dict.fromkeys(_list_addresses(tree))
     passing = find_passing(tree, islice(named, MAX_SAMPLES))
