@@ -761,6 +761,8 @@ def _report_of(number: int) -> ReceiverReport:
         domain="example.org",
         reporter="google.com",
         report_id="7",
+        begins_at=NOON,
+        ends_at=at(60),
     )
 
 
