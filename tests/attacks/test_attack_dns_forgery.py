@@ -1,16 +1,12 @@
 """Forged DNS replies: only replies of the queried server to the question sent are accepted."""
 
-import os
-from typing import Any, cast
+from typing import Any
 
 import dns.message
 import dns.rcode
 import pytest
-from twisted.internet.defer import maybeDeferred
-from twisted.internet.protocol import DatagramProtocol
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
-from mailcheck.dns.exchange import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import Server
@@ -101,40 +97,3 @@ def test_ids_in_use_are_not_taken_twice() -> None:
     collect(stub.lookup(QUESTION))
     collect(stub.lookup(DnsQuestion("other.example", "A")))
     assert [query.message.id for query in network.queries] == [1, 2]
-
-
-class HonestServer(DatagramProtocol):
-    """A server on loopback that lets a forger answer first."""
-
-    noisy = False
-
-    def __init__(self, forger: DatagramProtocol) -> None:
-        self.forger = forger
-
-    def datagramReceived(self, datagram: bytes, addr: Any) -> None:
-        """Answer after the forger, who sends a correct reply from a separate port."""
-        query = dns.message.from_wire(datagram)
-        assert self.forger.transport is not None
-        assert self.transport is not None
-        self.forger.transport.write(build_reply(query, (FORGED,)).to_wire(), addr)
-        self.transport.write(build_reply(query, (HONEST,)).to_wire(), addr)
-
-
-async def test_forged_on_loopback() -> None:
-    """With real sockets, too, only replies of the queried server are accepted."""
-    from twisted.internet import reactor
-
-    network = cast(DnsReactor, reactor)
-    forger = DatagramProtocol()
-    forger.noisy = False
-    forger_port = network.listenUDP(0, forger, "127.0.0.1", 4096)
-    port = network.listenUDP(0, HonestServer(forger), "127.0.0.1", 4096)
-    server = Server("127.0.0.1", cast(Any, port.getHost()).port)
-    stub = StubResolver(network, [server], ResolverSettings(), os.urandom)
-    try:
-        for _ in range(20):
-            assert_honest([await stub.lookup(QUESTION)])
-    finally:
-        await stub.close()
-        await maybeDeferred(port.stopListening)
-        await maybeDeferred(forger_port.stopListening)

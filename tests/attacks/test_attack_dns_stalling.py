@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
-from tests.dns.scripted_network import SERVER, ScriptedNetwork, StreamQuery, build_reply, collect
+from tests.dns.scripted_network import SERVER, ScriptedNetwork, build_reply, collect
 
 pytestmark = pytest.mark.attack
 
@@ -34,57 +34,44 @@ def answers(network: ScriptedNetwork) -> list[Any]:
     return results
 
 
-def assert_gave_up(network: ScriptedNetwork, answers: list[Any], stream: StreamQuery) -> None:
-    """Check that the lookup has timed out and the connection is closed."""
+@pytest.mark.parametrize("octets", [0, 11])
+def test_stalling_drips(network: ScriptedNetwork, answers: list[Any], octets: int) -> None:
+    """Silence, or a reply that comes drop by drop, delays a lookup no longer than its timeout."""
+    stream = network.accept()
+    wire = build_reply(stream.message, (TEXT,)).to_wire()
+    for octet in (len(wire).to_bytes(2, "big") + wire)[:octets]:
+        stream.protocol.dataReceived(bytes((octet,)))
+        network.advance(0.1)
+    network.advance(1.1 - 0.1 * octets)
     assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
     assert stream.transport.disconnecting
     assert network.getDelayedCalls() == []
 
 
-def test_stalling_says_nothing(network: ScriptedNetwork, answers: list[Any]) -> None:
-    """A silent server costs the timeout, and its connection is closed."""
+@pytest.mark.parametrize(
+    ("octets", "is_whole"),
+    [
+        *((octets, False) for octets in (b"", b"\0", b"\x10\xff", b"\0\x20abcd")),
+        *((octets, True) for octets in (b"\0\0", b"\0\4abcd", b"\0\x0cid" + bytes(70_010))),
+        (None, True),
+    ],
+)
+def test_stalling_nonsense(
+    network: ScriptedNetwork, answers: list[Any], octets: bytes | None, is_whole: bool
+) -> None:
+    """A first message that is not whole, not the reply or has another id is no answer.
+
+    A whole one ends the connection, whatever follows.
+    """
     stream = network.accept()
-    network.advance(1.1)
-    assert_gave_up(network, answers, stream)
-
-
-def test_stalling_drips(network: ScriptedNetwork, answers: list[Any]) -> None:
-    """A server that sends its reply drop by drop cannot delay the lookup beyond the timeout."""
-    stream = network.accept()
-    wire = build_reply(stream.message, (TEXT,)).to_wire()
-    for octet in (len(wire).to_bytes(2, "big") + wire)[:11]:
-        stream.protocol.dataReceived(bytes((octet,)))
-        network.advance(0.1)
-    assert_gave_up(network, answers, stream)
-
-
-@pytest.mark.parametrize("octets", [b"", b"\0", b"\x10\xff", b"\0\x20abcd"])
-def test_stalling_hangs_up(network: ScriptedNetwork, answers: list[Any], octets: bytes) -> None:
-    """A server that closes the connection before its reply is complete has no answer."""
-    stream = network.accept()
+    if octets is None:
+        wire = bytearray(build_reply(stream.message, (TEXT,)).to_wire())
+        wire[0] ^= 1
+        octets = len(wire).to_bytes(2, "big") + wire
     stream.protocol.dataReceived(octets)
-    stream.protocol.connectionLost(Failure(ConnectionDone()))
-    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
-
-
-@pytest.mark.parametrize("octets", [b"\0\0", b"\0\4abcd", b"\0\x0cid" + bytes(10) + b"x" * 70_000])
-def test_stalling_nonsense(network: ScriptedNetwork, answers: list[Any], octets: bytes) -> None:
-    """A first message that is not the reply ends the connection, whatever follows."""
-    stream = network.accept()
-    stream.protocol.dataReceived(octets)
-    assert stream.transport.disconnecting
-    stream.protocol.dataReceived(b"x" * 70_000)
-    stream.protocol.connectionLost(Failure(ConnectionDone()))
-    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
-
-
-def test_stalling_foreign_reply(network: ScriptedNetwork, answers: list[Any]) -> None:
-    """A reply over TCP with another id, or to another question, is not accepted."""
-    stream = network.accept()
-    wire = bytearray(build_reply(stream.message, (TEXT,)).to_wire())
-    wire[0] ^= 1
-    stream.send(bytes(wire))
-    assert stream.transport.disconnecting
+    assert stream.transport.disconnecting == is_whole
+    if is_whole:
+        stream.protocol.dataReceived(b"x" * 70_000)
     stream.protocol.connectionLost(Failure(ConnectionDone()))
     assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
 
