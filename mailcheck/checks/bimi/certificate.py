@@ -39,7 +39,8 @@ TRADEMARK = x509.ObjectIdentifier("1.3.6.1.4.1.53087.1.4")
 _BEGIN = b"-----BEGIN "
 """The begin of a block of PEM, whose name may also be X509 CERTIFICATE."""
 
-_TEXT = re.compile(r"[^\x20-\x7e\xa0-\uffff]")
+# The negation, [^\x20-\x7e\xa0-\uffff], takes 3 ms to compile.
+_NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\U00010000-\U0010ffff]")
 
 
 class MarkKind(Enum):
@@ -273,7 +274,7 @@ def _attribute(name: x509.Name, kind: x509.ObjectIdentifier) -> str:
 
 
 def _clean(text: str) -> str:
-    return _TEXT.sub("?", text[:200])
+    return _NO_TEXT.sub("?", text[:200])
 
 
 def _instant(moment: datetime) -> Instant:
