@@ -105,10 +105,12 @@ fast:
 	@$(INSTALL) test-needs $(VENV)/installed-test
 	$(PYTEST) $(FAST)
 
-## coverage: run the fast tests, and fail if their coverage is too low; takes a third longer
+## coverage: run the fast tests and those of foreign programs that start no daemon, and fail if their
+## coverage is too low
 coverage:
-	@$(INSTALL) test-needs $(VENV)/installed-test
-	$(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder $(ORDER) --cov=mailcheck --cov-report=term $(FAST)
+	@$(INSTALL) interop-needs $(VENV)/installed-test
+	$(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder $(ORDER) --cov=mailcheck --cov-report=term \
+	    $(OWN) --ignore=tests/end_to_end -m "not (end_to_end or attack or soak or pictures)"
 
 ## docs: build the documentation, which daemons serve below /docs and wheels include
 docs: $(VENV)/installed-docs
