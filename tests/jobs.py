@@ -74,7 +74,9 @@ class Jobs:
         self._progress = Progress(config)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Count a passed test without printing a dot."""
+        """Count a test without printing a letter."""
+        if report.failed:
+            return ("failed" if report.when == "call" else "error", "", "FAILED")
         return ("passed", "", "") if report.passed and report.when == "call" else None
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -140,7 +142,9 @@ class Progress:
     def count(self, report: pytest.TestReport) -> None:
         """Count a report."""
         self._ended += report.when == "teardown"
-        self._failed += report.failed
+        if report.failed:
+            self._failed += 1
+            self._print(f"FAILED {report.nodeid}")
 
     def show(self) -> None:
         """Print a line, unless one was printed a short time ago."""
