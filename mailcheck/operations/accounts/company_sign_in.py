@@ -257,7 +257,9 @@ class CompanySignIn:
 
         :raises InvalidParameter: the person could not sign in any more.
         """
-        if by != COMMAND_LINE and not await self._sign_in.has_password(account):
+        sign_in = self._sign_in
+        has_password = sign_in.has_passwords and await sign_in.has_password(account)
+        if by != COMMAND_LINE and not has_password:
             raise InvalidParameter(
                 "company", "you have no password: ask the operator for one, then remove the link"
             )

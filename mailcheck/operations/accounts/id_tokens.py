@@ -106,10 +106,8 @@ class Metadata(Struct, frozen=True):
     sends_issuer: bool = field(default=False, name="authorization_response_iss_parameter_supported")
 
 
-_ENDPOINTS = (
-    *("authorization_endpoint", "token_endpoint", "jwks_uri"),
-    *("userinfo_endpoint", "end_session_endpoint"),
-)
+_NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+_OPTIONAL = ("userinfo_endpoint", "end_session_endpoint")
 
 
 class Provider:
@@ -215,8 +213,9 @@ class Provider:
         except msgspec.ValidationError as failure:
             self._log.error("the metadata of the provider is unusable: {why}", why=failure)
             raise SignInMisconfigured(MISCONFIGURED) from None
-        given = [getattr(found, name) for name in _ENDPOINTS]
-        if found.issuer != self.issuer or not all(is_safe_url(url) for url in given if url):
+        given = [getattr(found, name) for name in _NEEDED]
+        given += filter(None, (getattr(found, name) for name in _OPTIONAL))
+        if found.issuer != self.issuer or not all(map(is_safe_url, given)):
             self._log.error(
                 "the metadata of the provider names the issuer {found}, or an address without "
                 "HTTPS; [oidc] issuer is {configured}",

@@ -7,7 +7,7 @@ the password.
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -248,14 +248,15 @@ class Passkeys:
             raise InvalidParameter("id", f"this account has no passkey {passkey_id!r}")
         await self._audit.note(Action.PASSKEY_RENAMED, account.id, by, name)
 
-    async def remove(
-        self, account: Account, passkey_id: str | None = None, by: Actor = COMMAND_LINE
-    ) -> list[str]:
-        """Remove a passkey, or all (`None`). Return the names of the removed ones.
+    async def remove(self, account: Account, passkey_id: str, by: Actor) -> None:
+        """Remove a passkey of a person who is signed in.
 
-        :raises InvalidParameter: the account has no such passkey.
+        :raises InvalidParameter: the account has no such passkey, or it is the last way to sign in.
         """
-        return await remove_passkeys(self._store, self._audit, account, passkey_id, by)
+        removed = await self._store.remove_spare_passkey(
+            account.id, passkey_id, has_passwords=self._sign_in.has_passwords
+        )
+        await _note_removed(self._audit, account, removed, passkey_id, by)
 
     async def set_required(self, account: Account, *, is_required: bool, by: Actor) -> None:
         """Require a passkey after the password of an account, or not.
@@ -311,11 +312,17 @@ async def remove_passkeys(
     :raises InvalidParameter: the account has no such passkey.
     """
     removed = await store.remove_passkeys(account.id, passkey_id)
+    await _note_removed(audit, account, removed, passkey_id, by)
+    return removed
+
+
+async def _note_removed(
+    audit: Audit, account: Account, removed: Sequence[str], passkey_id: str | None, by: Actor
+) -> None:
     if passkey_id is not None and not removed:
         raise InvalidParameter("id", f"this account has no passkey {passkey_id!r}")
     for name in removed:
         await audit.note(Action.PASSKEY_REMOVED, account.id, by, name)
-    return removed
 
 
 def _require_possible(public_key: Mapping[int, Any]) -> None:

@@ -92,16 +92,32 @@ class PasskeyStore(Store):
 
         After the last one, the password alone signs in again.
         """
-        removed = [
-            one
-            for one in _list(transaction, account_id)
-            if passkey_id is None or one.id == passkey_id
-        ]
-        for one in removed:
-            transaction.execute("DELETE FROM passkey WHERE id = ?", (one.id,))
-        if not _list(transaction, account_id):
-            _require_passkey(transaction, account_id, is_required=False)
-        return [one.name for one in removed]
+        return _remove(transaction, account_id, passkey_id)
+
+    @write
+    def remove_spare_passkey(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        passkey_id: str,
+        *,
+        has_passwords: bool,
+    ) -> list[str] | InvalidParameter:
+        """Remove a passkey as `remove_passkeys` does, unless it is the last way to sign in.
+
+        :param has_passwords: whether a password is a way to sign in.
+        :raises InvalidParameter: the person could not sign in any more.
+        """
+        tables = ["linked_identity", *(["account_password"] if has_passwords else [])]
+        transaction.lock(ACCOUNTS_LOCK)
+        if [one.id for one in _list(transaction, account_id)] == [passkey_id] and not any(
+            transaction.rows(f"SELECT 1 FROM {table} WHERE account_id = ?", (account_id,))
+            for table in tables
+        ):
+            return InvalidParameter(
+                "id", "this passkey is your only way to sign in: add another one first"
+            )
+        return _remove(transaction, account_id, passkey_id)
 
     @write
     def require_passkey(
@@ -128,6 +144,17 @@ class PasskeyStore(Store):
             "DELETE FROM passkey_challenge WHERE digest = ? RETURNING expires_at", (digest,)
         )
         return row is not None and bool(row.expires_at > now)
+
+
+def _remove(transaction: Transaction, account_id: AccountId, passkey_id: str | None) -> list[str]:
+    removed = [
+        one for one in _list(transaction, account_id) if passkey_id is None or one.id == passkey_id
+    ]
+    for one in removed:
+        transaction.execute("DELETE FROM passkey WHERE id = ?", (one.id,))
+    if not _list(transaction, account_id):
+        _require_passkey(transaction, account_id, is_required=False)
+    return [one.name for one in removed]
 
 
 def _list(transaction: Transaction, account_id: AccountId) -> list[Passkey]:
