@@ -71,6 +71,13 @@ CASES: dict[str, tuple[Zone, str, str, str, str | None]] = {
         "Do not add it to the record of d.example",
         None,
     ),
+    "redirect to a faulty record of the domain": (
+        {**spf("v=spf1 redirect=_spf.d.example"), "_spf.d.example": {"TXT": ["v=spf1 mx -all"]}},
+        "spf.void",
+        '"mx" in the SPF record of _spf.d.example',
+        "Fix the record at _spf.d.example.",
+        None,
+    ),
     "redirect beside all": (
         spf("v=spf1 mx -all redirect=good.example"),
         "spf.ignored-term",
@@ -180,6 +187,13 @@ CASES: dict[str, tuple[Zone, str, str, str, str | None]] = {
         "Move the TLS-RPT record to _smtp._tls.d.example.",
         "v=TLSRPTv1; rua=mailto:t@d.example",
     ),
+    "TLS-RPT without underscore": (
+        {"smtp._tls.d.example": {"TXT": ["v=TLSRPTv1; rua=mailto:t@d.example"]}},
+        "tls-rpt.misplaced",
+        "smtp._tls.d.example",
+        "Move the TLS-RPT record to _smtp._tls.d.example.",
+        "v=TLSRPTv1; rua=mailto:t@d.example",
+    ),
     "public suffix": (
         dmarc("v=DMARC1; p=reject; psd=y; rua=mailto:d@d.example"),
         "dmarc.public-suffix",
@@ -227,6 +241,10 @@ def test_advice_names_the_cause(name: str) -> None:
     (m365("selector2-d-example._domainkey.tenant.onmicrosoft.com"), {"dkim.dangling"}),
     (
         {"selector1._domainkey.d.example": {"TXT": [f"v=DKIM1; s=tlsrpt; p={RSA_2048}"]}},
+        {"dkim.key-broken"},
+    ),
+    (
+        {"s1._domainkey.d.example": {"TXT": [KEY, f"v=DKIM1; s=tlsrpt; p={RSA_2048}"]}},
         {"dkim.key-broken"},
     ),
     (dmarc("v=DMARC1; p=reject; psd=y; rua=mailto:d@d.example"), {"dmarc.report-refused"}),

@@ -158,9 +158,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
             else RecordToPublish(name, "TXT", record.text),
         )
         yield publish_at_target(finding, name, key.alias_of)
-    if record.problem and has_usable and not record.is_for_mail:
-        pass  # a key for another service, such as the signatures of TLS reports (RFC 8460 3)
-    elif record.problem:
+    if record.problem:
         # No signature can be verified with the key.
         fix = advice_of("dkim.weak-key") if record.needs_new_key else _PUBLISH_AGAIN
         finding = make_finding(
@@ -313,6 +311,9 @@ def _find_findings(
     found = [_describe_dangling(domain, *one, keys) for one in dangling]
     if presence is Presence.FOUND:
         has_usable = any(key.is_usable for key in keys)
+        if any(key.record.is_usable for key in keys):
+            # A key for another service, such as signatures of TLS reports (RFC 8460 3).
+            keys = [key for key in keys if key.record.is_for_mail]
         return [f for key in keys for f in describe_key(key, has_usable=has_usable)] + found
     if misplaced is not None:
         return [misplaced, *found]

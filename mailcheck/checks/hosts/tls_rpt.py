@@ -84,7 +84,7 @@ def _report_uris(report_to: str) -> tuple[str, ...]:
 def _absent(domain: str, answers: Answers, report_to: str) -> Finding:
     proper = PREFIX + domain
     elsewhere = find_elsewhere(
-        (f"{proper}.{domain}", f"_tls.{domain}", f"smtp.tls.{domain}", domain),
+        (f"{proper}.{domain}", f"_tls.{domain}", f"smtp._tls.{domain}", domain),
         lambda text: has_exact_version(text, VERSION),
         answers,
     )

@@ -201,8 +201,7 @@ def _describe_node(
                 f'"{node.term}" leads to {node.domain}, {fault}, {_BROKEN.format(domain=domain)}.',
                 _advise_include(node)
                 if node is top
-                else f'Ask the owner of the record with "{node.term}" to fix it; until then remove'
-                f' "{top.term}" from your own record if you do not need it.',
+                else f'Ask the owner of the record with "{node.term}" to fix it{_until_then(top)}.',
                 proposed,
             )
     if node.unanswered_names:
@@ -225,7 +224,7 @@ def _describe_node(
             "spf.void",
             f'"{term}" in {place} leads to a name that does not exist. It permits no host and'
             " counts against a limit of two.",
-            _ask_owner(node, top)
+            _ask_owner(node, top, domain)
             if top is not None
             else f'Remove "{term}" from the SPF record.'
             if is_plain(term)
@@ -237,17 +236,26 @@ def _describe_node(
             "spf.too-many-mx",
             f'"{term}" in {place} leads to more than ten mail hosts,'
             f" {_BROKEN.format(domain=domain)}.",
-            None if top is None else _ask_owner(node, top),
+            None if top is None else _ask_owner(node, top, domain),
             None if top is None else proposed,
         )
 
 
-def _ask_owner(node: SpfNode, top: SpfNode) -> str:
-    """Return the advice for a record of another owner."""
-    return (
-        f"Ask the owner of {node.domain} to fix the record there; until then remove"
-        f' "{top.term}" from your own record if you do not need it.'
-    )
+def _ask_owner(node: SpfNode, top: SpfNode, domain: str) -> str:
+    """Return the advice for a record that the record of the domain leads to."""
+    if is_within(node.domain, domain):
+        return f"Fix the record at {node.domain}."
+    return f"Ask the owner of {node.domain} to fix the record there{_until_then(top)}."
+
+
+def _until_then(top: SpfNode) -> str:
+    """Return the advice about a term that leads to a faulty record.
+
+    It is empty for a redirect, without which fewer hosts would pass.
+    """
+    if top.term.startswith(REDIRECT):
+        return ""
+    return f'; until then remove "{top.term}" from your own record if you do not need it'
 
 
 def _advise_include(node: SpfNode) -> str:
@@ -289,10 +297,7 @@ def _describe_problem(
             f" include: before a service. {_NO_RECORD}"
         )
     if top is not None:
-        fix = (
-            "Ask the owner of that record to fix it; until then remove"
-            f' "{top.term}" from your own record if you do not need it.'
-        )
+        fix = f"Ask the owner of that record to fix it{_until_then(top)}."
     if problem.is_error:
         consequence = _BROKEN.format(domain=domain)
         meaning = f'"{problem.term}" in {place} {problem.reason}, {consequence}.'
@@ -358,10 +363,12 @@ def _check_all_mechanism(
 def _find_last_record(tree: SpfNode | None) -> SpfNode | None:
     """Return the record that ends the evaluation, through redirects (RFC 7208 6.1).
 
-    Return `None` if a redirect leads to a record that is not known here.
+    Return `None` if a redirect leads to a record that is not known here, or has a macro.
     """
     while tree is not None and tree.redirected is not None:
         tree = tree.redirected
+        if "%" in tree.term:
+            return None
     return None if tree is None or (tree.record is None and tree.term) else tree
 
 
