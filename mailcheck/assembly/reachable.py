@@ -16,8 +16,8 @@ class Cost(Struct, frozen=True):
 
     ``rows`` and ``octets`` are the growth of the store, ``questions`` are DNS questions. The other
     fields count pieces of work for a process or its threads: ``content``, ``passwords``,
-    ``analysis`` and ``large``. A call without costs is answered by the daemon's main process,
-    from memory and by reads of the store.
+    ``analysis``, ``large`` and ``requests``. A call without costs is answered by the daemon's main
+    process, from memory and by reads of the store.
     """
 
     rows: int = 0
@@ -27,6 +27,7 @@ class Cost(Struct, frozen=True):
     passwords: int = 0
     analysis: int = 0
     large: int = 0
+    requests: int = 0
 
 
 def read_costs() -> Mapping[str, Cost]:

@@ -20,7 +20,7 @@ from mailcheck.operations.worker_calls import (
 )
 from mailcheck.ports.clocks import CallSoon
 from mailcheck.ports.workers import Worker
-from mailcheck.workers.child import load, lower_priority, may_lower_priority
+from mailcheck.workers.child import limit_memory, load, lower_priority, may_lower_priority
 from mailcheck.workers.process import ProcessWorker
 from mailcheck.workers.scheduling import DirectWorker, MeasuredWorker, SerialWorker, WarmedWorker
 from mailcheck.workers.threads import ThreadWorker, nice_threads
@@ -36,6 +36,12 @@ MOST_PASSWORD_THREADS = 2
 LONGEST_READING = 20.0
 """Timeout in seconds for one step of parsing a mail. The worst known mail of 25 MiB takes two such
 steps on an idle machine."""
+
+LONGEST_CONVERSION = 10.0
+"""Timeout in seconds for turning one request of a send API into mails."""
+
+MEMORY_OF_REQUESTS = 1_073_741_824
+"""Maximum number of bytes of the address space of the process that does it."""
 
 LONGEST_COMMIT = 6.0
 """Timeout in seconds for a commit: longer than another process may lock the database, and short
@@ -75,6 +81,7 @@ class Workers(Struct, frozen=True):
     passwords: Worker = field(default_factory=DirectWorker)
     analysis: Worker = field(default_factory=DirectWorker)
     large: Worker = field(default_factory=DirectWorker)
+    requests: Worker = field(default_factory=DirectWorker)
     call_soon: CallSoon = call_immediately
     needed: tuple[ProcessWorker | ThreadWorker, ...] = ()
     patient: tuple[ProcessWorker, ...] = ()
@@ -90,6 +97,7 @@ class Workers(Struct, frozen=True):
             "passwords": self.passwords,
             "analysis": self.analysis,
             "large": self.large,
+            "requests": self.requests,
         }
         return {
             name: worker for name, worker in named.items() if isinstance(worker, MeasuredWorker)
@@ -98,7 +106,7 @@ class Workers(Struct, frozen=True):
     @property
     def beside_store(self) -> tuple[Worker, ...]:
         """The workers that are not started and stopped by an engine."""
-        return self.content, self.passwords, self.analysis, self.large
+        return self.content, self.passwords, self.analysis, self.large, self.requests
 
 
 def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
@@ -107,7 +115,8 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
     Writing, parsing and analysing mails have their own processes, since in a
     thread each step would take the interpreter lock from the SMTP server. No mail delays
     the next ones for long, and small mails do not wait for large ones, which have
-    their own process. It is started with the first large mail.
+    their own process. It is started with the first large mail. Requests of send APIs are turned
+    into mails in a process of their own, since they may take long and come from any client.
     """
 
     def measured(worker: Worker) -> Worker:
@@ -119,6 +128,8 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
     content = ProcessWorker(reactor, "content", LONGEST_READING, learn_to_read)
     analysis = ProcessWorker(reactor, "analysis", LONGEST_READING, be_nice, patch_dkimpy)
     large = ProcessWorker(reactor, "large", LONGEST_READING, be_nice)
+    be_small = partial(limit_memory, MEMORY_OF_REQUESTS)
+    requests = ProcessWorker(reactor, "requests", LONGEST_CONVERSION, be_nice, be_small)
     reads = WarmedWorker(SerialWorker(content), load, reactor, CONTENT_AFTER)
     analyses = WarmedWorker(
         SerialWorker(analysis),
@@ -137,9 +148,10 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
         measured(passwords),
         measured(analyses),
         measured(WarmedWorker(SerialWorker(large), None, reactor, 0.0)),
+        measured(WarmedWorker(SerialWorker(requests), None, reactor, 0.0)),
         partial(reactor.callLater, 0),
         (writer, content, analysis, reader, passwords),
-        (large,),
+        (large, requests),
         (writer, content),
     )
 

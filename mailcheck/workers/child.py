@@ -5,6 +5,7 @@ It imports the modules that its calls need, and no Twisted.
 
 import os
 import pickle
+import resource
 import signal
 import struct
 import sys
@@ -49,6 +50,11 @@ def lower_priority(steps: int) -> None:
     """
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + steps)
+
+
+def limit_memory(size: int) -> None:
+    """Limit the address space of the process, in bytes. More than that is a `MemoryError`."""
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 def main() -> None:

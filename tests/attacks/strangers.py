@@ -150,6 +150,7 @@ class Target:
             passwords=CountedWorker("passwords", self.work),
             analysis=CountedWorker("analysis", self.work),
             large=CountedWorker("large", self.work),
+            requests=CountedWorker("requests", self.work),
         )
         config = config_in_memory(
             accounts=CHEAP,

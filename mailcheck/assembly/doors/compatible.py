@@ -33,6 +33,7 @@ from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 from mailcheck.web.compatible.mailslurp.handlers import MailSlurp
 from mailcheck.web.compatible.mailslurp.names import KeepNames
 from mailcheck.web.compatible.reading import HeldMails, Messages
+from mailcheck.web.providers.conversion import Conversion
 from mailcheck.web.site.access_control import AccessControl
 from mailcheck.web.site.application import Application, Door, OpenDoor, admit_with_key
 from mailcheck.web.site.requests import BodyLimits, ClientAddresses, RequestUrls
@@ -192,6 +193,7 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
         Keywords(daemon.mailboxes),
         hold,
         daemon.mail.mail_bytes,
+        Conversion(runtime.workers.requests),
         submit,
         spam,
         ShowMessage(daemon.mail.mail_bytes, runtime.workers.content),

@@ -8,6 +8,7 @@ from mailcheck.assembly.deployment import (
 from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.web.providers.catalogue import PROVIDERS
+from mailcheck.web.providers.conversion import Conversion
 from mailcheck.web.providers.doors import Providers
 from mailcheck.web.site.access_control import AccessControl
 from mailcheck.web.site.application import Application
@@ -32,7 +33,7 @@ def build_providers(
         access,
         submit,
         daemon.inbox.read,
-        daemon.mail.mail_bytes,
+        Conversion(runtime.workers.requests),
         runtime.persistent_state.memory,
         config.inbox.domain,
         runtime.clock_and_randomness.random_bytes,

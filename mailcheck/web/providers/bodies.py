@@ -4,7 +4,7 @@ import binascii
 import io
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -28,6 +28,14 @@ MAX_PEOPLE = 50
 
 MAX_PARTS = 2_000
 """Maximum number of fields of a form."""
+
+MAX_SUBSTITUTIONS = 10_000
+"""Maximum number of characters of the names of substitutions of a mail. SendGrid allows 10,000
+bytes of names and values."""
+
+MAX_LOOKUPS = 2_000_000
+"""Maximum number of places of a text at which a name of a substitution could begin, times the
+number of lengths of names. The work for a text is proportional to it."""
 
 _MISSING = re.compile(r"missing required field `([^`]+)`(?: - at `\$\.?([^`]*)`)?")
 _PLACE = re.compile(r" - at `\$\.?([^`]*)`")
@@ -91,15 +99,13 @@ def convert_each(name: str, values: object, most: int = MAX_BATCH) -> list[Any]:
 
 def read_each(
     values: Iterable[Any], read: Callable[[Any], Sending]
-) -> list[Sending | InvalidParameter]:
-    """Return the mail of each item of a batch, or the reason why the item is rejected."""
-    found: list[Sending | InvalidParameter] = []
+) -> Iterator[Sending | InvalidParameter]:
+    """Yield the mail of each item of a batch, or the reason why the item is rejected."""
     for value in values:
         try:
-            found.append(read(value))
+            yield read(value)
         except InvalidParameter as problem:
-            found.append(problem)
-    return found
+            yield problem
 
 
 class Upload(NamedTuple):
@@ -160,6 +166,8 @@ def read_form(posting: Posting) -> Form:
     if media_type not in ("multipart/form-data", "application/x-www-form-urlencoded"):
         raise BadBody("the body must be a form: multipart/form-data or x-www-form-urlencoded")
     size = len(posting.body)
+    if posting.body.count(b"&") >= MAX_PARTS and media_type != "multipart/form-data":
+        raise BadBody(f"the form may have {MAX_PARTS:,} fields")
     parser = FormDataParser(
         stream_factory=_in_memory,
         max_form_memory_size=size,
@@ -242,12 +250,36 @@ def require_bodies(names: str, *bodies: str | None) -> None:
 
 
 def substitute(text: str | None, values: Mapping[str, object]) -> str | None:
-    """Replace each name by its value, the longest names first."""
-    if text is None or not values:
+    """Replace each name by its value in one pass, the longest name at each place.
+
+    :raises InvalidParameter: there are too many names for a text of this length.
+    """
+    names = list(filter(None, values))
+    if not text or not names:
         return text
-    names = sorted(values, key=len, reverse=True)
-    pattern = re.compile("|".join(re.escape(name) for name in names if name) or "(?!)")
-    return pattern.sub(lambda found: str(values[found[0]]), text)
+    beginnings = {name[0] for name in names}
+    lengths = sorted({len(name) for name in names}, reverse=True)
+    lookups = sum(map(text.count, beginnings)) * len(lengths)
+    if lookups > MAX_LOOKUPS or sum(map(len, names)) > MAX_SUBSTITUTIONS:
+        raise InvalidParameter(
+            "substitutions",
+            f"the substitutions are too many for a text of {len(text):,} characters; their names "
+            f"may have {MAX_SUBSTITUTIONS:,} characters in all",
+        )
+    pieces, end = [], 0
+    for match in re.finditer(f"[{re.escape(''.join(beginnings))}]", text):
+        start = match.start()
+        if start < end:
+            continue
+        name = next(filter(values.__contains__, _slices(text, start, lengths)), None)
+        if name is not None:
+            pieces += [text[end:start], str(values[name])]
+            end = start + len(name)
+    return "".join((*pieces, text[end:]))
+
+
+def _slices(text: str, start: int, lengths: Iterable[int]) -> Iterator[str]:
+    return (text[start : start + length] for length in lengths)
 
 
 def pairs_of(prefix: str, values: Mapping[str, object] | None) -> Iterable[tuple[str, str]]:

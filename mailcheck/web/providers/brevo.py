@@ -1,6 +1,6 @@
 """The API of Brevo."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -98,14 +98,14 @@ class SendSmtpEmail(Struct, rename="camel"):
     message_versions: list[Version] | None = None
 
 
-def read_mails(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_mails(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mail, or a mail for each version."""
     value = read_json(posting)
     request = convert(value, SendSmtpEmail)
     if not request.message_versions:
         return [Sending(_mail_of(request), value)]
     require_few("messageVersions", request.message_versions, MAX_BATCH, "versions")
-    return [Sending(_mail_of(_merged(request, one)), value) for one in request.message_versions]
+    return (Sending(_mail_of(_merged(request, one)), value) for one in request.message_versions)
 
 
 def _merged(request: SendSmtpEmail, version: Version) -> SendSmtpEmail:

@@ -1,19 +1,33 @@
 """Requests are turned into mails here, in a worker process."""
 
 import hashlib
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
-from mailcheck.core.errors import InvalidParameter, MailTooLarge
+from mailcheck.core.errors import InvalidParameter, MailTooLarge, WorkerDied, WorkTooSlow
+from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Posted, SubmittedMail
+from mailcheck.ports.workers import Worker
 from mailcheck.web.providers.mime import OutgoingMail, RawMail, write_mail
 from mailcheck.web.providers.posted import describe_request
 from mailcheck.web.providers.provider import Outcome, Posting, Read, Verify
 
+Result = TypeVar("Result")
+
 MAX_TOTAL = 67_108_864
 """Maximum number of bytes of all mails of a request. Files may be repeated in each of them."""
 
+
+MAX_HEADER_TEXT = 20_000
+"""Maximum number of characters of a subject, a display name, the name of a file or the value of a
+header field. Mailgun allows 16 KB of variables, which become a field."""
+
+MAX_HEADERS = 500_000
+"""Maximum number of characters of all headers of a request. The standard library folds and encodes
+60,000 characters a second at worst."""
 
 MAX_RECIPIENTS = 1_000
 """Maximum number of recipients of all mails of a request. Each is a message in the inbox."""
@@ -51,32 +65,91 @@ def prepare(
     if verify is not None:
         verify(posting, secret)
     found: list[Prepared | Outcome] = []
-    total = recipients = 0
+    size = RequestSize()
+    source, described = None, ""
     for number, one in enumerate(read(posting)):
         if isinstance(one, InvalidParameter):
             found.append(Outcome(one))
             continue
-        recipients += len(one.mail.recipients)
-        if recipients > MAX_RECIPIENTS:
+        size.add(one.mail)
+        if one.source is not source:
+            source, described = one.source, describe_request(one.source, secret)
+        message_id = stamp.message_id(number)
+        mail = SubmittedMail(
+            one.mail.envelope_sender,
+            one.mail.recipients,
+            _bytes_of(one.mail, message_id, stamp),
+            Posted(provider, described),
+        )
+        found.append(Prepared(mail, {"message_id": message_id, **one.shown}))
+    return found
+
+
+class RequestSize:
+    """The size of all mails of a request, which is limited before each is written."""
+
+    def __init__(self) -> None:
+        self._bodies = self._headers = self._recipients = 0
+
+    def add(self, mail: OutgoingMail | RawMail) -> None:
+        """Count a mail.
+
+        :raises InvalidParameter: there are too many recipients, or a text of the header is too
+            long.
+        :raises MailTooLarge: all mails together are too large.
+        """
+        self._recipients += len(mail.recipients)
+        if self._recipients > MAX_RECIPIENTS:
             raise InvalidParameter(
                 "recipients",
                 f"a request may have {MAX_RECIPIENTS:,} recipients in all: send fewer at once",
             )
-        message_id = stamp.message_id(number)
-        raw = _bytes_of(one.mail, message_id, stamp)
-        total += len(raw)
-        if total > MAX_TOTAL:
+        if isinstance(mail, RawMail):
+            self._bodies += len(mail.raw_message)
+        else:
+            self._bodies += mail.body_size
+            self._add_header(mail.header_texts)
+        if self._bodies > MAX_TOTAL:
             raise MailTooLarge(
                 f"the mails of this request have more than {MAX_TOTAL:,} bytes: send fewer at once"
             )
-        mail = SubmittedMail(
-            one.mail.envelope_sender,
-            one.mail.recipients,
-            raw,
-            Posted(provider, describe_request(one.source, secret)),
-        )
-        found.append(Prepared(mail, {"message_id": message_id, **one.shown}))
-    return found
+
+    def _add_header(self, texts: Sequence[tuple[str, str]]) -> None:
+        for name, text in texts:
+            if len(text) > MAX_HEADER_TEXT:
+                raise InvalidParameter(
+                    name,
+                    f"`{name[:100]}` may have {MAX_HEADER_TEXT:,} characters; got {len(text):,}",
+                )
+            self._headers += len(text)
+        if self._headers > MAX_HEADERS:
+            raise MailTooLarge(
+                f"the headers of the mails of this request have more than {MAX_HEADERS:,} "
+                "characters: send fewer at once"
+            )
+
+
+class Conversion:
+    """Turns requests into mails, in a process that reads no mail and whose memory is limited.
+
+    Accounts take turns. A request that takes too long or needs too much memory delays only those
+    of other senders.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    async def run(self, call: Callable[[], Result], account_id: AccountId) -> Result:
+        """Return the result of a conversion.
+
+        :raises MailTooLarge: it takes too long, or needs too much memory.
+        """
+        try:
+            return await self._worker.run(call, account_id)
+        except (WorkTooSlow, WorkerDied, MemoryError):
+            raise MailTooLarge(
+                "the request is too large: send fewer or smaller mails at once"
+            ) from None
 
 
 def _bytes_of(mail: OutgoingMail | RawMail, message_id: str, stamp: Stamp) -> bytes:

@@ -13,12 +13,11 @@ from mailcheck.core.instants import DAY, MINUTE
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import Session
 from mailcheck.core.rights import Scope
-from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.operations.incidents import public_failure
 from mailcheck.ports.cluster import Memory
-from mailcheck.web.providers.conversion import Prepared, Stamp, prepare
+from mailcheck.web.providers.conversion import Conversion, Prepared, Stamp, prepare
 from mailcheck.web.providers.provider import (
     Outcome,
     Posting,
@@ -119,7 +118,7 @@ class Providers:
         access: AccessControl,
         submit: SubmitMail,
         read: ReadInbox,
-        mail_bytes: MailBytes,
+        conversion: Conversion,
         memory: Memory,
         domain: str,
         random_bytes: RandomBytes,
@@ -128,7 +127,7 @@ class Providers:
         self._access = access
         self._submit = submit
         self._read = read
-        self._mail_bytes = mail_bytes
+        self._conversion = conversion
         self._repeats = Repeats(memory)
         self._domain = domain
         self._random_bytes = random_bytes
@@ -187,7 +186,7 @@ class Providers:
         caller, sent_at = call.caller, call.received_at
         stamp = Stamp(sent_at, self._random_bytes(SEED_BYTES), self._domain)
         work = partial(prepare, provider.name, secret, provider.verify, route.read, posting, stamp)
-        prepared = await self._mail_bytes.work(work, len(posting.body), caller.account_id)
+        prepared = await self._conversion.run(work, caller.account_id)
         session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
         mails = [one.mail for one in prepared if isinstance(one, Prepared)]
         submit = self._submit.submit_each if route.is_partial else self._submit.submit

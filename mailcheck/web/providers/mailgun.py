@@ -1,6 +1,6 @@
 """The API of Mailgun."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -47,20 +47,21 @@ from mailcheck.web.site.requests import basic_credentials
 MAX_PEOPLE = 1_000
 
 
-def read_mails(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_mails(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mail, or a mail for each recipient if there are recipient variables."""
     form = read_form(posting)
     mail = _mail_of(form)
     variables = _object(form, "recipient-variables")
+    source = form.shown
     if not variables:
-        return [Sending(mail, form.shown)]
-    return [
-        Sending(_personal(mail, one, variables), form.shown)
-        for one in (*mail.to, *mail.cc, *mail.bcc)[:MAX_BATCH]
-    ]
+        return [Sending(mail, source)]
+    return (
+        Sending(_personal(mail, person, variables), source)
+        for person in (*mail.to, *mail.cc, *mail.bcc)[:MAX_BATCH]
+    )
 
 
-def read_mime(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_mime(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mail that ``POST /v3/{domain}/messages.mime`` has as a file."""
     form = read_form(posting)
     to = read_people("to", form.all("to"))

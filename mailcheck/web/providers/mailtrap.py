@@ -1,6 +1,6 @@
 """The API of Mailtrap."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -61,12 +61,12 @@ class SendEmail(Struct):
     template_variables: Any = None
 
 
-def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_email(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mail of ``POST /api/send``."""
     return [_sending_of(read_json(posting))]
 
 
-def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_batch(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mails of ``POST /api/batch``: each has the fields of ``base`` that it lacks."""
     value = read_json(posting)
     if not isinstance(value, dict):

@@ -84,6 +84,25 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
         return str(self.author.mailbox)
 
     @property
+    def header_texts(self) -> tuple[tuple[str, str], ...]:
+        """The texts of the header and of the headers of parts, each with the name of its field."""
+        people = (self.author, *self.to, *self.cc, *self.bcc, *self.reply_to)
+        names = (("name", person.name) for person in people)
+        files = ((file.filename, file.content_id) for file in self.files)
+        return (
+            ("subject", self.subject),
+            *names,
+            *self.headers,
+            *(("attachments", text) for texts in files for text in texts),
+        )
+
+    @property
+    def body_size(self) -> int:
+        """The number of characters and bytes of the texts and files."""
+        texts = len(self.text or "") + len(self.html or "")
+        return texts + sum(len(file.data) for file in self.files)
+
+    @property
     def recipients(self) -> tuple[Mailbox, ...]:
         """The distinct recipients of the envelope."""
         everyone = (one.mailbox for one in (*self.to, *self.cc, *self.bcc))

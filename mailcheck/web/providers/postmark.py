@@ -1,6 +1,6 @@
 """The API of Postmark."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -94,22 +94,22 @@ class SendEmail(Struct, rename="pascal"):
     template_model: Any | UnsetType = UNSET
 
 
-def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_email(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mail of ``POST /email``."""
     return [_sending_of(read_json(posting))]
 
 
-def read_templated(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_templated(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mail of ``POST /email/withTemplate``."""
     return [_sending_of(read_json(posting), is_templated=True)]
 
 
-def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_batch(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mails of ``POST /email/batch``. Each invalid one is rejected by itself."""
     return read_each(convert_each("body", read_json(posting), MAX_BATCH), _sending_of)
 
 
-def read_templated_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_templated_batch(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mails of ``POST /email/batchWithTemplates``."""
     value = read_json(posting)
     messages = value.get("Messages") if isinstance(value, dict) else None

@@ -1,6 +1,6 @@
 """The declarations of a provider's module: routes, errors, and how requests become mails."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct, field
@@ -147,9 +147,10 @@ class Sending(Struct, frozen=True):
     shown: Mapping[str, str] = field(default_factory=dict)
 
 
-Read = Callable[[Posting], Sequence[Sending | InvalidParameter]]
-"""Turns a request into mails. An `InvalidParameter` in the result stands for one mail of a batch
-that the provider rejects separately; raised, it rejects the whole request."""
+Read = Callable[[Posting], Iterable[Sending | InvalidParameter]]
+"""Turns a request into mails, one at a time, so that a request that is too large is rejected before
+all of its mails are built. An `InvalidParameter` in the result stands for one mail of a batch that
+the provider rejects separately; raised, it rejects the whole request."""
 
 
 class Outcome(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """The API of Resend."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct, field
@@ -107,19 +107,19 @@ class SendEmail(Struct):
     template: NamedTemplate | None = None
 
 
-def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_email(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mail of ``POST /emails``."""
     return [_sending_of(read_json(posting))]
 
 
-def read_batch(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_batch(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mails of ``POST /emails/batch``. One invalid mail rejects all, unless the header
     ``x-batch-validation`` is ``permissive``.
     """
     values = convert_each("emails", read_json(posting), MAX_BATCH)
     if posting.headers.get("x-batch-validation", "") == "permissive":
         return read_each(values, _sending_of)
-    return [_sending_of(value) for value in values]
+    return map(_sending_of, values)
 
 
 def _sending_of(value: object) -> Sending:

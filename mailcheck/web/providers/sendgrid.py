@@ -1,6 +1,6 @@
 """The API of SendGrid."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -93,21 +93,23 @@ class SendMail(Struct):
     mail_settings: MailSettings | None = None
 
 
-def read_mails(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_mails(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return a mail for each personalization. In the sandbox mode there is none."""
     value = read_json(posting)
     request = convert(value, SendMail)
     if not request.personalizations:
         raise FieldMissing("personalizations", "The personalizations field is required.")
     require_few("personalizations", request.personalizations, MAX_BATCH, "items")
-    mails = [
+    mails = (
         _mail_of(request, one, f"personalizations.{number}")
         for number, one in enumerate(request.personalizations)
-    ]
+    )
     settings = request.mail_settings
     if settings is not None and settings.sandbox_mode and settings.sandbox_mode.enable:
-        return []
-    return [Sending(mail, value) for mail in mails]
+        for _ in mails:
+            pass  # an invalid one is rejected
+        return ()
+    return (Sending(mail, value) for mail in mails)
 
 
 def _mail_of(request: SendMail, one: Personalization, place: str) -> OutgoingMail:

@@ -1,6 +1,6 @@
 """The API of Amazon SES, version 2."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from email.parser import BytesParser
 from email.policy import compat32
 from typing import Any
@@ -189,18 +189,19 @@ class SendBulkEmail(Struct, rename="pascal"):
     configuration_set_name: str | None = None
 
 
-def read_email(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_email(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mail of ``POST /v2/email/outbound-emails``."""
     value = read_json(posting)
     return [Sending(mail_of(convert(value, SendEmail)), value)]
 
 
-def read_bulk(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_bulk(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mails of ``POST /v2/email/outbound-bulk-emails``."""
     value = read_json(posting)
     request = convert(value, SendBulkEmail)
     require_few("BulkEmailEntries", request.bulk_email_entries, MAX_BULK, "entries")
-    return [Sending(mail_of(_entry_of(request, one)), value) for one in request.bulk_email_entries]
+    entries = request.bulk_email_entries
+    return (Sending(mail_of(_entry_of(request, entry)), value) for entry in entries)
 
 
 def _entry_of(request: SendBulkEmail, entry: BulkEntry) -> SendEmail:

@@ -1,7 +1,7 @@
 """The query API of Amazon SES, version 1: forms, and answers in XML."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
 from mailcheck.core.errors import (
@@ -52,7 +52,7 @@ XML = "text/xml"
 ACTIONS = ("SendEmail", "SendRawEmail", "SendTemplatedEmail")
 
 
-def read_mail(posting: Posting) -> Sequence[Sending | InvalidParameter]:
+def read_mail(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     """Return the mail of one of the `ACTIONS`."""
     form = read_form(posting)
     action = form.require("Action")

@@ -131,7 +131,8 @@ def pages_of(house: House) -> list[Page]:
 def test_a_form_is_of_the_project_that_its_page_showed(house: House, ann: Browser) -> None:
     """In a second tab that shows another project, no form of the first one acts on it."""
     show(ann, house, "shop")
-    token = ann.open("/projects") and ann.page.form_token
+    ann.open("/projects")
+    token = ann.page.form_token
     ann.submit("/projects/show", id="")
     for page in pages_of(house):
         if page.method == "POST":

@@ -8,8 +8,8 @@ from mailcheck.core.messages import Posted, SubmittedMail
 from mailcheck.operations.inbox.keywords import write_keywords
 from mailcheck.operations.inbox.open_inbox import ChaosTrigger
 from mailcheck.web.compatible.reading import MailRange
-from mailcheck.web.providers.bodies import decode_base64, require_few
-from mailcheck.web.providers.conversion import MAX_RECIPIENTS, Stamp
+from mailcheck.web.providers.bodies import decode_base64
+from mailcheck.web.providers.conversion import RequestSize, Stamp
 from mailcheck.web.providers.mime import (
     File,
     OutgoingMail,
@@ -131,7 +131,7 @@ def mail_of(request: SendMessage, stamp: Stamp) -> SubmittedMail:
         headers=make_headers("Headers", [*request.headers.items(), *_tag_header(request.tags)]),
         files=tuple(map(_file, request.attachments)),
     )
-    require_few("To, Cc and Bcc", mail.recipients, MAX_RECIPIENTS)
+    RequestSize().add(mail)
     return SubmittedMail(
         mail.envelope_sender,
         mail.recipients,

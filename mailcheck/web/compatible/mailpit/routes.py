@@ -52,7 +52,7 @@ from mailcheck.web.compatible.mailpit.requests import (
 )
 from mailcheck.web.compatible.mailpit.search import NO_INLINE, read_search
 from mailcheck.web.compatible.reading import HeldMails, MailRange
-from mailcheck.web.providers.conversion import Stamp
+from mailcheck.web.providers.conversion import Conversion, Stamp
 from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
 from mailcheck.web.site.event_streams import Stream
@@ -87,6 +87,7 @@ class Mailpit(Struct, frozen=True):
     _keywords: Keywords
     _hold: Hold
     _mail_bytes: MailBytes
+    _conversion: Conversion
     _submit: SubmitMail
     _spam: CheckSpam
     _show: ShowMessage
@@ -185,7 +186,7 @@ class Mailpit(Struct, frozen=True):
         caller = call.caller
         stamp = Stamp(call.received_at, self._random_bytes(16), self._domain)
         work = partial(mail_of, call.request, stamp)
-        mail = await self._mail_bytes.work(work, len(call.body), caller.account_id)
+        mail = await self._conversion.run(work, caller.account_id)
         session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
         (delivery_id,) = await self._submit.submit(caller, session, [mail])
         return json_reply({"ID": delivery_id})
