@@ -28,7 +28,10 @@ def build_web(daemon: Daemon) -> BoundedSite:
     access, routes = build_access(daemon, addresses), build_routes(daemon)
     parts = WebParts(daemon, urls, addresses, access, routes, ApiDescription(routes))
     dashboard = cache(partial(open_dashboard, parts))
-    doors, pages = late_doors(parts), LateDoor(lambda: dashboard().resource())
+    doors, pages = (
+        late_doors(parts),
+        LateDoor(lambda: Application([dashboard().door()], addresses, runtime.now)),
+    )
 
     async def as_page(request: Request, reply: Reply) -> Reply:
         return await dashboard().as_page(request, reply)

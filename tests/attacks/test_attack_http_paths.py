@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mailcheck.web.site.routing import MAX_SHOWN
+from mailcheck.web.site.application import MAX_SHOWN
 from tests.house import House, mail
 from tests.web.raw_http import RawHttp
 

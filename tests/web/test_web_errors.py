@@ -162,7 +162,7 @@ NAMED_ELSEWHERE = {
     # The documented statuses; every response in the tests is checked against them.
     "api/calls.py": {400, 401, 403, 404, 405, 413, 415, 429, 500, 503},
     # The title of a page for a status.
-    "dashboard/application.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},
+    "dashboard/door.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},
     # The protocol defines the status of JSON-RPC errors (Streamable HTTP).
     "mcp/protocol_modes.py": {400, 404},
     # Not statuses: sizes of compressed bodies, lengths of texts, rows of a page.

@@ -14,7 +14,7 @@ from twisted.web.server import Request
 from mailcheck.assembly.doors.access import WebParts
 
 if TYPE_CHECKING:
-    from mailcheck.web.dashboard.application import Dashboard
+    from mailcheck.web.dashboard.door import Dashboard
 
 
 def open_agents(parts: WebParts) -> IResource:

@@ -36,7 +36,6 @@ from mailcheck.web.dashboard.accounts.project_pages import ProjectPages
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
 from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
-from mailcheck.web.dashboard.application import Dashboard
 from mailcheck.web.dashboard.deliverability.history import ComparisonPages
 from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
 from mailcheck.web.dashboard.deliverability.pages import DeliverabilityPages
@@ -51,6 +50,7 @@ from mailcheck.web.dashboard.domains.pages import CheckDomain, DomainPages
 from mailcheck.web.dashboard.domains.reports_pages import ReportsPages
 from mailcheck.web.dashboard.domains.traffic_pages import TrafficPages
 from mailcheck.web.dashboard.domains.view import NameRules
+from mailcheck.web.dashboard.door import Dashboard
 from mailcheck.web.dashboard.inbox.checks_pages import CheckPages
 from mailcheck.web.dashboard.inbox.live import LivePages
 from mailcheck.web.dashboard.inbox.message_pages import MessagePages

@@ -1,5 +1,7 @@
 """Sessions of requests to pages, and protection of forms against cross-site requests."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 from msgspec.structs import replace
 from twisted.web.server import Request
@@ -27,7 +29,7 @@ class PageAccess(Struct, frozen=True):
     _addresses: ClientAddresses
     _time_and_chance: ClockAndRandomness
 
-    def begin_visit(self, request: Request, path: dict[str, str]) -> Visit:
+    def begin_visit(self, request: Request, path: Mapping[str, str]) -> Visit:
         """Return a visit without a session and without parameters."""
         urls = self._urls.of(request)
         is_secure = urls.public_url.startswith("https://")
@@ -68,7 +70,7 @@ class PageAccess(Struct, frozen=True):
         )
 
 
-def read_parameters(visit: Visit) -> Visit:
+def read_parameters(visit: Visit, body: bytes) -> Visit:
     """Return the visit with the query and the form of its request.
 
     :raises InvalidParameter: a parameter is not percent-encoded UTF-8.
@@ -79,7 +81,7 @@ def read_parameters(visit: Visit) -> Visit:
     if request.method != b"POST":
         return visit
     _require_own_site(visit)
-    form = Query(split_query(b"" if request.content is None else request.content.read()))
+    form = Query(split_query(body))
     token = form.text(FORM_TOKEN) or "".join(header_values(request, b"X-Form-Token"))
     if not visit.form_secret.accepts(token):
         raise FormExpired(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -172,9 +172,7 @@ class Renderer(Struct, frozen=True):
         """
         if error is not None:
             status = status_of(error)
-        path = "/" + "/".join(
-            part.decode("utf-8", "replace") for part in visit.request.prepath or ()
-        )
+        path = unquote(visit.request.path.decode("ascii", "replace"))
         field = Markup('<input type="hidden" name="{}" value="{}">')
         compiled = _templates().get_template(template)
         text = compiled.render(

@@ -121,13 +121,18 @@ Admit = Callable[[Request, "Route[Any]", MoreHeaders], Awaitable[Caller]]
 """
 
 
+Finish = Callable[[Request, Reply], Awaitable[Reply]]
+"""Returns a reply or an error as it is sent to the client of a request."""
+
+
 class Route(Struct, Generic[R], frozen=True):
     """A method and a path below the base of a door, with ``<name>`` for path variables.
 
     ``request`` is the class of the parameters and the body together. A limited key needs the
     ``scopes``. ``note`` is what differs from the route of the product. ``reads`` are the media
-    types of bodies, if they are not those of the door. An open route needs no key and is not
-    counted. ``write_error`` is for routes whose errors have another form than those of the door.
+    types of bodies, if they are not those of the door. An open route needs no key, is not
+    counted, and reads no body. ``write_error`` is for routes whose errors have another form than
+    those of the door.
     """
 
     method: str
@@ -188,7 +193,7 @@ class OpenDoor(Struct, frozen=True):
     """A door with what the daemon gives it.
 
     ``operations`` is the first argument of its handlers, which are methods of its class. `None`
-    means that they are bound already.
+    means that they are bound already. ``finish`` changes each reply before it is sent.
     """
 
     door: Door
@@ -196,6 +201,7 @@ class OpenDoor(Struct, frozen=True):
     urls: Callable[[Request], PublicUrls] = no_urls
     base: Callable[[Request], str] = no_base
     operations: object = None
+    finish: Finish | None = None
 
 
 NOBODY = Caller(AccountId(""), KeyId(""), RequestLimits(0, 0))
@@ -340,6 +346,14 @@ class Application(Resource):
         self, request: Request, received_at: Instant, headers: MoreHeaders
     ) -> Reply | Stream:
         found = self._find(request)
+        reply = await self._reply(request, found, received_at, headers)
+        if isinstance(reply, Stream) or found.opened.finish is None:
+            return reply
+        return await found.opened.finish(request, reply)
+
+    async def _reply(
+        self, request: Request, found: _Found, received_at: Instant, headers: MoreHeaders
+    ) -> Reply | Stream:
         opened, route = found.opened, found.route
         try:
             caller = await opened.admit(request, route, headers)
@@ -369,7 +383,8 @@ class Application(Resource):
         self, request: Request, found: _Found, received_at: Instant, caller: Caller
     ) -> Call[Any]:
         door, route = found.opened.door, found.route
-        body, headers = _read_bounded(request), headers_of(request)
+        headers = headers_of(request)
+        body = b"" if route.is_open else _read_bounded(request)
         has_fields = bool(getattr(route.request, "__struct_fields__", ()))
         reads = door.reads if route.reads is None and has_fields else route.reads or ()
         if route.is_destructive and not reads and body.strip() not in (b"", b"{}"):
@@ -410,7 +425,7 @@ def _read_bounded(request: Request) -> bytes:
     if isinstance(request, PacedRequest) and request.has_no_room:
         raise Overloaded("too many large requests are being received; try again later")
     if isinstance(request, BoundedRequest) and request.is_too_large:
-        raise BodyTooLarge(f"the request body must have at most {request.max_body:,} bytes")
+        raise BodyTooLarge(f"the request body must have at most {request.max_body} bytes")
     return read_body(request)
 
 

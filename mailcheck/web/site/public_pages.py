@@ -122,7 +122,9 @@ class PublicPages:
             "/docs/": self._read_documentation,
             "/docs/<path:name>": self._read_documentation,
         }
-        routes = [Route("GET", path, handle, type(None)) for path, handle in pages.items()]
+        routes = [
+            Route("GET", path, handle, type(None), is_open=True) for path, handle in pages.items()
+        ]
         report = Route("POST", f"{TLS_PATH}<token>", self._take_report, type(None))
         door = Door("pages", "", "", [*routes, report], read_nothing, write_error)
         return OpenDoor(door, admit_anyone)
