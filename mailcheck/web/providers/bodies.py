@@ -259,13 +259,14 @@ def substitute(text: str | None, values: Mapping[str, object]) -> str | None:
         return text
     beginnings = {name[0] for name in names}
     lengths = sorted({len(name) for name in names}, reverse=True)
-    lookups = sum(map(text.count, beginnings)) * len(lengths)
-    if lookups > MAX_LOOKUPS or sum(map(len, names)) > MAX_SUBSTITUTIONS:
-        raise InvalidParameter(
-            "substitutions",
-            f"the substitutions are too many for a text of {len(text):,} characters; their names "
-            f"may have {MAX_SUBSTITUTIONS:,} characters in all",
-        )
+    if sum(map(len, names)) > MAX_SUBSTITUTIONS:
+        problem = f"their names may have {MAX_SUBSTITUTIONS:,} characters in all"
+    elif sum(map(text.count, beginnings)) * len(lengths) > MAX_LOOKUPS:
+        problem = f"the text has {len(text):,} characters"
+    else:
+        problem = ""
+    if problem:
+        raise InvalidParameter("substitutions", f"the substitutions are too many: {problem}")
     pieces, end = [], 0
     for match in re.finditer(f"[{re.escape(''.join(beginnings))}]", text):
         start = match.start()
