@@ -192,7 +192,7 @@ class Worker:
         """Stop the process, if it runs."""
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGTERM)
+                os.kill(self._pid, signal.SIGINT)  # its reactor handles SIGTERM
             os.waitpid(self._pid, 0)
 
 
@@ -203,7 +203,6 @@ def _run_files(
     files: Sequence[list[pytest.Item]],
     reports: Connection,
 ) -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # fixtures stop their servers
     config = session.config
     plugins = config.pluginmanager
     for name in ("jobs", "terminalreporter"):
@@ -226,6 +225,7 @@ def _run_files(
             item = following
         status = pytest.ExitCode.OK
     except BaseException:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # fixtures stop their servers
         capture.stop_global_capturing()
         traceback.print_exc()
         raise
