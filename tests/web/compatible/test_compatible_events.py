@@ -39,12 +39,6 @@ class Client:
 
 
 @pytest.fixture
-def site() -> OpenSite:
-    """The listeners."""
-    return OpenSite()
-
-
-@pytest.fixture
 def client(site: OpenSite) -> Client:
     """A connected client."""
     client = Client(site)

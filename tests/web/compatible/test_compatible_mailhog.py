@@ -10,12 +10,6 @@ from mailcheck.web.site.application import Like, Route
 from tests.web.compatible.open_site import RICH, TEXT, OpenSite, mail
 
 
-@pytest.fixture
-def site() -> OpenSite:
-    """The listeners, without a hold."""
-    return OpenSite()
-
-
 def items(site: OpenSite, path: str = "/api/v2/messages") -> list[Any]:
     """Return the messages of a list."""
     found = site.get(path).json

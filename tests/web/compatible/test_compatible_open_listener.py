@@ -28,9 +28,8 @@ def delete(site: OpenSite, *headers: str) -> int:
 
 
 @pytest.fixture
-def site() -> OpenSite:
-    """The listeners without passwords, with a message."""
-    site = OpenSite()
+def site(site: OpenSite) -> OpenSite:
+    """The listeners have a message."""
     site.send()
     return site
 

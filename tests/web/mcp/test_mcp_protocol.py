@@ -184,7 +184,7 @@ def contradicting(
 
 
 @pytest.mark.parametrize("headers", [{}, {"Mcp-Name": "  extract  "}])
-def test_headers_that_agree_are_served(agent: Agent, headers: dict[str, str]) -> None:
+def test_headers_that_agree_are_served(agent: Agent, headers: dict[str, str | None]) -> None:
     """The call that the next tests modify is valid, and whitespace is ignored (RFC 9110 5.5)."""
     assert contradicting(agent, headers).result["isError"] is True
 
