@@ -1,6 +1,8 @@
 """Attacks on a daemon that run beside the honest client of `benchmarks.hostile_neighbours`."""
 
 import contextlib
+import imaplib
+import json
 import multiprocessing
 import os
 import re
@@ -10,6 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from http.client import HTTPConnection, HTTPException
 from itertools import count, pairwise
 from pathlib import Path
@@ -19,10 +22,15 @@ from urllib.parse import urlencode
 from tests.servers.daemon import API, HOST, free_ports
 
 CHECKS, READERS, DRIPPERS, FLOODS, GUESSERS, SENDERS = 100, 6, 10, 5, 20, 4
+REQUESTS, SEARCHES, UNREAD, MILTERS = 3, 8, 100, 4
 SILENT, UNFINISHED = 300, 15
 PART = b"x" * 8 * 1024 * 1024
 LARGE = b"Subject: large\r\n\r\n" + (b"x" * 70 + b"\r\n") * 290_000
 MAIL = b"Subject: x\r\n\r\n" + b"x" * 70 + b"\r\n"
+
+SEND = "/providers/sendgrid/v3/mail/send"
+NEGOTIATION = struct.pack("!IcIII", 13, b"O", 6, 0x1FF, 0x1FFFFF)
+SEARCH = " ".join(f'NOT TEXT "none{number}"' for number in range(95))
 
 PACKET = 0.001
 """Seconds between two packets of one client."""
@@ -49,6 +57,8 @@ class Target(NamedTuple):
     http_port: int
     key: str
     address: str
+    imap_port: int = 0
+    milter_port: int = 0
 
 
 def ask(target: Target, path: str) -> bytes:
@@ -116,6 +126,10 @@ class Attacks:
             "held": (self._hold, SILENT + UNFINISHED),
             "guessers": (self._guess, GUESSERS),
             "senders": (self._send, SENDERS),
+            "requests": (self._request, REQUESTS),
+            "searches": (self._search, SEARCHES),
+            "unread": (self._leave_unread, UNREAD),
+            "milters": (self._negotiate, MILTERS),
         }
         self._counts: Any = multiprocessing.Array("L", len(self.crowds), lock=False)
 
@@ -206,6 +220,61 @@ class Attacks:
         with smtplib.SMTP(HOST, self._target.smtp_port, timeout=120) as client:
             client.sendmail("a@example.com", [self._target.address], MAIL)
         time.sleep(BETWEEN_MAILS)
+
+    def _request(self, number: int) -> None:
+        """Post mail to a send API that would take long to write."""
+        body = OVERSIZED[number % len(OVERSIZED)]()
+        headers = {"Authorization": f"Bearer {self._target.key}"}
+        with contextlib.closing(
+            HTTPConnection(HOST, self._target.http_port, timeout=120)
+        ) as connection:
+            connection.request("POST", SEND, body, headers)
+            connection.getresponse().read()
+
+    def _search(self, _: int) -> None:
+        target = self._target
+        with imaplib.IMAP4(HOST, target.imap_port, timeout=120) as client:
+            client.login(target.address, target.key)
+            client.select()
+            while True:
+                client.uid("SEARCH", SEARCH)
+
+    def _leave_unread(self, number: int) -> None:
+        """Ask for lists or for a stream of events, and read no answer."""
+        path = "/inbox/events" if number % 2 else "/inbox/messages?limit=100"
+        request = f"GET {API}{path} HTTP/1.1\r\nHost: x\r\nX-API-Key: {self._target.key}\r\n\r\n"
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            one.connect((HOST, self._target.http_port))
+            one.settimeout(5)
+            for _ in range(200):
+                one.sendall(request.encode())
+                time.sleep(PACKET)
+            time.sleep(5)
+
+    def _negotiate(self, _: int) -> None:
+        """Send negotiations to the milter endpoint, and read no answer."""
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            one.connect((HOST, self._target.milter_port))
+            one.settimeout(5)
+            while True:
+                one.sendall(NEGOTIATION * 1_000)
+
+
+def _mail_for(count: int, **more: object) -> bytes:
+    people = [{"to": [{"email": f"a{number}@example.org"}], **more} for number in range(count)]
+    value = {"personalizations": people, "from": {"email": "x@example.org"}, "subject": "s"}
+    text = "-zz-" + ("x" * 999 + "\n") * 300 if count > 1 else "b" * 200_000
+    return json.dumps({**value, "content": [{"type": "text/plain", "value": text}]}).encode()
+
+
+OVERSIZED: Sequence[Callable[[], bytes]] = (
+    partial(_mail_for, 1, subject="a " * 150_000),
+    partial(_mail_for, 1, substitutions={f"b{number:06}": "y" for number in range(12_000)}),
+    partial(_mail_for, 1_000, substitutions={"-zz-": "y"}),
+)
+"""A subject of 300 kB, 12,000 substitutions, and a text of 300 kB for 1,000 people."""
 
 
 class HostileZone:

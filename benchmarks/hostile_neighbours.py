@@ -11,7 +11,12 @@ daemon, with the key of one account or without a key. Each attack runs alone, th
 * held: 300 silent connections to the mail port, and 15 unfinished mails of 8 MiB;
 * guessers: 20 clients that sign in with wrong passwords, each time from another address, as fast
   as the daemon hashes passwords (about 20 a second on two processors) or rejects the clients;
-* senders: four clients that send mail to the attacker's own inbox, 80 a second.
+* senders: four clients that send mail to the attacker's own inbox, 80 a second;
+* requests: three clients of a send API, with a subject of 300 kB, 12,000 substitutions, and a text
+  for 1,000 people;
+* searches: eight IMAP connections that search with 95 ``NOT TEXT``;
+* unread: a hundred clients that ask for lists and for events, and read no answer;
+* milters: four peers of the milter endpoint that read no answer.
 
 A client of another account waits for a mail and sends it. The measured time starts before the mail
 is sent and ends with the response of the wait. The client also requests ``/healthz``. On a full
@@ -50,7 +55,7 @@ from benchmarks.attacks import (
     take_at_once,
 )
 from benchmarks.measuring import machine_seconds, own_cpu_seconds, percentile
-from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
 
 SETTLE = 3.0
 """Seconds for an attack to start, and to end."""
@@ -191,7 +196,7 @@ def _report(name: str, idle: Sequence[float], attacked: Sequence[float]) -> None
     )
 
 
-def _account(daemon: Daemon, name: str) -> Target:
+def _account(daemon: Daemon, name: str, imap_port: int, milter_port: int) -> Target:
     """Create an account with a key."""
 
     def command(*words: str) -> str:
@@ -202,7 +207,7 @@ def _account(daemon: Daemon, name: str) -> Target:
         return run.stdout.decode().split("\n")[0].strip()
 
     address, key = command("account", "add", name), command("key", "issue", name)
-    return Target(daemon.smtp_port, daemon.http_port, key, address)
+    return Target(daemon.smtp_port, daemon.http_port, key, address, imap_port, milter_port)
 
 
 @contextlib.contextmanager
@@ -212,9 +217,17 @@ def _bench(folder: Path, *, sends: bool = True) -> Iterator[tuple[Bench, Target,
     server = _forks.Process(target=zone.serve, daemon=True)
     server.start()
     assert server.pid is not None
-    options = {"dns_resolvers": zone.resolver, "spamassassin_spamd": "off"}
+    imap_port, milter_port = free_ports(2)
+    options = {
+        "dns_resolvers": zone.resolver,
+        "spamassassin_spamd": "off",
+        "imap_listen": f"{HOST}:{imap_port}",
+        "milter_listen": f"{HOST}:{milter_port}",
+    }
     with running_daemon(folder, **options) as daemon:
-        hostile, honest = _account(daemon, "hostile"), _account(daemon, "honest")
+        hostile, honest = (
+            _account(daemon, name, imap_port, milter_port) for name in ("hostile", "honest")
+        )
         client = Honest(honest, sends=sends)
         yield Bench(daemon, client, Attacks(hostile), server.pid), hostile, honest
     server.kill()
