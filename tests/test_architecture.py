@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.table import rows
+
 pytestmark = pytest.mark.untraced  # the tests read the package, but do not run it
 
 ROOT = Path(__file__).parent.parent
@@ -255,19 +257,16 @@ def test_private_attributes_are_touched_rarely(house_sources: list[Source]) -> N
 IMPORT = "from mailcheck.store.a import Store"
 
 
-@pytest.mark.parametrize(
-    ("text", "is_noticed"),
-    [
-        ("x = house.store._kept", True),
-        ("house.store._kept = {}", True),
-        ("x = getattr(house.store, '_kept')", True),
-        ("monkeypatch.setattr(house.store, '_kept', {})", True),
-        ("from mailcheck.store.a import _Kept", True),
-        (f"{IMPORT}\nclass Counted(Store):\n    def count(self):\n        return self._kept", True),
-        ("class Fake:\n    def __init__(self):\n        self._kept = {}", False),
-        ("x = house.store.kept", False),
-        ("x = parser._actions", False),
-    ],
+@rows(
+    ("x = house.store._kept", True),
+    ("house.store._kept = {}", True),
+    ("x = getattr(house.store, '_kept')", True),
+    ("monkeypatch.setattr(house.store, '_kept', {})", True),
+    ("from mailcheck.store.a import _Kept", True),
+    (f"{IMPORT}\nclass Counted(Store):\n    def count(self):\n        return self._kept", True),
+    ("class Fake:\n    def __init__(self):\n        self._kept = {}", False),
+    ("x = house.store.kept", False),
+    ("x = parser._actions", False),
 )
 def test_private_attributes_are_noticed(text: str, is_noticed: bool) -> None:
     """Each way to use a private name of the package is detected; other names are allowed."""
@@ -443,7 +442,7 @@ BREAKAGES = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "path", "text"), BREAKAGES)
+@rows(*BREAKAGES)
 def test_each_rule_would_notice(rule: Rule, path: str, text: str) -> None:
     """A file that breaks a rule is detected."""
     assert list(rule(Source(PurePosixPath(path), text)))
@@ -454,19 +453,16 @@ def test_every_rule_is_shown_what_breaks_it() -> None:
     assert {rule for rule, _, _ in BREAKAGES} == set(RULES_OF_THE_HOUSE)
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("mailcheck/core/a.py", "import re, idna, msgspec\nfrom mailcheck.core.b import c"),
-        ("mailcheck/operations/a.py", "from mailcheck.checks.b import c"),
-        ("mailcheck/store/a.py", "import sqlite3\nx = 'SELECT a FROM b'"),
-        ("mailcheck/tap.py", "from twisted.internet import reactor"),
-        ("mailcheck/assembly/a.py", "from mailcheck.web.b import c"),
-        ("mailcheck/web/a.py", '"""Select what comes from it."""\nx = 1  # noqa: S101'),
-        ("mailcheck/web/a.py", "def f():\n" + "    x = 1\n" * 39),
-        ("mailcheck/checks/a.py", "def f(a):\n    return a.proposed"),
-        ("mailcheck/web/a.py", "x = 1\n" * 3000),
-    ],
+@rows(
+    ("mailcheck/core/a.py", "import re, idna, msgspec\nfrom mailcheck.core.b import c"),
+    ("mailcheck/operations/a.py", "from mailcheck.checks.b import c"),
+    ("mailcheck/store/a.py", "import sqlite3\nx = 'SELECT a FROM b'"),
+    ("mailcheck/tap.py", "from twisted.internet import reactor"),
+    ("mailcheck/assembly/a.py", "from mailcheck.web.b import c"),
+    ("mailcheck/web/a.py", '"""Select what comes from it."""\nx = 1  # noqa: S101'),
+    ("mailcheck/web/a.py", "def f():\n" + "    x = 1\n" * 39),
+    ("mailcheck/checks/a.py", "def f(a):\n    return a.proposed"),
+    ("mailcheck/web/a.py", "x = 1\n" * 3000),
 )
 def test_valid_code_is_accepted(path: str, text: str) -> None:
     """Allowed code breaks no rule."""

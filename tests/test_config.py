@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mailcheck.config.example import render_example
 from mailcheck.config.options import Config, options_of
 from mailcheck.config.reading import ConfigError, load_config, variable_name
+from tests.table import rows
 
 EXAMPLE = Path(__file__).parent.parent / "etc" / "mailcheck.toml"
 
@@ -53,9 +54,7 @@ class TestTheExample:
         named = {(section, name) for section in values for name in values[section]}
         assert named == {(section, option.name) for section, option in EVERY_OPTION}
 
-    @pytest.mark.parametrize(
-        ("section", "option"), EVERY_OPTION, ids=lambda part: getattr(part, "name", part)
-    )
+    @rows(*EVERY_OPTION)
     def test_every_option_says_what_it_means(self, section: str, option: Any) -> None:
         """The example shows a description and a variable for each option."""
         assert option.described.text.endswith((".", ")"))
@@ -415,16 +414,14 @@ class TestSecrets:
             load_config(None, variables)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("auto", "auto"), ("0", 0), ("1048576", 1_048_576), ('"auto"', "auto")]
-)
+@rows(("auto", "auto"), ("0", 0), ("1048576", 1_048_576), ('"auto"', "auto"))
 def test_a_word_or_a_number(text: str, value: object) -> None:
     """An option may be the word ``auto`` or a number."""
     config = load_config(None, {"MAILCHECK_STORAGE_MIN_FREE": text})
     assert config.storage.min_free == value
 
 
-@pytest.mark.parametrize("text", ["much", "-1", "1.5", "true"])
+@rows("much", "-1", "1.5", "true")
 def test_neither_word_nor_number(text: str) -> None:
     """Any other value is rejected, and the error lists the valid values."""
     with pytest.raises(ConfigError, match="min_free must be auto or an integer"):

@@ -6,6 +6,7 @@ import pytest
 
 from mailcheck.config.mailpit import translate_environment
 from mailcheck.config.reading import ConfigError, load_config
+from tests.table import rows
 
 
 def test_without_variables_it_listens_as_mailpit_does() -> None:
@@ -80,15 +81,12 @@ def test_no_limit_stays_our_limit() -> None:
     assert "MAILCHECK_INBOX_MAX_MESSAGES" not in variables
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("MP_UI_AUTH", "ann", "user:password"),
-        ("MP_UI_AUTH", "ann:$2y$05$abc", "without a hash"),
-        ("MP_SMTP_AUTH", "ann:{SHA}abc=", "without a hash"),
-        ("MP_SMTP_AUTH_FILE", "/nowhere/users", "cannot be read"),
-        ("MP_MAX_AGE", "soon", "12h or 3d"),
-    ],
+@rows(
+    ("MP_UI_AUTH", "ann", "user:password"),
+    ("MP_UI_AUTH", "ann:$2y$05$abc", "without a hash"),
+    ("MP_SMTP_AUTH", "ann:{SHA}abc=", "without a hash"),
+    ("MP_SMTP_AUTH_FILE", "/nowhere/users", "cannot be read"),
+    ("MP_MAX_AGE", "soon", "12h or 3d"),
 )
 def test_a_value_without_counterpart(name: str, value: str, words: str) -> None:
     """The error names the variable, and what to write."""

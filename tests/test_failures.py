@@ -36,6 +36,7 @@ from mailcheck.core.oauth.grants import RefusalCode
 from mailcheck.web.site.failures import CONFLICT, SERVICE_UNAVAILABLE, STATUSES, problem_of
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
@@ -251,11 +252,11 @@ def test_every_failure_is_answered(doors: Doors, door: str) -> None:
             assert b"its cause is in the log of the service" not in answer, kind.__name__
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@rows(*KINDS)
 def test_every_failure_has_a_row(kind: type[ExpectedFailure]) -> None:
     """Each class has a row in the table of HTTP, or a class that it inherits from has one."""
-    rows = {one: status for one, status in STATUSES.items() if one is not ExpectedFailure}
-    assert (nearest(failure_of(kind), rows) is None) == (kind.__name__ in WITHOUT_A_ROW)
+    statuses = {one: status for one, status in STATUSES.items() if one is not ExpectedFailure}
+    assert (nearest(failure_of(kind), statuses) is None) == (kind.__name__ in WITHOUT_A_ROW)
 
 
 def test_the_nearest_row_counts() -> None:

@@ -4,9 +4,10 @@ import configparser
 import re
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.table import rows
 
 ROOT = Path(__file__).parent.parent
 LOCK = (ROOT / "requirements.lock").read_text()
@@ -24,7 +25,7 @@ def required() -> list[Requirement]:
     return [Requirement(line) for line in lines if line and not line.startswith("#")]
 
 
-@pytest.mark.parametrize("requirement", required(), ids=lambda requirement: requirement.name)
+@rows(*required())
 def test_every_requirement_is_locked(requirement: Requirement) -> None:
     """The lock file has a version of each requirement that setup.cfg allows; else `make lock`."""
     version = PINS.get(canonicalize_name(requirement.name), "")

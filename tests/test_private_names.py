@@ -25,6 +25,7 @@ from twisted.internet.testing import StringTransport
 
 import mailcheck
 from mailcheck.web.site.twisted_private import OpenHttpChannel
+from tests.table import rows
 
 pytestmark = pytest.mark.untraced  # it reads the sources
 
@@ -153,17 +154,14 @@ def test_private_names_of_base_classes_are_listed() -> None:
     assert found == MAY_USE
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "def f(reactor):\n    return reactor._poller",
-        "from twisted.web.http import _IdentityTransferDecoder",
-        "from twisted.internet._sslverify import x",
-        "import dns._features",
-        "x = getattr(connection, '_version')",
-        "setattr(connection, '_version', 1)",
-        "class A:\n    def f(self):\n        return self.transport._writer",
-    ],
+@rows(
+    "def f(reactor):\n    return reactor._poller",
+    "from twisted.web.http import _IdentityTransferDecoder",
+    "from twisted.internet._sslverify import x",
+    "import dns._features",
+    "x = getattr(connection, '_version')",
+    "setattr(connection, '_version', 1)",
+    "class A:\n    def f(self):\n        return self.transport._writer",
 )
 def test_uses_of_private_names_are_noticed(text: str) -> None:
     """Each way to reach a private name of another object is found."""
@@ -171,15 +169,12 @@ def test_uses_of_private_names_are_noticed(text: str) -> None:
     assert list(uses_of_others(text))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "from mailcheck.a import _b",
-        "from __future__ import annotations",
-        "class A:\n    def __init__(self, other):\n        self._x = other._x",
-        "x = answer._replace(ttl=1)",
-        "x = type(a).__name__",
-    ],
+@rows(
+    "from mailcheck.a import _b",
+    "from __future__ import annotations",
+    "class A:\n    def __init__(self, other):\n        self._x = other._x",
+    "x = answer._replace(ttl=1)",
+    "x = type(a).__name__",
 )
 def test_allowed_names(text: str) -> None:
     """Names that a module defines, methods of named tuples and special names are allowed."""
@@ -215,10 +210,7 @@ class Channel(OpenHttpChannel):
         self.clearLineBuffer()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nno field\r\n\r\n", b"GET / HTTP/1.1\r\n: x\r\n\r\n"],
-)
+@rows(b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nno field\r\n\r\n", b"GET / HTTP/1.1\r\n: x\r\n\r\n")
 def test_twisted_calls_what_refuses_a_malformed_request(data: bytes) -> None:
     """For a malformed request, Twisted calls only ``_respondToBadRequestAndDisconnect``."""
     channel, transport = Channel(), StringTransport()

@@ -1,5 +1,7 @@
 """Visible and hidden text of HTML mail."""
 
+from itertools import product
+
 import pytest
 
 from mailcheck.api.mcp.views import (
@@ -120,8 +122,7 @@ def test_long_text_is_cut_and_says_so() -> None:
     assert view_content(content(text="x" * MAX_TEXT)).warnings == ()
 
 
-@pytest.mark.parametrize("length", [10, MAX_TEXT, MAX_TEXT + 1, 2 * MAX_TEXT, 500_000])
-@pytest.mark.parametrize("letter", ["x", "\u200b"])
+@rows(*product([10, MAX_TEXT, MAX_TEXT + 1, 2 * MAX_TEXT, 500_000], ["x", "\u200b"]))
 def test_a_trimmed_content_has_the_same_view(length: int, letter: str) -> None:
     """A trimmed content has the same view as the complete one."""
     whole = content(

@@ -18,6 +18,7 @@ from mailcheck.checks.content.limits import (
 )
 from mailcheck.core.content import MessageContent
 from tests.linear import assert_linear
+from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -83,18 +84,15 @@ def test_forwarded_mails_inside_each_other_are_not_followed() -> None:
     assert len(content.attachments) == 1
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"--\r\n",
-        b"--b",
-        b"--bX\r\n",
-        b"--b \t \t x\r\n",
-        b"\n",
-        b"\r\n--b" + b" " * 5000 + b"x",
-        b"-",
-        b"--b--x\r\n",
-    ],
+@rows(
+    b"--\r\n",
+    b"--b",
+    b"--bX\r\n",
+    b"--b \t \t x\r\n",
+    b"\n",
+    b"\r\n--b" + b" " * 5000 + b"x",
+    b"-",
+    b"--b--x\r\n",
 )
 def test_lines_that_almost_divide_cost_nothing(line: bytes) -> None:
     """Megabytes of near delimiters at the full depth are read at most once per level."""
@@ -124,26 +122,23 @@ def test_header_fields_of_many_parts_stop_at_the_cap() -> None:
     assert _derive_within(raw, 60 * MIB).problems
 
 
-@pytest.mark.parametrize(
-    ("start", "piece"),
-    [
-        (b"X: ", b"a"),
-        (b"X: ", b"a\r\n "),
-        (b"", b"a"),
-        (b"", b" "),
-        (b"X", b" "),
-        (b"Subject: ", b"=?utf-8?q?x?= "),
-        (b"From: ", b'"'),
-        (b"From: ", b"(<,"),
-        (b"Content-Type: ", b';a="'),
-        (b"Content-Type: text/plain", b";a=b"),
-        (b"Content-Type: multipart/mixed; boundary=", b"b"),
-        (b"Content-Type: text/plain; a=", b","),
-        (b"Content-Disposition: a; filename=", b" a"),
-        (b"Content-Disposition: a; filename=a", b" a=b"),
-        (b"X: a\r\n", b"stray\r\nX:\r\n"),
-        (b"X: a\r\n", b"stray\r\n"),
-    ],
+@rows(
+    (b"X: ", b"a"),
+    (b"X: ", b"a\r\n "),
+    (b"", b"a"),
+    (b"", b" "),
+    (b"X", b" "),
+    (b"Subject: ", b"=?utf-8?q?x?= "),
+    (b"From: ", b'"'),
+    (b"From: ", b"(<,"),
+    (b"Content-Type: ", b';a="'),
+    (b"Content-Type: text/plain", b";a=b"),
+    (b"Content-Type: multipart/mixed; boundary=", b"b"),
+    (b"Content-Type: text/plain; a=", b","),
+    (b"Content-Disposition: a; filename=", b" a"),
+    (b"Content-Disposition: a; filename=a", b" a=b"),
+    (b"X: a\r\n", b"stray\r\nX:\r\n"),
+    (b"X: a\r\n", b"stray\r\n"),
 )
 def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
     """Only the first 256 KiB of a field of megabytes are read."""
@@ -153,29 +148,26 @@ def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
     summarize_header(field + b"\r\n\r\n")
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        b"=?utf-8?q?",
-        b"=?",
-        b"=?a?b?",
-        b"?=",
-        b"=?utf-8?b?/w==?=",
-        b"=?utf-8?q?=?=",
-        b"=?utf-7?q?+?=",
-        b"=?a?q?x?= =?b?q?x?= ",
-        b"=?utf-8?b?wA?= ",
-        b"=?a?q?b??",
-        b"=?  ?q?a? =",
-        b"\x1b$B",
-        b"<>a",
-        b"<",
-        b"(",
-        b'"\\',
-        b",:;",
-        b"a@",
-        b"\xff",
-    ],
+@rows(
+    b"=?utf-8?q?",
+    b"=?",
+    b"=?a?b?",
+    b"?=",
+    b"=?utf-8?b?/w==?=",
+    b"=?utf-8?q?=?=",
+    b"=?utf-7?q?+?=",
+    b"=?a?q?x?= =?b?q?x?= ",
+    b"=?utf-8?b?wA?= ",
+    b"=?a?q?b??",
+    b"=?  ?q?a? =",
+    b"\x1b$B",
+    b"<>a",
+    b"<",
+    b"(",
+    b'"\\',
+    b",:;",
+    b"a@",
+    b"\xff",
 )
 def test_hostile_names_and_subjects_take_linear_time(piece: bytes) -> None:
     """A repeated piece in From, Subject or a file name is read in one pass."""
@@ -189,29 +181,26 @@ def test_hostile_names_and_subjects_take_linear_time(piece: bytes) -> None:
         assert_linear(lambda text: summarize_header(text + b"\r\n\r\n"), piece, field)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "filler"),
-    [
-        ("base64", b"="),
-        ("base64", b"A"),
-        ("base64", b"A="),
-        ("base64", b"!"),
-        ("base64", b"QUFB=\r\n"),
-        ("base64", b"a b. "),
-        ("x-uuencode", b"begin 1 a\r\n"),
-        ("x-uuencode", b"M"),
-        ("x-uuencode", b"M\r\n"),
-        ("quoted-printable", b"= \r\n"),
-        ("quoted-printable", b"="),
-        ("quoted-printable", b"=\r\n"),
-        ("quoted-printable", b" "),
-        ("quoted-printable", b"=4"),
-        ("8bit", b"\nbegin 644 a"),
-        ("8bit", b"\nbegin 644 a\r\nM\r\n"),
-        ("8bit", b"\nbegin 644 a\r\nM\r\nend\r\n"),
-        ("8bit", b"\xc3"),
-        ("8bit", b">"),
-    ],
+@rows(
+    ("base64", b"="),
+    ("base64", b"A"),
+    ("base64", b"A="),
+    ("base64", b"!"),
+    ("base64", b"QUFB=\r\n"),
+    ("base64", b"a b. "),
+    ("x-uuencode", b"begin 1 a\r\n"),
+    ("x-uuencode", b"M"),
+    ("x-uuencode", b"M\r\n"),
+    ("quoted-printable", b"= \r\n"),
+    ("quoted-printable", b"="),
+    ("quoted-printable", b"=\r\n"),
+    ("quoted-printable", b" "),
+    ("quoted-printable", b"=4"),
+    ("8bit", b"\nbegin 644 a"),
+    ("8bit", b"\nbegin 644 a\r\nM\r\n"),
+    ("8bit", b"\nbegin 644 a\r\nM\r\nend\r\n"),
+    ("8bit", b"\xc3"),
+    ("8bit", b">"),
 )
 def test_bodies_in_broken_encodings_take_linear_time(encoding: str, filler: bytes) -> None:
     """A damaged body is decoded in one pass, and its text is not longer."""
@@ -235,7 +224,7 @@ def test_a_line_of_25_mib_is_a_text_like_any_other() -> None:
 CHARSETS = ["utf-7", "utf-16", "utf-32", "iso-2022-jp", "iso-2022-kr", "hz", "gb18030", "big5"]
 
 
-@pytest.mark.parametrize("charset", CHARSETS)
+@rows(*CHARSETS)
 def test_any_bytes_in_any_charset_become_text(charset: str) -> None:
     """Stateful and wide charsets decode any bytes, without lone surrogates."""
     head = f"Content-Type: text/plain; charset={charset}\r\n\r\n".encode()

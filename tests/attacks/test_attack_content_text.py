@@ -19,6 +19,7 @@ from mailcheck.checks.content.limits import (
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import MessageContent
 from tests.linear import assert_linear, count_steps
+from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -86,7 +87,7 @@ def _derive(text: str, kind: str, subject: str = "Your code") -> MessageContent:
     return derive_content((head + text).encode("utf-8"))
 
 
-@pytest.mark.parametrize("pieces", [NUMBERS, WORDS, SIGNS, URLS, SCRIPTS, MORE_SCRIPTS, LETTERS])
+@rows(NUMBERS, WORDS, SIGNS, URLS, SCRIPTS, MORE_SCRIPTS, LETTERS)
 def test_hostile_text_takes_linear_time(pieces: list[str]) -> None:
     """A text that repeats one piece is searched in linear time, and found within the limits."""
 
@@ -121,7 +122,7 @@ def _count_steps(text: str) -> int:
     return count_steps(lambda: find_codes("Your code", text, nothing))
 
 
-@pytest.mark.parametrize("name", CANDIDATES)
+@rows(*CANDIDATES)
 def test_the_search_takes_steps_in_proportion_to_the_text(name: str) -> None:
     """Twice the text takes about twice the steps, and 1 MiB no more than 64 KiB."""
     piece = CANDIDATES[name]
@@ -143,7 +144,7 @@ def test_hostile_markup_takes_linear_time() -> None:
         assert_linear(read, piece, "", max(SHORT, 2 * len(piece)))
 
 
-@pytest.mark.parametrize("piece", ["<!--", "<div>", "1 "])
+@rows("<!--", "<div>", "1 ")
 def test_what_lies_beyond_the_caps_is_said(piece: str) -> None:
     """A page of 8 MiB is kept whole, searched at its beginning, and a problem says so."""
     content = _derive(piece * (8 * 1024 * 1024 // len(piece)), "html")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.house import Answer, House
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.oauth.conftest import ann as ann
 from tests.web.oauth.conftest import house as house
@@ -143,13 +144,10 @@ def test_another_host_is_not_for_pages(house: House, token: str, path: str, host
     assert answer.status == 403 or path != "/mcp"
 
 
-@pytest.mark.parametrize(
-    "web",
-    [
-        {"public_url": "http://127.0.0.1:8080"},
-        {"public_url": "http://127.0.0.1:8080", "oauth": "on"},
-        {"public_url": ISSUER, "oauth": "off"},
-    ],
+@rows(
+    {"public_url": "http://127.0.0.1:8080"},
+    {"public_url": "http://127.0.0.1:8080", "oauth": "on"},
+    {"public_url": ISSUER, "oauth": "off"},
 )
 def test_a_local_daemon_is_not_for_pages(web: dict[str, str]) -> None:
     """Without OAuth, or without https, only pages of the service use the MCP endpoint."""

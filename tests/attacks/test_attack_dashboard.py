@@ -10,6 +10,7 @@ import pytest
 from mailcheck.core.accounts import Account
 from mailcheck.web.dashboard.visits import FormSecret, local_path
 from tests.house import House, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import browser as browser
 from tests.web.dashboard.conftest import house as house
@@ -53,7 +54,7 @@ def test_signing_in_leads_nowhere_else(browser: Browser, wanted: str) -> None:
     assert (shown.status, shown.headers["location"]) == (303, "/")
 
 
-@pytest.mark.parametrize("wanted", ["/", "/keys", "/keys?a=b&c=%0d%0a", "/inbox/x#y", "/@evil"])
+@rows("/", "/keys", "/keys?a=b&c=%0d%0a", "/inbox/x#y", "/@evil")
 def test_our_own_pages_are_reached(wanted: str) -> None:
     """A path of this site is kept as it was given."""
     assert local_path(wanted) == wanted

@@ -18,6 +18,7 @@ from mailcheck.config.options import LimitsOptions
 from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.site.bodies import FORM, JSON
 from tests.house import Answer, House, config_in_memory, mail
+from tests.table import rows
 from tests.web.compatible import mailosaur, mailslurp
 from tests.web.compatible.open_site import OpenSite
 from tests.web.compatible.sites import Requests
@@ -140,7 +141,7 @@ def test_our_own_routes() -> None:
             attack(house, ask, wrong_requests(path, _names_of(route.request)))
 
 
-@pytest.mark.parametrize("door", FACADES, ids=lambda one: one.name)
+@rows(*FACADES)
 def test_routes_of_other_products(door: Any) -> None:
     """No request that is wrong in one way deletes anything over the API of another product."""
     if door.name in ("mailpit", "mailhog"):

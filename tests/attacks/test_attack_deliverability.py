@@ -17,6 +17,7 @@ from mailcheck.operations.dns_evaluation import MAX_QUESTIONS
 from tests.fakes.mail_signer import MAIL, RSA
 from tests.house import Pending, run
 from tests.operations.scored_mails import received, score, scorer
+from tests.table import rows
 from tests.web.scored_house import ScoredHouse
 
 pytestmark = pytest.mark.attack
@@ -121,7 +122,7 @@ LONG: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("raw_message", LONG.values(), ids=LONG)
+@rows(*LONG.values())
 def test_the_size_of_a_report(raw_message: bytes) -> None:
     """The stored result of a mail's test has a maximum size, whatever the mail contains."""
     transcript = tuple(f"C: RCPT TO:<{number}@x.example>" for number in range(500))

@@ -27,6 +27,7 @@ from tests.fakes.signature_verifier import (
     zone_of,
 )
 from tests.linear import assert_linear
+from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -84,10 +85,7 @@ def test_megabytes_of_blanks_in_a_signature(tag: bytes, blank: bytes) -> None:
     assert_linear(read, blank, b"")
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [b";", b"a=b; ", b" b", b"x", b"=", b"\r\n x", b"b=", b":", b"\xff", b"h= :", b"\xc3\xa4."],
-)
+@rows(b";", b"a=b; ", b" b", b"x", b"=", b"\r\n x", b"b=", b":", b"\xff", b"h= :", b"\xc3\xa4.")
 def test_megabytes_of_tags(piece: bytes) -> None:
     """An endless signature is too long to be read, whatever repeats in it."""
     mail = b"DKIM-Signature: v=1;" + run_of(piece) + b"\r\n" + MAIL
@@ -114,7 +112,7 @@ def test_fifty_signatures_of_a_large_mail() -> None:
     assert peak < 8 * LARGE, f"{peak / MIB:.0f} MiB"
 
 
-@pytest.mark.parametrize("line", [b"\r\n", b"x\r\n", b" \r\n", b"\r\r\n", b"\n", b"a "])
+@rows(b"\r\n", b"x\r\n", b" \r\n", b"\r\r\n", b"\n", b"a ")
 def test_large_bodies_of_tiny_lines(line: bytes) -> None:
     """Line ends or single letters are read in linear time."""
     signed = RSA.sign(MAIL)
@@ -169,7 +167,7 @@ def test_a_key_made_to_be_slow() -> None:
     assert "exponent" in signature.explanation
 
 
-@pytest.mark.parametrize("zeros", [1, 30_000])
+@rows(1, 30_000)
 def test_signatures_longer_than_their_key(zeros: int) -> None:
     """The correct number with leading zeros is not a signature (RFC 8017 8.2.2)."""
     signed = RSA.sign(MAIL)
@@ -182,7 +180,7 @@ def test_signatures_longer_than_their_key(zeros: int) -> None:
         assert verify_only_signature(mail).result is result
 
 
-@pytest.mark.parametrize("blank", RUNS)
+@rows(*RUNS)
 def test_megabytes_of_blanks_in_arc_fields(blank: bytes) -> None:
     """Blanks in a seal, and in a field that every set covers, are read in linear time."""
     sealed = RSA.seal(MAIL).replace(b"cv=none", b"cv=none;" + run_of(blank) + b"n=1")
@@ -206,7 +204,7 @@ def test_a_large_chain_is_not_read() -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("place", [b"Hello  Bob", b"Hello   there", b"v=1"])
+@rows(b"Hello  Bob", b"Hello   there", b"v=1")
 def test_time_grows_with_the_size(place: bytes) -> None:
     """Eight megabytes of blanks are read in a moment."""
     mail = RSA.sign(MAIL).replace(place, run_of(b" \t", 8 * MIB) + place)

@@ -14,6 +14,7 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.dns.resolution import MAX_LINKS, ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from tests.dns.scripted_network import SERVER, Query, ScriptedNetwork, build_reply, collect
+from tests.table import rows
 
 pytestmark = pytest.mark.attack
 
@@ -60,7 +61,7 @@ def _cut(reply: Callable[[Query], bytes], length: int, query: Query) -> bytes:
     return reply(query)[:length]
 
 
-@pytest.mark.parametrize("by_stream", [False, True])
+@rows(False, True)
 def test_malformed_cut(by_stream: bool) -> None:
     """A reply that is cut off is used whole or not at all: records are never lost silently."""
     whole = resolve(whole_reply, by_stream=by_stream)
@@ -100,16 +101,13 @@ def test_malformed_changes(changes: list[tuple[int, int]]) -> None:
     assert answer is None or isinstance(answer, DnsAnswer)
 
 
-@pytest.mark.parametrize(
-    "owner",
-    [
-        struct.pack("!H", 0xC000 | QUESTION_END),  # points to itself
-        struct.pack("!H", 0xC000 | (QUESTION_END + 20)),  # points forward
-        b"\1a" + struct.pack("!H", 0xC000 | QUESTION_END),  # becomes longer without end
-        b"\xff\xff",
-        b"\x80\x0c",  # reserved kind of label
-        b"\x3f" * 64,
-    ],
+@rows(
+    struct.pack("!H", 0xC000 | QUESTION_END),  # points to itself
+    struct.pack("!H", 0xC000 | (QUESTION_END + 20)),  # points forward
+    b"\1a" + struct.pack("!H", 0xC000 | QUESTION_END),  # becomes longer without end
+    b"\xff\xff",
+    b"\x80\x0c",  # reserved kind of label
+    b"\x3f" * 64,
 )
 def test_malformed_compression(owner: bytes) -> None:
     """A reply with a loop of compression pointers is dropped as malformed."""

@@ -16,6 +16,7 @@ from mailcheck.core.receiver_reports import FeedbackType
 from tests.corpus.feedback_mails import FIELDS, REPORTED, feedback_mail
 from tests.fakes.report_senders import DOMAIN, reports_zone
 from tests.house import run
+from tests.table import rows
 from tests.web.dashboard.tools_visit import visit_tools
 
 pytestmark = pytest.mark.attack
@@ -40,19 +41,16 @@ def test_a_huge_report_is_refused() -> None:
     assert size_of(feedback_mail(reported=REPORTED + "x" * (MAX_FEEDBACK - 9_000))) < 6_000
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        "".join(f"Reported-Domain: d{n}.example.org\n" for n in range(20_000)),
-        "".join(f"X-{n}: y\n" for n in range(100_000)),
-        "Authentication-Results: mx;" + " dkim=fail;" * 100_000 + "\n",
-        "Identity-Alignment: " + "dkim," * 100_000 + "\n",
-        "User-Agent: " + "=?utf-8?b?QQ==?= " * 50_000 + "\n",
-        "User-Agent: " + "a@" * 100_000 + "\n",
-        "Original-Rcpt-To: " + "<a@b.example>, " * 50_000 + "\n",
-        "Source-IP: " + ":" * 100_000 + "\n",
-        " \n" * 100_000,
-    ],
+@rows(
+    "".join(f"Reported-Domain: d{n}.example.org\n" for n in range(20_000)),
+    "".join(f"X-{n}: y\n" for n in range(100_000)),
+    "Authentication-Results: mx;" + " dkim=fail;" * 100_000 + "\n",
+    "Identity-Alignment: " + "dkim," * 100_000 + "\n",
+    "User-Agent: " + "=?utf-8?b?QQ==?= " * 50_000 + "\n",
+    "User-Agent: " + "a@" * 100_000 + "\n",
+    "Original-Rcpt-To: " + "<a@b.example>, " * 50_000 + "\n",
+    "Source-IP: " + ":" * 100_000 + "\n",
+    " \n" * 100_000,
 )
 def test_thousands_of_fields_and_values(fields: str) -> None:
     """Many or long fields are read in linear time, and the result stays small."""
@@ -62,17 +60,14 @@ def test_thousands_of_fields_and_values(fields: str) -> None:
         assert any("the rest is left out" in one for one in report.problems)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "Received: " + "1.2.3." * 50_000 + "\n",
-        "".join(f"Received: from 10.0.0.{n % 250} by x\n" for n in range(20_000)),
-        "DKIM-Signature: " + "d=a;" * 50_000 + "\n",
-        "".join(f"DKIM-Signature: v=1; d=d{n}.example; s=s\n" for n in range(5_000)),
-        "List-Id: " + "<" * 100_000 + "\n",
-        "From: " + "(" * 100_000 + "\n",
-        "To: " + '"' * 100_000 + "\n",
-    ],
+@rows(
+    "Received: " + "1.2.3." * 50_000 + "\n",
+    "".join(f"Received: from 10.0.0.{n % 250} by x\n" for n in range(20_000)),
+    "DKIM-Signature: " + "d=a;" * 50_000 + "\n",
+    "".join(f"DKIM-Signature: v=1; d=d{n}.example; s=s\n" for n in range(5_000)),
+    "List-Id: " + "<" * 100_000 + "\n",
+    "From: " + "(" * 100_000 + "\n",
+    "To: " + '"' * 100_000 + "\n",
 )
 def test_headers_of_reported_mails(header: str) -> None:
     """A hostile header of the reported mail is read in linear time, and the result stays small."""
@@ -103,18 +98,15 @@ def test_parts_nested_too_deep() -> None:
         read_feedback_mail(raw)
 
 
-@pytest.mark.parametrize(
-    "octets",
-    [
-        b"\xff\xfe\x00\xd8",
-        "\ud800".encode("utf-8", "surrogatepass"),
-        b"=?utf-16?b?2AA=?=",
-        b"=?no-such?q?=FF=FE?=",
-        b"=?utf-7?q?+2AA-?=",
-        b"\x00\x1b[2J",
-        "\u202egnp.exe".encode(),
-        "\u0445\u0443".encode("koi8-r"),
-    ],
+@rows(
+    b"\xff\xfe\x00\xd8",
+    "\ud800".encode("utf-8", "surrogatepass"),
+    b"=?utf-16?b?2AA=?=",
+    b"=?no-such?q?=FF=FE?=",
+    b"=?utf-7?q?+2AA-?=",
+    b"\x00\x1b[2J",
+    "\u202egnp.exe".encode(),
+    "\u0445\u0443".encode("koi8-r"),
 )
 def test_wrong_charsets(octets: bytes) -> None:
     """Octets in no charset, in a wrong one and without a meaning become text that can be stored."""

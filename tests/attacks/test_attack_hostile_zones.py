@@ -30,6 +30,7 @@ from mailcheck.operations.semaphores import CHECKS_AT_ONCE, CHECKS_OF_ACCOUNT, W
 from tests.dns.scripted_network import SERVER, Query, ScriptedNetwork, build_reply, collect
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of
+from tests.table import rows
 from tests.web.checking import checking_house
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
@@ -135,12 +136,9 @@ class Asking:
         return answer
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        *[texts(MAX_RECORDS + 1), texts(500), texts(90, 250), aliases(400), aliases(17)],
-        *HARD_TO_READ.values(),
-    ],
+@rows(
+    *[texts(MAX_RECORDS + 1), texts(500), texts(90, 250), aliases(400), aliases(17)],
+    *HARD_TO_READ.values(),
 )
 def test_an_answer_beyond_the_caps(reply: Reply) -> None:
     """The answer is undetermined with a reason: it is not cut, repeated or blamed on a server."""
@@ -152,7 +150,7 @@ def test_an_answer_beyond_the_caps(reply: Reply) -> None:
     assert asking.stub.unresponsive_servers == ()
 
 
-@pytest.mark.parametrize("what", HARD_TO_READ)
+@rows(*HARD_TO_READ)
 def test_what_is_small_and_hard_to_read(what: str) -> None:
     """Reading an answer takes a limited number of calls; these answers would take millions."""
     asking = Asking()
@@ -189,9 +187,7 @@ def test_names_that_point_in_circles() -> None:
         assert read_reply(head + name, question).outcome is Outcome.GARBAGE
 
 
-@pytest.mark.parametrize(
-    ("reply", "count"), [(texts(MAX_RECORDS), MAX_RECORDS), (aliases(MAX_ALIASES - 1), 1)]
-)
+@rows((texts(MAX_RECORDS), MAX_RECORDS), (aliases(MAX_ALIASES - 1), 1))
 def test_an_answer_at_the_caps(reply: Reply, count: int) -> None:
     """An answer at the limits is read completely."""
     answer = Asking().answer(reply)
@@ -226,7 +222,7 @@ def test_large_answers_take_turns_with_all_else() -> None:
     assert not network.getDelayedCalls()
 
 
-@pytest.mark.parametrize("is_slow", [False, True])
+@rows(False, True)
 def test_a_request_reads_no_more_than_its_budget(is_slow: bool) -> None:
     """Of endless names with full answers only a few are read, and the rest is undetermined."""
     clock = Clock()

@@ -23,6 +23,7 @@ from tests.fakes.marks import GOOD_LOGO, ISSUER, Mark, logotype, pem, svg
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import ScriptedHosts, collect, no_own_address
 from tests.servers.certificates import Authority
+from tests.table import rows
 from tests.web.checking import zone_with
 from tests.web.dashboard.tools_visit import visit_tools
 
@@ -51,19 +52,16 @@ def test_a_logo_inside_is_not_fetched(address: str, trust: TrustRoots) -> None:
     assert hosts.tcpClients == []
 
 
-@pytest.mark.parametrize(
-    "octets",
-    [
-        svg("<g/>" * 15_000),
-        svg("<path " + " ".join(f"a{n}='u'" for n in range(6_000)) + "/>"),
-        svg('<path fill="' + "url(" * 15_000 + '"/>'),
-        svg('<path fill="url( ' + " " * 60_000 + '"/>'),
-        svg(box=' viewBox="' + "1" * 60_000 + '"'),
-        svg(title="<title>" + "&#65;" * 10_000 + "</title>"),
-        svg("<g>" * 199 + "x" * 60_000 + "</g>" * 199),
-        b"<" * MAX_READ,
-        b"<!--" + b"-" * MAX_READ,
-    ],
+@rows(
+    svg("<g/>" * 15_000),
+    svg("<path " + " ".join(f"a{n}='u'" for n in range(6_000)) + "/>"),
+    svg('<path fill="' + "url(" * 15_000 + '"/>'),
+    svg('<path fill="url( ' + " " * 60_000 + '"/>'),
+    svg(box=' viewBox="' + "1" * 60_000 + '"'),
+    svg(title="<title>" + "&#65;" * 10_000 + "</title>"),
+    svg("<g>" * 199 + "x" * 60_000 + "</g>" * 199),
+    b"<" * MAX_READ,
+    b"<!--" + b"-" * MAX_READ,
 )
 def test_the_worst_logo_costs_little(octets: bytes) -> None:
     """Any file up to the limit is checked in a fraction of a second."""
@@ -102,15 +100,12 @@ def test_a_logo_is_shown_as_a_picture_only() -> None:
     assert GOOD_LOGO.decode() not in body
 
 
-@pytest.mark.parametrize(
-    "logo",
-    [
-        svg("<script>alert(1)</script>"),
-        svg('<image href="https://spy.example/pixel.png"/>'),
-        svg("<style>*{fill:url(https://spy.example/)}</style>"),
-        svg('<a href="https://phish.example/"><path/></a>'),
-        b"<html><script>alert(1)</script></html>",
-    ],
+@rows(
+    svg("<script>alert(1)</script>"),
+    svg('<image href="https://spy.example/pixel.png"/>'),
+    svg("<style>*{fill:url(https://spy.example/)}</style>"),
+    svg('<a href="https://phish.example/"><path/></a>'),
+    b"<html><script>alert(1)</script></html>",
 )
 def test_a_harmful_logo_is_not_shown(logo: bytes) -> None:
     """A file that does not pass is described, and never sent to the reader."""

@@ -12,6 +12,7 @@ from mailcheck.checks.html_checks.places import MAX_EXCERPT, MAX_PLACES
 from mailcheck.checks.mail_checks import MailChecks
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
 from tests.linear import assert_linear
+from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -51,7 +52,7 @@ SHORT = 1_000
 """Characters of the shorter of two compared pages."""
 
 
-@pytest.mark.parametrize("piece", CSS)
+@rows(*CSS)
 def test_hostile_style_sheets_take_linear_time(piece: str) -> None:
     """A style sheet of any content is read once, and so is the text after it."""
     size = max(SHORT, 2 * len(piece))
@@ -59,7 +60,7 @@ def test_hostile_style_sheets_take_linear_time(piece: str) -> None:
     assert_linear(check, piece.replace('"', "'"), '<p style="', size)
 
 
-@pytest.mark.parametrize("piece", HTML)
+@rows(*HTML)
 def test_hostile_pages_take_linear_time(piece: str) -> None:
     """Each element of a page of any content is checked once."""
     assert_linear(check, piece, "", max(SHORT, 2 * len(piece)))
@@ -80,7 +81,7 @@ def test_a_long_line_is_cut() -> None:
     assert finding.count == 20_000
 
 
-@pytest.mark.parametrize("mail", read_hostile_mails(), ids=lambda mail: mail.name)
+@rows(*read_hostile_mails())
 def test_hostile_mails_are_checked(mail: HostileMail) -> None:
     """Hostile mails cause no error, and the results contain no control characters."""
     checks = check_raw_mail(mail.raw_message)

@@ -19,6 +19,7 @@ from mailcheck.checks.quality.reading import read_mail
 from mailcheck.checks.quality.unsubscribe import judge_unsubscribe
 from mailcheck.core.instants import Instant
 from tests.fakes.sample_mails import make_mail, make_parts
+from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -99,23 +100,19 @@ def test_a_mail_of_line_breaks_is_jumped_over() -> None:
     assert short < 2 * MIB / 1_000 * 10
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        b"From: " + b"a@b.example, " * 100_000,
-        b"From: " + b'"' * 200_000,
-        b"List-Unsubscribe: " + b"<https://a.example/>," * 10_000,
-        b"List-Unsubscribe: " + b"<" * 200_000,
-        b"Message-ID: <" + b"a" * 200_000 + b"@",
-        b"Message-ID: <" + b"@" * 200_000,
-        b"Date: " + b"1 Jan " * 30_000,
-        b"Date: " + b"(" * 200_000,
-        b"Subject: " + b"!? " * 60_000,
-        b"Subject: " + b"{{ " * 60_000,
-        b"Subject: " + "\U0001f389".encode() * 50_000,
-        b"Precedence: " + b"bulk " * 40_000,
-    ],
-    ids=lambda field: field[:14].decode("ascii", "replace"),
+@rows(
+    b"From: " + b"a@b.example, " * 100_000,
+    b"From: " + b'"' * 200_000,
+    b"List-Unsubscribe: " + b"<https://a.example/>," * 10_000,
+    b"List-Unsubscribe: " + b"<" * 200_000,
+    b"Message-ID: <" + b"a" * 200_000 + b"@",
+    b"Message-ID: <" + b"@" * 200_000,
+    b"Date: " + b"1 Jan " * 30_000,
+    b"Date: " + b"(" * 200_000,
+    b"Subject: " + b"!? " * 60_000,
+    b"Subject: " + b"{{ " * 60_000,
+    b"Subject: " + "\U0001f389".encode() * 50_000,
+    b"Precedence: " + b"bulk " * 40_000,
 )
 def test_endless_fields_are_cut(field: bytes) -> None:
     """The stored part of a field has a maximum length."""
@@ -127,27 +124,24 @@ def test_endless_fields_are_cut(field: bytes) -> None:
         assert len(facts.message_id.text) < 1_000
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        b"<div style='color:red;background:red'>x",
-        b"<a href='https://a%d.example/'>www.b.example</a> ",
-        b"<a href='https://xn--a%d.example/'>",
-        b"<img>",
-        b"<!--",
-        b"<a",
-        b"</div>",
-        b"<p>x</div><div>",
-        b"{{a",
-        b"%%",
-        b"*|A",
-        b"www.",
-        b"a.",
-        b"<a href='/'>a.a.a.a.</a>",
-        b"&zwnj;&nbsp;",
-        b"<span style='font-size:0'>a</span>",
-        b"@import",
-    ],
+@rows(
+    b"<div style='color:red;background:red'>x",
+    b"<a href='https://a%d.example/'>www.b.example</a> ",
+    b"<a href='https://xn--a%d.example/'>",
+    b"<img>",
+    b"<!--",
+    b"<a",
+    b"</div>",
+    b"<p>x</div><div>",
+    b"{{a",
+    b"%%",
+    b"*|A",
+    b"www.",
+    b"a.",
+    b"<a href='/'>a.a.a.a.</a>",
+    b"&zwnj;&nbsp;",
+    b"<span style='font-size:0'>a</span>",
+    b"@import",
 )
 def test_twice_the_html_takes_about_twice_the_steps(piece: bytes) -> None:
     """No piece of HTML takes more time per repetition when it is repeated more often."""
@@ -163,7 +157,7 @@ def test_twice_the_html_takes_about_twice_the_steps(piece: bytes) -> None:
     judge_all(read_mail(html_of(2_000)))
 
 
-@pytest.mark.parametrize("size", [1, 5])
+@rows(1, 5)
 def test_large_pages_are_read_up_to_the_cap(size: int) -> None:
     """Only the first 512 KiB of megabytes of tags are read."""
     link = b"<a href='https://a.example/'>x</a>"
@@ -180,7 +174,7 @@ def test_many_links_stop_at_the_cap() -> None:
     assert len(facts.link_facts.shortened) == 20
 
 
-@pytest.mark.parametrize("charset", ["utf-7", "idna", "punycode", "klingon", "utf-16", "\x00"])
+@rows("utf-7", "idna", "punycode", "klingon", "utf-16", "\x00")
 def test_broken_charsets_cost_characters_only(charset: str) -> None:
     """A part with an unknown or broken charset loses characters but not the report."""
     body = make_parts(text="+2AA- \udcff\udcfe" * 1_000)
@@ -188,9 +182,7 @@ def test_broken_charsets_cost_characters_only(charset: str) -> None:
     assert read_within(raw, 30 * MIB).has_text
 
 
-@pytest.mark.parametrize(
-    "raw", [b"", b"\r\n", b"\r\n\r\n", b":", b"From:", b"\x00" * 1_000, b"\xff" * 1_000, b"a: b"]
-)
+@rows(b"", b"\r\n", b"\r\n\r\n", b":", b"From:", b"\x00" * 1_000, b"\xff" * 1_000, b"a: b")
 def test_what_is_no_mail_is_judged_too(raw: bytes) -> None:
     """Input that is not a mail raises no error, and its missing parts are reported."""
     assert read_within(raw, MIB).author_address == ""

@@ -34,6 +34,7 @@ from tests.probes.scripted_hosts import (
     no_own_address,
 )
 from tests.servers.certificates import Authority
+from tests.table import rows
 
 pytestmark = pytest.mark.attack
 
@@ -176,29 +177,26 @@ def test_probes_pick_the_public_ones(inside: list[IPv4Address], position: int) -
     assert lure.hosts.dialled_hosts == ["8.8.8.8"]
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "2130706433",
-        "0x7f000001",
-        "0x7f.1",
-        "0177.0.0.1",
-        "127.1",
-        "127.0.0.1.",
-        "0",
-        "[::1]",
-        "::ffff:127.0.0.1",
-        "fe80::1%lo",
-        "8.8.8.8%lo",
-        "2606:4700::1%lo",
-        "localhost",
-        "LOCALHOST.",
-        "ip6-localhost",
-        "①②⑦.⓪.⓪.①",
-        "127。0。0。1",
-        "8.8.8.8\x00.evil.example",
-        "evil.example\r\nHost: inside",
-    ],
+@rows(
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "0177.0.0.1",
+    "127.1",
+    "127.0.0.1.",
+    "0",
+    "[::1]",
+    "::ffff:127.0.0.1",
+    "fe80::1%lo",
+    "8.8.8.8%lo",
+    "2606:4700::1%lo",
+    "localhost",
+    "LOCALHOST.",
+    "ip6-localhost",
+    "①②⑦.⓪.⓪.①",
+    "127。0。0。1",
+    "8.8.8.8\x00.evil.example",
+    "evil.example\r\nHost: inside",
 )
 def test_probes_read_no_strange_spellings(host: str) -> None:
     """Text that only some programs parse as an address is a name that does not exist."""
@@ -302,20 +300,16 @@ class Web:
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-@pytest.mark.parametrize(
-    ("head", "piece"),
-    [
-        (OK + b"\r\n", b"x" * 65_536),
-        (OK + b"Content-Length: 99999999999\r\n\r\n", b"x" * 65_536),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65_536 + b"\r\n"),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 1_000),
-        (OK, b"X-Header: " + b"x" * 1_000 + b"\r\n"),
-        (OK, b"X: y\r\n" * 1_000),
-        (OK, b"x" * 10_000),
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
-        (b"HTTP/1.1 404 X\r\n", b"X: y\r\n" * 1_000),
-    ],
-    ids=["body", "length", "chunks", "crumbs", "headers", "short", "line", "continue", "error"],
+@rows(
+    (OK + b"\r\n", b"x" * 65_536),
+    (OK + b"Content-Length: 99999999999\r\n\r\n", b"x" * 65_536),
+    (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65_536 + b"\r\n"),
+    (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 1_000),
+    (OK, b"X-Header: " + b"x" * 1_000 + b"\r\n"),
+    (OK, b"X: y\r\n" * 1_000),
+    (OK, b"x" * 10_000),
+    (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
+    (b"HTTP/1.1 404 X\r\n", b"X: y\r\n" * 1_000),
 )
 def test_probes_are_not_filled_up(head: bytes, piece: bytes) -> None:
     """A response with any endless part is cut off after about 64 KiB."""
@@ -326,7 +320,7 @@ def test_probes_are_not_filled_up(head: bytes, piece: bytes) -> None:
     assert web.lure.hosts.getDelayedCalls() == []
 
 
-@pytest.mark.parametrize("encoding", [b"gzip", b"deflate", b"br", b"gzip, gzip", b"identity, gzip"])
+@rows(b"gzip", b"deflate", b"br", b"gzip, gzip", b"identity, gzip")
 def test_probes_unpack_nothing(encoding: bytes) -> None:
     """A small body that would unpack to a gigabyte is not unpacked."""
     bomb = gzip.compress(bytes(10_000_000))[:900]
@@ -338,7 +332,7 @@ def test_probes_unpack_nothing(encoding: bytes) -> None:
     assert web.connection.transport.aborted
 
 
-@pytest.mark.parametrize("said", [b"", OK, OK + b"Content-Length: 900\r\n\r\n"])
+@rows(b"", OK, OK + b"Content-Length: 900\r\n\r\n")
 def test_probes_are_not_held_up_by_a_slow_web_server(said: bytes) -> None:
     """A server that sends an octet a second cannot exceed the deadline."""
     web = Web()

@@ -24,6 +24,7 @@ from mailcheck.checks.receiver_reports.reading import (
 )
 from mailcheck.core.errors import ReportRefused
 from tests.corpus.report_files import document, gzipped, report_mail, zipped
+from tests.table import rows
 
 pytestmark = pytest.mark.attack
 
@@ -88,16 +89,12 @@ EMPTY_MEMBER = gzip.compress(b"", mtime=0)
 PIECES = "its archives have over 1000 members"
 
 
-@pytest.mark.parametrize(
-    "crowd",
-    [
-        EMPTY_MEMBER * (8 * 2**20 // len(EMPTY_MEMBER)),
-        zipped(EMPTY_MEMBER * MAX_MEMBERS, "a.gz"),
-        gzipped(EMPTY_MEMBER * MAX_MEMBERS),
-        b"".join(gzip.compress(b" ", 0, mtime=0) for _ in range(MAX_MEMBERS)) + gzipped(GOOD),
-        zip_of_folders(MAX_MEMBERS + 1),
-    ],
-    ids=["members", "members in a zip", "members in a member", "full members", "entries"],
+@rows(
+    EMPTY_MEMBER * (8 * 2**20 // len(EMPTY_MEMBER)),
+    zipped(EMPTY_MEMBER * MAX_MEMBERS, "a.gz"),
+    gzipped(EMPTY_MEMBER * MAX_MEMBERS),
+    b"".join(gzip.compress(b" ", 0, mtime=0) for _ in range(MAX_MEMBERS)) + gzipped(GOOD),
+    zip_of_folders(MAX_MEMBERS + 1),
 )
 def test_crowds_of_pieces_are_not_unpacked(crowd: bytes) -> None:
     """At most 1,000 members and entries are unpacked, however they are nested."""
@@ -163,7 +160,7 @@ ENTITIES = [
 ]
 
 
-@pytest.mark.parametrize("declaration", ENTITIES)
+@rows(*ENTITIES)
 def test_entities_are_never_read(declaration: str) -> None:
     """A document type is rejected before its content is read, even if the XML is broken."""
     assert "entities" in refusal(changed("<feedback>", declaration + "<feedback>"))
@@ -176,8 +173,8 @@ def test_nesting_and_rows_are_limited() -> None:
     """Nested elements and rows have limits, in XML and in JSON."""
     deep = "<a>" * 100_000
     assert f"deeper than {MAX_NESTING}" in refusal(changed("<record>", deep))
-    rows = "<record/>" * (MAX_ROWS + 1)
-    assert f"over {MAX_ROWS} rows" in refusal(changed("<record>", rows + "<record>"))
+    many = "<record/>" * (MAX_ROWS + 1)
+    assert f"over {MAX_ROWS} rows" in refusal(changed("<record>", many + "<record>"))
     assert "over 1500000 elements" in refusal(changed("<record>", "<a/>" * 1_500_001 + "<record>"))
     assert "nested too deeply" in refusal(b'{"policies":' + b"[" * 200_000)
     policies = b'"policies":[' + b"1," * MAX_ROWS
@@ -213,33 +210,30 @@ def test_many_bad_rows_are_said_once() -> None:
     assert report.problems[-1] == "5000 rows are left out in total"
 
 
-@pytest.mark.parametrize("domain", ["", "a b", "[192.0.2.1]", "x" * 70, "192.0.2.1", "."])
+@rows("", "a b", "[192.0.2.1]", "x" * 70, "192.0.2.1", ".")
 def test_a_domain_that_is_none_is_refused(domain: str) -> None:
     """A report about an invalid domain is rejected."""
     text = changed("<domain>example.org</domain>", f"<domain>{domain}</domain>")
     assert refusal(text) == "it does not name its domain"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"<?xml version='1.0' encoding='klingon'?><feedback/>",
-        b"<?xml version='1.0' encoding='utf-7'?><feedback/>",
-        b"<html></html>",
-        b"<feedback>",
-        b"<feedback></feedback>",
-        b"<feedback>\x00</feedback>",
-        b"\xff\xfe<\x00f\x00",
-        b"\xef\xbb\xbf",
-        b"{",
-        b"{}",
-        b'{"policies": 5, "date-range": []}',
-        b"<",
-        b"\x1f\x8b",
-        b"PK\x03\x04",
-        b"",
-        b"no report",
-    ],
+@rows(
+    b"<?xml version='1.0' encoding='klingon'?><feedback/>",
+    b"<?xml version='1.0' encoding='utf-7'?><feedback/>",
+    b"<html></html>",
+    b"<feedback>",
+    b"<feedback></feedback>",
+    b"<feedback>\x00</feedback>",
+    b"\xff\xfe<\x00f\x00",
+    b"\xef\xbb\xbf",
+    b"{",
+    b"{}",
+    b'{"policies": 5, "date-range": []}',
+    b"<",
+    b"\x1f\x8b",
+    b"PK\x03\x04",
+    b"",
+    b"no report",
 )
 def test_what_is_no_report_is_refused(data: bytes) -> None:
     """Any other file is rejected with a reason, and never causes an internal error."""

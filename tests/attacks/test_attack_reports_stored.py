@@ -15,6 +15,7 @@ from mailcheck.store.domains.report_quotas import MOST_UNWATCHED
 from tests.corpus.report_files import document
 from tests.fakes.report_senders import DOMAIN, reports_zone, signed_report
 from tests.house import House, result_of
+from tests.table import rows
 from tests.web.mcp.agent import Agent
 from tests.web.reporting import address, post_path, reporting_house, send, store_report
 
@@ -76,7 +77,7 @@ def post(house: House, body: bytes, path: str = "") -> None:
     house.pass_time(0)
 
 
-@pytest.mark.parametrize("count", [MAX_COUNT + 1, 10**12, 10**15, 2**62, 2**63 - 1, 10**19])
+@rows(MAX_COUNT + 1, 10**12, 10**15, 2**62, 2**63 - 1, 10**19)
 def test_no_row_counts_more_than_a_receiver_may_see(count: int) -> None:
     """A row with more messages than one receiver can see is left out, in both kinds of report."""
     dmarc = parse_aggregate_report(AGGREGATE.replace(b">120<", f">{count}<".encode()))
@@ -93,14 +94,14 @@ def test_no_row_counts_more_than_a_receiver_may_see(count: int) -> None:
     assert failing.problems
 
 
-@pytest.mark.parametrize("count", [MAX_COUNT, MAX_COUNT // 2])
+@rows(MAX_COUNT, MAX_COUNT // 2)
 def test_no_report_counts_more_than_its_sum_may_be(count: int) -> None:
     """A report is rejected when the sum of its rows exceeds the limit of a report."""
     many = MAX_SUM // count + 1
     row = AGGREGATE[AGGREGATE.index(b"<record>") : AGGREGATE.index(b"</record>") + 9]
-    rows = row.replace(b">120<", f">{count}<".encode()) * many
+    repeated = row.replace(b">120<", f">{count}<".encode()) * many
     with pytest.raises(ReportRefused, match=f"over {MAX_SUM} messages"):
-        parse_aggregate_report(AGGREGATE.replace(b"<record>", rows + b"<record>", 1))
+        parse_aggregate_report(AGGREGATE.replace(b"<record>", repeated + b"<record>", 1))
     with pytest.raises(ReportRefused, match=f"over {MAX_SUM} sessions"):
         parse_tls_report(tls_report(successful=count, policies=many))
     hosts = tuple((f"mx{number}", count) for number in range(many))

@@ -12,6 +12,7 @@ from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import served
 from tests.smtp.talk import House, Talk
+from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -26,25 +27,21 @@ def is_well(house: House) -> bool:
     return codes == ["250", "250", "354", "250"] and house.messages[-1] == b"neighbor\r\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        b"NOOP\r\n",
-        b"RSET\r\n",
-        b"EHLO x\r\n",
-        b"HELP\r\n",
-        b"VRFY x\r\n",
-        MAIL + b"RSET\r\n",
-        MAIL + RCPT + b"RSET\r\n",
-        b"FOO\r\n",
-        b"\r\n",
-        b"\xff\xfe\r\n",
-        b"BDAT 0\r\n",
-        b"BDAT 2000\r\n" + b"x" * 2000,
-        b"DATA\r\n",
-        b"x" * 3000 + b"\r\n",
-    ],
-    ids=lambda command: command[:12].decode("latin-1"),
+@rows(
+    b"NOOP\r\n",
+    b"RSET\r\n",
+    b"EHLO x\r\n",
+    b"HELP\r\n",
+    b"VRFY x\r\n",
+    MAIL + b"RSET\r\n",
+    MAIL + RCPT + b"RSET\r\n",
+    b"FOO\r\n",
+    b"\r\n",
+    b"\xff\xfe\r\n",
+    b"BDAT 0\r\n",
+    b"BDAT 2000\r\n" + b"x" * 2000,
+    b"DATA\r\n",
+    b"x" * 3000 + b"\r\n",
 )
 def test_a_flood_of_commands_dries_up(command: bytes) -> None:
     """A client that never sends a mail is disconnected, with replies of limited size."""
@@ -60,14 +57,10 @@ def test_a_flood_of_commands_dries_up(command: bytes) -> None:
     assert is_well(house)
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [
-        FaultMet("fault.rcpt-451: refused on request", (451, "4.3.0")),
-        InboxFull("the inbox is full"),
-        OutOfSpace("the server is short of disk space"),
-    ],
-    ids=["fault", "full", "disk"],
+@rows(
+    FaultMet("fault.rcpt-451: refused on request", (451, "4.3.0")),
+    InboxFull("the inbox is full"),
+    OutOfSpace("the server is short of disk space"),
 )
 def test_refusals_that_nobody_waits_for_take_longer(failure: Exception) -> None:
     """Pipelined recipients that are rejected are looked up slowly, whatever the reason."""
@@ -100,7 +93,7 @@ def test_a_client_that_waits_for_refusals_is_answered_at_once() -> None:
     assert [talk.codes(RCPT) for _ in range(50)] == [["452"]] * 50
 
 
-@pytest.mark.parametrize("line", [26_214_398, 998])
+@rows(26_214_398, 998)
 def test_the_largest_mail_is_taken_whole(line: int) -> None:
     """25 MiB, in one line or many, in pieces of 64 KiB, arrive byte for byte."""
     house = House()

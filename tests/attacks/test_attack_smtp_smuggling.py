@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 
 from tests.smtp.talk import House, Talk
+from tests.table import rows
 
 pytestmark = pytest.mark.attack
 
@@ -54,7 +55,7 @@ def nothing_was_obeyed(house: House) -> bool:
     return asked and known
 
 
-@pytest.mark.parametrize("before", LINE_ENDS, ids=repr)
+@rows(*LINE_ENDS)
 def test_no_other_sequence_ends_a_mail(before: bytes) -> None:
     """A sequence that looks like an end is content, also with a packet boundary at each octet.
 
@@ -129,7 +130,7 @@ def test_no_cut_of_the_stream_makes_content_a_command() -> None:
         assert house.messages == [EVIL + b"\r\n.\r\nQUIT\r\n", b"second\r\n"]
 
 
-@pytest.mark.parametrize("length", [998, 2_048, 16_384, 16_385, 65_536, 1_000_000])
+@rows(998, 2_048, 16_384, 16_385, 65_536, 1_000_000)
 def test_a_long_line_stays_content(length: int) -> None:
     """twisted.mail's own receiver executed the text after a DATA line over 16,384 octets."""
     house = House()
@@ -151,16 +152,12 @@ def test_a_mail_that_is_too_large_stays_content() -> None:
     assert nothing_was_obeyed(house)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        b"a@b.example>\nRCPT TO:<dev-victim@inbox.example",
-        b"a@b.example>\rRCPT TO:<dev-victim@inbox.example",
-        b"a\0@b.example",
-        b'"a\nb"@b.example',
-        b'"a\rb"@b.example',
-    ],
-    ids=repr,
+@rows(
+    b"a@b.example>\nRCPT TO:<dev-victim@inbox.example",
+    b"a@b.example>\rRCPT TO:<dev-victim@inbox.example",
+    b"a\0@b.example",
+    b'"a\nb"@b.example',
+    b'"a\rb"@b.example',
 )
 def test_no_control_reaches_an_address(address: bytes) -> None:
     """Mailpit's GHSA-54wq-72mp-cq7c: a CR or LF in an address would reach headers and logs."""

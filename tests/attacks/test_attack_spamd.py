@@ -19,6 +19,7 @@ from mailcheck.probes.spamd_client import MAX_ANSWER
 from mailcheck.probes.spamd_filter import FilterLimits
 from tests.probes.scripted_hosts import collect
 from tests.probes.scripted_spamd import MAIL, ScriptedSpamd, answer
+from tests.table import rows
 
 pytestmark = pytest.mark.attack
 
@@ -52,7 +53,7 @@ def test_an_answer_without_an_end() -> None:
     assert spamd.connections.getDelayedCalls() == []
 
 
-@pytest.mark.parametrize("drip", [b"", b"S", b"\r\n", b"SPAMD/1.1 0 EX_OK\r\n"])
+@rows(b"", b"S", b"\r\n", b"SPAMD/1.1 0 EX_OK\r\n")
 def test_an_answer_that_drips(drip: bytes) -> None:
     """A server that sends a little each second delays a check no longer than a silent one."""
     spamd = ScriptedSpamd()
@@ -100,7 +101,7 @@ def test_a_report_of_a_million_rules() -> None:
     assert problem_of(results) is FilterProblem.BROKEN_ANSWER
 
 
-@pytest.mark.parametrize("line", ["[" * 100_000, " " * 100_000, "9" * 100_000, "-" * 100_000])
+@rows("[" * 100_000, " " * 100_000, "9" * 100_000, "-" * 100_000)
 def test_long_lines(line: str) -> None:
     """An endless line neither slows down a regular expression nor makes a long description."""
     spamd = ScriptedSpamd()
@@ -114,7 +115,7 @@ def test_long_lines(line: str) -> None:
     assert len(verdict.rules) <= MAX_RULES
 
 
-@pytest.mark.parametrize("behaviour", ["silent", "refuses", "hangs up", "unreachable"])
+@rows("silent", "refuses", "hangs up", "unreachable")
 def test_a_flood_of_mails_on_a_sick_spamd(behaviour: str) -> None:
     """A thousand mails with a broken spamd all have their result within the deadline."""
     spamd = ScriptedSpamd(FilterLimits())
@@ -138,17 +139,13 @@ def test_a_flood_of_mails_on_a_sick_spamd(behaviour: str) -> None:
     assert spamd.connections.getDelayedCalls() == []
 
 
-@pytest.mark.parametrize(
-    "mail",
-    [
-        b"x" * (MAX_FILTERED * 20),
-        b"\n" * (MAX_FILTERED * 4),
-        b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + b"--b\r\n\r\n" * 100_000,
-        b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"
-        + b"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" * 20_000,
-        b"A: b\r\n" * 200_000,
-    ],
-    ids=["one line", "empty lines", "parts", "nesting", "fields"],
+@rows(
+    b"x" * (MAX_FILTERED * 20),
+    b"\n" * (MAX_FILTERED * 4),
+    b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + b"--b\r\n\r\n" * 100_000,
+    b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"
+    + b"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" * 20_000,
+    b"A: b\r\n" * 200_000,
 )
 def test_large_hostile_mails(mail: bytes) -> None:
     """Only the filter's share of a large mail is sent, whatever the mail contains."""

@@ -18,6 +18,7 @@ from mailcheck.checks.spf.record import (
 )
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -79,7 +80,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@rows(*HOSTILE)
 def test_attack_spf_costs_little_time(name: str) -> None:
     """A tree of records that is built to be slow is evaluated in limited time without a pass."""
     verdict = judge(nested(HOSTILE[name]), "joe-" + "x-" * 28 + "@d.example")

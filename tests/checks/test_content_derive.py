@@ -3,8 +3,8 @@
 import random
 from dataclasses import replace
 from email.message import EmailMessage
+from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -299,8 +299,7 @@ SEPARATORS = [
 """Separators between a media type and its parameters; RFC 2045 5.1 has the semicolon."""
 
 
-@pytest.mark.parametrize("separator", SEPARATORS)
-@pytest.mark.parametrize("value", ["b", '"b"'])
+@rows(*product(SEPARATORS, ["b", '"b"']))
 def test_parameters_are_read_whatever_separates_them(separator: str, value: str) -> None:
     """A missing or other separator changes neither type nor parameter, and is a problem."""
     content = derive_content(
@@ -579,11 +578,17 @@ def test_transfer_encodings_are_undone_as_far_as_they_go(
     assert derive_content(raw).text.startswith(text)
 
 
-@pytest.mark.parametrize(
-    "footer",
-    ["-- added by a list", "____\nlist\nhttps://list.example/", "Sent by the list of Ann", "> x="],
+@rows(
+    *product(
+        ["=\n", "=\n\n", "= \n"],
+        [
+            "-- added by a list",
+            "____\nlist\nhttps://list.example/",
+            "Sent by the list of Ann",
+            "> x=",
+        ],
+    )
 )
-@pytest.mark.parametrize("end", ["=\n", "=\n\n", "= \n"])
 def test_text_behind_the_end_of_base64_is_left_out(end: str, footer: str) -> None:
     """An appended footer is not decoded as base64, and is a problem."""
     raw = _mail("Content-Transfer-Encoding: base64", body=f"aGVsbG8{end}{footer}\n")

@@ -2,8 +2,8 @@
 
 import base64
 import itertools
+from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -168,10 +168,11 @@ def test_quoted_printable_may_be_cut_anywhere(text: str, data: st.DataObject) ->
     assert decode_words(f"=?utf-8?q?{encoded[:cut]}?= =?utf-8?q?{encoded[cut:]}?=") == text
 
 
-@pytest.mark.parametrize(
-    "charset", ["euc-kr", "gb2312", "big5", "shift_jis", "koi8-r", "iso-2022-jp"]
+@rows(
+    *product(
+        ["euc-kr", "gb2312", "big5", "shift_jis", "koi8-r", "iso-2022-jp"], ["root", "part", "page"]
+    )
 )
-@pytest.mark.parametrize("place", ["root", "part", "page"])
 def test_raw_octets_are_in_the_charset_that_the_mail_declares(charset: str, place: str) -> None:
     """Subject, names and file names have the charset that the mail declares anywhere."""
     word = {"euc-kr": "인증번호", "koi8-r": "Код", "shift_jis": "認証", "iso-2022-jp": "認証"}.get(

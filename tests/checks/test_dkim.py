@@ -1,8 +1,8 @@
 """Tests for the DKIM keys of a domain."""
 
 import base64
+from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -184,8 +184,12 @@ def test_no_key_at_all_is_absent() -> None:
     assert verdict.findings[0].severity is Severity.ERROR
 
 
-@pytest.mark.parametrize("silent", ["_domainkey.d.example", "s1._domainkey.d.example"])
-@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+@rows(
+    *product(
+        ["_domainkey.d.example", "s1._domainkey.d.example"],
+        [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED],
+    )
+)
 def test_no_answer_is_never_no_key(silent: str, status: DnsStatus) -> None:
     """While any query has no answer, no key is reported as missing."""
     verdict = judge({}, failing={silent: status})

@@ -4,9 +4,9 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import dkim  # type: ignore[import-untyped]
-import pytest
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail import DkimOfMail, SignatureFault, evaluate_keys
@@ -39,8 +39,7 @@ from tests.table import rows
 FORMS = ["simple/simple", "simple/relaxed", "relaxed/simple", "relaxed/relaxed"]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("signer", [RSA, RSA_1024, ED25519], ids=["2048", "1024", "ed25519"])
+@rows(*product([RSA, RSA_1024, ED25519], FORMS))
 def test_good_signatures_pass(signer: MailSigner, form: str) -> None:
     """All canonical forms and algorithms in use verify; short keys are marked as weak."""
     signature = verify_only_signature(signer.sign(MAIL, form))
@@ -307,8 +306,7 @@ def test_a_passing_signature_outweighs_one_that_could_not_be_looked_up() -> None
     assert verdict.is_determined
 
 
-@pytest.mark.parametrize("fields", [("from", "to"), ("from", "from", "to")])
-@pytest.mark.parametrize("count", [1, 2])
+@rows(*product([("from", "to"), ("from", "from", "to")], [1, 2]))
 def test_a_from_added_on_top_is_named(fields: Sequence[str], count: int) -> None:
     """If a signature is valid for the last From only, the others were added after signing."""
     forged = b"From: Eve <eve@other.example>\r\n" * count + RSA.sign(MAIL, fields=fields)

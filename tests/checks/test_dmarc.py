@@ -1,6 +1,6 @@
 """Tests for the DMARC policy of a domain."""
 
-import pytest
+from itertools import product
 
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy, names_to_walk, walk_tree
@@ -402,8 +402,12 @@ def test_a_report_host_without_an_answer_is_undetermined() -> None:
     assert [f.severity for f in verdict.findings] == [Severity.UNDETERMINED]
 
 
-@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
-@pytest.mark.parametrize("silent", ["_dmarc.sub.x.example", "_dmarc.x.example", "_dmarc.example"])
+@rows(
+    *product(
+        [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED],
+        ["_dmarc.sub.x.example", "_dmarc.x.example", "_dmarc.example"],
+    )
+)
 def test_no_answer_is_never_no_record(status: DnsStatus, silent: str) -> None:
     """Without a record of its own, a missing answer leaves a domain undetermined."""
     verdict = judge({}, SUB, failing={silent: status})

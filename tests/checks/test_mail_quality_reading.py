@@ -1,8 +1,8 @@
 """Facts that are read from a mail's bytes."""
 
 import pickle
+from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -201,9 +201,13 @@ def test_broken_charsets_are_named() -> None:
     assert any("utf-8" in problem for problem in read_mail(raw).problems)
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-@pytest.mark.parametrize("length", [MAX_LINE - 1, MAX_LINE, MAX_LINE + 1, MAX_LINE + 2, 5000])
-@pytest.mark.parametrize("before", [b"", b"a\n", b"\r\n", b"a" * 997 + b"\r\n", b"b\n" * 600])
+@rows(
+    *product(
+        [b"\n", b"\r\n"],
+        [MAX_LINE - 1, MAX_LINE, MAX_LINE + 1, MAX_LINE + 2, 5000],
+        [b"", b"a\n", b"\r\n", b"a" * 997 + b"\r\n", b"b\n" * 600],
+    )
+)
 def test_long_lines_are_measured_without_their_break(
     end: bytes, length: int, before: bytes
 ) -> None:

@@ -38,6 +38,7 @@ from mailcheck.core.instants import BEGINNING
 from mailcheck.core.receiver_reports import OTHER_SENDERS, SenderDecision
 from mailcheck.operations.reports.plan_policy import SetUp, explain_step
 from tests.checks.test_dmarc_plan import failing, mail_of
+from tests.table import rows
 
 HEAD = (
     "<feedback><report_metadata><org_name>r.example</org_name><email>d@r.example</email>"
@@ -73,23 +74,20 @@ def summary(*rows: Row, messages: int = 30, hosts: dict[str, str] | None = None)
     return overview_of("d.example", seen, "none", hosts or {})
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("192.0.2.1:25", "192.0.2.1"),
-        ("192.0.2.1/32", "192.0.2.1"),
-        ("[192.0.2.1]:25", "192.0.2.1"),
-        ("[2001:db8::1]:25", "2001:db8::1"),
-        ("2001:db8::1/128", "2001:db8::1"),
-        ("192.0.2.1:25/32", "192.0.2.1"),
-        ("192.0.2.0/24", None),
-        ("2001:db8::/64", None),
-        ("2001:db8::1/32", None),
-        ("192.0.2:25", None),
-        ("[2001:db8::1", None),
-        ("mail.example:25", None),
-        ("", None),
-    ],
+@rows(
+    ("192.0.2.1:25", "192.0.2.1"),
+    ("192.0.2.1/32", "192.0.2.1"),
+    ("[192.0.2.1]:25", "192.0.2.1"),
+    ("[2001:db8::1]:25", "2001:db8::1"),
+    ("2001:db8::1/128", "2001:db8::1"),
+    ("192.0.2.1:25/32", "192.0.2.1"),
+    ("192.0.2.0/24", None),
+    ("2001:db8::/64", None),
+    ("2001:db8::1/32", None),
+    ("192.0.2:25", None),
+    ("[2001:db8::1", None),
+    ("mail.example:25", None),
+    ("", None),
 )
 def test_addresses_with_a_port_or_a_length(text: str, address: str | None) -> None:
     """A port, and the length of a prefix that is one address, are left out."""
@@ -98,10 +96,7 @@ def test_addresses_with_a_port_or_a_length(text: str, address: str | None) -> No
     assert [one.source for one in found.rows] == ([] if address is None else [address])
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [("1,024", 1024), ("12 345", 12345), ("1'234'567", 1234567), ("1,02", 0), ("-1,000", 0)],
-)
+@rows(("1,024", 1024), ("12 345", 12345), ("1'234'567", 1234567), ("1,02", 0), ("-1,000", 0))
 def test_counts_with_separators(text: str, count: int) -> None:
     """Thousands may be separated; an unclear number is left out and reported."""
     found = report(one_row(count=text))
@@ -175,21 +170,18 @@ STRICT = Row(
 )
 
 
-@pytest.mark.parametrize(
-    ("row", "names", "tags"),
-    [
-        (STRICT, "mail.d.example, bounce.d.example", "adkim=s, aspf=s"),
-        (
-            Row("50.116.1.9", "none", "fail", "fail", "d.example", signatures=STRICT.signatures),
-            "mail.d.example",
-            "adkim=s",
-        ),
-        (
-            Row("50.116.1.9", "none", "fail", "fail", "d.example", spf_checks=STRICT.spf_checks),
-            "bounce.d.example",
-            "aspf=s",
-        ),
-    ],
+@rows(
+    (STRICT, "mail.d.example, bounce.d.example", "adkim=s, aspf=s"),
+    (
+        Row("50.116.1.9", "none", "fail", "fail", "d.example", signatures=STRICT.signatures),
+        "mail.d.example",
+        "adkim=s",
+    ),
+    (
+        Row("50.116.1.9", "none", "fail", "fail", "d.example", spf_checks=STRICT.spf_checks),
+        "bounce.d.example",
+        "aspf=s",
+    ),
 )
 def test_strict_alignment_is_the_cause(row: Row, names: str, tags: str) -> None:
     """A name of the domain passes: the record is at fault, and the mail is not forged."""
@@ -285,17 +277,14 @@ Hello
 """
 
 
-@pytest.mark.parametrize(
-    ("fields", "source"),
-    [
+@rows(
         ("X-Sender-IP: 50.116.1.9\n", "50.116.1.9"),
         ("Received-SPF: Pass (x: d designates\n 50.116.1.9 as permitted) client-ip=50.116.1.9;\n",
          "50.116.1.9"),
         ("Authentication-Results: spf=pass (sender IP is 50.116.1.9)\n", "50.116.1.9"),
         ("X-Sender-IP: 10.0.0.1\n", "2603:10a6:10:2c1::5"),
         ("", "2603:10a6:10:2c1::5"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_complaints_of_microsoft_name_the_client(fields: str, source: str) -> None:
     """The address is the one that Microsoft recorded, and not that of its relay."""
     assert read_feedback_mail(JMRP.format(fields=fields).encode()).feedback.source == source
@@ -329,13 +318,10 @@ Subject: Payment
 """
 
 
-@pytest.mark.parametrize(
-    ("spf", "result", "aligned", "delivery"),
-    [
-        ("no", "Quarantine", "none", "spam"),
-        ("yes", "Reject", "spf", "reject"),
-        ("", "", "none", ""),
-    ],
+@rows(
+    ("no", "Quarantine", "none", "spam"),
+    ("yes", "Reject", "spf", "reject"),
+    ("", "", "none", ""),
 )
 def test_failure_reports_of_exim(spf: str, result: str, aligned: str, delivery: str) -> None:
     """The text has the address, the domain and the alignment, and the header of the mail."""

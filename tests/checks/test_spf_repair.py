@@ -1,6 +1,7 @@
 """Tests for the repair of SPF records."""
 
-import pytest
+from itertools import product
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -183,19 +184,20 @@ def test_strings_of_a_record_may_lack_a_space(strings: tuple[str, ...], meant: s
     assert mend(*strings, useless=("include:p.examplemx",)) == f"v=spf1 {meant}"
 
 
-@pytest.mark.parametrize("glue", ["", "\u200b", None])
-@pytest.mark.parametrize("first", ["a", "mx", "ptr", "?a", "-mx"])
-@pytest.mark.parametrize(
-    "second",
-    [
-        "include:_spf.p.example",
-        "include:%{d}.p.example",
-        "exists:%{i}.q.example",
-        "redirect=p.example",
-        "exp=why.example",
-        "ip4:192.0.2.7",
-        "ip6:2001:db8::/32",
-    ],
+@rows(
+    *product(
+        ["a", "mx", "ptr", "?a", "-mx"],
+        [
+            "include:_spf.p.example",
+            "include:%{d}.p.example",
+            "exists:%{i}.q.example",
+            "redirect=p.example",
+            "exp=why.example",
+            "ip4:192.0.2.7",
+            "ip6:2001:db8::/32",
+        ],
+        ["", "\u200b", None],
+    )
 )
 def test_a_short_term_glued_to_a_long_one_is_kept(
     first: str, second: str, glue: str | None
@@ -287,8 +289,12 @@ def test_senders_are_compared_by_their_addresses() -> None:
         assert first.covers(second) is covers, (one, other)
 
 
-@pytest.mark.parametrize("second", ["mx", "a", "ptr", "a/24", "~all"])
-@pytest.mark.parametrize("first", ["a:h.d.example", "include:_spf.p.example", "redirect=r.example"])
+@rows(
+    *product(
+        ["a:h.d.example", "include:_spf.p.example", "redirect=r.example"],
+        ["mx", "a", "ptr", "a/24", "~all"],
+    )
+)
 def test_an_invisible_character_between_a_host_and_a_term(first: str, second: str) -> None:
     """It may stand for a space or for nothing, so no record that could lose a sender is offered."""
     meaning = find_meaning((f"v=spf1 ip4:192.0.2.1 {first}\u200b{second}",))

@@ -26,6 +26,7 @@ from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.marks import CERTIFICATE_URL, GOOD_LOGO, LOGO_URL, RECORD, bundle
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, run
+from tests.table import rows
 from tests.web.checking import GOOD, checking_house, zone_with
 
 
@@ -81,18 +82,15 @@ def test_what_is_said_of_mail_hosts() -> None:
         assert f"  MX     {said}" in plain(describe_mx(mx(MemoryZone(zone))))
 
 
-@pytest.mark.parametrize(
-    ("texts", "said"),
-    [
-        ([], "none"),
-        (["v=BIMI1; l=; a=;"], "declined: the domain has no logo"),
-        ([f"v=BIMI1; l={LOGO_URL};"], f"{LOGO_URL}, no certificate"),
-        (
-            [f"v=BIMI1; l={LOGO_URL}; a=https://www.d.example/gone.pem;"],
-            f"{LOGO_URL}, a certificate that could not be read",
-        ),
-        ([RECORD], f"{LOGO_URL}, VMC of Mark Issuer until 2027-09-17 (revocation is not checked)"),
-    ],
+@rows(
+    ([], "none"),
+    (["v=BIMI1; l=; a=;"], "declined: the domain has no logo"),
+    ([f"v=BIMI1; l={LOGO_URL};"], f"{LOGO_URL}, no certificate"),
+    (
+        [f"v=BIMI1; l={LOGO_URL}; a=https://www.d.example/gone.pem;"],
+        f"{LOGO_URL}, a certificate that could not be read",
+    ),
+    ([RECORD], f"{LOGO_URL}, VMC of Mark Issuer until 2027-09-17 (revocation is not checked)"),
 )
 def test_what_is_said_of_logos_and_authorities(texts: list[str], said: str) -> None:
     """The report names the logo with its certificate, and the CAA records."""
@@ -176,7 +174,7 @@ def test_lookups_are_counted() -> None:
     assert lookups.describe() == "2 of 2 DNS answers"
 
 
-@pytest.mark.parametrize("command", ["mx", "blacklist", "reputation", "domain"])
+@rows("mx", "blacklist", "reputation", "domain")
 def test_usage(command: str) -> None:
     """A missing name and an unknown option are usage errors."""
     assert run_command(command).status == 2

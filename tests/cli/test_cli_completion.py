@@ -9,6 +9,7 @@ import pytest
 from mailcheck.cli.completion_commands import SHELLS, list_commands
 from mailcheck.cli.main import COMMANDS
 from tests.cli.command_line import run_command
+from tests.table import rows
 
 DEADLINE = 60.0  # seconds
 
@@ -61,7 +62,7 @@ def test_what_bash_offers(script: Path, words: list[str], offered: list[str]) ->
     assert completed(script, *words) == offered
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@rows(*SHELLS)
 def test_a_script_has_all_commands_and_options(shell: str) -> None:
     """Each command, subcommand, option and choice is in the script of each shell."""
     written = run_command("completion", shell).output

@@ -17,6 +17,7 @@ from mailcheck.cli.exit_statuses import (
 )
 from tests.cli.command_line import Outcome, run_command
 from tests.servers.http_stub import serving_answers
+from tests.table import rows
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_a_url_without_a_scheme(url: str, key: str) -> None:
     assert f"must begin with http:// or https://; got {url}" in found.errors
 
 
-@pytest.mark.parametrize("option", ["--url", "--key-file"])
+@rows("--url", "--key-file")
 def test_an_option_before_the_command(option: str) -> None:
     """An option of a command that is given before the command is a usage error that says so."""
     found = run_command(option, "x", "wait")

@@ -12,7 +12,6 @@ from typing import Any
 
 import dns.message
 import dns.rcode
-import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred, succeed
 
@@ -32,6 +31,7 @@ from tests.house import config_in_memory, run
 from tests.servers.certificates import Authority
 from tests.servers.http_stub import QuietHandler
 from tests.servers.name_server import running_name_server
+from tests.table import rows
 from tests.web.checking import checking_house
 
 DOMAIN, HOST = "mail.test", "mx.mail.test"
@@ -275,13 +275,10 @@ async def test_what_a_cluster_shares_is_away(tmp_path: Path) -> None:
     assert found["disk"] == {}  # the disk of the database is on another machine
 
 
-@pytest.mark.parametrize(
-    ("port", "expected"),
-    [
-        (OutboundPort.OPEN, None),
-        (OutboundPort.BLOCKED, "doctor.port-out.blocked"),
-        (OutboundPort.UNKNOWN, "doctor.port-out.undetermined"),
-    ],
+@rows(
+    (OutboundPort.OPEN, None),
+    (OutboundPort.BLOCKED, "doctor.port-out.blocked"),
+    (OutboundPort.UNKNOWN, "doctor.port-out.undetermined"),
 )
 def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> None:
     """A blocked port 25 is a warning, and an undetermined one is not."""

@@ -15,24 +15,22 @@ from mailcheck.cli.store_commands import read_url
 from mailcheck.config.options import BlocklistOptions
 from mailcheck.config.reading import ConfigError
 from tests.cli.command_line import Mailcheck, run_command
+from tests.table import rows
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["nonsense"],
-        ["account"],
-        ["account", "remove"],
-        ["account", "add"],
-        ["account", "add", "a", "b"],
-        ["key", "issue"],
-        ["key", "revoke"],
-        ["config"],
-        ["--nonsense"],
-        ["account", "list", "--config"],
-        ["store"],
-        ["store", "copy"],
-    ],
+@rows(
+    ["nonsense"],
+    ["account"],
+    ["account", "remove"],
+    ["account", "add"],
+    ["account", "add", "a", "b"],
+    ["key", "issue"],
+    ["key", "revoke"],
+    ["config"],
+    ["--nonsense"],
+    ["account", "list", "--config"],
+    ["store"],
+    ["store", "copy"],
 )
 def test_a_wrong_command_line(arguments: list[str]) -> None:
     """A wrong command line is status 2, with the usage on standard error."""
@@ -41,17 +39,14 @@ def test_a_wrong_command_line(arguments: list[str]) -> None:
     assert outcome.errors.startswith("usage: mailcheck")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["help"],
-        ["--help"],
-        ["key", "--help"],
-        ["help", "key"],
-        ["key", "issue", "-h"],
-        ["help", "key", "issue"],
-    ],
+@rows(
+    [],
+    ["help"],
+    ["--help"],
+    ["key", "--help"],
+    ["help", "key"],
+    ["key", "issue", "-h"],
+    ["help", "key", "issue"],
 )
 def test_help(arguments: list[str]) -> None:
     """Help is a result: status 0, on standard output."""
@@ -66,7 +61,7 @@ def test_the_version() -> None:
     assert run_command("version").output.startswith("mailcheck ")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@rows(*COMMANDS)
 def test_the_help_of_a_command_has_examples(command: str) -> None:
     """The help of each command ends with two commands that its parser accepts."""
     text = run_command(command, "--help").output
@@ -78,22 +73,19 @@ def test_the_help_of_a_command_has_examples(command: str) -> None:
             assert make_parser(arguments).parse_args(arguments).command
 
 
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        (["wiat"], "'wiat' is unknown; did you mean wait?"),
-        (["account", "lst"], "'lst' is unknown; did you mean list?"),
-        (["wait", "--tga", "a"], "mailcheck wait has no option --tga; did you mean --tag?"),
-        (["wait", "--tga=a"], "mailcheck wait has no option --tga; did you mean --tag?"),
-        (["key", "issue", "ann", "--scope=x"], "'x' is unknown; choose from inbox:read,"),
-        (["mx", "a.example", "b.example"], "mailcheck mx has no argument b.example"),
-        (["account", "qqqqq"], "'qqqqq' is unknown; choose from add, list, change"),
-        (["score", "a.eml", "--fail-under", "11"], "must be a number from 0 to 10; got 11"),
-        (["score", "a.eml", "--fail-under", "nan"], "must be a number from 0 to 10; got nan"),
-        (["wait", "--count", "0"], "must be an integer from 1 to 100; got 0"),
-        (["inbox", "--limit", "101"], "must be an integer from 1 to 100; got 101"),
-        (["dmarc", "plan", "a.example", "--days", "0"], "must be an integer from"),
-    ],
+@rows(
+    (["wiat"], "'wiat' is unknown; did you mean wait?"),
+    (["account", "lst"], "'lst' is unknown; did you mean list?"),
+    (["wait", "--tga", "a"], "mailcheck wait has no option --tga; did you mean --tag?"),
+    (["wait", "--tga=a"], "mailcheck wait has no option --tga; did you mean --tag?"),
+    (["key", "issue", "ann", "--scope=x"], "'x' is unknown; choose from inbox:read,"),
+    (["mx", "a.example", "b.example"], "mailcheck mx has no argument b.example"),
+    (["account", "qqqqq"], "'qqqqq' is unknown; choose from add, list, change"),
+    (["score", "a.eml", "--fail-under", "11"], "must be a number from 0 to 10; got 11"),
+    (["score", "a.eml", "--fail-under", "nan"], "must be a number from 0 to 10; got nan"),
+    (["wait", "--count", "0"], "must be an integer from 1 to 100; got 0"),
+    (["inbox", "--limit", "101"], "must be an integer from 1 to 100; got 101"),
+    (["dmarc", "plan", "a.example", "--days", "0"], "must be an integer from"),
 )
 def test_a_usage_error_says_what_was_meant(arguments: list[str], hint: str) -> None:
     """An unknown command or option is answered with the nearest one, a number with its bounds."""

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from mailcheck import clients
 from mailcheck.api.mcp import inbox
 from mailcheck.api.requests.fields import DEFAULT_SILENCE, DEFAULT_WAIT, LARGEST_PAGE
@@ -19,6 +17,7 @@ from mailcheck.cli.main import COMMANDS, run
 from mailcheck.clients import mailcheck_client
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.inbox.explain_wait import LOOK_BACK
+from tests.table import rows
 
 SHARED = {"command", "url", "key_file", "json", "code", "jsonl", "link", "raw"}
 """Options for the daemon's URL and for the output."""
@@ -52,7 +51,7 @@ def test_help_loads_nothing() -> None:
     assert not loaded & {"twisted", "dataclasses", "tomllib"}
 
 
-@pytest.mark.parametrize("command", ["wait", "inbox", "send-sample"])
+@rows("wait", "inbox", "send-sample")
 def test_who_talks_to_a_daemon_loads_none(command: str) -> None:
     """Commands that talk to a daemon import no Twisted, no check and no store."""
     loaded = loaded_by(command, "--url", "http://127.0.0.1:1", "--key-file", "none")
@@ -70,7 +69,7 @@ def test_who_checks_by_itself_serves_nothing() -> None:
     assert not {name for name in loaded if name.startswith(("klein", "mailcheck.web"))}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@rows(*COMMANDS)
 def test_each_command_can_be_asked(command: str) -> None:
     """Every command of the table exists, and has a ``--help``."""
     assert run([command, "--help"], io.StringIO(), io.StringIO()) == 0

@@ -30,6 +30,7 @@ from tests.cli.command_line import Screen
 from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.http_stub import QuietHandler, serving
+from tests.table import rows
 
 pytestmark = pytest.mark.end_to_end
 
@@ -261,7 +262,7 @@ def test_a_terminal_shows_control_characters(monkeypatch: pytest.MonkeyPatch) ->
     assert screen.read() == '{"id": 1, "result": "\\u202e"}\n'
 
 
-@pytest.mark.parametrize("name", ["new_address", "a b", " a", "grün", "=?base64?x?=", "a\nb"])
+@rows("new_address", "a b", " a", "grün", "=?base64?x?=", "a\nb")
 def test_headers_of_stateless_requests(name: str) -> None:
     """The headers that the bridge writes agree with the body, as the endpoint checks it."""
     meta = {VERSION_KEY: STATELESS, CAPABILITIES_KEY: {}}

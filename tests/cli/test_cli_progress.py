@@ -4,12 +4,11 @@ import json
 import threading
 from pathlib import Path
 
-import pytest
-
 from mailcheck.cli.main import run
 from mailcheck.cli.terminal import CLEAR_LINE
 from tests.cli.command_line import Screen, run_command
 from tests.servers.http_stub import QuietHandler, serving
+from tests.table import rows
 
 HOSTILE = "one\ntwo\x1b[2J"
 
@@ -52,7 +51,7 @@ def test_output_is_written_without_the_line() -> None:
     assert screen.read() == f"{CLEAR_LINE}working ... 0:00{CLEAR_LINE}result\nnote\n"
 
 
-@pytest.mark.parametrize("delay", [0.0, 60.0])
+@rows(0.0, 60.0)
 def test_a_quick_command_shows_no_line(delay: float) -> None:
     """The line is drawn after the delay, and not at all if the command ends before."""
     screen, is_drawn = Screen(), threading.Event()

@@ -39,6 +39,7 @@ from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.operations.scored_mails import ADDRESS, HELO, MAIL, SENDER, received, score, zone_with
 from tests.servers.name_server import running_name_server
+from tests.table import rows
 
 NOW = Instant(1_800_000_000_000)
 
@@ -57,15 +58,12 @@ IPV6 = b"Received: from mx.shop.example (x [IPv6:2001:db8::7]) by y; nonsense\r\
 AT_TEN = parse_instant("2026-11-21T10:00:00Z")
 
 
-@pytest.mark.parametrize(
-    ("header", "trace"),
-    [
-        (POSTFIX, OwnTrace("192.0.2.7", "mx.shop.example", "bounce@shop.example", AT_TEN)),
-        (EXIM, OwnTrace("2001:db8::7", "mx.shop.example", "", AT_TEN)),
-        (IPV6, OwnTrace("2001:db8::7", "mx.shop.example", None, None)),
-        (b"", OwnTrace()),
-        (b"Received: by somebody\r\nReturn-Path: nobody\r\n", OwnTrace()),
-    ],
+@rows(
+    (POSTFIX, OwnTrace("192.0.2.7", "mx.shop.example", "bounce@shop.example", AT_TEN)),
+    (EXIM, OwnTrace("2001:db8::7", "mx.shop.example", "", AT_TEN)),
+    (IPV6, OwnTrace("2001:db8::7", "mx.shop.example", None, None)),
+    (b"", OwnTrace()),
+    (b"Received: by somebody\r\nReturn-Path: nobody\r\n", OwnTrace()),
 )
 def test_own_trace(header: bytes, trace: OwnTrace) -> None:
     """Return-Path and the topmost Received of common servers contain the envelope."""
@@ -199,7 +197,7 @@ def test_rules_that_could_not_be_judged_are_not_met() -> None:
 LISTS_EVERYTHING = "psbl.surriel.com"
 
 
-@pytest.mark.parametrize("arguments", [(), ("a", "b"), ("mail.eml", "--fail-under", "x")])
+@rows((), ("a", "b"), ("mail.eml", "--fail-under", "x"))
 def test_usage(arguments: tuple[str, ...]) -> None:
     """A missing file and invalid options are usage errors."""
     assert run_command("score", *arguments).status == 2
@@ -244,9 +242,9 @@ async def test_a_list_that_lists_every_address_is_unknown(resolver: str, tmp_pat
     assert blacklist["unknown"] == 1
     options = environment(resolver)
     checked = await run_work(options, "blacklist", ADDRESS, "--json")
-    rows = {row["zone"]: row["status"] for row in json.loads(checked.output)["results"]}
-    assert rows.pop(LISTS_EVERYTHING) == "unknown"
-    assert "listed" not in rows.values()
+    statuses = {row["zone"]: row["status"] for row in json.loads(checked.output)["results"]}
+    assert statuses.pop(LISTS_EVERYTHING) == "unknown"
+    assert "listed" not in statuses.values()
 
 
 ENVELOPE = ("--ip", ADDRESS, "--helo", HELO, "--mail-from", SENDER)
@@ -347,20 +345,17 @@ def report_with(**actions: tuple[str, bool]) -> Any:
     return {"score": 3.0, "report": {"replies": replies}}
 
 
-@pytest.mark.parametrize(
-    ("found", "arguments", "status"),
-    [
-        ({"gmail": ("reject", True)}, ("--as", "gmail"), 1),
-        ({"gmail": ("accept", True), "yahoo": ("reject", True)}, ("--as", "gmail"), 0),
-        ({"gmail": ("accept", True)}, ("--as", "gmail", "--fail-under", "8"), 1),
-        ({"gmail": ("defer", True)}, ("--as", "gmail"), 0),
-        ({"gmail": ("defer", True)}, ("--as", "gmail", "--fail-on", "defer"), 1),
-        ({"gmail": ("spam", True)}, ("--as", "gmail", "--fail-on", "defer"), 0),
-        ({"gmail": ("spam", True)}, ("--as", "gmail", "--fail-on", "spam"), 1),
-        ({"gmail": ("defer", False)}, ("--as", "gmail", "--fail-on", "defer"), 3),
-        ({"gmail": ("unknown", False)}, ("--as", "gmail", "--fail-on", "spam"), 3),
-        ({}, ("--as", "gmail"), 3),
-    ],
+@rows(
+    ({"gmail": ("reject", True)}, ("--as", "gmail"), 1),
+    ({"gmail": ("accept", True), "yahoo": ("reject", True)}, ("--as", "gmail"), 0),
+    ({"gmail": ("accept", True)}, ("--as", "gmail", "--fail-under", "8"), 1),
+    ({"gmail": ("defer", True)}, ("--as", "gmail"), 0),
+    ({"gmail": ("defer", True)}, ("--as", "gmail", "--fail-on", "defer"), 1),
+    ({"gmail": ("spam", True)}, ("--as", "gmail", "--fail-on", "defer"), 0),
+    ({"gmail": ("spam", True)}, ("--as", "gmail", "--fail-on", "spam"), 1),
+    ({"gmail": ("defer", False)}, ("--as", "gmail", "--fail-on", "defer"), 3),
+    ({"gmail": ("unknown", False)}, ("--as", "gmail", "--fail-on", "spam"), 3),
+    ({}, ("--as", "gmail"), 3),
 )
 def test_the_status_follows_the_reply_of_a_receiver(
     found: dict[str, tuple[str, bool]], arguments: tuple[str, ...], status: int

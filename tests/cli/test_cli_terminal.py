@@ -26,6 +26,7 @@ from tests.cli.command_line import Screen, on_screen, run_command
 from tests.corpus.report_files import FOLDER
 from tests.house import run as run_in_house
 from tests.servers.http_stub import QuietHandler, serving
+from tests.table import rows
 from tests.web.checking import checking_house, zone_with
 
 HOSTILE = (
@@ -160,7 +161,7 @@ DAEMON_COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", DAEMON_COMMANDS, ids=" ".join)
+@rows(*DAEMON_COMMANDS)
 def test_what_a_daemon_answers_is_shown_and_not_obeyed(command: tuple[str, ...]) -> None:
     """On a terminal every command shows a daemon's hostile responses without control characters."""
     with hostile_daemon() as options:
@@ -174,7 +175,7 @@ ARGUMENTS = {("wait",): "--new", ("watch", "show"): "w1", ("watch", "add"): "x.e
 ARGUMENTS[("webhook", "test")] = "h1"
 
 
-@pytest.mark.parametrize("command", REFUSED_COMMANDS, ids=" ".join)
+@rows(*REFUSED_COMMANDS)
 def test_what_a_daemon_refuses_is_shown_and_not_obeyed(command: tuple[str, ...]) -> None:
     """The error of a server is cleaned as well."""
     more = (ARGUMENTS[command],) if command in ARGUMENTS else ()
@@ -193,7 +194,7 @@ def test_a_pipe_gets_the_exact_text() -> None:
 RAW_COMMANDS = [("inbox", MESSAGE_ID, "--raw"), ("inbox", "--raw"), ("wait", "--raw")]
 
 
-@pytest.mark.parametrize("command", RAW_COMMANDS, ids=" ".join)
+@rows(*RAW_COMMANDS)
 def test_raw_gives_the_exact_bytes(command: tuple[str, ...]) -> None:
     """``--raw`` writes the mail byte for byte, to a file and to a terminal."""
     data = io.BytesIO()
@@ -237,7 +238,7 @@ CHECKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("command", CHECKS)
+@rows(*CHECKS)
 def test_what_dns_answers_is_shown_and_not_obeyed(command: str) -> None:
     """Records and reasons of blocklists cannot control the terminal."""
     shown = _described(*CHECKS[command])

@@ -11,6 +11,7 @@ import yaml
 from mailcheck.config.options import Config
 from mailcheck.config.reading import load_config
 from tests.docs.blocks import ROOT, Block, indented_blocks, list_pages, read_blocks
+from tests.table import rows
 
 BLOCKS = [block for page in list_pages() for block in read_blocks(page)]
 DATA = ("json", "toml", "yaml")
@@ -30,7 +31,7 @@ def test_each_block_is_run(block: Block) -> None:
         assert block.language in ("sh", *DATA, *NOTHING_TO_RUN), "no test runs it"
 
 
-@pytest.mark.parametrize("page", list_pages(), ids=lambda page: page.name)
+@rows(*list_pages())
 def test_every_block_has_a_fence(page: Path) -> None:
     """No block is marked by indentation only, because its language would be unknown."""
     assert not indented_blocks(page)

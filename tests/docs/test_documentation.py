@@ -11,6 +11,7 @@ import pytest
 
 from mailcheck.web.site.public_pages import Documentation, redirect_to_first_page
 from tests.house import House
+from tests.table import rows
 
 ROOT = Path(__file__).parents[2]
 EXTERNAL = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
@@ -47,7 +48,7 @@ def test_links_and_anchors_exist(built: Path) -> None:
         assert (built / page.with_suffix(".html")).exists(), page
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "NEWS.md", "SECURITY.md"])
+@rows("README.md", "CONTRIBUTING.md", "NEWS.md", "SECURITY.md")
 def test_links_of_the_sources_exist(name: str) -> None:
     """Documents outside docs/ link to existing files, folders and headings."""
     text = re.sub(r"`[^`]*`", "", (ROOT / name).read_text("utf-8"))

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.table import rows
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -61,7 +61,7 @@ def test_every_reference_leads_to_a_file() -> None:
     assert not missing, "\n".join(missing)
 
 
-@pytest.mark.parametrize("text", ["see (SPEC.md 2.1)", "as `docs/reference/none.md` says"])
+@rows("see (SPEC.md 2.1)", "as `docs/reference/none.md` says")
 def test_a_reference_to_a_missing_file_is_found(text: str) -> None:
     """A document that is not part of the project is not a valid reference."""
     assert [exists_for(one, ROOT / "README.md") for one in references(text)] == [False]

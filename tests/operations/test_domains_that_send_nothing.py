@@ -1,6 +1,7 @@
 """A domain without mail is advised to declare this in all of its records."""
 
-import pytest
+from itertools import product
+
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
@@ -37,16 +38,17 @@ class _NoPolicies(FakeHosts):
         raise AssertionError(domain)
 
 
-@pytest.mark.parametrize("address", [["8.8.4.1"], []])
-@pytest.mark.parametrize(
-    "dmarc",
-    [
-        [],
-        ["v=DMARC1; p=none; rua=mailto:d@d.example"],
-        ["v=DMARC1; p=quarantine; rua=mailto:d@d.example"],
-        ["v=DMARC1; p=reject; rua=mailto:d@d.example"],
-        ["v=DMARC1; p=reject"],
-    ],
+@rows(
+    *product(
+        [["8.8.4.1"], []],
+        [
+            [],
+            ["v=DMARC1; p=none; rua=mailto:d@d.example"],
+            ["v=DMARC1; p=quarantine; rua=mailto:d@d.example"],
+            ["v=DMARC1; p=reject; rua=mailto:d@d.example"],
+            ["v=DMARC1; p=reject"],
+        ],
+    )
 )
 def test_advice_ends_at_a_parked_domain(address: list[str], dmarc: list[str]) -> None:
     """The advice leads to null MX, p=reject and an empty DKIM wildcard.

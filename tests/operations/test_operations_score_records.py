@@ -1,6 +1,7 @@
 """Proposed records: how they are parsed, and how DNS would answer with them."""
 
 from collections.abc import Callable, Iterable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -131,8 +132,12 @@ class Chained:
         return txt_values(found), found.canonical_name
 
 
-@pytest.mark.parametrize("name", ["two.example.com", "three.other.example", "four.other.example"])
-@pytest.mark.parametrize("asked", ["one.example.com", "any.wild.example.com"])
+@rows(
+    *product(
+        ["two.example.com", "three.other.example", "four.other.example"],
+        ["one.example.com", "any.wild.example.com"],
+    )
+)
 def test_a_proposed_record_is_seen_wherever_it_stands_in_a_chain(name: str, asked: str) -> None:
     """A record at a name within a chain of published CNAMEs ends the chain there."""
     elsewhere = ("elsewhere.example.com", "TXT", "not on the way")

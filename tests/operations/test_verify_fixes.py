@@ -1,5 +1,7 @@
 """Advice is verified: no record is shown that the evaluation has not confirmed."""
 
+from itertools import product
+
 import pytest
 from msgspec.structs import replace
 from twisted.internet.task import Clock
@@ -134,8 +136,12 @@ def test_no_fix_undoes_an_earlier_one() -> None:
     assert [one.id for one in check(zone).findings] == ["dmarc.no-reports"]
 
 
-@pytest.mark.parametrize("spf", ["", "v=spf1 include:gone.example -all", "v=spf1 nonsense -all"])
-@pytest.mark.parametrize("dmarc", ["v=DMARC1; p=none", "v=DMARC1; p=reject; sp=none; t=y"])
+@rows(
+    *product(
+        ["", "v=spf1 include:gone.example -all", "v=spf1 nonsense -all"],
+        ["v=DMARC1; p=none", "v=DMARC1; p=reject; sp=none; t=y"],
+    )
+)
 def test_no_stricter_policy_before_mail_can_pass(spf: str, dmarc: str) -> None:
     """Without SPF or a key, no stricter DMARC policy is proposed, only the first step."""
     found = check(zone_with(*filter(None, [spf]), dmarc=f"{dmarc}; rua=mailto:d@d.example"))

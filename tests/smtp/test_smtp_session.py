@@ -1,6 +1,7 @@
 """Greeting, extensions, order of commands, and commands without a mail."""
 
-import pytest
+from itertools import product
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,17 +49,18 @@ def test_a_name_is_required() -> None:
     assert talk.codes(MAIL) == ["503"]
 
 
-@pytest.mark.parametrize("is_submission", [False, True])
-@pytest.mark.parametrize("verb", [b"EHLO ", b"HELO "])
-@pytest.mark.parametrize(
-    "name",
-    [
-        b"[2001:7c0:2041:8::19]",
-        "Дмитрий-ПК".encode(),
-        "büro-pc".encode("latin-1"),
-        b"John's MacBook (2)",
-        b"*",
-    ],
+@rows(
+    *product(
+        [b"EHLO ", b"HELO "],
+        [
+            b"[2001:7c0:2041:8::19]",
+            "Дмитрий-ПК".encode(),
+            "büro-pc".encode("latin-1"),
+            b"John's MacBook (2)",
+            b"*",
+        ],
+        [False, True],
+    )
 )
 def test_names_of_real_machines_are_accepted(verb: bytes, name: bytes, is_submission: bool) -> None:
     """A name that RFC 5321 does not allow is accepted on both ports, and kept for the report."""

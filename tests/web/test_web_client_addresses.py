@@ -1,9 +1,8 @@
 """Client addresses behind proxies: X-Forwarded-For of trusted proxies."""
 
-import pytest
-
 from mailcheck.config.options import WebOptions
 from tests.house import House, config_in_memory
+from tests.table import rows
 from tests.web.raw_http import RawHttp
 
 TRUSTED = ("10.0.0.0/8", "2001:db8:ffff::/48")
@@ -23,27 +22,24 @@ def spends_the_budget_of(house: House, peer: str, *forwarded: str) -> str:
     return spent[0] if spent else "another"
 
 
-@pytest.mark.parametrize(
-    ("peer", "forwarded", "client"),
-    [
-        ("192.0.2.1", ["192.0.2.2"], "192.0.2.1"),  # this peer is not trusted
-        ("192.0.2.1", [], "192.0.2.1"),
-        ("10.0.0.1", [], "10.0.0.1"),
-        ("10.0.0.1", ["192.0.2.2"], "192.0.2.2"),
-        ("10.0.0.1", ["192.0.2.1, 192.0.2.2"], "192.0.2.2"),  # the first is forged
-        ("10.0.0.1", ["192.0.2.2, 10.0.0.2"], "192.0.2.2"),  # two proxies
-        ("10.0.0.1", ["192.0.2.1", "192.0.2.2, 10.0.0.2"], "192.0.2.2"),  # two lines
-        ("10.0.0.1", ["192.0.2.1, nonsense"], "10.0.0.1"),
-        ("10.0.0.1", ["192.0.2.1, nonsense, 10.0.0.2"], "10.0.0.2"),
-        ("10.0.0.1", ["192.0.2.1:4711"], "10.0.0.1"),
-        ("10.0.0.1", [""], "10.0.0.1"),
-        ("10.0.0.1", ["10.0.0.2"], "10.0.0.2"),  # the client is a trusted host itself
-        ("10.0.0.1", ["2001:db8:1::1"], "2001:db8:1::1"),
-        ("10.0.0.1", ["::ffff:192.0.2.2"], "192.0.2.2"),
-        ("2001:db8:ffff::9", ["192.0.2.1"], "192.0.2.1"),
-        ("::ffff:10.0.0.1", ["192.0.2.1"], "192.0.2.1"),  # a proxy at a dual-stack socket
-        ("2001:db8:1::1", ["192.0.2.1"], "2001:db8:1::1"),
-    ],
+@rows(
+    ("192.0.2.1", ["192.0.2.2"], "192.0.2.1"),  # this peer is not trusted
+    ("192.0.2.1", [], "192.0.2.1"),
+    ("10.0.0.1", [], "10.0.0.1"),
+    ("10.0.0.1", ["192.0.2.2"], "192.0.2.2"),
+    ("10.0.0.1", ["192.0.2.1, 192.0.2.2"], "192.0.2.2"),  # the first is forged
+    ("10.0.0.1", ["192.0.2.2, 10.0.0.2"], "192.0.2.2"),  # two proxies
+    ("10.0.0.1", ["192.0.2.1", "192.0.2.2, 10.0.0.2"], "192.0.2.2"),  # two lines
+    ("10.0.0.1", ["192.0.2.1, nonsense"], "10.0.0.1"),
+    ("10.0.0.1", ["192.0.2.1, nonsense, 10.0.0.2"], "10.0.0.2"),
+    ("10.0.0.1", ["192.0.2.1:4711"], "10.0.0.1"),
+    ("10.0.0.1", [""], "10.0.0.1"),
+    ("10.0.0.1", ["10.0.0.2"], "10.0.0.2"),  # the client is a trusted host itself
+    ("10.0.0.1", ["2001:db8:1::1"], "2001:db8:1::1"),
+    ("10.0.0.1", ["::ffff:192.0.2.2"], "192.0.2.2"),
+    ("2001:db8:ffff::9", ["192.0.2.1"], "192.0.2.1"),
+    ("::ffff:10.0.0.1", ["192.0.2.1"], "192.0.2.1"),  # a proxy at a dual-stack socket
+    ("2001:db8:1::1", ["192.0.2.1"], "2001:db8:1::1"),
 )
 def test_the_address_that_is_counted(peer: str, forwarded: list[str], client: str) -> None:
     """The client is the last address that is not a trusted proxy."""

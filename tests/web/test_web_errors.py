@@ -13,6 +13,7 @@ from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory
+from tests.table import rows
 from tests.web.workers import FaultyWorker
 
 SECRET = "SELECT digest FROM api_key -- /srv/mailcheck/var/mailcheck.db"
@@ -90,16 +91,13 @@ def test_an_internal_error_is_500(path: str, logged_failures: list[LogEvent]) ->
     house.close()
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/inbox"),
-        ("GET", "/inbox/messages?after=c1"),
-        ("GET", "/inbox/wait?after=c1"),
-        ("GET", "/inbox/messages/x/raw"),
-        ("PUT", "/inbox"),
-        ("GET", "/nowhere"),
-    ],
+@rows(
+    ("GET", "/inbox"),
+    ("GET", "/inbox/messages?after=c1"),
+    ("GET", "/inbox/wait?after=c1"),
+    ("GET", "/inbox/messages/x/raw"),
+    ("PUT", "/inbox"),
+    ("GET", "/nowhere"),
 )
 def test_an_unavailable_store_is_503(method: str, path: str) -> None:
     """An unavailable database is 503 with Retry-After, never 401, 404 or 408."""

@@ -13,6 +13,7 @@ from mailcheck.operations.inbox.check_message import BUDGET, DEADLINE, OF_HOST, 
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House
+from tests.table import rows
 from tests.web.checking import checking_house
 
 HEAD = (
@@ -215,9 +216,7 @@ def test_unsubscribing_is_pressed_on_request() -> None:
     checked.house.close()
 
 
-@pytest.mark.parametrize(
-    "head", ["", BULK_HEAD.replace("-Post", "-Pest"), BULK_HEAD.replace("https", "http")]
-)
+@rows("", BULK_HEAD.replace("-Post", "-Pest"), BULK_HEAD.replace("https", "http"))
 def test_a_mail_without_one_click(head: str) -> None:
     """Without an https address and the second field, no request is sent."""
     checked = bulk_mail(head)

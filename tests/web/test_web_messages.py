@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from mailcheck.config.options import InboxOptions
 from mailcheck.operations.inbox.messages import OVERVIEW_TAGS
 from tests.house import House, config_in_memory, mail
+from tests.table import rows
 
 
 def listed(house: House, query: str = "", key: str = "") -> Any:
@@ -36,7 +35,7 @@ def test_the_overview_says_which_tags_it_does_not_show(house: House) -> None:
     assert body["hint"].startswith("tags has the newest 200 of 201 tags; ")
 
 
-@pytest.mark.parametrize(("hours", "shown"), [(24.0, 24), (1.5, 1.5), (0.25, 0.25), (720.0, 720)])
+@rows((24.0, 24), (1.5, 1.5), (0.25, 0.25), (720.0, 720))
 def test_the_retention_is_shown(hours: float, shown: float) -> None:
     """The overview contains the retention in hours, after which mail expires."""
     house = House(config_in_memory(inbox=InboxOptions(retention_hours=hours)))

@@ -42,6 +42,7 @@ from tests.spec.description import (
 from tests.spec.judge import BrokenPromise, judge_response
 from tests.spec.routes import API, ROUTES
 from tests.spec.shapes import Shape, StrictValidator
+from tests.table import rows
 from tests.web.checking import checking_house, zone_with
 from tests.web.raw_http import RawHttp
 
@@ -401,13 +402,10 @@ def test_a_head_and_a_wrong_method(house: House) -> None:
     assert house.ask("POST", "/openapi.json", key=None).answer().status == 401
 
 
-@pytest.mark.parametrize(
-    ("public_url", "headers", "server"),
-    [
-        ("", {}, "http://127.0.0.1:8080/api/v1"),
-        ("https://mail.example.org/mc", {}, "https://mail.example.org/mc/api/v1"),
-        ("", {"X-Forwarded-Proto": "https", "Host": "mc.example"}, "https://mc.example/api/v1"),
-    ],
+@rows(
+    ("", {}, "http://127.0.0.1:8080/api/v1"),
+    ("https://mail.example.org/mc", {}, "https://mail.example.org/mc/api/v1"),
+    ("", {"X-Forwarded-Proto": "https", "Host": "mc.example"}, "https://mc.example/api/v1"),
 )
 def test_the_server_is_where_the_client_asked(
     public_url: str, headers: dict[str, str], server: str

@@ -11,6 +11,7 @@ from mailcheck.core.errors import InvalidParameter, NotPermitted
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.rights import Rights, Scope, make_rights
 from tests.house import House, mail, result_of, run
+from tests.table import rows
 from tests.web.mcp.agent import Agent
 
 PATHS = {
@@ -172,17 +173,14 @@ def test_an_expired_key_is_refused(house: House) -> None:
     assert "expired at 20" in answer.json["error"]
 
 
-@pytest.mark.parametrize(
-    ("scopes", "tags", "prefix", "problem"),
-    [
-        (["inbox"], [], None, "'inbox' is not a scope; send one of domains, inbox:read"),
-        ([], ["a b"], None, "'a b' is not a tag"),
-        ([], [""], None, "it is empty"),
-        ([], ["a"] * 51, None, "at most 50 tags; you sent 51"),
-        ([], [], "", "it is empty"),
-        ([], [], ".run", "'.run' does not begin a tag"),
-        (["domains"], ["a"], None, "you sent domains"),
-    ],
+@rows(
+    (["inbox"], [], None, "'inbox' is not a scope; send one of domains, inbox:read"),
+    ([], ["a b"], None, "'a b' is not a tag"),
+    ([], [""], None, "it is empty"),
+    ([], ["a"] * 51, None, "at most 50 tags; you sent 51"),
+    ([], [], "", "it is empty"),
+    ([], [], ".run", "'.run' does not begin a tag"),
+    (["domains"], ["a"], None, "you sent domains"),
 )
 def test_wrong_rights(
     scopes: Sequence[str], tags: Sequence[str], prefix: str | None, problem: str

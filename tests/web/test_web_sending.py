@@ -22,6 +22,7 @@ from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.ops.journal import ClientJournal, Pace
 from mailcheck.web.site.requests import CHUNK, BodyLimits, ClientAddresses, ResponseBuffers
 from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_UNSENT, BoundedSite
+from tests.table import rows
 from tests.web.raw_http import request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader
 
@@ -139,7 +140,7 @@ class SocketTransport(StringTransport):
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="not known to this system")
-@pytest.mark.parametrize("is_tls", [False, True])
+@rows(False, True)
 def test_the_kernel_takes_little_of_a_large_answer(is_tls: bool) -> None:
     """The kernel reports progress of a slow client early, over TLS too, despite large buffers."""
     site = SmallHouse().site

@@ -12,6 +12,7 @@ from mailcheck.config.options import BlocklistOptions, DnsOptions
 from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, run
+from tests.table import rows
 from tests.web.checking import GOOD, checking_house, zone_with
 
 
@@ -68,15 +69,12 @@ POOR = {"poor.example": {"TXT": [BAD_SPF]}, "_dmarc.poor.example": {"TXT": [BAD_
 NO_MX = {"hasMx": False, "hasSpf": False, "hasDmarc": False, "records": []}
 
 
-@pytest.mark.parametrize(
-    ("domain", "zone", "expected"),
-    [
-        ("bare.example", {"bare.example": {"A": ["8.8.4.9"]}}, {**NO_MX, "implicitMx": True}),
-        ("quiet.example", {"quiet.example": {"MX": ["0 ."]}}, {**NO_MX, "nullMx": True}),
-        ("good.example", {**GOOD, "good.example": TWO_SPF}, {"hasSpf": True}),
-        ("poor.example", POOR, {"spfIgnored": [BAD_SPF], "dmarcIgnored": [BAD_DMARC]}),
-        ("mail.good.example", GOOD, {"hasDmarc": True, "dmarcDomain": "good.example"}),
-    ],
+@rows(
+    ("bare.example", {"bare.example": {"A": ["8.8.4.9"]}}, {**NO_MX, "implicitMx": True}),
+    ("quiet.example", {"quiet.example": {"MX": ["0 ."]}}, {**NO_MX, "nullMx": True}),
+    ("good.example", {**GOOD, "good.example": TWO_SPF}, {"hasSpf": True}),
+    ("poor.example", POOR, {"spfIgnored": [BAD_SPF], "dmarcIgnored": [BAD_DMARC]}),
+    ("mail.good.example", GOOD, {"hasDmarc": True, "dmarcDomain": "good.example"}),
 )
 def test_mx_check_of_other_domains(domain: str, zone: Any, expected: dict[str, Any]) -> None:
     """Mail may go to the address or nowhere; broken records are shown; DMARC may be above."""
@@ -108,16 +106,13 @@ def test_mx_check_undetermined(name: str, rdtype: str, what: str, status: DnsSta
     assert {key for key in keys.values() if key in partial} == {*keys.values()} - {keys[what]}
 
 
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [
-        ("mx-check", "domain is missing"),
-        ("mx-check?domain=https://example.com/x", "send only the domain: example.com"),
-        ("mx-check?domain=zone.test", "exists in private networks only"),
-        ("mx-check?domain=a.example&domain=b.example", "domain was sent 2 times"),
-        ("blacklist-check", "query is missing"),
-        ("blacklist-check?query=10.0.0.1", "is private"),
-    ],
+@rows(
+    ("mx-check", "domain is missing"),
+    ("mx-check?domain=https://example.com/x", "send only the domain: example.com"),
+    ("mx-check?domain=zone.test", "exists in private networks only"),
+    ("mx-check?domain=a.example&domain=b.example", "domain was sent 2 times"),
+    ("blacklist-check", "query is missing"),
+    ("blacklist-check?query=10.0.0.1", "is private"),
 )
 def test_bad_parameters(path: str, words: str) -> None:
     """An invalid parameter is a 400 that says what to send, and no query is sent."""
@@ -158,13 +153,13 @@ def test_blacklist_check_of_a_listed_address() -> None:
     }
     with house_of(zone_with(listed)) as house:
         found = blacklist_check(house, "8.8.4.10")
-    rows = {row["zone"]: row for row in found["results"]}
+    lists = {row["zone"]: row for row in found["results"]}
     assert (found["totalListed"], found["totalUnknown"]) == (2, 1)
-    zen = rows["zen.spamhaus.org"]
+    zen = lists["zen.spamhaus.org"]
     assert (zen["listed"], zen["status"], zen["codes"]) == (True, "listed", ["127.0.0.2"])
     assert (zen["reason"], zen["matched"]) == ("https://example.org/why", ["8.8.4.10"])
     assert zen["weight"] >= 8
-    refused = rows["b.barracudacentral.org"]
+    refused = lists["b.barracudacentral.org"]
     assert (refused["listed"], refused["status"]) == (False, "unknown")
     assert "refuses queries" in refused["meaning"]
 
@@ -221,10 +216,10 @@ def test_unresponsive_lists_take_the_deadline() -> None:
         assert not pending.is_answered
         house.pass_time(0.001)
         found = pending.answer().json
-    rows = {row["zone"]: row for row in found["results"]}
-    spamcop = rows["bl.spamcop.net"]
+    lists = {row["zone"]: row for row in found["results"]}
+    spamcop = lists["bl.spamcop.net"]
     assert (spamcop["status"], spamcop["responseTime"]) == ("unknown", 3000)
-    assert rows["zen.spamhaus.org"]["responseTime"] == 0
+    assert lists["zen.spamhaus.org"]["responseTime"] == 0
     assert found["totalUnknown"] == 1
     assert not zone.unanswered
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
 from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.bimi.svg import MEDIA_TYPE
 from mailcheck.checks.dns_answers import DnsStatus
@@ -16,6 +14,7 @@ from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.marks import GOOD_LOGO, Mark, bundle
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import Answer, House, config_in_memory
+from tests.table import rows
 from tests.web.checking import GOOD, KEY_RECORD, checking_house, zone_with
 
 SCORE = "/tools/reputation?domain=good.example"
@@ -174,16 +173,13 @@ def test_selectors_and_addresses_of_the_caller() -> None:
     assert found["details"]["blacklists"]["listed"] == 1
 
 
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ("", "domain is missing"),
-        ("domain=good.example&ip=10.0.0.1", "is private"),
-        ("domain=good.example&ip=nonsense", "is not an IP address"),
-        ("domain=good.example&selector=a%20b", "is not a selector"),
-        ("domain=good.example&refresh=maybe", "refresh must be true or false"),
-        ("domain=good.example" + "&ip=8.8.8.8" * 5, "ip was sent 5 times; send it at most 4 times"),
-    ],
+@rows(
+    ("", "domain is missing"),
+    ("domain=good.example&ip=10.0.0.1", "is private"),
+    ("domain=good.example&ip=nonsense", "is not an IP address"),
+    ("domain=good.example&selector=a%20b", "is not a selector"),
+    ("domain=good.example&refresh=maybe", "refresh must be true or false"),
+    ("domain=good.example" + "&ip=8.8.8.8" * 5, "ip was sent 5 times; send it at most 4 times"),
 )
 def test_bad_parameters_of_reputation(query: str, words: str) -> None:
     """An invalid parameter is a 400 that names it."""

@@ -19,6 +19,7 @@ from mailcheck.operations.inbox.open_inbox import CHAOS_LIFETIME, Chaos
 from mailcheck.web.compatible.mailpit.routes import MAILPIT
 from mailcheck.web.site.application import Like, Route
 from tests.house import run
+from tests.table import rows
 from tests.web.compatible.open_site import RICH, TEXT, OpenSite, mail
 from tests.web.compatible.sites import Asked
 
@@ -598,15 +599,12 @@ def ask_held(site: OpenSite, path: str) -> Asked:
     return asked
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/v1/messages",
-        "/api/v1/search?query=to:jane",
-        "/api/v1/search?query=482913",
-        "/api/v1/message/latest",
-        "/view/latest.txt",
-    ],
+@rows(
+    "/api/v1/messages",
+    "/api/v1/search?query=to:jane",
+    "/api/v1/search?query=482913",
+    "/api/v1/message/latest",
+    "/view/latest.txt",
 )
 def test_a_search_waits_for_its_mail(path: str) -> None:
     """A request that finds nothing is answered when a matching mail arrives, and has it."""

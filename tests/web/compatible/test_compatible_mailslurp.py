@@ -14,6 +14,7 @@ from mailcheck.core.rights import make_rights
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
 from mailcheck.web.site.application import Like
 from tests.house import House
+from tests.table import rows
 from tests.web.compatible.mailosaur import PNG
 from tests.web.compatible.mailslurp import INBOX, Client, receive
 
@@ -396,13 +397,10 @@ class TestErrors:
         assert answer.status == 400
         assert part in answer.json["message"]
 
-    @pytest.mark.parametrize(
-        ("pattern", "part"),
-        [
-            ("(", "is not a regular expression"),
-            ("x" * 501, "at most 500 characters"),
-            ("(a+)+$", "takes too long"),
-        ],
+    @rows(
+        ("(", "is not a regular expression"),
+        ("x" * 501, "at most 500 characters"),
+        ("(a+)+$", "takes too long"),
     )
     def test_bad_patterns(self, pattern: str, part: str) -> None:
         """A pattern that is invalid, or would take for ever, is refused (attack)."""

@@ -21,6 +21,7 @@ from mailcheck.web.dashboard.deliverability.report_view import (
 from tests.fakes.analyst import Analyst
 from tests.house import run
 from tests.operations.scored_mails import MAIL, received, zone_with
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import fetch, receive
 from tests.web.dashboard.tools_visit import MARKUP, visit_scored
@@ -98,14 +99,11 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
     assert "http-equiv" not in body
 
 
-@pytest.mark.parametrize(
-    ("severities", "said"),
-    [
-        ([], "No check takes points off. Nothing to fix."),
-        (["note"], "No check takes points off. Nothing to fix."),
-        (["note", "warning"], "1 issue without a deduction"),
-        (["warning", "error"], "2 issues without a deduction"),
-    ],
+@rows(
+    ([], "No check takes points off. Nothing to fix."),
+    (["note"], "No check takes points off. Nothing to fix."),
+    (["note", "warning"], "1 issue without a deduction"),
+    (["warning", "error"], "2 issues without a deduction"),
 )
 def test_a_report_without_deductions(severities: list[str], said: str) -> None:
     """A report without deductions still names the issues among its findings."""
@@ -113,12 +111,9 @@ def test_a_report_without_deductions(severities: list[str], said: str) -> None:
     assert said in summarize_report(found, "good", ()).next
 
 
-@pytest.mark.parametrize(
-    ("audience", "title"),
-    [
-        ("every sender", "does not meet all rules of Google and Yahoo for every sender"),
-        ("bulk senders", "does not meet all rules of Google and Yahoo for bulk mail"),
-    ],
+@rows(
+    ("every sender", "does not meet all rules of Google and Yahoo for every sender"),
+    ("bulk senders", "does not meet all rules of Google and Yahoo for bulk mail"),
 )
 def test_the_verdict_agrees_with_the_rules(audience: str, title: str) -> None:
     """A good score is no promise while rules of a receiver are not met; the title names it."""

@@ -4,7 +4,6 @@ import re
 from html import unescape
 from urllib.parse import urlencode
 
-import pytest
 from markupsafe import escape
 
 from mailcheck.checks.dns_answers import DnsStatus
@@ -16,6 +15,7 @@ from mailcheck.web.dashboard.domains.pages import PER_PAGE
 from mailcheck.web.dashboard.domains.view import MECHANISMS
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
+from tests.table import rows
 from tests.web.checking import GOOD, zone_with
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.tools_visit import MARKUP, visit_tools
@@ -156,18 +156,15 @@ def test_a_page_out_of_range() -> None:
     assert browser.open("/domains?page=7").headers["location"] == "/domains?page=1"
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("/domain", "/domains"),
-        ("/domain?domain=Good.Example&ips=8.8.8.8", "/domains/good.example?ips=8.8.8.8"),
-        ("/blocklists", "/domains"),
-        ("/blocklists?query=8.8.4.1", "/domains/8.8.4.1/blocklists"),
-        ("/watches", "/domains"),
-        ("/watches?target=good.example", "/domains/good.example/history"),
-        ("/reports?domain=good.example&days=7", "/domains/good.example/reports?days=7"),
-        ("/domains/GOOD.example/checks", "/domains/good.example/checks"),
-    ],
+@rows(
+    ("/domain", "/domains"),
+    ("/domain?domain=Good.Example&ips=8.8.8.8", "/domains/good.example?ips=8.8.8.8"),
+    ("/blocklists", "/domains"),
+    ("/blocklists?query=8.8.4.1", "/domains/8.8.4.1/blocklists"),
+    ("/watches", "/domains"),
+    ("/watches?target=good.example", "/domains/good.example/history"),
+    ("/reports?domain=good.example&days=7", "/domains/good.example/reports?days=7"),
+    ("/domains/GOOD.example/checks", "/domains/good.example/checks"),
 )
 def test_old_addresses(old: str, new: str) -> None:
     """Former addresses, and other spellings, lead to the present pages."""
@@ -235,12 +232,12 @@ def test_the_gain_above_the_issues_is_their_sum() -> None:
     """The total gain is the sum of the gains in the rows."""
     browser = visit_tools(zone_with(POOR))
     answer = browser.open("/domains/poor.example?whole=true")
-    rows = re.findall(r'class="points plus">\+(\d+)<', answer.body.decode())
-    assert len(rows) > 2
-    total = sum(map(int, rows))
+    gains = re.findall(r'class="points plus">\+(\d+)<', answer.body.decode())
+    assert len(gains) > 2
+    total = sum(map(int, gains))
     assert f"{total} points to gain. With everything fixed: 68 → {68 + total}" in browser.words
     assert f"68 + {total} = {68 + total} of 100" in browser.words
-    assert rows == sorted(rows, key=int, reverse=True)
+    assert gains == sorted(gains, key=int, reverse=True)
     meanings = re.findall(r'class="meaning">([^<]+)<', answer.body.decode())
     assert len(meanings) == len(set(meanings))
 
@@ -284,20 +281,17 @@ def test_too_few_results_for_a_grade() -> None:
     assert 'class="letter' not in body
 
 
-@pytest.mark.parametrize(
-    ("path", "problem"),
-    [
-        ("/domains?check=a..b", "Domain"),
-        ("/domains?check=localhost", "localhost"),
-        ("/domains?check=10.0.0.1", "is private: blocklists know public addresses"),
-        (f"/domains?check={MARKUP.replace('&', '%26')}", "Domain"),
-        (f"{CHECK}?selectors=a._domainkey.x", "is the name of a DNS record"),
-        (f"{CHECK}?ips=10.0.0.1", "is private: blocklists know public addresses"),
-        (
-            f"{CHECK}?ips=8.8.8.1,8.8.8.2,8.8.8.3,8.8.8.4,8.8.8.5",
-            "4 sending addresses are allowed",
-        ),
-    ],
+@rows(
+    ("/domains?check=a..b", "Domain"),
+    ("/domains?check=localhost", "localhost"),
+    ("/domains?check=10.0.0.1", "is private: blocklists know public addresses"),
+    (f"/domains?check={MARKUP.replace('&', '%26')}", "Domain"),
+    (f"{CHECK}?selectors=a._domainkey.x", "is the name of a DNS record"),
+    (f"{CHECK}?ips=10.0.0.1", "is private: blocklists know public addresses"),
+    (
+        f"{CHECK}?ips=8.8.8.1,8.8.8.2,8.8.8.3,8.8.8.4,8.8.8.5",
+        "4 sending addresses are allowed",
+    ),
 )
 def test_what_can_not_be_checked(path: str, problem: str) -> None:
     """Invalid input is explained, and the form of the table keeps what was entered."""
@@ -310,16 +304,13 @@ def test_what_can_not_be_checked(path: str, problem: str) -> None:
     assert zone.asked == []
 
 
-@pytest.mark.parametrize(
-    "typed",
-    [
-        "http://good.example/x?y=1",
-        "https://ann:secret@Good.Example:8443/x",
-        "good.example/x",
-        "ann@good.example",
-        "Ann <ann@good.example>",
-        "mailto:ann@good.example?subject=x",
-    ],
+@rows(
+    "http://good.example/x?y=1",
+    "https://ann:secret@Good.Example:8443/x",
+    "good.example/x",
+    "ann@good.example",
+    "Ann <ann@good.example>",
+    "mailto:ann@good.example?subject=x",
 )
 def test_a_url_or_a_mail_address_names_its_domain(typed: str) -> None:
     """A URL or a mail address is checked by its domain, and the page says so."""

@@ -14,6 +14,7 @@ from mailcheck.ops.watch import DISK
 from mailcheck.web.site.requests import MAX_BODY
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, result_of
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.test_dashboard_projects import filled, pages_of
@@ -286,12 +287,9 @@ def secure_house(**web: object) -> House:
     return House(config_in_memory(accounts=CHEAP, web=options))
 
 
-@pytest.mark.parametrize(
-    ("web", "fields"),
-    [
-        ({"public_url": "https://mail.example"}, ()),
-        ({"trusted_proxies": ("10.0.0.0/8",)}, ("X-Forwarded-Proto: https",)),
-    ],
+@rows(
+    ({"public_url": "https://mail.example"}, ()),
+    ({"trusted_proxies": ("10.0.0.0/8",)}, ("X-Forwarded-Proto: https",)),
 )
 def test_cookies_under_https(web: dict[str, object], fields: tuple[str, ...]) -> None:
     """Behind HTTPS cookies are Secure and bound to the host, and cookies of HTTP are ignored."""

@@ -13,6 +13,7 @@ from mailcheck.config.options import AccountsOptions, WebOptions
 from mailcheck.core.errors import PasskeyNeeded
 from tests.fakes.authenticator import FLAG, Authenticator
 from tests.house import Answer, House, config_in_memory, result_of, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 
 PUBLIC, DOMAIN = "https://mail.company.example", "mail.company.example"
@@ -99,16 +100,13 @@ def test_the_options_require_the_person(browser: Browser) -> None:
     assert "allowCredentials" not in asked, "a stranger learns no credential"
 
 
-@pytest.mark.parametrize(
-    ("public", "origin"),
-    [
-        ("https://Mail.Company.Example", PUBLIC),
-        ("HTTPS://mail.company.example:443", PUBLIC),
-        (f"{PUBLIC}:443/mailcheck", PUBLIC),
-        (f"{PUBLIC}:8443", f"{PUBLIC}:8443"),
-        ("https://m\u00fcnchen.example", "https://xn--mnchen-3ya.example"),
-        ("http://LOCALHOST:80", "http://localhost"),
-    ],
+@rows(
+    ("https://Mail.Company.Example", PUBLIC),
+    ("HTTPS://mail.company.example:443", PUBLIC),
+    (f"{PUBLIC}:443/mailcheck", PUBLIC),
+    (f"{PUBLIC}:8443", f"{PUBLIC}:8443"),
+    ("https://m\u00fcnchen.example", "https://xn--mnchen-3ya.example"),
+    ("http://LOCALHOST:80", "http://localhost"),
 )
 def test_the_origin_is_that_of_browsers(public: str, origin: str) -> None:
     """Passkeys and forms work for each way to write the public URL."""
@@ -219,7 +217,7 @@ def test_disabled_people_stay_out(house: House, browser: Browser) -> None:
     assert "disabled" in other.page.text
 
 
-@pytest.mark.parametrize("url", ["", "http://mail.company.example", "https://192.0.2.1"])
+@rows("", "http://mail.company.example", "https://192.0.2.1")
 def test_without_a_usable_address_there_are_none(url: str) -> None:
     """Where browsers allow no passkeys, pages do not offer them, and the reason is an error."""
     house = House(config_in_memory(web=WebOptions(public_url=url)))

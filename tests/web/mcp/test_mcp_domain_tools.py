@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from tests.fakes.memory_zone import MemoryZone, Records
 from tests.house import config_in_memory
+from tests.table import rows
 from tests.web.checking import GOOD, checking_house, zone_with
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
 
@@ -35,7 +35,7 @@ def agent_over(zone: MemoryZone, version: str = HANDSHAKE) -> Iterator[Agent]:
     house.close()
 
 
-@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+@rows(HANDSHAKE, STATELESS)
 def test_check_domain_agrees_with_rest(version: str) -> None:
     """check_domain returns score, grade and factors with the same numbers as REST."""
     with agent_over(zone_with({}), version) as agent:
@@ -104,17 +104,14 @@ def test_no_list_answers() -> None:
     assert "the result is unknown" in found["hint"]
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "words"),
-    [
-        ("check_domain", {}, "domain is missing"),
-        ("check_domain", {"domain": "192.0.2.1"}, "is an IP address"),
-        ("check_domain", {"domain": "good.example", "ip": "10.0.0.1"}, "private"),
-        ("check_domain", {"domain": "good.example", "selector": "a b"}, "selector"),
-        ("check_domain", {"domain": 5}, "domain must be a string"),
-        ("check_blocklists", {"query": "a@b.example"}, "is a mail address"),
-        ("check_blocklists", {"query": "8.8.8.8", "deadline": 3}, "unknown argument"),
-    ],
+@rows(
+    ("check_domain", {}, "domain is missing"),
+    ("check_domain", {"domain": "192.0.2.1"}, "is an IP address"),
+    ("check_domain", {"domain": "good.example", "ip": "10.0.0.1"}, "private"),
+    ("check_domain", {"domain": "good.example", "selector": "a b"}, "selector"),
+    ("check_domain", {"domain": 5}, "domain must be a string"),
+    ("check_blocklists", {"query": "a@b.example"}, "is a mail address"),
+    ("check_blocklists", {"query": "8.8.8.8", "deadline": 3}, "unknown argument"),
 )
 def test_bad_arguments(tool: str, arguments: dict[str, Any], words: str) -> None:
     """An invalid argument is a failed call that says what to send; no query is sent."""

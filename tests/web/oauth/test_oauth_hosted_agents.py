@@ -8,6 +8,7 @@ import pytest
 
 from mailcheck.core.oauth.clients import read_document
 from tests.house import House, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.mcp.agent import Agent
 from tests.web.oauth.conftest import ann as ann
@@ -168,13 +169,10 @@ def test_an_assertion_that_is_not_needed(ann: Browser) -> None:
     assert program.exchange(program.code(), **assertion).status == 200
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"token_endpoint_auth_methods_supported": ["private_key_jwt"]},
-        {"token_endpoint_auth_methods_supported": []},
-        {"token_endpoint_auth_method": "client_secret_post", "client_secret": "x"},
-    ],
+@rows(
+    {"token_endpoint_auth_methods_supported": ["private_key_jwt"]},
+    {"token_endpoint_auth_methods_supported": []},
+    {"token_endpoint_auth_method": "client_secret_post", "client_secret": "x"},
 )
 def test_a_document_that_needs_a_key(changes: dict[str, Any]) -> None:
     """A client that must authenticate is not connected as one without a secret."""

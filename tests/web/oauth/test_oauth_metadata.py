@@ -20,6 +20,7 @@ from mailcheck.probes.client_documents import FRESHNESS, MAX_OCTETS, SECONDS
 from mailcheck.web.dashboard.visits import LONGEST_PATH
 from mailcheck.web.oauth.server import PER_ADDRESS as TOKENS
 from tests.house import House, config_in_memory
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.mcp.agent import Agent
@@ -103,14 +104,11 @@ def test_without_https_it_is_off() -> None:
     house.close()
 
 
-@pytest.mark.parametrize(
-    ("oauth", "public_url", "is_on"),
-    [
-        ("auto", "https://mail.example", True),
-        ("off", "https://mail.example", False),
-        ("on", "http://127.0.0.1:8080", True),
-        ("auto", "http://127.0.0.1:8080", False),
-    ],
+@rows(
+    ("auto", "https://mail.example", True),
+    ("off", "https://mail.example", False),
+    ("on", "http://127.0.0.1:8080", True),
+    ("auto", "http://127.0.0.1:8080", False),
 )
 def test_the_option(oauth: str, public_url: str, is_on: bool) -> None:
     """OAuth is on by default if the public URL is https, and as the option says."""
@@ -133,23 +131,20 @@ def test_no_openid_provider(house: House) -> None:
     assert SERVER in answer.json["error"]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        f"| code | {CODE_LIFE // MINUTE} minutes |",
-        f"| access token | {ACCESS_LIFE // HOUR} hour |",
-        f"| refresh token | {REFRESH_LIFE // DAY} days |",
-        f"after {UNUSED_LIFE // DAY} day without a grant, {USED_LIFE // DAY} days after",
-        f"of at most {MAX_OCTETS // 1024} kB, served within {SECONDS:g} seconds",
-        f"is cached for {FRESHNESS // MINUTE} minutes",
-        f"up to {MAX_STATE:,} characters",
-        f"The query has at most {LONGEST_PATH:,} characters",
-        f"| {TOKENS.per_minute} a minute, {TOKENS.per_day:,} a day |",
-        f"| {REGISTRATIONS.per_minute} a minute, {REGISTRATIONS.per_day} a day |",
-        f"| {MAX_REGISTERED:,}; then the oldest",
-        f"| {DOCUMENTS_PER_ACCOUNT.per_minute} a minute, {DOCUMENTS_PER_ACCOUNT.per_day} a day |",
-        f"| keys and grants of one account | {MAX_KEYS} |",
-    ],
+@rows(
+    f"| code | {CODE_LIFE // MINUTE} minutes |",
+    f"| access token | {ACCESS_LIFE // HOUR} hour |",
+    f"| refresh token | {REFRESH_LIFE // DAY} days |",
+    f"after {UNUSED_LIFE // DAY} day without a grant, {USED_LIFE // DAY} days after",
+    f"of at most {MAX_OCTETS // 1024} kB, served within {SECONDS:g} seconds",
+    f"is cached for {FRESHNESS // MINUTE} minutes",
+    f"up to {MAX_STATE:,} characters",
+    f"The query has at most {LONGEST_PATH:,} characters",
+    f"| {TOKENS.per_minute} a minute, {TOKENS.per_day:,} a day |",
+    f"| {REGISTRATIONS.per_minute} a minute, {REGISTRATIONS.per_day} a day |",
+    f"| {MAX_REGISTERED:,}; then the oldest",
+    f"| {DOCUMENTS_PER_ACCOUNT.per_minute} a minute, {DOCUMENTS_PER_ACCOUNT.per_day} a day |",
+    f"| keys and grants of one account | {MAX_KEYS} |",
 )
 def test_the_page_of_the_endpoints(said: str) -> None:
     """The numbers in docs/reference/oauth.md are those of the code."""

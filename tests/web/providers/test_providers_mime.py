@@ -19,6 +19,7 @@ from mailcheck.web.providers.mime import (
     read_people,
     write_mail,
 )
+from tests.table import rows
 
 AUTHOR = make_person("from", "Shop", "shop@example.com")
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=200)
@@ -140,7 +141,7 @@ def test_bcc_is_in_the_envelope_only() -> None:
     assert b"b@c.de" not in write_mail(mail, "id@x", Instant(0))
 
 
-@pytest.mark.parametrize("text", ["nobody", "a@", "@b.de", "a b@c.de", "<>"])
+@rows("nobody", "a@", "@b.de", "a b@c.de", "<>")
 def test_an_invalid_address_is_named(text: str) -> None:
     """The error has the name of the field and the value."""
     with pytest.raises(InvalidParameter, match="`to` must have addresses"):
