@@ -12,7 +12,7 @@ from twisted.web.server import Request
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.web.site.application import Door, Like, ReadKey, Route, Sent, WriteError
-from mailcheck.web.site.bodies import FORM, JSON, require_known
+from mailcheck.web.site.bodies import FORM, JSON, decode_json, require_known
 from mailcheck.web.site.failures import NOT_IMPLEMENTED, RefusedAsProduct
 from mailcheck.web.site.replies import Reply
 
@@ -133,8 +133,8 @@ def _read_object(body: bytes) -> Mapping[str, Any]:
     if not body.strip():
         return {}
     try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        value = decode_json(body)
+    except ValueError as error:
         raise InvalidParameter("body", f"the body is not JSON: {error}") from None
     if value is None:
         return {}

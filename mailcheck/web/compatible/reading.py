@@ -26,6 +26,9 @@ _JOINT = "."
 PageNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
 """The number of a page, counted from 0. Databases have no larger offsets than 64 bits."""
 
+ListNumber = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
+"""A number of mails. Negative numbers have a meaning for no product, but clients send them."""
+
 
 def parse_time(name: str, text: str | None) -> Instant | None:
     """Return the time of a parameter, or `None` without one.
@@ -135,8 +138,8 @@ class Messages(Struct, frozen=True):
 class MailRange(Struct, frozen=True):
     """A part of a list of mails, as Mailpit and MailHog ask for it."""
 
-    start: int = 0
-    limit: int = 50
+    start: ListNumber = 0
+    limit: ListNumber = 50
 
 
 class HeldMails(Struct, frozen=True):

@@ -17,6 +17,7 @@ from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.web.providers.mime import File
 from mailcheck.web.providers.provider import BadBody, FieldMissing, Posting, Sending
+from mailcheck.web.site.bodies import decode_json
 
 T = TypeVar("T")
 
@@ -60,8 +61,8 @@ def read_json(posting: Posting) -> Any:
     :raises BadBody: the body is not JSON.
     """
     try:
-        return msgspec.json.decode(posting.body)
-    except (msgspec.DecodeError, RecursionError) as problem:
+        return decode_json(posting.body)
+    except ValueError as problem:
         raise BadBody(f"the body must be JSON: {problem}") from None
 
 

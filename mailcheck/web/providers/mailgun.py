@@ -42,6 +42,7 @@ from mailcheck.web.providers.provider import (
     Support,
     json_response,
 )
+from mailcheck.web.site.bodies import decode_json
 from mailcheck.web.site.requests import basic_credentials
 
 MAX_PEOPLE = 1_000
@@ -141,11 +142,12 @@ def _object(form: Form, *names: str) -> Mapping[str, Any]:
         if text is None:
             continue
         try:
-            return msgspec.json.decode(text, type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError):
+            found: Mapping[str, Any] = decode_json(text, dict[str, Any])
+        except ValueError:
             raise InvalidParameter(
                 name, f"{name} must be a JSON object; got {text[:40]!r}"
             ) from None
+        return found
     return {}
 
 

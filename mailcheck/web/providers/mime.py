@@ -27,6 +27,18 @@ OWN_FIELDS = frozenset(
 MAX_HEADERS = 200
 """Maximum number of header fields of a request."""
 
+MAX_HEADER_TEXT = 20_000
+"""Maximum number of characters of the subject, header fields and file names of a mail.
+
+Folding and encoding of longer texts takes seconds.
+"""
+
+MAX_NAMES = 20_000
+"""Maximum number of characters of all display names of a mail."""
+
+MAX_NAME = 320
+"""Maximum number of characters of a display name. Long ones take seconds to encode."""
+
 _FIELD_NAME = re.compile(r"[!-9;-~]{1,200}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _CONTENT_TYPE = re.compile(r"([A-Za-z0-9!#$&^_.+-]{1,64})/([A-Za-z0-9!#$&^_.+-]{1,64})\s*(?:;.*)?")
@@ -117,8 +129,12 @@ def read_people(name: str, value: str | Iterable[str] | None) -> tuple[Person, .
     texts = [value] if isinstance(value, str) else list(value or ())
     people: list[Person] = []
     for text in texts:
-        for shown, address in getaddresses([_CONTROLS.sub(" ", text)]):
-            people.append(make_person(name, shown, address or text))
+        try:
+            found = getaddresses([_CONTROLS.sub(" ", text)])
+        except RecursionError:  # comments and groups may be nested
+            problem = f"`{name}` has an address that is nested too deeply; got {text[:100]!r}"
+            raise InvalidParameter(name, problem) from None
+        people += [make_person(name, shown, address or text) for shown, address in found]
     return tuple(people)
 
 
@@ -155,7 +171,11 @@ def make_headers(name: str, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str
 
 
 def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
-    """Return the mail with CRLF line ends. A Message-ID or Date in its headers is kept."""
+    """Return the mail with CRLF line ends. A Message-ID or Date in its headers is kept.
+
+    :raises InvalidParameter: its subject, names or header fields are too long.
+    """
+    _require_short(mail)
     people = (mail.author, *mail.to, *mail.cc, *mail.reply_to)
     # Such an address exists in a mail of SMTPUTF8 only (RFC 6532).
     is_utf8 = not all(str(one.mailbox).isascii() for one in people)
@@ -176,6 +196,25 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
             del message[name]  # of a field that occurs once, the last value counts
         message[name] = _UNSTRUCTURED(name, _clean(value))
     return message.as_bytes()
+
+
+def _require_short(mail: OutgoingMail) -> None:
+    people = (mail.author, *mail.to, *mail.cc, *mail.reply_to)
+    texts = [mail.subject, *(value for _, value in mail.headers)]
+    texts += [text for file in mail.files for text in (file.filename, file.content_id)]
+    named = (
+        ("subject", "the subject, header fields and file names", texts, MAX_HEADER_TEXT),
+        ("name", "the names of all people", [one.name for one in people], MAX_NAMES),
+    )
+    for name, what, parts, most in named:
+        length = sum(map(len, parts))
+        if length > most:
+            problem = f"{what} may have {most:,} characters together; got {length:,}"
+            raise InvalidParameter(name, problem)
+    longest = max(len(one.name) for one in people)
+    if longest > MAX_NAME:
+        problem = f"a name may have {MAX_NAME} characters; got {longest:,}"
+        raise InvalidParameter("name", problem)
 
 
 def _address(person: Person) -> Address:

@@ -55,6 +55,7 @@ from mailcheck.web.providers.provider import (
     kind_of,
 )
 from mailcheck.web.providers.signatures import read_key, verify
+from mailcheck.web.site.bodies import decode_json
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 
 MAX_BULK = 50
@@ -284,8 +285,8 @@ def _parts_of(content: Content) -> _Parts:
 
 def _values(text: str | None) -> Any:
     try:
-        return msgspec.json.decode(text or "{}")
-    except (msgspec.DecodeError, RecursionError):
+        return decode_json(text or "{}")
+    except ValueError:
         raise InvalidParameter("TemplateData", "TemplateData must be JSON") from None
 
 

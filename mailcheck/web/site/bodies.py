@@ -1,7 +1,9 @@
 """The media types of request bodies, and the fields of requests that delete."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.web.site.failures import WrongMediaType
@@ -13,6 +15,11 @@ ANY_TYPE = "*/*"
 
 UNCHOSEN = frozenset(("", FORM, "text/plain", "application/octet-stream"))
 """Types that HTTP clients send by default: ``curl -d`` sends JSON with the type of a form."""
+
+MAX_DEPTH = 100
+"""Maximum depth of JSON in a request. Code that reads nested values may be recursive."""
+
+_TOO_DEEP = f"the JSON has more than {MAX_DEPTH} levels"
 
 MAX_SHOWN = 80
 """Maximum number of characters of a type in an error."""
@@ -71,3 +78,29 @@ def _is_empty(value: Any) -> bool:
     if isinstance(value, list):
         return not value or any(map(_is_empty, value))
     return value is None or value == {}
+
+
+def decode_json(text: bytes | str, kind: Any = Any) -> Any:
+    """Return a JSON value.
+
+    :param kind: the type of the value.
+    :raises ValueError: the text is not JSON of this type, not UTF-8, or nested too deeply.
+    """
+    try:
+        value = msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeError) as problem:
+        raise ValueError(str(problem)) from None
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [one for part in level for one in _parts_of(part)]
+        if not level:
+            return value
+    raise ValueError(_TOO_DEEP)
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -1,0 +1,383 @@
+"""Extreme numbers, depths, lengths and bytes for each parameter and each body of every door.
+
+The requests are drawn from the lists of routes. Each parameter of a route, and each value in an
+example of its body, is replaced by each extreme value.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from msgspec import Struct, structs
+from msgspec.structs import replace
+
+from mailcheck.assembly.doors.pages import build_pages
+from mailcheck.assembly.doors.rest import build_routes
+from mailcheck.web.api.description import ApiDescription
+from mailcheck.web.compatible.catalogue import FACADES
+from tests.attacks.strangers import DOMAIN, Target
+from tests.web.compatible import mailosaur, mailslurp
+from tests.web.provider_requests import headers_for, is_form, sample
+from tests.web.raw_http import RawHttp, request
+
+NUMBERS = (
+    *("99999999999999999999", "-99999999999999999999", "-1", "0", "1.5", "1e400", "-1e400", "NaN"),
+    *("Infinity", "0x10", "1_0", "9" * 4_400, "\u0663", "\u00b2", "9223372036854775808"),
+)
+"""Numbers beyond 64 bits, of more digits than Python reads, and digits that are no number."""
+
+TEXTS = (
+    *("", " ", "\x00", "a\x00b", "\u202e", "\U0010ffff", "%", "%zz", "'", '"', "\\", "{}", "{0}"),
+    *("a@" + "[" * 3_000, "[" * 3_000, "(" * 3_000, "<" * 3_000, '"' * 3_000, "," * 3_000),
+    *("a@b," * 800, "." * 300, "a." * 130, "xn--" + "a" * 60, "xn--\u00fc.example", "\u00df" * 63),
+    *("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2026-13-45T99:99:99+99:99"),
+    *("c99999999999999999999", "https://[", "https://a:99999/", "//", "../" * 100, "data:,", "::1"),
+    *("1" + "0" * 30 + "-" + "9" * 30, "bytes=99999999999999999999-", "1,2,3", "*", "before:x"),
+)
+"""Texts that parsers of addresses, names, dates, cursors, URLs and searches may stumble over."""
+
+LONG = (*("[" * 200_000, "(" * 200_000, "a@" + "[" * 200_000, "<" * 200_000, "x" * 200_000),)
+"""Texts for bodies, which may be longer than URLs."""
+
+BYTES = (
+    *(b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\xf8\x88\x80\x80\x80", b"\x80" * 100, b"\r\n", b"%"),
+)
+"""Bytes that are not UTF-8: alone, surrogates, overlong forms."""
+
+VALUES = ("9" * 20, "(" * 3_000, "a@" + "[" * 3_000, b"\xff", *TEXTS, *NUMBERS, *BYTES)
+"""Values of parameters, the ones that have done harm first."""
+
+BODIES = (
+    *(b'{"a":"caf\xe9"}', b"[" * 100_000, b"9" * 5_000, b"null", b"", b"\xff", b'{"\xe9":1}'),
+    *(
+        b'{"a":"\xed\xa0\x80"}',
+        b"\xff\xfe{\x00}\x00",
+        b"[]",
+        b"{}",
+        b"0",
+        b'""',
+        b"true",
+        b"[null]",
+    ),
+    *(b"[[]]", b"[{}]", b"nan", b"1e999", b'{"a":' * 50_000, b"[" * 30_000 + b"]" * 30_000),
+    *(b"{" * 9, b'"\\ud800"', b'{"a":' + b"9" * 5_000 + b"}", b"\x00" * 100, b"a=%ff&b=%00"),
+    *(b"&" * 3_000, b"=" * 3_000, b"--b\r\n" * 500, b"%" * 3_000, b"\xef\xbb\xbf{}"),
+    b'{"a":1}{"a":1}',
+)
+"""Whole bodies: not UTF-8, deep, huge numbers, and JSON of another kind than expected."""
+
+MARK = "the place of a value"
+
+JSON_VALUES = (
+    *(json.dumps("(" * 200_000), "[" * 900 + "]" * 900, json.dumps("a@" + "[" * 200_000)),
+    *('"\\ud800"', json.dumps("x" * 200_000)),
+    *(str(10**30), str(-(10**30)), "9" * 5_000, "1e308", "1e999", "-1e999", "-1", "0", "1.5"),
+    *("null", "true", "[]", "{}", '"\\ud800"', '"\\u0000"', "[" * 50_000, "[" * 900 + "]" * 900),
+    *("[" + "null," * 2_000 + "null]", '{"a":' * 900 + "1" + "}" * 900, '"\\udc00\\ud800"', '""'),
+    *(json.dumps(one) for one in (*TEXTS, *NUMBERS, *LONG)),
+)
+"""The text of JSON values."""
+
+_VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
+_FIELD = re.compile(r"(?:form|query)\.\w+\(\s*\"([\w-]+)\"")
+
+OAUTH_FIELDS = (
+    *("grant_type", "code", "code_verifier", "redirect_uri", "client_id", "client_secret", "token"),
+    *("refresh_token", "scope", "resource", "response_type", "code_challenge", "state", "query"),
+    *("code_challenge_method", "account", "decision", "replace", "iss", "error", "iss"),
+)
+
+
+class Extreme(NamedTuple):
+    """A request with an extreme value. ``place`` is where the value stands."""
+
+    entry: str
+    place: str
+    head: bytes
+    body: bytes
+    is_open: bool = False
+
+
+class Marked(NamedTuple):
+    """JSON in which a value replaces `MARK`."""
+
+    text: str
+    value: str
+
+    @property
+    def body(self) -> bytes:
+        """The JSON."""
+        return self.text.replace(json.dumps(MARK), self.value).encode()
+
+
+class Sampled(Struct, frozen=True):
+    """A usual request: the path has ``{name}`` for variables."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    needed: Mapping[str, str] = {}
+    body: Any = None
+    is_form: bool = False
+    headers: Mapping[str, str] = {}
+    is_open: bool = False
+
+
+class ExtremeTarget(Target):
+    """The application to attack, with a usual request for each route."""
+
+    _token, _token_of = "", None
+
+    def requests(self, entry: str) -> Iterator[partial[Extreme]]:
+        """Yield what makes each request with an extreme value to an entry point of HTTP."""
+        if entry.startswith("tool "):
+            yield from self._tool_calls(entry)
+            return
+        usual = self._sampled(entry)
+        if usual is None:
+            return
+        path = self._filled(usual.path)
+        for name in re.findall(r"{(\w+)}", usual.path):
+            for value in VALUES:
+                if value not in ("", ".", ".."):
+                    shown = self._filled(usual.path.replace(f"{{{name}}}", quote(value, safe="")))
+                    yield partial(self._extreme, entry, usual, f"path {name}", shown, usual.needed)
+        for name in usual.query:
+            for value in VALUES:
+                query = {**usual.needed, name: value}
+                yield partial(self._extreme, entry, usual, f"query {name}", path, query)
+        if usual.method in ("POST", "PUT", "PATCH", "DELETE"):
+            for place, body in _bodies(usual):
+                changed = replace(usual, body=body)
+                yield partial(self._extreme, entry, changed, place, path, usual.needed)
+
+    def _extreme(
+        self, entry: str, usual: Sampled, place: str, path: str, query: Mapping[str, Any]
+    ) -> Extreme:
+        body = usual.body
+        if body is None:
+            data = b""
+        elif isinstance(body, bytes):
+            data = body
+        elif isinstance(body, Marked):
+            data = body.body
+        elif usual.is_form:
+            data = urlencode(body, doseq=True, errors="surrogatepass").encode()
+        else:
+            data = json.dumps(body).encode()
+        asked = urlencode(query, errors="surrogatepass")
+        target = f"{path}?{asked}" if asked else path
+        headers = dict(usual.headers)
+        if path.startswith("/providers/"):
+            # The signature of SES covers the body.
+            headers = headers_for(usual.path, self.house.key, data)
+        lines = [f"{name}: {value}" for name, value in headers.items()]
+        if usual.method != "GET":
+            lines.append(f"Content-Length: {len(data)}")
+        head = request(target, *lines, method=usual.method)
+        return Extreme(entry, place, head, data, usual.is_open)
+
+    def _sampled(self, entry: str) -> Sampled | None:
+        kind, _, name = entry.partition(" ")
+        if kind == "open":
+            method, path = name.split(" ")
+            query = dict.fromkeys(("query", "kind", "limit", "start", "tz", "id", "remote"), "1")
+            return Sampled(
+                method,
+                path,
+                self._read_by(name, query),
+                self._read_by(name, {"query": "x"}),
+                self._read_by(name, self._open_body()),
+                headers={"Content-Type": "application/json"},
+                is_open=True,
+            )
+        if kind not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+            return None
+        if name.startswith("/api/v1"):
+            return self._rest(kind, name)
+        if name.startswith("/providers/"):
+            body = sample(name, self.house.address("x")) if kind == "POST" else None
+            return Sampled(kind, name, {"limit": "1", "after": "x"}, {}, body, is_form(name))
+        if name.startswith(("/mailosaur/", "/mailslurp/")):
+            return self._facade(kind, name)
+        if name in ("/mcp", "/mcp/"):
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}
+            headers = {
+                "Content-Type": "application/json",
+                "Accept": "application/json, text/event-stream",
+                "Authorization": f"Bearer {self.house.key}",
+            }
+            return Sampled(kind, name, {}, {}, call, headers=headers)
+        if name == "/register":
+            body = {"client_name": "x", "redirect_uris": ["https://a.example/cb"]}
+            headers = {"Content-Type": "application/json"}
+            return Sampled(kind, name, {}, {}, body, headers=headers)
+        return self._page(kind, name)
+
+    def _rest(self, method: str, name: str) -> Sampled:
+        path = name.removeprefix("/api/v1")
+        shown = re.sub(r"{(\w+?)(?:_(\w))?(\w*)}", _camel, path).replace("{messageId}", "{id}")
+        described = self.description["paths"].get(shown, {}).get(method.lower(), {})
+        listed = [one for one in described.get("parameters", ()) if one["in"] == "query"]
+        query = {
+            one["name"]: str(self._value(one["name"], one.get("schema", {}), one.get("example")))
+            for one in listed
+        }
+        needed = {one["name"]: query[one["name"]] for one in listed if one.get("required")}
+        content = described.get("requestBody", {}).get("content", {}).get("application/json", {})
+        headers = {"X-API-Key": self.house.key, "Content-Type": "application/json"}
+        return Sampled(method, name, query, needed, content.get("example"), headers=headers)
+
+    def _facade(self, method: str, name: str) -> Sampled:
+        given: dict[str, Any] = {"server": "abcd1234", "inboxId": "abcd1234", "name": "x"}
+        given |= {"subject": "x", "body": "x", "match": "ANY", "url": f"https://{DOMAIN}/x"}
+        given |= {"sentTo": "a@b.example", "sentFrom": "a", "timeout": 0, "to": ["a@b.example"]}
+        given |= {"pattern": "x", "customPatterns": ["x"], "count": 1, "emailIds": ["x"]}
+        given |= {"matches": [{"field": "SUBJECT", "should": "MATCH", "value": "x"}]}
+        query = {"server": "abcd1234", "inboxId": "abcd1234", "itemsPerPage": "5", "page": "0"}
+        query |= {"timeout": "0", "receivedAfter": "2026-01-01T00:00:00Z", "dir": "x", "size": "1"}
+        query |= {
+            "index": "0",
+            "count": "1",
+            "since": "x",
+            "before": "x",
+            "sort": "ASC",
+            "delay": "0",
+        }
+        client = mailslurp.Client if name.startswith("/mailslurp") else mailosaur.Client
+        headers = {**client(self.house).headers, "Content-Type": "application/json"}
+        query, given = (
+            self._read_by(f"{method} {name}", query),
+            self._read_by(f"{method} {name}", given),
+        )
+        needed = {name: one for name, one in query.items() if name in ("server", "inboxId")}
+        return Sampled(method, name, query, needed, given, headers=headers)
+
+    def _page(self, method: str, name: str) -> Sampled:
+        cookies = "; ".join("=".join(one) for one in self.browser.cookies.items())
+        headers = {"Cookie": cookies, "Accept": "text/html"}
+        names = self._fields.get(f"{method} {name}", OAUTH_FIELDS)
+        if method == "GET":
+            return Sampled(method, name, dict.fromkeys(names, "x"), headers=headers)
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        form = {**dict.fromkeys(names, "x"), "form-token": self.form_token}
+        return Sampled(method, name, {}, {}, form, True, headers)
+
+    def _read_by(self, entry: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that the route of a compatible API reads."""
+        names = self._facade_fields[entry]
+        return {name: value for name, value in given.items() if name.lower() in names}
+
+    @cached_property
+    def _facade_fields(self) -> dict[str, set[str]]:
+        """Return the names of the fields of each route of a compatible API, in lower case."""
+        return {
+            _VARIABLE.sub("{\\1}", f"{route.method} {facade.base}{route.path}"): {
+                one.encode_name.lower() for one in structs.fields(route.request)
+            }
+            for facade in FACADES
+            for route in facade.routes
+        }
+
+    @cached_property
+    def _fields(self) -> dict[str, list[str]]:
+        """Return the names of the fields of each page, which its module reads."""
+        routes = build_routes(self.house.assembly)
+        pages = build_pages(self.house.assembly, routes, ApiDescription(routes))[2]
+        return {
+            _VARIABLE.sub("{\\1}", f"{page.method} {page.path}"): _fields_in(page.handle)
+            for page in pages
+        }
+
+    @property
+    def form_token(self) -> str:
+        """The token of the forms of the session."""
+        if self._token_of is not self.browser:
+            self.browser.open("/keys")
+            self._token, self._token_of = self.browser.page.form_token, self.browser
+        return self._token
+
+    def _open_body(self) -> dict[str, Any]:
+        person = {"Email": "a@b.example", "Name": "x"}
+        given: dict[str, Any] = {"IDs": [self._names["delivery_id"]], "Tags": ["x"], "Name": "x"}
+        given |= {"From": person, "To": [person], "Subject": "x", "Text": "x", "HTML": "<p>x</p>"}
+        given |= {
+            "Headers": {"X-A": "x"},
+            "ReplyTo": [person],
+            "Cc": [person],
+            "Bcc": ["a@b.example"],
+        }
+        given |= {"Attachments": [{"Filename": "x", "Content": "eA==", "ContentID": "x"}]}
+        given |= {"Read": True, "Search": "x", "Sender": {"ErrorCode": 451, "Probability": 0}}
+        return given
+
+    def send(self, one: Extreme) -> int:
+        """Send a request and return the status; 0 if there is no answer yet."""
+        visit = RawHttp(self._open if one.is_open else self.house, "127.0.0.1")
+        visit.send(one.head + one.body)
+        received = visit.received()
+        if not received.startswith(b"HTTP/1.1 "):
+            self.house.pass_time(0.1)
+            received = visit.received()
+        visit.hang_up()
+        found = re.match(rb"HTTP/1\.1 (?:100 [^\n]*\n\r\nHTTP/1\.1 )?([0-9]{3})", received)
+        return int(found[1]) if found else 0
+
+    def _tool_calls(self, entry: str) -> Iterator[partial[Extreme]]:
+        """Yield the calls of a tool with one extreme argument each."""
+        name = entry.removeprefix("tool ")
+        schema = self.tools[name]["inputSchema"]
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "Authorization": f"Bearer {self.house.key}",
+        }
+        for argument in schema.get("properties", {}):
+            given = {**self._arguments(schema), argument: MARK}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+            text = json.dumps({**call, "params": {"name": name, "arguments": given}})
+            for value in JSON_VALUES:
+                usual = Sampled("POST", "/mcp", {}, {}, Marked(text, value), headers=headers)
+                yield partial(self._extreme, entry, usual, f"argument {argument}", "/mcp", {})
+
+
+def _bodies(usual: Sampled) -> Iterator[tuple[str, Any]]:
+    """Yield extreme bodies, and the place of the extreme value in each."""
+    yield from (("body", raw) for raw in BODIES)
+    if usual.is_form:
+        for name in usual.body or ():
+            for value in (*VALUES, *LONG):
+                yield f"form {name}", {**usual.body, name: value}
+    elif usual.body is not None:
+        for place, marked in _marked(usual.body):
+            text = json.dumps(marked)
+            for value in JSON_VALUES:
+                yield f"json {place}", Marked(text, value)
+
+
+def _fields_in(handle: Any) -> list[str]:
+    path = inspect.getsourcefile(type(handle.__self__))
+    return sorted({"next", "q", *_FIELD.findall(Path(path or "").read_text("utf-8"))})
+
+
+def _camel(match: re.Match[str]) -> str:
+    first, initial, rest = match[1], match[2] or "", match[3]
+    return f"{{{first}{initial.upper()}{rest}}}"
+
+
+def _marked(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield a JSON value with each of its parts replaced by `MARK`, and the place of the part."""
+    yield place or "whole", MARK
+    if isinstance(value, dict):
+        for name, one in value.items():
+            for where, marked in _marked(one, f"{place}.{name}"):
+                yield where, {**value, name: marked}
+    elif isinstance(value, list):
+        for number, one in enumerate(value[:1]):
+            for where, marked in _marked(one, f"{place}[{number}]"):
+                yield where, [*value[:number], marked, *value[number + 1 :]]

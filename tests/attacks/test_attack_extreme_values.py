@@ -1,0 +1,149 @@
+"""Extreme numbers, depths, lengths and bytes end in an error for the client, never in a crash."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from msgspec import Struct
+from twisted.logger import LogLevel, capturedLogs, formatEvent
+
+from mailcheck.web.site.bodies import MAX_DEPTH, decode_json
+from tests.attacks.extreme_values import Extreme, ExtremeTarget
+
+pytestmark = pytest.mark.attack
+
+DOORS = {
+    "REST": r"\w+ /api/v1",
+    "Mailosaur": r"\w+ /mailosaur",
+    "MailSlurp": r"\w+ /mailslurp",
+    "providers": r"\w+ /providers",
+    "open listener": "open ",
+    "MCP": r"\w+ /mcp|tool ",
+    "OAuth": r"\w+ /(token|register|revoke|authorize|\.well-known)",
+    "pages": r"\w+ /",
+}
+"""The doors, and the beginnings of their entries; an entry belongs to the first one that fits."""
+
+FIRST = 2
+"""Number of values that are sent to each place of a route; for pages, which are slower, one."""
+
+SHARE = 211
+"""One of so many other values is sent, and another one at each route."""
+
+SLOW = 1.0
+"""Seconds of CPU time that no request may take. Usual requests take a millisecond."""
+
+OUT = ("POST /sign-out", "POST /account/delete", "POST /account/sessions/end")
+"""Pages that end the session of the test."""
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[ExtremeTarget]:
+    """Return an application with one of everything."""
+    target = ExtremeTarget()
+    yield target
+    target.house.close()
+
+
+class Harm(Struct, frozen=True):
+    """What a request has caused."""
+
+    entry: str
+    place: str
+    sent: str
+    what: str
+
+
+def belongs(entry: str) -> str:
+    """Return the door of an entry point, or an empty text for other protocols."""
+    return next((name for name, begins in DOORS.items() if re.match(begins, entry)), "")
+
+
+def try_one(target: ExtremeTarget, one: Extreme) -> Harm | None:
+    """Send a request, and return the harm that it does."""
+    with capturedLogs() as logs:
+        begun = time.process_time()
+        status = target.send(one)
+        took = time.process_time() - begun
+    failures = [formatEvent(event) for event in logs if is_failure(event)]
+    what = ""
+    if status >= 500 and status not in (501, 503):
+        what = f"status {status}"
+    elif failures:
+        what = f"logged: {failures[0][:200]}"
+    elif took > SLOW:
+        what = f"took {took:.1f} seconds"
+    sent = one.body[:80] if one.body else one.head.partition(b"\r\n")[0][:200]
+    return Harm(one.entry, one.place, repr(sent), what) if what else None
+
+
+def is_failure(event: dict[str, object]) -> bool:
+    """Return whether a line of the log is a traceback or an error."""
+    return event.get("log_failure") is not None or event.get("log_level") in (
+        LogLevel.error,
+        LogLevel.critical,
+    )
+
+
+def try_door(target: ExtremeTarget, door: str, share: int) -> list[Harm]:
+    """Send requests to all places of the routes of a door, and return the harms.
+
+    :param share: one of so many values is sent, beside the first ones.
+    """
+    harms: list[Harm] = []
+    first = 1 if door == "pages" else FIRST
+    for number, entry in enumerate(target.entries()):
+        if belongs(entry) != door or entry.startswith(OUT):
+            continue
+        target.prepare()
+        sent: Counter[str] = Counter()
+        for index, make in enumerate(target.requests(entry)):
+            place = make.args[2]
+            sent[place] += 1
+            if sent[place] <= first or (index + number) % share == 0:
+                harm = try_one(target, make())
+                harms += [] if harm is None else [harm]
+    return harms
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_value_crashes_a_door(target: ExtremeTarget, door: str) -> None:
+    """The worst values at each parameter and body of each route, and some others, do no harm."""
+    assert try_door(target, door, SHARE) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("door", DOORS)
+def test_no_value_at_all_crashes_a_door(target: ExtremeTarget, door: str) -> None:
+    """All extreme values at each parameter and body of each route do no harm."""
+    assert try_door(target, door, 1) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            b"\xff",
+            b'{"a":"caf\xe9"}',
+            b'"\xed\xa0\x80"',
+            b"1e999",
+            b"9" * 5_000,
+            b"nan",
+            b"",
+            b"{",
+        ),
+        *(b"[" * 200_000, b"[" * 101 + b"]" * 101, b'{"a":' * 101 + b"1" + b"}" * 101, "\ud800"),
+    ],
+)
+def test_json_that_no_request_has(text: bytes | str) -> None:
+    """JSON that is not UTF-8, too deep or out of range is a `ValueError`."""
+    with pytest.raises(ValueError, match=r"."):
+        decode_json(text)
+
+
+def test_deep_json() -> None:
+    """JSON may have a hundred levels."""
+    text = "[" * MAX_DEPTH + "]" * MAX_DEPTH
+    assert decode_json(text) is not None
