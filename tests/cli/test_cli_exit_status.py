@@ -31,6 +31,8 @@ from tests.table import rows
     ["account", "list", "--config"],
     ["store"],
     ["store", "copy"],
+    ["score"],
+    ["score", "a", "b"],
 )
 def test_a_wrong_command_line(arguments: list[str]) -> None:
     """A wrong command line is status 2, with the usage on standard error."""

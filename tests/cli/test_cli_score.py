@@ -33,7 +33,7 @@ from mailcheck.cli.score_commands import (
 from mailcheck.cli.score_texts import describe_checks, describe_pressed, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
-from tests.cli.command_line import Outcome, plain, run_command, run_work
+from tests.cli.command_line import Outcome, plain, run_work
 from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
@@ -195,12 +195,6 @@ def test_rules_that_could_not_be_judged_are_not_met() -> None:
 
 
 LISTS_EVERYTHING = "psbl.surriel.com"
-
-
-@rows((), ("a", "b"), ("mail.eml", "--fail-under", "x"))
-def test_usage(arguments: tuple[str, ...]) -> None:
-    """A missing file and invalid options are usage errors."""
-    assert run_command("score", *arguments).status == 2
 
 
 @pytest.fixture(scope="module")

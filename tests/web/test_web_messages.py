@@ -118,11 +118,3 @@ def test_a_search_of_html(house: House) -> None:
     listed(house)  # derives the texts, as the background worker does
     assert listed(house, "q=%22bestatigungscode+ist+da%22")["total"] == 1
     assert listed(house, "q=auml")["total"] == 0
-
-
-def test_ids_are_never_used_again(house: House) -> None:
-    """Cursors are not reused after all messages were deleted."""
-    house.receive()
-    house.ask("DELETE", "/inbox/messages").answer()
-    house.receive()
-    assert listed(house)["messages"][0]["cursor"] == "c2"

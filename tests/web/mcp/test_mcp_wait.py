@@ -223,33 +223,23 @@ def test_a_disconnect_leaves_no_waiter(
     assert b'"result"' not in reply.body
 
 
-def test_a_notification_cancels_a_call(house: House) -> None:
-    """notifications/cancelled in the same session ends the call without an answer."""
+@pytest.mark.parametrize(("more", "status"), [({}, 202), ({"progress_token": 1}, 200)])
+def test_a_notification_cancels_a_call(house: House, more: dict[str, Any], status: int) -> None:
+    """notifications/cancelled in the same session ends a call or its stream, without an answer."""
     agent = Agent(house)
     session = {"Mcp-Session-Id": "one"}
-    reply = agent.call("wait_for_message", {"timeout": 60}, session, request_id=7)
+    reply = agent.call("wait_for_message", {"timeout": 60}, session, request_id=7, **more)
+    house.pass_time(6)
     other = agent.call("wait_for_message", {}, {"Mcp-Session-Id": "two"}, request_id=7)
     assert parked(house) == 2
     noted = agent.post(cancellation(7), session)
     assert (noted.status, bytes(noted.body)) == (202, b"")
     assert parked(house) == 1
-    assert reply.is_over
-    assert (reply.status, bytes(reply.body)) == (202, b"")
+    assert (reply.is_over, reply.status) == (True, status)
+    assert all("method" in message for message in reply.messages)
     assert not other.is_over
     house.receive(house.address())
     assert outcome_of(agent, other)["timedOut"] is False
-
-
-def test_a_cancelled_stream_ends(house: House) -> None:
-    """A cancelled call whose stream has begun ends without an answer."""
-    agent = Agent(house)
-    session = {"Mcp-Session-Id": "one"}
-    reply = agent.call("wait_for_message", {}, session, progress_token=1, request_id="x")
-    house.pass_time(6)
-    agent.post(cancellation("x"), session)
-    assert reply.is_over
-    assert all("method" in message for message in reply.messages)
-    assert (parked(house), house.clock.getDelayedCalls()) == (0, [])
 
 
 def test_an_id_that_is_used_again_means_the_newer_call(house: House) -> None:
