@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -363,3 +364,76 @@ def test_events_go_over_daemons(daemons: list[Daemon]) -> None:
         send(other.smtp_port, here.address("streamed"), "between")
         heard += ["-"]
     assert heard == ["0", "1", "-", "between", "3", "-"]
+
+
+class SignedIn:
+    """A person who is signed in at all daemons, whose pages share the session."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._cookies: dict[str, str] = {}
+        self._connections: list[http.client.HTTPConnection] = []
+        token = self.form_token(daemon, "/sign-in")
+        password = (daemon.folder / "var" / "dashboard-password").read_text().strip()
+        form = {"form-token": token, "name": "developer", "password": password}
+        assert self.send(daemon, "POST", "/sign-in", form).status == 303
+
+    def form_token(self, daemon: Daemon, path: str) -> str:
+        """Return the token of a page."""
+        page = self.send(daemon, "GET", path).read().decode()
+        return page.partition('name="form-token" value="')[2].partition('"')[0]
+
+    def sign_out(self, daemon: Daemon) -> None:
+        """Sign out at one daemon."""
+        form = {"form-token": self.form_token(daemon, "/account")}
+        assert self.send(daemon, "POST", "/sign-out", form).status == 303
+
+    def send(
+        self, daemon: Daemon, method: str, path: str, form: dict[str, str] | None = None
+    ) -> http.client.HTTPResponse:
+        """Send a request; its response may be a stream."""
+        connection = http.client.HTTPConnection(HOST, daemon.http_port, timeout=PATIENCE)
+        self._connections.append(connection)
+        cookie = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
+        headers = {"Cookie": cookie, "Accept": "text/html"}
+        headers |= {"Content-Type": "application/x-www-form-urlencoded"}
+        body = None if form is None else urllib.parse.urlencode(form)
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        for line in answer.headers.get_all("Set-Cookie", ()):
+            name, _, value = line.partition(";")[0].partition("=")
+            self._cookies[name] = value
+        return answer
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections:
+            connection.close()
+
+
+def test_a_session_that_ends_at_another_daemon(daemons: list[Daemon], redis: RedisServer) -> None:
+    """A page at one daemon ends within a second of the end of its session at another.
+
+    Without Redis, the next look at the store ends it. The best of some tries counts, since the
+    machine may be busy.
+    """
+    assert min(seconds_until_pages_end(daemons) for _ in range(3)) < 0.5
+    redis.kill()
+    try:
+        assert min(seconds_until_pages_end(daemons) for _ in range(3)) < 1.0
+    finally:
+        redis.start()
+    for one in daemons:
+        until_told(one, "well again")
+
+
+def seconds_until_pages_end(daemons: list[Daemon]) -> float:
+    """Return how long the open pages at all daemons outlast their session, which one ends."""
+    person = SignedIn(daemons[0])
+    streams = [person.send(one, "GET", "/inbox/live") for one in daemons]
+    person.sign_out(daemons[0])
+    began = time.monotonic()
+    for stream in streams:
+        assert b"event: problem" in stream.read()
+    took = time.monotonic() - began
+    person.close()
+    return took
