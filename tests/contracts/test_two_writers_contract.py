@@ -613,8 +613,8 @@ async def test_mails_to_one_test(processes: Processes) -> None:
     mails = (delivery(addressed(test)),), (delivery(addressed(test), raw=mail("other")),)
     assert await race(processes, "deliveries.deliver", *mails) == [(), AddressUsed]
     test = await _new_test(processes, "y")
-    mails = [(delivery(addressed(test), recipient("ann")),) for _ in range(2)]
-    assert await race(processes, "deliveries.deliver", *mails) == [(1,), ()]
+    copies = [(delivery(addressed(test), recipient("ann")),) for _ in range(2)]
+    assert await race(processes, "deliveries.deliver", *copies) == [(1,), ()]
     test = await _new_test(processes, "z")
     expire = call("tests.expire", FORGET_AT, 10)
     assert await processes.race(delivering(delivery(addressed(test))), expire) == [(), 0]
