@@ -4,7 +4,7 @@ from typing import Any
 
 from twisted.internet.task import Clock
 
-from mailcheck.checks.findings import Severity
+from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.receiver_reports.aggregate import Row, SpfCheck
 from mailcheck.checks.receiver_reports.senders import ReportedRow, overview_of
 from mailcheck.core.instants import BEGINNING
@@ -299,3 +299,21 @@ def test_a_record_that_authorizes_a_sender_keeps_the_others() -> None:
     senders = SummarizeSenders(DirectWorker(), zone, None, clock_and_randomness_of(Clock()))
     record = run(senders.find_record(sender))
     assert record.value == "v=spf1 ip4:8.9.0.1 redirect=deep.example"
+
+
+def test_records_for_several_senders_include_each_other() -> None:
+    """A domain has one SPF record, so the second record contains the sender of the first."""
+    zone = MemoryZone({**BASE, DOMAIN: {**BASE[DOMAIN], "TXT": [SPF, "other"]}})
+    senders = SummarizeSenders(DirectWorker(), zone, None, clock_and_randomness_of(Clock()))
+    found: list[RecordToPublish] = []
+    for source in ("8.9.0.1", "8.9.0.2"):
+        check = SpfCheck(DOMAIN, "mfrom", "fail")
+        row = Row(source, "none", "fail", "fail", DOMAIN, spf_checks=(check,))
+        seen = [ReportedRow(row, 30, "r.example", BEGINNING, BEGINNING)]
+        host = {source: f"out.s{source[-1]}.example"}
+        (sender,) = overview_of(DOMAIN, seen, "none", host).senders
+        found.append(run(senders.find_record(sender, found)))
+    assert [one.value for one in found] == [
+        "v=spf1 mx ip4:8.9.0.1 -all",
+        "v=spf1 mx ip4:8.9.0.1 ip4:8.9.0.2 -all",
+    ]

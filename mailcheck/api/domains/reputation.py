@@ -204,7 +204,7 @@ def _factor(factor: scoring.Factor, proofs: Proofs) -> Factor:
         impact=factor.impact,
         determined=factor.is_determined,
         maximum=factor.maximum,
-        gain=factor.gain if proven is None else proven.gain,
+        gain=factor.gain if proven is None else max(0, proven.gain),
         fix=None if factor.fix is None else render_finding(factor.fix, proofs),
     )
 

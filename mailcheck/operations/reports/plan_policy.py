@@ -1,6 +1,6 @@
 """The plan for the next DMARC policy of a domain, with the steps that are missing before it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -325,7 +325,8 @@ class PlanPolicy:
             for one in steps
             if one.sender is not None and one.kind in (StepKind.SET_UP, StepKind.SIGN)
         ][:MOST_SET_UP]
-        found = await run_all(*(self._find_set_up(one) for one in wanted))
+        records = await self._find_own_records(wanted)
+        found = await run_all(*(self._find_set_up(one, records.get(one.key)) for one in wanted))
         set_ups = dict(zip((one.key for one in wanted), found, strict=True))
         return [
             explain_step(
@@ -334,9 +335,23 @@ class PlanPolicy:
             for one in steps
         ]
 
-    async def _find_set_up(self, sender: Sender) -> SetUp:
-        """Return how to authorize a sender, with the records that our evaluation confirms."""
-        own = await self._senders.find_record(sender)
+    async def _find_own_records(self, senders: Iterable[Sender]) -> dict[str, RecordToPublish]:
+        """Return the SPF record that authorizes each sender, by its key.
+
+        Each record contains the senders of the earlier ones, since a domain has one SPF record.
+        """
+        found: dict[str, RecordToPublish] = {}
+        for one in senders:
+            record = await self._senders.find_record(one, found.values())
+            if record is not None:
+                found[one.key] = record
+        return found
+
+    async def _find_set_up(self, sender: Sender, own: RecordToPublish | None) -> SetUp:
+        """Return how to authorize a sender, with the records that our evaluation confirms.
+
+        :param own: the SPF record that authorizes the sender.
+        """
         records = [] if own is None else [own]
         patterns: list[RecordToPublish] = []
         is_published = own is None and await self._is_authorized(sender)

@@ -12,7 +12,7 @@ from mailcheck.checks.dnsbl.listings import ListingStatus
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
 from mailcheck.checks.mail_domains import registrable_domain
-from mailcheck.checks.overlay import Change, Overlay
+from mailcheck.checks.overlay import Change, Overlay, build_zone
 from mailcheck.checks.proofs import Outcome
 from mailcheck.checks.receiver_reports.complaints import (
     NO_FEEDBACK,
@@ -224,10 +224,14 @@ class SummarizeSenders:
             if record is not None
         }
 
-    async def find_record(self, sender: Sender) -> RecordToPublish | None:
+    async def find_record(
+        self, sender: Sender, earlier: Iterable[RecordToPublish] = ()
+    ) -> RecordToPublish | None:
         """Return a record with which SPF passes for the addresses of a sender, if it is verified.
 
         Return `None` for a sender whose failures have another cause.
+
+        :param earlier: records that are published before this one; the last one of a name counts.
         """
         if not _may_be_let_in(sender):
             return None
@@ -235,6 +239,7 @@ class SummarizeSenders:
         failing = [one.address for one in sender.sources if one.failing][:MOST_ADDRESSES]
         addresses = [one for one in map(parse_ip_address, failing) if one is not None]
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        evaluator.zone = build_zone({one.name: one for one in earlier}.values())
         before = await evaluator.evaluate(lambda answers: _judge(addresses, domain, answers))
         first = before[0].mail_from
         if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):
