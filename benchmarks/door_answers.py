@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from mailcheck.assembly.doors.compatible import FACADES
 from mailcheck.assembly.doors.providers import build_provider_site
 from mailcheck.core.rights import make_rights
-from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.providers.catalogue import PROVIDERS
 from tests.house import House, config_in_memory
 from tests.web.compatible.open_site import OpenSite

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.doors.agents import build_tools
+from mailcheck.assembly.doors.compatible import FACADES
 from mailcheck.assembly.doors.pages import build_pages
 from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text, parse_catalogue
@@ -33,7 +34,6 @@ from mailcheck.core.instruments import Kind
 from mailcheck.core.projects import ROLE_TEXTS
 from mailcheck.core.rights import SCOPE_TEXTS, Scope
 from mailcheck.web.api.description import ApiDescription
-from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
 from mailcheck.web.providers.catalogue import PROVIDERS

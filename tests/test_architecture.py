@@ -385,6 +385,34 @@ def test_no_room_is_too_full(house_sources: list[Source]) -> None:
     assert too_full(crowd[1:]) == []
 
 
+def nested_circles(sources: list[Source]) -> set[str]:
+    """List the packages that import a module of the package around them, which imports them."""
+    modules = {".".join(source.path.with_suffix("").parts): source for source in sources}
+    down, up = set(), set()
+    for module, source in modules.items():
+        around = module.rpartition(".")[0]
+        for _, name in source.imports():
+            imported = name.rpartition(".")[0]
+            above = imported.rpartition(".")[0]
+            if above.rpartition(".")[0] == around and imported in modules:
+                down.add(above)
+            if imported in modules and module.startswith(f"{above}."):
+                inner = module.removeprefix(f"{above}.").split(".")
+                up |= {f"{above}.{inner[0]}"} if len(inner) > 1 else set()
+    return down & up
+
+
+def test_no_package_forms_a_circle_with_the_package_around_it(house_sources: list[Source]) -> None:
+    """A package and the modules of the package around it import each other in one direction."""
+    web = [source for source in house_sources if source.room == "web"]
+    assert nested_circles(web) == set()
+    rooms = made("web/room/inner/a", "web.room.b"), made("web/room/b", "core.c")
+    assert nested_circles([*rooms, made("web/room/d", "web.room.inner.a")]) == {
+        "mailcheck.web.room.inner"
+    }
+    assert nested_circles([*rooms, made("web/room/d", "core.c")]) == set()
+
+
 def made(path: str, name: str) -> Source:
     """Return a module that imports a name from another module."""
     return Source(PurePosixPath(f"mailcheck/{path}.py"), f"from mailcheck.{name} import something")

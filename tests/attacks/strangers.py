@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import structs
 from twisted.internet.testing import StringTransport
 
-from mailcheck.assembly.doors.compatible import build_open
+from mailcheck.assembly.doors.compatible import FACADES, build_open
 from mailcheck.assembly.doors.late import LateDoor
 from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.reachable import Cost
@@ -28,7 +28,6 @@ from mailcheck.imap.parsing import COMMANDS as IMAP_COMMANDS
 from mailcheck.imap.pop3 import COMMANDS as POP3_COMMANDS
 from mailcheck.operations.accounts.confirm import FRESH_MINUTES
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.site.application import Application
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped

@@ -13,9 +13,9 @@ import pytest
 from msgspec.structs import fields
 
 from mailcheck.api.requests.parsing import Request, request_fields
+from mailcheck.assembly.doors.compatible import FACADES
 from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.config.options import LimitsOptions
-from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.site.bodies import FORM, JSON
 from tests.house import Answer, House, config_in_memory, mail
 from tests.table import rows

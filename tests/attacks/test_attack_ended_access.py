@@ -12,6 +12,7 @@ import pytest
 
 from mailcheck.api.requests.parsing import Request
 from mailcheck.assembly.doors.agents import build_tools
+from mailcheck.assembly.doors.compatible import FACADES
 from mailcheck.assembly.doors.late import DOORS
 from mailcheck.assembly.doors.pages import build_pages
 from mailcheck.assembly.doors.rest import build_routes
@@ -27,7 +28,6 @@ from mailcheck.operations.accounts.sign_in import IDLE_LIFE
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.web.api.description import ApiDescription
-from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.site.event_streams import Stream
 from tests.attacks.open_streams import (
     CREDENTIALS,

@@ -1,6 +1,6 @@
 """Builds the APIs of other mail testers, and the listeners of Mailpit's clients."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -21,7 +21,6 @@ from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.web.compatible.catalogue import FACADES
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailhog import MAILHOG, MailHog
 from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR, Mailosaur
@@ -38,6 +37,9 @@ from mailcheck.web.site.access_control import AccessControl
 from mailcheck.web.site.application import Application, Door, OpenDoor, admit_with_key
 from mailcheck.web.site.requests import BodyLimits, ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite
+
+FACADES: Sequence[Door] = (MAILPIT, MAILHOG, MAILOSAUR, MAILSLURP)
+"""The products whose APIs are offered, in the order of the documentation."""
 
 
 def build_operations(daemon: Daemon) -> Mapping[str, object]:

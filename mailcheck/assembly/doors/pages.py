@@ -57,7 +57,7 @@ from mailcheck.web.dashboard.inbox.message_pages import MessagePages
 from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxList, InboxPages
 from mailcheck.web.dashboard.inbox.share_pages import SharePages
 from mailcheck.web.dashboard.live import LivePartPages
-from mailcheck.web.dashboard.overview import OverviewPages, ServerNames
+from mailcheck.web.dashboard.overview.pages import OverviewPages, ServerNames
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Page
@@ -73,7 +73,7 @@ def build_dashboard(parts: WebParts) -> Dashboard:
         parts.addresses,
         daemon.runtime.clock_and_randomness,
     )
-    return Dashboard(admission, confirm, renderer, pages)
+    return Dashboard(admission, confirm.ask, renderer, pages)
 
 
 def build_pages(

@@ -1,7 +1,7 @@
 """The door of the dashboard: sign-in, form protection and error pages."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
@@ -12,7 +12,6 @@ from twisted.web.server import Request
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.web.dashboard.access_control import PageAccess, read_parameters
-from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, format_duration, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, local_path, prefers_html
@@ -56,10 +55,11 @@ class Dashboard:
     def __init__(
         self,
         access: PageAccess,
-        confirm: ConfirmPages,
+        confirm: Callable[[Visit], Awaitable[Reply | None]],
         renderer: Renderer,
         pages: Sequence[Page],
     ) -> None:
+        """``confirm`` returns the page that asks who the person is, if that is needed."""
         self._access = access
         self._confirm = confirm
         self._renderer = renderer
@@ -105,7 +105,7 @@ class Dashboard:
             visit.role.require(page.needed_role)
         visit = read_parameters(visit, body)
         if page.needs_confirmation:
-            asked = await self._confirm.ask(visit)
+            asked = await self._confirm(visit)
             if asked is not None:
                 return asked
         return await page.handle(visit)

@@ -8,7 +8,7 @@ Add a provider in three steps:
 2. Its line in ``catalogue.py``, and its routes in ``assembly/reachable.toml``.
 3. Tests like the other providers', and its SDKs in ``tests/interop/test_provider_sdks.py``.
 
-``doors.py`` does the rest for all: keys, rate limits, body limits, faults, idempotency keys
-and storing. ``conversion.py`` turns requests into mails with ``bodies.py``, which parses them, and
+``doors.py`` makes a door of each provider, with idempotency keys, faults and storing.
+``web/site/application.py`` does the rest as for all doors. ``conversion.py`` turns requests into mails with ``bodies.py``, which parses them, and
 ``mime.py``, which writes mails.
 """
