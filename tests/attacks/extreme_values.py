@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from mailcheck.web.compatible.catalogue import FACADES
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from mailcheck.assembly.doors.pages import build_pages
 from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.web.api.description import ApiDescription
-from mailcheck.web.compatible.catalogue import FACADES
 from tests.attacks.strangers import DOMAIN, Target
 from tests.web.compatible import mailosaur, mailslurp
 from tests.web.provider_requests import headers_for, is_form, sample

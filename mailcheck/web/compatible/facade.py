@@ -1,4 +1,4 @@
-"""What the doors of other products share: declarations, and lenient reading of requests."""
+"""Declarations of the doors of other products, and lenient reading of their requests."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -11,7 +11,7 @@ from mailcheck.web.site.failures import WrongMediaType
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 
 ANY_TYPE = "*/*"
-"""Stands for all types: a door that has it reads the body as its first type, whatever was sent."""
+"""Stands for all types: a door that has it reads every body as its first type."""
 
 UNCHOSEN = frozenset(("", FORM, "text/plain", "application/octet-stream"))
 """Types that HTTP clients send by default: ``curl -d`` sends JSON with the type of a form."""
