@@ -9,6 +9,6 @@ Add a provider in three steps:
 3. Tests like the other providers', and its SDKs in ``tests/interop/test_provider_sdks.py``.
 
 ``doors.py`` makes a door of each provider, with idempotency keys, faults and storing.
-``web/site/application.py`` does the rest as for all doors. ``conversion.py`` turns requests into mails with ``bodies.py``, which parses them, and
-``mime.py``, which writes mails.
+``web/site/application.py`` does the rest as for all doors. ``conversion.py`` turns requests into
+mails with ``bodies.py``, which parses them, and ``mime.py``, which writes mails.
 """
