@@ -21,6 +21,7 @@ from mailcheck.checks.proofs import Outcome
 from mailcheck.config.options import SELF_SIGNED, Config, InboxOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
+from mailcheck.core.instruments import RedisFigures
 from mailcheck.core.network_addresses import IpAddress, parse_listen_address, why_not_public
 from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.engines.backup import require_database
@@ -270,7 +271,7 @@ class DoctorParts(NamedTuple):
 
     async def _redis(self) -> Iterable[Finding]:
         from mailcheck.assembly.cluster import redis_endpoint
-        from mailcheck.cluster.redis import Redis, RedisFigures
+        from mailcheck.cluster.redis import Redis
         from mailcheck.cluster.redis_address import parse_redis_address
 
         options = self._config.cluster

@@ -7,9 +7,16 @@ from importlib.metadata import version
 from mailcheck.assembly.checks import Checks
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.workers import Workers
-from mailcheck.cluster.redis import RedisFigures
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.instruments import Conditions, Distribution, Kind, Labels, Metric, Tally
+from mailcheck.core.instruments import (
+    Conditions,
+    Distribution,
+    Kind,
+    Labels,
+    Metric,
+    RedisFigures,
+    Tally,
+)
 from mailcheck.core.version import installed_version
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.operations.deliverability.run_test_checks import RunTestChecks

@@ -20,12 +20,11 @@ from mailcheck.assembly.probes import EventDialer, Probes
 from mailcheck.assembly.scoring import FilterParts, build_filters
 from mailcheck.assembly.workers import Workers, in_short_turns
 from mailcheck.cluster.local import CountersOrAlone
-from mailcheck.cluster.redis import RedisFigures
 from mailcheck.config.options import Config
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes
 from mailcheck.core.instants import DAY, HOUR, SECOND
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.instruments import Conditions, RedisFigures
 from mailcheck.daemon.presence import Presence
 from mailcheck.daemon.wall_clock import WallClock
 from mailcheck.engines.database import DatabaseEngine

@@ -23,17 +23,8 @@ from txredisapi import BaseRedisProtocol, LineReceiver, RedisError, SubscriberPr
 from txredisapi import ConnectionError as ConnectionLost
 
 from mailcheck.cluster.redis_address import RedisAddress
-from mailcheck.core.instruments import SECONDS, Distribution, Tally
+from mailcheck.core.instruments import RedisFigures
 from mailcheck.core.keys import Key, key_of, keys_below
-
-
-class RedisFigures:
-    """Metrics: the seconds until each answer, and the numbers of messages sent and received."""
-
-    def __init__(self) -> None:
-        self.answers = Distribution(SECONDS)
-        self.messages = Tally()
-
 
 PROJECT = "mailcheck"
 """Prefix of all keys, since other programs may use the same Redis."""

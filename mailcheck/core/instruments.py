@@ -127,3 +127,11 @@ class Conditions:
     def problems(self) -> Mapping[str, str]:
         """The problems by subject. The text is empty for a healthy subject."""
         return self._problems
+
+
+class RedisFigures:
+    """Metrics: the seconds until each answer, and the numbers of messages sent and received."""
+
+    def __init__(self) -> None:
+        self.answers = Distribution(SECONDS)
+        self.messages = Tally()

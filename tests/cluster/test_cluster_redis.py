@@ -14,10 +14,11 @@ from twisted.internet.task import Clock, LoopingCall, deferLater
 from twisted.internet.testing import StringTransport
 
 from mailcheck.assembly.cluster import redis_endpoint
-from mailcheck.cluster.redis import BEAT, Redis, RedisAway, RedisFigures
+from mailcheck.cluster.redis import BEAT, Redis, RedisAway
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
 from mailcheck.cluster.shared import OtherDaemons, RedisCluster
 from mailcheck.core.client_limits import MINUTE_WINDOW
+from mailcheck.core.instruments import RedisFigures
 from mailcheck.core.keys import Key, key_of
 from mailcheck.ports.cluster import Hit
 from tests.servers.certificates import Authority
