@@ -65,7 +65,7 @@ async def verify_fixes(before: Outcome, judge: Judge, evaluator: DnsEvaluator) -
 
 
 async def is_harmless(changes: Attempt, judge: Judge, evaluator: DnsEvaluator) -> bool:
-    """Return whether records that no finding proposes make nothing worse."""
+    """Return whether records without a finding do no harm; see `find_harm`."""
     before = await evaluator.evaluate(judge)
     after = await evaluator.evaluate(lambda answers: judge(Overlay(answers, changes)))
     return not find_harm(before, after)

@@ -1,4 +1,4 @@
-"""Forms of reports that real receivers send, and what is concluded from them."""
+"""Forms of reports that real receivers send, and the conclusions from them."""
 
 import json
 
@@ -148,7 +148,7 @@ def test_a_missing_result_is_evaluated(
 
 
 def test_a_row_without_any_result_blames_no_sender() -> None:
-    """The reporter says nothing, so the mail is neither forged nor to be mended."""
+    """Without a result of the reporter, the mail is neither forged nor to be mended."""
     (row,) = report(one_row(evaluated="")).rows
     (sender,) = summary(row).senders
     assert sender.cause is Cause.NO_RESULT
@@ -286,7 +286,7 @@ Hello
         ("", "2603:10a6:10:2c1::5"),
     )  # fmt: skip
 def test_complaints_of_microsoft_name_the_client(fields: str, source: str) -> None:
-    """The address is the one that Microsoft recorded, and not that of its relay."""
+    """The address is the client's, as Microsoft recorded it, and not its relay's."""
     assert read_feedback_mail(JMRP.format(fields=fields).encode()).feedback.source == source
     # Such a field in a complaint of another receiver may be the sender's own.
     other = JMRP.replace("JMRP/1.0", "x").replace("X-HmXmr", "X-")

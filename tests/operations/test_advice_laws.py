@@ -1,7 +1,7 @@
 """No advice, and no two pieces of advice together, turn a pass into anything else.
 
-The worlds are drawn: records, redirects, includes, macros and dead hosts. What passes is judged as
-a receiver judges it, not by the evaluation that verifies the advice.
+The worlds are drawn: records, redirects, includes, macros and dead hosts. Passes are judged as a
+receiver judges them, not by the evaluation that verifies the advice.
 """
 
 from collections.abc import Iterable, Sequence
@@ -229,7 +229,7 @@ def publish(zone: MemoryZone, fixes: Sequence[ProvenFix]) -> MemoryZone:
 @settings(max_examples=50 if settings().max_examples < 1_000 else THOROUGH, deadline=None)
 @given(WORLDS)
 def test_no_advice_and_no_pair_costs_a_pass(world: World) -> None:
-    """What passes before passes after each shown record, and after each pair of them."""
+    """Each pass holds after each shown record, and after each pair of them."""
     mail = world.mail
     before = find_passing(world.build_zone(), mail, CLIENTS)
     of_domain = describe(world.build_zone())

@@ -339,7 +339,7 @@ def find_steps(
         if is_own or decision is SenderDecision.MINE:
             own.append(PlanStep(StepKind.SET_UP, stopped, one.sender))
         elif _only_forwards(one):
-            continue  # it sends nothing for the owner, and its mail cannot be changed
+            continue  # the service sends no mail for the owner
         elif one.sender.key in together:
             small.append((one.sender.name, stopped))
         else:

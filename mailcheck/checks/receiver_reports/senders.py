@@ -479,7 +479,7 @@ _OF_UNSIGNED = (Cause.OTHER_DOMAIN, Cause.OWN_SPF, Cause.UNSIGNED, Cause.NOTHING
 def _as_relayed(judged: JudgedResults) -> JudgedResults:
     """Return the conclusions for a service that signs all mail of its own customers.
 
-    What it sends without a signature, it forwards.
+    Mail that it sends without a signature is forwarded.
     """
     if judged.cause not in _OF_UNSIGNED or not judged.is_unsigned:
         return judged

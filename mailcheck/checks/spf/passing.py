@@ -36,8 +36,8 @@ _REACHABLE = (None, DOCUMENTATION)
 def sample_senders(tree: SpfNode) -> tuple[IpAddress, ...]:
     """Return addresses that pass, for each term of the tree that permits some hosts.
 
-    An ``all`` is not a sender: its addresses are those that no term names. The result is cached,
-    since a tree is compared with that of each trial of a check.
+    An ``all`` is not a sender, since it matches the addresses that no term names. The result is
+    cached, because a check compares one tree with the tree of each trial.
     """
     named = dict.fromkeys(_list_addresses(tree))
     passing = find_passing(tree, islice(named, MAX_SAMPLES))
