@@ -1,4 +1,4 @@
-"""What came back from a one-click unsubscribe request, and what is wrong with it (RFC 8058)."""
+"""Responses to one-click unsubscribe requests, with their faults and advice (RFC 8058)."""
 
 import re
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class PressVerdict(Enum):
 
 
 class PressProblem(Enum):
-    """What is wrong. Values without a response are those of `LinkProblem`."""
+    """Fault of a response. Faults without a response have the values of `LinkProblem`."""
 
     NOT_OFFERED = "not-offered"
     NOT_PUBLIC = "not-public"
@@ -67,7 +67,7 @@ class PressProblem(Enum):
 
 
 class Pressed(Struct, frozen=True):
-    """The result of a request. ``fix`` is empty if nothing is wrong."""
+    """The result of a request. ``fix`` is empty for an accepted one."""
 
     answer: PressAnswer
     verdict: PressVerdict

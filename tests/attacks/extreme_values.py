@@ -50,7 +50,7 @@ BYTES = (
 """Bytes that are not UTF-8: alone, surrogates, overlong forms."""
 
 VALUES = ("9" * 20, "(" * 3_000, "a@" + "[" * 3_000, b"\xff", *TEXTS, *NUMBERS, *BYTES)
-"""Values of parameters, the ones that have done harm first."""
+"""Values of parameters. The first values have done harm."""
 
 BODIES = (
     *(b'{"a":"caf\xe9"}', b"[" * 100_000, b"9" * 5_000, b"null", b"", b"\xff", b'{"\xe9":1}'),
@@ -317,7 +317,7 @@ class ExtremeTarget(Target):
         return given
 
     def send(self, one: Extreme) -> int:
-        """Send a request and return the status; 0 if there is no answer yet."""
+        """Send a request and return the status; 0 without an answer."""
         visit = RawHttp(self._open if one.is_open else self.house, "127.0.0.1")
         visit.send(one.head + one.body)
         received = visit.received()

@@ -4,13 +4,16 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from msgspec import Struct
 from twisted.logger import LogLevel, capturedLogs, formatEvent
 
+from mailcheck.web.providers.mime import MAX_HEADER_TEXT, MAX_NAME
 from mailcheck.web.site.bodies import MAX_DEPTH, decode_json
 from tests.attacks.extreme_values import Extreme, ExtremeTarget
+from tests.web.provider_requests import post
 
 pytestmark = pytest.mark.attack
 
@@ -24,7 +27,7 @@ DOORS = {
     "OAuth": r"\w+ /(token|register|revoke|authorize|\.well-known)",
     "pages": r"\w+ /",
 }
-"""The doors, and the beginnings of their entries; an entry belongs to the first one that fits."""
+"""The doors with the beginnings of their entries. An entry belongs to the first match."""
 
 FIRST = 2
 """Number of values that are sent to each place of a route; for pages, which are slower, one."""
@@ -48,7 +51,7 @@ def target() -> Iterator[ExtremeTarget]:
 
 
 class Harm(Struct, frozen=True):
-    """What a request has caused."""
+    """A request, and the harm that it has caused."""
 
     entry: str
     place: str
@@ -119,6 +122,26 @@ def test_no_value_crashes_a_door(target: ExtremeTarget, door: str) -> None:
 def test_no_value_at_all_crashes_a_door(target: ExtremeTarget, door: str) -> None:
     """All extreme values at each parameter and body of each route do no harm."""
     assert try_door(target, door, 1) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"subject": "\u00df" * (MAX_HEADER_TEXT + 1)},
+        {"headers": {"X-A": "x" * MAX_HEADER_TEXT}},
+        {"from": f"{'x' * (MAX_NAME + 1)} <a@shop.example>"},
+        {"to": [f"{'x' * MAX_NAME} <a{n}@shop.example>" for n in range(50)] * 2},
+    ],
+    ids=["subject", "headers", "name", "names"],
+)
+def test_long_texts_are_rejected_before_they_are_folded(
+    target: ExtremeTarget, fields: dict[str, Any]
+) -> None:
+    """A posted mail with a long subject, name or header field is rejected."""
+    given = {"from": "a@shop.example", "to": ["b@shop.example"], "subject": "x", "text": "x"}
+    answer = post(target.house, "/providers/resend/emails", {**given, **fields})
+    assert answer.status in (400, 422)
+    assert re.search("may have|at most", answer.json["message"])
 
 
 @pytest.mark.parametrize(

@@ -324,7 +324,9 @@ class CompanySignIn:
                 names=_shown(claims),
             )
         else:
-            self._log.warn(
+            # Without allowed_groups, people without a project are nothing unusual.
+            tell = self._log.warn if self.rules.allowed_groups else self._log.info
+            tell(
                 "the claim {claim!r} has the groups {groups}; [oidc] allowed_groups and roles name "
                 "none of them",
                 claim=self.rules.groups_claim,
