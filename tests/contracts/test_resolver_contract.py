@@ -21,6 +21,7 @@ from mailcheck.dns.servers import Server
 from mailcheck.ports.resolver import Resolver
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.name_server import running_name_server
+from tests.table import rows
 
 LONG_TEXT = "v=DKIM1; p=" + "A" * 600
 MANY_TEXTS = [f"entry {number:03d} " + "x" * 200 for number in range(70)]
@@ -101,19 +102,16 @@ async def test_resolver_text(resolver: Resolver) -> None:
     assert texts == {b"v=spf1 mx -all", LONG_TEXT.encode()}
 
 
-@pytest.mark.parametrize(
-    ("name", "rdtype", "status"),
-    [
-        ("example.com", "AAAA", DnsStatus.NODATA),
-        ("mx1.example.com", "MX", DnsStatus.NODATA),
-        ("below.example.com", "A", DnsStatus.NODATA),
-        ("nobody.example.com", "A", DnsStatus.NXDOMAIN),
-        ("a.b.c.example.com", "TXT", DnsStatus.NXDOMAIN),
-        ("www.example.com", "MX", DnsStatus.NODATA),
-        ("empty.example.com", "A", DnsStatus.NODATA),
-        ("dangling.example.com", "A", DnsStatus.NXDOMAIN),
-        ("x.wild.example.com", "MX", DnsStatus.NODATA),
-    ],
+@rows(
+    ("example.com", "AAAA", DnsStatus.NODATA),
+    ("mx1.example.com", "MX", DnsStatus.NODATA),
+    ("below.example.com", "A", DnsStatus.NODATA),
+    ("nobody.example.com", "A", DnsStatus.NXDOMAIN),
+    ("a.b.c.example.com", "TXT", DnsStatus.NXDOMAIN),
+    ("www.example.com", "MX", DnsStatus.NODATA),
+    ("empty.example.com", "A", DnsStatus.NODATA),
+    ("dangling.example.com", "A", DnsStatus.NXDOMAIN),
+    ("x.wild.example.com", "MX", DnsStatus.NODATA),
 )
 async def test_resolver_negative(
     resolver: Resolver, name: str, rdtype: str, status: DnsStatus
@@ -124,15 +122,12 @@ async def test_resolver_negative(
     assert 0 < answer.ttl <= 300
 
 
-@pytest.mark.parametrize(
-    ("name", "canonical_name", "address"),
-    [
-        ("www.example.com", "mx1.example.com", "192.0.2.1"),
-        ("alias.example.com", "target.other.example", "192.0.2.8"),
-        ("x.wild.example.com", "x.wild.example.com", "192.0.2.7"),
-        ("MX1.Example.COM.", "mx1.example.com", "192.0.2.1"),
-        (r"m\120\049.example.com", "mx1.example.com", "192.0.2.1"),
-    ],
+@rows(
+    ("www.example.com", "mx1.example.com", "192.0.2.1"),
+    ("alias.example.com", "target.other.example", "192.0.2.8"),
+    ("x.wild.example.com", "x.wild.example.com", "192.0.2.7"),
+    ("MX1.Example.COM.", "mx1.example.com", "192.0.2.1"),
+    (r"m\120\049.example.com", "mx1.example.com", "192.0.2.1"),
 )
 async def test_resolver_names(
     resolver: Resolver, name: str, canonical_name: str, address: str
@@ -151,7 +146,7 @@ async def test_resolver_cname_itself(resolver: Resolver) -> None:
     assert answer.canonical_name == "www.example.com"
 
 
-@pytest.mark.parametrize("name", ["one.loop.example.com", "away.example.com"])
+@rows("one.loop.example.com", "away.example.com")
 async def test_resolver_loops(resolver: Resolver, name: str) -> None:
     """The lookup of a CNAME loop ends with SERVFAIL."""
     answer = await ask(resolver, name, "A")
@@ -167,9 +162,12 @@ async def test_resolver_large(resolver: Resolver) -> None:
     assert sorted(texts) == [text.encode() for text in MANY_TEXTS]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["a" * 64 + ".example.com", "example..com", ".example.com", ".".join(["a"] * 128), "bücher.de"],
+@rows(
+    "a" * 64 + ".example.com",
+    "example..com",
+    ".example.com",
+    ".".join(["a"] * 128),
+    "bücher.de",
 )
 async def test_resolver_impossible_names(resolver: Resolver, name: str) -> None:
     """A name that cannot be encoded in DNS does not exist."""

@@ -2,7 +2,6 @@
 
 from enum import Enum
 
-import pytest
 from msgspec import Struct
 
 from mailcheck.core.cursors import Position
@@ -35,7 +34,7 @@ WORDS = ["null", "None", "true", "1", "", "\u00e9", "{}", "red"]
 """Texts that look like other values."""
 
 
-@pytest.mark.parametrize("word", WORDS)
+@rows(*WORDS)
 async def test_a_row_becomes_a_value(engine: DatabaseEngine, word: str) -> None:
     """The order of columns does not matter, extra columns are ignored, and texts stay texts."""
 

@@ -4,7 +4,6 @@ import os
 import socket
 from typing import Any, cast
 
-import pytest
 from twisted.internet.defer import gatherResults, maybeDeferred
 from twisted.internet.protocol import DatagramProtocol
 
@@ -16,6 +15,7 @@ from mailcheck.dns.servers import Server
 from mailcheck.dns.wire_format import pack_question
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.name_server import has_address, running_name_server
+from tests.table import rows
 
 HOSTS = [host for host in ("127.0.0.1", "::1") if has_address(host)]
 
@@ -38,7 +38,7 @@ class Denier(DatagramProtocol):
         self.transport.write(datagram[:2] + b"\x81\x83\0\1" + bytes(6) + datagram[12:end], addr)
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@rows(*HOSTS)
 async def test_loopback_large(host: str) -> None:
     """A large answer comes over TCP from a real name server, over IPv4 and IPv6."""
     from twisted.internet import reactor
@@ -51,7 +51,7 @@ async def test_loopback_large(host: str) -> None:
     assert sorted(record.to_text() for record in answer.records) == [f'"{text}"' for text in texts]
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@rows(*HOSTS)
 async def test_loopback_burst(host: str) -> None:
     """50 checks of 32 questions at once lose no answer, and no question is repeated."""
     from twisted.internet import reactor

@@ -24,6 +24,7 @@ from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.probes.test_probes_webhooks_loopback import posts
 from tests.servers.certificates import Authority, self_signed
 from tests.servers.mail_relay import MailRelay, running_relay
+from tests.table import rows
 
 AUTHORITY = Authority()
 OPS = "ops@example.com"
@@ -94,15 +95,12 @@ async def test_who_can_not_prove_its_name_gets_nothing(tmp_path: Path) -> None:
         assert len(relay.taken) == 1
 
 
-@pytest.mark.parametrize(
-    ("verb", "reply", "expected"),
-    [
-        ("RCPT", b"550 no \x07such user", Attempt(550, "the relay answered 550 no such user")),
-        ("RCPT", b"451 later", Attempt(451, "the relay answered 451 later")),
-        ("DATA", b"554 no spam here", Attempt(554, "the relay answered 554 no spam here")),
-        ("MAIL", b"530 sign in", Attempt(530, "the relay answered 530 sign in")),
-        ("EHLO", b"421 shutting down", Attempt(problem="the relay does not support EHLO")),
-    ],
+@rows(
+    ("RCPT", b"550 no \x07such user", Attempt(550, "the relay answered 550 no such user")),
+    ("RCPT", b"451 later", Attempt(451, "the relay answered 451 later")),
+    ("DATA", b"554 no spam here", Attempt(554, "the relay answered 554 no spam here")),
+    ("MAIL", b"530 sign in", Attempt(530, "the relay answered 530 sign in")),
+    ("EHLO", b"421 shutting down", Attempt(problem="the relay does not support EHLO")),
 )
 async def test_what_is_refused(verb: str, reply: bytes, expected: Attempt) -> None:
     """A recipient or mail that is rejected permanently is not retried; other failures are."""

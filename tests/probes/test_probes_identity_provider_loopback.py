@@ -15,6 +15,7 @@ from mailcheck.ports.identity_provider import ProviderRefused, ProviderSilent, P
 from mailcheck.probes.identity_provider import HttpIdentityProvider
 from mailcheck.probes.trust import NoAuthorities, TrustRoots
 from tests.servers.certificates import self_signed, server_options
+from tests.table import rows
 
 REACTOR: Any = reactor
 
@@ -40,20 +41,17 @@ async def address() -> AsyncIterator[str]:
     await port.stopListening()
 
 
-@pytest.mark.parametrize(
-    ("path", "expected", "error"),
-    [
-        ("200/[]", ProviderUnusable, ""),
-        ("200/a page", ProviderUnusable, ""),
-        ("302/{}", ProviderUnusable, ""),
-        ("404/{}", ProviderRefused, ""),
-        ("404/a page", ProviderRefused, ""),
-        ('400/{"error": "invalid_grant"}', ProviderRefused, "invalid_grant"),
-        ('401/{"error": 7}', ProviderRefused, ""),
-        ("429/{}", ProviderSilent, ""),
-        ("500/{}", ProviderSilent, ""),
-        ("503/a page", ProviderSilent, ""),
-    ],
+@rows(
+    ("200/[]", ProviderUnusable, ""),
+    ("200/a page", ProviderUnusable, ""),
+    ("302/{}", ProviderUnusable, ""),
+    ("404/{}", ProviderRefused, ""),
+    ("404/a page", ProviderRefused, ""),
+    ('400/{"error": "invalid_grant"}', ProviderRefused, "invalid_grant"),
+    ('401/{"error": 7}', ProviderRefused, ""),
+    ("429/{}", ProviderSilent, ""),
+    ("500/{}", ProviderSilent, ""),
+    ("503/a page", ProviderSilent, ""),
 )
 async def test_answers(address: str, path: str, expected: type[Exception], error: str) -> None:
     """A refusal, an outage, and an address that is not a provider's are told apart."""

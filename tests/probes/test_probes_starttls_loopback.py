@@ -23,6 +23,7 @@ from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority, OldServer, self_signed, server_options
 from tests.smtp.loopback import served
+from tests.table import rows
 
 AUTHORITY = Authority()
 
@@ -117,20 +118,16 @@ async def test_a_good_host_is_verified(probes: Probes, reactor: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("issued", "is_trusted", "is_matching"),
-    [
-        (AUTHORITY.issue("*.d.example"), True, True),
-        (AUTHORITY.issue("other.d.example", "mx.d.example"), True, True),
-        (AUTHORITY.issue("mail.mx.d.example"), True, False),
-        (AUTHORITY.issue("127.0.0.1"), True, False),
-        (AUTHORITY.issue(), True, False),
-        (AUTHORITY.issue("mx.d.example", is_expired=True), False, True),
-        (self_signed("mx.d.example"), False, True),
-        (self_signed("other.d.example"), False, False),
-        (Authority("Somebody else").issue("mx.d.example"), False, True),
-    ],
-    ids=["wildcard", "second", "below", "address", "unnamed", "expired", "self", "worse", "alien"],
+@rows(
+    (AUTHORITY.issue("*.d.example"), True, True),
+    (AUTHORITY.issue("other.d.example", "mx.d.example"), True, True),
+    (AUTHORITY.issue("mail.mx.d.example"), True, False),
+    (AUTHORITY.issue("127.0.0.1"), True, False),
+    (AUTHORITY.issue(), True, False),
+    (AUTHORITY.issue("mx.d.example", is_expired=True), False, True),
+    (self_signed("mx.d.example"), False, True),
+    (self_signed("other.d.example"), False, False),
+    (Authority("Somebody else").issue("mx.d.example"), False, True),
 )
 async def test_a_bad_certificate_does_not_end_the_probe(
     probes: Probes, reactor: Any, issued: Any, is_trusted: bool, is_matching: bool
@@ -142,13 +139,10 @@ async def test_a_bad_certificate_does_not_end_the_probe(
     assert (probe.is_certificate_trusted, probe.is_name_matching) == (is_trusted, is_matching)
 
 
-@pytest.mark.parametrize(
-    ("version", "name"),
-    [
-        (SSL.TLS1_VERSION, "TLSv1"),
-        (SSL.TLS1_1_VERSION, "TLSv1.1"),
-        (SSL.TLS1_2_VERSION, "TLSv1.2"),
-    ],
+@rows(
+    (SSL.TLS1_VERSION, "TLSv1"),
+    (SSL.TLS1_1_VERSION, "TLSv1.1"),
+    (SSL.TLS1_2_VERSION, "TLSv1.2"),
 )
 async def test_old_versions_are_told_apart(
     probes: Probes, reactor: Any, version: int, name: str
@@ -204,18 +198,14 @@ async def parrot(reactor: Any, *lines: bytes) -> AsyncIterator[int]:
 UP_TO_TLS = (b"220 mx\r\n", b"250-mx\r\n250 STARTTLS\r\n", b"220 go\r\n")
 
 
-@pytest.mark.parametrize(
-    ("lines", "outcome"),
-    [
-        ((*UP_TO_TLS, b"what is this?\r\n"), ProbeOutcome.HANDSHAKE_FAILED),
-        ((*UP_TO_TLS, b"\x15\x03\x03\x00\x02\x02\x28"), ProbeOutcome.HANDSHAKE_FAILED),
-        ((*UP_TO_TLS, b""), ProbeOutcome.HANDSHAKE_FAILED),
-        (UP_TO_TLS, ProbeOutcome.NO_SMTP),
-        ((), ProbeOutcome.NO_SMTP),
-        ((b"",), ProbeOutcome.NO_SMTP),
-        ((b"220 mx\r\n", b""), ProbeOutcome.NO_SMTP),
-    ],
-    ids=["nonsense", "alert", "hangs-up", "stalls-in-tls", "mute", "gone", "gone-later"],
+@rows(
+    ((*UP_TO_TLS, b"what is this?\r\n"), ProbeOutcome.HANDSHAKE_FAILED),
+    ((*UP_TO_TLS, b"\x15\x03\x03\x00\x02\x02\x28"), ProbeOutcome.HANDSHAKE_FAILED),
+    ((*UP_TO_TLS, b""), ProbeOutcome.HANDSHAKE_FAILED),
+    (UP_TO_TLS, ProbeOutcome.NO_SMTP),
+    ((), ProbeOutcome.NO_SMTP),
+    ((b"",), ProbeOutcome.NO_SMTP),
+    ((b"220 mx\r\n", b""), ProbeOutcome.NO_SMTP),
 )
 async def test_broken_handshakes(
     probes: Probes, reactor: Any, lines: tuple[bytes, ...], outcome: ProbeOutcome

@@ -23,6 +23,7 @@ from mailcheck.probes.trust import find_trust_roots
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority, Issued, self_signed
 from tests.servers.rdap_server import RdapServer, Reply, domain_object, running_rdap_server
+from tests.table import rows
 
 AUTHORITY = Authority()
 HOST = "rdap.registry.example"
@@ -109,16 +110,12 @@ async def test_a_host_with_a_valid_certificate_is_trusted(fetcher: GuardedFetche
         assert server.requests[0]["host"] == f"{HOST}:{server.port}"
 
 
-@pytest.mark.parametrize(
-    "issued",
-    [
-        AUTHORITY.issue("other.registry.example"),
-        AUTHORITY.issue("127.0.0.1"),
-        AUTHORITY.issue(HOST, is_expired=True),
-        self_signed(HOST),
-        Authority("Somebody else").issue(HOST),
-    ],
-    ids=["other-name", "address", "expired", "self-signed", "alien"],
+@rows(
+    AUTHORITY.issue("other.registry.example"),
+    AUTHORITY.issue("127.0.0.1"),
+    AUTHORITY.issue(HOST, is_expired=True),
+    self_signed(HOST),
+    Authority("Somebody else").issue(HOST),
 )
 async def test_a_host_with_another_certificate_gets_no_request(
     fetcher: GuardedFetcher, issued: Issued

@@ -159,10 +159,7 @@ async def test_who_hangs_is_given_up(receiver: Receiver) -> None:
     await hang_up(line)
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["http://127.0.0.1:{port}/mail", "http://localhost:{port}/mail", "http://{host}:{port}/mail"],
-)
+@rows("http://127.0.0.1:{port}/mail", "http://localhost:{port}/mail", "http://{host}:{port}/mail")
 async def test_private_addresses_are_not_posted_to(receiver: Receiver, url: str) -> None:
     """A private address gets no delivery, by address or name, unless the account may use it."""
     port = receiver.url.rpartition(":")[2]
