@@ -49,6 +49,7 @@ from tests.attacks.open_streams import (
     token,
 )
 from tests.house import result_of, run
+from tests.web.mcp.agent import Agent
 
 WITHOUT_STREAMS = {
     "providers": "requests are answered at once",
@@ -351,6 +352,8 @@ def test_every_kind_of_stream_is_tried(world: World) -> None:
     streams = {one.path for one in pages if _is_stream(one.handle)}
     assert {one.partition("?")[0] for one in OF_PAGES} == streams
     assert set(OF_AGENTS) == {one.name for one in build_tools(assembly) if _waits(one.request)}
+    listening = Agent(world.house).post(b"", method="GET")
+    assert listening.status == 405, "a stream of the MCP endpoint belongs to OF_AGENTS"
     assert {one.name for one in FACADES} <= kinds
     sockets = {one.path for facade in FACADES for one in facade.routes if _is_facade_stream(one)}
     assert sockets <= set(OF_OPEN_LISTENERS)
