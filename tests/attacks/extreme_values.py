@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from mailcheck.web.compatible.catalogue import FACADES
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
+from mailcheck.assembly.doors.compatible import FACADES
 from mailcheck.assembly.doors.pages import build_pages
 from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.web.api.description import ApiDescription
