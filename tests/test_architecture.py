@@ -76,7 +76,7 @@ def pure_rooms_stay_pure(source: Source) -> Iterator[str]:
             continue
         if source.room == "core" and package not in {*sys.stdlib_module_names, "idna", "msgspec"}:
             yield f"line {line}: the core imports {name}"
-        if source.room in ("checks", "api") and package in ("twisted", "klein", "treq"):
+        if source.room in ("checks", "api") and package in ("twisted", "werkzeug", "treq"):
             yield f"line {line}: {source.room} imports {name}"
 
 

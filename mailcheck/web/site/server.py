@@ -453,21 +453,15 @@ class Root(Resource):
 
     def getChild(self, path: bytes, request: Request) -> IResource:
         """Return the resource for a path. ``path`` is its first segment."""
-        segments = [_as_utf8(segment) for segment in (path, *(request.postpath or []))]
+        segments = [path, *(request.postpath or [])]
         depth = len(self._api_segments)
         if segments[:depth] == self._api_segments:
             return self._ready
         if segments in self._mcp_segments:
             return self._mcp
-        request.prepath, request.postpath = [], segments
         if segments[0] in self._late:
             return self._late[segments[0]]
         return self._ready if segments[0] in PUBLIC_SEGMENTS else self._dashboard
-
-
-def _as_utf8(segment: bytes) -> bytes:
-    # Klein itself responds to paths that are not UTF-8, without access control.
-    return segment.decode("utf-8", "replace").encode("utf-8")
 
 
 class BoundedSite(Site):
