@@ -51,6 +51,10 @@ ZONE = {
 }
 
 
+PATIENT = ResolverSettings(try_timeouts=(60.0,), deadline=60.0)
+"""The servers answer, however busy the machine is."""
+
+
 @pytest.fixture(scope="session")
 def name_server() -> Iterator[Server]:
     """Serve `ZONE` by a real name server during the tests."""
@@ -68,7 +72,7 @@ def resolver(request: pytest.FixtureRequest) -> Iterator[Resolver]:
 
     network = cast(DnsReactor, reactor)
     server = request.getfixturevalue("name_server")
-    stub = StubResolver(network, [server], ResolverSettings(), os.urandom)
+    stub = StubResolver(network, [server], PATIENT, os.urandom)
     if request.param == "stub over NSD":
         yield stub
     else:

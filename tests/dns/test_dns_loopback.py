@@ -17,6 +17,9 @@ from tests.fakes.memory_zone import MemoryZone
 from tests.servers.name_server import has_address, running_name_server
 from tests.table import rows
 
+PATIENT = ResolverSettings(try_timeouts=(60.0,), deadline=60.0)
+"""No question is repeated because the machine is busy."""
+
 HOSTS = [host for host in ("127.0.0.1", "::1") if has_address(host)]
 
 
@@ -45,7 +48,7 @@ async def test_loopback_large(host: str) -> None:
 
     texts = [f"{number:02d}" + "x" * 200 for number in range(50)]
     with running_name_server(MemoryZone({"a.example": {"TXT": texts}}), host) as server:
-        stub = StubResolver(cast(DnsReactor, reactor), [server], ResolverSettings(), os.urandom)
+        stub = StubResolver(cast(DnsReactor, reactor), [server], PATIENT, os.urandom)
         answer = await stub.lookup(DnsQuestion("a.example", "TXT"))
         await stub.close()
     assert sorted(record.to_text() for record in answer.records) == [f'"{text}"' for text in texts]
@@ -60,7 +63,7 @@ async def test_loopback_burst(host: str) -> None:
     denier = Denier()
     port = network.listenUDP(0, denier, host, 4096)
     stub = StubResolver(
-        network, [Server(host, cast(Any, port.getHost()).port)], ResolverSettings(), os.urandom
+        network, [Server(host, cast(Any, port.getHost()).port)], PATIENT, os.urandom
     )
     questions = [DnsQuestion(f"z{zone}.c{check}", "A") for check in range(50) for zone in range(32)]
     try:
@@ -82,7 +85,7 @@ async def test_loopback_ports_and_ids_differ() -> None:
     port = network.listenUDP(0, denier, "127.0.0.1", 4096)
     server = Server("127.0.0.1", cast(Any, port.getHost()).port)
     for _ in range(10):
-        stub = StubResolver(network, [server], ResolverSettings(), os.urandom)
+        stub = StubResolver(network, [server], PATIENT, os.urandom)
         for number in range(10):
             await stub.lookup(DnsQuestion(f"h{number}.example", "A"))
         await stub.close()
