@@ -263,7 +263,8 @@ class _Found(NamedTuple):
 class Application(Resource):
     """Answers the requests to all doors of a listener.
 
-    A path that belongs to no door is answered by the last door whose base it begins with.
+    An unknown path is answered by the door with the longest base that the path begins with. Of
+    several doors with the same base, the first one answers.
     """
 
     isLeaf = True

@@ -178,17 +178,12 @@ async def respond(
     except ExpectedFailure as failure:
         reply = reply_to_failure(failure)
     except Exception:
-        reply = reply_to_crash(request)
+        reply = reply_to_failure(log_crash(request))
     if isinstance(reply, Stream):
         return await send_stream(
-            request, reply, {**COMMON_HEADERS, **headers}, partial(reply_to_crash, request)
+            request, reply, {**COMMON_HEADERS, **headers}, partial(log_crash, request)
         )
     return write_reply(request, reply, headers)
-
-
-def reply_to_crash(request: Request) -> Reply:
-    """Log an internal error, and create a reply that contains only its reference."""
-    return reply_to_failure(log_crash(request))
 
 
 def log_crash(request: Request) -> Crash:

@@ -19,7 +19,6 @@ from zope.interface import implementer
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.client_limits import largest_holder
 from mailcheck.core.domain_names import origin_of
-from mailcheck.core.errors import MailTooLarge, Overloaded
 from mailcheck.core.network_addresses import (
     IpAddress,
     counting_key,
@@ -541,17 +540,3 @@ def headers_of(request: Request) -> Mapping[str, str]:
 def read_body(request: Request) -> bytes:
     """Return the body, which has been received within the limits of the request."""
     return b"" if request.content is None else request.content.read()
-
-
-def read_mail(request: Request) -> bytes:
-    """Return a body that may be as large as a mail.
-
-    :raises Overloaded: too many large requests are being received.
-    :raises MailTooLarge: the body is larger than the maximum.
-    """
-    if isinstance(request, PacedRequest):
-        if request.has_no_room:
-            raise Overloaded("too many large requests are being received; try again later")
-        if request.is_too_large:
-            raise MailTooLarge(f"the body must have at most {request.max_body:,} bytes")
-    return read_body(request)
