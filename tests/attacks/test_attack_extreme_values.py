@@ -35,7 +35,7 @@ FIRST = 2
 SHARE = 211
 """One of so many other values is sent, and another one at each route."""
 
-SLOW = 1.0
+SLOW = 3.0
 """Seconds of CPU time that no request may take. Usual requests take a millisecond."""
 
 OUT = ("POST /sign-out", "POST /account/delete", "POST /account/sessions/end")
