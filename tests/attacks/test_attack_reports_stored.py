@@ -11,7 +11,8 @@ from mailcheck.checks.receiver_reports.aggregate import parse_aggregate_report
 from mailcheck.checks.receiver_reports.limits import MAX_COUNT, MAX_SUM
 from mailcheck.checks.receiver_reports.tls import parse_tls_report, sessions_of
 from mailcheck.core.errors import ReportRefused
-from mailcheck.store.domains.report_quotas import MOST_UNWATCHED
+from mailcheck.core.instants import DAY, SECOND
+from mailcheck.store.domains.report_quotas import MOST_UNWATCHED, OF_STRANGERS
 from tests.corpus.report_files import document
 from tests.fakes.report_senders import DOMAIN, reports_zone, signed_report
 from tests.house import House, result_of
@@ -261,3 +262,43 @@ def test_agents_get_the_text_of_reporters_fenced() -> None:
         fenced = re.sub(rf"<<<UNTRUSTED MAIL {marker}.*?UNTRUSTED MAIL {marker}>>>", "", whole)
         assert INJECTED not in fenced
         assert (INJECTED in whole) is bool(arguments)
+
+
+def test_strangers_share_a_quota_that_reporters_do_not_use() -> None:
+    """Unauthenticated reports have a daily quota, say so, and leave room for the others."""
+    house = reporting_house(reports_zone())
+    ask_for_tls(house)
+    for number in range(12):
+        hosts = tuple((f"mx{number}-{one}", 1) for one in range(400))
+        post(house, tls_report(failures=hosts, number=number))
+    assert OF_STRANGERS.rows - 500 < rows_of(house) <= OF_STRANGERS.rows
+    listed = house.get("/reports").json
+    (refused,) = listed["refused"]
+    assert (refused["outcome"], refused["reporter"]) == ("over-quota", "")
+    assert refused["reports"] >= 6
+    assert refused["rows"] == 401 * refused["reports"]
+    apart = [one for one in listed["reports"] if one["state"] == "apart"]
+    assert "exceeded their quota" in apart[0]["reason"]
+    send(house, signed_report("yahoo.xml", address(house)))
+    assert house.get(f"/reports/dmarc?domain={DOMAIN}").json["messages"] == 41
+    house.pass_time(DAY / SECOND)
+    post(house, tls_report(failures=(("mx", 7),), number=99))
+    assert house.get("/reports").json["reports"][0]["state"] == "counted"
+
+
+def test_other_accounts_reports_are_read_while_a_name_server_is_silent() -> None:
+    """A reporter with a silent name server delays only the reports of one account."""
+    house = reporting_house(reports_zone())
+    ask_for_tls(house)
+    house.zone.silent.add("_smtp._tls.slow.example")
+    for number in range(5):
+        post(house, tls_report("slow.example", number=number))
+    other_account = house.add_account("other")
+    key = house.issue_key(other_account)
+    other = house.ask("GET", "/reports", key).answer().json["addresses"]["tlsUrl"]
+    assert house.zone.unanswered
+    post(house, tls_report(number=7), "/" + other.split("/", 3)[3])
+    (report,) = house.ask("GET", "/reports", key).answer().json["reports"]
+    assert report["state"] == "apart"
+    # Only one report of the account is being processed.
+    assert len(house.zone.unanswered) == 1

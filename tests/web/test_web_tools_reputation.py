@@ -333,3 +333,20 @@ def test_the_logo_of_a_domain() -> None:
     assert (certificate["chain"], certificate["root"]) == ("incomplete", None)
     assert [one["id"] for one in bimi["findings"]] == ["bimi.certificate-chain"]
     assert wrong.status == 400
+
+
+def test_a_parked_domain() -> None:
+    """A domain that declares in every way that it has no mail is configured perfectly."""
+    zone = MemoryZone(
+        {
+            "parked.example": {"A": ["8.8.4.2"], "MX": ["0 ."], "TXT": ["v=spf1 -all"]},
+            "_dmarc.parked.example": {
+                "TXT": ["v=DMARC1; p=reject; rua=mailto:d@parked.example"],
+            },
+        }
+    )
+    hosts = FakeHosts()
+    with house_of(zone, hosts) as house:
+        found = reputation(house, "/tools/reputation?domain=parked.example")
+    assert (found["score"], found["grade"]) == (100, "A+")
+    assert hosts.probed == []

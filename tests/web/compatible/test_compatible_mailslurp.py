@@ -247,6 +247,16 @@ class TestWaits:
             assert subjects(client.get(f"{path}?page=1&size=1")) == ["one"]
         assert subjects(client.get(f"/emails?inboxId={INBOX}&searchFilter=two")) == ["two"]
 
+    def test_times(self, house: House, client: Client) -> None:
+        """Messages before ``since`` and after ``before`` do not count."""
+        receive(house)
+        at = client.get(f"/inboxes/{INBOX}/emails").json[0]["createdAt"]
+        house.pass_time(60)
+        path = f"/waitForLatestEmail?inboxId={INBOX}&timeout=0"
+        assert client.get(f"{path}&since={at}&before={at}").status == 200
+        assert client.get(f"{path}&since=2126-01-01T00:00:00Z").status == 408
+        assert client.get(f"{path}&before=2020-01-01T00:00:00Z").status == 408
+
 
 class TestEmails:
     """The parts of a message."""
@@ -334,6 +344,13 @@ class TestEmails:
         assert client.get(f"{path}/base64").json["sizeBytes"] == 7
         assert client.get(f"{path}/metadata").json == table
         assert client.get(f"/attachments/{message_id}.9/metadata").status == 404
+
+    def test_deletion(self, house: House, client: Client) -> None:
+        """A message is deleted once."""
+        receive(house)
+        path = f"/emails/{only_email(client)}"
+        assert client.send("DELETE", path).status == 204
+        assert client.send("DELETE", path).status == 404
 
 
 class TestWebhooks:

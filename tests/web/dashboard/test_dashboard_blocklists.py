@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
+from mailcheck.config.options import LimitsOptions
 from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import zone_with
 from tests.web.dashboard.tools_visit import MARKUP, visit_tools
@@ -108,3 +109,15 @@ def test_invalid_queries(zone: MemoryZone, query: str) -> None:
     assert answer.status == 400
     assert "<script>alert" not in answer.body.decode()
     assert zone.asked == []
+
+
+def test_over_the_limit(zone: MemoryZone) -> None:
+    """A stream over the account's limit reports the limit and queries no list."""
+    browser = visit_tools(zone, limits=LimitsOptions(requests_per_minute=1))
+    assert browser.open(f"{CHECK}?whole=true").status == 200
+    asked = len(zone.asked)
+    stream = browser.stream(LIVE)
+    (problem,) = stream.named("problem")
+    assert "limit of 1 checks per minute on the pages" in problem["problem"]
+    assert len(zone.asked) == asked
+    assert browser.open(f"{CHECK}?whole=true").status == 429

@@ -133,3 +133,12 @@ def test_unsubscribing_is_pressed_by_a_person(visited: Visited) -> None:
     assert "refused, 405" in answer.body.decode()
     assert "does not accept POST" in answer.body.decode()
     assert "/checks/unsubscribe" not in Visited().open(), "a mail that offers none"
+
+
+@pytest.mark.parametrize("number", ["4", "-1", "x", "99999", "\u0661"])
+def test_invalid_link_numbers(visited: Visited, number: str) -> None:
+    """Only links of the mail can be checked."""
+    visited.open()
+    body = urlencode([("form-token", visited.browser.page.form_token), ("link", number)]).encode()
+    assert visited.browser.send("POST", f"{visited.path}/checks/links", body).status == 400
+    assert visited.hosts.looked_at == []

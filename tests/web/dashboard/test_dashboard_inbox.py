@@ -435,3 +435,18 @@ def test_a_row_shows_how_the_mail_begins(browser: Browser) -> None:
     assert ">Dear &lt;Ann&gt;, your bill.</span>" in page
     assert 'title="1 attachment"' in page
     assert subjects(browser, "/inbox?q=has:attachment") == ["Bill"]
+
+
+def test_a_deletion_is_final_after_half_a_minute(house: House, browser: Browser) -> None:
+    """After 30 seconds the mail is removed, and undoing says that it is too late."""
+    account = sign_up(browser)
+    receive(house, account)
+    browser.follow(browser.submit("/inbox/delete", **list_form(browser, "/inbox?all=true")))
+    fields = undo_form(browser)
+    house.pass_time(30)
+    browser.follow(browser.submit("/inbox/undo", **fields))
+    assert "have been removed" in browser.page.text
+    assert subjects(browser) == []
+    run(house.assembly.mail.retention.sweep())
+    inbox = run(house.assembly.inbox.read.state(account.id))
+    assert (inbox.message_count, inbox.byte_count) == (0, 0)

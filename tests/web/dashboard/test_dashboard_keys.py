@@ -8,6 +8,7 @@ from html import unescape
 
 import pytest
 
+from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from tests.house import run
 from tests.web.dashboard.browser import Browser
 
@@ -213,3 +214,14 @@ def test_simulated_failures_of_another_account(owner: Browser) -> None:
     (theirs,) = run(owner.house.assembly.accounts.keep.list_keys(owner.house.account))
     owner.open("/keys")
     assert owner.submit(f"/keys/{theirs.id}/fault", every="1").status == 404
+
+
+def test_the_number_of_keys_is_limited(owner: Browser) -> None:
+    """The number of valid keys of an account is limited."""
+    for number in range(MAX_KEYS):
+        create(owner, f"key {number}")
+    owner.open("/keys")
+    assert owner.submit("/keys", name="one more").status == 409
+    assert "at most 20 keys" in owner.page.text
+    owner.submit(f"/keys/{key_ids(owner)[0]}/revoke")
+    create(owner, "one more")

@@ -375,3 +375,16 @@ def test_impossible_keys(browser: Browser, public_key: dict[int, Any]) -> None:
     made = add(browser, authenticator(public_key=public_key))
     assert made.status == 400
     assert "was not accepted" in browser.page.text
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("count", [0, 4, 5])
+def test_a_cloned_authenticator(house: House, browser: Browser, count: int) -> None:
+    """A counter that has not grown is the sign of a copy, and is refused."""
+    device = authenticator(counter=5)
+    add(browser, device)
+    other = Browser(house, "192.0.2.12")
+    assert sign_in(other, changed(device, counter=count)).status == 403
+    assert "copy" in other.page.text
+    assert not other.is_signed_in
+    assert sign_in(other, changed(device, counter=6)).status == 303

@@ -3,8 +3,10 @@
 import pytest
 
 from mailcheck.core.instants import DAY, MINUTE, SECOND
+from mailcheck.operations.accounts.passwords import ScryptCost, write_hash
 from mailcheck.operations.accounts.sign_in import IDLE_LIFE, WHOLE_LIFE
-from tests.house import House, run
+from mailcheck.store.accounts.account_store import PasswordStore
+from tests.house import House, result_of, run
 from tests.web.dashboard.browser import Browser
 
 WRONG = "No account has this name and password."
@@ -208,3 +210,16 @@ def test_the_requested_page_after_signing_in(browser: Browser) -> None:
     wanted = "/keys?done=key-revoked&x=%2F"
     answer = other.submit("/sign-in", name="ann", password="correct horse", next=wanted)
     assert answer.headers["location"] == wanted
+
+
+def test_passwords_are_hashed_again_at_a_new_cost(browser: Browser) -> None:
+    """A password hashed at another cost is hashed again at the next sign-in."""
+    assembly = browser.house.assembly
+    account = run(assembly.accounts.keep.add("ann"))
+    store = PasswordStore(assembly.runtime.engine)
+    old = write_hash("correct horse", b"salt", ScryptCost(11, 8, 1))
+    result_of(store.set_password(account.id, old, assembly.runtime.now()))
+    for _ in range(2):
+        assert Browser(browser.house).sign_in("ann").status == 303
+        kept = result_of(store.find_password("ann")).password_hash
+        assert kept.startswith("$scrypt$ln=10,r=8,p=3$")

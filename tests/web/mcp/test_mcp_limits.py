@@ -82,3 +82,23 @@ def test_the_limit_is_one_with_rest(house: House) -> None:
     agent.use("new_address")
     assert house.get("/inbox", key=key).headers["x-ratelimit-remaining"] == "1"
     assert left(agent.request("ping")) == (1, 7)
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+def test_a_call_over_the_limit_is_refused(house: House, version: str) -> None:
+    """A call beyond the limit is 429 with a correct Retry-After; lists still work."""
+    agent = Agent(house, house.issue_key(house.account, per_minute=2, per_day=100), version)
+    house.pass_time(20)
+    for _ in range(2):
+        agent.use("new_address")
+    reply = agent.call("new_address")
+    assert reply.status == 429
+    assert reply.headers["retry-after"] == "40"
+    assert left(reply)[0] == 0
+    assert reply.error["code"] == 429
+    assert "limit of 2 requests per minute" in reply.error["message"]
+    assert "resets at 2026-11-21T12:01:00.000Z" in reply.error["message"]
+    assert reply.json["id"] == agent.next_id
+    assert "new_address" in agent.tools()
+    house.pass_time(40)
+    assert agent.call("new_address").status == 200

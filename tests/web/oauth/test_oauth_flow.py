@@ -7,7 +7,8 @@ import pytest
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.oauth.clients import ClientDocument
-from mailcheck.core.oauth.grants import ACCESS_LIFE, REUSE_WINDOW
+from mailcheck.core.oauth.grants import ACCESS_LIFE, REFRESH_LIFE, REUSE_WINDOW
+from mailcheck.core.projects import Role
 from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from mailcheck.operations.oauth.clients import OpenTo
 from tests.house import House, run
@@ -394,3 +395,37 @@ def test_schemes_that_any_program_can_take(ann: Browser, uri: str, is_accepted: 
     assert asked.status == (200 if is_accepted else 400)
     registered, _ = add_client(house, uri)
     assert Program(ann, registered.id, redirect_uri=uri).ask().status == 200
+
+
+@pytest.mark.parametrize("change", ["removed", "demoted", "disabled", "deleted"])
+def test_a_grant_ends_with_the_right_to_give_it(program: Program, change: str) -> None:
+    """A program loses a project when the person who connected it may not share it any more."""
+    browser, accounts = program.browser, program.house.assembly.accounts
+    browser.open("/projects")
+    browser.follow(browser.submit("/projects", name="shop"))
+    shop, ann = run(accounts.projects.find("shop")), _account(program, "ann")
+    bob = run(accounts.keep.add("bob"))
+    run(accounts.projects.set_member(shop, bob, Role.OWNER))
+    program.ask()
+    tokens = program.exchange(returned(program.submit())["code"]).json
+    assert status_with(program.house, tokens["access_token"]) == 200
+    if change == "removed":
+        run(accounts.projects.remove_member(shop, ann.id))
+    elif change == "demoted":
+        run(accounts.projects.set_member(shop, ann, Role.EDITOR))
+    elif change == "disabled":
+        run(accounts.keep.disable(ann))
+    else:
+        run(accounts.keep.delete(ann))
+    assert status_with(program.house, tokens["access_token"]) == 401
+    refused = program.refresh(tokens["refresh_token"])
+    assert (refused.status, refused.json["error"]) == (400, "invalid_grant")
+
+
+def test_an_unused_grant_ends(program: Program) -> None:
+    """A grant that is not refreshed for its lifetime ends, and leaves the page of keys."""
+    tokens = program.connect()
+    program.house.pass_time(REFRESH_LIFE / 1000)
+    assert program.refresh(tokens["refresh_token"]).json["error"] == "invalid_grant"
+    program.browser.sign_in()
+    assert "connected by OAuth" not in program.browser.open("/keys").body.decode()

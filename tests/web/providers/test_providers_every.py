@@ -307,3 +307,12 @@ def test_an_unknown_provider_is_named(house: House) -> None:
     assert answer.status == 404
     assert "resend" in answer.json["error"]
     assert "mailfrog" in answer.json["error"]
+
+
+@pytest.mark.parametrize("path", FIRST)
+def test_a_store_that_cannot_write_is_unavailable(house: House, path: str) -> None:
+    """A store that cannot write is a 503 with Retry-After, without a word about the store."""
+    house.sqlite.connection.execute("PRAGMA query_only = 1")
+    answer = post(house, path)
+    assert answer.status == 503
+    assert b"sqlite" not in answer.body.lower()
