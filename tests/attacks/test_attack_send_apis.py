@@ -23,13 +23,12 @@ from mailcheck.core.instants import Instant
 from mailcheck.web.providers import bodies
 from mailcheck.web.providers.bodies import MAX_LOOKUPS, MAX_PARTS, read_form, substitute
 from mailcheck.web.providers.conversion import (
-    MAX_HEADER_TEXT,
     MAX_TOTAL,
     Conversion,
     Stamp,
     prepare,
 )
-from mailcheck.web.providers.mime import OutgoingMail, RawMail, make_person
+from mailcheck.web.providers.mime import MAX_HEADER_TEXT, OutgoingMail, RawMail, make_person
 from mailcheck.web.providers.provider import BadBody, Posting, Sending
 from mailcheck.web.providers.sendgrid import read_mails
 from mailcheck.workers.child import limit_memory

@@ -1,7 +1,7 @@
 """Requests are turned into mails here, in a worker process."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from msgspec import Struct
@@ -20,10 +20,6 @@ Result = TypeVar("Result")
 MAX_TOTAL = 67_108_864
 """Maximum number of bytes of all mails of a request. Files may be repeated in each of them."""
 
-
-MAX_HEADER_TEXT = 20_000
-"""Maximum number of characters of a subject, a display name, the name of a file or the value of a
-header field. Mailgun allows 16 KB of variables, which become a field."""
 
 MAX_HEADERS = 500_000
 """Maximum number of characters of all headers of a request. The standard library folds and encodes
@@ -94,8 +90,7 @@ class RequestSize:
     def add(self, mail: OutgoingMail | RawMail) -> None:
         """Count a mail.
 
-        :raises InvalidParameter: there are too many recipients, or a text of the header is too
-            long.
+        :raises InvalidParameter: there are too many recipients.
         :raises MailTooLarge: all mails together are too large.
         """
         self._recipients += len(mail.recipients)
@@ -108,24 +103,15 @@ class RequestSize:
             self._bodies += len(mail.raw_message)
         else:
             self._bodies += mail.body_size
-            self._add_header(mail.header_texts)
-        if self._bodies > MAX_TOTAL:
-            raise MailTooLarge(
-                f"the mails of this request have more than {MAX_TOTAL:,} bytes: send fewer at once"
-            )
-
-    def _add_header(self, texts: Sequence[tuple[str, str]]) -> None:
-        for name, text in texts:
-            if len(text) > MAX_HEADER_TEXT:
-                raise InvalidParameter(
-                    name,
-                    f"`{name[:100]}` may have {MAX_HEADER_TEXT:,} characters; got {len(text):,}",
-                )
-            self._headers += len(text)
+            self._headers += mail.header_size
         if self._headers > MAX_HEADERS:
             raise MailTooLarge(
                 f"the headers of the mails of this request have more than {MAX_HEADERS:,} "
                 "characters: send fewer at once"
+            )
+        if self._bodies > MAX_TOTAL:
+            raise MailTooLarge(
+                f"the mails of this request have more than {MAX_TOTAL:,} bytes: send fewer at once"
             )
 
 

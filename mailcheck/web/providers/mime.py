@@ -96,17 +96,20 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
         return str(self.author.mailbox)
 
     @property
-    def header_texts(self) -> tuple[tuple[str, str], ...]:
-        """The texts of the header and of the headers of parts, each with the name of its field."""
-        people = (self.author, *self.to, *self.cc, *self.bcc, *self.reply_to)
-        names = (("name", person.name) for person in people)
-        files = ((file.filename, file.content_id) for file in self.files)
-        return (
-            ("subject", self.subject),
-            *names,
-            *self.headers,
-            *(("attachments", text) for texts in files for text in texts),
-        )
+    def header_texts(self) -> tuple[str, ...]:
+        """The subject, the values of header fields, and the names and Content-IDs of files."""
+        files = (text for file in self.files for text in (file.filename, file.content_id))
+        return (self.subject, *(value for _, value in self.headers), *files)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The display names of all people in the header."""
+        return tuple(one.name for one in (self.author, *self.to, *self.cc, *self.reply_to))
+
+    @property
+    def header_size(self) -> int:
+        """The number of characters that are written into headers."""
+        return sum(map(len, (*self.header_texts, *self.names)))
 
     @property
     def body_size(self) -> int:
@@ -199,19 +202,20 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
 
 
 def _require_short(mail: OutgoingMail) -> None:
-    people = (mail.author, *mail.to, *mail.cc, *mail.reply_to)
-    texts = [mail.subject, *(value for _, value in mail.headers)]
-    texts += [text for file in mail.files for text in (file.filename, file.content_id)]
-    named = (
-        ("subject", "the subject, header fields and file names", texts, MAX_HEADER_TEXT),
-        ("name", "the names of all people", [one.name for one in people], MAX_NAMES),
-    )
-    for name, what, parts, most in named:
-        length = sum(map(len, parts))
+    for name, what, texts, most in (
+        (
+            "subject",
+            "the subject, header fields and file names",
+            mail.header_texts,
+            MAX_HEADER_TEXT,
+        ),
+        ("name", "the names of all people", mail.names, MAX_NAMES),
+    ):
+        length = sum(map(len, texts))
         if length > most:
             problem = f"{what} may have {most:,} characters together; got {length:,}"
             raise InvalidParameter(name, problem)
-    longest = max(len(one.name) for one in people)
+    longest = max(map(len, mail.names))
     if longest > MAX_NAME:
         problem = f"a name may have {MAX_NAME} characters; got {longest:,}"
         raise InvalidParameter("name", problem)
