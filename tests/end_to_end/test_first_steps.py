@@ -135,4 +135,4 @@ def test_a_mail_sent_as_a_body(shared_daemon: Daemon) -> None:
         connection.request("POST", f"{API}/test/generate", body, key)
         answer = connection.getresponse()
         assert answer.status == 413
-        assert b"65,536" in answer.read()
+        assert b"65536" in answer.read().replace(b",", b"")
