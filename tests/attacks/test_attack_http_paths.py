@@ -6,7 +6,7 @@ import pytest
 
 from mailcheck.web.site.application import MAX_SHOWN
 from tests.house import House, mail
-from tests.web.raw_http import RawHttp
+from tests.web.raw_http import RawHttp, read_answer, request
 
 pytestmark = pytest.mark.attack
 
@@ -119,3 +119,29 @@ def test_other_spellings_of_the_api_lead_nowhere(house: House) -> None:
         assert RawHttp(house).ask(path, key_header(house)).status == 404
     for path in ("/api/v1/inbox/", "/api/v1/INBOX", "/api/v1/inbox%00", "/api/v1/./inbox"):
         assert RawHttp(house).ask(path, key_header(house)).status == 404
+
+
+@pytest.mark.parametrize("method", ["get", "Delete", "DELETe", "post", "delete" * 100])
+def test_a_method_in_small_letters_is_another_method(house: House, method: str) -> None:
+    """Methods are case-sensitive (RFC 9110 9.1): no door takes ``delete`` for DELETE."""
+    house.receive()
+    message_id = house.get("/inbox/messages").json["messages"][0]["id"]
+    for path in (
+        "/api/v1/inbox/messages",
+        f"/api/v1/inbox/messages/{message_id}",
+        f"/mailslurp/emails/{message_id}",
+        "/sign-in",
+    ):
+        visit = RawHttp(house)
+        visit.send(request(path, key_header(house), method=method))
+        answer, _ = read_answer(visit.received(), method)
+        assert answer.status == 405
+        assert len(answer.body) < 10 * MAX_SHOWN
+    assert house.get("/inbox").json["total"] == 1
+
+
+@pytest.mark.parametrize("path", ["/api/v1//inbox", "/inbox//messages", "/clients//x", "/x//y"])
+def test_a_path_with_an_empty_segment_does_not_exist(house: House, path: str) -> None:
+    """A path with an empty segment is 404 with each method, and not the path without it."""
+    for method in ("GET", "POST", "DELETE", "PATCH"):
+        assert RawHttp(house).ask(path, key_header(house), method=method).status == 404

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.logger import LogEvent
 
 import mailcheck.web
 from mailcheck.assembly.doors.late import DOORS
@@ -102,3 +103,19 @@ def test_the_first_requests_are_answered(house: House, path: str) -> None:
     assert first.status == second.status == expected.status
     assert first.headers.keys() == second.headers.keys() == expected.headers.keys()
     assert len(first.body) == len(second.body) == len(expected.body)
+
+
+def test_a_door_that_could_not_be_opened_is_tried_again(
+    house: House, monkeypatch: pytest.MonkeyPatch, logged_failures: list[LogEvent]
+) -> None:
+    """A failing import is a 500 as of any crash. The next request opens the door."""
+    name, path = "mailcheck.assembly.doors.providers", FIRST["providers"]
+    visit = RawHttp(house)
+    with monkeypatch.context() as broken:
+        broken.setitem(sys.modules, name, None)
+        visit.send(request(path))
+    failed, _ = read_answer(visit.received(), "GET")
+    assert (failed.status, failed.headers["x-content-type-options"]) == (500, "nosniff")
+    assert name not in failed.body.decode()
+    assert [event["reference"] for event in logged_failures] == [failed.json["reference"]]
+    assert house.open(path).answer().status == 404

@@ -12,6 +12,7 @@ from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request
 
 from mailcheck.assembly.doors.access import WebParts
+from mailcheck.web.site.replies import log_crash, reply_to_failure, write_reply
 
 if TYPE_CHECKING:
     from mailcheck.web.dashboard.door import Dashboard
@@ -73,7 +74,6 @@ class LateDoor(Resource):
     def __init__(self, build: Callable[[], IResource]) -> None:
         super().__init__()
         self._build = build
-
         self._opened: IResource | None = None
 
     def open(self) -> IResource:
@@ -83,8 +83,12 @@ class LateDoor(Resource):
         return self._opened
 
     def render(self, request: Request) -> int | bytes:
-        """Pass a request to the door."""
-        rendered: int | bytes = self.open().render(request)
+        """Pass a request to the door. If it cannot be opened, the next request tries again."""
+        try:
+            opened = self.open()
+        except Exception:
+            return write_reply(request, reply_to_failure(log_crash(request)), {})
+        rendered: int | bytes = opened.render(request)
         return rendered
 
 

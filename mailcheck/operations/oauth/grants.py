@@ -205,9 +205,9 @@ class Grants:
     ) -> Tokens:
         """Exchange a refresh token for the next tokens. ``client`` is the caller's address.
 
-        :param scopes: the scopes that the client asks for; empty for all scopes of the grant.
-        A token that was exchanged less than `REUSE_WINDOW` ago is exchanged again.
+        A token that was exchanged at most `REUSE_WINDOW` ago is exchanged again.
 
+        :param scopes: the scopes that the client asks for; empty for all scopes of the grant.
         :raises OAuthRefused: the token is unknown, expired, used or of another client, or a scope
             was not granted.
         """

@@ -47,6 +47,7 @@ from mailcheck.web.site.application import (
     OpenDoor,
     Route,
     read_nothing,
+    wrong_method,
 )
 from mailcheck.web.site.cross_origin import PREFLIGHT, READABLE, preflight_reply
 from mailcheck.web.site.failures import (
@@ -55,7 +56,6 @@ from mailcheck.web.site.failures import (
     BodyTooLarge,
     Crash,
     Problem,
-    WrongMethod,
 )
 from mailcheck.web.site.replies import MoreHeaders, Reply, error_reply, json_reply, write_error
 from mailcheck.web.site.requests import header_values
@@ -65,9 +65,6 @@ REGISTER_PATH, REVOKE_PATH = "/register", "/revoke"
 SERVER_METADATA_PATH = "/.well-known/oauth-authorization-server"
 RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource"
 OPENID_PATH = "/.well-known/openid-configuration"
-
-OAUTH_SEGMENTS = (".well-known", "token", "register", "revoke")
-"""First path segments of these endpoints."""
 
 GUIDE_PATH = "/docs/how-to/connect-a-hosted-agent.html"
 
@@ -204,7 +201,7 @@ class OAuthServer:
     async def _preflight(self, method: str, call: Call[None]) -> Reply:
         if self._settings.is_for_pages(call.http):
             return preflight_reply([method])
-        raise WrongMethod(f"{call.http.path.decode()} supports {method}, not {PREFLIGHT}", method)
+        raise wrong_method(call.http, [method])
 
     async def _show_server(self, call: Call[None]) -> Reply:
         """GET /.well-known/oauth-authorization-server: the metadata (RFC 8414)."""

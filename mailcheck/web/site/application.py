@@ -52,7 +52,10 @@ from mailcheck.web.site.requests import (
 )
 
 MAX_SHOWN = 200
-"""Maximum number of characters of an unknown path in an error."""
+"""Maximum number of characters of an unknown path or method in an error."""
+
+UNKNOWN_METHOD = "?"
+"""A method that no route has."""
 
 R = TypeVar("R")
 
@@ -313,8 +316,10 @@ class Application(Resource):
         path = unquote(request.path.decode("ascii", "replace"))
         method = request.method.decode("ascii", "replace")
         own = self._methods.get(path, ())
+        # A method is case-sensitive (RFC 9110 9.1), but werkzeug compares it in upper case.
+        wanted = method if method == method.upper() else UNKNOWN_METHOD
         try:
-            number, values = self._map.bind("").match(path, method)
+            number, values = self._map.bind("").match(path, wanted)
         except MethodNotAllowed as problem:
             return self._find_none(request, path, own or problem.valid_methods or ())
         except HTTPException:
@@ -329,14 +334,10 @@ class Application(Resource):
             (one for one in self._by_base if f"{path}/".startswith(f"{one.door.base}/")),
             self._by_base[-1],
         )
-        shown = request.path.decode("ascii", "replace")
-        shown = shown if len(shown) <= MAX_SHOWN else shown[:MAX_SHOWN] + "..."
-        title = opened.door.title
+        shown, title = _shown_path(request), opened.door.title
         problem: ExpectedFailure
         if methods:
-            allowed = ", ".join(sorted(methods))
-            sent = request.method.decode("ascii", "replace")
-            problem = WrongMethod(f"{shown} supports {allowed}, not {sent}", allowed)
+            problem = wrong_method(request, methods)
         elif title:
             problem = PathUnknown(f"{shown} is not a path of {title} in mailcheck")
         else:
@@ -408,13 +409,26 @@ class Application(Resource):
 
 @cache
 def _map_of(paths: tuple[Path, ...]) -> Map:
-    """Return the compiled paths. Each set of paths is compiled once per process."""
-    return Map(
-        [
-            Rule(path, methods=[method], endpoint=number)
-            for number, (method, path) in enumerate(paths)
-        ]
-    )
+    """Return the compiled paths. Each set of paths is compiled once per process.
+
+    A path with an empty segment is another path, whatever its method is.
+    """
+    rules = [
+        Rule(path, methods=[method], endpoint=number) for number, (method, path) in enumerate(paths)
+    ]
+    return Map(rules, merge_slashes=False)
+
+
+def wrong_method(request: Request, methods: Iterable[str]) -> WrongMethod:
+    """Return the failure of a request to a path that has only these methods."""
+    allowed = ", ".join(sorted(methods))
+    sent = request.method.decode("ascii", "replace")[:MAX_SHOWN]
+    return WrongMethod(f"{_shown_path(request)} supports {allowed}, not {sent}", allowed)
+
+
+def _shown_path(request: Request) -> str:
+    path = request.path.decode("ascii", "replace")
+    return path if len(path) <= MAX_SHOWN else path[:MAX_SHOWN] + "..."
 
 
 def _read_bounded(request: Request) -> bytes:
