@@ -6,9 +6,7 @@ from twisted.web.server import Request
 
 from mailcheck.api.urls import PROVIDERS_PATH
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import (
-    connection_limits,
-)
+from mailcheck.assembly.deployment import connection_limits
 from mailcheck.assembly.doors.access import WebParts, build_access, client_addresses, posted_size
 from mailcheck.assembly.doors.late import LateDoor, late_doors, open_dashboard
 from mailcheck.assembly.doors.rest import build_api, build_routes
@@ -28,10 +26,8 @@ def build_web(daemon: Daemon) -> BoundedSite:
     access, routes = build_access(daemon, addresses), build_routes(daemon)
     parts = WebParts(daemon, urls, addresses, access, routes, ApiDescription(routes))
     dashboard = cache(partial(open_dashboard, parts))
-    doors, pages = (
-        late_doors(parts),
-        LateDoor(lambda: Application([dashboard().door()], addresses, runtime.now)),
-    )
+    doors = late_doors(parts)
+    pages = LateDoor(lambda: Application([dashboard().door()], addresses, runtime.now))
 
     async def as_page(request: Request, reply: Reply) -> Reply:
         return await dashboard().as_page(request, reply)

@@ -1,9 +1,7 @@
 """Builds the authorization server."""
 
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import (
-    has_oauth,
-)
+from mailcheck.assembly.deployment import has_oauth
 from mailcheck.web.oauth.server import OAuthServer, OAuthSettings
 from mailcheck.web.site.application import Application
 from mailcheck.web.site.requests import ClientAddresses

@@ -5,10 +5,7 @@ from functools import partial
 from typing import Any
 
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import (
-    mail_server,
-    submission_server,
-)
+from mailcheck.assembly.deployment import mail_server, submission_server
 from mailcheck.assembly.doors.access import WebParts
 from mailcheck.assembly.doors.oauth import oauth_settings
 from mailcheck.cluster.local import LocalCluster

@@ -2,9 +2,7 @@
 
 from mailcheck.api.urls import PROVIDERS_PATH
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import (
-    connection_limits,
-)
+from mailcheck.assembly.deployment import connection_limits
 from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.web.providers.catalogue import PROVIDERS

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import (
-    mail_server,
-)
+from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.doors.access import WebParts
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes

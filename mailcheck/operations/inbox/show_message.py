@@ -5,9 +5,7 @@ from functools import partial
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.safe_html import SafeHtml, make_safe
-from mailcheck.core.identifiers import (
-    DeliveryId,
-)
+from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.recent import LruCache
 from mailcheck.operations.concurrency import SingleFlight

@@ -50,13 +50,7 @@ from mailcheck.web.site.application import (
     wrong_method,
 )
 from mailcheck.web.site.cross_origin import PREFLIGHT, READABLE, preflight_reply
-from mailcheck.web.site.failures import (
-    NOT_FOUND,
-    UNAUTHORIZED,
-    BodyTooLarge,
-    Crash,
-    Problem,
-)
+from mailcheck.web.site.failures import NOT_FOUND, UNAUTHORIZED, BodyTooLarge, Crash, Problem
 from mailcheck.web.site.replies import MoreHeaders, Reply, error_reply, json_reply, write_error
 from mailcheck.web.site.requests import header_values
 

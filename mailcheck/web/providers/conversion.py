@@ -20,8 +20,7 @@ Result = TypeVar("Result")
 MAX_TOTAL = 67_108_864
 """Maximum number of bytes of all mails of a request. Files may be repeated in each of them."""
 
-
-MAX_HEADERS = 500_000
+MAX_HEADER_SIZE = 500_000
 """Maximum number of characters of all headers of a request. The standard library folds and encodes
 60,000 characters a second at worst."""
 
@@ -104,9 +103,9 @@ class RequestSize:
         else:
             self._bodies += mail.body_size
             self._headers += mail.header_size
-        if self._headers > MAX_HEADERS:
+        if self._headers > MAX_HEADER_SIZE:
             raise MailTooLarge(
-                f"the headers of the mails of this request have more than {MAX_HEADERS:,} "
+                f"the headers of the mails of this request have more than {MAX_HEADER_SIZE:,} "
                 "characters: send fewer at once"
             )
         if self._bodies > MAX_TOTAL:
