@@ -8,6 +8,7 @@ import pytest
 
 from tests.fakes.company import CLIENT_ID, ISSUER, Company
 from tests.house import House
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.test_dashboard_company import begin, company_house, names, sign_in
 
@@ -38,19 +39,16 @@ def assert_refused(house: House, browser: Browser, company: Company) -> None:
     assert b"token" not in answer.body.replace(b"form-token", b"")
 
 
-@pytest.mark.parametrize(
-    "forge",
-    [
-        Company.sign_not,
-        Company.sign_with_another_key,
-        Company.sign_with_public_key,
-        Company.sign_with_client_secret,
-        Company.sign_with_key_in_header,
-        lambda company, claims: "",
-        lambda company, claims: "a.b.c",
-        lambda company, claims: company.sign_properly(claims)[:-4] + "AAAA",
-        lambda company, claims: "\u00e4." * 3,
-    ],
+@rows(
+    Company.sign_not,
+    Company.sign_with_another_key,
+    Company.sign_with_public_key,
+    Company.sign_with_client_secret,
+    Company.sign_with_key_in_header,
+    lambda company, claims: "",
+    lambda company, claims: "a.b.c",
+    lambda company, claims: company.sign_properly(claims)[:-4] + "AAAA",
+    lambda company, claims: "\u00e4." * 3,
 )
 def test_forged_signatures(
     house: House, company: Company, forge: Callable[[Company, dict[str, Any]], str]
@@ -60,30 +58,27 @@ def test_forged_signatures(
     assert_refused(house, Browser(house), company)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"nonce": "another"},
-        {"nonce": None},
-        {"nonce": ["x"]},
-        {"iss": "https://evil.example"},
-        {"iss": ISSUER + "/"},
-        {"aud": "another client"},
-        {"aud": [CLIENT_ID, "another client"]},
-        {"aud": [CLIENT_ID], "azp": "another client"},
-        {"aud": []},
-        {"aud": {}},
-        {"exp": 1},
-        {"exp": None},
-        {"exp": "tomorrow"},
-        {"iat": 9_999_999_999},
-        {"iat": None},
-        {"nbf": 9_999_999_999},
-        {"sub": ""},
-        {"sub": None},
-        {"sub": 7},
-        {"sub": "x" * 256},
-    ],
+@rows(
+    {"nonce": "another"},
+    {"nonce": None},
+    {"nonce": ["x"]},
+    {"iss": "https://evil.example"},
+    {"iss": ISSUER + "/"},
+    {"aud": "another client"},
+    {"aud": [CLIENT_ID, "another client"]},
+    {"aud": [CLIENT_ID], "azp": "another client"},
+    {"aud": []},
+    {"aud": {}},
+    {"exp": 1},
+    {"exp": None},
+    {"exp": "tomorrow"},
+    {"iat": 9_999_999_999},
+    {"iat": None},
+    {"nbf": 9_999_999_999},
+    {"sub": ""},
+    {"sub": None},
+    {"sub": 7},
+    {"sub": "x" * 256},
 )
 def test_wrong_claims(house: House, company: Company, wrong: dict[str, Any]) -> None:
     """A token for another nonce, issuer, client or time, or without a subject, is refused."""
@@ -180,10 +175,7 @@ def test_hostile_keys(house: House, company: Company, keys: dict[str, Any]) -> N
     assert not browser.is_signed_in
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/a\nb"],
-)
+@rows("https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/a\nb")
 def test_no_open_redirect(house: House, company: Company, path: str) -> None:
     """After the sign-in the browser stays on this site."""
     browser = Browser(house)

@@ -17,6 +17,7 @@ from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.deliveries import account
 from tests.house import result_of, run
+from tests.table import rows
 
 pytestmark = pytest.mark.attack
 
@@ -97,15 +98,14 @@ def emptied(folder: Path, *others: str) -> Any:
     result_of(engine.close())
 
 
-@pytest.mark.parametrize(
-    "left", ["api-key", "dashboard-password", "mailcheck.db-wal", "mailcheck.db.reserve"]
-)
+@rows("api-key", "dashboard-password", "mailcheck.db-wal", "mailcheck.db.reserve")
 def test_an_emptied_database_is_not_begun_anew(tmp_path: Path, left: str) -> None:
     """A file of 0 bytes beside other files of a daemon is an error and is not written to."""
     with pytest.raises(StoreDamaged, match="has 0 bytes"):
         emptied(tmp_path, left)
     assert (tmp_path / "mailcheck.db").stat().st_size == 0
     assert (tmp_path / left).read_text() == "x"
+    (tmp_path / left).unlink()
 
 
 def test_an_empty_file_alone_is_a_first_start(tmp_path: Path) -> None:

@@ -194,17 +194,14 @@ def test_names_of_operators_are_text_too(house: House, browser: Browser) -> None
         assert browser.open(path).status == 200
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        "Host: evil.example",
-        'Host: evil.example"><script>',
-        "X-Forwarded-Host: evil.example",
-        "X-Forwarded-Proto: https",
-        "X-Forwarded-For: 1.2.3.4",
-        "Forwarded: host=evil.example",
-        "X-Original-URL: /account",
-    ],
+@rows(
+    "Host: evil.example",
+    'Host: evil.example"><script>',
+    "X-Forwarded-Host: evil.example",
+    "X-Forwarded-Proto: https",
+    "X-Forwarded-For: 1.2.3.4",
+    "Forwarded: host=evil.example",
+    "X-Original-URL: /account",
 )
 def test_headers_of_strangers_are_not_believed(browser: Browser, field: str) -> None:
     """Header fields about a request's own address have no effect on pages."""

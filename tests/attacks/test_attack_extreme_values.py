@@ -13,6 +13,7 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 from mailcheck.web.providers.mime import MAX_HEADER_TEXT, MAX_NAME
 from mailcheck.web.site.bodies import MAX_DEPTH, decode_json
 from tests.attacks.extreme_values import Extreme, ExtremeTarget
+from tests.table import rows
 from tests.web.provider_requests import post
 
 pytestmark = pytest.mark.attack
@@ -144,21 +145,18 @@ def test_long_texts_are_rejected_before_they_are_folded(
     assert re.search("may have|at most", answer.json["message"])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            b"\xff",
-            b'{"a":"caf\xe9"}',
-            b'"\xed\xa0\x80"',
-            b"1e999",
-            b"9" * 5_000,
-            b"nan",
-            b"",
-            b"{",
-        ),
-        *(b"[" * 200_000, b"[" * 101 + b"]" * 101, b'{"a":' * 101 + b"1" + b"}" * 101, "\ud800"),
-    ],
+@rows(
+    *(
+        b"\xff",
+        b'{"a":"caf\xe9"}',
+        b'"\xed\xa0\x80"',
+        b"1e999",
+        b"9" * 5_000,
+        b"nan",
+        b"",
+        b"{",
+    ),
+    *(b"[" * 200_000, b"[" * 101 + b"]" * 101, b'{"a":' * 101 + b"1" + b"}" * 101, "\ud800"),
 )
 def test_json_that_no_request_has(text: bytes | str) -> None:
     """JSON that is not UTF-8, too deep or out of range is a `ValueError`."""

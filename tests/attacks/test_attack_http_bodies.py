@@ -10,6 +10,7 @@ from zope.interface import implementer
 from mailcheck.web.site.requests import MAX_BODY
 from mailcheck.web.site.server import IDLE_TIMEOUT
 from tests.house import House
+from tests.table import rows
 from tests.web.raw_http import RawHttp, request
 
 pytestmark = pytest.mark.attack
@@ -153,10 +154,7 @@ def test_expect_continue_is_answered(house: House) -> None:
     assert connection.answers(("POST", PATH))[0].status == 404
 
 
-@pytest.mark.parametrize(
-    ("length", "extra", "status"),
-    [(MAX_BODY + 1, "", 413), (2, "Host: b\r\n", 400), (2, "Transfer-Encoding: chunked\r\n", 400)],
-)
+@rows((MAX_BODY + 1, "", 413), (2, "Host: b\r\n", 400), (2, "Transfer-Encoding: chunked\r\n", 400))
 def test_expect_continue_is_refused(house: House, length: int, extra: str, status: int) -> None:
     """Instead of 100, a client that announces too much gets 413, and an ambiguous head 400."""
     connection = RawHttp(house, transport=HalfClosedTransport)

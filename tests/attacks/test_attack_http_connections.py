@@ -16,6 +16,7 @@ from mailcheck.assembly.deployment import connection_limits
 from mailcheck.config.options import Config, WebOptions
 from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_REJECTED_AT_ONCE, MIN_IDLE, REJECT_TIMEOUT
 from tests.house import House, config_in_memory
+from tests.table import rows
 from tests.web.raw_http import RawHttp, request
 
 pytestmark = pytest.mark.attack
@@ -68,12 +69,9 @@ def require_turned_away(connection: RawHttp) -> None:
     assert connection.is_closed
 
 
-@pytest.mark.parametrize(
-    ("peers", "others"),
-    [
-        (["203.0.113.7"] * LIMIT, "203.0.113.8"),
-        ([f"2606:2800:220:1::{number}" for number in range(LIMIT)], "2606:2800:220:2::1"),
-    ],
+@rows(
+    (["203.0.113.7"] * LIMIT, "203.0.113.8"),
+    ([f"2606:2800:220:1::{number}" for number in range(LIMIT)], "2606:2800:220:2::1"),
 )
 def test_one_client_gets_so_many_connections(
     build: BuildHouse, peers: list[str], others: str

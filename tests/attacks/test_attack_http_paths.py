@@ -6,6 +6,7 @@ import pytest
 
 from mailcheck.web.site.application import MAX_SHOWN
 from tests.house import House, mail
+from tests.table import rows
 from tests.web.raw_http import RawHttp, read_answer, request
 
 pytestmark = pytest.mark.attack
@@ -66,9 +67,7 @@ def test_a_hostile_message_id_is_not_found(house: House, hostile: str) -> None:
     assert house.get("/inbox").json["total"] == 1
 
 
-@pytest.mark.parametrize(
-    "hostile", [*HOSTILE, "0", "2", "01", "+1", "1%20", "%201", "1.0", "\xb2", "%d9%a1", "-1"]
-)
+@rows(*HOSTILE, "0", "2", "01", "+1", "1%20", "%201", "1.0", "\xb2", "%d9%a1", "-1")
 def test_a_hostile_attachment_id_is_not_found(house: House, hostile: str) -> None:
     """Only the ids that the message lists lead to attachments, and no id leads to a file."""
     house.receive(raw=PDF)

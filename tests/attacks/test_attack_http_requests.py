@@ -4,6 +4,7 @@ import pytest
 
 from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_AHEAD
 from tests.house import House
+from tests.table import rows
 from tests.web.raw_http import RawHttp, read_answer, request
 
 pytestmark = pytest.mark.attack
@@ -17,15 +18,12 @@ def key_header(house: House) -> str:
     return f"X-API-Key: {house.key}"
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "X-API-Key: \xff\xfe",
-        "Authorization: Bearer \xc0\x80",
-        "Authorization: \xff",
-        "X-API-Key: " + "k" * 8_000,
-        "Authorization: " + "Bearer " * 1_000,
-    ],
+@rows(
+    "X-API-Key: \xff\xfe",
+    "Authorization: Bearer \xc0\x80",
+    "Authorization: \xff",
+    "X-API-Key: " + "k" * 8_000,
+    "Authorization: " + "Bearer " * 1_000,
 )
 def test_a_key_of_any_bytes_is_a_wrong_key(house: House, header: str) -> None:
     """Credentials that are not text get 401 like any wrong key, without a crash."""
@@ -33,17 +31,14 @@ def test_a_key_of_any_bytes_is_a_wrong_key(house: House, header: str) -> None:
     assert answer.status == 401
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "Accept: \xff",
-        "X-Forwarded-For: \xff, 1.2.3.4",
-        "Cookie: \xff=\x01",
-        "Content-Type: \xff",
-        "Expect: \xff",
-        "Connection: \xff",
-        "Accept-Encoding: \xff",
-    ],
+@rows(
+    "Accept: \xff",
+    "X-Forwarded-For: \xff, 1.2.3.4",
+    "Cookie: \xff=\x01",
+    "Content-Type: \xff",
+    "Expect: \xff",
+    "Connection: \xff",
+    "Accept-Encoding: \xff",
 )
 def test_other_fields_of_any_bytes_change_nothing(house: House, header: str) -> None:
     """A header field that is not UTF-8 does not affect an otherwise good request."""
@@ -51,10 +46,7 @@ def test_other_fields_of_any_bytes_change_nothing(house: House, header: str) -> 
     assert answer.status == 200
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["", "..", "\xff", "a" * 300, "[::1", "a b", "-", "*.x", ":0", "xn--\x80", "\xe9.example"],
-)
+@rows("", "..", "\xff", "a" * 300, "[::1", "a b", "-", "*.x", ":0", "xn--\x80", "\xe9.example")
 def test_a_bad_host_does_not_matter(house: House, host: str) -> None:
     """A request with any Host is answered, because no route depends on it."""
     connection = RawHttp(house)
@@ -63,14 +55,11 @@ def test_a_bad_host_does_not_matter(house: House, host: str) -> None:
     assert connection.answers(("GET", "/api/v1/inbox"))[0].status == 200
 
 
-@pytest.mark.parametrize(
-    "content_type",
-    [
-        "multipart/form-data",
-        "multipart/form-data; boundary=x",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=\xff",
-    ],
+@rows(
+    "multipart/form-data",
+    "multipart/form-data; boundary=x",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=\xff",
 )
 def test_a_form_is_not_parsed(house: House, content_type: str) -> None:
     """A broken form is answered like any other body, because forms are not parsed here."""
@@ -94,35 +83,32 @@ def test_methods_nobody_knows_get_405(house: House) -> None:
         assert answer.headers["allow"] == "GET, HEAD"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",  # a TLS handshake
-        b"GET /api/v1/inbox\r\n\r\n",  # HTTP/0.9
-        b"GET /api/v1/inbox HTTP/2.0\r\n\r\n",
-        b"GET /api/v1/inbox HTTP/1.1\r\n\r\n",  # no Host
-        b"GET / HTTP/1.1\r\nHost: a.example\r\nHost: a.example\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"1" * 5_000 + b"\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"1" * 5_000 + b"\r\nX: y\r\n\r\n",
-        TWO_CODINGS % b"identity\r\nTransfer-Encoding: chunked",
-        TWO_CODINGS % b"identity\r\nContent-Length: 3",
-        TWO_CODINGS % b"chunked\r\nTransfer-Encoding: chunked",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"GET  /api/v1/inbox HTTP/1.1\r\n\r\n",
-        b"GET /api/v1/in\xffbox HTTP/1.1\r\n\r\n",
-        b"GET /\r\nGET / HTTP/1.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
-        b"GET / HTTP/1.1\r\nX: a\x00b\r\n\r\n",
-        b"GET / HTTP/1.1\r\nX: a\rX-Injected: b\r\n\r\n",
-        b"GET / HTTP/1.1\r\nBad Name: b\r\n\r\n",
-        b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-        b"POST / HTTP/1.1\r\nContent-Length: 1e3\r\n\r\n",
-        b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-        b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\na",
-        b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\na",
-        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nnot hexadecimal\r\n",
-        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nx\r\n",
-    ],
+@rows(
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",  # a TLS handshake
+    b"GET /api/v1/inbox\r\n\r\n",  # HTTP/0.9
+    b"GET /api/v1/inbox HTTP/2.0\r\n\r\n",
+    b"GET /api/v1/inbox HTTP/1.1\r\n\r\n",  # no Host
+    b"GET / HTTP/1.1\r\nHost: a.example\r\nHost: a.example\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"1" * 5_000 + b"\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"1" * 5_000 + b"\r\nX: y\r\n\r\n",
+    TWO_CODINGS % b"identity\r\nTransfer-Encoding: chunked",
+    TWO_CODINGS % b"identity\r\nContent-Length: 3",
+    TWO_CODINGS % b"chunked\r\nTransfer-Encoding: chunked",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"GET  /api/v1/inbox HTTP/1.1\r\n\r\n",
+    b"GET /api/v1/in\xffbox HTTP/1.1\r\n\r\n",
+    b"GET /\r\nGET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+    b"GET / HTTP/1.1\r\nX: a\x00b\r\n\r\n",
+    b"GET / HTTP/1.1\r\nX: a\rX-Injected: b\r\n\r\n",
+    b"GET / HTTP/1.1\r\nBad Name: b\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: 1e3\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\na",
+    b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\na",
+    b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nnot hexadecimal\r\n",
+    b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nx\r\n",
 )
 def test_what_is_no_request_is_refused_and_hung_up(house: House, data: bytes) -> None:
     """Malformed HTTP, and every known kind of request smuggling, ends the connection."""
@@ -137,14 +123,11 @@ def test_what_is_no_request_is_refused_and_hung_up(house: House, data: bytes) ->
     assert connection.is_closed
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["X: " + "a" * 70_000],
-        ["X: " + "a" * 1_000] * 20,
-        ["X: a"] * 600,
-        ["X: a", *[" continued" for _ in range(5_000)]],
-    ],
+@rows(
+    ["X: " + "a" * 70_000],
+    ["X: " + "a" * 1_000] * 20,
+    ["X: a"] * 600,
+    ["X: a", *[" continued" for _ in range(5_000)]],
 )
 def test_a_huge_header_section_ends_the_connection(house: House, lines: list[str]) -> None:
     """Too many or too long header fields end the connection before all of them are read."""
@@ -227,14 +210,11 @@ def test_a_slow_client_is_answered_and_holds_nobody_up(house: House) -> None:
     assert slow.answers(("GET", "/api/v1/inbox"))[0].status == 200
 
 
-@pytest.mark.parametrize(
-    ("head", "trickle"),
-    [
-        (b"GET /api/v1/inbox HTTP/1.1\r\n", b"X: y\r\n"),
-        (b"GET /api/v1/inbox HTTP/1.1\r\nX-", b"a"),
-        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n", b"{"),
-        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n"),
-    ],
+@rows(
+    (b"GET /api/v1/inbox HTTP/1.1\r\n", b"X: y\r\n"),
+    (b"GET /api/v1/inbox HTTP/1.1\r\nX-", b"a"),
+    (b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n", b"{"),
+    (b"POST /mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n"),
 )
 def test_a_request_that_trickles_in_has_its_time(house: House, head: bytes, trickle: bytes) -> None:
     """A client that sends a request too slowly times out like one that sends no data."""

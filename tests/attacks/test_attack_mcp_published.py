@@ -12,6 +12,7 @@ from tests.fakes.clock_and_randomness import TEST_START
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House
+from tests.table import rows
 from tests.web.checking import checking_house, zone_with
 from tests.web.mcp.agent import Agent
 from tests.web.reporting import reporting_house, store_report
@@ -89,14 +90,11 @@ def verbatim(value: Any, name: str = "") -> Iterator[str]:
         yield str(value)
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("check_domain", {"domain": "good.example", "selector": "default"}),
-        ("check_mx", {"domain": "good.example"}),
-        ("check_blocklists", {"query": "8.8.4.10"}),
-        ("check_blocklists", {"query": "good.example"}),
-    ],
+@rows(
+    ("check_domain", {"domain": "good.example", "selector": "default"}),
+    ("check_mx", {"domain": "good.example"}),
+    ("check_blocklists", {"query": "8.8.4.10"}),
+    ("check_blocklists", {"query": "good.example"}),
 )
 def test_sentences_of_dns_and_lists_stay_in_the_fence(
     house: House, tool: str, arguments: dict[str, str]

@@ -13,6 +13,7 @@ from mailcheck.operations.oauth.clients import (
     PER_ADDRESS,
 )
 from tests.house import House, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.mcp.agent import Agent
 from tests.web.oauth.conftest import ann as ann
@@ -59,14 +60,7 @@ def test_a_replayed_code_ends_the_grant(program: Program) -> None:
     assert program.refresh(tokens["refresh_token"]).json["error"] == "invalid_grant"
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"code_verifier": "w" * 43},
-        {"redirect_uri": EVIL},
-        {"redirect_uri": CALLBACK + "/"},
-    ],
-)
+@rows({"code_verifier": "w" * 43}, {"redirect_uri": EVIL}, {"redirect_uri": CALLBACK + "/"})
 def test_a_stolen_code_is_useless(program: Program, changes: dict[str, str]) -> None:
     """A code without its verifier or redirect URI gets nothing, and is used up by the attempt."""
     code = program.code()
@@ -185,23 +179,20 @@ def no_link(program: Program, **changes: str | None) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
-        EVIL,
-        CALLBACK + "/",
-        CALLBACK + "?x=1",
-        CALLBACK + "#x",
-        CALLBACK + "/../evil",
-        CALLBACK.replace("agent", "AGENT"),
-        "https://agent.example.evil.example/callback",
-        "https://agent.example@evil.example/callback",
-        "http://agent.example/callback",
-        "javascript:alert(1)",
-        "//evil.example",
-        "/keys",
-        CALLBACK + "\r\nSet-Cookie: a=b",
-    ],
+@rows(
+    EVIL,
+    CALLBACK + "/",
+    CALLBACK + "?x=1",
+    CALLBACK + "#x",
+    CALLBACK + "/../evil",
+    CALLBACK.replace("agent", "AGENT"),
+    "https://agent.example.evil.example/callback",
+    "https://agent.example@evil.example/callback",
+    "http://agent.example/callback",
+    "javascript:alert(1)",
+    "//evil.example",
+    "/keys",
+    CALLBACK + "\r\nSet-Cookie: a=b",
 )
 def test_no_open_redirect(program: Program, uri: str) -> None:
     """A request with a redirect URI of somebody else leads nowhere."""
@@ -214,19 +205,16 @@ def test_an_unknown_client_leads_nowhere(program: Program) -> None:
         no_link(program, client_id=client_id)
 
 
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"response_type": "token"}, "unsupported_response_type"),
-        ({"response_type": None}, "unsupported_response_type"),
-        ({"code_challenge": None}, "invalid_request"),
-        ({"code_challenge_method": "plain"}, "invalid_request"),
-        ({"code_challenge_method": None}, "invalid_request"),
-        ({"code_challenge": "short"}, "invalid_request"),
-        ({"resource": "https://other.example/mcp"}, "invalid_target"),
-        ({"resource": "https://mail.example/api/v1"}, "invalid_target"),
-        ({"scope": "x" * 1_001}, "invalid_request"),
-    ],
+@rows(
+    ({"response_type": "token"}, "unsupported_response_type"),
+    ({"response_type": None}, "unsupported_response_type"),
+    ({"code_challenge": None}, "invalid_request"),
+    ({"code_challenge_method": "plain"}, "invalid_request"),
+    ({"code_challenge_method": None}, "invalid_request"),
+    ({"code_challenge": "short"}, "invalid_request"),
+    ({"resource": "https://other.example/mcp"}, "invalid_target"),
+    ({"resource": "https://mail.example/api/v1"}, "invalid_target"),
+    ({"scope": "x" * 1_001}, "invalid_request"),
 )
 def test_a_bad_request_waits_for_the_person(
     program: Program, changes: dict[str, str | None], error: str
@@ -347,29 +335,26 @@ def test_a_registered_client_is_not_a_document(ann: Browser) -> None:
     assert len(made.json["client_id"]) == 13
 
 
-@pytest.mark.parametrize(
-    ("metadata", "error"),
-    [
-        ({}, "invalid_redirect_uri"),
-        ({"redirect_uris": ["javascript:alert(1)"]}, "invalid_redirect_uri"),
-        ({"redirect_uris": ["http://evil.example/"]}, "invalid_redirect_uri"),
-        ({"redirect_uris": [CALLBACK, "data:text/html,x"]}, "invalid_redirect_uri"),
-        ({"redirect_uris": [CALLBACK] * 11}, "invalid_redirect_uri"),
-        ({"redirect_uris": [CALLBACK + "\n"]}, "invalid_redirect_uri"),
-        ({"redirect_uris": CALLBACK}, "invalid_client_metadata"),
-        (
-            {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "private_key_jwt"},
-            "invalid_client_metadata",
-        ),
-        (
-            {"redirect_uris": [CALLBACK], "grant_types": ["password"]},
-            "invalid_client_metadata",
-        ),
-        (b"[" * 60_000, "invalid_client_metadata"),
-        (b"\xff", "invalid_client_metadata"),
-        (b"", "invalid_client_metadata"),
-        (b"x" * 70_000, "invalid_request"),
-    ],
+@rows(
+    ({}, "invalid_redirect_uri"),
+    ({"redirect_uris": ["javascript:alert(1)"]}, "invalid_redirect_uri"),
+    ({"redirect_uris": ["http://evil.example/"]}, "invalid_redirect_uri"),
+    ({"redirect_uris": [CALLBACK, "data:text/html,x"]}, "invalid_redirect_uri"),
+    ({"redirect_uris": [CALLBACK] * 11}, "invalid_redirect_uri"),
+    ({"redirect_uris": [CALLBACK + "\n"]}, "invalid_redirect_uri"),
+    ({"redirect_uris": CALLBACK}, "invalid_client_metadata"),
+    (
+        {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "private_key_jwt"},
+        "invalid_client_metadata",
+    ),
+    (
+        {"redirect_uris": [CALLBACK], "grant_types": ["password"]},
+        "invalid_client_metadata",
+    ),
+    (b"[" * 60_000, "invalid_client_metadata"),
+    (b"\xff", "invalid_client_metadata"),
+    (b"", "invalid_client_metadata"),
+    (b"x" * 70_000, "invalid_request"),
 )
 def test_hostile_registrations(program: Program, metadata: object, error: str) -> None:
     """A registration that is not acceptable is refused, and nothing is stored."""
@@ -422,20 +407,17 @@ def test_a_wrong_client_secret(ann: Browser) -> None:
     assert program.exchange(code).status == 200
 
 
-@pytest.mark.parametrize(
-    ("form", "error"),
-    [
-        ({}, "invalid_client"),
-        ({"client_id": "unknown"}, "invalid_client"),
-        ({"grant_type": "password"}, "unsupported_grant_type"),
-        ({"grant_type": "client_credentials"}, "unsupported_grant_type"),
-        ({"grant_type": ""}, "unsupported_grant_type"),
-        ({"code": ""}, "invalid_request"),
-        ({"code": "x" * 300}, "invalid_request"),
-        ({"code": "mcc_unknown"}, "invalid_grant"),
-        ({"resource": "https://other.example/"}, "invalid_target"),
-        ({"client_secret": "x"}, "invalid_client"),
-    ],
+@rows(
+    ({}, "invalid_client"),
+    ({"client_id": "unknown"}, "invalid_client"),
+    ({"grant_type": "password"}, "unsupported_grant_type"),
+    ({"grant_type": "client_credentials"}, "unsupported_grant_type"),
+    ({"grant_type": ""}, "unsupported_grant_type"),
+    ({"code": ""}, "invalid_request"),
+    ({"code": "x" * 300}, "invalid_request"),
+    ({"code": "mcc_unknown"}, "invalid_grant"),
+    ({"resource": "https://other.example/"}, "invalid_target"),
+    ({"client_secret": "x"}, "invalid_client"),
 )
 def test_hostile_token_requests(program: Program, form: dict[str, str], error: str) -> None:
     """A token request that is not valid gets the error of OAuth."""

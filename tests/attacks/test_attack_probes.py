@@ -361,9 +361,7 @@ def test_probes_share_one_deadline_over_redirects() -> None:
     assert connection.transport.aborted
 
 
-@pytest.mark.parametrize(
-    "drip", [b"2", b"220-wait\r\n", b"220 mx.evil.example\r\n", b"250-wait\r\n", b"\0"]
-)
+@rows(b"2", b"220-wait\r\n", b"220 mx.evil.example\r\n", b"250-wait\r\n", b"\0")
 def test_probes_are_not_held_up_by_a_slow_mail_host(trust: TrustRoots, drip: bytes) -> None:
     """A probe of a mail host that sends its replies slowly ends at the deadline or before."""
     lure = Lure(MemoryZone({"mx.evil.example": {"A": ["8.8.8.8"]}}), trust)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.house import House
+from tests.table import rows
 
 
 def ask_with(house: House, **headers: str) -> int:
@@ -47,32 +48,27 @@ def test_another_scheme_alone_is_rejected(house: House, other: str) -> None:
     assert "Authorization: Bearer <key> or X-API-Key: <key>" in answer.json["error"]
 
 
-@pytest.mark.parametrize(
-    "query", ["key={}", "api_key={}", "apikey={}", "X-API-Key={}", "access_token={}", "token={}"]
-)
+@rows("key={}", "api_key={}", "apikey={}", "X-API-Key={}", "access_token={}", "token={}")
 def test_a_key_in_the_query_is_never_accepted(house: House, query: str) -> None:
     """A key in the URL is rejected, because URLs are stored in logs and histories."""
     assert house.get("/inbox?" + query.format(house.key), key=None).status == 401
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/inbox"),
-        ("GET", "/inbox/address"),
-        ("GET", "/inbox/wait"),
-        ("GET", "/inbox/messages"),
-        ("DELETE", "/inbox/messages"),
-        ("GET", "/inbox/messages/x"),
-        ("DELETE", "/inbox/messages/x"),
-        ("GET", "/inbox/messages/x/raw"),
-        ("GET", "/inbox/messages/x/html"),
-        ("GET", "/inbox/messages/x/attachments/1"),
-        ("POST", "/inbox/messages/x/share"),
-        ("GET", "/nowhere"),
-        ("PUT", "/inbox"),
-        ("OPTIONS", "/inbox"),
-    ],
+@rows(
+    ("GET", "/inbox"),
+    ("GET", "/inbox/address"),
+    ("GET", "/inbox/wait"),
+    ("GET", "/inbox/messages"),
+    ("DELETE", "/inbox/messages"),
+    ("GET", "/inbox/messages/x"),
+    ("DELETE", "/inbox/messages/x"),
+    ("GET", "/inbox/messages/x/raw"),
+    ("GET", "/inbox/messages/x/html"),
+    ("GET", "/inbox/messages/x/attachments/1"),
+    ("POST", "/inbox/messages/x/share"),
+    ("GET", "/nowhere"),
+    ("PUT", "/inbox"),
+    ("OPTIONS", "/inbox"),
 )
 def test_every_route_asks_for_the_key_first(house: House, method: str, path: str) -> None:
     """Without a key, every path and method is 401, including unknown ones."""

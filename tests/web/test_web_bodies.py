@@ -15,6 +15,7 @@ from mailcheck.web.site.application import Door, Like, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON, UNCHOSEN, media_type_of
 from mailcheck.web.site.failures import WrongMediaType
 from tests.house import Answer, House
+from tests.table import rows
 from tests.web.compatible.open_site import OpenSite
 from tests.web.raw_http import RawHttp, read_answer, request
 
@@ -104,20 +105,17 @@ def test_the_rest_api_rejects_other_types(house: House) -> None:
             assert answer.status == 415, (path, media_type)
 
 
-@pytest.mark.parametrize(
-    ("sent", "body", "found"),
-    [
-        ("", b"{}", JSON),
-        ("", b"a=1", JSON),
-        (FORM, b'{"a": 1}', JSON),
-        (FORM, b" [1]", JSON),
-        (FORM, b"a=1", FORM),
-        (f"{FORM}; charset=utf-8", b"a=1", FORM),
-        ("Application/JSON; charset=utf-8", b"{}", JSON),
-        ("application/vnd.api+json", b"{}", JSON),
-        ("application/octet-stream", b"{}", JSON),
-        ("application/xml", b"", JSON),
-    ],
+@rows(
+    ("", b"{}", JSON),
+    ("", b"a=1", JSON),
+    (FORM, b'{"a": 1}', JSON),
+    (FORM, b" [1]", JSON),
+    (FORM, b"a=1", FORM),
+    (f"{FORM}; charset=utf-8", b"a=1", FORM),
+    ("Application/JSON; charset=utf-8", b"{}", JSON),
+    ("application/vnd.api+json", b"{}", JSON),
+    ("application/octet-stream", b"{}", JSON),
+    ("application/xml", b"", JSON),
 )
 def test_the_type_of_a_body(sent: str, body: bytes, found: str) -> None:
     """The type that the client chose counts; otherwise the body decides, or the first type."""

@@ -38,16 +38,13 @@ def test_an_unknown_page_is_404(house: House, path: str) -> None:
     assert answer.status == 404
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [
-        ("POST", "/inbox", "GET, HEAD"),
-        ("PUT", "/inbox/messages", "DELETE, GET, HEAD"),
-        ("PATCH", "/inbox/messages/x", "DELETE, GET, HEAD"),
-        ("GET", "/inbox/messages/x/share", "POST"),
-        ("DELETE", "/inbox/wait", "GET, HEAD"),
-        ("OPTIONS", "/inbox/messages", "DELETE, GET, HEAD"),
-    ],
+@rows(
+    ("POST", "/inbox", "GET, HEAD"),
+    ("PUT", "/inbox/messages", "DELETE, GET, HEAD"),
+    ("PATCH", "/inbox/messages/x", "DELETE, GET, HEAD"),
+    ("GET", "/inbox/messages/x/share", "POST"),
+    ("DELETE", "/inbox/wait", "GET, HEAD"),
+    ("OPTIONS", "/inbox/messages", "DELETE, GET, HEAD"),
 )
 def test_a_wrong_method_is_405(house: House, method: str, path: str, allowed: str) -> None:
     """An unsupported method is 405, with the supported methods in Allow."""

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from tests.house import Answer, House, mail
 from tests.spec.inbox_shapes import EVENT_MESSAGE, EVENT_REFUSED
+from tests.table import rows
 from tests.web.event_stream import EventStream
 from tests.web.raw_http import RawHttp, request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader
@@ -71,17 +70,14 @@ def test_refusals_have_no_id(house: House) -> None:
     client.leave()
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("?after=c7", ""),
-        ("", "Last-Event-ID: c7"),
-        ("", "Last-Event-ID: nonsense"),
-        ("?after=nonsense", "Last-Event-ID: c0"),
-        ("?tag=a%20b", ""),
-        ("?seconds=0", ""),
-        ("?q=x", ""),
-    ],
+@rows(
+    ("?after=c7", ""),
+    ("", "Last-Event-ID: c7"),
+    ("", "Last-Event-ID: nonsense"),
+    ("?after=nonsense", "Last-Event-ID: c0"),
+    ("?tag=a%20b", ""),
+    ("?seconds=0", ""),
+    ("?q=x", ""),
 )
 def test_invalid_requests(house: House, query: str, field: str) -> None:
     """An invalid request is a 400 with an error, not a stream."""

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.house import House
+from tests.table import rows
 
 
 @pytest.fixture
@@ -26,17 +27,14 @@ def stranger(house: House) -> str:
     return house.issue_key(house.add_account("stranger"))
 
 
-@pytest.mark.parametrize(
-    ("method", "suffix"),
-    [
-        ("GET", ""),
-        ("HEAD", ""),
-        ("DELETE", ""),
-        ("GET", "/raw"),
-        ("GET", "/html"),
-        ("GET", "/attachments/1"),
-        ("POST", "/share"),
-    ],
+@rows(
+    ("GET", ""),
+    ("HEAD", ""),
+    ("DELETE", ""),
+    ("GET", "/raw"),
+    ("GET", "/html"),
+    ("GET", "/attachments/1"),
+    ("POST", "/share"),
 )
 def test_a_message_of_another_account_is_not_found(
     house: House, message_id: str, stranger: str, method: str, suffix: str

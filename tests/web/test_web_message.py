@@ -4,12 +4,12 @@ import base64
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
 from twisted.internet.defer import maybeDeferred
 
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.messages import Envelope, Session, TlsFacts
 from tests.house import House, mail, result_of
+from tests.table import rows
 
 ALTERNATIVE = (
     b"From: =?utf-8?q?J=C3=BCrgen?= <juergen@example.com>\r\n"
@@ -112,17 +112,14 @@ def test_candidates_are_shown_with_their_reasons(house: House) -> None:
     assert message["codes"] == [one["value"] for one in message["extraction"] if one["accepted"]]
 
 
-@pytest.mark.parametrize(
-    ("raw", "encoding"),
-    [
-        (mail(), "utf-8"),
-        (mail("Grüße €"), "utf-8"),
-        (b"Subject: \xff\r\n\r\n\xfe\r\n", "base64"),
-        (b"", "utf-8"),
-        (b"\r\n.\r\n..\r\n", "utf-8"),
-        (b"no header at all", "utf-8"),
-        (ALTERNATIVE, "base64"),
-    ],
+@rows(
+    (mail(), "utf-8"),
+    (mail("Grüße €"), "utf-8"),
+    (b"Subject: \xff\r\n\r\n\xfe\r\n", "base64"),
+    (b"", "utf-8"),
+    (b"\r\n.\r\n..\r\n", "utf-8"),
+    (b"no header at all", "utf-8"),
+    (ALTERNATIVE, "base64"),
 )
 def test_the_raw_bytes_are_what_came(house: House, raw: bytes, encoding: str) -> None:
     """Raw contains the exact bytes after DATA: as text if they are UTF-8, otherwise in Base64."""
@@ -133,10 +130,7 @@ def test_the_raw_bytes_are_what_came(house: House, raw: bytes, encoding: str) ->
     assert (text.encode() if encoding == "utf-8" else base64.b64decode(text, validate=True)) == raw
 
 
-@pytest.mark.parametrize(
-    "accept",
-    ["message/rfc822", "Message/RFC822", "text/html, message/rfc822;q=0.9", "*/*, message/rfc822"],
-)
+@rows("message/rfc822", "Message/RFC822", "text/html, message/rfc822;q=0.9", "*/*, message/rfc822")
 def test_the_raw_bytes_as_a_download(house: House, accept: str) -> None:
     """With Accept: message/rfc822, the exact bytes are an .eml file; otherwise it is JSON."""
     raw = b"Subject: \xff\r\n\r\n\xfe\x00\r\n"

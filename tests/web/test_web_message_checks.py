@@ -128,19 +128,16 @@ def test_named_links_are_requested(checked: Checked) -> None:
     assert checked.hosts.looked_at == [("GET", CONFIRM)]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"urls": ["https://elsewhere.example/"]},
-        {"urls": [HELP + "?x"]},
-        {"urls": [HELP, NEWS], "method": "GET"},
-        {"urls": [], "method": "GET"},
-        {"method": "GET"},
-        {"method": "POST"},
-        {"urls": HELP},
-        {"urls": [7]},
-        {"url": HELP},
-    ],
+@rows(
+    {"urls": ["https://elsewhere.example/"]},
+    {"urls": [HELP + "?x"]},
+    {"urls": [HELP, NEWS], "method": "GET"},
+    {"urls": [], "method": "GET"},
+    {"method": "GET"},
+    {"method": "POST"},
+    {"urls": HELP},
+    {"urls": [7]},
+    {"url": HELP},
 )
 def test_invalid_requests(checked: Checked, body: Any) -> None:
     """Links outside the mail, and GET for several links, are rejected without any request."""

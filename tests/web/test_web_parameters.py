@@ -3,6 +3,7 @@
 import pytest
 
 from tests.house import House
+from tests.table import rows
 
 CURSOR_ADVICE = "after must be a cursor from an earlier response, unchanged; got "
 INSTANT_ADVICE = "since must be an ISO 8601 date and time like 2026-11-21T10:00:00.000Z; got "
@@ -19,14 +20,11 @@ def problem(house: House, path: str) -> str:
     return error
 
 
-@pytest.mark.parametrize(
-    ("timeout", "ending"),
-    [
-        *((one, f"{one}. Did you send milliseconds?") for one in ("30000", "60.001", "60000")),
-        *((one, one) for one in ("60001", "0.999", "-5", "ten", "nan", "1e400", "5s", "0x10")),
-        ("", "an empty text"),
-        ("%D9%A1%D9%A0", "\u0661\u0660"),  # 10 in Arabic digits
-    ],
+@rows(
+    *((one, f"{one}. Did you send milliseconds?") for one in ("30000", "60.001", "60000")),
+    *((one, one) for one in ("60001", "0.999", "-5", "ten", "nan", "1e400", "5s", "0x10")),
+    ("", "an empty text"),
+    ("%D9%A1%D9%A0", "\u0661\u0660"),  # 10 in Arabic digits
 )
 def test_a_bad_timeout(house: House, timeout: str, ending: str) -> None:
     """An invalid timeout names the range and the value, and mentions milliseconds if plausible."""
@@ -34,17 +32,15 @@ def test_a_bad_timeout(house: House, timeout: str, ending: str) -> None:
     assert error == f"timeout must be a number of seconds from 1 to 60; got {ending}"
 
 
-@pytest.mark.parametrize(
-    "since", ["2026-11-21T12:00:05Z", "2026-11-21T13:00:05+01:00", "2026-11-21 12:00:05"]
-)
-def test_every_way_to_write_a_moment(house: House, since: str) -> None:
+def test_every_way_to_write_a_moment(house: House) -> None:
     """Z, any offset, no offset (UTC), and a space instead of + mean the same instant."""
     house.pass_time(4.999)
     house.receive(house.address("early"))
     house.pass_time(0.001)
     house.receive(house.address("late"))
-    listed = house.get(f"/inbox/messages?since={since}").json["messages"]
-    assert [one["tag"] for one in listed] == ["late"]
+    for since in ("2026-11-21T12:00:05Z", "2026-11-21T13:00:05+01:00", "2026-11-21 12:00:05"):
+        listed = house.get(f"/inbox/messages?since={since}").json["messages"]
+        assert [one["tag"] for one in listed] == ["late"], since
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "2026-11-21", "٢٠٢٦-11-21T12:00:05Z"])
@@ -56,9 +52,7 @@ def test_a_bad_since(house: House, since: str) -> None:
         assert answer.json["error"] == INSTANT_ADVICE + (since or "an empty text")
 
 
-@pytest.mark.parametrize(
-    "after", ["", "0", "c", "C1", "c01", "c1 ", "cg", "1", "c-1", "cfffffffffffffffff", "null"]
-)
+@rows("", "0", "c", "C1", "c01", "c1 ", "cg", "1", "c-1", "cfffffffffffffffff", "null")
 def test_a_bad_cursor(house: House, after: str) -> None:
     """A text that is not a cursor of this service is 400."""
     for route in ("/inbox/wait", "/inbox/messages"):
@@ -80,20 +74,17 @@ def test_a_cursor_of_another_inbox(house: House) -> None:
     assert house.ask("DELETE", "/inbox/messages?after=c7").answer().status == 400
 
 
-@pytest.mark.parametrize(
-    ("tag", "error"),
-    [
-        ("a b", TAG_ADVICE),
-        ("a..b", TAG_ADVICE),
-        (".a", TAG_ADVICE),
-        ("a.", TAG_ADVICE),
-        ("a@b", TAG_ADVICE),
-        ("a,b", TAG_ADVICE),
-        ('"a"', TAG_ADVICE),
-        ("a" * 47, "tag: a tag has at most 46 octets; you sent 47"),
-        ("ü" * 24, "tag: a tag has at most 46 octets; you sent 48"),
-        ("a" * 501, "tag must have at most 500 characters; got 501"),
-    ],
+@rows(
+    ("a b", TAG_ADVICE),
+    ("a..b", TAG_ADVICE),
+    (".a", TAG_ADVICE),
+    ("a.", TAG_ADVICE),
+    ("a@b", TAG_ADVICE),
+    ("a,b", TAG_ADVICE),
+    ('"a"', TAG_ADVICE),
+    ("a" * 47, "tag: a tag has at most 46 octets; you sent 47"),
+    ("ü" * 24, "tag: a tag has at most 46 octets; you sent 48"),
+    ("a" * 501, "tag must have at most 500 characters; got 501"),
 )
 def test_a_bad_tag(house: House, tag: str, error: str) -> None:
     """A tag that is invalid in an address is 400 on every route with a tag."""
@@ -104,9 +95,7 @@ def test_a_bad_tag(house: House, tag: str, error: str) -> None:
     assert (answer.status, answer.json["error"]) == (400, error)
 
 
-@pytest.mark.parametrize(
-    "to", ["nobody", "@example.com", "a b@example.com", "a@", "a@b@c", "<a@b>"]
-)
+@rows("nobody", "@example.com", "a b@example.com", "a@", "a@b@c", "<a@b>")
 def test_a_bad_recipient(house: House, to: str) -> None:
     """``to`` must be one complete address. Any other value is 400 and repeated in the error."""
     for route in ("/inbox/wait", "/inbox/messages"):
@@ -115,9 +104,7 @@ def test_a_bad_recipient(house: House, to: str) -> None:
         assert answer.json["error"].startswith(f"to must be one complete email address; got {to}: ")
 
 
-@pytest.mark.parametrize(
-    "name", ["tag", "since", "after", "from", "subject", "to", "q", "limit", "page"]
-)
+@rows("tag", "since", "after", "from", "subject", "to", "q", "limit", "page")
 def test_a_repeated_parameter(house: House, name: str) -> None:
     """A parameter that is sent twice is 400, even with the same value."""
     error = problem(house, f"/inbox/messages?{name}=1&{name}=1")
@@ -138,22 +125,19 @@ def test_a_name_that_is_not_utf_8(house: House) -> None:
     assert problem(house, "/inbox?%00") == "name is not percent-encoded UTF-8 text"
 
 
-@pytest.mark.parametrize(
-    ("path", "explained"),
-    [
-        (
-            "/inbox/messages?tga=secret",
-            "from, subject, header, text, hasAttachment, q, after, since, limit, page",
-        ),
-        ("/inbox/address?Unique=1", "Did you mean unique? Its parameters are tag, unique"),
-        ("/tools/mx-check?domian=secret.example", "Did you mean domain? Its parameters are domain"),
-        ("/test/generate?_=secret", "'_' is not a parameter of this route. It has no parameters"),
-        ("/inbox?=secret", "'' is not a parameter of this route. It has no parameters"),
-        (
-            "/inbox?" + "x" * 400,
-            f"'{'x' * 80}...' is not a parameter of this route. It has no parameters",
-        ),
-    ],
+@rows(
+    (
+        "/inbox/messages?tga=secret",
+        "from, subject, header, text, hasAttachment, q, after, since, limit, page",
+    ),
+    ("/inbox/address?Unique=1", "Did you mean unique? Its parameters are tag, unique"),
+    ("/tools/mx-check?domian=secret.example", "Did you mean domain? Its parameters are domain"),
+    ("/test/generate?_=secret", "'_' is not a parameter of this route. It has no parameters"),
+    ("/inbox?=secret", "'' is not a parameter of this route. It has no parameters"),
+    (
+        "/inbox?" + "x" * 400,
+        f"'{'x' * 80}...' is not a parameter of this route. It has no parameters",
+    ),
 )
 def test_an_unknown_parameter(house: House, path: str, explained: str) -> None:
     """An unknown parameter is 400 with the nearest name, so that no filter is ignored."""
@@ -179,16 +163,13 @@ def test_without_a_key_the_key_is_checked_first(house: House) -> None:
     assert house.ask("GET", "/inbox?tga=1", key=None).answer().status == 401
 
 
-@pytest.mark.parametrize(
-    ("method", "route"),
-    [
-        ("GET", "/inbox/messages?"),
-        ("DELETE", "/inbox/messages?"),
-        ("GET", "/inbox/wait?timeout=1&"),
-        ("GET", "/inbox/wait/many?timeout=1&"),
-        ("GET", "/inbox/wait/none?seconds=1&"),
-        ("GET", "/inbox/events?seconds=1&"),
-    ],
+@rows(
+    ("GET", "/inbox/messages?"),
+    ("DELETE", "/inbox/messages?"),
+    ("GET", "/inbox/wait?timeout=1&"),
+    ("GET", "/inbox/wait/many?timeout=1&"),
+    ("GET", "/inbox/wait/none?seconds=1&"),
+    ("GET", "/inbox/events?seconds=1&"),
 )
 def test_a_plus_that_was_not_encoded(house: House, method: str, route: str) -> None:
     """A recipient whose plus arrived as a space gets the address to send, on every route."""

@@ -11,6 +11,7 @@ from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory
+from tests.table import rows
 from tests.web.raw_http import RawHttp
 from tests.web.workers import FaultyWorker
 
@@ -51,48 +52,42 @@ def origin_of_links(house: House, peer: str, *headers: str) -> str:
     return origin
 
 
-@pytest.mark.parametrize(
-    ("peer", "headers", "origin"),
-    [
-        (PROXY, [MAIL_EXAMPLE, HTTPS], "https://mail.example"),
-        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: HTTPS"], "https://mail.example"),
-        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http"], "http://mail.example"),
-        (PROXY, ["Host: mail.example:8443", HTTPS], "https://mail.example:8443"),
-        (PROXY, ["Host: [2001:db8::1]:8443", HTTPS], "https://[2001:db8::1]:8443"),
-        # The last value comes from the proxy itself.
-        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http, https"], "https://mail.example"),
-        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http", HTTPS], "https://mail.example"),
-        ("::ffff:10.0.0.1", [MAIL_EXAMPLE, HTTPS], "https://mail.example"),
-        (PROXY, [MAIL_EXAMPLE], OURS),
-        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: javascript"], OURS),
-        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: https, gopher"], OURS),
-        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto:"], OURS),
-        (STRANGER, [MAIL_EXAMPLE, HTTPS], OURS),
-        # A client cannot claim to be a trusted proxy.
-        (STRANGER, [MAIL_EXAMPLE, HTTPS, f"X-Forwarded-For: {PROXY}"], OURS),
-    ],
+@rows(
+    (PROXY, [MAIL_EXAMPLE, HTTPS], "https://mail.example"),
+    (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: HTTPS"], "https://mail.example"),
+    (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http"], "http://mail.example"),
+    (PROXY, ["Host: mail.example:8443", HTTPS], "https://mail.example:8443"),
+    (PROXY, ["Host: [2001:db8::1]:8443", HTTPS], "https://[2001:db8::1]:8443"),
+    # The last value comes from the proxy itself.
+    (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http, https"], "https://mail.example"),
+    (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http", HTTPS], "https://mail.example"),
+    ("::ffff:10.0.0.1", [MAIL_EXAMPLE, HTTPS], "https://mail.example"),
+    (PROXY, [MAIL_EXAMPLE], OURS),
+    (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: javascript"], OURS),
+    (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: https, gopher"], OURS),
+    (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto:"], OURS),
+    (STRANGER, [MAIL_EXAMPLE, HTTPS], OURS),
+    # A client cannot claim to be a trusted proxy.
+    (STRANGER, [MAIL_EXAMPLE, HTTPS, f"X-Forwarded-For: {PROXY}"], OURS),
 )
 def test_trusted_proxies(behind_a_proxy: House, peer: str, headers: list[str], origin: str) -> None:
     """Scheme and name are taken from a connecting host that is trusted and sends a scheme."""
     assert origin_of_links(behind_a_proxy, peer, *headers) == origin
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "",
-        "mail.example/path",
-        "mail.example?x=",
-        "user@mail.example",
-        "mail.example:port",
-        "mail.example:",
-        "mail example",
-        'mail.example"',
-        "mail.example\xff",
-        "[mail.example]",
-        "2001:db8::1",
-        "x" * 254,
-    ],
+@rows(
+    "",
+    "mail.example/path",
+    "mail.example?x=",
+    "user@mail.example",
+    "mail.example:port",
+    "mail.example:",
+    "mail example",
+    'mail.example"',
+    "mail.example\xff",
+    "[mail.example]",
+    "2001:db8::1",
+    "x" * 254,
 )
 def test_an_invalid_host_is_ignored(behind_a_proxy: House, host: str) -> None:
     """An invalid Host is ignored, and links begin as without a proxy."""

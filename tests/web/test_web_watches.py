@@ -19,6 +19,7 @@ from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.marks import GOOD_LOGO, Mark, bundle
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, result_of, run
+from tests.table import rows
 from tests.web.checking import checking_house, zone_with
 
 HOUR = 3_600
@@ -202,16 +203,13 @@ def test_many_at_once(watching: Watching) -> None:
     assert watching.ask("GET", "/watches?limit=1")["total"] == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        ({"target": "good.example", "everyMinutes": 14}, "everyMinutes must be from 15 to 1440"),
-        ({"target": "good.example", "quiet": "22-6"}, "quiet must be two times of day"),
-        ({"target": "good.example", "selectors": ["a b"]}, "selectors"),
-        ({"target": "good.example", "addresses": ["10.0.0.1"]}, "addresses"),
-        ({"target": "8.8.8.8", "selectors": ["s1"]}, "selectors and addresses are for domains"),
-        ({"target": "localhost"}, "target"),
-    ],
+@rows(
+    ({"target": "good.example", "everyMinutes": 14}, "everyMinutes must be from 15 to 1440"),
+    ({"target": "good.example", "quiet": "22-6"}, "quiet must be two times of day"),
+    ({"target": "good.example", "selectors": ["a b"]}, "selectors"),
+    ({"target": "good.example", "addresses": ["10.0.0.1"]}, "addresses"),
+    ({"target": "8.8.8.8", "selectors": ["s1"]}, "selectors and addresses are for domains"),
+    ({"target": "localhost"}, "target"),
 )
 def test_an_invalid_watch(watching: Watching, body: Any, problem: str) -> None:
     """An invalid watch is rejected with the problem."""

@@ -8,6 +8,7 @@ import pytest
 from mailcheck.core.webhooks import LONGEST_URL
 from tests.fakes.scripted_receivers import OWN_HOST, ScriptedReceivers
 from tests.house import Answer, House
+from tests.table import rows
 
 URL = "https://ci.example.com/mail"
 WEBHOOKS = "/inbox/webhooks"
@@ -46,35 +47,32 @@ def test_a_webhook_is_shown_as_created(house: House) -> None:
     assert secret not in shown.body.decode()
 
 
-@pytest.mark.parametrize(
-    ("body", "named"),
-    [
-        ({}, "url"),
-        ({"url": 7}, "url"),
-        ({"url": "ftp://ci.example.com/"}, "url"),
-        ({"url": "https://"}, "url"),
-        ({"url": "https://user:secret@ci.example.com/"}, "url"),
-        ({"url": "https://ci.example.com/#here"}, "url"),
-        ({"url": "https://ci.example.com:99999/"}, "url"),
-        ({"url": "https://ci.example.com:0/"}, "url"),
-        ({"url": "https://[::1/"}, "url"),
-        ({"url": "https://[fe80::1%25eth0]/"}, "url"),
-        ({"url": "https://a..b/"}, "url"),
-        ({"url": "https://b\u00fccher.example/"}, "url"),
-        ({"url": "https://ci.example.com/a b"}, "url"),
-        ({"url": "https://ci.example.com/\r\nX: y"}, "url"),
-        ({"url": "https://ci.example.com/" + "x" * LONGEST_URL}, "url"),
-        ({"url": f"https://{OWN_HOST}/"}, "url"),
-        ({"url": URL, "tag": "a b"}, "tag"),
-        ({"url": URL, "tag": None}, "tag"),
-        ({"url": URL, "header": ["no colon"]}, "header"),
-        ({"url": URL, "header": [7]}, "header"),
-        ({"url": URL, "hasAttachment": "yes"}, "hasAttachment"),
-        ({"url": URL, "after": "c9"}, "after"),
-        ({"url": URL, "after": "nonsense"}, "after"),
-        ({"url": URL, "since": "2026-11-21T10:00:00Z"}, "which may contain only"),
-        ({"url": URL, "tga": "a"}, "which may contain only"),
-    ],
+@rows(
+    ({}, "url"),
+    ({"url": 7}, "url"),
+    ({"url": "ftp://ci.example.com/"}, "url"),
+    ({"url": "https://"}, "url"),
+    ({"url": "https://user:secret@ci.example.com/"}, "url"),
+    ({"url": "https://ci.example.com/#here"}, "url"),
+    ({"url": "https://ci.example.com:99999/"}, "url"),
+    ({"url": "https://ci.example.com:0/"}, "url"),
+    ({"url": "https://[::1/"}, "url"),
+    ({"url": "https://[fe80::1%25eth0]/"}, "url"),
+    ({"url": "https://a..b/"}, "url"),
+    ({"url": "https://b\u00fccher.example/"}, "url"),
+    ({"url": "https://ci.example.com/a b"}, "url"),
+    ({"url": "https://ci.example.com/\r\nX: y"}, "url"),
+    ({"url": "https://ci.example.com/" + "x" * LONGEST_URL}, "url"),
+    ({"url": f"https://{OWN_HOST}/"}, "url"),
+    ({"url": URL, "tag": "a b"}, "tag"),
+    ({"url": URL, "tag": None}, "tag"),
+    ({"url": URL, "header": ["no colon"]}, "header"),
+    ({"url": URL, "header": [7]}, "header"),
+    ({"url": URL, "hasAttachment": "yes"}, "hasAttachment"),
+    ({"url": URL, "after": "c9"}, "after"),
+    ({"url": URL, "after": "nonsense"}, "after"),
+    ({"url": URL, "since": "2026-11-21T10:00:00Z"}, "which may contain only"),
+    ({"url": URL, "tga": "a"}, "which may contain only"),
 )
 def test_invalid_webhooks(house: House, body: dict[str, Any], named: str) -> None:
     """An invalid webhook is 400 with a sentence that names the problem, and is not created."""
@@ -84,15 +82,12 @@ def test_invalid_webhooks(house: House, body: dict[str, Any], named: str) -> Non
     assert house.get(WEBHOOKS).json["webhooks"] == []
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://127.0.0.1:9000/mail?a=%20&b=c",
-        "http://[::1]:9000/",
-        "http://localhost:9000/",
-        "http://receiver:8000/hooks",
-        "https://xn--bcher-kva.example./x",
-    ],
+@rows(
+    "http://127.0.0.1:9000/mail?a=%20&b=c",
+    "http://[::1]:9000/",
+    "http://localhost:9000/",
+    "http://receiver:8000/hooks",
+    "https://xn--bcher-kva.example./x",
 )
 def test_valid_webhooks(house: House, url: str) -> None:
     """All kinds of addresses and names are accepted. Their target is checked at delivery."""

@@ -19,6 +19,7 @@ from mailcheck.web.site.failures import Problem
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.web.site.requests import ClientAddresses, header_values
 from tests.house import House, run
+from tests.table import rows
 from tests.web.compatible.sites import Requests
 
 
@@ -120,13 +121,10 @@ def test_a_form_is_a_request_too(house: House, toy: Requests) -> None:
     assert asked["subject"] == "a b"
 
 
-@pytest.mark.parametrize(
-    ("body", "error"),
-    [
-        (b"{", "the body is not JSON"),
-        (b"[]", "must be a JSON object"),
-        (b'{"limit": "many"}', "limit: Expected `int`, got `str`"),
-    ],
+@rows(
+    (b"{", "the body is not JSON"),
+    (b"[]", "must be a JSON object"),
+    (b'{"limit": "many"}', "limit: Expected `int`, got `str`"),
 )
 def test_an_invalid_request_is_explained(toy: Requests, body: bytes, error: str) -> None:
     """A body that cannot be read is answered with 400, in the format of the product."""

@@ -9,6 +9,7 @@ from mailcheck.core.rights import Rights, make_rights
 from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR
 from mailcheck.web.site.application import Like
 from tests.house import House
+from tests.table import rows
 from tests.web.compatible.mailosaur import PNG, SERVER, Client, address, sign_up
 from tests.web.scored_house import ScoredHouse
 
@@ -254,19 +255,16 @@ class TestUsage:
 class TestErrors:
     """Errors have the form that Mailosaur's clients print."""
 
-    @pytest.mark.parametrize(
-        ("query", "body", "field"),
-        [
-            ("server=short", {"subject": "x"}, "server"),
-            ("", {"subject": "x"}, "server"),
-            (f"server={SERVER}", {}, "criteria"),
-            (f"server={SERVER}&page=-1", {"subject": "x"}, "page"),
-            (f"server={SERVER}&page=99999999999999999999", {"subject": "x"}, "page"),
-            (f"server={SERVER}&page=1&itemsPerPage=900", {"body": "x", "match": "ANY"}, "page"),
-            (f"server={SERVER}&itemsPerPage=1001", {"subject": "x"}, "itemsPerPage"),
-            (f"server={SERVER}&receivedAfter=now", {"subject": "x"}, "receivedAfter"),
-            (f"server={SERVER}", {"subject": "x", "match": "SOME"}, "match"),
-        ],
+    @rows(
+        ("server=short", {"subject": "x"}, "server"),
+        ("", {"subject": "x"}, "server"),
+        (f"server={SERVER}", {}, "criteria"),
+        (f"server={SERVER}&page=-1", {"subject": "x"}, "page"),
+        (f"server={SERVER}&page=99999999999999999999", {"subject": "x"}, "page"),
+        (f"server={SERVER}&page=1&itemsPerPage=900", {"body": "x", "match": "ANY"}, "page"),
+        (f"server={SERVER}&itemsPerPage=1001", {"subject": "x"}, "itemsPerPage"),
+        (f"server={SERVER}&receivedAfter=now", {"subject": "x"}, "receivedAfter"),
+        (f"server={SERVER}", {"subject": "x", "match": "SOME"}, "match"),
     )
     def test_bad_input(self, client: Client, query: str, body: Any, field: str) -> None:
         """An invalid search is refused, and the error names the parameter."""
@@ -286,24 +284,19 @@ class TestErrors:
             assert answer.status == 400, route
             assert answer.json["errors"][0]["detail"][0]["description"] == route.note
 
-    @pytest.mark.parametrize(
-        "header", [None, "Basic", "Basic !", "Basic Og==", "Bearer {key}", "Basic eDo="]
-    )
+    @rows(None, "Basic", "Basic !", "Basic Og==", "Bearer {key}", "Basic eDo=")
     def test_no_key(self, house: House, client: Client, header: str | None) -> None:
         """A request without a valid key as the user is refused with 401."""
         client.headers = {} if header is None else {"Authorization": header.format(key=house.key)}
         assert client.get("/api/servers").status == 401
 
-    @pytest.mark.parametrize(
-        "path",
-        [
-            "/api/messages/efe907e9-74ed-4113-a3e0-a3d41d914765",
-            "/api/files/attachments/x",
-            "/api/files/attachments/efe907e9-74ed-4113-a3e0-a3d41d914765.1",
-            "/api/files/email/x",
-            "/api/analysis/spam/x",
-            "/api/elsewhere",
-        ],
+    @rows(
+        "/api/messages/efe907e9-74ed-4113-a3e0-a3d41d914765",
+        "/api/files/attachments/x",
+        "/api/files/attachments/efe907e9-74ed-4113-a3e0-a3d41d914765.1",
+        "/api/files/email/x",
+        "/api/analysis/spam/x",
+        "/api/elsewhere",
     )
     def test_not_found(self, client: Client, path: str) -> None:
         """What does not exist is answered with 404."""
@@ -367,13 +360,10 @@ class TestLimitedKeys:
         assert own.send("PUT", f"/api/servers/{SERVER}", {"name": "x"}).status == 200
         assert own.send("DELETE", f"/api/servers/{SERVER}").status == 204
 
-    @pytest.mark.parametrize(
-        ("method", "path", "scope"),
-        [
-            ("GET", f"/api/messages?server={SERVER}", "inbox:write"),
-            ("DELETE", f"/api/messages?server={SERVER}", "inbox:read"),
-            ("GET", "/api/analysis/spam/x", "inbox:read"),
-        ],
+    @rows(
+        ("GET", f"/api/messages?server={SERVER}", "inbox:write"),
+        ("DELETE", f"/api/messages?server={SERVER}", "inbox:read"),
+        ("GET", "/api/analysis/spam/x", "inbox:read"),
     )
     def test_scopes(self, house: House, method: str, path: str, scope: str) -> None:
         """A key without the scope of a route is refused."""

@@ -320,13 +320,10 @@ def test_sending_over_the_api(site: OpenSite) -> None:
     assert (headers["X-Own"], headers["X-Tags"]) == (["1"], ["one"])
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"To": [{"Email": "a@example.com"}]}, "From"),
-        ({"From": {"Email": "nonsense"}, "To": [{"Email": "a@b.example"}]}, "nonsense"),
-        ({"From": {"Email": "a@b.example"}, "Attachments": [{}]}, "Content"),
-    ],
+@rows(
+    ({"To": [{"Email": "a@example.com"}]}, "From"),
+    ({"From": {"Email": "nonsense"}, "To": [{"Email": "a@b.example"}]}, "nonsense"),
+    ({"From": {"Email": "a@b.example"}, "Attachments": [{}]}, "Content"),
 )
 def test_a_mail_that_cannot_be_sent(site: OpenSite, body: Any, words: str) -> None:
     """The error is JSON and names what is wrong, and no mail is stored."""
@@ -400,22 +397,19 @@ class TestSetTags:
         answer = site.ask("DELETE", "/api/v1/tags/two%20words").answer()
         assert (answer.status, tags_of(site)) == (200, ["b"])
 
-    @pytest.mark.parametrize(
-        ("path", "body", "words"),
-        [
-            ("/api/v1/tags/b", {"Name": "c"}, "+tags of recipients stay"),
-            ("/api/v1/tags/missing", {"Name": "c"}, "no message was given the tag 'missing'"),
-            ("/api/v1/tags", {"Tags": ["x"]}, "IDs"),
-            ("/api/v1/tags", {"IDs": [], "Tags": ["\\Seen"]}, "got '\\\\Seen'"),
-            ("/api/v1/tags/b", {"Name": "a(b"}, "got 'a(b'"),
-            ("/api/v1/tags", {"IDs": ["x"], "Tags": ["a,b"]}, "got 'a,b'"),
-            ("/api/v1/tags", {"IDs": ["x"], "Tags": ["x" * 101]}, "up to 100"),
-            (
-                "/api/v1/tags",
-                {"IDs": [], "Tags": [f"t{n}" for n in range(101)]},
-                "at most 100 tags",
-            ),
-        ],
+    @rows(
+        ("/api/v1/tags/b", {"Name": "c"}, "+tags of recipients stay"),
+        ("/api/v1/tags/missing", {"Name": "c"}, "no message was given the tag 'missing'"),
+        ("/api/v1/tags", {"Tags": ["x"]}, "IDs"),
+        ("/api/v1/tags", {"IDs": [], "Tags": ["\\Seen"]}, "got '\\\\Seen'"),
+        ("/api/v1/tags/b", {"Name": "a(b"}, "got 'a(b'"),
+        ("/api/v1/tags", {"IDs": ["x"], "Tags": ["a,b"]}, "got 'a,b'"),
+        ("/api/v1/tags", {"IDs": ["x"], "Tags": ["x" * 101]}, "up to 100"),
+        (
+            "/api/v1/tags",
+            {"IDs": [], "Tags": [f"t{n}" for n in range(101)]},
+            "at most 100 tags",
+        ),
     )
     def test_tags_that_cannot_be_set(
         self, site: OpenSite, path: str, body: Any, words: str
@@ -487,9 +481,7 @@ def test_chaos_in_a_cluster(site: OpenSite) -> None:
     run(other.meet("recipient"))
 
 
-@pytest.mark.parametrize(
-    "trigger", [{"ErrorCode": 200, "Probability": 1}, {"ErrorCode": 451, "Probability": 101}]
-)
+@rows({"ErrorCode": 200, "Probability": 1}, {"ErrorCode": 451, "Probability": 101})
 def test_a_trigger_out_of_range(site: OpenSite, trigger: Any) -> None:
     """It is an error that names the value."""
     answer = site.ask("PUT", "/api/v1/chaos", json={"Sender": trigger}).answer()
@@ -526,15 +518,12 @@ REMOTE = (
 """A mail that loads a picture, a style sheet, a font and a poster, and runs a script."""
 
 
-@pytest.mark.parametrize(
-    ("query", "fetched_by", "shows_pictures"),
-    [
-        ("", "none", False),
-        ("?remote=1", "none", True),
-        ("?remote=1", "same-origin", True),
-        ("?remote=1", "cross-site", False),
-        ("?remote=0", "none", False),
-    ],
+@rows(
+    ("", "none", False),
+    ("?remote=1", "none", True),
+    ("?remote=1", "same-origin", True),
+    ("?remote=1", "cross-site", False),
+    ("?remote=0", "none", False),
 )
 def test_views_load_nothing_unasked(
     site: OpenSite, query: str, fetched_by: str, shows_pictures: bool

@@ -41,9 +41,7 @@ def subjects(answer: Any) -> list[str]:
 class TestInboxes:
     """An inbox is a tag, and its id is the tag."""
 
-    @pytest.mark.parametrize(
-        "path", ["/inboxes", "/inboxes/withDefaults", "/createInbox", "/newEmailAddress"]
-    )
+    @rows("/inboxes", "/inboxes/withDefaults", "/createInbox", "/newEmailAddress")
     def test_a_new_inbox(self, house: House, client: Client, path: str) -> None:
         """A new inbox has a random id, and an address that receives its mail."""
         answer = client.send("POST", f"{path}?name=My%20test&tags=a&tags=b")
@@ -378,10 +376,7 @@ class TestWebhooks:
         assert client.send("DELETE", path).status == 404
         assert house.get("/inbox/webhooks").json["webhooks"] == []
 
-    @pytest.mark.parametrize(
-        "more",
-        [{"eventName": "BOUNCE"}, {"basicAuth": {"username": "a", "password": "b"}}, {"url": "x"}],
-    )
+    @rows({"eventName": "BOUNCE"}, {"basicAuth": {"username": "a", "password": "b"}}, {"url": "x"})
     def test_other_webhooks(self, client: Client, more: dict[str, Any]) -> None:
         """An event or a form that mailcheck does not have is refused."""
         answer = client.send("POST", "/webhooks", {"url": "https://ci.example.com/", **more})
@@ -391,22 +386,19 @@ class TestWebhooks:
 class TestErrors:
     """Errors name what was wrong."""
 
-    @pytest.mark.parametrize(
-        ("path", "part"),
-        [
-            ("/waitForLatestEmail", "inboxId is missing"),
-            ("/waitForLatestEmail?inboxId=a..b", "'a..b' is not an id of an inbox"),
-            (f"/waitForLatestEmail?inboxId={INBOX}&timeout=-1", "you sent -1"),
-            (f"/waitForLatestEmail?inboxId={INBOX}&timeout=300001", "you sent 300001"),
-            (f"/waitForLatestEmail?inboxId={INBOX}&since=x", "you sent 'x'"),
-            (f"/waitForLatestEmail?inboxId={INBOX}&sort=UP", "sort"),
-            (f"/waitForNthEmail?inboxId={INBOX}&index=-1", "you sent -1"),
-            (f"/waitForEmailCount?inboxId={INBOX}&count=0", "you sent 0"),
-            (f"/inboxes/{INBOX}/emails?limit=101", "you sent 101"),
-            ("/emails?page=-1", "you sent -1"),
-            ("/emails?page=99999999999999999999", "you sent 99999999999999999999"),
-            ("/inboxes/paginated?page=-1", "you sent -1"),
-        ],
+    @rows(
+        ("/waitForLatestEmail", "inboxId is missing"),
+        ("/waitForLatestEmail?inboxId=a..b", "'a..b' is not an id of an inbox"),
+        (f"/waitForLatestEmail?inboxId={INBOX}&timeout=-1", "you sent -1"),
+        (f"/waitForLatestEmail?inboxId={INBOX}&timeout=300001", "you sent 300001"),
+        (f"/waitForLatestEmail?inboxId={INBOX}&since=x", "you sent 'x'"),
+        (f"/waitForLatestEmail?inboxId={INBOX}&sort=UP", "sort"),
+        (f"/waitForNthEmail?inboxId={INBOX}&index=-1", "you sent -1"),
+        (f"/waitForEmailCount?inboxId={INBOX}&count=0", "you sent 0"),
+        (f"/inboxes/{INBOX}/emails?limit=101", "you sent 101"),
+        ("/emails?page=-1", "you sent -1"),
+        ("/emails?page=99999999999999999999", "you sent 99999999999999999999"),
+        ("/inboxes/paginated?page=-1", "you sent -1"),
     )
     def test_bad_input(self, client: Client, path: str, part: str) -> None:
         """An invalid parameter is refused with a message that says what to send."""

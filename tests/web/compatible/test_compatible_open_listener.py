@@ -5,6 +5,7 @@ import base64
 import pytest
 
 from tests.house import run
+from tests.table import rows
 from tests.web.compatible.open_site import RICH, OpenSite, mail
 from tests.web.raw_http import RawHttp
 
@@ -57,20 +58,17 @@ def test_dns_rebinding_is_rejected(site: OpenSite, host: str) -> None:
     assert site.get("/api/v1/messages").json["total"] == 1
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "localhost",
-        "127.0.0.1:8025",
-        "[::1]:8025",
-        "192.168.1.9:8025",
-        "mailpit",
-        "mailpit:8025",
-        "host.docker.internal:8025",
-        "shop.localhost",
-        "mailpit.default.svc.cluster.local",
-        "LOCALHOST.:8025",
-    ],
+@rows(
+    "localhost",
+    "127.0.0.1:8025",
+    "[::1]:8025",
+    "192.168.1.9:8025",
+    "mailpit",
+    "mailpit:8025",
+    "host.docker.internal:8025",
+    "shop.localhost",
+    "mailpit.default.svc.cluster.local",
+    "LOCALHOST.:8025",
 )
 def test_own_names_are_accepted(site: OpenSite, host: str) -> None:
     """Addresses, names without a dot, and names that public DNS does not have are ours."""

@@ -12,6 +12,7 @@ from mailcheck.web.mcp.protocol_modes import (
     VERSION_KEY,
 )
 from tests.house import House
+from tests.table import rows
 from tests.web.mcp.agent import EVENTS, HANDSHAKE, JSON, STATELESS, Agent
 
 CLIENT = {"name": "test", "version": "1"}
@@ -189,22 +190,19 @@ def test_headers_that_agree_are_served(agent: Agent, headers: dict[str, str | No
     assert contradicting(agent, headers).result["isError"] is True
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"MCP-Protocol-Version": None},
-        {"MCP-Protocol-Version": HANDSHAKE},
-        {"MCP-Protocol-Version": "2030-01-01"},
-        {"MCP-Protocol-Version": ""},
-        {"Mcp-Method": None},
-        {"Mcp-Method": "tools/list"},
-        {"Mcp-Method": "TOOLS/CALL"},
-        {"Mcp-Name": None},
-        {"Mcp-Name": "delete_message"},
-        {"Mcp-Name": ""},
-        {"Mcp-Name": "=?base64?not base64?="},
-        {"Mcp-Name": "=?base64?/w==?="},
-    ],
+@rows(
+    {"MCP-Protocol-Version": None},
+    {"MCP-Protocol-Version": HANDSHAKE},
+    {"MCP-Protocol-Version": "2030-01-01"},
+    {"MCP-Protocol-Version": ""},
+    {"Mcp-Method": None},
+    {"Mcp-Method": "tools/list"},
+    {"Mcp-Method": "TOOLS/CALL"},
+    {"Mcp-Name": None},
+    {"Mcp-Name": "delete_message"},
+    {"Mcp-Name": ""},
+    {"Mcp-Name": "=?base64?not base64?="},
+    {"Mcp-Name": "=?base64?/w==?="},
 )
 def test_headers_that_contradict_the_body_are_refused(
     agent: Agent, headers: dict[str, str | None]
@@ -239,17 +237,14 @@ def test_a_name_that_no_header_can_hold_comes_encoded(agent: Agent) -> None:
     assert reply.error["message"].startswith("Unknown tool: Empfänger")
 
 
-@pytest.mark.parametrize(
-    ("meta", "code"),
-    [
-        ({}, -32602),
-        ({VERSION_KEY: STATELESS}, -32602),
-        ({CAPABILITIES_KEY: {}}, -32602),
-        ({VERSION_KEY: STATELESS, CAPABILITIES_KEY: None}, -32602),
-        ({VERSION_KEY: STATELESS, CAPABILITIES_KEY: []}, -32602),
-        ({VERSION_KEY: None, CAPABILITIES_KEY: {}}, -32020),
-        ({VERSION_KEY: ["2026-07-28"], CAPABILITIES_KEY: {}}, -32020),
-    ],
+@rows(
+    ({}, -32602),
+    ({VERSION_KEY: STATELESS}, -32602),
+    ({CAPABILITIES_KEY: {}}, -32602),
+    ({VERSION_KEY: STATELESS, CAPABILITIES_KEY: None}, -32602),
+    ({VERSION_KEY: STATELESS, CAPABILITIES_KEY: []}, -32602),
+    ({VERSION_KEY: None, CAPABILITIES_KEY: {}}, -32020),
+    ({VERSION_KEY: ["2026-07-28"], CAPABILITIES_KEY: {}}, -32020),
 )
 def test_a_stateless_request_is_complete(agent: Agent, meta: dict[str, Any], code: int) -> None:
     """Every request needs version and capabilities; a version that is no text contradicts."""

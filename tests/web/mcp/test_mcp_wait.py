@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.house import House, mail
+from tests.table import rows
 from tests.web.mcp.agent import EVENTS, JSON, STATELESS, Agent, failure_of, judge_output
 
 
@@ -264,17 +265,14 @@ def cancellation(request_id: object) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("request_id", "headers"),
-    [
-        (8, {"Mcp-Session-Id": "one"}),
-        ("7", {"Mcp-Session-Id": "one"}),
-        (None, {"Mcp-Session-Id": "one"}),
-        ([7], {"Mcp-Session-Id": "one"}),
-        (7, {"Mcp-Session-Id": "two"}),
-        (7, {}),
-        (7, {"Mcp-Session-Id": "one", "MCP-Protocol-Version": STATELESS}),
-    ],
+@rows(
+    (8, {"Mcp-Session-Id": "one"}),
+    ("7", {"Mcp-Session-Id": "one"}),
+    (None, {"Mcp-Session-Id": "one"}),
+    ([7], {"Mcp-Session-Id": "one"}),
+    (7, {"Mcp-Session-Id": "two"}),
+    (7, {}),
+    (7, {"Mcp-Session-Id": "one", "MCP-Protocol-Version": STATELESS}),
 )
 def test_other_calls_are_not_cancelled(
     house: House, request_id: object, headers: dict[str, str | None]

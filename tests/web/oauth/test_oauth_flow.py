@@ -12,6 +12,7 @@ from mailcheck.core.projects import Role
 from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from mailcheck.operations.oauth.clients import OpenTo
 from tests.house import House, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.mcp.agent import Agent
 from tests.web.oauth.conftest import ann as ann
@@ -286,14 +287,11 @@ def test_others_are_not_replaced(program: Program) -> None:
     assert [status_with(program.house, one["access_token"]) for one in tokens] == [200, 200]
 
 
-@pytest.mark.parametrize(
-    ("name", "uri", "is_same"),
-    [
-        ("Agent", "http://127.0.0.1:2/cb", True),
-        ("Other", "http://127.0.0.1:2/cb", False),
-        ("Agent", "http://127.0.0.1:2/other", False),
-        ("Agent", CALLBACK, False),
-    ],
+@rows(
+    ("Agent", "http://127.0.0.1:2/cb", True),
+    ("Other", "http://127.0.0.1:2/cb", False),
+    ("Agent", "http://127.0.0.1:2/other", False),
+    ("Agent", CALLBACK, False),
 )
 def test_a_program_registers_again(ann: Browser, name: str, uri: str, is_same: bool) -> None:
     """A program that registers itself anew is recognized by its name and redirect URIs."""

@@ -117,16 +117,13 @@ def connect(program: Program, scope: str | None) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("metadata", "scope"),
-    [
-        (CLAUDE, ALL),
-        (CLAUDE, "claudeai"),
-        (CLAUDE_WITH_SECRET, None),
-        (CHATGPT, f"{ALL} offline_access"),
-        (COPILOT, ALL),
-        (COPILOT, ""),
-    ],
+@rows(
+    (CLAUDE, ALL),
+    (CLAUDE, "claudeai"),
+    (CLAUDE_WITH_SECRET, None),
+    (CHATGPT, f"{ALL} offline_access"),
+    (COPILOT, ALL),
+    (COPILOT, ""),
 )
 def test_an_agent_that_registers(ann: Browser, metadata: dict[str, Any], scope: str | None) -> None:
     """Claude, ChatGPT and Copilot Studio register themselves, connect, and refresh their tokens."""
@@ -199,16 +196,13 @@ def test_a_deleted_client_registers_again(ann: Browser) -> None:
     assert register(ann.house, CLAUDE).status == 201
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/.well-known/oauth-authorization-server/mcp",
-        "/.well-known/openid-configuration",
-        "/.well-known/openid-configuration/mcp",
-        "/mcp/.well-known/openid-configuration",
-        "/mcp/.well-known/oauth-protected-resource",
-        "/mcp/.well-known/oauth-authorization-server",
-    ],
+@rows(
+    "/.well-known/oauth-authorization-server/mcp",
+    "/.well-known/openid-configuration",
+    "/.well-known/openid-configuration/mcp",
+    "/mcp/.well-known/openid-configuration",
+    "/mcp/.well-known/oauth-protected-resource",
+    "/mcp/.well-known/oauth-authorization-server",
 )
 def test_addresses_without_metadata(house: House, path: str) -> None:
     """Agents try several addresses. Those without metadata are 404, so that they try the next."""

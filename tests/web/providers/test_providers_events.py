@@ -19,6 +19,7 @@ from mailcheck.ports.probes import Post
 from mailcheck.probes.webhook_sender import headers_of
 from mailcheck.web.providers.catalogue import PROVIDERS
 from tests.house import House, run
+from tests.table import rows
 from tests.web.provider_requests import post, raw_mail, received, sample
 
 URL = "https://app.example.com/events"
@@ -61,18 +62,15 @@ def test_the_providers_with_events_are_known() -> None:
     assert set(EVENT_PROVIDERS) == {one.name for one in PROVIDERS if one.write_event}
 
 
-@pytest.mark.parametrize(
-    ("provider", "expected"),
-    [
-        (
-            "resend",
-            ["email.delivered", "email.bounced", "email.complained", "email.opened"],
-        ),
-        ("postmark", ["Delivery", "Bounce", "SpamComplaint", "Open"]),
-        ("sendgrid", ["delivered", "bounce", "spamreport", "open"]),
-        ("mailgun", ["delivered", "failed", "complained", "opened"]),
-        ("brevo", ["delivered", "hard_bounce", "spam", "opened"]),
-    ],
+@rows(
+    (
+        "resend",
+        ["email.delivered", "email.bounced", "email.complained", "email.opened"],
+    ),
+    ("postmark", ["Delivery", "Bounce", "SpamComplaint", "Open"]),
+    ("sendgrid", ["delivered", "bounce", "spamreport", "open"]),
+    ("mailgun", ["delivered", "failed", "complained", "opened"]),
+    ("brevo", ["delivered", "hard_bounce", "spam", "opened"]),
 )
 def test_the_tag_chooses_the_event(house: House, provider: str, expected: list[str]) -> None:
     """A mail is delivered, or bounced, complained or opened as its tag says."""

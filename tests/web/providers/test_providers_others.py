@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.house import House
+from tests.table import rows
 from tests.web.provider_requests import post, raw_mail, received, with_fields
 
 SENDGRID = "/providers/sendgrid/v3/mail/send"
@@ -209,19 +210,16 @@ def test_mailtrap_batches_have_a_base(house: House) -> None:
     assert (mail["X-MT-Category"], mail["X-MT-Custom-Variables"]) == ("order", '{"id":7}')
 
 
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
-        (SENDGRID, {"template_id": "d-1", "subject": None, "content": None}),
-        (MAILGUN, {"template": "d-1", "text": None, "html": None}),
-        (BREVO, {"templateId": 71, "subject": None, "sender": None}),
-        (MAILTRAP, {"template_uuid": "d-1", "subject": None, "text": None}),
-    ],
+@rows(
+    (SENDGRID, {"template_id": "d-1", "subject": None, "content": None}),
+    (MAILGUN, {"template": "d-1", "text": None, "html": None}),
+    (BREVO, {"templateId": 71, "subject": None, "sender": None}),
+    (MAILTRAP, {"template_uuid": "d-1", "subject": None, "text": None}),
 )
 def test_a_template_is_named_in_the_text(house: House, path: str, fields: dict[str, Any]) -> None:
     """A template, which exists at the provider only, is named in text and header."""
     assert post(house, path, with_fields(path, **fields)).status < 300
-    (message,) = received(house)
+    message = received(house)[0]
     name = raw_mail(house, message)["X-Template"]
     assert name in ("d-1", "71")
     assert f"Template: {name}" in message["text"]
