@@ -1,46 +1,166 @@
-"""The cost of each call that strangers can make: the table in ``reachable.toml``.
+"""The maximum cost of one call of the entry points that are not a route, a page or a tool.
 
-A test fails for a route, tool, command or address that is not in the table, and for a call that
-costs more than the table declares.
+Routes, pages and MCP tools declare their own costs. A test fails for a command, address or port
+that is not in the table, and for a call that costs more than is declared.
 """
 
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 
-from msgspec import Struct
+from mailcheck.web.site import costs
+from mailcheck.web.site.costs import Cost
 
+LOGIN = Cost(passwords=2)
+"""Login of a program: a hash if the password is not an API key, two where the hash is renewed."""
 
-class Cost(Struct, frozen=True):
-    """The maximum cost of one call.
+IMAP_READING = Cost(rows=1, octets=4096, content=2)
+"""Reading a mail over IMAP: its structure and its content are derived once and stored."""
 
-    ``rows`` and ``octets`` are the growth of the store, ``questions`` are DNS questions. The other
-    fields count pieces of work for a process or its threads: ``content``, ``passwords``,
-    ``analysis``, ``large`` and ``requests``. A call without costs is answered by the daemon's main
-    process, from memory and by reads of the store.
-    """
+APPENDING = Cost(rows=6, octets=16384, content=1)
+"""Appending over IMAP: a mail, within the quota of the inbox."""
 
-    rows: int = 0
-    octets: int = 0
-    questions: int = 0
-    content: int = 0
-    passwords: int = 0
-    analysis: int = 0
-    large: int = 0
-    requests: int = 0
+REFUSAL = Cost(rows=1, octets=4096)
+"""Refusals: one row a minute for each fault tag."""
 
+COMPLAINT = Cost(rows=3, octets=65536, questions=30, analysis=2, large=1)
+"""Mail to the address for complaints: read like a report; a mail that may confirm the address is
+authenticated too."""
 
-def read_costs() -> Mapping[str, Cost]:
-    """Return the declared cost of each entry point, by its name.
-
-    :raises ValueError: an entry point is declared twice.
-    """
-    text = files("mailcheck.assembly").joinpath("reachable.toml").read_text("utf-8")
-    found: dict[str, Cost] = {}
-    for group in tomllib.loads(text)["group"]:
-        cost = Cost(**{name: group[name] for name in Cost.__struct_fields__ if name in group})
-        for entry in group["entries"]:
-            if entry in found:
-                raise ValueError(f"{entry} is declared twice")
-            found[entry] = cost
-    return found
+COSTS: Mapping[str, Cost] = {
+    "mail AUTH": costs.FREE,
+    "mail EHLO": costs.FREE,
+    "mail HELO": costs.FREE,
+    "mail HELP": costs.FREE,
+    "mail MAIL": costs.FREE,
+    "mail NOOP": costs.FREE,
+    "mail QUIT": costs.FREE,
+    "mail RCPT": costs.FREE,
+    "mail RSET": costs.FREE,
+    "mail STARTTLS": costs.FREE,
+    "mail VRFY": costs.FREE,
+    "mail XCLIENT": costs.FREE,
+    "mail XFORWARD": costs.FREE,
+    "mail ETRN": costs.FREE,
+    "mail EXPN": costs.FREE,
+    "mail SAML": costs.FREE,
+    "mail SEND": costs.FREE,
+    "mail SOML": costs.FREE,
+    "mail TURN": costs.FREE,
+    "mail CONNECT": costs.FREE,
+    "mail DELETE": costs.FREE,
+    "mail GET": costs.FREE,
+    "mail HEAD": costs.FREE,
+    "mail OPTIONS": costs.FREE,
+    "mail PATCH": costs.FREE,
+    "mail POST": costs.FREE,
+    "mail PUT": costs.FREE,
+    "mail DATA": costs.MAIL,
+    "mail BDAT": costs.MAIL,
+    "submission EHLO": costs.FREE,
+    "submission HELO": costs.FREE,
+    "submission HELP": costs.FREE,
+    "submission MAIL": costs.FREE,
+    "submission NOOP": costs.FREE,
+    "submission QUIT": costs.FREE,
+    "submission RCPT": costs.FREE,
+    "submission RSET": costs.FREE,
+    "submission STARTTLS": costs.FREE,
+    "submission VRFY": costs.FREE,
+    "submission XCLIENT": costs.FREE,
+    "submission XFORWARD": costs.FREE,
+    "submission ETRN": costs.FREE,
+    "submission EXPN": costs.FREE,
+    "submission SAML": costs.FREE,
+    "submission SEND": costs.FREE,
+    "submission SOML": costs.FREE,
+    "submission TURN": costs.FREE,
+    "submission CONNECT": costs.FREE,
+    "submission DELETE": costs.FREE,
+    "submission GET": costs.FREE,
+    "submission HEAD": costs.FREE,
+    "submission OPTIONS": costs.FREE,
+    "submission PATCH": costs.FREE,
+    "submission POST": costs.FREE,
+    "submission PUT": costs.FREE,
+    "submission AUTH": LOGIN,
+    "submission DATA": costs.MAIL,
+    "submission BDAT": costs.MAIL,
+    "POP3 CAPA": costs.FREE,
+    "POP3 DELE": costs.FREE,
+    "POP3 LIST": costs.FREE,
+    "POP3 NOOP": costs.FREE,
+    "POP3 QUIT": costs.FREE,
+    "POP3 RETR": costs.FREE,
+    "POP3 RSET": costs.FREE,
+    "POP3 STAT": costs.FREE,
+    "POP3 STLS": costs.FREE,
+    "POP3 TOP": costs.FREE,
+    "POP3 UIDL": costs.FREE,
+    "POP3 USER": costs.FREE,
+    "POP3 UTF8": costs.FREE,
+    "POP3 AUTH": LOGIN,
+    "POP3 PASS": LOGIN,
+    "IMAP CAPABILITY": costs.FREE,
+    "IMAP CHECK": costs.FREE,
+    "IMAP CLOSE": costs.FREE,
+    "IMAP COPY": costs.FREE,
+    "IMAP CREATE": costs.FREE,
+    "IMAP DELETE": costs.FREE,
+    "IMAP ENABLE": costs.FREE,
+    "IMAP EXAMINE": costs.FREE,
+    "IMAP EXPUNGE": costs.FREE,
+    "IMAP ID": costs.FREE,
+    "IMAP IDLE": costs.FREE,
+    "IMAP LIST": costs.FREE,
+    "IMAP LOGOUT": costs.FREE,
+    "IMAP LSUB": costs.FREE,
+    "IMAP MOVE": costs.FREE,
+    "IMAP NAMESPACE": costs.FREE,
+    "IMAP NOOP": costs.FREE,
+    "IMAP RENAME": costs.FREE,
+    "IMAP SELECT": costs.FREE,
+    "IMAP STARTTLS": costs.FREE,
+    "IMAP STATUS": costs.FREE,
+    "IMAP STORE": costs.FREE,
+    "IMAP SUBSCRIBE": costs.FREE,
+    "IMAP UID COPY": costs.FREE,
+    "IMAP UID EXPUNGE": costs.FREE,
+    "IMAP UID MOVE": costs.FREE,
+    "IMAP UID STORE": costs.FREE,
+    "IMAP UNSELECT": costs.FREE,
+    "IMAP UNSUBSCRIBE": costs.FREE,
+    "IMAP LOGIN": LOGIN,
+    "IMAP AUTHENTICATE": LOGIN,
+    "IMAP FETCH": IMAP_READING,
+    "IMAP UID FETCH": IMAP_READING,
+    "IMAP SEARCH": IMAP_READING,
+    "IMAP UID SEARCH": IMAP_READING,
+    "IMAP APPEND": APPENDING,
+    "address inbox with the tag of alerts": costs.FREE,
+    "address unknown inbox": costs.FREE,
+    "address elsewhere": costs.FREE,
+    "address deliverability test": costs.SCORE,
+    "address inbox": costs.MAIL,
+    "address inbox with a tag": costs.MAIL,
+    "address postmaster": costs.MAIL,
+    "address abuse": costs.MAIL,
+    "address inbox with a fault tag": REFUSAL,
+    "address DMARC reports": costs.REPORT,
+    "address TLS reports": costs.REPORT,
+    "address failure reports": costs.REPORT,
+    "address complaints": COMPLAINT,
+    "port [smtp] listen": costs.FREE,
+    "port [smtp] submission_listen": costs.FREE,
+    "port [smtp] broken_tls_listen": costs.FREE,
+    "port [imap] listen": costs.FREE,
+    "port [imap] tls_listen": costs.FREE,
+    "port [pop3] listen": costs.FREE,
+    "port [pop3] tls_listen": costs.FREE,
+    "port [web] listen": costs.FREE,
+    "port [providers] listen": costs.FREE,
+    "port [milter] listen": costs.FREE,
+    "port [mailpit] listen": costs.FREE,
+    "port [mailpit] smtp_listen": costs.FREE,
+    "port [ops] listen": costs.FREE,
+    "port [ops] manhole": costs.FREE,
+}
+"""The costs by name. ``mail`` and ``submission`` are the ports for mail, with commands of SMTP."""

@@ -15,20 +15,22 @@ from typing import Any
 from msgspec import structs
 from twisted.internet.testing import StringTransport
 
-from mailcheck.assembly.doors.compatible import FACADES, build_open
+from mailcheck.assembly.doors.agents import build_tools
+from mailcheck.assembly.doors.compatible import build_open
 from mailcheck.assembly.doors.late import LateDoor
 from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
-from mailcheck.assembly.reachable import Cost
+from mailcheck.assembly.reachable import COSTS
 from mailcheck.assembly.services import mail_factory
 from mailcheck.assembly.workers import Workers
-from mailcheck.config.options import CompatibleOptions, MailpitOptions, WebOptions
+from mailcheck.config.options import CompatibleOptions, Config, MailpitOptions, WebOptions
 from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.imap.parsing import COMMANDS as IMAP_COMMANDS
 from mailcheck.imap.pop3 import COMMANDS as POP3_COMMANDS
 from mailcheck.operations.accounts.confirm import FRESH_MINUTES
 from mailcheck.smtp.verbs import VERBS
-from mailcheck.web.site.application import Application
+from mailcheck.web.site.application import Application, Route
+from mailcheck.web.site.costs import Cost
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
@@ -104,12 +106,43 @@ IMAP_ARGUMENTS = {
 """The arguments of commands of IMAP."""
 
 
-def _paths_of(resource: Any) -> Iterator[tuple[str, str]]:
-    """Yield the method and the path of each route below a resource."""
+def _site_config() -> Config:
+    """Return the configuration of an application in which everything can be reached."""
+    return config_in_memory(
+        accounts=CHEAP,
+        web=WebOptions(oauth="on"),
+        mailpit=MailpitOptions(project="mallory"),
+        compatible=CompatibleOptions(hold=0),
+    )
+
+
+def _routes_of(resource: Any) -> Iterator[tuple[str, Route[Any]]]:
+    """Yield each route below a resource, with its method and path."""
     if isinstance(resource, LateDoor):
         resource = resource.open()
     assert isinstance(resource, Application)
-    yield from resource.paths
+    for (method, path), (_, route) in zip(resource.paths, resource.routes, strict=True):
+        shown = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", path)
+        yield f"{method} {shown}", route
+
+
+def declared_costs() -> Mapping[str, Cost]:
+    """Return the declared cost of each entry point, by its name."""
+    house = House(_site_config())
+    root = vars(house.site.resource)
+    others = {id(other): other for other in root["_late"].values()}
+    applications = [*(root[name] for name in _ROOTS), *others.values()]
+    open_listener = build_open(house.assembly, offer_no_tls).site.resource
+    found = [
+        *((name, route.cost) for one in applications for name, route in _routes_of(one)),
+        *((f"open {name}", route.cost) for name, route in _routes_of(open_listener)),
+        *((f"tool {one.name}", one.cost) for one in build_tools(house.assembly)),
+        *COSTS.items(),
+    ]
+    house.close()
+    costs = dict(found)
+    assert len(costs) == len(set(found)), "two costs of one entry point"
+    return costs
 
 
 class CountedWorker(DirectWorker):
@@ -148,13 +181,7 @@ class Target:
             large=CountedWorker("large", self.work),
             requests=CountedWorker("requests", self.work),
         )
-        config = config_in_memory(
-            accounts=CHEAP,
-            web=WebOptions(oauth="on"),
-            mailpit=MailpitOptions(project="mallory"),
-            compatible=CompatibleOptions(hold=0),
-        )
-        self.house = House(config, workers, zone=MemoryZone(_ZONE))
+        self.house = House(_site_config(), workers, zone=MemoryZone(_ZONE))
         self.house.is_restored = True
         self._open = OpenListener(self.house)
         # The listener without keys has the account, so only the operator gives out its name.
@@ -239,18 +266,8 @@ class Target:
 
     # Entry points.
 
-    def entries(self) -> Iterator[str]:
-        """Yield the names of all entry points."""
-        root = vars(self.house.site.resource)
-        others = {id(other): other for other in root["_late"].values()}
-        for resource in [*(root[name] for name in _ROOTS), *others.values()]:
-            for method, rule in _paths_of(resource):
-                path = re.sub(r"<[^<>]*?(\w+)>", r"{\1}", rule)
-                yield f"{method} {path}"
-        for facade in (one for one in FACADES if not one.base):
-            for route in facade.routes:
-                yield f"open {route.method} {route.path.replace('<', '{').replace('>', '}')}"
-        yield from (f"tool {name}" for name in self.tools)
+    def others(self) -> Iterator[str]:
+        """Yield the names of all entry points that are not a route, a page or a tool."""
         yield from (f"POP3 {command.decode()}" for command in POP3_COMMANDS)
         yield from (f"IMAP {command}" for command in IMAP_COMMANDS)
         for port in ("mail", "submission"):

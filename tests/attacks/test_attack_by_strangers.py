@@ -3,9 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
+from msgspec import Struct, structs
 
-from mailcheck.assembly.reachable import Cost, read_costs
-from tests.attacks.strangers import Target
+from mailcheck.assembly.reachable import COSTS as OTHER_COSTS
+from mailcheck.web.dashboard.visits import Page
+from mailcheck.web.mcp.tools import Tool
+from mailcheck.web.site.application import Route
+from mailcheck.web.site.costs import Cost
+from tests.attacks.strangers import Target, declared_costs
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -13,7 +18,7 @@ SLACK = 65_536
 """Octets by which a store may grow for any write, because it grows by whole pages."""
 
 
-COSTS = read_costs()
+COSTS = declared_costs()
 ENTRIES = sorted(COSTS)
 OVER_HTTP = [
     one for one in ENTRIES if one.split(" ")[0] in ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -53,8 +58,14 @@ def attacked_by_nobody(target: Target, entry: str, times: int) -> list[str]:
 
 
 def test_everything_that_can_be_reached_is_declared(target: Target) -> None:
-    """Each route, tool, command, address and port has a declared cost, and no other entry has."""
-    assert set(target.entries()) == set(COSTS)
+    """Each command, address and port has a declared cost. Routes and tools cannot be without."""
+    assert set(target.others()) == set(OTHER_COSTS)
+
+
+@pytest.mark.parametrize("kind", [Route, Page, Tool])
+def test_nothing_is_made_without_its_cost(kind: type[Struct]) -> None:
+    """A route, page or tool without a declared cost cannot be created."""
+    assert "cost" in {one.name for one in structs.fields(kind) if one.required}
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

@@ -13,6 +13,7 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 from mailcheck.web.providers.mime import MAX_HEADER_TEXT, MAX_NAME
 from mailcheck.web.site.bodies import MAX_DEPTH, decode_json
 from tests.attacks.extreme_values import Extreme, ExtremeTarget
+from tests.attacks.strangers import declared_costs
 from tests.table import rows
 from tests.web.provider_requests import post
 
@@ -98,7 +99,7 @@ def try_door(target: ExtremeTarget, door: str, share: int) -> list[Harm]:
     """
     harms: list[Harm] = []
     first = 1 if door == "pages" else FIRST
-    for number, entry in enumerate(target.entries()):
+    for number, entry in enumerate(declared_costs()):
         if belongs(entry) != door or entry.startswith(OUT):
             continue
         target.prepare()

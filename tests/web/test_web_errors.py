@@ -160,7 +160,8 @@ NAMED_ELSEWHERE = {
     "dashboard/door.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},
     # The protocol defines the status of JSON-RPC errors (Streamable HTTP).
     "mcp/protocol_modes.py": {400, 404},
-    # Not statuses: sizes of compressed bodies, lengths of texts, rows of a page.
+    # Not statuses: costs, sizes of compressed bodies, lengths of texts, rows of a page.
+    "site/costs.py": {500},
     "site/replies.py": {512},
     "dashboard/inbox/message_view.py": {512},
     "dashboard/inbox/view.py": {500},

@@ -20,6 +20,7 @@ from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.web.site import application
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.bodies import JSON
+from mailcheck.web.site.costs import Cost
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.failures import RETRY_AFTER_SECONDS
 from mailcheck.web.site.replies import Reply
@@ -177,6 +178,7 @@ def make_route(
     path: str,
     handle: Callable[[Call[R]], Awaitable[Reply | Stream]],
     operation: Operation[R],
+    cost: Cost,
 ) -> Route[R]:
     """Return a route below the base URL, with what its operation declares."""
     return Route(
@@ -184,6 +186,7 @@ def make_route(
         path=path,
         handle=handle,
         request=operation.request,
+        cost=cost,
         scopes=operation.scopes,
         reads=(JSON,) if operation.reads_body else (),
         is_open=not operation.needs_key,

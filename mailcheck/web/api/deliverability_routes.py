@@ -33,6 +33,7 @@ from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.failures import WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
@@ -218,20 +219,21 @@ class DeliverabilityRoutes:
         """List the routes."""
         test = "/test/<test_id>"
         return [
-            make_route("POST", "/test/generate", self.generate, GENERATE),
-            make_route("GET", "/test", self.tests, TESTS_LIST),
-            make_route("GET", test, self.one, TEST),
-            make_route("DELETE", test, self.delete, TEST_DELETE),
-            make_route("GET", f"{test}/wait", self.wait, TEST_WAIT),
-            make_route("GET", f"{test}/raw", self.raw_mail, TEST_RAW),
-            make_route("POST", f"{test}/recheck", self.recheck, TEST_RECHECK),
-            make_route("POST", f"{test}/preflight", self.preflight, TEST_PREFLIGHT),
-            make_route("POST", f"{test}/share", self.renew_share, TEST_SHARE_RENEW),
+            make_route("POST", "/test/generate", self.generate, GENERATE, costs.SMALL),
+            make_route("GET", "/test", self.tests, TESTS_LIST, costs.FREE),
+            make_route("GET", test, self.one, TEST, costs.FREE),
+            make_route("DELETE", test, self.delete, TEST_DELETE, costs.FREE),
+            make_route("GET", f"{test}/wait", self.wait, TEST_WAIT, costs.FREE),
+            make_route("GET", f"{test}/raw", self.raw_mail, TEST_RAW, costs.FREE),
+            make_route("POST", f"{test}/recheck", self.recheck, TEST_RECHECK, costs.SCORE),
+            make_route("POST", f"{test}/preflight", self.preflight, TEST_PREFLIGHT, costs.SCORE),
+            make_route("POST", f"{test}/share", self.renew_share, TEST_SHARE_RENEW, costs.FREE),
             make_route(
                 "POST",
                 "/inbox/messages/<message_id>/test",
                 self.score_message,
                 MESSAGE_SCORE,
+                costs.SCORE,
             ),
         ]
 

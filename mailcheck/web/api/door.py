@@ -7,6 +7,7 @@ from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.api.urls import API_PATH
 from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.api.description import DESCRIPTION, DOCUMENT_PATH, ApiDescription
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call, Door, Sent
 from mailcheck.web.site.replies import Reply, write_error
 
@@ -17,7 +18,7 @@ def make_api(routes: Sequence[Route[Any]], description: ApiDescription) -> Door:
     async def describe(call: Call[NoParameters]) -> Reply:
         return description.reply(call.http, call.urls)
 
-    document = make_route("GET", DOCUMENT_PATH, describe, DESCRIPTION)
+    document = make_route("GET", DOCUMENT_PATH, describe, DESCRIPTION, costs.FREE)
     return Door("api", "", API_PATH, [*routes, document], read_strict, write_error, is_exact=True)
 
 

@@ -26,6 +26,7 @@ from mailcheck.operations.inbox.follow_inbox import (
     MessageArrived,
 )
 from mailcheck.web.api.calls import COMMON_ERRORS, Route, make_route
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.event_streams import Stream, make_stream, write_event
 
@@ -74,7 +75,7 @@ class EventRoutes:
 
     def routes(self) -> list[Route[Any]]:
         """List the route."""
-        return [make_route("GET", "/inbox/events", self.events, EVENTS)]
+        return [make_route("GET", "/inbox/events", self.events, EVENTS, costs.FREE)]
 
     async def events(self, call: Call[FollowRequest]) -> Stream:
         """GET /inbox/events."""

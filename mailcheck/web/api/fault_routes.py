@@ -10,6 +10,7 @@ from mailcheck.core.errors import InvalidCredentials, KeyNotFound
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.web.api.calls import Route, make_route
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -49,8 +50,8 @@ class FaultRoutes:
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
-            make_route("GET", "/inbox/faults", self.show, FAULTS_SHOW),
-            make_route("PUT", "/inbox/faults", self.set, KEY_FAULT_SET),
+            make_route("GET", "/inbox/faults", self.show, FAULTS_SHOW, costs.FREE),
+            make_route("PUT", "/inbox/faults", self.set, KEY_FAULT_SET, costs.FREE),
         ]
 
     async def show(self, call: Call[NoParameters]) -> Reply:

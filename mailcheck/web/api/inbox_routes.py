@@ -66,6 +66,7 @@ from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import LARGE
 from mailcheck.operations.inbox.wait_for_message import NoMessage as NoneArrived
 from mailcheck.web.api.calls import COMMON_ERRORS, DOWNLOAD, Route, make_route, not_found
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.failures import UNEXPECTED_MESSAGE, WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
@@ -410,34 +411,52 @@ class InboxRoutes:
         """List the routes."""
         message, of_allowed = "/inbox/messages/<message_id>", self._of_allowed
         return [
-            make_route("GET", "/inbox", self.overview, INBOX_OVERVIEW),
-            make_route("GET", "/inbox/address", self.address, ADDRESS),
-            make_route("GET", "/inbox/wait", self.wait, WAIT),
-            make_route("GET", "/inbox/wait/many", self.wait_for_many, WAIT_MANY),
-            make_route("GET", "/inbox/wait/none", self.wait_for_none, WAIT_NONE),
-            make_route("GET", "/inbox/messages", self.messages, MESSAGES_LIST),
-            make_route("DELETE", "/inbox/messages", self.delete_messages, MESSAGES_DELETE),
-            make_route("GET", message, of_allowed(self.message), MESSAGE_SHOW),
-            make_route("DELETE", message, of_allowed(self.delete_message), MESSAGE_DELETE),
-            make_route("GET", f"{message}/raw", of_allowed(self.raw_message), MESSAGE_RAW),
-            make_route("GET", f"{message}/html", of_allowed(self.html_part), MESSAGE_HTML),
+            make_route("GET", "/inbox", self.overview, INBOX_OVERVIEW, costs.FREE),
+            make_route("GET", "/inbox/address", self.address, ADDRESS, costs.FREE),
+            make_route("GET", "/inbox/wait", self.wait, WAIT, costs.FREE),
+            make_route("GET", "/inbox/wait/many", self.wait_for_many, WAIT_MANY, costs.FREE),
+            make_route("GET", "/inbox/wait/none", self.wait_for_none, WAIT_NONE, costs.FREE),
+            make_route("GET", "/inbox/messages", self.messages, MESSAGES_LIST, costs.FREE),
+            make_route(
+                "DELETE", "/inbox/messages", self.delete_messages, MESSAGES_DELETE, costs.FREE
+            ),
+            make_route("GET", message, of_allowed(self.message), MESSAGE_SHOW, costs.MESSAGE),
+            make_route(
+                "DELETE", message, of_allowed(self.delete_message), MESSAGE_DELETE, costs.FREE
+            ),
+            make_route(
+                "GET", f"{message}/raw", of_allowed(self.raw_message), MESSAGE_RAW, costs.FREE
+            ),
+            make_route(
+                "GET", f"{message}/html", of_allowed(self.html_part), MESSAGE_HTML, costs.PARTS
+            ),
             make_route(
                 "GET",
                 f"{message}/attachments/<attachment_id>",
                 of_allowed(self.attachment),
                 ATTACHMENT,
+                costs.PARTS,
             ),
-            make_route("GET", f"{message}/checks", of_allowed(self.checks), MESSAGE_CHECKS),
             make_route(
-                "POST", f"{message}/checks/links", of_allowed(self.check_links), LINK_CHECKS
+                "GET", f"{message}/checks", of_allowed(self.checks), MESSAGE_CHECKS, costs.PARTS
+            ),
+            make_route(
+                "POST",
+                f"{message}/checks/links",
+                of_allowed(self.check_links),
+                LINK_CHECKS,
+                costs.PARTS,
             ),
             make_route(
                 "POST",
                 f"{message}/checks/unsubscribe",
                 of_allowed(self.press_unsubscribe),
                 PRESS_UNSUBSCRIBE,
+                costs.PARTS,
             ),
-            make_route("POST", f"{message}/share", of_allowed(self.renew_share), MESSAGE_SHARE),
+            make_route(
+                "POST", f"{message}/share", of_allowed(self.renew_share), MESSAGE_SHARE, costs.FREE
+            ),
         ]
 
     def _of_allowed(self, handle: _Handler) -> _Handler:

@@ -34,6 +34,7 @@ from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import parse_sender
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -161,14 +162,18 @@ class ReportRoutes:
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
-            make_route("GET", "/reports", self.all, REPORTS_LIST),
-            make_route("GET", "/reports/dmarc", self.dmarc, REPORTS_DMARC),
-            make_route("GET", "/reports/dmarc/plan", self.plan, DMARC_PLAN),
-            make_route("POST", "/reports/dmarc/senders", self.decide, SENDER_DECIDE),
-            make_route("GET", "/reports/tls", self.tls, REPORTS_TLS),
-            make_route("GET", "/reports/feedback", self.feedback, REPORTS_FEEDBACK),
-            make_route("DELETE", "/reports", self.delete_all, REPORTS_DELETE),
-            make_route("DELETE", "/reports/<report_id>", self.delete_one, REPORT_DELETE),
+            make_route("GET", "/reports", self.all, REPORTS_LIST, costs.FREE),
+            make_route("GET", "/reports/dmarc", self.dmarc, REPORTS_DMARC, costs.OVERVIEW),
+            make_route("GET", "/reports/dmarc/plan", self.plan, DMARC_PLAN, costs.PLAN),
+            make_route(
+                "POST", "/reports/dmarc/senders", self.decide, SENDER_DECIDE, costs.DECISION
+            ),
+            make_route("GET", "/reports/tls", self.tls, REPORTS_TLS, costs.FREE),
+            make_route("GET", "/reports/feedback", self.feedback, REPORTS_FEEDBACK, costs.OVERVIEW),
+            make_route("DELETE", "/reports", self.delete_all, REPORTS_DELETE, costs.FREE),
+            make_route(
+                "DELETE", "/reports/<report_id>", self.delete_one, REPORT_DELETE, costs.FREE
+            ),
         ]
 
     async def all(self, call: Call[ListReports]) -> Reply:

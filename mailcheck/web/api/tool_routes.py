@@ -46,6 +46,7 @@ from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.calls import Route, make_route
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.failures import UNDETERMINED
 from mailcheck.web.site.replies import Reply, json_reply
@@ -167,21 +168,33 @@ class ToolRoutes:
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
-            make_route("GET", "/tools/mx-check", self._in_turn(self.mx_check), MX_CHECK_OPERATION),
+            make_route(
+                "GET",
+                "/tools/mx-check",
+                self._in_turn(self.mx_check),
+                MX_CHECK_OPERATION,
+                costs.DOMAIN,
+            ),
             make_route(
                 "GET",
                 "/tools/blacklist-check",
                 self._in_turn(self.blacklist_check),
                 BLACKLIST_CHECK_OPERATION,
+                costs.LISTS,
             ),
-            make_route("GET", "/tools/blacklists", self.blacklists, BLACKLISTS_OPERATION),
+            make_route(
+                "GET", "/tools/blacklists", self.blacklists, BLACKLISTS_OPERATION, costs.FREE
+            ),
             make_route(
                 "GET",
                 "/tools/reputation",
                 self._in_turn(self.reputation),
                 REPUTATION_OPERATION,
+                costs.DOMAIN,
             ),
-            make_route("GET", "/tools/domain", self._in_turn(self.domain), DOMAIN_OPERATION),
+            make_route(
+                "GET", "/tools/domain", self._in_turn(self.domain), DOMAIN_OPERATION, costs.DOMAIN
+            ),
         ]
 
     def _in_turn(

@@ -13,6 +13,7 @@ from mailcheck.api.requests.checks import GetTraffic, GetTrafficSources
 from mailcheck.core.rights import Scope
 from mailcheck.operations.traffic.show_traffic import ShowTraffic
 from mailcheck.web.api.calls import Route, make_route
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -49,8 +50,8 @@ class TrafficRoutes:
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
         return [
-            make_route("GET", "/traffic", self.senders, TRAFFIC),
-            make_route("GET", "/traffic/sources", self.sources, SOURCES),
+            make_route("GET", "/traffic", self.senders, TRAFFIC, costs.FREE),
+            make_route("GET", "/traffic/sources", self.sources, SOURCES, costs.FREE),
         ]
 
     async def senders(self, call: Call[GetTraffic]) -> Reply:

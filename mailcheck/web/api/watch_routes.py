@@ -40,6 +40,7 @@ from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.calls import DOWNLOAD, Route, make_route, not_found
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
@@ -202,16 +203,16 @@ class WatchRoutes:
         one = "/watches/<watch_id>"
         alert = f"{one}/alerts/<alert_id>/acknowledge"
         return [
-            make_route("POST", "/watches", self.create, WATCH_CREATE),
-            make_route("POST", "/watches/many", self.create_many, WATCHES_CREATE),
-            make_route("GET", "/watches", self.all, WATCHES_LIST),
-            make_route("GET", one, self.show, WATCH_SHOW),
-            make_route("PATCH", one, self.change, WATCH_CHANGE),
-            make_route("DELETE", one, self.delete, WATCH_DELETE),
-            make_route("POST", f"{one}/run", self.run, WATCH_RUN),
-            make_route("GET", f"{one}/history", self.history, WATCH_HISTORY),
-            make_route("GET", f"{one}/history.csv", self.table, WATCH_TABLE),
-            make_route("POST", alert, self.acknowledge, ALERT_ACKNOWLEDGE),
+            make_route("POST", "/watches", self.create, WATCH_CREATE, costs.WATCH),
+            make_route("POST", "/watches/many", self.create_many, WATCHES_CREATE, costs.WATCH),
+            make_route("GET", "/watches", self.all, WATCHES_LIST, costs.FREE),
+            make_route("GET", one, self.show, WATCH_SHOW, costs.FREE),
+            make_route("PATCH", one, self.change, WATCH_CHANGE, costs.WATCH),
+            make_route("DELETE", one, self.delete, WATCH_DELETE, costs.FREE),
+            make_route("POST", f"{one}/run", self.run, WATCH_RUN, costs.WATCH),
+            make_route("GET", f"{one}/history", self.history, WATCH_HISTORY, costs.FREE),
+            make_route("GET", f"{one}/history.csv", self.table, WATCH_TABLE, costs.FREE),
+            make_route("POST", alert, self.acknowledge, ALERT_ACKNOWLEDGE, costs.FREE),
         ]
 
     async def create(self, call: Call[WatchToCreate]) -> Reply:

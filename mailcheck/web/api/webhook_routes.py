@@ -26,6 +26,7 @@ from mailcheck.core.rights import Scope
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS, EventKind
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -174,14 +175,14 @@ class WebhookRoutes:
         """List the routes."""
         one = "/inbox/webhooks/<webhook_id>"
         return [
-            make_route("POST", "/inbox/webhooks", self.create, WEBHOOK_CREATE),
-            make_route("GET", "/inbox/webhooks", self.all, WEBHOOKS_LIST),
-            make_route("GET", one, self.show, WEBHOOK_SHOW),
-            make_route("DELETE", one, self.delete, WEBHOOK_DELETE),
-            make_route("POST", f"{one}/secret", self.rotate, WEBHOOK_ROTATE),
-            make_route("POST", f"{one}/test", self.test, WEBHOOK_TEST),
-            make_route("POST", f"{one}/replay", self.replay, WEBHOOK_REPLAY),
-            make_route("POST", f"{one}/resume", self.resume, WEBHOOK_RESUME),
+            make_route("POST", "/inbox/webhooks", self.create, WEBHOOK_CREATE, costs.SMALL),
+            make_route("GET", "/inbox/webhooks", self.all, WEBHOOKS_LIST, costs.FREE),
+            make_route("GET", one, self.show, WEBHOOK_SHOW, costs.FREE),
+            make_route("DELETE", one, self.delete, WEBHOOK_DELETE, costs.AUDITED),
+            make_route("POST", f"{one}/secret", self.rotate, WEBHOOK_ROTATE, costs.AUDITED),
+            make_route("POST", f"{one}/test", self.test, WEBHOOK_TEST, costs.SMALL),
+            make_route("POST", f"{one}/replay", self.replay, WEBHOOK_REPLAY, costs.FREE),
+            make_route("POST", f"{one}/resume", self.resume, WEBHOOK_RESUME, costs.FREE),
         ]
 
     async def create(self, call: Call[WebhookToCreate]) -> Reply:

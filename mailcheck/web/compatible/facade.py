@@ -13,6 +13,7 @@ from twisted.web.server import Request
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.web.site.application import Door, Like, ReadKey, Route, Sent, WriteError
 from mailcheck.web.site.bodies import FORM, JSON, decode_json, require_known
+from mailcheck.web.site.costs import FREE
 from mailcheck.web.site.failures import NOT_IMPLEMENTED, RefusedAsProduct
 from mailcheck.web.site.replies import Reply
 
@@ -68,7 +69,7 @@ def not_offered(
     async def refuse(*_: object) -> Reply:
         raise RefusedAsProduct(reason, status)
 
-    return Route(method, path, refuse, NoParameters, like=Like.NOT_OFFERED, note=reason)
+    return Route(method, path, refuse, NoParameters, FREE, like=Like.NOT_OFFERED, note=reason)
 
 
 def with_notes(routes: Sequence[Route[Any]], notes: Mapping[str, str]) -> Sequence[Route[Any]]:

@@ -25,6 +25,7 @@ from mailcheck.web.compatible.facade import (
     with_notes,
 )
 from mailcheck.web.compatible.reading import HeldMails, MailRange, group_fields
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
 from mailcheck.web.site.failures import NOT_FOUND, Problem, RefusedAsProduct
@@ -205,16 +206,18 @@ _NOTES = {
     f"PUT {_JIM}": "as POST",
 }
 _ROUTES: Sequence[Route[Any]] = (
-    Route("GET", "/api/v2/messages", MailHog.messages, MailRange, READ, note=_HELD),
-    Route("GET", _SEARCH, MailHog.search, SearchMessages, READ),
-    Route("GET", _MESSAGE, MailHog.message, NoParameters, READ),
-    Route("DELETE", _MESSAGE, MailHog.delete, NoParameters, WRITE),
-    Route("GET", f"{_MESSAGE}/download", MailHog.download, NoParameters, READ),
+    Route(
+        "GET", "/api/v2/messages", MailHog.messages, MailRange, costs.WHOLE_MAILS, READ, note=_HELD
+    ),
+    Route("GET", _SEARCH, MailHog.search, SearchMessages, costs.WHOLE_MAILS, READ),
+    Route("GET", _MESSAGE, MailHog.message, NoParameters, costs.CONTENT, READ),
+    Route("DELETE", _MESSAGE, MailHog.delete, NoParameters, costs.FREE, WRITE),
+    Route("GET", f"{_MESSAGE}/download", MailHog.download, NoParameters, costs.FREE, READ),
     not_offered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, 403),
-    Route("GET", _JIM, MailHog.jim, NoParameters, READ),
-    Route("POST", _JIM, MailHog.set_jim, Jim, WRITE),
-    Route("PUT", _JIM, MailHog.set_jim, Jim, WRITE),
-    Route("DELETE", _JIM, MailHog.stop_jim, NoParameters, WRITE),
+    Route("GET", _JIM, MailHog.jim, NoParameters, costs.FREE, READ),
+    Route("POST", _JIM, MailHog.set_jim, Jim, costs.CHAOS, WRITE),
+    Route("PUT", _JIM, MailHog.set_jim, Jim, costs.CHAOS, WRITE),
+    Route("DELETE", _JIM, MailHog.stop_jim, NoParameters, costs.CHAOS, WRITE),
     not_offered("GET", "/api/v1/events", _EVENTS),
     not_offered("GET", "/api/v2/outgoing-smtp", SENDS_NOTHING),
 )

@@ -3,8 +3,8 @@
 To add pages:
 
 1. Write a class in ``<topic>/<thing>_pages.py`` that takes its operations and a
-   `Renderer`. Its method ``pages()`` lists each `Page`: method, path, handler. A
-   handler is ``async def show(self, visit: Visit) -> Reply``. A page requires a
+   `Renderer`. Its method ``pages()`` lists each `Page`: method, path, handler, cost.
+   A handler is ``async def show(self, visit: Visit) -> Reply``. A page requires a
    signed-in account unless it has ``is_open=True``: then ``visit.person`` may be
    ``None``. ``visit.account`` is the account whose data the page shows: the
    person's own or a project. ``role`` and ``is_personal`` say which members of a

@@ -68,7 +68,14 @@ class Dashboard:
     def door(self) -> OpenDoor:
         """Return the door of all pages. Each page looks up the session itself."""
         routes = [
-            Route(page.method, page.path, partial(self._show, page), type(None), reads=(FORM,))
+            Route(
+                page.method,
+                page.path,
+                partial(self._show, page),
+                type(None),
+                page.cost,
+                reads=(FORM,),
+            )
             for page in self._pages
         ]
         door = Door("dashboard", "", "", routes, read_nothing, write_error)

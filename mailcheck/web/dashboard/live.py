@@ -15,6 +15,7 @@ from mailcheck.operations.follow_account import FollowAccount
 from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.web.dashboard.rendering import describe_failure, format_sentence
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.event_streams import (
     EVENT_STREAM,
     RETRY_LATER,
@@ -40,7 +41,7 @@ class LivePartPages(Struct, frozen=True):
 
     def pages(self) -> list[Page]:
         """List the page."""
-        return [Page("GET", "/live", self.stream)]
+        return [Page("GET", "/live", self.stream, costs.FREE)]
 
     async def stream(self, visit: Visit) -> Stream:
         """GET /live: a ``changed`` event when data of the account has changed."""

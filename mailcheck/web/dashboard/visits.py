@@ -18,6 +18,7 @@ from mailcheck.core.audit import Actor
 from mailcheck.core.identifiers import RandomBytes, new_session_secret
 from mailcheck.core.instants import Instant
 from mailcheck.core.projects import Membership, Role
+from mailcheck.web.site.costs import Cost
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import header_values
@@ -134,6 +135,7 @@ class Visit(Struct, frozen=True):
 class Page(Struct, frozen=True):
     """The handler of a method and a path. It requires a signed-in account unless it is open.
 
+    ``cost`` is the maximum cost of one call.
     ``role`` is the role that a member of a project needs. Without it, a GET needs a reader and
     another method an editor. A page with ``is_personal`` is about the person and not about a
     project. A page with ``ignores_session`` is the same for all visitors, and no session is looked
@@ -143,6 +145,7 @@ class Page(Struct, frozen=True):
     method: str
     path: str
     handle: Callable[[Visit], Awaitable[Reply | Stream]]
+    cost: Cost
     is_open: bool = False
     ignores_session: bool = False
     is_personal: bool = False

@@ -17,6 +17,7 @@ from mailcheck.operations.deliverability.all_operations import DeliverabilityOpe
 from mailcheck.ports.clocks import Now
 from mailcheck.web.mcp.inbox_tools import ANSWERED_BY
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
+from mailcheck.web.site import costs
 
 GENERATE_TEST = (
     "Create a deliverability test: an address that accepts one mail within an hour. Have the "
@@ -46,6 +47,7 @@ class DeliverabilityTools:
             Tool(
                 "generate_test",
                 (Scope.TESTS,),
+                costs.SMALL,
                 "New deliverability test",
                 GENERATE_TEST,
                 NoParameters,
@@ -56,6 +58,7 @@ class DeliverabilityTools:
             Tool(
                 "wait_for_test",
                 (Scope.TESTS,),
+                costs.FREE,
                 "Wait for a deliverability report",
                 WAIT_FOR_TEST,
                 WaitForTestArguments,

@@ -39,6 +39,7 @@ from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.api.tool_routes import DomainTools
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_fenced_json
+from mailcheck.web.site import costs
 
 _OPEN_WORLD = Annotations(is_open_world=True)
 
@@ -99,6 +100,7 @@ class AgentDomainTools:
             Tool(
                 "check_domain",
                 (Scope.DOMAINS,),
+                costs.DOMAIN,
                 "Check a mail set-up",
                 CHECK_DOMAIN,
                 CheckDomainArguments,
@@ -109,6 +111,7 @@ class AgentDomainTools:
             Tool(
                 "check_mx",
                 (Scope.DOMAINS,),
+                costs.DOMAIN,
                 "Check MX, SPF and DMARC",
                 CHECK_MX,
                 MxRequest,
@@ -119,6 +122,7 @@ class AgentDomainTools:
             Tool(
                 "check_blocklists",
                 (Scope.DOMAINS,),
+                costs.LISTS,
                 "Check blocklists",
                 CHECK_BLOCKLISTS,
                 BlocklistRequest,
@@ -187,6 +191,7 @@ class ReportTools:
             Tool(
                 "get_reports",
                 (Scope.DOMAINS,),
+                costs.OVERVIEW_OR_PLAN,
                 "Reports",
                 GET_REPORTS,
                 GetReportsArguments,
@@ -239,6 +244,7 @@ class WatchTools:
             Tool(
                 "list_watches",
                 (Scope.WATCHES,),
+                costs.FREE,
                 "List watches",
                 LIST_WATCHES,
                 NoParameters,
@@ -248,6 +254,7 @@ class WatchTools:
             Tool(
                 "get_watch",
                 (Scope.WATCHES,),
+                costs.FREE,
                 "Get a watch",
                 GET_WATCH,
                 GetWatchArguments,

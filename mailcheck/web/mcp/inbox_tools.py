@@ -51,6 +51,7 @@ from mailcheck.operations.inbox.wait_for_message import NoMessage
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.workers import Worker
 from mailcheck.web.mcp.tools import Annotations, Image, Tool, ToolCall, ToolResult, as_json_text
+from mailcheck.web.site import costs
 
 
 class MessageViews:
@@ -164,6 +165,7 @@ class InboxTools:
             Tool(
                 "new_address",
                 (Scope.INBOX_READ,),
+                costs.FREE,
                 "New mail address",
                 NEW_ADDRESS,
                 shapes.NewAddressArguments,
@@ -173,6 +175,7 @@ class InboxTools:
             Tool(
                 "wait_for_message",
                 (Scope.INBOX_READ,),
+                costs.FREE,
                 "Wait for a mail",
                 WAIT_FOR_MESSAGE,
                 shapes.WaitForMessageArguments,
@@ -183,6 +186,7 @@ class InboxTools:
             Tool(
                 "list_messages",
                 (Scope.INBOX_READ,),
+                costs.FREE,
                 "List received mail",
                 LIST_MESSAGES,
                 shapes.ListMessagesArguments,
@@ -197,6 +201,7 @@ class InboxTools:
             Tool(
                 "get_message",
                 (Scope.INBOX_READ,),
+                costs.MESSAGE,
                 "Read a mail",
                 GET_MESSAGE,
                 shapes.GetMessageArguments,
@@ -207,6 +212,7 @@ class InboxTools:
             Tool(
                 "get_attachment",
                 (Scope.INBOX_READ,),
+                costs.PARTS,
                 "Read an attachment",
                 GET_ATTACHMENT,
                 shapes.AttachmentArguments,
@@ -217,6 +223,7 @@ class InboxTools:
             Tool(
                 "extract",
                 (Scope.INBOX_READ,),
+                costs.MESSAGE,
                 "Extract codes and links",
                 EXTRACT,
                 shapes.MessageArguments,
@@ -227,6 +234,7 @@ class InboxTools:
             Tool(
                 "share_link",
                 (Scope.INBOX_READ,),
+                costs.FREE,
                 "Get a public link",
                 SHARE_LINK,
                 shapes.MessageArguments,
@@ -236,6 +244,7 @@ class InboxTools:
             Tool(
                 "delete_message",
                 (Scope.INBOX_WRITE,),
+                costs.FREE,
                 "Delete a mail",
                 DELETE_MESSAGE,
                 shapes.MessageArguments,

@@ -13,6 +13,7 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import Instant
 from mailcheck.core.rights import Scope
+from mailcheck.web.site.costs import Cost
 
 R = TypeVar("R", bound=Request)
 
@@ -75,11 +76,12 @@ class Annotations(Struct, frozen=True):
 class Tool(Struct, Generic[R], frozen=True):
     """A tool, whose arguments are a request and whose structured content is a shape.
 
-    A key needs all ``scopes``.
+    A key needs all ``scopes``. ``cost`` is the maximum cost of one call.
     """
 
     name: str
     scopes: Sequence[Scope]
+    cost: Cost
     title: str
     description: str
     request: type[R]

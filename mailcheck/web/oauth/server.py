@@ -39,6 +39,7 @@ from mailcheck.operations.oauth.clients import OAuthClients, OpenTo, RegisteredC
 from mailcheck.operations.oauth.grants import Grants, Tokens
 from mailcheck.ports.journals import AccessJournal
 from mailcheck.web.oauth.authorization import MAX_RESOURCES, as_description, read_one
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import (
     NOBODY,
     NOWHERE,
@@ -173,16 +174,23 @@ class OAuthServer:
     def door(self) -> OpenDoor:
         """Return the door, which needs no key: clients authenticate in their requests."""
         routes = [
-            Route("GET", f"{path}{ending}", handle, type(None))
+            Route("GET", f"{path}{ending}", handle, type(None), costs.FREE)
             for path, handle in self._documents.items()
             for ending in ("", "/<path:name>")
         ]
         routes += [
-            Route("POST", path, partial(self._answer, path, handle), type(None), write_error=refuse)
+            Route(
+                "POST",
+                path,
+                partial(self._answer, path, handle),
+                type(None),
+                costs.CONNECTION,
+                write_error=refuse,
+            )
             for path, handle in self._endpoints.items()
         ]
         routes += [
-            Route(PREFLIGHT, one.path, partial(self._preflight, one.method), type(None))
+            Route(PREFLIGHT, one.path, partial(self._preflight, one.method), type(None), costs.FREE)
             for one in routes
         ]
         return OpenDoor(Door("oauth", "", "", routes, read_nothing, write_error), self._admit)

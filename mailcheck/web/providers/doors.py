@@ -27,7 +27,7 @@ from mailcheck.web.providers.provider import (
     Sent,
     ShowRoute,
 )
-from mailcheck.web.site import application
+from mailcheck.web.site import application, costs
 from mailcheck.web.site.access_control import AccessControl
 from mailcheck.web.site.application import (
     Call,
@@ -162,10 +162,11 @@ class Providers:
 
     def _route(self, provider: Provider, route: SendRoute | ShowRoute) -> application.Route[None]:
         if isinstance(route, ShowRoute):
-            handle, scope = partial(self._show, route), Scope.INBOX_READ
+            handle, cost, scope = partial(self._show, route), costs.MESSAGE, Scope.INBOX_READ
         else:
-            handle, scope = partial(self._post, provider, route), Scope.INBOX_WRITE
-        return application.Route(route.method, route.path, handle, type(None), (scope,))
+            handle, cost = partial(self._post, provider, route), costs.POSTED_MAIL
+            scope = Scope.INBOX_WRITE
+        return application.Route(route.method, route.path, handle, type(None), cost, (scope,))
 
     async def _post(self, provider: Provider, route: SendRoute, call: Call[None]) -> Reply:
         posting = _posting_of(call)

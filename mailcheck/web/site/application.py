@@ -34,6 +34,7 @@ from mailcheck.web.site.access_control import (
     rate_limit_headers,
 )
 from mailcheck.web.site.bodies import JSON, NOTHING_DELETED, media_type_of
+from mailcheck.web.site.costs import FREE, Cost
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.failures import (
     BodyTooLarge,
@@ -131,17 +132,18 @@ Finish = Callable[[Request, Reply], Awaitable[Reply]]
 class Route(Struct, Generic[R], frozen=True):
     """A method and a path below the base of a door, with ``<name>`` for path variables.
 
-    ``request`` is the class of the parameters and the body together. A limited key needs the
-    ``scopes``. ``note`` is what differs from the route of the product. ``reads`` are the media
-    types of bodies, if they are not those of the door. An open route needs no key, is not
-    counted, and reads no body. ``write_error`` is for routes whose errors have another form than
-    those of the door.
+    ``request`` is the class of the parameters and the body together. ``cost`` is the maximum cost
+    of one call. A limited key needs the ``scopes``. ``note`` is what differs from the route of the
+    product. ``reads`` are the media types of bodies, if they are not those of the door. An open
+    route needs no key, is not counted, and reads no body. ``write_error`` is for routes whose
+    errors have another form than those of the door.
     """
 
     method: str
     path: str
     handle: Callable[..., Awaitable[Reply | Stream]]
     request: type[R]
+    cost: Cost
     scopes: Sequence[Scope] = ()
     like: Like = Like.SAME
     note: str = ""
@@ -243,7 +245,7 @@ async def _find_nothing(*_: object) -> Reply:
     raise PathUnknown("there is no route")
 
 
-NOWHERE = Route("", "", _find_nothing, type(None))
+NOWHERE = Route("", "", _find_nothing, type(None), FREE)
 """The route of a request without a route, which is admitted and counted like any other."""
 
 
@@ -275,15 +277,16 @@ class Application(Resource):
     def __init__(self, doors: Sequence[OpenDoor], addresses: ClientAddresses, now: Now) -> None:
         super().__init__()
         self._by_base = sorted(doors, key=lambda one: -len(one.door.base))
-        self._routes = [(one, route) for one in doors for route in one.door.routes]
+        self.routes = [(one, route) for one in doors for route in one.door.routes]
+        """Each route with its door."""
         self._addresses = addresses
         self._now = now
         self.paths = tuple(
-            Path(route.method, one.door.base + route.path) for one, route in self._routes
+            Path(route.method, one.door.base + route.path) for one, route in self.routes
         )
         """The method and the path of each route."""
         self._methods: dict[str, list[str]] = {}
-        for (one, _), (method, path) in zip(self._routes, self.paths, strict=True):
+        for (one, _), (method, path) in zip(self.routes, self.paths, strict=True):
             if one.door.is_exact and "<" not in path:
                 methods = [method, "HEAD"] if method == "GET" else [method]
                 self._methods.setdefault(path, []).extend(methods)
@@ -326,7 +329,7 @@ class Application(Resource):
             return self._find_none(request, path)
         if own and method not in own:
             return self._find_none(request, path, own)
-        opened, route = self._routes[number]
+        opened, route = self.routes[number]
         return _Found(opened, route, values)
 
     def _find_none(self, request: Request, path: str, methods: Iterable[str] = ()) -> _Found:

@@ -8,6 +8,7 @@ from zipfile import ZipFile
 from twisted.web.server import Request
 
 from mailcheck.operations.reports.receive_reports import TLS_PATH, PostReport
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import (
     Call,
     Door,
@@ -123,9 +124,10 @@ class PublicPages:
             "/docs/<path:name>": self._read_documentation,
         }
         routes = [
-            Route("GET", path, handle, type(None), is_open=True) for path, handle in pages.items()
+            Route("GET", path, handle, type(None), costs.FREE, is_open=True)
+            for path, handle in pages.items()
         ]
-        report = Route("POST", f"{TLS_PATH}<token>", self._take_report, type(None))
+        report = Route("POST", f"{TLS_PATH}<token>", self._take_report, type(None), costs.REPORT)
         door = Door("pages", "", "", [*routes, report], read_nothing, write_error)
         return OpenDoor(door, admit_anyone)
 

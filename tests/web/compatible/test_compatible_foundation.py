@@ -15,6 +15,7 @@ from mailcheck.core.rights import Scope, make_rights
 from mailcheck.web.compatible.facade import SENDS_NOTHING, make_facade, not_offered
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.site.application import Application, Call, OpenDoor, Route, admit_with_key
+from mailcheck.web.site.costs import FREE
 from mailcheck.web.site.failures import Problem
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.web.site.requests import ClientAddresses, header_values
@@ -71,9 +72,9 @@ TOY = make_facade(
     "Toy",
     "/toy",
     (
-        Route("GET", "/find", Toy.find, Find, (Scope.INBOX_READ,)),
-        Route("POST", "/find", Toy.find, Find, (Scope.INBOX_READ,)),
-        Route("GET", "/crash", Toy.fail, Find, (Scope.INBOX_READ,)),
+        Route("GET", "/find", Toy.find, Find, FREE, (Scope.INBOX_READ,)),
+        Route("POST", "/find", Toy.find, Find, FREE, (Scope.INBOX_READ,)),
+        Route("GET", "/crash", Toy.fail, Find, FREE, (Scope.INBOX_READ,)),
         not_offered("POST", "/release/<id>", SENDS_NOTHING),
     ),
     read_key,

@@ -36,6 +36,7 @@ from mailcheck.web.compatible.mailosaur.analysis import render_deliverability, r
 from mailcheck.web.compatible.mailosaur.servers import KeepServers, require_server
 from mailcheck.web.compatible.mailosaur.shapes import render_list, render_message
 from mailcheck.web.compatible.reading import Messages, PageNumber, parse_time
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.failures import BAD_REQUEST, Problem
 from mailcheck.web.site.replies import JSON, Reply, download_reply, json_reply, large_json_reply
@@ -336,25 +337,30 @@ _REFUSED = (
 _MESSAGES, _SERVERS = "/api/messages", "/api/servers"
 _ANALYSIS, _USAGE, _FILES = "/api/analysis", "/api/usage", "/api/files"
 _ROUTES: Sequence[Route[Any]] = (
-    Route("GET", _MESSAGES, Mailosaur.list_messages, ListMessages, _READ),
-    Route("POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages, _READ),
-    Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, _WRITE),
-    Route("GET", f"{_MESSAGES}/<id>", Mailosaur.message, NoParameters, _READ),
-    Route("DELETE", f"{_MESSAGES}/<id>", Mailosaur.delete_message, NoParameters, _BOTH),
-    Route("GET", f"{_FILES}/attachments/<id>", Mailosaur.file, NoParameters, _READ),
-    Route("GET", f"{_FILES}/email/<id>", Mailosaur.raw_message, NoParameters, _READ),
-    Route("GET", _SERVERS, Mailosaur.servers, NoParameters, _READ),
-    Route("POST", _SERVERS, Mailosaur.create_server, NamedServer, _WRITE),
-    Route("GET", f"{_SERVERS}/<id>", Mailosaur.server, NoParameters, _READ),
-    Route("PUT", f"{_SERVERS}/<id>", Mailosaur.rename_server, NamedServer, _WRITE),
-    Route("DELETE", f"{_SERVERS}/<id>", Mailosaur.delete_server, NoParameters, _WRITE),
-    Route("GET", f"{_SERVERS}/<id>/password", Mailosaur.password, NoParameters, _READ),
-    Route("GET", f"{_ANALYSIS}/spam/<id>", Mailosaur.spam, NoParameters, _TESTS),
+    Route("GET", _MESSAGES, Mailosaur.list_messages, ListMessages, costs.FREE, _READ),
+    Route("POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages, costs.PARTS, _READ),
+    Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, costs.FREE, _WRITE),
+    Route("GET", f"{_MESSAGES}/<id>", Mailosaur.message, NoParameters, costs.PARTS, _READ),
+    Route("DELETE", f"{_MESSAGES}/<id>", Mailosaur.delete_message, NoParameters, costs.FREE, _BOTH),
+    Route("GET", f"{_FILES}/attachments/<id>", Mailosaur.file, NoParameters, costs.PARTS, _READ),
+    Route("GET", f"{_FILES}/email/<id>", Mailosaur.raw_message, NoParameters, costs.FREE, _READ),
+    Route("GET", _SERVERS, Mailosaur.servers, NoParameters, costs.FREE, _READ),
+    Route("POST", _SERVERS, Mailosaur.create_server, NamedServer, costs.SMALL, _WRITE),
+    Route("GET", f"{_SERVERS}/<id>", Mailosaur.server, NoParameters, costs.FREE, _READ),
+    Route("PUT", f"{_SERVERS}/<id>", Mailosaur.rename_server, NamedServer, costs.SMALL, _WRITE),
+    Route("DELETE", f"{_SERVERS}/<id>", Mailosaur.delete_server, NoParameters, costs.SMALL, _WRITE),
+    Route("GET", f"{_SERVERS}/<id>/password", Mailosaur.password, NoParameters, costs.FREE, _READ),
+    Route("GET", f"{_ANALYSIS}/spam/<id>", Mailosaur.spam, NoParameters, costs.SCORE, _TESTS),
     Route(
-        "GET", f"{_ANALYSIS}/deliverability/<id>", Mailosaur.deliverability, NoParameters, _TESTS
+        "GET",
+        f"{_ANALYSIS}/deliverability/<id>",
+        Mailosaur.deliverability,
+        NoParameters,
+        costs.SCORE,
+        _TESTS,
     ),
-    Route("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters, _READ),
-    Route("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters, _READ),
+    Route("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters, costs.FREE, _READ),
+    Route("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters, costs.FREE, _READ),
     # With 400, the clients print the reason.
     *(not_offered(*one, 400) for one in _REFUSED),
 )

@@ -53,6 +53,7 @@ from mailcheck.web.compatible.mailpit.requests import (
 from mailcheck.web.compatible.mailpit.search import NO_INLINE, read_search
 from mailcheck.web.compatible.reading import HeldMails, MailRange
 from mailcheck.web.providers.conversion import Conversion, Stamp
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
 from mailcheck.web.site.event_streams import Stream
@@ -396,36 +397,54 @@ _NOTES = {
     "GET /search": "leads to the dashboard",
 }
 _ROUTES: Sequence[Route[Any]] = (
-    Route("GET", _MESSAGES, Mailpit.messages, MailRange, READ),
-    Route("PUT", _MESSAGES, Mailpit.mark, ChosenMessages, WRITE),
-    Route("DELETE", _MESSAGES, Mailpit.delete, ChosenMessages, WRITE),
-    Route("GET", _SEARCH, Mailpit.search, SearchMessages, READ),
-    Route("DELETE", _SEARCH, Mailpit.delete_matches, SearchMessages, WRITE),
-    Route("GET", _MESSAGE, Mailpit.message, OneMessage, READ, note=_LATEST),
-    Route("GET", f"{_MESSAGE}/headers", Mailpit.headers, OneMessage, READ),
-    Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, OneMessage, READ),
-    Route("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, OneMessage, READ),
-    Route("GET", f"{_MESSAGE}/part/<part>/thumb", Mailpit.thumbnail, OneMessage, READ),
-    Route("GET", f"{_MESSAGE}/html-check", Mailpit.html_check, OneMessage, READ),
-    Route("GET", f"{_MESSAGE}/link-check", Mailpit.link_check, LinkCheck, WRITE),
-    Route("GET", f"{_MESSAGE}/sa-check", Mailpit.spam_check, OneMessage, READ, note=_OWN_FILTER),
+    Route("GET", _MESSAGES, Mailpit.messages, MailRange, costs.FREE, READ),
+    Route("PUT", _MESSAGES, Mailpit.mark, ChosenMessages, costs.FREE, WRITE),
+    Route("DELETE", _MESSAGES, Mailpit.delete, ChosenMessages, costs.FREE, WRITE),
+    Route("GET", _SEARCH, Mailpit.search, SearchMessages, costs.FREE, READ),
+    Route("DELETE", _SEARCH, Mailpit.delete_matches, SearchMessages, costs.FREE, WRITE),
+    Route("GET", _MESSAGE, Mailpit.message, OneMessage, costs.CONTENT, READ, note=_LATEST),
+    Route("GET", f"{_MESSAGE}/headers", Mailpit.headers, OneMessage, costs.FREE, READ),
+    Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, OneMessage, costs.FREE, READ),
+    Route("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, OneMessage, costs.CONTENT, READ),
+    Route(
+        "GET", f"{_MESSAGE}/part/<part>/thumb", Mailpit.thumbnail, OneMessage, costs.CONTENT, READ
+    ),
+    Route("GET", f"{_MESSAGE}/html-check", Mailpit.html_check, OneMessage, costs.CONTENT, READ),
+    Route("GET", f"{_MESSAGE}/link-check", Mailpit.link_check, LinkCheck, costs.CONTENT, WRITE),
+    Route(
+        "GET",
+        f"{_MESSAGE}/sa-check",
+        Mailpit.spam_check,
+        OneMessage,
+        costs.FREE,
+        READ,
+        note=_OWN_FILTER,
+    ),
     not_offered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, _STATUS_OF_RELEASE),
-    Route("POST", f"{_API}/send", Mailpit.send, SendMessage, WRITE, write_error=write_json_error),
-    Route("GET", _TAGS, Mailpit.tags, NoParameters, READ),
-    Route("PUT", _TAGS, Mailpit.set_tags, SetTags, WRITE),
-    Route("PUT", _TAG, Mailpit.rename_tag, RenameTag, WRITE),
-    Route("DELETE", _TAG, Mailpit.delete_tag, NoParameters, WRITE),
-    Route("GET", f"{_API}/info", Mailpit.info, NoParameters, READ),
-    Route("GET", f"{_API}/webui", Mailpit.web_ui, NoParameters, READ),
-    Route("GET", _CHAOS, Mailpit.chaos, NoParameters, READ),
-    Route("PUT", _CHAOS, Mailpit.set_chaos, SetChaos, WRITE),
-    Route("GET", _VIEW, Mailpit.page, OneMessage, READ),
-    Route("GET", f"{_VIEW}.html", Mailpit.html, HtmlView, READ),
-    Route("GET", f"{_VIEW}.txt", Mailpit.text, OneMessage, READ),
-    Route("GET", "/api/events", Mailpit.events, NoParameters, READ),
-    Route("GET", "/", Mailpit.home, NoParameters, READ),
-    Route("GET", "/search", Mailpit.home, NoParameters, READ),
-    *(Route("GET", path, Mailpit.ready, NoParameters, READ) for path in PROBES),
+    Route(
+        "POST",
+        f"{_API}/send",
+        Mailpit.send,
+        SendMessage,
+        costs.POSTED_MAIL,
+        WRITE,
+        write_error=write_json_error,
+    ),
+    Route("GET", _TAGS, Mailpit.tags, NoParameters, costs.FREE, READ),
+    Route("PUT", _TAGS, Mailpit.set_tags, SetTags, costs.FREE, WRITE),
+    Route("PUT", _TAG, Mailpit.rename_tag, RenameTag, costs.FREE, WRITE),
+    Route("DELETE", _TAG, Mailpit.delete_tag, NoParameters, costs.FREE, WRITE),
+    Route("GET", f"{_API}/info", Mailpit.info, NoParameters, costs.FREE, READ),
+    Route("GET", f"{_API}/webui", Mailpit.web_ui, NoParameters, costs.FREE, READ),
+    Route("GET", _CHAOS, Mailpit.chaos, NoParameters, costs.FREE, READ),
+    Route("PUT", _CHAOS, Mailpit.set_chaos, SetChaos, costs.CHAOS, WRITE),
+    Route("GET", _VIEW, Mailpit.page, OneMessage, costs.FREE, READ),
+    Route("GET", f"{_VIEW}.html", Mailpit.html, HtmlView, costs.CONTENT, READ),
+    Route("GET", f"{_VIEW}.txt", Mailpit.text, OneMessage, costs.FREE, READ),
+    Route("GET", "/api/events", Mailpit.events, NoParameters, costs.FREE, READ),
+    Route("GET", "/", Mailpit.home, NoParameters, costs.FREE, READ),
+    Route("GET", "/search", Mailpit.home, NoParameters, costs.FREE, READ),
+    *(Route("GET", path, Mailpit.ready, NoParameters, costs.FREE, READ) for path in PROBES),
 )
 
 

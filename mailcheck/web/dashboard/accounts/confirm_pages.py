@@ -9,6 +9,7 @@ from mailcheck.operations.accounts.confirm import FRESH_MINUTES, Confirmation
 from mailcheck.operations.accounts.passkeys import MAX_CREDENTIAL, Passkeys
 from mailcheck.web.dashboard.rendering import FORM_TOKEN, Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
+from mailcheck.web.site import costs
 from mailcheck.web.site.failures import CONFIRMATION_NEEDED
 from mailcheck.web.site.replies import Reply, error_reply, reply_to_failure
 
@@ -27,8 +28,15 @@ class ConfirmPages(Struct, frozen=True):
         """List the pages."""
         path = "/account/confirm"
         return [
-            Page("POST", path, self.confirmed, is_personal=True, needs_confirmation=True),
-            Page("POST", f"{path}/options", self.options, is_personal=True),
+            Page(
+                "POST",
+                path,
+                self.confirmed,
+                costs.PASSWORD,
+                is_personal=True,
+                needs_confirmation=True,
+            ),
+            Page("POST", f"{path}/options", self.options, costs.SIGN_IN, is_personal=True),
         ]
 
     async def confirmed(self, visit: Visit) -> Reply:

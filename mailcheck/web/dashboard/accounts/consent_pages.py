@@ -15,6 +15,7 @@ from mailcheck.web.dashboard.rendering import Renderer, describe_failure
 from mailcheck.web.dashboard.visits import LONGEST_PATH, Page, Visit
 from mailcheck.web.oauth.authorization import Return, read_request, read_return
 from mailcheck.web.oauth.server import AUTHORIZE_PATH, OAuthSettings
+from mailcheck.web.site import costs
 from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND, status_of
 from mailcheck.web.site.replies import Reply, error_reply
 
@@ -44,8 +45,8 @@ class ConsentPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", AUTHORIZE_PATH, self.ask, is_personal=True),
-            Page("POST", AUTHORIZE_PATH, self.decide, is_personal=True),
+            Page("GET", AUTHORIZE_PATH, self.ask, costs.FREE, is_personal=True),
+            Page("POST", AUTHORIZE_PATH, self.decide, costs.CONNECTION, is_personal=True),
         ]
 
     async def ask(self, visit: Visit) -> Reply:

@@ -13,6 +13,7 @@ from mailcheck.operations.accounts.manage_accounts import MAX_KEY_NAME, OwnKeys
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 LIFETIMES = {
@@ -79,11 +80,13 @@ class KeyPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/connect", self.connect),
-            Page("GET", "/keys", self.show, role=Role.EDITOR),
-            Page("POST", "/keys", self.create, role=Role.OWNER, needs_confirmation=True),
-            Page("POST", "/keys/<key_id>/fault", self.set_fault, role=Role.OWNER),
-            Page("POST", "/keys/<key_id>/revoke", self.revoke, role=Role.OWNER),
+            Page("GET", "/connect", self.connect, costs.FREE),
+            Page("GET", "/keys", self.show, costs.FREE, role=Role.EDITOR),
+            Page(
+                "POST", "/keys", self.create, costs.SMALL, role=Role.OWNER, needs_confirmation=True
+            ),
+            Page("POST", "/keys/<key_id>/fault", self.set_fault, costs.FREE, role=Role.OWNER),
+            Page("POST", "/keys/<key_id>/revoke", self.revoke, costs.AUDITED, role=Role.OWNER),
         ]
 
     async def connect(self, visit: Visit) -> Reply:

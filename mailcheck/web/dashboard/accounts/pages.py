@@ -18,6 +18,7 @@ from mailcheck.web.dashboard.accounts.sign_in_pages import session_cookies
 from mailcheck.web.dashboard.cookies import SYSTEM, THEME, THEME_AGE, THEMES, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, next_path
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, reply_to_failure
 
 
@@ -37,18 +38,27 @@ class AccountPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/account", self.account, is_personal=True),
-            Page("POST", "/account/password", self.change_password, is_personal=True),
+            Page("GET", "/account", self.account, costs.FREE, is_personal=True),
+            Page(
+                "POST", "/account/password", self.change_password, costs.PASSWORD, is_personal=True
+            ),
             Page(
                 "POST",
                 "/account/invitations",
                 self.invite,
+                costs.SMALL,
                 is_personal=True,
                 needs_confirmation=True,
             ),
-            Page("POST", "/account/sessions/<session_id>/end", self.end_session, is_personal=True),
-            Page("GET", "/account/activity", self.activity, is_personal=True),
-            Page("POST", "/theme", self.choose_theme, is_open=True),
+            Page(
+                "POST",
+                "/account/sessions/<session_id>/end",
+                self.end_session,
+                costs.AUDITED,
+                is_personal=True,
+            ),
+            Page("GET", "/account/activity", self.activity, costs.FREE, is_personal=True),
+            Page("POST", "/theme", self.choose_theme, costs.FREE, is_open=True),
         ]
 
     async def choose_theme(self, visit: Visit) -> Reply:

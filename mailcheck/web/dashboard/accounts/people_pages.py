@@ -9,6 +9,7 @@ from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply
 
@@ -30,14 +31,14 @@ class PeoplePages(Struct, frozen=True):
         """List the pages."""
         one = f"{PATH}/<account_id>"
         return [
-            Page("GET", PATH, self.show, is_personal=True),
-            Page("GET", f"{PATH}/activity", self.activity, is_personal=True),
-            Page("GET", one, self.edit, is_personal=True),
-            Page("POST", f"{one}/rename", self.rename, is_personal=True),
-            Page("POST", f"{one}/limits", self.set_limits, is_personal=True),
-            Page("POST", f"{one}/disable", self.disable, is_personal=True),
-            Page("POST", f"{one}/enable", self.enable, is_personal=True),
-            Page("POST", f"{one}/delete", self.delete, is_personal=True),
+            Page("GET", PATH, self.show, costs.FREE, is_personal=True),
+            Page("GET", f"{PATH}/activity", self.activity, costs.FREE, is_personal=True),
+            Page("GET", one, self.edit, costs.FREE, is_personal=True),
+            Page("POST", f"{one}/rename", self.rename, costs.AUDITED, is_personal=True),
+            Page("POST", f"{one}/limits", self.set_limits, costs.AUDITED, is_personal=True),
+            Page("POST", f"{one}/disable", self.disable, costs.AUDITED, is_personal=True),
+            Page("POST", f"{one}/enable", self.enable, costs.AUDITED, is_personal=True),
+            Page("POST", f"{one}/delete", self.delete, costs.AUDITED, is_personal=True),
         ]
 
     async def show(self, visit: Visit) -> Reply:

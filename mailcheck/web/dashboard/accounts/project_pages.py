@@ -12,6 +12,7 @@ from mailcheck.operations.accounts.register import INVITATION_DAYS
 from mailcheck.operations.accounts.sign_in import DashboardSessions
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply
 
@@ -30,20 +31,32 @@ class ProjectPages(Struct, frozen=True):
         """List the pages."""
         one = f"{PATH}/members/<account_id>"
         return [
-            Page("GET", LIST_PATH, self.list, is_personal=True),
-            Page("POST", LIST_PATH, self.create, is_personal=True),
-            Page("POST", f"{LIST_PATH}/show", self.switch, is_personal=True),
-            Page("GET", "/join", self.show_invitation, is_personal=True),
-            Page("POST", "/join", self.join, is_personal=True),
-            Page("GET", PATH, self.show),
-            Page("POST", f"{PATH}/leave", self.leave, role=Role.READER),
+            Page("GET", LIST_PATH, self.list, costs.FREE, is_personal=True),
+            Page("POST", LIST_PATH, self.create, costs.PROJECT, is_personal=True),
+            Page("POST", f"{LIST_PATH}/show", self.switch, costs.FREE, is_personal=True),
+            Page("GET", "/join", self.show_invitation, costs.FREE, is_personal=True),
+            Page("POST", "/join", self.join, costs.AUDITED, is_personal=True),
+            Page("GET", PATH, self.show, costs.FREE),
+            Page("POST", f"{PATH}/leave", self.leave, costs.AUDITED, role=Role.READER),
             Page(
-                "POST", f"{PATH}/invitations", self.invite, role=Role.OWNER, needs_confirmation=True
+                "POST",
+                f"{PATH}/invitations",
+                self.invite,
+                costs.AUDITED,
+                role=Role.OWNER,
+                needs_confirmation=True,
             ),
-            Page("POST", f"{PATH}/rename", self.rename, role=Role.OWNER),
-            Page("POST", f"{PATH}/delete", self.delete, role=Role.OWNER),
-            Page("POST", f"{one}/role", self.set_role, role=Role.OWNER, needs_confirmation=True),
-            Page("POST", f"{one}/remove", self.remove, role=Role.OWNER),
+            Page("POST", f"{PATH}/rename", self.rename, costs.AUDITED, role=Role.OWNER),
+            Page("POST", f"{PATH}/delete", self.delete, costs.AUDITED, role=Role.OWNER),
+            Page(
+                "POST",
+                f"{one}/role",
+                self.set_role,
+                costs.AUDITED,
+                role=Role.OWNER,
+                needs_confirmation=True,
+            ),
+            Page("POST", f"{one}/remove", self.remove, costs.AUDITED, role=Role.OWNER),
         ]
 
     async def list(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:

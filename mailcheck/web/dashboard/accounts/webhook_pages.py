@@ -15,6 +15,7 @@ from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 LIST_PATH = "/webhooks"
@@ -45,13 +46,27 @@ class WebhookPages(Struct, frozen=True):
         """List the pages."""
         one = "/webhooks/<webhook_id>"
         return [
-            Page("GET", "/webhooks", self.show, role=Role.EDITOR),
-            Page("POST", "/webhooks", self.create, role=Role.OWNER, needs_confirmation=True),
-            Page("POST", f"{one}/rotate", self.rotate, role=Role.OWNER, needs_confirmation=True),
-            Page("POST", f"{one}/test", self.test, role=Role.OWNER),
-            Page("POST", f"{one}/resume", self.resume, role=Role.OWNER),
-            Page("POST", f"{one}/replay", self.replay, role=Role.OWNER),
-            Page("POST", f"{one}/delete", self.delete, role=Role.OWNER),
+            Page("GET", "/webhooks", self.show, costs.FREE, role=Role.EDITOR),
+            Page(
+                "POST",
+                "/webhooks",
+                self.create,
+                costs.SMALL,
+                role=Role.OWNER,
+                needs_confirmation=True,
+            ),
+            Page(
+                "POST",
+                f"{one}/rotate",
+                self.rotate,
+                costs.AUDITED,
+                role=Role.OWNER,
+                needs_confirmation=True,
+            ),
+            Page("POST", f"{one}/test", self.test, costs.SMALL, role=Role.OWNER),
+            Page("POST", f"{one}/resume", self.resume, costs.FREE, role=Role.OWNER),
+            Page("POST", f"{one}/replay", self.replay, costs.FREE, role=Role.OWNER),
+            Page("POST", f"{one}/delete", self.delete, costs.AUDITED, role=Role.OWNER),
         ]
 
     async def show(self, visit: Visit, form: WebhookForm = EMPTY_FORM) -> Reply:

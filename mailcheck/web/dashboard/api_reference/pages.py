@@ -28,6 +28,7 @@ from mailcheck.web.dashboard.api_reference.view import (
 from mailcheck.web.dashboard.live import live_caller
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
+from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply, json_reply
@@ -94,7 +95,7 @@ class AnswerPages:
     def pages(self) -> list[Page]:
         """List the page."""
         path = f"{ANSWERS_PATH}/<operation_id>"
-        return [Page("POST", path, self.answer, role=Role.READER)]
+        return [Page("POST", path, self.answer, costs.ANY_OPERATION, role=Role.READER)]
 
     async def answer(self, visit: Visit) -> Reply:
         """POST /api/answers/{operationId}: path-NAME, query-NAME, body.
@@ -185,8 +186,8 @@ class ApiPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", API_PAGE_PATH, self.overview, is_open=True),
-            Page("GET", f"{API_PAGE_PATH}/<group>", self.show, is_open=True),
+            Page("GET", API_PAGE_PATH, self.overview, costs.FREE, is_open=True),
+            Page("GET", f"{API_PAGE_PATH}/<group>", self.show, costs.FREE, is_open=True),
         ]
 
     async def overview(self, visit: Visit) -> Reply:

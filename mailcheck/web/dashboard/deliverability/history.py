@@ -19,6 +19,7 @@ from mailcheck.web.dashboard.deliverability.report_view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 MAX_PLOTTED = 30
@@ -173,7 +174,7 @@ class ComparisonPages(Struct, frozen=True):
 
     def pages(self) -> list[Page]:
         """List the page."""
-        return [Page("GET", "/tests/<test_id>/changes/<other_id>", self.show)]
+        return [Page("GET", "/tests/<test_id>/changes/<other_id>", self.show, costs.FREE)]
 
     async def show(self, visit: Visit) -> Reply:
         """GET /tests/{id}/changes/{other}: the changes from the older to the newer test."""

@@ -16,6 +16,7 @@ from mailcheck.web.dashboard.live import (
     write_problem,
 )
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.event_streams import (
     EVENT_STREAM,
     RETRY,
@@ -34,7 +35,7 @@ class DeliverabilityLivePages(Struct, frozen=True):
 
     def pages(self) -> list[Page]:
         """List the page."""
-        return [Page("GET", "/tests/<test_id>/live", self.stream)]
+        return [Page("GET", "/tests/<test_id>/live", self.stream, costs.FREE)]
 
     async def stream(self, visit: Visit) -> Stream:
         """GET /tests/{id}/live?seen=<state on the page>. The stream ends with a final state."""

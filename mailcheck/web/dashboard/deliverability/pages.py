@@ -17,6 +17,7 @@ from mailcheck.web.dashboard.deliverability.report_pages import view_result
 from mailcheck.web.dashboard.deliverability.report_view import level_of
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, local_path
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, download_reply
 
 TESTS_PER_PAGE = 25
@@ -39,15 +40,15 @@ class DeliverabilityPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/tests", self.history),
-            Page("POST", "/tests", self.make),
-            Page("GET", BASE, self.show),
-            Page("GET", f"{BASE}/frame", self.frame),
-            Page("GET", f"{BASE}/raw", self.raw),
-            Page("POST", f"{BASE}/delete", self.delete),
-            Page("POST", f"{BASE}/recheck", self.recheck),
-            Page("POST", f"{BASE}/share", self.renew_share),
-            Page("POST", "/inbox/messages/<message_id>/test", self.score_message),
+            Page("GET", "/tests", self.history, costs.FREE),
+            Page("POST", "/tests", self.make, costs.SMALL),
+            Page("GET", BASE, self.show, costs.PARTS),
+            Page("GET", f"{BASE}/frame", self.frame, costs.PARTS),
+            Page("GET", f"{BASE}/raw", self.raw, costs.FREE),
+            Page("POST", f"{BASE}/delete", self.delete, costs.FREE),
+            Page("POST", f"{BASE}/recheck", self.recheck, costs.SCORE),
+            Page("POST", f"{BASE}/share", self.renew_share, costs.FREE),
+            Page("POST", "/inbox/messages/<message_id>/test", self.score_message, costs.SCORE),
         ]
 
     async def history(self, visit: Visit) -> Reply:

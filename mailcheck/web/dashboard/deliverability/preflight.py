@@ -25,6 +25,7 @@ from mailcheck.web.dashboard.deliverability.report_view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 PATH = "/tests/<test_id>/preflight"
@@ -46,7 +47,7 @@ class PreflightPages(Struct, frozen=True):
 
     def pages(self) -> list[Page]:
         """List the pages."""
-        return [Page("GET", PATH, self.ask), Page("POST", PATH, self.run)]
+        return [Page("GET", PATH, self.ask, costs.FREE), Page("POST", PATH, self.run, costs.SCORE)]
 
     async def ask(self, visit: Visit) -> Reply:
         """GET /tests/{id}/preflight: the form, filled with the records the report suggests."""

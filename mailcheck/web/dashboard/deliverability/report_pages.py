@@ -17,6 +17,7 @@ from mailcheck.web.dashboard.inbox.checks_pages import view_checks
 from mailcheck.web.dashboard.inbox.share_pages import UNLISTED
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 TOKEN_LENGTH = SHORT_ID_LENGTH + SHARE_SECRET_LENGTH
@@ -36,9 +37,9 @@ class ReportPages(Struct, frozen=True):
         """List the pages. Add them before the pages of messages, which match any token."""
         path = f"/share/<string(length={TOKEN_LENGTH}):token>"
         return [
-            Page("GET", path, self.show, is_open=True),
-            Page("GET", f"{path}/frame", self.frame, is_open=True),
-            Page("GET", f"{path}/checks", self.checks, is_open=True),
+            Page("GET", path, self.show, costs.MESSAGE, is_open=True),
+            Page("GET", f"{path}/frame", self.frame, costs.PARTS, is_open=True),
+            Page("GET", f"{path}/checks", self.checks, costs.PARTS, is_open=True),
         ]
 
     async def show(self, visit: Visit) -> Reply:
@@ -102,8 +103,8 @@ class ReportFiles(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", f"{BASE}.html", self.html),
-            Page("GET", f"{BASE}.json", self.json),
+            Page("GET", f"{BASE}.html", self.html, costs.PARTS),
+            Page("GET", f"{BASE}.json", self.json, costs.FREE),
         ]
 
     async def html(self, visit: Visit) -> Reply:

@@ -26,6 +26,7 @@ from mailcheck.web.dashboard.domains.frame import BLOCKLISTS, DomainFrame, Targe
 from mailcheck.web.dashboard.live import run_with_access
 from mailcheck.web.dashboard.rendering import format_sentence
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.event_streams import Stream, write_event
 from mailcheck.web.site.replies import Reply
 
@@ -111,7 +112,10 @@ class BlocklistPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         one = "/domains/<domain>/blocklists"
-        return [Page("GET", one, self.show), Page("GET", f"{one}/live", self.stream)]
+        return [
+            Page("GET", one, self.show, costs.LISTS),
+            Page("GET", f"{one}/live", self.stream, costs.LISTS),
+        ]
 
     async def show(self, visit: Visit) -> Reply:
         """GET /domains/{domain}/blocklists?whole=true. ``whole`` waits for all lists."""

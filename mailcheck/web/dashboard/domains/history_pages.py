@@ -30,6 +30,7 @@ from mailcheck.web.dashboard.domains.frame import HISTORY, DomainFrame, path_of
 from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 WIDTH, MARGIN = 640, 12
@@ -144,13 +145,13 @@ class HistoryPages(Struct, frozen=True):
         """List the pages."""
         one = "/domains/<domain>"
         return [
-            Page("GET", f"{one}/history", self.show),
-            Page("GET", f"{one}/history.csv", self.table),
-            Page("GET", f"{one}/history.json", self.document),
-            Page("POST", f"{one}/settings", self.save),
-            Page("POST", f"{one}/run", self.run),
-            Page("POST", f"{one}/delete", self.delete),
-            Page("POST", f"{one}/alerts/<alert_id>/acknowledge", self.acknowledge),
+            Page("GET", f"{one}/history", self.show, costs.FREE),
+            Page("GET", f"{one}/history.csv", self.table, costs.FREE),
+            Page("GET", f"{one}/history.json", self.document, costs.FREE),
+            Page("POST", f"{one}/settings", self.save, costs.WATCH),
+            Page("POST", f"{one}/run", self.run, costs.WATCH),
+            Page("POST", f"{one}/delete", self.delete, costs.FREE),
+            Page("POST", f"{one}/alerts/<alert_id>/acknowledge", self.acknowledge, costs.FREE),
         ]
 
     async def show(

@@ -12,6 +12,7 @@ from mailcheck.web.dashboard.domains.frame import (
 )
 from mailcheck.web.dashboard.rendering import redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 
@@ -24,10 +25,10 @@ class OldDomainPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/domain", self.check),
-            Page("GET", "/blocklists", self.blocklists),
-            Page("GET", "/watches", self.watches),
-            Page("GET", "/watches/<watch_id>", self.watch),
+            Page("GET", "/domain", self.check, costs.FREE),
+            Page("GET", "/blocklists", self.blocklists, costs.FREE),
+            Page("GET", "/watches", self.watches, costs.FREE),
+            Page("GET", "/watches/<watch_id>", self.watch, costs.FREE),
         ]
 
     async def check(self, visit: Visit) -> Reply:

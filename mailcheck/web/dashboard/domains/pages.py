@@ -64,6 +64,7 @@ from mailcheck.web.dashboard.rendering import (
     redirect,
 )
 from mailcheck.web.dashboard.visits import Page, Visit, local_path
+from mailcheck.web.site import costs
 from mailcheck.web.site.event_streams import Stream, write_event
 from mailcheck.web.site.replies import Reply
 
@@ -142,11 +143,11 @@ class DomainPages(Struct, frozen=True):
         """List the pages."""
         one = "/domains/<domain>"
         return [
-            Page("GET", "/domains", self.table),
-            Page("GET", one, self.fix),
-            Page("GET", f"{one}/checks", self.checks),
-            Page("GET", f"{one}/live", self.stream),
-            Page("POST", f"{one}/watch", self.switch),
+            Page("GET", "/domains", self.table, costs.DOMAIN),
+            Page("GET", one, self.fix, costs.DOMAIN),
+            Page("GET", f"{one}/checks", self.checks, costs.DOMAIN),
+            Page("GET", f"{one}/live", self.stream, costs.DOMAIN),
+            Page("POST", f"{one}/watch", self.switch, costs.WATCH),
         ]
 
     async def table(self, visit: Visit) -> Reply:

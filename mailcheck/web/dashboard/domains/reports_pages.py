@@ -37,6 +37,7 @@ from mailcheck.web.dashboard.domains.frame import (
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 PLAN = "plan"
@@ -71,12 +72,12 @@ class ReportsPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/domains/<domain>/reports", self.of_domain),
-            Page("GET", "/domains/<domain>/plan", self.plan),
-            Page("POST", "/domains/<domain>/senders", self.decide),
-            Page("GET", "/reports", self.show),
-            Page("POST", "/reports/delete", self.delete_all),
-            Page("POST", "/reports/<report_id>/delete", self.delete_one),
+            Page("GET", "/domains/<domain>/reports", self.of_domain, costs.OVERVIEW),
+            Page("GET", "/domains/<domain>/plan", self.plan, costs.PLAN),
+            Page("POST", "/domains/<domain>/senders", self.decide, costs.DECISION),
+            Page("GET", "/reports", self.show, costs.FREE),
+            Page("POST", "/reports/delete", self.delete_all, costs.FREE),
+            Page("POST", "/reports/<report_id>/delete", self.delete_one, costs.FREE),
         ]
 
     async def of_domain(self, visit: Visit) -> Reply:

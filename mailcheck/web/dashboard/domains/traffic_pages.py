@@ -9,6 +9,7 @@ from mailcheck.api.shapes import as_json
 from mailcheck.operations.traffic.show_traffic import ShowTraffic
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 SHOWN = 50
@@ -26,8 +27,8 @@ class TrafficPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/traffic", self.senders),
-            Page("GET", "/traffic/sources", self.sources),
+            Page("GET", "/traffic", self.senders, costs.FREE),
+            Page("GET", "/traffic/sources", self.sources, costs.FREE),
         ]
 
     async def senders(self, visit: Visit) -> Reply:

@@ -15,6 +15,7 @@ from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 MAX_LINKS_SHOWN = 100
@@ -169,12 +170,14 @@ class CheckPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", f"{MESSAGE}/checks", self.of_message),
-            Page("POST", f"{MESSAGE}/checks/links", self.links_of_message),
-            Page("POST", f"{MESSAGE}/checks/unsubscribe", self.unsubscribe_from_message),
-            Page("GET", f"{TEST}/checks", self.of_test),
-            Page("POST", f"{TEST}/checks/links", self.links_of_test),
-            Page("POST", f"{TEST}/checks/unsubscribe", self.unsubscribe_from_test),
+            Page("GET", f"{MESSAGE}/checks", self.of_message, costs.PARTS),
+            Page("POST", f"{MESSAGE}/checks/links", self.links_of_message, costs.PARTS),
+            Page(
+                "POST", f"{MESSAGE}/checks/unsubscribe", self.unsubscribe_from_message, costs.PARTS
+            ),
+            Page("GET", f"{TEST}/checks", self.of_test, costs.PARTS),
+            Page("POST", f"{TEST}/checks/links", self.links_of_test, costs.PARTS),
+            Page("POST", f"{TEST}/checks/unsubscribe", self.unsubscribe_from_test, costs.PARTS),
         ]
 
     async def of_message(self, visit: Visit) -> Reply:

@@ -20,6 +20,7 @@ from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.dashboard.live import KEEP_ALIVE, LONGEST_STREAM, live_caller, open_stream
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.event_streams import Stream, write_event
 from mailcheck.web.site.requests import header_values
 
@@ -37,7 +38,7 @@ class LivePages(Struct, frozen=True):
 
     def pages(self) -> list[Page]:
         """List the page."""
-        return [Page("GET", "/inbox/live", self.stream)]
+        return [Page("GET", "/inbox/live", self.stream, costs.FREE)]
 
     async def stream(self, visit: Visit) -> Stream:
         """GET /inbox/live?after=<cursor>&tag=&to=. Without a cursor it starts now.

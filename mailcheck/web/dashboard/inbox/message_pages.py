@@ -25,6 +25,7 @@ from mailcheck.web.dashboard.inbox.pages import InboxList, undo_query
 from mailcheck.web.dashboard.inbox.view import read_list_request, read_without_search
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.mail_frame import frame_reply
 from mailcheck.web.site.replies import Reply, download_reply
 
@@ -45,14 +46,14 @@ class MessagePages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", BASE, self.page),
-            Page("GET", f"{BASE}/frame", self.frame),
-            Page("GET", f"{BASE}/authentication", self.authentication),
-            Page("GET", f"{BASE}/raw", self.raw),
-            Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment),
-            Page("GET", f"{BASE}/attachments/<attachment_id>/preview", self.preview),
-            Page("POST", f"{BASE}/share", self.renew_share),
-            Page("POST", f"{BASE}/delete", self.delete),
+            Page("GET", BASE, self.page, costs.MESSAGE),
+            Page("GET", f"{BASE}/frame", self.frame, costs.PARTS),
+            Page("GET", f"{BASE}/authentication", self.authentication, costs.MESSAGE),
+            Page("GET", f"{BASE}/raw", self.raw, costs.FREE),
+            Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment, costs.PARTS),
+            Page("GET", f"{BASE}/attachments/<attachment_id>/preview", self.preview, costs.PARTS),
+            Page("POST", f"{BASE}/share", self.renew_share, costs.FREE),
+            Page("POST", f"{BASE}/delete", self.delete, costs.FREE),
         ]
 
     async def page(self, visit: Visit) -> Reply:

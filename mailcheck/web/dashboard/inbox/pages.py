@@ -38,6 +38,7 @@ from mailcheck.web.dashboard.inbox.view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, local_path, prefers_html
+from mailcheck.web.site import costs
 from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply, json_reply
 
@@ -168,11 +169,11 @@ class InboxPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/inbox", self.show),
-            Page("POST", "/inbox/sample", self.send_sample),
-            Page("POST", "/inbox/read", self.mark_read),
-            Page("POST", "/inbox/delete", self.delete),
-            Page("POST", "/inbox/undo", self.undo),
+            Page("GET", "/inbox", self.show, costs.FREE),
+            Page("POST", "/inbox/sample", self.send_sample, costs.MAIL),
+            Page("POST", "/inbox/read", self.mark_read, costs.FREE),
+            Page("POST", "/inbox/delete", self.delete, costs.FREE),
+            Page("POST", "/inbox/undo", self.undo, costs.FREE),
         ]
 
     async def show(self, visit: Visit) -> Reply:

@@ -23,6 +23,7 @@ from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
 from mailcheck.web.dashboard.rendering import Renderer, format_count
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_first_mail, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 EXAMPLE_TAG = "signup"
@@ -80,7 +81,7 @@ class OverviewPages(Struct, frozen=True):
 
     def pages(self) -> list[Page]:
         """List the page."""
-        return [Page("GET", "/", self.show, is_open=True)]
+        return [Page("GET", "/", self.show, costs.FREE, is_open=True)]
 
     async def show(self, visit: Visit) -> Reply:
         """GET /: the overview of an account, or the welcome page."""
