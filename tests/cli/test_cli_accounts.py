@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Mailcheck
+from tests.table import rows
 
 ADDRESS = re.compile(r"dev-[a-z2-7]{13}@mailcheck\.example")
 KEY = re.compile(r"mck_[a-z2-7]{32}")
@@ -123,10 +124,7 @@ def test_a_key_is_revoked(with_alice: Mailcheck) -> None:
     assert key_id in again.errors
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["key", "issue", "nobody"], ["key", "list", "nobody"], ["key", "revoke", "nothing"]],
-)
+@rows(["key", "issue", "nobody"], ["key", "list", "nobody"], ["key", "revoke", "nothing"])
 def test_what_is_not_there(mailcheck: Mailcheck, arguments: list[str]) -> None:
     """A missing account or key is named on standard error."""
     outcome = mailcheck(*arguments)
@@ -196,17 +194,14 @@ def test_a_key_is_limited(with_alice: Mailcheck) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", shown["expiresAt"])
 
 
-@pytest.mark.parametrize(
-    ("limits", "status", "problem"),
-    [
-        (["--scope", "inbox"], 2, "inbox:read"),
-        (["--tag", "bad tag"], 1, "'bad tag' is not a tag"),
-        (["--tag-prefix", ""], 1, "it is empty"),
-        (["--scope", "tests", "--tag", "sign"], 1, "can only have the scopes"),
-        (["--expires", "soon"], 2, "30d"),
-        (["--expires", "0d"], 2, "30d"),
-        (["--expires=-1d"], 2, "30d"),
-    ],
+@rows(
+    (["--scope", "inbox"], 2, "inbox:read"),
+    (["--tag", "bad tag"], 1, "'bad tag' is not a tag"),
+    (["--tag-prefix", ""], 1, "it is empty"),
+    (["--scope", "tests", "--tag", "sign"], 1, "can only have the scopes"),
+    (["--expires", "soon"], 2, "30d"),
+    (["--expires", "0d"], 2, "30d"),
+    (["--expires=-1d"], 2, "30d"),
 )
 def test_wrong_limits_of_a_key(
     with_alice: Mailcheck, limits: list[str], status: int, problem: str

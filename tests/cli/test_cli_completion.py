@@ -39,23 +39,20 @@ def completed(folder: Path, *words: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        (["in"], ["inbox", "init"]),
-        (["store", "re"], ["restore"]),
-        (["webhook", "add", "--t"], ["--tag", "--tag-prefix", "--to", "--text"]),
-        (["mx", "--fail-on", ""], ["error", "warning", "never"]),
-        (["mx", "--fail-on", "=", "w"], ["warning"]),
-        (["mx", "--fail-on", "="], ["error", "warning", "never"]),
-        (["mx", "a.example", "--js"], ["--json"]),
-        (["--config", "init", "wai"], ["wait"]),
-        (["wait", "--tag", ""], []),
-        (["score", "--from"], ["--from-headers"]),
-        (["score", ""], []),
-        (["completion", "z"], ["zsh"]),
-        (["no-such-command"], []),
-    ],
+@rows(
+    (["in"], ["inbox", "init"]),
+    (["store", "re"], ["restore"]),
+    (["webhook", "add", "--t"], ["--tag", "--tag-prefix", "--to", "--text"]),
+    (["mx", "--fail-on", ""], ["error", "warning", "never"]),
+    (["mx", "--fail-on", "=", "w"], ["warning"]),
+    (["mx", "--fail-on", "="], ["error", "warning", "never"]),
+    (["mx", "a.example", "--js"], ["--json"]),
+    (["--config", "init", "wai"], ["wait"]),
+    (["wait", "--tag", ""], []),
+    (["score", "--from"], ["--from-headers"]),
+    (["score", ""], []),
+    (["completion", "z"], ["zsh"]),
+    (["no-such-command"], []),
 )
 def test_what_bash_offers(script: Path, words: list[str], offered: list[str]) -> None:
     """Bash offers commands, options and choices; an option's value is never taken for a command."""

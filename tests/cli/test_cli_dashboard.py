@@ -13,6 +13,7 @@ from mailcheck.assembly.accounts import AccountParts
 from mailcheck.cli.store_access import with_accounts
 from mailcheck.config.reading import load_config
 from tests.cli.command_line import Mailcheck
+from tests.table import rows
 
 LINK = re.compile(r"http://127\.0\.0\.1:8080/sign-up\?invitation=([a-z2-7]{32})\n")
 
@@ -95,13 +96,10 @@ def test_a_password_is_made_up(mailcheck: Mailcheck, ask: Ask) -> None:
     assert is_password(ask, done.output.strip())
 
 
-@pytest.mark.parametrize(
-    ("name", "password", "problem"),
-    [
-        ("alice", "short", "at least 10"),
-        ("alice", "", "at least 10"),
-        ("bob", "x" * 20, "too easy to guess"),
-    ],
+@rows(
+    ("alice", "short", "at least 10"),
+    ("alice", "", "at least 10"),
+    ("bob", "x" * 20, "too easy to guess"),
 )
 def test_a_password_that_will_not_do(
     mailcheck: Mailcheck, typed: Callable[[str], None], name: str, password: str, problem: str

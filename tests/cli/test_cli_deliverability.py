@@ -19,6 +19,7 @@ import pytest
 from mailcheck.cli.main import run
 from tests.cli.command_line import run_command
 from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.table import rows
 
 pytestmark = pytest.mark.end_to_end
 
@@ -167,15 +168,12 @@ def test_an_address_alone(daemon: Daemon) -> None:
     assert run_command(*told, "--fail-under", "0").status == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "words"),
-    [
-        (["--timeout", "1"], 1, "no mail has arrived; continue: mailcheck test --id "),
-        (["--id", "none"], 1, "there is no such test"),
-        (["--key-file", "none"], 2, "no API key"),
-        (["--url", f"http://{HOST}:1"], 3, "cannot be reached"),
-        (["--fail-under", "good"], 2, "must be a number from 0 to 10"),
-    ],
+@rows(
+    (["--timeout", "1"], 1, "no mail has arrived; continue: mailcheck test --id "),
+    (["--id", "none"], 1, "there is no such test"),
+    (["--key-file", "none"], 2, "no API key"),
+    (["--url", f"http://{HOST}:1"], 3, "cannot be reached"),
+    (["--fail-under", "good"], 2, "must be a number from 0 to 10"),
 )
 def test_problems(daemon: Daemon, arguments: list[str], status: int, words: str) -> None:
     """Status 2 is wrong usage, 1 a failed test, 3 an unreachable daemon."""

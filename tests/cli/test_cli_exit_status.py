@@ -212,23 +212,20 @@ def test_the_catalogue_is_one_file_and_can_be_changed(tmp_path: Path) -> None:
     assert len(changed) == len(ours)
 
 
-@pytest.mark.parametrize(
-    ("url", "to", "status", "problem"),
-    [
-        (
-            "sqlite:var/none.db",
-            "sqlite:other.db",
-            2,
-            "--to must be the URL of a PostgreSQL database",
-        ),
-        (
-            "postgresql://one.example/",
-            "postgresql://two.example/",
-            2,
-            "[storage] url must be a SQLite",
-        ),
-        ("sqlite:var/none.db", "postgresql://127.0.0.1:1/x", 1, "there is no database var/none.db"),
-    ],
+@rows(
+    (
+        "sqlite:var/none.db",
+        "sqlite:other.db",
+        2,
+        "--to must be the URL of a PostgreSQL database",
+    ),
+    (
+        "postgresql://one.example/",
+        "postgresql://two.example/",
+        2,
+        "[storage] url must be a SQLite",
+    ),
+    ("sqlite:var/none.db", "postgresql://127.0.0.1:1/x", 1, "there is no database var/none.db"),
 )
 def test_a_copy_that_cannot_be(
     mailcheck: Mailcheck, config_file: Path, url: str, to: str, status: int, problem: str

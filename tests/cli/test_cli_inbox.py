@@ -13,6 +13,7 @@ from tests.cli.command_line import Mailcheck, Outcome, run_command
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.http_stub import Searching, serving
 from tests.servers.webhook_receiver import running_receiver
+from tests.table import rows
 
 pytestmark = pytest.mark.end_to_end
 
@@ -65,14 +66,11 @@ def test_a_sample_is_sent_and_waited_for(mailcheck: Mailcheck, daemon: Daemon) -
     assert (waited.status, waited.output, waited.errors) == (0, "482913\n", "")
 
 
-@pytest.mark.parametrize(
-    ("shape", "pattern"),
-    [
-        ("--code", r"482913\n"),
-        ("--link", r"https://example\.com/confirm\?token=7f3a\n"),
-        ("--json", r'\{\n  "id": "[\s\S]+"text": "[\s\S]+\}\n'),
-        ("", OVERVIEW),
-    ],
+@rows(
+    ("--code", r"482913\n"),
+    ("--link", r"https://example\.com/confirm\?token=7f3a\n"),
+    ("--json", r'\{\n  "id": "[\s\S]+"text": "[\s\S]+\}\n'),
+    ("", OVERVIEW),
 )
 def test_what_a_wait_prints(mailcheck: Mailcheck, shape: str, pattern: str) -> None:
     """A wait prints the code, the link, the whole mail as JSON, or a summary."""
@@ -122,16 +120,13 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     assert json.loads(mailcheck("inbox", "--tag", "none", "--json").output)["messages"] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (["lst"], "lst is not the id of a message; did you mean `inbox list`?"),
-        (["show"], "name the mail to show: mailcheck inbox show ID"),
-        (["list", "0198a2c4"], "`inbox list` takes no ids; `inbox show ID` shows a mail"),
-        (["show", "hello"], "hello is not the id of a message; `inbox list` shows the ids"),
-        (["0000000"], "no message has an id that begins with 0000000"),
-        (["delete", "0000000"], "no message has an id that begins with 0000000"),
-    ],
+@rows(
+    (["lst"], "lst is not the id of a message; did you mean `inbox list`?"),
+    (["show"], "name the mail to show: mailcheck inbox show ID"),
+    (["list", "0198a2c4"], "`inbox list` takes no ids; `inbox show ID` shows a mail"),
+    (["show", "hello"], "hello is not the id of a message; `inbox list` shows the ids"),
+    (["0000000"], "no message has an id that begins with 0000000"),
+    (["delete", "0000000"], "no message has an id that begins with 0000000"),
 )
 def test_a_word_that_is_no_id_is_told(mailcheck: Mailcheck, words: list[str], hint: str) -> None:
     """A word that is neither an action nor an id is a usage error."""
@@ -247,34 +242,31 @@ def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path)
     assert made["email"] == made["address"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "error"),
-    [
-        (["wait", "--after", "nonsense"], 2, "after must be a cursor"),
-        (["inbox", "--limit", "0"], 2, "must be an integer from 1 to 100"),
-        (["inbox", "-q", "newer:yesterday"], 2, "you sent newer:yesterday"),
-        (["inbox", NO_MESSAGE], 1, "no such message"),
-        (["send-sample", "nobody@elsewhere.example"], 1, "did not accept the mail"),
-        (["send-sample", "--server", "nonsense"], 2, "host:port"),
-        (["send-sample", "--server", f"{HOST}:1"], 3, "cannot be reached"),
-        (["send-sample", "--url", f"http://{HOST}:1"], 3, "is it running?"),
-        (["new", "--url", f"http://{HOST}:1"], 3, "cannot be reached"),
-        (["wait", "--url", f"http://{HOST}:1"], 3, "start it with `mailcheck serve`"),
-        (["wait", "--new", "--after", "c0"], 2, "not allowed with"),
-        (["wait", "--none", "--count", "2"], 2, "not allowed with"),
-        (["wait", "--count", "101"], 2, "must be an integer from 1 to 100"),
-        (["new", "two words"], 2, "tag"),
-        (["inbox", "--all", "--limit", "3"], 2, "remove --limit and --page"),
-        (["inbox", NO_MESSAGE, "--all"], 2, "remove it, or the ids"),
-        (["inbox", "--page", "0"], 2, "must be an integer from 1"),
-        (["inbox", "--json", "--jsonl"], 2, "not allowed with"),
-        (["inbox", "--code"], 1, "no mail matches"),
-        (["inbox", "delete"], 2, "name the mails to delete"),
-        (["inbox", "delete", "--all", "--tag", "a"], 2, "name the mails to delete"),
-        (["inbox", "delete", NO_MESSAGE], 1, "no such message"),
-        (["wait", "--key-file", "none"], 2, "no API key"),
-        (["wait", "--code", "--link"], 2, "not allowed with"),
-    ],
+@rows(
+    (["wait", "--after", "nonsense"], 2, "after must be a cursor"),
+    (["inbox", "--limit", "0"], 2, "must be an integer from 1 to 100"),
+    (["inbox", "-q", "newer:yesterday"], 2, "you sent newer:yesterday"),
+    (["inbox", NO_MESSAGE], 1, "no such message"),
+    (["send-sample", "nobody@elsewhere.example"], 1, "did not accept the mail"),
+    (["send-sample", "--server", "nonsense"], 2, "host:port"),
+    (["send-sample", "--server", f"{HOST}:1"], 3, "cannot be reached"),
+    (["send-sample", "--url", f"http://{HOST}:1"], 3, "is it running?"),
+    (["new", "--url", f"http://{HOST}:1"], 3, "cannot be reached"),
+    (["wait", "--url", f"http://{HOST}:1"], 3, "start it with `mailcheck serve`"),
+    (["wait", "--new", "--after", "c0"], 2, "not allowed with"),
+    (["wait", "--none", "--count", "2"], 2, "not allowed with"),
+    (["wait", "--count", "101"], 2, "must be an integer from 1 to 100"),
+    (["new", "two words"], 2, "tag"),
+    (["inbox", "--all", "--limit", "3"], 2, "remove --limit and --page"),
+    (["inbox", NO_MESSAGE, "--all"], 2, "remove it, or the ids"),
+    (["inbox", "--page", "0"], 2, "must be an integer from 1"),
+    (["inbox", "--json", "--jsonl"], 2, "not allowed with"),
+    (["inbox", "--code"], 1, "no mail matches"),
+    (["inbox", "delete"], 2, "name the mails to delete"),
+    (["inbox", "delete", "--all", "--tag", "a"], 2, "name the mails to delete"),
+    (["inbox", "delete", NO_MESSAGE], 1, "no such message"),
+    (["wait", "--key-file", "none"], 2, "no API key"),
+    (["wait", "--code", "--link"], 2, "not allowed with"),
 )
 def test_problems(mailcheck: Mailcheck, arguments: list[str], status: int, error: str) -> None:
     """Status 2 is wrong usage, 1 a failure, 3 an unreachable daemon."""

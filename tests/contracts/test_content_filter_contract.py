@@ -29,6 +29,7 @@ from mailcheck.ports.probes import ContentFilter
 from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.servers.spamd import GTUBE, USER, find_real_spamd, running_spamd
+from tests.table import rows
 
 NOW = 1_795_262_400.0
 STOPPED_WITHIN = 60.0  # seconds: far more than needed, and less than a hang
@@ -118,10 +119,7 @@ def content_filter(request: pytest.FixtureRequest) -> ContentFilter:
 
 
 @pytest_twisted.ensureDeferred
-@pytest.mark.parametrize(
-    "mail",
-    [CLEAN, SPAM, b"", b"\r\n", b"\0" * 100, b"no newline", b"From: x\r\n\r\n" + b"\xff" * 99],
-)
+@rows(CLEAN, SPAM, b"", b"\r\n", b"\0" * 100, b"no newline", b"From: x\r\n\r\n" + b"\xff" * 99)
 async def test_any_mail_gets_an_outcome(content_filter: ContentFilter, mail: bytes) -> None:
     """Any mail gets a verdict, or a reason why there is none."""
     outcome = await content_filter.judge(mail)

@@ -9,6 +9,7 @@ from mailcheck.core.rights import Scope, make_rights
 from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME_AND_ADDRESS
 from tests.house import House, config_in_memory, result_of, run
+from tests.table import rows
 
 CLIENT = "203.0.113.9"
 PASSWORD = "correct horse battery"
@@ -42,10 +43,7 @@ def test_the_password_of_an_account(house: House) -> None:
     assert not caller.rights.is_limited
 
 
-@pytest.mark.parametrize(
-    ("name", "password"),
-    [("first", "wrong"), ("nobody", PASSWORD), ("", PASSWORD), ("first", "mck_wrong")],
-)
+@rows(("first", "wrong"), ("nobody", PASSWORD), ("", PASSWORD), ("first", "mck_wrong"))
 def test_a_wrong_password_is_rejected(house: House, name: str, password: str) -> None:
     """A wrong name, password or key is rejected, without saying which names exist."""
     with pytest.raises(InvalidCredentials) as caught:

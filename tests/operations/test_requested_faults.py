@@ -41,9 +41,7 @@ def fault_of(house: House, key: str) -> Fault | None:
     return None if found is None else result_of(found)
 
 
-@pytest.mark.parametrize(
-    ("tag", "code"), [("fault.rcpt-451", 451), ("fault.rcpt-550", 550), ("fault.quota", 452)]
-)
+@rows(("fault.rcpt-451", 451), ("fault.rcpt-550", 550), ("fault.quota", 452))
 def test_a_refused_recipient(house: House, tag: str, code: int) -> None:
     """The recipient is rejected with the code of its tag, and waiting clients are notified."""
     pending = house.ask("GET", f"/inbox/wait?tag={tag}&after=c0&timeout=1")

@@ -17,6 +17,7 @@ from mailcheck.probes.mail_host_prober import (
 )
 from mailcheck.probes.trust import TrustRoots
 from tests.probes.scripted_hosts import Transport, collect
+from tests.table import rows
 
 GREETING = b"220 mx.example ESMTP\r\n"
 EXTENSIONS = b"250-mx.example\r\n250-SIZE 1000\r\n250-STARTTLS\r\n250 HELP\r\n"
@@ -103,38 +104,34 @@ def test_replies_may_come_in_any_pieces() -> None:
         assert said == b"EHLO check.example\r\nSTARTTLS\r\n"
 
 
-@pytest.mark.parametrize(
-    ("replies", "outcome"),
-    [
-        ([b"554 5.7.1 go away\r\n"], ProbeOutcome.REJECTED),
-        ([b"421 too busy\r\n"], ProbeOutcome.REJECTED),
-        ([b"220-hold the line\r\n450 no\r\n"], ProbeOutcome.REJECTED),
-        ([b"250 hello\r\n"], ProbeOutcome.NO_SMTP),
-        ([b"SSH-2.0-OpenSSH_9.2\r\n"], ProbeOutcome.NO_SMTP),
-        ([b"HTTP/1.1 400 Bad Request\r\n\r\n"], ProbeOutcome.NO_SMTP),
-        ([b"\r\n"], ProbeOutcome.NO_SMTP),
-        ([b"220\x00 mx\r220 x\r\n"], ProbeOutcome.NO_SMTP),
-        ([b"199 mx\r\n"], ProbeOutcome.NO_SMTP),
-        ([b"2200 mx\r\n"], ProbeOutcome.NO_SMTP),
-        ([b"\xff\xfe\xfd\n"], ProbeOutcome.NO_SMTP),
-        ([GREETING, b"250 mx.example\r\n"], ProbeOutcome.NOT_OFFERED),
-        ([GREETING, b"250 STARTTLS\r\n"], ProbeOutcome.NOT_OFFERED),
-        ([GREETING, b"250-mx\r\n250-XSTARTTLS\r\n250 STARTTLS2\r\n"], ProbeOutcome.NOT_OFFERED),
-        ([GREETING, b"502 what?\r\n"], ProbeOutcome.NOT_OFFERED),
-        ([GREETING, b"500 what?\r\n"], ProbeOutcome.NOT_OFFERED),
-        ([GREETING, b"550 bad name\r\n"], ProbeOutcome.REJECTED),
-        ([GREETING, b"421 later\r\n"], ProbeOutcome.REJECTED),
-        ([GREETING, b"354 go on\r\n"], ProbeOutcome.NO_SMTP),
-        ([GREETING, EXTENSIONS, b"454 TLS not available\r\n"], ProbeOutcome.HANDSHAKE_FAILED),
-        ([GREETING, EXTENSIONS, b"502 what?\r\n"], ProbeOutcome.HANDSHAKE_FAILED),
-        ([GREETING, EXTENSIONS, b"421 shutting down\r\n"], ProbeOutcome.REJECTED),
-        ([GREETING, EXTENSIONS, b"250 ok\r\n"], ProbeOutcome.NO_SMTP),
-    ],
+@rows(
+    ([b"554 5.7.1 go away\r\n"], ProbeOutcome.REJECTED),
+    ([b"421 too busy\r\n"], ProbeOutcome.REJECTED),
+    ([b"220-hold the line\r\n450 no\r\n"], ProbeOutcome.REJECTED),
+    ([b"250 hello\r\n"], ProbeOutcome.NO_SMTP),
+    ([b"SSH-2.0-OpenSSH_9.2\r\n"], ProbeOutcome.NO_SMTP),
+    ([b"HTTP/1.1 400 Bad Request\r\n\r\n"], ProbeOutcome.NO_SMTP),
+    ([b"\r\n"], ProbeOutcome.NO_SMTP),
+    ([b"220\x00 mx\r220 x\r\n"], ProbeOutcome.NO_SMTP),
+    ([b"199 mx\r\n"], ProbeOutcome.NO_SMTP),
+    ([b"2200 mx\r\n"], ProbeOutcome.NO_SMTP),
+    ([b"\xff\xfe\xfd\n"], ProbeOutcome.NO_SMTP),
+    ([GREETING, b"250 mx.example\r\n"], ProbeOutcome.NOT_OFFERED),
+    ([GREETING, b"250 STARTTLS\r\n"], ProbeOutcome.NOT_OFFERED),
+    ([GREETING, b"250-mx\r\n250-XSTARTTLS\r\n250 STARTTLS2\r\n"], ProbeOutcome.NOT_OFFERED),
+    ([GREETING, b"502 what?\r\n"], ProbeOutcome.NOT_OFFERED),
+    ([GREETING, b"500 what?\r\n"], ProbeOutcome.NOT_OFFERED),
+    ([GREETING, b"550 bad name\r\n"], ProbeOutcome.REJECTED),
+    ([GREETING, b"421 later\r\n"], ProbeOutcome.REJECTED),
+    ([GREETING, b"354 go on\r\n"], ProbeOutcome.NO_SMTP),
+    ([GREETING, EXTENSIONS, b"454 TLS not available\r\n"], ProbeOutcome.HANDSHAKE_FAILED),
+    ([GREETING, EXTENSIONS, b"502 what?\r\n"], ProbeOutcome.HANDSHAKE_FAILED),
+    ([GREETING, EXTENSIONS, b"421 shutting down\r\n"], ProbeOutcome.REJECTED),
+    ([GREETING, EXTENSIONS, b"250 ok\r\n"], ProbeOutcome.NO_SMTP),
 )
-def test_what_a_host_says_is_a_clear_outcome(
-    talk: Talk, replies: list[bytes], outcome: ProbeOutcome
-) -> None:
+def test_what_a_host_says_is_a_clear_outcome(replies: list[bytes], outcome: ProbeOutcome) -> None:
     """Every unexpected reply ends the probe with its outcome."""
+    talk = Talk()
     for reply in replies:
         assert talk.outcome is None
         talk.hear(reply)
@@ -159,18 +156,16 @@ def test_what_is_said_out_of_turn_ends_it(talk: Talk, replies: list[bytes], behi
     assert talk.transport.tls is None
 
 
-@pytest.mark.parametrize(
-    ("replies", "outcome"),
-    [
-        ([], ProbeOutcome.NO_SMTP),
-        ([b"220 mx"], ProbeOutcome.NO_SMTP),
-        ([GREETING], ProbeOutcome.NO_SMTP),
-        ([GREETING, EXTENSIONS], ProbeOutcome.NO_SMTP),
-        ([GREETING, EXTENSIONS, b"220 go\r\n"], ProbeOutcome.HANDSHAKE_FAILED),
-    ],
+@rows(
+    ([], ProbeOutcome.NO_SMTP),
+    ([b"220 mx"], ProbeOutcome.NO_SMTP),
+    ([GREETING], ProbeOutcome.NO_SMTP),
+    ([GREETING, EXTENSIONS], ProbeOutcome.NO_SMTP),
+    ([GREETING, EXTENSIONS, b"220 go\r\n"], ProbeOutcome.HANDSHAKE_FAILED),
 )
-def test_a_host_that_hangs_up(talk: Talk, replies: list[bytes], outcome: ProbeOutcome) -> None:
+def test_a_host_that_hangs_up(replies: list[bytes], outcome: ProbeOutcome) -> None:
     """A connection that ends before encryption is undetermined; during the handshake it fails."""
+    talk = Talk()
     for reply in replies:
         talk.hear(reply)
     talk.lose()

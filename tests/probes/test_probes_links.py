@@ -269,18 +269,15 @@ def test_the_beginning_of_the_page_is_read(looking: Looking) -> None:
     assert pressed == [PressAnswer(URL, 200, page="slow")]
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("http://inside.example/", LinkProblem.NOT_PUBLIC),
-        ("http://nowhere.example/", LinkProblem.NO_HOST),
-        ("http://127.0.0.1:8025/", LinkProblem.NOT_PUBLIC),
-        ("https://user:secret@web.example/", LinkProblem.BAD_URL),
-        ("https://web.example:99999/", LinkProblem.BAD_URL),
-        ("https://[::1/", LinkProblem.BAD_URL),
-        ("https://web.example/" + "a" * 9_000, LinkProblem.BAD_URL),
-        ("https://web.example/", LinkProblem.NO_AUTHORITIES),
-    ],
+@rows(
+    ("http://inside.example/", LinkProblem.NOT_PUBLIC),
+    ("http://nowhere.example/", LinkProblem.NO_HOST),
+    ("http://127.0.0.1:8025/", LinkProblem.NOT_PUBLIC),
+    ("https://user:secret@web.example/", LinkProblem.BAD_URL),
+    ("https://web.example:99999/", LinkProblem.BAD_URL),
+    ("https://[::1/", LinkProblem.BAD_URL),
+    ("https://web.example/" + "a" * 9_000, LinkProblem.BAD_URL),
+    ("https://web.example/", LinkProblem.NO_AUTHORITIES),
 )
 def test_no_request_leads_inside(looking: Looking, url: str, problem: LinkProblem) -> None:
     """An address that is not public or not valid is not dialled."""

@@ -157,12 +157,9 @@ class TestFailures:
         assert problem_of(results) is FilterProblem.BROKEN_ANSWER
         assert len(spamd.connections.dialled) == 1
 
-    @pytest.mark.parametrize(
-        ("status", "problem"),
-        [
-            (b"SPAMD/1.0 79 Timeout: (25 second timeout)\r\n", FilterProblem.TIMEOUT),
-            (b"SPAMD/1.0 75 EX_TEMPFAIL\r\n", FilterProblem.BUSY),
-        ],
+    @rows(
+        (b"SPAMD/1.0 79 Timeout: (25 second timeout)\r\n", FilterProblem.TIMEOUT),
+        (b"SPAMD/1.0 75 EX_TEMPFAIL\r\n", FilterProblem.BUSY),
     )
     def test_what_spamd_says_is_wrong(
         self, spamd: ScriptedSpamd, status: bytes, problem: FilterProblem

@@ -253,12 +253,9 @@ class _Flood(Protocol):
         self.transport.write(self.answer)
 
 
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * MAX_OCTETS, "its response has more than"),
-        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "its response is incomplete, or not HTTP"),
-    ],
+@rows(
+    (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * MAX_OCTETS, "its response has more than"),
+    (b"SSH-2.0-OpenSSH_9\r\n\r\n", "its response is incomplete, or not HTTP"),
 )
 async def test_answers_that_are_none(line: HttpWebhookLine, answer: bytes, problem: str) -> None:
     """Endless header fields and other protocols are failures with limited cost."""
