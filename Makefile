@@ -9,12 +9,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# tests/conftest.py sorts the files, the slowest first, and tests/jobs.py runs them in processes. There
-# is one job more than processors, since many tests wait for a daemon, a browser or a disk. Each run
-# prints its seed; SEED=1234 repeats the order of a run.
+# tests/conftest.py sorts the files, the slowest first. There is one job more than processors, since
+# many tests wait for a daemon, a browser or a disk. Each run prints its seed with the command, and
+# SEED=1234 repeats the order of a run.
 JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-ORDER := $(if $(SEED),--randomly-seed=$(SEED))
-PYTEST := $(BIN)/pytest --quiet --jobs=$(JOBS) $(ORDER)
+SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
+PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder --randomly-seed=$(SEED)
 
 # Tests that need no programs of other people but PostgreSQL, Redis and a name server.
 OWN := --ignore=tests/browser --ignore=tests/interop
@@ -109,7 +109,7 @@ fast:
 ## coverage is too low
 coverage:
 	@$(INSTALL) interop-needs $(VENV)/installed-test
-	$(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder $(ORDER) --cov=mailcheck --cov-report=term \
+	$(PYTEST) --cov=mailcheck --cov-report=term \
 	    $(OWN) --ignore=tests/end_to_end -m "not (end_to_end or attack or soak or pictures)"
 
 ## docs: build the documentation, which daemons serve below /docs and wheels include

@@ -27,7 +27,7 @@ patch_dkimpy()
 # a cache, each call parses a file of some kilobytes.
 pytest.MonkeyPatch().setattr(importlib.metadata, "version", cache(importlib.metadata.version))
 
-pytest_plugins = ["tests.jobs", "tests.house", "tests.databases", "tests.servers.redis"]
+pytest_plugins = ["tests.house", "tests.databases", "tests.servers.redis"]
 
 # Deadlines of Hypothesis would measure the machine. `make soak` uses more examples.
 settings.register_profile(

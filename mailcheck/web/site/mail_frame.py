@@ -42,7 +42,8 @@ async def frame_reply(show: ShowMessage, message: StoredMessage, *, allows_remot
         '<meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
-        f'<link rel="icon" href="data:,"><title>{escape(message.summary.header.subject)}</title>'
+        # Without links of its own, since test suites take the first address of a view.
+        f"<title>{escape(message.summary.header.subject)}</title>"
         f"<style>{_OWN_STYLE}</style><style>{safe.style_sheet}</style></head>"
         f"<body>{safe.body}</body></html>\n"
     )
