@@ -19,7 +19,7 @@ MAIL = (
     b'<h1>Spring sale</h1><h3>Shoes</h3><div class="card">\r\n'
     b'<img src="https://shop.example/a.png" width="200">\r\n'
     b'<p style="color:#aaaaaa">All shoes for half their price.</p></div>\r\n'
-    b'<a href="http://127.0.0.1:9/private">Here</a>\r\n'
+    b'<a href="http://127.0.0.1:9/private">Imprint</a>\r\n'
     b'<a href="https://shop.example/unsubscribe">Unsubscribe</a>\r\n'
     b"</body></html>\r\n"
 )
@@ -44,7 +44,7 @@ def test_checks_open_beside_their_mail(person: Person, watched: Watched) -> None
     expect(result.get_by_role("row", name="box-shadow")).to_contain_text("line 2")
     expect(result).to_contain_text("too little contrast")
     expect(result).to_contain_text("does not declare its language")
-    expect(result.get_by_label("Here")).to_be_checked()
+    expect(result.get_by_label("Imprint")).to_be_checked()
     expect(result.get_by_label("Unsubscribe")).not_to_be_checked()
     watched.require_accessible()
     result.get_by_role("button", name="Check selected links").click()

@@ -101,7 +101,7 @@ def test_a_domain_is_checked_watched_and_its_alert_answered(
 def test_a_webhook_is_created_tested_and_deleted(watched: Watched, page: Page) -> None:
     """A webhook is created by its form, tested, and deleted after a confirmation."""
     watched.go("/webhooks")
-    enter(page, page.get_by_label("URL", exact=True), "http://127.0.0.1:9/mail")
+    enter(page, page.get_by_label("URL", exact=True), f"http://hooks.{DOMAIN}/mail")
     follow(page, page.get_by_role("link", name="I have copied it"))
     follow(page, page.get_by_role("button", name="Send a test"))
     expect(page.locator(".webhook h2")).to_contain_text("last delivery failed")
