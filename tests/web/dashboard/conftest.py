@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from mailcheck.config.options import AccountsOptions
+from mailcheck.core.accounts import Account
 from tests.house import House, config_in_memory
 from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.inbox_visit import sign_up
 
 CHEAP = AccountsOptions(password_cost=10, registration="open")
 
@@ -31,3 +33,16 @@ def bob(house: House) -> Browser:
 def browser(house: House) -> Browser:
     """Return a browser that is not signed in."""
     return Browser(house)
+
+
+@pytest.fixture
+def ann(browser: Browser) -> Browser:
+    """Return the browser, signed up as ann."""
+    browser.sign_up("ann")
+    return browser
+
+
+@pytest.fixture
+def account(browser: Browser) -> Account:
+    """Return the account for which the browser has signed up."""
+    return sign_up(browser)

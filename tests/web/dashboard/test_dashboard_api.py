@@ -174,24 +174,22 @@ def test_a_call_is_tried(house: House) -> None:
     assert attempt(ann, "listMessages", **{"query-limit": "x"}).status == 400
 
 
-def test_a_try_is_protected_like_a_form(house: House, browser: Browser) -> None:
+def test_a_try_is_protected_like_a_form(house: House, ann: Browser) -> None:
     """A try needs a session, the form token and the same site, and no key."""
-    browser.sign_up("ann")
-    assert browser.post("/api/answers/getInbox").status == 403
-    assert attempt(browser, "getInbox", "Sec-Fetch-Site: cross-site").status == 403
-    assert attempt(browser, "getInbox", "Sec-Fetch-Site: same-origin").status == 200
+    assert ann.post("/api/answers/getInbox").status == 403
+    assert attempt(ann, "getInbox", "Sec-Fetch-Site: cross-site").status == 403
+    assert attempt(ann, "getInbox", "Sec-Fetch-Site: same-origin").status == 200
     stranger = Browser(house, "192.0.2.9")
     assert attempt(stranger, "getInbox").status == 303
-    assert browser.open("/api/answers/getInbox").status == 405
+    assert ann.open("/api/answers/getInbox").status == 405
 
 
-def test_a_check_that_is_tried_counts(browser: Browser) -> None:
+def test_a_check_that_is_tried_counts(ann: Browser) -> None:
     """Checks and changes that are tried count as checks of the account; reading does not."""
-    browser.sign_up("ann")
     for name, form, used in (
         ("getInbox", {}, 0),
         ("checkMx", {"query-domain": "example.com"}, 1),
         ("deleteMessages", {}, 2),
     ):
-        attempt(browser, name, **form)
-        assert f"{used} of 1,000 checks today" in browser.read("/keys")
+        attempt(ann, name, **form)
+        assert f"{used} of 1,000 checks today" in ann.read("/keys")

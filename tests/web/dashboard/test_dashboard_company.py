@@ -12,6 +12,7 @@ from mailcheck.core.projects import Role
 from mailcheck.ports.identity_provider import ProviderRefused, ProviderSilent, ProviderUnusable
 from tests.fakes.company import CLIENT_ID, CLIENT_SECRET, ISSUER, PUBLIC_KEY, Company
 from tests.house import Answer, House, config_in_memory, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 
 PUBLIC = "https://mail.company.example"
@@ -423,20 +424,17 @@ def test_faults_of_the_provider(
     assert ISSUER not in answer.body.decode()
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "sentence"),
-    [
-        ("access_denied", 403, DECLINED),
-        ("consent_required", 403, DECLINED),
-        ("login_required", 403, AGAIN),
-        ("server_error", 503, OUTAGE),
-        ("temporarily_unavailable", 503, OUTAGE),
-        ("invalid_scope", 503, FAULT),
-        ("unauthorized_client", 503, FAULT),
-        ("redirect_uri_mismatch", 503, FAULT),
-        ("something", 403, AGAIN),
-        ("", 403, AGAIN),
-    ],
+@rows(
+    ("access_denied", 403, DECLINED),
+    ("consent_required", 403, DECLINED),
+    ("login_required", 403, AGAIN),
+    ("server_error", 503, OUTAGE),
+    ("temporarily_unavailable", 503, OUTAGE),
+    ("invalid_scope", 503, FAULT),
+    ("unauthorized_client", 503, FAULT),
+    ("redirect_uri_mismatch", 503, FAULT),
+    ("something", 403, AGAIN),
+    ("", 403, AGAIN),
 )
 def test_answers_without_a_code(browser: Browser, error: str, status: int, sentence: str) -> None:
     """The page says whether the person declined, or the provider or the settings are at fault."""

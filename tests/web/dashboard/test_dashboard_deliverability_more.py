@@ -13,6 +13,7 @@ from mailcheck.operations.deliverability.preflight import MAX_RECORDS
 from tests.fakes.mail_signer import RSA
 from tests.house import Answer, result_of
 from tests.operations.scored_mails import MAIL, received
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import fetch
 from tests.web.dashboard.tools_visit import MARKUP, visit_scored
@@ -176,14 +177,11 @@ def test_records_that_cost_points(browser: Browser, test_id: str) -> None:
     assert "of 10 Now" in browser.words
 
 
-@pytest.mark.parametrize(
-    ("record", "problem"),
-    [
-        (("_dmarc.sender.example", "TXT", ""), "record 1.value is missing"),
-        (("_dmarc.sender.example", "SOA", "x"), "must be one of TXT"),
-        (("sender.example", "A", MARKUP), "record 1.value"),
-        ((MARKUP, "A", "192.0.2.1"), "record 1.name"),
-    ],
+@rows(
+    (("_dmarc.sender.example", "TXT", ""), "record 1.value is missing"),
+    (("_dmarc.sender.example", "SOA", "x"), "must be one of TXT"),
+    (("sender.example", "A", MARKUP), "record 1.value"),
+    ((MARKUP, "A", "192.0.2.1"), "record 1.name"),
 )
 def test_records_that_can_not_be_read(
     browser: Browser, test_id: str, record: tuple[str, str, str], problem: str

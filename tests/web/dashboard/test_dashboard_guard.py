@@ -36,17 +36,16 @@ def test_every_page_needs_a_session_unless_it_is_open(house: House, browser: Bro
         assert answer.headers["location"] == f"/sign-in{wanted}"
 
 
-def test_every_form_needs_its_token(house: House, browser: Browser) -> None:
+def test_every_form_needs_its_token(house: House, ann: Browser) -> None:
     """A POST to any page without the token, or with another visitor's, is rejected."""
-    browser.sign_up("ann")
     bob = Browser(house, "192.0.2.11")
     bob.sign_up("bob")
     for page in pages_of(house):
         if page.method == "POST":
             for token in ("", bob.page.form_token):
-                answer = browser.post(filled(page), **{"form-token": token}, name="forged")
+                answer = ann.post(filled(page), **{"form-token": token}, name="forged")
                 assert answer.status == 403, page.path
-    assert browser.is_signed_in
+    assert ann.is_signed_in
 
 
 def test_a_full_disk(browser: Browser) -> None:
@@ -89,13 +88,12 @@ def test_a_program_gets_401(house: House) -> None:
     assert (answer.status, answer.json) == (401, {"error": "your session has ended: sign in again"})
 
 
-def test_a_forged_token_is_refused(browser: Browser) -> None:
+def test_a_forged_token_is_refused(ann: Browser) -> None:
     """A token of any form that is not the visitor's own is rejected, with advice."""
-    browser.sign_up("ann")
     for forged in ("", "A" * 86, "\xff", "x" * 400):
-        assert browser.post("/keys", **{"form-token": forged}, name="forged").status == 403
-        assert "reload the page" in browser.page.text
-    assert "forged" not in browser.open("/keys").body.decode()
+        assert ann.post("/keys", **{"form-token": forged}, name="forged").status == 403
+        assert "reload the page" in ann.page.text
+    assert "forged" not in ann.open("/keys").body.decode()
 
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
@@ -115,31 +113,24 @@ def test_sign_in_and_sign_up_need_their_token_too(browser: Browser, path: str) -
     assert "mailcheck-session" not in browser.cookies
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        "Sec-Fetch-Site: cross-site",
-        "Sec-Fetch-Site: same-site",
-        "Origin: http://evil.example",
-        "Origin: http://127.0.0.1:8081",
-        "Origin: http://127.0.0.1:8080.evil.example",
-    ],
+@rows(
+    "Sec-Fetch-Site: cross-site",
+    "Sec-Fetch-Site: same-site",
+    "Origin: http://evil.example",
+    "Origin: http://127.0.0.1:8081",
+    "Origin: http://127.0.0.1:8080.evil.example",
 )
-def test_forms_from_other_sites_are_rejected(browser: Browser, field: str) -> None:
+def test_forms_from_other_sites_are_rejected(ann: Browser, field: str) -> None:
     """A POST from another site according to the browser is rejected, even with the right token."""
-    browser.sign_up()
-    answer = browser.submit("/keys", field, name="x")
+    answer = ann.submit("/keys", field, name="x")
     assert answer.status == 403
-    assert "from another site" in browser.page.text
+    assert "from another site" in ann.page.text
 
 
-@pytest.mark.parametrize(
-    "field", ["Sec-Fetch-Site: same-origin", "Origin: http://127.0.0.1:8080", "Origin: null"]
-)
-def test_own_forms_are_accepted(browser: Browser, field: str) -> None:
+@rows("Sec-Fetch-Site: same-origin", "Origin: http://127.0.0.1:8080", "Origin: null")
+def test_own_forms_are_accepted(ann: Browser, field: str) -> None:
     """Origins that browsers send for the site's own forms are accepted, including null."""
-    browser.sign_up()
-    assert browser.submit("/keys", field, name="x").status == 200
+    assert ann.submit("/keys", field, name="x").status == 200
 
 
 def test_a_script_sends_the_token_in_a_header(browser: Browser) -> None:
@@ -150,22 +141,20 @@ def test_a_script_sends_the_token_in_a_header(browser: Browser) -> None:
     assert browser.post("/keys", f"X-Form-Token: {found[1]}", name="x").status == 200
 
 
-def test_tokens_are_masked(browser: Browser) -> None:
+def test_tokens_are_masked(ann: Browser) -> None:
     """Each page has another masked token, so that compression cannot reveal the secret."""
-    browser.sign_up()
     tokens = set()
     for _ in range(5):
-        browser.open("/keys")
-        tokens.add(browser.page.form_token)
+        ann.open("/keys")
+        tokens.add(ann.page.form_token)
     assert len(tokens) == 5
 
 
-def test_a_form_after_the_session_ended(browser: Browser) -> None:
+def test_a_form_after_the_session_ended(ann: Browser) -> None:
     """A form submitted after the session ended redirects to the sign-in page."""
-    browser.sign_up()
-    token = browser.page.form_token
-    browser.cookies.clear()
-    answer = browser.post("/keys", **{"form-token": token}, name="x")
+    token = ann.page.form_token
+    ann.cookies.clear()
+    answer = ann.post("/keys", **{"form-token": token}, name="x")
     assert (answer.status, answer.headers["location"]) == (303, "/sign-in")
 
 
@@ -184,10 +173,7 @@ def test_an_unknown_path_is_a_page(browser: Browser, path: str) -> None:
     assert answer.headers["content-type"].startswith("application/json")
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [("PUT", "/keys", "GET, HEAD, POST"), ("GET", "/sign-out", "POST"), ("POST", "/", "GET, HEAD")],
-)
+@rows(("PUT", "/keys", "GET, HEAD, POST"), ("GET", "/sign-out", "POST"), ("POST", "/", "GET, HEAD"))
 def test_a_wrong_method_is_a_page(browser: Browser, method: str, path: str, allowed: str) -> None:
     """A wrong method is a 405 page that names the allowed ones."""
     answer = browser.send(method, path, b"")
@@ -195,20 +181,18 @@ def test_a_wrong_method_is_a_page(browser: Browser, method: str, path: str, allo
     assert f"supports {allowed}" in browser.page.text
 
 
-def test_a_body_that_is_too_large(browser: Browser) -> None:
+def test_a_body_that_is_too_large(ann: Browser) -> None:
     """A form over 64 KiB is answered with a 413 page and not read."""
-    browser.sign_up()
-    token = browser.page.form_token
-    answer = browser.post("/keys", **{"form-token": token}, name="x" * MAX_BODY)
+    token = ann.page.form_token
+    answer = ann.post("/keys", **{"form-token": token}, name="x" * MAX_BODY)
     assert answer.status == 413
-    assert "Request too large" in browser.page.text
+    assert "Request too large" in ann.page.text
 
 
 @pytest.mark.parametrize("body", [b"name=%ff", b"name=%00", b"form-token=a&form-token=b", b"&&=&"])
-def test_a_form_that_can_not_be_read(browser: Browser, body: bytes) -> None:
+def test_a_form_that_can_not_be_read(ann: Browser, body: bytes) -> None:
     """A form with invalid encoding or a repeated field is rejected."""
-    browser.sign_up()
-    assert browser.send("POST", "/keys", body).status in (400, 403)
+    assert ann.send("POST", "/keys", body).status in (400, 403)
 
 
 def test_a_query_that_can_not_be_read(browser: Browser) -> None:

@@ -7,10 +7,12 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import pytest
 
 from mailcheck.config.options import InboxOptions
+from mailcheck.core.accounts import Account
 from mailcheck.core.filters import EXAMPLES
 from mailcheck.operations.inbox.messages import OVERVIEW_TAGS
 from mailcheck.web.dashboard.inbox.view import OFFERED_FILTERS
 from tests.house import House, config_in_memory, mail, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.inbox_visit import fetch, receive, sign_up
@@ -22,9 +24,8 @@ def subjects(browser: Browser, path: str = "/inbox") -> list[str]:
     return re.findall(r'<span class="subject">([^<]*)</span>', text)
 
 
-def test_an_empty_inbox_says_what_to_do(browser: Browser) -> None:
+def test_an_empty_inbox_says_what_to_do(browser: Browser, account: Account) -> None:
     """An empty inbox shows its address, and commands that send to it."""
-    account = sign_up(browser)
     browser.open("/inbox")
     address = browser.house.address("", account)
     assert "No messages yet" in browser.page.text
@@ -33,9 +34,8 @@ def test_an_empty_inbox_says_what_to_do(browser: Browser) -> None:
     assert f"--mail-rcpt {address}" in browser.page.text
 
 
-def test_mail_is_listed_newest_first(browser: Browser) -> None:
+def test_mail_is_listed_newest_first(browser: Browser, account: Account) -> None:
     """Each message is a row with sender, subject, code and tag, the newest first."""
-    account = sign_up(browser)
     receive(browser.house, account, mail("First"), "signup")
     browser.house.pass_time(1)
     receive(browser.house, account, mail("Second"))
@@ -44,25 +44,22 @@ def test_mail_is_listed_newest_first(browser: Browser) -> None:
         assert words in browser.page.text
 
 
-def test_without_a_script_the_list_is_polled(browser: Browser) -> None:
+def test_without_a_script_the_list_is_polled(ann: Browser) -> None:
     """Without scripts the newest page reloads itself, but a search does not."""
-    sign_up(browser)
     refresh = b'<noscript><meta http-equiv="refresh" content="30"></noscript>'
-    assert refresh in browser.open("/inbox").body
-    assert refresh not in browser.open("/inbox?q=x").body
+    assert refresh in ann.open("/inbox").body
+    assert refresh not in ann.open("/inbox?q=x").body
 
 
-def test_the_tag_field_makes_an_address(browser: Browser) -> None:
+def test_the_tag_field_makes_an_address(browser: Browser, account: Account) -> None:
     """Without scripts the form shows the tagged address; an invalid tag is explained."""
-    account = sign_up(browser)
     assert browser.house.address("try-1", account) in browser.read("/inbox?for=try-1")
     assert "A tag is a dot-atom" in browser.read("/inbox?for=a%20b")
     assert browser.house.address("", account) in browser.page.text
 
 
-def test_a_list_is_filtered_by_tag(browser: Browser) -> None:
+def test_a_list_is_filtered_by_tag(browser: Browser, account: Account) -> None:
     """A list is filtered by tag, ignoring case, or by no tag; tags show their counts."""
-    account = sign_up(browser)
     for subject, tag in (("One", "Red"), ("Two", "red"), ("Three", "blue"), ("Four", "")):
         receive(browser.house, account, mail(subject), tag)
     assert subjects(browser, "/inbox?tag=RED") == ["Two", "One"]
@@ -73,9 +70,8 @@ def test_a_list_is_filtered_by_tag(browser: Browser) -> None:
     assert {"/inbox?tag=blue", "/inbox?tag="} <= set(browser.page.addresses)
 
 
-def test_many_tags_are_folded_away(browser: Browser) -> None:
+def test_many_tags_are_folded_away(browser: Browser, account: Account) -> None:
     """Tags beyond the newest are folded, unless one of them is selected."""
-    account = sign_up(browser)
     for number in range(12):
         browser.house.pass_time(1)
         receive(browser.house, account, tag=f"t{number}")
@@ -85,18 +81,16 @@ def test_many_tags_are_folded_away(browser: Browser) -> None:
     assert "These are the newest" not in body
 
 
-def test_tags_that_are_not_listed(browser: Browser) -> None:
+def test_tags_that_are_not_listed(browser: Browser, account: Account) -> None:
     """With more than 200 tags the page says so, and how to find the others."""
-    account = sign_up(browser)
     for number in range(OVERVIEW_TAGS + 1):
         receive(browser.house, account, tag=f"t{number}")
     assert "These are the newest 200 of 201 tags." in browser.read("/inbox")
     assert "search for tag:NAME" in browser.page.text
 
 
-def test_a_list_is_searched(browser: Browser) -> None:
+def test_a_list_is_searched(browser: Browser, account: Account) -> None:
     """``q`` searches the messages and stays in the field."""
-    account = sign_up(browser)
     receive(browser.house, account, mail("Needle in it"))
     receive(browser.house, account, mail("Hay"))
     assert subjects(browser, "/inbox?q=needle") == ["Needle in it"]
@@ -107,12 +101,11 @@ def test_a_list_is_searched(browser: Browser) -> None:
         assert example in browser.page.text, example
 
 
-def test_a_search_that_cannot_be_read(browser: Browser) -> None:
+def test_a_search_that_cannot_be_read(browser: Browser, account: Account) -> None:
     """An invalid search is explained beside the field, which keeps its text.
 
     No message is listed or deleted.
     """
-    account = sign_up(browser)
     receive(browser.house, account)
     answer = browser.open("/inbox?q=newer%3Ayesterday")
     assert answer.status == 400
@@ -172,9 +165,8 @@ def test_all_mail_of_a_list_is_marked_as_read(browser: Browser) -> None:
     assert "Unread 0" not in browser.read("/inbox")
 
 
-def test_selected_messages_are_marked_as_read(browser: Browser) -> None:
+def test_selected_messages_are_marked_as_read(browser: Browser, account: Account) -> None:
     """With a selection, the button marks those messages of the account alone."""
-    account = sign_up(browser)
     chosen = receive(browser.house, account, mail("One"))
     receive(browser.house, account, mail("Two"))
     browser.submit("/inbox/read", **list_form(browser, "/inbox"), id=chosen)
@@ -190,9 +182,8 @@ def list_form(browser: Browser, path: str) -> dict[str, str]:
     return {name: unescape(value) for name, value in found}
 
 
-def test_a_long_list_has_pages(browser: Browser) -> None:
+def test_a_long_list_has_pages(browser: Browser, account: Account) -> None:
     """Pages keep the filter and link to each other. A number beyond the end shows the last."""
-    account = sign_up(browser)
     for number in range(5):
         receive(browser.house, account, mail(f"Mail {number}"), "x")
     assert subjects(browser, "/inbox?tag=x&limit=2") == ["Mail 4", "Mail 3"]
@@ -204,18 +195,14 @@ def test_a_long_list_has_pages(browser: Browser) -> None:
     assert "5 to 5 of 5" in browser.page.text
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=501", "page=0", "page=x", "tag=a%20b", "q=%ff"]
-)
-def test_invalid_parameters(browser: Browser, query: str) -> None:
+@rows("limit=0", "limit=501", "page=0", "page=x", "tag=a%20b", "q=%ff")
+def test_invalid_parameters(ann: Browser, query: str) -> None:
     """A parameter out of its range is a 400 page."""
-    sign_up(browser)
-    assert browser.open(f"/inbox?{query}").status == 400
+    assert ann.open(f"/inbox?{query}").status == 400
 
 
-def test_a_test_mail_is_received(browser: Browser) -> None:
+def test_a_test_mail_is_received(browser: Browser, account: Account) -> None:
     """The test mail has text, HTML, a link and a code, and is received like any other mail."""
-    account = sign_up(browser)
     browser.open("/inbox")
     answer = browser.submit("/inbox/sample", tag="try")
     assert answer.headers["location"] == "/inbox?done=sample-sent&tag=try"
@@ -232,11 +219,10 @@ def test_a_test_mail_is_received(browser: Browser) -> None:
     assert "https://example.com/confirm?token=" in browser.page.text
 
 
-def test_a_test_mail_needs_a_valid_tag(browser: Browser) -> None:
+def test_a_test_mail_needs_a_valid_tag(ann: Browser) -> None:
     """A test mail to an invalid tag is rejected with an explanation."""
-    sign_up(browser)
-    browser.open("/inbox")
-    assert browser.submit("/inbox/sample", tag="a b").status == 400
+    ann.open("/inbox")
+    assert ann.submit("/inbox/sample", tag="a b").status == 400
 
 
 def test_a_full_inbox_rejects_the_test_mail() -> None:
@@ -251,9 +237,8 @@ def test_a_full_inbox_rejects_the_test_mail() -> None:
     assert "inbox is full" in browser.page.text
 
 
-def test_the_listed_messages_are_deleted(browser: Browser) -> None:
+def test_the_listed_messages_are_deleted(browser: Browser, account: Account) -> None:
     """The selection of all deletes the messages that match the filter, and no others."""
-    account = sign_up(browser)
     receive(browser.house, account, mail("Keep"), "a")
     receive(browser.house, account, mail("Drop"), "b")
     fields = list_form(browser, "/inbox?tag=b&all=true")
@@ -266,18 +251,16 @@ def test_the_listed_messages_are_deleted(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("value", ["", " ", "false", "0", "none"])
-def test_an_empty_selection_deletes_nothing(browser: Browser, value: str) -> None:
+def test_an_empty_selection_deletes_nothing(browser: Browser, account: Account, value: str) -> None:
     """Only ``all=true`` selects all messages of the list."""
-    account = sign_up(browser)
     receive(browser.house, account, mail("Keep"))
     fields = list_form(browser, "/inbox?all=true") | {"all": value}
     browser.submit("/inbox/delete", **fields)
     assert subjects(browser) == ["Keep"]
 
 
-def test_newer_messages_are_not_deleted(browser: Browser) -> None:
+def test_newer_messages_are_not_deleted(browser: Browser, account: Account) -> None:
     """The form deletes what the page showed, but not messages that arrived later."""
-    account = sign_up(browser)
     receive(browser.house, account, mail("Seen"))
     fields = list_form(browser, "/inbox?all=true")
     receive(browser.house, account, mail("Unseen"))
@@ -293,9 +276,8 @@ def test_nothing_is_deleted_without_a_selection(browser: Browser) -> None:
     assert subjects(browser) == ["Keep"]
 
 
-def test_selected_mails_are_deleted(browser: Browser) -> None:
+def test_selected_mails_are_deleted(browser: Browser, account: Account) -> None:
     """Selected messages are deleted, missing ones are ignored, and the filter stays."""
-    account = sign_up(browser)
     dropped = receive(browser.house, account, mail("Drop"), "a")
     receive(browser.house, account, mail("Keep"), "a")
     receive(browser.house, account, mail("Other"))
@@ -308,12 +290,11 @@ def test_selected_mails_are_deleted(browser: Browser) -> None:
     assert subjects(browser) == ["Other", "Keep"]
 
 
-def test_a_deletion_is_undone(house: House, browser: Browser) -> None:
+def test_a_deletion_is_undone(house: House, browser: Browser, account: Account) -> None:
     """For 30 seconds a deletion can be undone by the account; until then the mail is hidden.
 
     Nobody else sees the mail meanwhile, and its expiry is the same afterwards.
     """
-    account = sign_up(browser)
     key = house.issue_key(account)
     ids = [receive(house, account, mail(f"Mail {number}"), "a") for number in range(2)]
     before = house.get(f"/inbox/messages/{ids[0]}", key=key).json
@@ -354,9 +335,8 @@ def test_messages_of_others_are_not_deleted(house: House, browser: Browser) -> N
     assert len(subjects(browser)) == 1
 
 
-def test_a_list_is_filtered_by_recipient(browser: Browser) -> None:
+def test_a_list_is_filtered_by_recipient(browser: Browser, account: Account) -> None:
     """``?to=`` shows the messages to one address, as a filter that can be removed."""
-    account = sign_up(browser)
     receive(browser.house, account, mail("One"), "a")
     receive(browser.house, account, mail("Two"), "b")
     wanted = quote(browser.house.address("a", account))
@@ -365,29 +345,27 @@ def test_a_list_is_filtered_by_recipient(browser: Browser) -> None:
     assert browser.open("/inbox?to=nonsense").status == 400
 
 
-def test_the_theme_is_stored_in_a_cookie(browser: Browser) -> None:
+def test_the_theme_is_stored_in_a_cookie(ann: Browser) -> None:
     """The chosen theme is stored, redirects to a page of this site, and can be reset."""
-    sign_up(browser)
-    browser.open("/keys")
-    answer = browser.submit("/theme", theme="dark", next="/keys")
+    ann.open("/keys")
+    answer = ann.submit("/theme", theme="dark", next="/keys")
     assert answer.headers["location"] == "/keys"
-    assert browser.cookies["mailcheck-theme"] == "dark"
-    assert 'data-theme="dark"' in fetch(browser, "/keys").body.decode()
-    browser.cookies["mailcheck-theme"] = "pink"
-    browser.open("/keys")
+    assert ann.cookies["mailcheck-theme"] == "dark"
+    assert 'data-theme="dark"' in fetch(ann, "/keys").body.decode()
+    ann.cookies["mailcheck-theme"] = "pink"
+    ann.open("/keys")
     for elsewhere in ("//evil.example", "https://evil.example/"):
-        answer = browser.submit("/theme", theme="system", next=elsewhere)
+        answer = ann.submit("/theme", theme="system", next=elsewhere)
         assert answer.headers["location"] == "/"
-    assert "mailcheck-theme" not in browser.cookies
-    assert browser.submit("/theme", theme="pink").status == 400
+    assert "mailcheck-theme" not in ann.cookies
+    assert ann.submit("/theme", theme="pink").status == 400
 
 
 HOSTILE = "</span><script>alert(1)</script>\"'>{{7*7}}"
 
 
-def test_markup_in_fields_is_escaped(browser: Browser) -> None:
+def test_markup_in_fields_is_escaped(browser: Browser, account: Account) -> None:
     """Markup in subject, sender and tag is escaped."""
-    account = sign_up(browser)
     raw = mail(HOSTILE, author=f'"{HOSTILE.replace(chr(34), "")}" <x@example.com>')
     receive(browser.house, account, raw, "'-alert-'")
     body = browser.open("/inbox").body.decode()
@@ -395,9 +373,8 @@ def test_markup_in_fields_is_escaped(browser: Browser) -> None:
     assert HOSTILE in browser.page.text
 
 
-def test_search_terms_can_be_removed(browser: Browser) -> None:
+def test_search_terms_can_be_removed(browser: Browser, account: Account) -> None:
     """Each search term is a chip that links to the list without it."""
-    account = sign_up(browser)
     receive(browser.house, account, mail("Welcome"), "a")
     query = urlencode({"tag": "a", "q": 'has:code "your code" from:shop'})
     assert subjects(browser, f"/inbox?{query}") == ["Welcome"]
@@ -411,9 +388,8 @@ def test_search_terms_can_be_removed(browser: Browser) -> None:
     ]
 
 
-def test_filters_are_offered(browser: Browser) -> None:
+def test_filters_are_offered(browser: Browser, account: Account) -> None:
     """Unread mail, mail with a code and mail with an attachment are one link away."""
-    account = sign_up(browser)
     receive(browser.house, account, mail("Welcome"), "a")
     browser.open("/inbox?tag=a")
     offered = [f"/inbox?tag=a&q={quote(term)}" for term in OFFERED_FILTERS]
@@ -422,9 +398,8 @@ def test_filters_are_offered(browser: Browser) -> None:
     assert subjects(browser, offered[2]) == []
 
 
-def test_a_row_shows_how_the_mail_begins(browser: Browser) -> None:
+def test_a_row_shows_how_the_mail_begins(browser: Browser, account: Account) -> None:
     """A row shows the beginning of the message and the number of attachments."""
-    account = sign_up(browser)
     raw = (
         b"Subject: Bill\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
         b"--b\r\n\r\nDear <Ann>,\r\n\r\nyour bill.\r\n"
@@ -437,9 +412,10 @@ def test_a_row_shows_how_the_mail_begins(browser: Browser) -> None:
     assert subjects(browser, "/inbox?q=has:attachment") == ["Bill"]
 
 
-def test_a_deletion_is_final_after_half_a_minute(house: House, browser: Browser) -> None:
+def test_a_deletion_is_final_after_half_a_minute(
+    house: House, browser: Browser, account: Account
+) -> None:
     """After 30 seconds the mail is removed, and undoing says that it is too late."""
-    account = sign_up(browser)
     receive(house, account)
     browser.follow(browser.submit("/inbox/delete", **list_form(browser, "/inbox?all=true")))
     fields = undo_form(browser)

@@ -10,6 +10,7 @@ import pytest
 
 from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from tests.house import run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 
 
@@ -138,15 +139,12 @@ def test_a_limited_key(owner: Browser) -> None:
     assert house.ask("GET", "/inbox", key=found[1]).answer().status == 401
 
 
-@pytest.mark.parametrize(
-    ("form", "problem"),
-    [
-        ({"tags": "sign", "scope": "tests"}, "can only have the scopes"),
-        ({"tags": "no:tag"}, "is not a tag"),
-        ({"tag_prefix": ".run"}, "does not begin a tag"),
-        ({"scope": "everything"}, "is not a scope"),
-        ({"days": "31"}, "Choose one of the offered times"),
-    ],
+@rows(
+    ({"tags": "sign", "scope": "tests"}, "can only have the scopes"),
+    ({"tags": "no:tag"}, "is not a tag"),
+    ({"tag_prefix": ".run"}, "does not begin a tag"),
+    ({"scope": "everything"}, "is not a scope"),
+    ({"days": "31"}, "Choose one of the offered times"),
 )
 def test_wrong_limits_of_a_key(owner: Browser, form: dict[str, str], problem: str) -> None:
     """A limit that makes no sense creates no key, and the page says why."""

@@ -3,6 +3,7 @@
 import pytest
 
 from mailcheck.assembly.workers import Workers
+from mailcheck.core.accounts import Account
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail
@@ -18,9 +19,8 @@ def waits(house: House) -> int:
     return house.assembly.mail.feeds.count()
 
 
-def test_new_mail_is_announced(browser: Browser) -> None:
+def test_new_mail_is_announced(browser: Browser, account: Account) -> None:
     """Each new message is an event with its row and its address."""
-    account = sign_up(browser)
     receive(browser.house, account, mail("Before"))
     cursor = browser.open("/inbox").body.decode().partition('data-after="')[2].partition('"')[0]
     stream = browser.stream(f"/inbox/live?after={cursor}")
@@ -41,9 +41,8 @@ def test_new_mail_is_announced(browser: Browser) -> None:
     stream.connection.hang_up()
 
 
-def test_a_deletion_is_an_event(house: House, browser: Browser) -> None:
+def test_a_deletion_is_an_event(house: House, browser: Browser, account: Account) -> None:
     """A deletion by any client is an event in the open lists of the account only."""
-    account = sign_up(browser)
     other = Browser(house, "192.0.2.11")
     bob = sign_up(other, "bob")
     ids = [receive(house, account) for _ in range(3)]
@@ -67,9 +66,8 @@ def test_a_deletion_is_an_event(house: House, browser: Browser) -> None:
     strange.connection.hang_up()
 
 
-def test_a_reconnecting_browser_misses_no_event(browser: Browser) -> None:
+def test_a_reconnecting_browser_misses_no_event(browser: Browser, account: Account) -> None:
     """A browser that reconnects continues after its last event, not at the cursor in its URL."""
-    account = sign_up(browser)
     stream = browser.stream("/inbox/live")
     receive(browser.house, account, mail("Seen"))
     last = stream.events[-1]["id"]
@@ -80,9 +78,8 @@ def test_a_reconnecting_browser_misses_no_event(browser: Browser) -> None:
     again.connection.hang_up()
 
 
-def test_an_idle_stream_is_kept_alive_and_ends(browser: Browser) -> None:
+def test_an_idle_stream_is_kept_alive_and_ends(browser: Browser, account: Account) -> None:
     """A stream without events sends keep-alives, and ends after some minutes."""
-    account = sign_up(browser)
     stream = browser.stream("/inbox/live")
     for _ in range(3):
         browser.house.pass_time(20)
@@ -95,11 +92,10 @@ def test_an_idle_stream_is_kept_alive_and_ends(browser: Browser) -> None:
     assert waits(browser.house) == 0
 
 
-def test_a_stopping_daemon_ends_its_streams(browser: Browser) -> None:
+def test_a_stopping_daemon_ends_its_streams(ann: Browser) -> None:
     """A stopping daemon ends its streams, and browsers reconnect to the next daemon."""
-    sign_up(browser)
-    stream = browser.stream("/inbox/live")
-    browser.house.assembly.mail.feeds.close()
+    stream = ann.stream("/inbox/live")
+    ann.house.assembly.mail.feeds.close()
     assert stream.events[-1]["event"] == "problem"
     assert stream.has_ended
 
@@ -121,7 +117,6 @@ def test_a_failing_store_ends_a_stream() -> None:
 
 
 @pytest.mark.parametrize("query", ["?after=nonsense", "?tag=a%20b"])
-def test_invalid_parameters(browser: Browser, query: str) -> None:
+def test_invalid_parameters(ann: Browser, query: str) -> None:
     """A stream with invalid parameters is answered with 400."""
-    sign_up(browser)
-    assert " 400 " in browser.stream(f"/inbox/live{query}").head.splitlines()[0]
+    assert " 400 " in ann.stream(f"/inbox/live{query}").head.splitlines()[0]

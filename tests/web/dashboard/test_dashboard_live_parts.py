@@ -3,6 +3,7 @@
 import re
 from importlib.resources import files
 
+from mailcheck.core.accounts import Account
 from mailcheck.operations.follow_account import PACE
 from tests.house import House
 from tests.web.dashboard.browser import Browser
@@ -32,9 +33,10 @@ class LiveParts:
         return self.text.count("event: changed")
 
 
-def test_a_change_of_the_account_is_announced(house: House, browser: Browser) -> None:
+def test_a_change_of_the_account_is_announced(
+    house: House, browser: Browser, account: Account
+) -> None:
     """A new mail, a deletion and a new test are changes for the account only."""
-    account = sign_up(browser)
     other = Browser(house, "192.0.2.11")
     sign_up(other, "bob")
     own, strange = LiveParts(browser), LiveParts(other)
@@ -53,9 +55,8 @@ def test_a_change_of_the_account_is_announced(house: House, browser: Browser) ->
     assert house.assembly.follow.count() == 0
 
 
-def test_many_mails_are_few_changes(house: House, browser: Browser) -> None:
+def test_many_mails_are_few_changes(house: House, browser: Browser, account: Account) -> None:
     """Mails that arrive together are announced at once and once more, not each alone."""
-    account = sign_up(browser)
     stream = LiveParts(browser)
     for _ in range(20):
         receive(house, account)
@@ -64,10 +65,9 @@ def test_many_mails_are_few_changes(house: House, browser: Browser) -> None:
     stream.connection.hang_up()
 
 
-def test_a_stream_ends_when_the_daemon_stops(house: House, browser: Browser) -> None:
+def test_a_stream_ends_when_the_daemon_stops(house: House, ann: Browser) -> None:
     """At the end of the daemon the page is told to connect again later."""
-    sign_up(browser)
-    stream = LiveParts(browser)
+    stream = LiveParts(ann)
     house.assembly.follow.close()
     assert "The service is restarting." in stream.text
     assert stream.text.endswith("0\r\n\r\n")

@@ -6,8 +6,10 @@ from html import escape
 
 import pytest
 
+from mailcheck.core.accounts import Account
 from mailcheck.web.dashboard.inbox.message_view import MAX_TEXT
 from tests.house import House, mail
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import fetch, html_mail, receive, share_path, sign_up
 from tests.web.provider_requests import post
@@ -31,9 +33,8 @@ def with_attachment(kind: str, name: str, data: bytes) -> bytes:
     return head + html + part.encode() + base64.encodebytes(data) + b"--b--\r\n"
 
 
-def test_a_message_shows_what_was_found(browser: Browser) -> None:
+def test_a_message_shows_what_was_found(browser: Browser, account: Account) -> None:
     """The page shows code, link, sender, recipient, server and share link."""
-    account = sign_up(browser)
     message_id = receive(browser.house, account, tag="signup")
     browser.open(f"/inbox/messages/{message_id}")
     for words in (
@@ -54,21 +55,17 @@ def test_a_message_shows_the_request_that_was_posted(browser: Browser) -> None:
         assert words in browser.page.text
 
 
-@pytest.mark.parametrize(
-    ("view", "words"),
-    [("text", "Your code is"), ("headers", "Subject"), ("source", "Subject: Welcome")],
-)
-def test_the_views_of_a_message(browser: Browser, view: str, words: str) -> None:
+@rows(("text", "Your code is"), ("headers", "Subject"), ("source", "Subject: Welcome"))
+def test_the_views_of_a_message(browser: Browser, account: Account, view: str, words: str) -> None:
     """Text, headers and source each have their own address."""
-    message_id = receive(browser.house, sign_up(browser))
+    message_id = receive(browser.house, account)
     path = f"/inbox/messages/{message_id}?view={view}"
     assert words in browser.read(path)
     assert path in browser.page.addresses
 
 
-def test_html_is_the_first_view_where_there_is_any(browser: Browser) -> None:
+def test_html_is_the_first_view_where_there_is_any(browser: Browser, account: Account) -> None:
     """A mail with HTML is shown in a frame; a mail without HTML has only its text."""
-    account = sign_up(browser)
     rich = receive(browser.house, account, html_mail("<p>Hello</p>"))
     body = browser.open(f"/inbox/messages/{rich}").body.decode()
     assert 'sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"' in body
@@ -78,9 +75,8 @@ def test_html_is_the_first_view_where_there_is_any(browser: Browser) -> None:
         assert "<iframe" not in browser.open(f"/inbox/messages/{plain}{view}").body.decode()
 
 
-def test_links_of_a_text_can_be_clicked(browser: Browser) -> None:
+def test_links_of_a_text_can_be_clicked(browser: Browser, account: Account) -> None:
     """Web addresses in a text are links without a referrer."""
-    account = sign_up(browser)
     raw = mail(body='see https://e.example/?a=1&b="><script> or javascript:alert(1)')
     message_id = receive(browser.house, account, raw)
     body = browser.open(f"/inbox/messages/{message_id}?view=text").body.decode()
@@ -92,12 +88,11 @@ def test_links_of_a_text_can_be_clicked(browser: Browser) -> None:
     assert 'href="javascript' not in body
 
 
-@pytest.mark.parametrize(
-    ("query", "images"), [("", "data:"), ("?remote=true", "data: https: http:")]
-)
-def test_a_frame_is_under_its_own_policy(browser: Browser, query: str, images: str) -> None:
+@rows(("", "data:"), ("?remote=true", "data: https: http:"))
+def test_a_frame_is_under_its_own_policy(
+    browser: Browser, account: Account, query: str, images: str
+) -> None:
     """The HTML document can neither run scripts nor load anything but requested images."""
-    account = sign_up(browser)
     html = '<img src="https://t.example/1.gif"><script>alert(1)</script>Hello'
     message_id = receive(browser.house, account, html_mail(html))
     answer = fetch(browser, f"/inbox/messages/{message_id}/frame{query}")
@@ -110,9 +105,8 @@ def test_a_frame_is_under_its_own_policy(browser: Browser, query: str, images: s
     assert ("t.example" in text) == bool(query)
 
 
-def test_remote_content_is_offered_where_there_is_any(browser: Browser) -> None:
+def test_remote_content_is_offered_where_there_is_any(browser: Browser, account: Account) -> None:
     """The page says how many images were not loaded, and links to a view with them."""
-    account = sign_up(browser)
     tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
     page = f"/inbox/messages/{tracked}"
     assert "1 image from other servers not loaded" in browser.read(page)
@@ -125,9 +119,10 @@ def test_remote_content_is_offered_where_there_is_any(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
-def test_other_sites_can_not_request_remote_content(browser: Browser, site: str) -> None:
+def test_other_sites_can_not_request_remote_content(
+    browser: Browser, account: Account, site: str
+) -> None:
     """A link from another site cannot request remote content."""
-    account = sign_up(browser)
     tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
     for base in (f"/inbox/messages/{tracked}", share_path(browser, tracked)):
         browser.open(f"{base}?view=html&remote=true", f"Sec-Fetch-Site: {site}")
@@ -137,9 +132,8 @@ def test_other_sites_can_not_request_remote_content(browser: Browser, site: str)
         assert b"t.example" in fetch(browser, frame, "Sec-Fetch-Site: same-origin").body
 
 
-def test_an_inline_image_is_no_attachment(browser: Browser) -> None:
+def test_an_inline_image_is_no_attachment(browser: Browser, account: Account) -> None:
     """Images shown in the HTML are not listed as attachments; others are, with their size."""
-    account = sign_up(browser)
     shown = receive(browser.house, account, with_attachment("image/png", "a.png", PNG))
     browser.open(f"/inbox/messages/{shown}")
     assert "a.png" not in browser.page.text
@@ -149,9 +143,8 @@ def test_an_inline_image_is_no_attachment(browser: Browser) -> None:
         assert "a.pdf application/pdf, 2.5 kB" in browser.read(f"/inbox/messages/{listed}")
 
 
-def test_the_list_is_shown_beside_a_message(browser: Browser) -> None:
+def test_the_list_is_shown_beside_a_message(browser: Browser, account: Account) -> None:
     """A message is shown beside its list, with the newer and the older message of that list."""
-    account = sign_up(browser)
     ids = [receive(browser.house, account, mail(one), one[:1]) for one in ("a1", "b1", "a2")]
     browser.open(f"/inbox/messages/{ids[2]}?tag=a")
     assert f"/inbox/messages/{ids[0]}?tag=a" in browser.page.addresses
@@ -162,9 +155,8 @@ def test_the_list_is_shown_beside_a_message(browser: Browser) -> None:
     assert ids[1] not in alone
 
 
-def test_the_list_has_the_page_of_the_message(browser: Browser) -> None:
+def test_the_list_has_the_page_of_the_message(browser: Browser, account: Account) -> None:
     """Beside a message is the page of the list that has it, with neighbours on other pages too."""
-    account = sign_up(browser)
     ids = [receive(browser.house, account, mail(f"Mail {number}")) for number in range(6)]
     text = browser.open(f"/inbox/messages/{ids[1]}?limit=2").body.decode()
     assert f'<li id="m-{ids[1]}" class=" current">' in text
@@ -182,9 +174,8 @@ def test_the_list_has_the_page_of_the_message(browser: Browser) -> None:
         }
 
 
-def test_a_message_that_left_its_list_has_neighbours(browser: Browser) -> None:
+def test_a_message_that_left_its_list_has_neighbours(browser: Browser, account: Account) -> None:
     """A message opened from the list of unread mail is read, and its neighbours are unread."""
-    account = sign_up(browser)
     ids = [receive(browser.house, account, mail(f"Mail {number}")) for number in range(3)]
     browser.open(f"/inbox/messages/{ids[1]}?q=is:unread")
     text = browser.page.source
@@ -210,15 +201,14 @@ def test_an_invitation_is_shown(browser: Browser) -> None:
         assert "2026-12-01 10:00 to 11:30 Europe/Berlin" in text
 
 
-def test_a_private_sender_is_named_once(browser: Browser) -> None:
+def test_a_private_sender_is_named_once(ann: Browser) -> None:
     """A mail from a private address has one line instead of undetermined results."""
-    sign_up(browser)
-    browser.open("/inbox")
-    browser.submit("/inbox/sample")
-    (message_id,) = re.findall(r'id="m-([^"]+)"', browser.open("/inbox").body.decode())
-    browser.open(f"/inbox/messages/{message_id}")
-    assert "temperror" not in browser.page.text
-    assert "came from a private address (127.0.0.1)" in browser.page.text
+    ann.open("/inbox")
+    ann.submit("/inbox/sample")
+    (message_id,) = re.findall(r'id="m-([^"]+)"', ann.open("/inbox").body.decode())
+    ann.open(f"/inbox/messages/{message_id}")
+    assert "temperror" not in ann.page.text
+    assert "came from a private address (127.0.0.1)" in ann.page.text
 
 
 def test_cc_and_reply_to_are_shown(browser: Browser) -> None:
@@ -239,23 +229,21 @@ def test_the_source_of_html_is_shown_decoded(browser: Browser) -> None:
     assert '<p title="é">Hello</p>' in browser.read(f"/inbox/messages/{message_id}?view=markup")
 
 
-@pytest.mark.parametrize(
-    ("said", "written"),
-    [
-        ("<html lang=ar dir=rtl>", b'<html lang="ar" dir="rtl">'),
-        ('<html lang="x onload=1" dir="&quot;">', b"<html>"),
-        ("", b"<html>"),
-    ],
+@rows(
+    ("<html lang=ar dir=rtl>", b'<html lang="ar" dir="rtl">'),
+    ('<html lang="x onload=1" dir="&quot;">', b"<html>"),
+    ("", b"<html>"),
 )
-def test_language_and_direction_survive(browser: Browser, said: str, written: bytes) -> None:
+def test_language_and_direction_survive(
+    browser: Browser, account: Account, said: str, written: bytes
+) -> None:
     """Language and direction of <html> are kept, and no other attribute."""
-    message_id = receive(browser.house, sign_up(browser), html_mail(f"{said}<body>x</body>"))
+    message_id = receive(browser.house, account, html_mail(f"{said}<body>x</body>"))
     assert written in fetch(browser, f"/inbox/messages/{message_id}/frame").body
 
 
-def test_an_image_of_the_mail_itself_is_shown(browser: Browser) -> None:
+def test_an_image_of_the_mail_itself_is_shown(browser: Browser, account: Account) -> None:
     """An image attached to the mail is shown; an HTML page declared as an image is not."""
-    account = sign_up(browser)
     picture = receive(browser.house, account, with_attachment("text/html", "a.png", PNG))
     frame = fetch(browser, f"/inbox/messages/{picture}/frame").body
     assert b'<img src="data:image/png;base64,iVBORw0KGgpyZXN0">' in frame
@@ -265,9 +253,8 @@ def test_an_image_of_the_mail_itself_is_shown(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text/html", "image/svg+xml", "application/pdf", "x/<y>"])
-def test_an_attachment_is_a_download(browser: Browser, kind: str) -> None:
+def test_an_attachment_is_a_download(browser: Browser, account: Account, kind: str) -> None:
     """An attachment of any declared type is downloaded."""
-    account = sign_up(browser)
     raw = with_attachment(kind, '<b>".html', b"<script>alert(1)</script>")
     message_id = receive(browser.house, account, raw)
     for base in (f"/inbox/messages/{message_id}", share_path(browser, message_id)):
@@ -289,9 +276,8 @@ def test_the_exact_bytes_are_a_download(browser: Browser) -> None:
     assert browser.open(f"/inbox/messages/{message_id}?view=source").status == 200
 
 
-def test_long_mail_is_cut_on_the_page(browser: Browser) -> None:
+def test_long_mail_is_cut_on_the_page(browser: Browser, account: Account) -> None:
     """Very long text, HTML or source is cut, and the page says so."""
-    account = sign_up(browser)
     text = receive(browser.house, account, mail(body="word " * 200_000))
     for view in ("text", "source"):
         answer = browser.open(f"/inbox/messages/{text}?view={view}")
@@ -384,9 +370,10 @@ PREVIEWED = [
 
 
 @pytest.mark.parametrize(("kind", "data", "served"), PREVIEWED)
-def test_previews_of_images_and_text(browser: Browser, kind: str, data: bytes, served: str) -> None:
+def test_previews_of_images_and_text(
+    browser: Browser, account: Account, kind: str, data: bytes, served: str
+) -> None:
     """Previews have the type of their bytes and a sandbox without permissions."""
-    account = sign_up(browser)
     message_id = receive(browser.house, account, unshown(kind, data))
     preview = f"/inbox/messages/{message_id}/attachments/1/preview"
     assert f'src="{preview}"' in browser.open(f"/inbox/messages/{message_id}").body.decode()
@@ -400,27 +387,24 @@ def test_previews_of_images_and_text(browser: Browser, kind: str, data: bytes, s
         assert f"<pre>{escape(data.decode())}</pre>" in answer.body.decode()
 
 
-@pytest.mark.parametrize(
-    ("kind", "data"),
-    [
-        ("image/svg+xml", b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>"),
-        ("application/pdf", b"%PDF-1.4"),
-        ("application/octet-stream", b"\x89PNG\r\n\x1a\n"),
-        ("text/plain", b"x" * (MAX_TEXT + 1)),
-    ],
+@rows(
+    ("image/svg+xml", b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>"),
+    ("application/pdf", b"%PDF-1.4"),
+    ("application/octet-stream", b"\x89PNG\r\n\x1a\n"),
+    ("text/plain", b"x" * (MAX_TEXT + 1)),
 )
-def test_other_attachments_have_no_preview(browser: Browser, kind: str, data: bytes) -> None:
+def test_other_attachments_have_no_preview(
+    browser: Browser, account: Account, kind: str, data: bytes
+) -> None:
     """Other types and large attachments have no preview."""
-    account = sign_up(browser)
     message_id = receive(browser.house, account, unshown(kind, data))
     path = f"/inbox/messages/{message_id}"
     assert "/preview" not in browser.open(path).body.decode()
     assert fetch(browser, f"{path}/attachments/1/preview").status == 404
 
 
-def test_a_declared_image_that_is_not_an_image(browser: Browser) -> None:
+def test_a_declared_image_that_is_not_an_image(browser: Browser, account: Account) -> None:
     """An HTML page declared as an image is not shown."""
-    account = sign_up(browser)
     raw = unshown("image/png", b"<script>alert(1)</script>")
     message_id = receive(browser.house, account, raw)
     answer = fetch(browser, f"/inbox/messages/{message_id}/attachments/1/preview")

@@ -4,12 +4,13 @@ import re
 
 import pytest
 
+from mailcheck.core.accounts import Account
 from mailcheck.core.watches import WatchSettings
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, mail, run
 from tests.web.dashboard.browser import Browser
-from tests.web.dashboard.inbox_visit import receive, sign_up
+from tests.web.dashboard.inbox_visit import receive
 from tests.web.dashboard.tools_visit import visit_scored, visit_tools
 
 MAX_PAGE = 80_000
@@ -21,9 +22,8 @@ def body(browser: Browser) -> str:
     return browser.open("/").body.decode()
 
 
-def test_the_first_steps(house: House, browser: Browser) -> None:
+def test_the_first_steps(house: House, browser: Browser, account: Account) -> None:
     """A new account sees three steps; they are folded when some mails have arrived."""
-    account = sign_up(browser)
     page = body(browser)
     assert '<details class="card first-steps" open' in page
     assert "0 of 3 steps" in browser.read("/")
@@ -39,9 +39,8 @@ def test_the_first_steps(house: House, browser: Browser) -> None:
     assert '<details class="card first-steps" id' in body(browser)
 
 
-def test_the_newest_mails(house: House, browser: Browser) -> None:
+def test_the_newest_mails(house: House, browser: Browser, account: Account) -> None:
     """Mails have their code and link; a key copies the code of the newest mail that has one."""
-    account = sign_up(browser)
     receive(house, account, mail("With a code"), "signup")
     receive(house, account, b"From: a@b.example\r\nSubject: Plain\r\n\r\nHello.\r\n")
     page = body(browser)

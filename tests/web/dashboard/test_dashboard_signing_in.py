@@ -1,12 +1,11 @@
 """Signing up, in and out: sessions, and the responses without one."""
 
-import pytest
-
 from mailcheck.core.instants import DAY, MINUTE, SECOND
 from mailcheck.operations.accounts.passwords import ScryptCost, write_hash
 from mailcheck.operations.accounts.sign_in import IDLE_LIFE, WHOLE_LIFE
 from mailcheck.store.accounts.account_store import PasswordStore
 from tests.house import House, result_of, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 
 WRONG = "No account has this name and password."
@@ -27,9 +26,8 @@ def test_signing_up(browser: Browser) -> None:
     assert not account.is_operator
 
 
-def test_signing_in_and_out(house: House, browser: Browser) -> None:
+def test_signing_in_and_out(house: House, ann: Browser) -> None:
     """Name and password open a session; signing out ends it in the browser and the store."""
-    browser.sign_up("ann")
     other = Browser(house, "192.0.2.11")
     assert other.follow(other.sign_in("ann")).status == 200
     assert other.is_signed_in
@@ -40,40 +38,35 @@ def test_signing_in_and_out(house: House, browser: Browser) -> None:
     assert "mailcheck-session" not in other.cookies
     other.cookies = stolen
     assert not other.is_signed_in
-    assert browser.is_signed_in
+    assert ann.is_signed_in
 
 
-@pytest.mark.parametrize(
-    ("name", "password"),
-    [
-        ("ann", "wrong horse!"),
-        ("ann", ""),
-        ("ann", "correct horse "),
-        ("ann", "Correct horse"),
-        ("bob", "correct horse"),
-        ("Ann", "correct horse"),
-        ("", ""),
-        ("first", ""),
-        ("first", "correct horse"),
-        ("ann", "x" * 400),
-        ("a" * 400, "correct horse"),
-    ],
+@rows(
+    ("ann", "wrong horse!"),
+    ("ann", ""),
+    ("ann", "correct horse "),
+    ("ann", "Correct horse"),
+    ("bob", "correct horse"),
+    ("Ann", "correct horse"),
+    ("", ""),
+    ("first", ""),
+    ("first", "correct horse"),
+    ("ann", "x" * 400),
+    ("a" * 400, "correct horse"),
 )
 def test_wrong_name_and_wrong_password_look_the_same(
-    browser: Browser, name: str, password: str
+    ann: Browser, name: str, password: str
 ) -> None:
     """A wrong name and a wrong password get the same response and no session."""
-    browser.sign_up("ann")
-    stranger = Browser(browser.house, "192.0.2.99")
+    stranger = Browser(ann.house, "192.0.2.99")
     answer = stranger.sign_in(name, password)
     assert answer.status == 403
     assert WRONG in stranger.page.text
     assert "mailcheck-session" not in stranger.cookies
 
 
-def test_a_name_that_exists(house: House, browser: Browser) -> None:
+def test_a_name_that_exists(house: House, ann: Browser) -> None:
     """A name that exists is rejected, and the form keeps it."""
-    browser.sign_up("ann")
     other = Browser(house, "192.0.2.11")
     other.open("/sign-up")
     answer = other.submit("/sign-up", name=" ann ", password="another horse")
@@ -82,18 +75,15 @@ def test_a_name_that_exists(house: House, browser: Browser) -> None:
     assert not other.is_signed_in
 
 
-@pytest.mark.parametrize(
-    ("name", "password", "problem"),
-    [
-        ("", "correct horse", "1 to 64 characters"),
-        ("x" * 65, "correct horse", "1 to 64 characters"),
-        ("a\tb", "correct horse", "invisible characters"),
-        ("a\u202eb", "correct horse", "invisible characters"),
-        ("ann", "short", "at least 10"),
-        ("ann", "x" * 201, "at most 200"),
-        ("ann", "aaaaaaaaaaaa", "too easy to guess"),
-        ("ann.of.the.shop", "Ann.of.the.Shop", "too easy to guess"),
-    ],
+@rows(
+    ("", "correct horse", "1 to 64 characters"),
+    ("x" * 65, "correct horse", "1 to 64 characters"),
+    ("a\tb", "correct horse", "invisible characters"),
+    ("a\u202eb", "correct horse", "invisible characters"),
+    ("ann", "short", "at least 10"),
+    ("ann", "x" * 201, "at most 200"),
+    ("ann", "aaaaaaaaaaaa", "too easy to guess"),
+    ("ann.of.the.shop", "Ann.of.the.Shop", "too easy to guess"),
 )
 def test_invalid_names_and_passwords(
     browser: Browser, name: str, password: str, problem: str
@@ -106,9 +96,8 @@ def test_invalid_names_and_passwords(
     assert len(run(browser.house.assembly.accounts.keep.accounts())) == 1
 
 
-def test_a_session_is_always_new(house: House, browser: Browser) -> None:
+def test_a_session_is_always_new(house: House, ann: Browser) -> None:
     """A session planted by an attacker is not used after signing in."""
-    browser.sign_up("ann")
     attacker = Browser(house, "192.0.2.66")
     attacker.sign_up("mallory", "evil enough horse")
     planted = session(attacker)
@@ -126,83 +115,74 @@ def test_a_session_is_always_new(house: House, browser: Browser) -> None:
     assert not attacker.is_signed_in, "signing in ends the session that the browser had"
 
 
-def test_sessions_that_are_not_used_end(house: House, browser: Browser) -> None:
+def test_sessions_that_are_not_used_end(house: House, ann: Browser) -> None:
     """A session ends a week after its last use, and 30 days after it began at the latest."""
-    browser.sign_up("ann")
     house.pass_time((IDLE_LIFE - MINUTE) / SECOND)
-    assert browser.is_signed_in
+    assert ann.is_signed_in
     house.pass_time((IDLE_LIFE - 10 * MINUTE) / SECOND)
-    assert browser.is_signed_in
+    assert ann.is_signed_in
     house.pass_time((IDLE_LIFE + MINUTE) / SECOND)
-    assert not browser.is_signed_in
+    assert not ann.is_signed_in
 
 
-def test_sessions_end_however_much_they_are_used(house: House, browser: Browser) -> None:
+def test_sessions_end_however_much_they_are_used(house: House, ann: Browser) -> None:
     """A session that is used every day ends after 30 days."""
-    browser.sign_up("ann")
     for _ in range(WHOLE_LIFE // DAY - 1):
         house.pass_time(DAY / SECOND)
-        assert browser.is_signed_in
+        assert ann.is_signed_in
     house.pass_time(DAY / SECOND)
-    assert not browser.is_signed_in
+    assert not ann.is_signed_in
 
 
-def test_changing_the_password(house: House, browser: Browser) -> None:
+def test_changing_the_password(house: House, ann: Browser) -> None:
     """A new password ends all other sessions, and the old password no longer works."""
-    browser.sign_up("ann")
     other = Browser(house, "192.0.2.11")
     other.sign_in("ann")
     assert other.is_signed_in
-    before = session(browser)
-    browser.open("/account")
+    before = session(ann)
+    ann.open("/account")
     new = "battery staple"
-    answer = browser.submit("/account/password", old="correct horse", new=new, again=new)
-    assert browser.follow(answer).status == 200
-    assert "Your password has been changed." in browser.page.text
-    assert session(browser) != before
+    answer = ann.submit("/account/password", old="correct horse", new=new, again=new)
+    assert ann.follow(answer).status == 200
+    assert "Your password has been changed." in ann.page.text
+    assert session(ann) != before
     assert not other.is_signed_in
     assert other.sign_in("ann", "correct horse").status == 403
     assert other.sign_in("ann", new).status == 303
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "again", "status", "problem"),
-    [
-        ("wrong horse!", "battery staple", "battery staple", 403, "The current password is wrong"),
-        (
-            "correct horse",
-            "battery staple",
-            "battery stable",
-            400,
-            "passwords are different",
-        ),
-        ("correct horse", "short", "short", 400, "at least 10"),
-        ("", "", "", 400, "at least 10"),
-    ],
+@rows(
+    ("wrong horse!", "battery staple", "battery staple", 403, "The current password is wrong"),
+    (
+        "correct horse",
+        "battery staple",
+        "battery stable",
+        400,
+        "passwords are different",
+    ),
+    ("correct horse", "short", "short", 400, "at least 10"),
+    ("", "", "", 400, "at least 10"),
 )
 def test_a_password_that_is_not_changed(
-    browser: Browser, old: str, new: str, again: str, status: int, problem: str
+    ann: Browser, old: str, new: str, again: str, status: int, problem: str
 ) -> None:
     """The problem is shown, and the old password and the session stay valid."""
-    browser.sign_up("ann")
-    browser.open("/account")
-    answer = browser.submit("/account/password", old=old, new=new, again=again)
+    ann.open("/account")
+    answer = ann.submit("/account/password", old=old, new=new, again=again)
     assert answer.status == status
-    assert problem in browser.page.text
-    assert browser.is_signed_in
-    assert Browser(browser.house).sign_in("ann").status == 303
+    assert problem in ann.page.text
+    assert ann.is_signed_in
+    assert Browser(ann.house).sign_in("ann").status == 303
 
 
-def test_the_form_redirects_a_signed_in_visitor(browser: Browser) -> None:
+def test_the_form_redirects_a_signed_in_visitor(ann: Browser) -> None:
     """The sign-in page redirects a signed-in visitor to the requested page."""
-    browser.sign_up("ann")
-    assert browser.open("/sign-in?next=/keys").headers["location"] == "/keys"
+    assert ann.open("/sign-in?next=/keys").headers["location"] == "/keys"
 
 
-def test_the_requested_page_after_signing_in(browser: Browser) -> None:
+def test_the_requested_page_after_signing_in(ann: Browser) -> None:
     """After signing in, the visitor gets the requested page with its parameters."""
-    browser.sign_up("ann")
-    other = Browser(browser.house, "192.0.2.11")
+    other = Browser(ann.house, "192.0.2.11")
     answer = other.open("/keys?done=key-revoked&x=%2F")
     assert answer.status == 303
     form = other.follow(answer).body.decode()

@@ -7,6 +7,7 @@ import pytest
 
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
+from tests.table import rows
 from tests.web.checking import zone_with
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.tools_visit import visit_tools
@@ -96,13 +97,10 @@ def test_a_switch_keeps_the_history(owner: Browser) -> None:
     assert 'name="every" value="30"' in body
 
 
-@pytest.mark.parametrize(
-    ("form", "problem"),
-    [
-        ({"every": "5"}, "every must be an integer from 15 to 1440"),
-        ({"quiet": "late"}, "quiet must be two times of day"),
-        ({"ips": "10.0.0.1"}, "private"),
-    ],
+@rows(
+    ({"every": "5"}, "every must be an integer from 15 to 1440"),
+    ({"quiet": "late"}, "quiet must be two times of day"),
+    ({"ips": "10.0.0.1"}, "private"),
 )
 def test_an_invalid_form(owner: Browser, form: dict[str, str], problem: str) -> None:
     """An invalid form is shown again with its values and the problem."""
