@@ -42,6 +42,9 @@ PORTS = range(10_000, 32_000)
 """Below the ports for outgoing connections: another client must not get the port of a daemon
 between two starts."""
 
+PROCESSES = 16
+"""Number of shares into which the ports are divided, by the ids of processes."""
+
 STOPPED_WELL = (0, -signal.SIGTERM, -signal.SIGINT)
 """Exit statuses of a clean stop: twistd stops, and then ends by the signal that it received."""
 
@@ -321,8 +324,10 @@ def running_daemon(folder: Path, **options: Any) -> Iterator[Daemon]:
 def free_ports(count: int) -> Sequence[int]:
     """Return free ports."""
     found: list[int] = []
-    # Independent of the tests' seed: test runs with the same seed may run side by side.
-    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+    # Processes that run tests side by side take different ones, since nothing holds a port until
+    # the daemon listens. The order does not depend on the seed, which they may share.
+    own = PORTS[os.getpid() % PROCESSES :: PROCESSES]
+    for port in random.SystemRandom().sample(own, len(own)):
         if len(found) == count:
             break
         with contextlib.suppress(OSError), socket.socket() as one:
