@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from msgspec import structs
+from pytest_twisted import async_fixture
 from twisted.internet.defer import gatherResults
 
 from mailcheck.checks.content.header import summarize_header
@@ -50,15 +51,16 @@ async def listed(
     return [summary.position for summary, _ in page.entries]
 
 
-async def accounts(stores: Stores) -> None:
+@async_fixture
+async def stores(stores: Stores) -> Stores:
     """Add two accounts."""
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
+    return stores
 
 
 async def test_oldest_matches(stores: Stores) -> None:
     """The oldest matches come first, with the inbox's newest position."""
-    await accounts(stores)
     for number in range(6):
         await receive(stores, "ab"[number % 2])
     store = stores.messages
@@ -72,7 +74,6 @@ async def test_oldest_matches(stores: Stores) -> None:
 
 async def test_oldest_matches_without_a_match(stores: Stores) -> None:
     """Without a match the position is still returned; a missing account has no messages."""
-    await accounts(stores)
     store = stores.messages
     assert await store.oldest_matches(ANN, ANY, NOON, 1) == ((), START)
     assert await store.oldest_matches(AccountId("gone"), ANY, NOON, 1) == ((), START)
@@ -84,7 +85,6 @@ async def test_oldest_matches_without_a_match(stores: Stores) -> None:
 
 async def test_pages(stores: Stores) -> None:
     """Pages have the newest messages first, each once, with the number of all matches."""
-    await accounts(stores)
     for _ in range(7):
         await receive(stores)
     await receive(stores, owner="bob")
@@ -96,7 +96,6 @@ async def test_pages(stores: Stores) -> None:
 
 async def test_total_of_a_filter(stores: Stores) -> None:
     """The total counts the matches of any filter."""
-    await accounts(stores)
     for number in range(6):
         await receive(stores, "Ab", seconds=number)
     await receive(stores, "c", seconds=6)
@@ -114,7 +113,6 @@ async def test_total_of_a_filter(stores: Stores) -> None:
 
 async def test_lists_by_from_and_subject(stores: Stores) -> None:
     """In a large inbox matches are found after any arrivals, deletions and expiry."""
-    await accounts(stores)
     sent: dict[int, Delivery] = {}
     keys: dict[int, tuple[str, str]] = {}
 
@@ -166,7 +164,6 @@ async def test_lists_by_from_and_subject(stores: Stores) -> None:
 
 async def test_lists_have_extracted_values(stores: Stores) -> None:
     """A list has the values that were derived for it, and none of underived mails."""
-    await accounts(stores)
     await receive(stores)
     derived = await receive(stores)
     what = content(
@@ -192,7 +189,6 @@ async def test_lists_have_extracted_values(stores: Stores) -> None:
 
 async def test_overview(stores: Stores) -> None:
     """An overview counts messages and tags, the tag with the newest mail first."""
-    await accounts(stores)
     await receive(stores, "a", seconds=1)
     await receive(stores, "B", seconds=2)
     await receive(stores, "b", "", seconds=3)
@@ -212,7 +208,6 @@ async def test_overview(stores: Stores) -> None:
 
 async def test_overview_of_an_empty_inbox(stores: Stores) -> None:
     """An empty inbox has an overview, too."""
-    await accounts(stores)
     overview = await stores.messages.overview(ANN, NOON, 10)
     assert overview.state == InboxState(ANN, "dev-ann", START, 0, 0, DEFAULT_QUOTA)
     assert (overview.tags, overview.tag_total) == ((), 0)
@@ -220,7 +215,6 @@ async def test_overview_of_an_empty_inbox(stores: Stores) -> None:
 
 async def test_messages_belong_to_their_account(stores: Stores) -> None:
     """A message is found, changed and deleted by its own account only."""
-    await accounts(stores)
     message_id = (await receive(stores)).message_ids[0]
     store = stores.messages
     assert await store.find_message(BOB, message_id, NOON) is None
@@ -234,7 +228,6 @@ async def test_messages_belong_to_their_account(stores: Stores) -> None:
 
 async def test_missing_messages(stores: Stores) -> None:
     """An unknown id is not found, without an exception."""
-    await accounts(stores)
     store, nobody = stores.messages, MessageId("nobody")
     assert await store.find_message(ANN, nobody, NOON) is None
     assert await store.find_any_message(nobody, NOON) is None
@@ -244,7 +237,6 @@ async def test_missing_messages(stores: Stores) -> None:
 
 async def test_share_tokens(stores: Stores) -> None:
     """A new share token replaces the old one, for this message only."""
-    await accounts(stores)
     sent = await receive(stores, "a", "b")
     assert await stores.messages.replace_share_token(ANN, sent.message_ids[0], "new", NOON)
     rows = [await stores.messages.find_any_message(one, NOON) for one in sent.message_ids]
@@ -253,7 +245,6 @@ async def test_share_tokens(stores: Stores) -> None:
 
 async def test_deleting_one(stores: Stores) -> None:
     """A deleted message is found nowhere, and its position is never used again."""
-    await accounts(stores)
     sent = await receive(stores, "a")
     await stores.contents.save_content(sent.id, content())
     store = stores.messages
@@ -271,7 +262,6 @@ async def test_deleting_one(stores: Stores) -> None:
 
 async def test_shared_bytes(stores: Stores) -> None:
     """Bytes that messages share are deleted with the last message."""
-    await accounts(stores)
     sent = delivery(recipient("ann", "a"), recipient("bob"), recipient("ann", "b"))
     await stores.deliveries.deliver(sent)
     await stores.contents.save_content(sent.id, content())
@@ -285,7 +275,6 @@ async def test_shared_bytes(stores: Stores) -> None:
 
 async def test_deleting_many(stores: Stores) -> None:
     """Matching messages are deleted, up to a maximum per call, and no others."""
-    await accounts(stores)
     for number in range(7):
         await receive(stores, "ab"[number % 2])
     await receive(stores, "a", owner="bob")
@@ -301,7 +290,6 @@ async def test_deleting_many(stores: Stores) -> None:
 
 async def test_deleting_by_every_filter(stores: Stores) -> None:
     """Bulk deletion accepts the same filters as a list."""
-    await accounts(stores)
     derived = await receive(stores, "x")
     await stores.contents.save_content(derived.id, content("needle"))
     for number in range(5):
@@ -321,7 +309,6 @@ async def test_deleting_by_every_filter(stores: Stores) -> None:
 
 async def test_a_tag_after_deletion(stores: Stores) -> None:
     """A tag has the spelling and time of its newest remaining message."""
-    await accounts(stores)
     await receive(stores, "SignUp", seconds=1)
     newest = await receive(stores, "signup", seconds=2)
     assert (await stores.messages.overview(ANN, NOON, 9)).tags == (TagCount("signup", 2, at(2)),)
@@ -331,7 +318,6 @@ async def test_a_tag_after_deletion(stores: Stores) -> None:
 
 async def test_expired_messages_are_hidden(stores: Stores) -> None:
     """From its expiry on a message is found nowhere, even before the expiry run."""
-    await accounts(stores)
     old = await receive(stores, "old")
     await receive(stores, "new", seconds=1)
     store, old_id = stores.messages, old.message_ids[0]
@@ -353,7 +339,6 @@ async def test_expired_messages_are_hidden(stores: Stores) -> None:
 
 async def test_the_overview_without_expired_messages(stores: Stores) -> None:
     """An overview counts neither messages nor tags that have expired."""
-    await accounts(stores)
     await receive(stores, "old")
     await receive(stores, "both")
     await receive(stores, "both", seconds=1)
@@ -367,7 +352,6 @@ async def test_the_overview_without_expired_messages(stores: Stores) -> None:
 
 async def test_the_total_of_an_address_without_expired_messages(stores: Stores) -> None:
     """A page of an address counts its messages only, without expired ones."""
-    await accounts(stores)
     for tag, seconds in (("old", 0), ("both", 0), ("both", 1), ("new", 1)):
         await receive(stores, tag, seconds=seconds)
     await receive(stores, "both", owner="bob", seconds=1)
@@ -380,7 +364,6 @@ async def test_the_total_of_an_address_without_expired_messages(stores: Stores) 
 
 async def test_refusals_are_listed_newest_first(stores: Stores) -> None:
     """Refusals since a given time are listed newest first, up to a limit."""
-    await accounts(stores)
     for number in range(5):
         await stores.deliveries.note_refusal(refusal("ann", number, f"reason {number}"))
     await stores.deliveries.note_refusal(refusal("bob", 9))
@@ -392,7 +375,6 @@ async def test_refusals_are_listed_newest_first(stores: Stores) -> None:
 
 async def test_refusals_take_positions(stores: Stores) -> None:
     """A refusal takes the next position of its inbox, between those of messages."""
-    await accounts(stores)
     await receive(stores, "a")
     await stores.deliveries.note_refusal(refusal("ann", 1))
     await stores.deliveries.note_refusal(refusal("ann", 2))
@@ -409,7 +391,6 @@ async def test_refusals_take_positions(stores: Stores) -> None:
 
 async def test_refusals_of_wanted_mail(stores: Stores) -> None:
     """Only refusals of mail to the recipient or tag of the filter are returned, newest first."""
-    await accounts(stores)
     tags = ["Sign-Up", "sign-up-2", "other", "", "other"]
     for number, tag in enumerate(tags):
         address = recipient("ann", tag).address
@@ -431,7 +412,6 @@ async def test_refusals_of_wanted_mail(stores: Stores) -> None:
 
 async def test_readers_see_whole_mails(stores: Stores) -> None:
     """A reader sees a mail for many recipients completely or not at all."""
-    await accounts(stores)
     everyone = [recipient("ann", f"t{number}") for number in range(20)]
     done = gatherResults([stores.deliveries.deliver(delivery(*everyone)) for _ in range(20)])
     while not done.called:
@@ -447,7 +427,6 @@ async def test_readers_see_whole_mails(stores: Stores) -> None:
 
 async def test_unsearched_messages_are_counted(stores: Stores) -> None:
     """A list with a filter on content counts the messages without derived content."""
-    await accounts(stores)
     known = await receive(stores, "a")
     await stores.contents.save_content(known.id, content("Hello"))
     earlier = await receive(stores, "a")
@@ -478,7 +457,6 @@ async def test_filters_of_the_content(stores: Stores) -> None:
     """A field is found by its name and a part of a value; unknown content matches only in the
     oldest matches.
     """
-    await accounts(stores)
     fields = [("X-Run", "7 of\n9"), ("Subject", "Straße_%"), ("x-run", "last"), ("X-Run-2", "8")]
     known = await receive(stores)
     await stores.contents.save_content(known.id, content("One zwei", header_list=tuple(fields)))
@@ -502,7 +480,6 @@ async def test_filters_of_the_content(stores: Stores) -> None:
 
 async def test_the_newest_messages_are_scanned(stores: Stores) -> None:
     """The newest matches since a given time are returned: a few whole, all by position."""
-    await accounts(stores)
     for number in range(8):
         await receive(stores, "ab"[number % 2], seconds=number)
 
@@ -525,7 +502,6 @@ async def test_the_newest_messages_are_scanned(stores: Stores) -> None:
 
 async def test_marking_matches_as_read(stores: Stores) -> None:
     """Matches of one account are marked, up to a maximum per call, each once, and no others."""
-    await accounts(stores)
     for number in range(6):
         await receive(stores, "ab"[number % 2])
     await receive(stores, "a", owner="bob")

@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
+from pytest_twisted import async_fixture
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import AccountId
@@ -19,11 +20,13 @@ def passkey(number: int = 1, owner: AccountId = ANN, count: int = 5) -> Passkey:
     return Passkey(f"id-{number}", owner, b"c" * number, b"key", count, name, at(number))
 
 
-async def people(stores: Stores) -> None:
+@async_fixture
+async def stores(stores: Stores) -> Stores:
     """Add Ann, with a password, and Bob."""
     for one in (ANN, BOB):
         await stores.accounts.add_account(account(one))
     await stores.passwords.set_password(ANN, "hash", NOON)
+    return stores
 
 
 async def needs(stores: Stores) -> bool:
@@ -35,7 +38,6 @@ async def needs(stores: Stores) -> bool:
 
 async def test_passkeys_of_an_account(stores: Stores) -> None:
     """Passkeys are listed in the order of their creation, and found by their credential."""
-    await people(stores)
     for one in (passkey(2), passkey(1), passkey(3, BOB)):
         await stores.passkeys.add_passkey(one)
     assert await stores.passkeys.passkeys_of(ANN) == [passkey(1), passkey(2)]
@@ -48,7 +50,6 @@ async def test_passkeys_of_an_account(stores: Stores) -> None:
 
 async def test_the_number_is_limited(stores: Stores) -> None:
     """An account has a maximum number of passkeys."""
-    await people(stores)
     for number in range(1, MAX_PASSKEYS + 1):
         await stores.passkeys.add_passkey(passkey(number))
     with pytest.raises(InvalidParameter):
@@ -57,7 +58,6 @@ async def test_the_number_is_limited(stores: Stores) -> None:
 
 async def test_the_counter_only_grows(stores: Stores) -> None:
     """A use with a counter that has not grown is refused; 0 stays 0."""
-    await people(stores)
     await stores.passkeys.add_passkey(passkey(1))
     await stores.passkeys.add_passkey(passkey(2, count=0))
     assert not await stores.passkeys.note_use("id-1", 5, at(1))
@@ -73,7 +73,6 @@ async def test_the_counter_only_grows(stores: Stores) -> None:
 
 async def test_only_the_owner_changes_a_passkey(stores: Stores) -> None:
     """Passkeys are renamed and removed within one account."""
-    await people(stores)
     await stores.passkeys.add_passkey(passkey())
     assert not await stores.passkeys.rename_passkey(BOB, "id-1", "mine")
     assert await stores.passkeys.remove_passkeys(BOB, "id-1") == []
@@ -84,7 +83,6 @@ async def test_only_the_owner_changes_a_passkey(stores: Stores) -> None:
 
 async def test_the_second_factor_ends_with_the_last_passkey(stores: Stores) -> None:
     """A passkey can be required if there is one, and a password; a new password changes nothing."""
-    await people(stores)
     assert not await stores.passkeys.require_passkey(ANN, is_required=True)
     await stores.passkeys.add_passkey(passkey(1))
     await stores.passkeys.add_passkey(passkey(2))
@@ -111,7 +109,6 @@ async def test_a_challenge_is_used_once(stores: Stores) -> None:
 
 async def test_passkeys_go_with_their_account(stores: Stores) -> None:
     """Deleting an account deletes its passkeys."""
-    await people(stores)
     await stores.passkeys.add_passkey(passkey())
     await stores.removal.delete(ANN)
     assert await stores.passkeys.find_passkey(b"c") is None

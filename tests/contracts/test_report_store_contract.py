@@ -5,6 +5,7 @@ import json
 import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
+from pytest_twisted import async_fixture
 
 from mailcheck.checks.receiver_reports.limits import MAX_SUM
 from mailcheck.checks.receiver_reports.tls import TlsSessions
@@ -95,10 +96,12 @@ def counts(number: int, day: Instant = TODAY, amount: int = 2, **facts: object) 
     return replace(row, **facts)
 
 
-async def prepared(stores: Stores) -> None:
+@async_fixture
+async def stores(stores: Stores) -> Stores:
     """Add two accounts."""
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
+    return stores
 
 
 async def claimed(stores: Stores, lease: Lease = MINE, now: Instant = NOON) -> WaitingReport:
@@ -110,7 +113,6 @@ async def claimed(stores: Stores, lease: Lease = MINE, now: Instant = NOON) -> W
 
 async def test_mail_to_a_report_address(stores: Stores) -> None:
     """It waits to be read, unchanged and once for each account, and no inbox shows it."""
-    await prepared(stores)
     to = [report_recipient("ann"), report_recipient("ann"), recipient("bob")]
     positions = await stores.deliveries.deliver(delivery(*to, raw=b"Subject: x\r\n\r\nhello"))
     assert positions == (1,)
@@ -127,7 +129,6 @@ async def test_mail_to_a_report_address(stores: Stores) -> None:
 
 async def test_a_report_is_stored_completely(stores: Stores) -> None:
     """The report that was read replaces the waiting one; only its account finds it."""
-    await prepared(stores)
     await stores.deliveries.deliver(delivery(report_recipient("ann")))
     waiting = await claimed(stores)
     first = counted(waiting)
@@ -152,7 +153,6 @@ async def test_a_report_is_stored_completely(stores: Stores) -> None:
 
 async def test_a_report_counts_once(stores: Stores) -> None:
     """An equal report of the same reporter is repeated; that of another reporter is counted."""
-    await prepared(stores)
     for number, reporter in enumerate(("google.com", "google.com", "yahoo.com")):
         await stores.deliveries.deliver(delivery(report_recipient("ann"), received_at=at(number)))
         waiting = await claimed(stores, now=at(number))
@@ -169,7 +169,6 @@ async def test_a_report_counts_once(stores: Stores) -> None:
 
 async def test_one_id_on_several_days_is_several_reports(stores: Stores) -> None:
     """The period and the organization are part of the identity, but not that of a complaint."""
-    await prepared(stores)
     day: dict[str, object] = {"begins_at": TODAY, "ends_at": Instant(TODAY + DAY - 1)}
     before: dict[str, object] = {"begins_at": Instant(TODAY - DAY), "ends_at": Instant(TODAY - 1)}
     noon: dict[str, object] = {
@@ -202,7 +201,6 @@ async def test_one_id_on_several_days_is_several_reports(stores: Stores) -> None
 
 async def test_equal_rows_of_one_id_in_one_day_are_counted_apart(stores: Stores) -> None:
     """Reports about parts of a day may have one id. Rows of an earlier version are deleted, too."""
-    await prepared(stores)
     waiting = await _waiting(stores)
     halves = [
         counted(waiting, f"half{one}", begins_at=Instant(TODAY + one), ends_at=Instant(TODAY + 9))
@@ -224,7 +222,6 @@ async def _waiting(stores: Stores) -> WaitingReport:
 
 async def test_leases(stores: Stores) -> None:
     """One holder reads a report at a time; an expired or released lease passes it on."""
-    await prepared(stores)
     await stores.reports.post(posted(), b"{}")
     first = await claimed(stores)
     assert (first.mail, first.body) == (None, b"{}")
@@ -240,7 +237,6 @@ async def test_leases(stores: Stores) -> None:
 
 async def test_accounts_take_turns(stores: Stores) -> None:
     """Many reports of one account do not delay those of another account."""
-    await prepared(stores)
     for number in range(3):
         await stores.reports.post(replace(posted(f"a{number}"), received_at=at(number)), b"{}")
     await stores.reports.post(replace(posted("b", BOB), received_at=at(9)), b"{}")
@@ -249,7 +245,6 @@ async def test_accounts_take_turns(stores: Stores) -> None:
 
 async def test_the_mail_of_a_report_that_is_not_counted_is_kept(stores: Stores) -> None:
     """Its owner can find out why; the mail of a counted report is deleted."""
-    await prepared(stores)
     for state in (ReportState.COUNTED, ReportState.APART):
         sent = delivery(report_recipient("ann"))
         await stores.deliveries.deliver(sent)
@@ -262,7 +257,6 @@ async def test_the_mail_of_a_report_that_is_not_counted_is_kept(stores: Stores) 
 
 async def test_reports_about_single_mails(stores: Stores) -> None:
     """Their content is stored, their mail never; they are found by domain, day and kind."""
-    await prepared(stores)
     content = Feedback(
         FeedbackType.ABUSE,
         source="192.0.2.1",
@@ -301,7 +295,6 @@ async def test_reports_about_single_mails(stores: Stores) -> None:
 
 async def test_the_maximum_of_waiting_reports(stores: Stores) -> None:
     """A further report is temporarily rejected, by mail and by POST; other accounts have room."""
-    await prepared(stores)
     for number in range(MAX_WAITING):
         await stores.reports.post(posted(f"p{number}"), b"{}")
     with pytest.raises(InboxFull):
@@ -313,7 +306,6 @@ async def test_the_maximum_of_waiting_reports(stores: Stores) -> None:
 
 async def test_rows_are_summed(stores: Stores) -> None:
     """Equal rows of a reporter are added over the days; counting them again changes nothing."""
-    await prepared(stores)
     yesterday = Instant(TODAY - DAY)
     rows = [counts(1), counts(1, yesterday, 5), counts(2, amount=3)]
     other = counts(9, account_id=BOB)
@@ -333,7 +325,6 @@ async def test_rows_are_summed(stores: Stores) -> None:
 @pytest.mark.attack
 async def test_sums_of_what_is_stored_never_overflow(stores: Stores) -> None:
     """Lists and sums work on every engine, even for any values in reports of an earlier version."""
-    await prepared(stores)
     huge = 2**62
     for number in range(3):
         await stores.reports.post(posted(f"p{number}"), b"{}")
@@ -397,7 +388,6 @@ async def test_reports_are_deleted_with_all_they_count(
     stores: Stores, selection: ReportSelection, remaining: set[str]
 ) -> None:
     """One report, or those of a reporter or of a day, are deleted in batches, and no others."""
-    await prepared(stores)
     await stored(stores, "bob", "google.com", TODAY, BOB)
     for name in ("g1", "g2"):
         await stored(stores, name, "google.com", TODAY)
@@ -414,7 +404,6 @@ async def test_reports_are_deleted_with_all_they_count(
 
 async def test_a_report_being_read_is_not_deleted(stores: Stores) -> None:
     """It would leave its rows behind; after the end of its lease it is deleted with its mail."""
-    await prepared(stores)
     sent = delivery(report_recipient("ann"))
     await stores.deliveries.deliver(sent)
     waiting = await claimed(stores)
@@ -430,7 +419,6 @@ async def test_a_report_being_read_is_not_deleted(stores: Stores) -> None:
 
 async def test_pages_of_tls_sessions(stores: Stores) -> None:
     """Failures come first, then most sessions; each page has the sums of all pages."""
-    await prepared(stores)
     quoted = '%"result":"","host":%'
     ended = [
         (TlsSessions("sts", "", "", ""), "google.com", 100),
@@ -472,7 +460,6 @@ async def test_pages_of_tls_sessions(stores: Stores) -> None:
 
 async def test_counted_reports_are_summed_by_reporter(stores: Stores) -> None:
     """Each reporter has its numbers of reports and messages by kind, most messages first."""
-    await prepared(stores)
     for number, reporter in enumerate(("google.com", "yahoo.com", "google.com")):
         await stores.reports.post(posted(f"p{number}"), b"{}")
         waiting = await claimed(stores)
@@ -497,7 +484,6 @@ def test_totals_are_read_from_an_index_alone() -> None:
 
 async def test_old_letters_are_deleted(stores: Stores) -> None:
     """The text of a mail that is no report is deleted after a week; the report stays."""
-    await prepared(stores)
     await stores.deliveries.deliver(delivery(report_recipient("ann")))
     waiting = await claimed(stores)
     letter = Letter("a@b.example", "Confirm", "Your code is 482913", ("https://b.example/c",))
@@ -511,7 +497,6 @@ async def test_old_letters_are_deleted(stores: Stores) -> None:
 
 async def test_old_reports_are_deleted(stores: Stores) -> None:
     """Mails are deleted after a week, reports and rows after 400 days; waiting mail is kept."""
-    await prepared(stores)
     one, other = delivery(report_recipient("ann")), delivery(report_recipient("bob"))
     await stores.deliveries.deliver(one)
     waiting = await claimed(stores)

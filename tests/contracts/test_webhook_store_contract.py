@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
+from pytest_twisted import async_fixture
 
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import InvalidParameter, TooManyWebhooks, WebhookEnded
@@ -29,12 +30,14 @@ WANTED = MessageFilter(
 )
 
 
-async def prepared(stores: Stores, mails: int = 3) -> None:
+@async_fixture
+async def stores(stores: Stores) -> Stores:
     """Add two accounts, and mails for one of them."""
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
-    for _ in range(mails):
+    for _ in range(3):
         await stores.deliveries.deliver(delivery(recipient("ann")))
+    return stores
 
 
 async def added(stores: Stores, name: str = "one", position: int = 0) -> Webhook:
@@ -51,7 +54,6 @@ def tried(number: int = 1, status: int | None = 200) -> WebhookDelivery:
 
 async def test_a_webhook_is_kept_whole(stores: Stores) -> None:
     """A webhook is found by its account only, unchanged; its position is the newest."""
-    await prepared(stores)
     one = replace(webhook("one"), wanted=WANTED)
     kept = await stores.webhooks.add(one, is_from_now=True)
     assert kept == replace(one, account_name="ann", position=Position(3))
@@ -71,7 +73,6 @@ class Asked(MessageFilter, frozen=True, kw_only=True):
 
 async def test_a_webhook_keeps_the_filter_alone(stores: Stores) -> None:
     """Additional fields of a request are not stored."""
-    await prepared(stores)
     one = replace(webhook("one"), wanted=Asked(tag="a", url="https://a.example/"))
     kept = await stores.webhooks.add(one, is_from_now=True)
     assert kept.wanted == MessageFilter(tag="a")
@@ -79,7 +80,6 @@ async def test_a_webhook_keeps_the_filter_alone(stores: Stores) -> None:
 
 async def test_a_position_that_was_not_reached(stores: Stores) -> None:
     """A cursor of another inbox is rejected, when a webhook is created and later."""
-    await prepared(stores)
     with pytest.raises(InvalidParameter):
         await added(stores, position=4)
     one = await added(stores)
@@ -89,7 +89,6 @@ async def test_a_position_that_was_not_reached(stores: Stores) -> None:
 
 async def test_the_maximum_of_webhooks(stores: Stores) -> None:
     """A further webhook is rejected until one is deleted; another account has its own."""
-    await prepared(stores)
     for number in range(MOST_WEBHOOKS):
         await added(stores, f"w{number}")
     with pytest.raises(TooManyWebhooks):
@@ -103,7 +102,6 @@ async def test_the_maximum_of_webhooks(stores: Stores) -> None:
 
 async def test_secrets(stores: Stores) -> None:
     """A new secret replaces the old one, which also signs until a given time."""
-    await prepared(stores)
     one = await added(stores)
     changed = await stores.webhooks.replace_secret(ANN, one.id, "whsec_new", at(60))
     assert changed is not None
@@ -116,7 +114,6 @@ async def test_secrets(stores: Stores) -> None:
 
 async def test_the_lease(stores: Stores) -> None:
     """One holder has it at a time, until its end; without a webhook it is not needed."""
-    await prepared(stores)
     webhooks = stores.webhooks
     assert not await webhooks.is_wanted(MINE, NOON)
     await added(stores)
@@ -137,7 +134,6 @@ async def test_the_lease(stores: Stores) -> None:
 
 async def test_records(stores: Stores) -> None:
     """Deliveries are stored with the state of the webhook after them."""
-    await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores)
     await webhooks.claim(MINE, NOON, LEASE)
@@ -155,7 +151,6 @@ async def test_records(stores: Stores) -> None:
 
 async def test_records_of_several(stores: Stores) -> None:
     """Deliveries that are recorded together are stored like single ones, up to the last ones."""
-    await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores)
     await webhooks.claim(MINE, NOON, LEASE)
@@ -171,7 +166,6 @@ async def test_records_of_several(stores: Stores) -> None:
 
 async def test_records_that_come_too_late(stores: Stores) -> None:
     """Without the lease, after a change by the owner, or after the end, no record is stored."""
-    await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores)
     await webhooks.claim(MINE, NOON, LEASE)
@@ -190,7 +184,6 @@ async def test_records_that_come_too_late(stores: Stores) -> None:
 
 async def test_a_restart(stores: Stores) -> None:
     """It resets failures, and keeps or moves the position; an ended webhook stays ended."""
-    await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores, position=1)
     await webhooks.claim(MINE, NOON, LEASE)
@@ -210,7 +203,6 @@ async def test_a_restart(stores: Stores) -> None:
 
 async def test_the_last_deliveries(stores: Stores) -> None:
     """A maximum is stored, including those of the owner, newest first."""
-    await prepared(stores)
     webhooks = stores.webhooks
     one = await added(stores)
     await webhooks.claim(MINE, NOON, LEASE)
@@ -227,7 +219,6 @@ async def test_the_last_deliveries(stores: Stores) -> None:
 
 async def test_moments_are_kept_whole(stores: Stores) -> None:
     """All times are stored in milliseconds."""
-    await prepared(stores)
     one = await added(stores)
     until = Instant((1 << 45) + 1)
     changed = await stores.webhooks.replace_secret(ANN, one.id, "whsec_new", until)
