@@ -246,9 +246,13 @@ def alert(target: str, sentence: str, **facts: Any) -> Alert:
     return Alert(AlertId("a"), WatchId("w"), target, "key", "error", sentence, NOON, **facts)
 
 
-def test_published_text_stays_on_its_line() -> None:
+@rows(
+    "The record is x\r\nBcc: all@example.com\r\n\r\n* b.example: fine",
+    "The record is =?utf-8?q?=0D=0ABcc=3A_all=40example.com?=",
+)
+def test_published_text_stays_on_its_line(sentence: str) -> None:
     """A record with line breaks adds neither a header field nor a line to the mail."""
-    evil = alert("a.example", "The record is x\r\nBcc: all@example.com\r\n\r\n* b.example: fine")
+    evil = alert("a.example", sentence)
     written = write_alert_mail([evil], MailHead(NOBODY, NOBODY, "1", NOON)).decode()
     head, _, text = written.partition("\r\n\r\n")
     assert "\r\nBcc:" not in head

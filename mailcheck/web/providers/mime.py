@@ -187,7 +187,7 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
     for name, people in (("To", mail.to), ("Cc", mail.cc), ("Reply-To", mail.reply_to)):
         if people:
             message[name] = tuple(map(_address, people))
-    message["Subject"] = _CONTROLS.sub(" ", _clean(mail.subject))
+    message["Subject"] = _header_text(mail.subject)
     given = {name.lower() for name, _ in mail.headers}
     if "message-id" not in given:
         message["Message-ID"] = f"<{message_id}>"
@@ -197,7 +197,7 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
     for name, value in mail.headers:
         if SMTP.header_max_count(name) is not None:
             del message[name]  # of a field that occurs once, the last value counts
-        message[name] = _UNSTRUCTURED(name, _clean(value))
+        message[name] = _UNSTRUCTURED(name, _header_text(value))
     return message.as_bytes()
 
 
@@ -223,7 +223,7 @@ def _require_short(mail: OutgoingMail) -> None:
 
 def _address(person: Person) -> Address:
     mailbox = person.mailbox
-    return Address(_clean(person.name), mailbox.local_part, mailbox.domain)
+    return Address(_header_text(person.name), mailbox.local_part, mailbox.domain)
 
 
 def _write_bodies(message: EmailMessage, mail: OutgoingMail) -> None:
@@ -248,12 +248,12 @@ def _write_bodies(message: EmailMessage, mail: OutgoingMail) -> None:
 
 
 def _attach(add: Callable[..., None], file: File, disposition: str) -> None:
-    content_id = _CONTROLS.sub("", _clean(file.content_id)).strip("<> ")
+    content_id = _header_text(file.content_id, "").strip("<> ")
     add(
         file.data,
         *_type_of(file),
         cid=f"<{content_id}>" if content_id else None,
-        filename=_CONTROLS.sub("_", _clean(file.filename)) or "attachment",
+        filename=_header_text(file.filename, "_") or "attachment",
         disposition=disposition,
     )
 
@@ -270,6 +270,18 @@ def _type_of(file: File) -> tuple[str, str]:
     if match is None or match[1].lower() in ("multipart", "message"):
         return _OCTETS
     return match[1].lower(), match[2].lower()
+
+
+def _header_text(text: str, blank: str = " ") -> str:
+    """Return a text for a header field, with ``blank`` in place of control characters.
+
+    The standard library decodes encoded words (RFC 2047) in the text. A line break in one would
+    begin another field, so such words are changed to ordinary text.
+    """
+    plain = _CONTROLS.sub(blank, _clean(text))
+    if "=?" in plain and _CONTROLS.search(_UNSTRUCTURED("Subject", plain)):
+        return plain.replace("=?", "= ?")
+    return plain
 
 
 def _clean(text: str) -> str:

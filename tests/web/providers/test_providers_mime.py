@@ -161,3 +161,39 @@ def test_a_given_message_id_and_date_are_kept() -> None:
     message = parsed(OutgoingMail(author=AUTHOR, text="x", headers=headers))
     assert message.get_all("Message-ID") == ["<mine@x>"]
     assert message["Date"] == "Mon, 01 Jan 2024 00:00:00 +0000"
+
+
+@rows(
+    "=?utf-8?q?=0D=0AX-Hidden=3A_yes?=",
+    "=?utf-8?b?DQpYLUhpZGRlbjogeWVz?=",
+    "=?utf-7?q?+AA0ACg-X-Hidden=3A_yes?=",
+    "=?x?q?=0D=0AX-Hidden=3A_yes?=",
+    "Order =?utf-8*en?q?=0D=0AX-Hidden=3A_yes?=",
+    "\u00e9 =?utf-8?q?=0AX-Hidden=3A_yes?=",
+    "=?utf-8?q?=0DX-Hidden=3A_yes?=",
+    '"=?utf-8?q?=0D=0AX-Hidden=3A_yes?="',
+    "=?utf-8?q?=3D=3Futf-8=3Fq=3F=0D=0AX-Hidden=3A_yes=3F=3D?=",
+)
+def test_encoded_words_hide_no_header_fields(hidden: str) -> None:
+    """A line break in an encoded word begins no header field, wherever the text stands."""
+    person = make_person("to", hidden, "you@customer.example")
+    mail = OutgoingMail(
+        author=person,
+        to=(person,),
+        cc=(person,),
+        reply_to=(person,),
+        subject=hidden,
+        text="x",
+        html="x",
+        headers=(("X-Own", hidden), ("Message-ID", hidden), ("Date", hidden)),
+        files=(File(hidden, "", b"x", hidden), File(hidden, "image/png", b"y")),
+    )
+    raw = write_mail(mail, "id@mailcheck.example", Instant(1_700_000_000_000))
+    assert not [line for line in raw.splitlines() if line.startswith(b"X-Hidden")]
+    assert b"\r" not in raw.replace(b"\r\n", b"")
+
+
+def test_encoded_words_are_kept() -> None:
+    """An encoded word with visible characters only is the text that it encodes."""
+    message = parsed(OutgoingMail(author=AUTHOR, subject="=?utf-8?q?Gr=C3=BC=C3=9Fe?=", text="x"))
+    assert message["Subject"] == "Gr\u00fc\u00dfe"

@@ -147,7 +147,8 @@ def _write(head: MailHead, subject: str, text: str, keys: str) -> bytes:
     mail = EmailMessage(SMTP)
     mail["From"] = f"mailcheck <{head.sender}>"
     mail["To"] = head.address
-    mail["Subject"] = subject
+    # The library would decode encoded words, and a line break in one would begin another field.
+    mail["Subject"] = subject.replace("=?", "= ?")
     mail["Date"] = formatdate(head.now / SECOND)
     mail["Message-ID"] = f"<{head.token}@{head.sender.rpartition('@')[2]}>"
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834
