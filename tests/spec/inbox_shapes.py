@@ -1,5 +1,6 @@
 """The JSON Schemas of inbox objects and of errors."""
 
+from tests.spec.matching import Schema
 from tests.spec.report_shapes import AUTHENTICATION
 from tests.spec.resources import LISTED_FIELDS, LISTED_MORE, MESSAGE_AUTHOR, WHOLE_FIELDS
 from tests.spec.shapes import (
@@ -14,7 +15,6 @@ from tests.spec.shapes import (
     TIMESTAMP,
     UUID,
     WORD,
-    Schema,
     array,
     one_of,
     or_null,

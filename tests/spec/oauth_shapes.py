@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from tests.spec.inbox_shapes import ERROR
+from tests.spec.matching import Schema
 from tests.spec.shapes import (
     COUNT,
     WORD,
     Bytes,
-    Schema,
     Shape,
     array,
     record,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tests.spec.matching import Schema
 from tests.spec.shapes import (
     COUNT,
     INTEGER,
@@ -11,7 +12,6 @@ from tests.spec.shapes import (
     UUID,
     WORD,
     Bytes,
-    Schema,
     Shape,
     array,
     or_null,

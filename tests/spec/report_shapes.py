@@ -3,6 +3,7 @@
 The second argument of `record` contains the additional fields.
 """
 
+from tests.spec.matching import Schema
 from tests.spec.shapes import (
     BOOLEAN,
     COUNT,
@@ -12,7 +13,6 @@ from tests.spec.shapes import (
     STRING,
     TIMESTAMP,
     WORD,
-    Schema,
     array,
     one_of,
     or_null,

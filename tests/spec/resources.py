@@ -5,6 +5,7 @@ The second argument of `record` contains the additional fields.
 
 from typing import Any
 
+from tests.spec.matching import Schema
 from tests.spec.report_shapes import CHECKS, JUDGEMENT, REPORT_FIELDS
 from tests.spec.shapes import (
     ADDRESS,
@@ -18,7 +19,6 @@ from tests.spec.shapes import (
     TIMESTAMP,
     UUID,
     WORD,
-    Schema,
     also,
     array,
     has,

@@ -44,6 +44,7 @@ from tests.spec.inbox_shapes import (
     WEBHOOK_TEST,
     WEBHOOKS,
 )
+from tests.spec.matching import Schema
 from tests.spec.oauth_shapes import OAUTH_ROUTES
 from tests.spec.provider_shapes import PROVIDER_ROUTES
 from tests.spec.receiver_reports import (
@@ -67,7 +68,7 @@ from tests.spec.resources import (
     TEST_ADDRESS,
     UNDETERMINED,
 )
-from tests.spec.shapes import WORD, Bytes, Schema, Shape, record, shape
+from tests.spec.shapes import WORD, Bytes, Shape, record, shape
 from tests.spec.traffic import TRAFFIC, TRAFFIC_SOURCES
 from tests.spec.watch_shapes import (
     ALERT,

@@ -4,23 +4,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import Any
 
-from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.validators import extend
+from jsonschema import FormatChecker
 
-Schema = Mapping[str, Any]
+from tests.spec.matching import Schema, StrictSchema
 
 FORMATS = FormatChecker(formats=())
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-# JSON Schema accepts 1.0 as an integer; a client in a typed language does not.
-StrictValidator = extend(
-    Draft202012Validator,
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int),
-)
 
 
 @FORMATS.checks("timestamp")
@@ -126,10 +120,13 @@ class Shape:
     schema: Schema
     rules: Mapping[str, Rule]
 
+    @cached_property
+    def _strict(self) -> StrictSchema:
+        return StrictSchema(self.schema, FORMATS)
+
     def problems(self, body: Any) -> Sequence[str]:
         """Return the problems of a body. The rules are checked only if the schema matches."""
-        validator = StrictValidator(self.schema, format_checker=FORMATS)
-        errors = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(body)]
+        errors = [f"{error.json_path}: {error.message}" for error in self._strict.errors(body)]
         return errors or [sentence for sentence, holds in self.rules.items() if not holds(body)]
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.house import Answer, House, mail
 from tests.spec.good_report import GOOD_CHECKS, GOOD_REPORT, GOOD_TEST
 from tests.spec.judge import BrokenPromise, judge_response, read_json, routes_at
+from tests.spec.matching import StrictValidator
 from tests.spec.resources import (
     BLACKLIST_CHECK,
     BLOCKLISTS,
@@ -22,7 +23,7 @@ from tests.spec.resources import (
     grade_of,
 )
 from tests.spec.routes import ROUTES
-from tests.spec.shapes import Shape, StrictValidator, is_calendar_date, is_timestamp
+from tests.spec.shapes import Shape, is_calendar_date, is_timestamp
 
 NOW = "2026-11-21T12:00:00.000Z"
 

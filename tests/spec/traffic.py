@@ -1,5 +1,6 @@
 """The JSON Schemas of the statistics of traffic."""
 
+from tests.spec.matching import Schema
 from tests.spec.report_shapes import RESULT
 from tests.spec.shapes import (
     BOOLEAN,
@@ -7,7 +8,6 @@ from tests.spec.shapes import (
     NUMBER,
     STRING,
     TIMESTAMP,
-    Schema,
     array,
     or_null,
     record,

@@ -40,8 +40,9 @@ from tests.spec.description import (
     load_document,
 )
 from tests.spec.judge import BrokenPromise, judge_response
+from tests.spec.matching import StrictValidator
 from tests.spec.routes import API, ROUTES
-from tests.spec.shapes import Shape, StrictValidator
+from tests.spec.shapes import Shape
 from tests.table import rows
 from tests.web.checking import checking_house, zone_with
 from tests.web.raw_http import RawHttp
