@@ -19,7 +19,7 @@ from mailcheck.assembly.runtime import Outside, open_runtime, time_and_chance_of
 from mailcheck.assembly.scoring import FilterParts
 from mailcheck.assembly.web import build_web
 from mailcheck.assembly.workers import Workers
-from mailcheck.config.options import Config, StorageOptions
+from mailcheck.config.options import AccountsOptions, Config, StorageOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
@@ -55,6 +55,9 @@ def run(coroutine: Any) -> Any:
     """Run a coroutine that does not wait, and return its result."""
     return result_of(Deferred.fromCoroutine(coroutine))
 
+
+CHEAP_HASH = 1
+"""Cost of passwords. The lowest cost that a daemon accepts, 10, takes 10 ms for each hash."""
 
 _OPEN: list["House"] = []
 """Applications that are not closed yet."""
@@ -300,7 +303,11 @@ def mail(
 
 
 def config_in_memory(**sections: Any) -> Config:
-    """Return a configuration with a store in memory. Sections replace the defaults."""
+    """Return a configuration with a store in memory and cheap passwords.
+
+    Sections replace the defaults.
+    """
+    sections.setdefault("accounts", AccountsOptions(password_cost=CHEAP_HASH))
     return Config(storage=StorageOptions(url="sqlite::memory:", min_free=0), **sections)
 
 

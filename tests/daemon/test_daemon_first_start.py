@@ -22,7 +22,7 @@ from mailcheck.daemon.first_steps import FirstSteps
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import BlockedWorker
 from tests.fakes.clock_and_randomness import repeatable_bytes
-from tests.house import House, config_in_memory, result_of, run
+from tests.house import CHEAP_HASH, House, config_in_memory, result_of, run
 
 STEPS = FirstSteps(
     mail=("127.0.0.1:2525",),
@@ -35,7 +35,7 @@ STEPS = FirstSteps(
 )
 
 
-CHEAP = AccountsOptions(password_cost=10)
+CHEAP = AccountsOptions(password_cost=CHEAP_HASH)
 
 
 class Output(io.StringIO):

@@ -6,7 +6,7 @@ from twisted.internet.ssl import CertificateOptions
 from mailcheck.config.options import AccountsOptions
 from mailcheck.connections.policies import offer_to_all
 from mailcheck.core.rights import make_rights
-from tests.house import House, config_in_memory, mail, run
+from tests.house import CHEAP_HASH, House, config_in_memory, mail, run
 from tests.imap.pop3_talk import FAR, NEAR, FullTransport, Talk
 from tests.table import rows
 
@@ -67,7 +67,7 @@ def test_a_key_is_the_password(house: House, lines: tuple[bytes, bytes]) -> None
 
 def test_name_and_password_of_an_account() -> None:
     """The password of an account works with its name; it may contain spaces."""
-    house = House(config_in_memory(accounts=AccountsOptions(password_cost=10)))
+    house = House(config_in_memory(accounts=AccountsOptions(password_cost=CHEAP_HASH)))
     run(house.assembly.accounts.sign_in.set_password(house.account, PASSWORD))
     talk = Talk(house)
     talk.say(b"USER first")

@@ -8,7 +8,7 @@ from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExce
 from mailcheck.core.rights import Scope, make_rights
 from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME_AND_ADDRESS
-from tests.house import House, config_in_memory, result_of, run
+from tests.house import CHEAP_HASH, House, config_in_memory, result_of, run
 from tests.table import rows
 
 CLIENT = "203.0.113.9"
@@ -19,7 +19,7 @@ READ = (Scope.INBOX_READ,)
 @pytest.fixture
 def house() -> House:
     """An application whose first account has a password."""
-    house = House(config_in_memory(accounts=AccountsOptions(password_cost=10)))
+    house = House(config_in_memory(accounts=AccountsOptions(password_cost=CHEAP_HASH)))
     run(house.assembly.accounts.sign_in.set_password(house.account, PASSWORD))
     return house
 
@@ -131,7 +131,7 @@ def test_a_password_that_needs_a_passkey_logs_no_program_in(house: House) -> Non
 
 def test_passwords_that_are_switched_off_log_no_program_in() -> None:
     """Without passwords, only API keys log in."""
-    options = AccountsOptions(password_cost=10, passwords=False)
+    options = AccountsOptions(password_cost=CHEAP_HASH, passwords=False)
     house = House(config_in_memory(accounts=options))
     run(house.assembly.accounts.sign_in.set_password(house.account, PASSWORD))
     with pytest.raises(InvalidCredentials):

@@ -6,11 +6,11 @@ import pytest
 
 from mailcheck.config.options import AccountsOptions
 from mailcheck.core.accounts import Account
-from tests.house import House, config_in_memory
+from tests.house import CHEAP_HASH, House, config_in_memory
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import sign_up
 
-CHEAP = AccountsOptions(password_cost=10, registration="open")
+CHEAP = AccountsOptions(password_cost=CHEAP_HASH, registration="open")
 
 
 @pytest.fixture

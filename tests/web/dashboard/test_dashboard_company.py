@@ -11,7 +11,7 @@ from mailcheck.config.options import AccountsOptions, OidcOptions, WebOptions
 from mailcheck.core.projects import Role
 from mailcheck.ports.identity_provider import ProviderRefused, ProviderSilent, ProviderUnusable
 from tests.fakes.company import CLIENT_ID, CLIENT_SECRET, ISSUER, PUBLIC_KEY, Company
-from tests.house import Answer, House, config_in_memory, run
+from tests.house import CHEAP_HASH, Answer, House, config_in_memory, run
 from tests.table import rows
 from tests.web.dashboard.browser import Browser
 
@@ -24,7 +24,9 @@ def company_house(company: Company, passwords: bool = True, **options: Any) -> H
     config = config_in_memory(
         oidc=oidc,
         web=WebOptions(public_url=PUBLIC),
-        accounts=AccountsOptions(password_cost=10, registration="open", passwords=passwords),
+        accounts=AccountsOptions(
+            password_cost=CHEAP_HASH, registration="open", passwords=passwords
+        ),
     )
     return House(config, identity_provider=company)
 

@@ -14,7 +14,7 @@ from mailcheck.operations.accounts.confirm import FRESH_MINUTES
 from mailcheck.web.api.description import ApiDescription
 from tests.fakes.authenticator import Authenticator
 from tests.fakes.company import Company
-from tests.house import Answer, House, config_in_memory, run
+from tests.house import CHEAP_HASH, Answer, House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.test_dashboard_company import company_house, sign_in
 from tests.web.dashboard.test_dashboard_passkeys import PUBLIC, add, authenticator, options
@@ -48,7 +48,7 @@ def house() -> Iterator[House]:
     house = House(
         config_in_memory(
             web=WebOptions(public_url=PUBLIC),
-            accounts=AccountsOptions(password_cost=10, registration="open"),
+            accounts=AccountsOptions(password_cost=CHEAP_HASH, registration="open"),
         )
     )
     yield house

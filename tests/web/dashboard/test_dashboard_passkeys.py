@@ -12,7 +12,7 @@ import pytest
 from mailcheck.config.options import AccountsOptions, WebOptions
 from mailcheck.core.errors import PasskeyNeeded
 from tests.fakes.authenticator import FLAG, Authenticator
-from tests.house import Answer, House, config_in_memory, result_of, run
+from tests.house import CHEAP_HASH, Answer, House, config_in_memory, result_of, run
 from tests.table import rows
 from tests.web.dashboard.browser import Browser
 
@@ -24,7 +24,7 @@ def house() -> Iterator[House]:
     """A house at a public address."""
     config = config_in_memory(
         web=WebOptions(public_url=PUBLIC),
-        accounts=AccountsOptions(password_cost=10, registration="open"),
+        accounts=AccountsOptions(password_cost=CHEAP_HASH, registration="open"),
     )
     house = House(config)
     yield house
@@ -111,7 +111,7 @@ def test_the_options_require_the_person(browser: Browser) -> None:
 def test_the_origin_is_that_of_browsers(public: str, origin: str) -> None:
     """Passkeys and forms work for each way to write the public URL."""
     web = WebOptions(public_url=public)
-    accounts = AccountsOptions(password_cost=10, registration="open")
+    accounts = AccountsOptions(password_cost=CHEAP_HASH, registration="open")
     house = House(config_in_memory(web=web, accounts=accounts))
     browser = Browser(house, "192.0.2.10", f"Origin: {origin}")
     browser.sign_up("ann")

@@ -4,11 +4,11 @@ import pytest
 
 from mailcheck.config.options import AccountsOptions, MilterOptions
 from mailcheck.core.messages import Session
-from tests.house import House, config_in_memory, run
+from tests.house import CHEAP_HASH, House, config_in_memory, run
 from tests.operations.scored_mails import ADDRESS, received, zone_with
 from tests.web.dashboard.browser import Browser
 
-CHEAP = AccountsOptions(password_cost=10, registration="open")
+CHEAP = AccountsOptions(password_cost=CHEAP_HASH, registration="open")
 MILTER = MilterOptions(listen=("127.0.0.1:1",))
 
 
