@@ -2,6 +2,7 @@
 
 import pickle
 
+from pytest_twisted import async_fixture
 from twisted.internet.defer import gatherResults
 
 from mailcheck.core.content import AttachmentFacts, Candidate, CandidateKind, Extracted
@@ -32,9 +33,15 @@ WHOLE = content(
 )
 
 
+@async_fixture
+async def stores(stores: Stores) -> Stores:
+    """Add an account."""
+    await stores.accounts.add_account(account("ann"))
+    return stores
+
+
 async def test_content_comes_back_whole(stores: Stores) -> None:
     """Any derived content is restored equal."""
-    await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
     assert await stores.contents.find_content(sent.id) is None
@@ -44,7 +51,6 @@ async def test_content_comes_back_whole(stores: Stores) -> None:
 
 async def test_content_comes_back_packed(stores: Stores) -> None:
     """Content can also be read packed, for a worker in another process."""
-    await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
     assert await stores.contents.packed_content(sent.id) is None
@@ -55,7 +61,6 @@ async def test_content_comes_back_packed(stores: Stores) -> None:
 
 async def test_packed_content_that_is_deleted_meanwhile(stores: Stores) -> None:
     """Unpacking gives the whole content, or an exception for a deleted message."""
-    await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
     await stores.contents.save_content(sent.id, WHOLE)
@@ -71,7 +76,6 @@ async def test_packed_content_that_is_deleted_meanwhile(stores: Stores) -> None:
 
 async def test_content_without_anything(stores: Stores) -> None:
     """Empty content counts as derived, and is not derived again."""
-    await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"), raw=b"")
     await stores.deliveries.deliver(sent)
     await stores.contents.save_content(sent.id, content(""))
@@ -81,7 +85,6 @@ async def test_content_without_anything(stores: Stores) -> None:
 
 async def test_the_first_content_stays(stores: Stores) -> None:
     """Content that is saved again is ignored, since both were derived from the same bytes."""
-    await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
     await gatherResults(
@@ -93,7 +96,6 @@ async def test_the_first_content_stays(stores: Stores) -> None:
 
 async def test_what_earlier_rules_derived_is_derived_again(stores: Stores) -> None:
     """It is not found, listed as not derived, replaced by new content, and never returns."""
-    await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
     await stores.earlier_contents.save_content(sent.id, content("old"))
@@ -117,7 +119,6 @@ async def _listed(stores: Stores) -> list[Extracted | None]:
 
 async def test_content_or_the_mail_itself(stores: Stores) -> None:
     """One query returns the derived content, or the bytes of a small mail."""
-    await stores.accounts.add_account(account("ann"))
     sent = delivery(recipient("ann"))
     size = len(sent.raw_message)
     assert await stores.contents.find_content(sent.id, or_raw_below=size + 1) is None
@@ -130,7 +131,6 @@ async def test_content_or_the_mail_itself(stores: Stores) -> None:
 
 async def test_underived_mail(stores: Stores) -> None:
     """Mails without derived content are listed, oldest first."""
-    await stores.accounts.add_account(account("ann"))
     sent = [delivery(recipient("ann"), received_at=at(-number)) for number in range(5)]
     for one in sent:
         await stores.deliveries.deliver(one)

@@ -231,9 +231,8 @@ def test_other_bare_characters_are_rejected(stray: bytes) -> None:
     assert house.messages == []
 
 
-def test_the_mail_port_says_what_to_do_about_bare_lf() -> None:
+def test_the_mail_port_says_what_to_do_about_bare_lf(house: House) -> None:
     """The mail port rejects bare LF; the reply names the Python calls that send CRLF."""
-    house = House()
     said = house.at_data().say(b"Subject: x\n\nhello\r\n.\r\n")
     assert b"lines must end in CRLF: use send_message or as_bytes(policy=SMTP)" in said
     assert said.startswith(b"550 5.6.0 ")

@@ -1,6 +1,6 @@
 """DATA and BDAT on the wire."""
 
-from tests.smtp.talk import House
+from tests.smtp.talk import House, Talk
 from tests.table import rows
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
@@ -8,9 +8,8 @@ RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 SMALL = {"message_size": 100}
 
 
-def test_content_is_unchanged() -> None:
+def test_content_is_unchanged(house: House) -> None:
     """The delivered bytes are those of the client: 8-bit, long lines, blanks, no added header."""
-    house = House()
     raw = b"X: \xff\xfe \r\n\r\n" + b"long" * 100_000 + b"\r\n \t \r\n\r\n\r\n"
     talk = house.at_data()
     assert talk.codes(raw + b".\r\n") == ["250"]
@@ -43,18 +42,15 @@ def test_bare_controls_are_rejected_after_the_dot(stray: bytes) -> None:
     assert house.messages == []
 
 
-def test_a_mail_without_a_recipient_is_not_read() -> None:
+def test_a_mail_without_a_recipient_is_not_read(talk: Talk) -> None:
     """If all recipients were rejected, so is DATA, and the client may continue."""
-    talk = House().greeted()
     talk.say(MAIL, b"RCPT TO:<nobody@inbox.example>\r\n")
     assert talk.say(b"DATA\r\n").startswith(b"554 5.5.1 ")
     assert talk.codes(RCPT, b"DATA\r\n") == ["250", "354"]
 
 
-def test_a_body_after_a_rejected_data_is_not_run() -> None:
+def test_a_body_after_a_rejected_data_is_not_run(house: House, talk: Talk) -> None:
     """A client that did not wait for 354 is disconnected: its content must not become commands."""
-    house = House()
-    talk = house.greeted()
     talk.say(MAIL, b"RCPT TO:<nobody@inbox.example>\r\n")
     smuggled = b"RSET\r\n" + MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n"
     assert talk.codes(b"DATA\r\n" + smuggled) == ["554"]
@@ -87,10 +83,8 @@ def test_an_abandoned_message_uses_no_memory(end: bytes) -> None:
     assert house.factory.memory.used == 0
 
 
-def test_chunks_form_a_message() -> None:
+def test_chunks_form_a_message(house: House, talk: Talk) -> None:
     """BDAT stores octets unchanged: dots, line endings and commands in it are content."""
-    house = House()
-    talk = house.greeted()
     talk.say(MAIL, RCPT)
     assert talk.codes(b"BDAT 12\r\nSubject: x\r\n") == ["250"]
     assert talk.codes(b"BDAT 16\r\n\r\n.\r\nQUIT\r\n..\r\n.") == ["250"]
@@ -99,28 +93,24 @@ def test_chunks_form_a_message() -> None:
     assert house.messages == [b"Subject: x\r\n\r\n.\r\nQUIT\r\n..\r\n.\r\n"]
 
 
-def test_chunks_may_be_pipelined_and_empty() -> None:
+def test_chunks_may_be_pipelined_and_empty(house: House, talk: Talk) -> None:
     """Chunks may be pipelined; the last one, and the whole message, may be empty."""
-    house = House()
-    talk = house.greeted()
     batch = MAIL + RCPT + b"BDAT 4\r\nhi\r\nBDAT 0\r\nBDAT 0 LAST\r\nNOOP\r\n"
     assert talk.codes(batch) == ["250"] * 6
     assert talk.codes(MAIL + RCPT + b"BDAT 0 LAST\r\n") == ["250"] * 3
     assert house.messages == [b"hi\r\n", b""]
 
 
-def test_data_and_bdat_do_not_mix() -> None:
+def test_data_and_bdat_do_not_mix(talk: Talk) -> None:
     """After BDAT neither DATA nor another recipient is allowed (RFC 3030 2), until RSET."""
-    talk = House().greeted()
     talk.say(MAIL, RCPT, b"BDAT 4\r\nhi\r\n")
     assert talk.codes(b"DATA\r\n") == ["503"]
     assert talk.codes(b"RCPT TO:<dev-b@inbox.example>\r\n") == ["503"]
     assert talk.codes(b"RSET\r\n", MAIL, RCPT, b"DATA\r\n") == ["250", "250", "250", "354"]
 
 
-def test_a_rejected_chunk_is_discarded() -> None:
+def test_a_rejected_chunk_is_discarded(talk: Talk) -> None:
     """A rejected chunk is read and discarded, and not taken for commands."""
-    talk = House().greeted()
     assert talk.codes(b"BDAT 6\r\nQUIT\r\nNOOP\r\n") == ["503", "250"]
     talk.say(MAIL)
     assert talk.codes(b"BDAT 6 LAST\r\nQUIT\r\nNOOP\r\n") == ["554", "250"]
@@ -153,18 +143,15 @@ def test_bare_controls_in_chunks(chunks: list[bytes], code: str) -> None:
     assert talk.is_closed is (code == "550")
 
 
-def test_a_chunk_of_unknown_size_ends_the_connection() -> None:
+def test_a_chunk_of_unknown_size_ends_the_connection(house: House, talk: Talk) -> None:
     """The end of such a chunk is unknown, so later input is not run."""
-    house = House()
-    talk = house.greeted()
     talk.say(MAIL, RCPT)
     assert talk.codes(b"BDAT x LAST\r\nQUIT\r\n") == ["501"]
     assert talk.is_closed
 
 
-def test_after_the_last_chunk_the_mail_is_over() -> None:
+def test_after_the_last_chunk_the_mail_is_over(talk: Talk) -> None:
     """A BDAT after BDAT LAST is rejected."""
-    talk = House().greeted()
     talk.say(MAIL, RCPT, b"BDAT 4 LAST\r\nhi\r\n")
     assert talk.codes(b"BDAT 4 LAST\r\nhi\r\n") == ["503"]
 
@@ -184,10 +171,8 @@ def test_each_mail_in_progress_ends(rest: bytes) -> None:
     assert house.receiver.traffic.arriving == []
 
 
-def test_a_mail_in_chunks_begins_with_the_first() -> None:
+def test_a_mail_in_chunks_begins_with_the_first(house: House, talk: Talk) -> None:
     """It counts as one mail with any number of chunks, and ends with the last one or RSET."""
-    house = House()
-    talk = house.greeted()
     begin = b"MAIL FROM:<s@client.example>\r\nRCPT TO:<bob@inbox.example>\r\n"
     for end in (b"BDAT 0 LAST\r\n", b"RSET\r\n"):
         talk.say(begin, b"BDAT 4\r\nhi\r\n", b"BDAT 4\r\nyo\r\n")

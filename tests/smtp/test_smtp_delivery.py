@@ -91,9 +91,8 @@ def test_input_during_a_delivery_is_limited() -> None:
     assert talk.transport.producerState == "producing"
 
 
-def test_a_message_is_released_after_its_delivery() -> None:
+def test_a_message_is_released_after_its_delivery(house: House) -> None:
     """An idle connection does not keep its last mail in memory."""
-    house = House()
     talk = house.at_data()
     deliver(talk)
     assert house.factory.memory.used == 0

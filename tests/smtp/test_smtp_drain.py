@@ -15,9 +15,8 @@ def fired(deferred: Deferred[None]) -> bool:
     return bool(results)
 
 
-def test_idle_clients_are_disconnected_at_once() -> None:
+def test_idle_clients_are_disconnected_at_once(house: House) -> None:
     """Clients without a mail in progress get 421 4.3.2; draining ends when all have left."""
-    house = House()
     talks = [house.greeted(), house.connect()]
     talks[0].say(b"MAIL FROM:<s@client.example>\r\n")
     drained = house.factory.drain(30)
@@ -31,9 +30,8 @@ def test_idle_clients_are_disconnected_at_once() -> None:
     assert house.clock.getDelayedCalls() == []
 
 
-def test_draining_without_clients_ends_at_once() -> None:
+def test_draining_without_clients_ends_at_once(house: House) -> None:
     """A factory without connections does not wait."""
-    house = House()
     assert fired(house.factory.drain(30))
     assert house.clock.getDelayedCalls() == []
 
@@ -52,9 +50,8 @@ def test_a_delivery_in_progress_is_answered_first() -> None:
     assert fired(drained)
 
 
-def test_a_message_in_progress_may_be_finished() -> None:
+def test_a_message_in_progress_may_be_finished(house: House) -> None:
     """A client in the middle of DATA may finish it, and is disconnected right after it."""
-    house = House()
     talk = house.at_data()
     talk.say(b"hi\r\n")
     house.factory.drain(30)
@@ -62,9 +59,8 @@ def test_a_message_in_progress_may_be_finished() -> None:
     assert house.messages == [b"hi\r\n"]
 
 
-def test_after_the_grace_time_the_rest_is_aborted() -> None:
+def test_after_the_grace_time_the_rest_is_aborted(house: House) -> None:
     """Clients that have not finished by then are disconnected, which ends draining."""
-    house = House()
     talk = house.at_data()
     drained = house.factory.drain(30)
     house.clock.advance(29)
@@ -76,9 +72,8 @@ def test_after_the_grace_time_the_rest_is_aborted() -> None:
     assert fired(drained)
 
 
-def test_new_connections_are_rejected() -> None:
+def test_new_connections_are_rejected(house: House) -> None:
     """A connection that was accepted just before the port closed gets 421."""
-    house = House()
     house.at_data()
     house.factory.drain(30)
     late = house.connect()

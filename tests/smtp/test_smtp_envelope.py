@@ -12,15 +12,14 @@ from mailcheck.core.errors import (
     StoreUnavailable,
 )
 from tests.fakes.mail_receiver import FakeMailReceiver
-from tests.smtp.talk import House
+from tests.smtp.talk import House, Talk
 from tests.table import rows
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
 
 
-def test_the_receiver_is_asked_with_the_session_and_the_sender() -> None:
+def test_the_receiver_is_asked_with_the_session_and_the_sender(house: House) -> None:
     """The receiver gets the client, the sender and the recipient unchanged."""
-    house = House()
     talk = house.greeted("2606:2800:220:1::1")
     talk.say(b"MAIL FROM:<>\r\n", b"RCPT TO:<dev-a+Tag@inbox.example>\r\n")
     ((session, sender, mailbox),) = house.receiver.asked
@@ -29,18 +28,15 @@ def test_the_receiver_is_asked_with_the_session_and_the_sender() -> None:
     assert (sender, mailbox) == ("", Mailbox("dev-a+Tag", "inbox.example"))
 
 
-def test_an_ipv4_client_of_an_ipv6_socket_is_an_ipv4_client() -> None:
+def test_an_ipv4_client_of_an_ipv6_socket_is_an_ipv4_client(house: House) -> None:
     """An IPv4-mapped address is converted to IPv4."""
-    house = House()
     talk = house.greeted("::ffff:93.184.216.34")
     talk.say(MAIL, b"RCPT TO:<dev-a@inbox.example>\r\n")
     assert house.receiver.asked[0][0].client_ip == "93.184.216.34"
 
 
-def test_postmaster_needs_no_domain() -> None:
+def test_postmaster_needs_no_domain(house: House, talk: Talk) -> None:
     """The bare postmaster is looked up with an empty domain (RFC 5321 4.5.1)."""
-    house = House()
-    talk = house.greeted()
     assert talk.codes(MAIL, b"RCPT TO:<Postmaster>\r\n") == ["250", "250"]
     assert house.receiver.asked[0][2] == Mailbox("Postmaster", "")
 
@@ -61,10 +57,8 @@ def test_unusual_addresses_are_looked_up(address: str) -> None:
     assert sender == str(mailbox) == address
 
 
-def test_a_repeated_recipient_counts_once() -> None:
+def test_a_repeated_recipient_counts_once(house: House, talk: Talk) -> None:
     """The same address in another case gets 250 and no second message; another tag gets one."""
-    house = House()
-    talk = house.greeted()
     talk.say(MAIL)
     for address in (
         "dev-a+tag@inbox.example",
@@ -78,10 +72,8 @@ def test_a_repeated_recipient_counts_once() -> None:
     assert [recipient.tag for recipient in recipients] == ["tag", "other"]
 
 
-def test_a_hundred_recipients_are_accepted() -> None:
+def test_a_hundred_recipients_are_accepted(house: House, talk: Talk) -> None:
     """100 recipients are accepted (RFC 5321 4.5.3.1.8); the next one must come in another mail."""
-    house = House()
-    talk = house.greeted()
     talk.say(MAIL)
     for number in range(100):
         rcpt = f"RCPT TO:<dev-a+{number}@inbox.example>\r\n".encode()
@@ -92,9 +84,8 @@ def test_a_hundred_recipients_are_accepted() -> None:
     assert len(house.receiver.delivered[0].envelope.recipients) == 100
 
 
-def test_an_announced_size_is_checked_at_once() -> None:
+def test_an_announced_size_is_checked_at_once(talk: Talk) -> None:
     """A mail of exactly the limit is accepted, a larger one is rejected at MAIL (RFC 1870 6.1)."""
-    talk = House().greeted()
     assert talk.say(b"MAIL FROM:<a@b.example> SIZE=26214401\r\n").startswith(b"552 5.3.4 ")
     assert talk.codes(b"MAIL FROM:<a@b.example> SIZE=26214400\r\n") == ["250"]
 
@@ -130,10 +121,8 @@ def test_the_next_command_waits_for_the_recipient() -> None:
     assert talk.codes() == ["550", "354"]
 
 
-def test_guessing_addresses_is_slowed_down() -> None:
+def test_guessing_addresses_is_slowed_down(house: House, talk: Talk) -> None:
     """After three unknown recipients the delays are 1, 2, 4 ... s, at most 10 s."""
-    house = House()
-    talk = house.greeted()
     other = house.greeted()
     talk.say(MAIL)
     unknown = b"RCPT TO:<nobody@inbox.example>\r\n"
@@ -147,10 +136,8 @@ def test_guessing_addresses_is_slowed_down() -> None:
         assert talk.codes() == ["550"]
 
 
-def test_leaving_while_slowed_down_leaves_nothing_behind() -> None:
+def test_leaving_while_slowed_down_leaves_nothing_behind(house: House, talk: Talk) -> None:
     """No timer is left after the client has disconnected."""
-    house = House()
-    talk = house.greeted()
     talk.say(MAIL + b"RCPT TO:<nobody@inbox.example>\r\n" * 4)
     talk.leave()
     assert house.clock.getDelayedCalls() == []

@@ -36,10 +36,8 @@ def test_a_refused_message(tag: str, reply: bytes) -> None:
     assert talk.codes(MAIL + PLAIN + b"DATA\r\n", MESSAGE)[-1] == "250"
 
 
-def test_a_refused_message_in_chunks() -> None:
+def test_a_refused_message_in_chunks(house: House, talk: Talk) -> None:
     """With BDAT the fault occurs at the last chunk, and pipelined commands continue after it."""
-    house = House()
-    talk = house.greeted()
     said = MAIL + rcpt("fault.data-451") + b"BDAT 2\r\nhiBDAT 2 LAST\r\n\r\nNOOP\r\n"
     assert talk.codes(said) == ["250", "250", "250", "451", "250"]
     assert house.messages == []
@@ -59,9 +57,8 @@ def test_a_dropped_connection(packets: int) -> None:
     assert "fault.drop-data" in refused.reason
 
 
-def test_a_connection_dropped_after_storing() -> None:
+def test_a_connection_dropped_after_storing(house: House) -> None:
     """The mail is stored once, the reply never comes, and no refusal is recorded."""
-    house = House()
     talk = begun(house, rcpt("fault.drop-after"))
     assert talk.say(MESSAGE + b"NOOP\r\n") == b""
     assert talk.is_closed
@@ -69,9 +66,8 @@ def test_a_connection_dropped_after_storing() -> None:
     assert house.receiver.refused == []
 
 
-def test_a_slow_reply() -> None:
+def test_a_slow_reply(house: House) -> None:
     """The mail is stored at once; its reply and later ones come after the delay."""
-    house = House()
     talk = begun(house, rcpt("fault.slow-30"))
     assert talk.say(MESSAGE + b"NOOP\r\n") == b""
     assert house.messages == [b"hi\r\n"]
@@ -82,9 +78,8 @@ def test_a_slow_reply() -> None:
 
 
 @pytest.mark.usefixtures("logged_failures")
-def test_an_undetermined_fault_is_temporary() -> None:
+def test_an_undetermined_fault_is_temporary(house: House) -> None:
     """If the count of a key's mails is unavailable, the mail gets 451 and is not lost."""
-    house = House()
     house.receiver.failures["find_fault"] = RuntimeError("no counter")
     assert begun(house, rcpt("fault.data-554")).codes(MESSAGE) == ["451"]
     assert house.messages == []
@@ -105,9 +100,8 @@ def test_slow_replies_are_bounded_by_account() -> None:
     assert not house.factory.slow_replies
 
 
-def test_a_client_that_disconnects_during_a_delay() -> None:
+def test_a_client_that_disconnects_during_a_delay(house: House) -> None:
     """A client that disconnects during the delay leaves no timer and no counter behind."""
-    house = House()
     talk = begun(house, rcpt("fault.slow-60"))
     talk.say(MESSAGE)
     talk.leave()
@@ -126,9 +120,8 @@ def test_a_slow_reply_makes_room() -> None:
     assert slow.is_closed
 
 
-def test_a_slow_reply_does_not_delay_the_stop() -> None:
+def test_a_slow_reply_does_not_delay_the_stop(house: House) -> None:
     """When the daemon stops, a delayed reply is sent at once: its mail is stored."""
-    house = House()
     slow = begun(house, rcpt("fault.slow-60"))
     slow.say(MESSAGE)
     house.factory.drain(20)
@@ -136,9 +129,8 @@ def test_a_slow_reply_does_not_delay_the_stop() -> None:
     assert slow.codes() == ["250", "421"]
 
 
-def test_the_reply_of_a_receiver() -> None:
+def test_the_reply_of_a_receiver(house: House) -> None:
     """The mail is stored, and the client gets the receiver's reply once the mail is scored."""
-    house = House()
     house.receiver.slow = frozenset({"reply_as_receiver"})
     talk = begun(house, PLAIN, rcpt("receiver.gmail"))
     assert talk.say(MESSAGE) == b""
@@ -152,9 +144,8 @@ def test_the_reply_of_a_receiver() -> None:
     assert talk.codes(MAIL + PLAIN + b"DATA\r\n", MESSAGE)[-1] == "250"
 
 
-def test_a_reply_that_closes_the_connection() -> None:
+def test_a_reply_that_closes_the_connection(house: House) -> None:
     """After 421 the connection ends; the text of a mail cannot add a line to the reply."""
-    house = House()
     house.receiver.receiver_reply = ReceiverReply(421, "", "slow\r\n250 OK", "Gmail: defer.")
     talk = begun(house, rcpt("receiver.gmail-bulk"))
     assert talk.say(MESSAGE + b"NOOP\r\n") == (

@@ -1,15 +1,14 @@
 """Limits on amount, time and frequency for clients."""
 
-from tests.smtp.talk import PUBLIC_IP, House
+from tests.smtp.talk import PUBLIC_IP, House, Talk
 from tests.table import rows
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
 RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 
 
-def test_a_silent_client_is_disconnected() -> None:
+def test_a_silent_client_is_disconnected(house: House) -> None:
     """After 30 s without a first command, or 5 minutes without another, it gets 421 4.4.2."""
-    house = House()
     talk = house.connect()
     house.clock.advance(29)
     assert talk.heard().startswith(b"220 ")
@@ -26,19 +25,16 @@ def test_a_silent_client_is_disconnected() -> None:
     assert talk.is_closed
 
 
-def test_half_a_command_is_silence() -> None:
+def test_half_a_command_is_silence(house: House, talk: Talk) -> None:
     """A client that sends single octets does not extend its timeout."""
-    house = House()
-    talk = house.greeted()
     for _ in range(6):
         talk.say(b"N")
         house.clock.advance(60)
     assert talk.is_closed
 
 
-def test_a_slow_message_has_a_deadline() -> None:
+def test_a_slow_message_has_a_deadline(house: House) -> None:
     """Each piece of a message resets the timeout; after 15 minutes it must be complete."""
-    house = House()
     talk = house.at_data()
     for _ in range(14):
         assert talk.codes(b"x\r\n") == []
@@ -55,10 +51,8 @@ def test_a_slow_message_has_a_deadline() -> None:
     assert house.factory.memory.used == 0
 
 
-def test_chunks_share_the_time_of_their_message() -> None:
+def test_chunks_share_the_time_of_their_message(house: House, talk: Talk) -> None:
     """The deadline of a message counts from its first chunk."""
-    house = House()
-    talk = house.greeted()
     talk.say(MAIL + RCPT)
     for _ in range(15):
         assert talk.codes(b"BDAT 3\r\nx\r\n") == ["250"]
@@ -67,9 +61,8 @@ def test_chunks_share_the_time_of_their_message() -> None:
     assert talk.codes(b"BDAT 3 LAST\r\nx\r\n") == ["421"]
 
 
-def test_a_client_that_does_not_read_its_last_reply_is_disconnected() -> None:
+def test_a_client_that_does_not_read_its_last_reply_is_disconnected(house: House) -> None:
     """Five seconds after the last reply the connection is aborted."""
-    house = House()
     talk = house.connect()
     house.clock.advance(300)
     assert talk.transport.disconnecting
@@ -78,19 +71,16 @@ def test_a_client_that_does_not_read_its_last_reply_is_disconnected() -> None:
     assert talk.transport.disconnected
 
 
-def test_input_after_the_last_reply_is_ignored() -> None:
+def test_input_after_the_last_reply_is_ignored(house: House, talk: Talk) -> None:
     """Commands after the last reply are not run."""
-    house = House()
-    talk = house.greeted()
     talk.say(b"QUIT\r\n")
     talk.protocol.dataReceived(MAIL + RCPT)
     assert talk.heard() == b""
     assert house.receiver.asked == []
 
 
-def test_too_many_errors_close_the_connection() -> None:
+def test_too_many_errors_close_the_connection(talk: Talk) -> None:
     """Nineteen errors get a reply, the twentieth is the last; a mail resets the count."""
-    talk = House().greeted()
     assert talk.codes(b"FOO\r\n" * 19) == ["500"] * 19
     assert talk.codes(MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n")[-1] == "250"
     assert talk.codes(b"FOO\r\n" * 19) == ["500"] * 19
@@ -98,9 +88,8 @@ def test_too_many_errors_close_the_connection() -> None:
     assert talk.is_closed
 
 
-def test_too_many_commands_close_the_connection() -> None:
+def test_too_many_commands_close_the_connection(talk: Talk) -> None:
     """A thousand commands without a mail are the limit; a mail resets the count."""
-    talk = House().greeted()
     assert talk.codes(b"NOOP\r\n" * 990) == ["250"] * 990
     assert talk.codes(MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n")[-1] == "250"
     assert talk.codes(b"NOOP\r\n" * 1000) == ["250"] * 1000
@@ -108,9 +97,8 @@ def test_too_many_commands_close_the_connection() -> None:
     assert talk.is_closed
 
 
-def test_many_large_chunks_are_allowed() -> None:
+def test_many_large_chunks_are_allowed(talk: Talk) -> None:
     """Chunks of 1 KiB and more are limited by the size of the message only."""
-    talk = House().greeted()
     talk.say(MAIL + RCPT)
     chunk = b"BDAT 1024\r\n" + b"x" * 1024
     assert talk.codes(*[chunk] * 2000) == ["250"] * 2000
@@ -127,9 +115,8 @@ def test_a_long_line_is_refused_as_a_whole(length: int, code: str) -> None:
     assert talk.codes(*pieces, b"RSET\r\n") == [code, "250"]
 
 
-def test_connections_of_one_address_are_limited() -> None:
+def test_connections_of_one_address_are_limited(house: House) -> None:
     """The 101st connection of a public client is rejected; another client is not."""
-    house = House()
     first = house.connect()
     for _ in range(99):
         assert house.connect().heard().startswith(b"220 ")
@@ -171,9 +158,8 @@ def test_the_total_of_connections_is_limited() -> None:
     assert house.connect("10.0.0.1").heard().startswith(b"220 ")
 
 
-def test_counting_leaves_nothing_behind() -> None:
+def test_counting_leaves_nothing_behind(house: House) -> None:
     """After all clients have left, no counter and no timer remains."""
-    house = House()
     talks = [house.connect(PUBLIC_IP), house.greeted("10.0.0.1"), house.at_data("::1")]
     for talk in talks:
         talk.leave()

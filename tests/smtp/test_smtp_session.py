@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.smtp.talk import HOST_NAME, House
+from tests.smtp.talk import HOST_NAME, House, Talk
 from tests.table import rows
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
@@ -30,9 +30,8 @@ def test_ehlo_lists_extensions() -> None:
     assert lines[-2].startswith("250 ")
 
 
-def test_helo_lists_no_extensions() -> None:
+def test_helo_lists_no_extensions(house: House) -> None:
     """HELO gets one line, and the session records that EHLO was not used."""
-    house = House()
     talk = house.connect()
     talk.heard()
     assert talk.say(b"HELO client.example\r\n") == f"250 {HOST_NAME}\r\n".encode()
@@ -135,10 +134,8 @@ def test_replies_have_enhanced_codes() -> None:
             assert line[4:8] in {f"{line[0]}.{subject}." for subject in range(8)}
 
 
-def test_a_second_mail_on_the_same_connection() -> None:
+def test_a_second_mail_on_the_same_connection(house: House, talk: Talk) -> None:
     """A connection may be reused; each mail has its own envelope."""
-    house = House()
-    talk = house.greeted()
     for name in (b"a", b"b"):
         talk.say(MAIL + b"RCPT TO:<dev-" + name + b"@inbox.example>\r\nDATA\r\n")
         assert talk.codes(name + b"\r\n.\r\n") == ["250"]
@@ -146,9 +143,8 @@ def test_a_second_mail_on_the_same_connection() -> None:
     assert [len(mail.envelope.recipients) for mail in house.receiver.delivered] == [1, 1]
 
 
-def test_everything_may_be_pipelined() -> None:
+def test_everything_may_be_pipelined(house: House) -> None:
     """Commands in one packet run in order, and their replies are written together."""
-    house = House()
     talk = house.connect()
     talk.heard()
     batch = b"EHLO x\r\n" + (MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n") * 2 + b"QUIT\r\n"
