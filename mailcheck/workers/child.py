@@ -53,8 +53,14 @@ def lower_priority(steps: int) -> None:
 
 
 def limit_memory(size: int) -> None:
-    """Limit the address space of the process, in bytes. More than that is a `MemoryError`."""
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    """Limit the address space of the process, in bytes, unless it has a lower limit already.
+
+    More than that is a `MemoryError`. Some systems, such as macOS, refuse the limit.
+    """
+    _, lower = resource.getrlimit(resource.RLIMIT_AS)
+    size = size if lower == resource.RLIM_INFINITY else min(size, lower)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 def main() -> None:

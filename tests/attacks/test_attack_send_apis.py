@@ -1,6 +1,8 @@
 """Requests to send APIs are limited before the work that they would cause."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -202,3 +204,16 @@ async def test_the_process_of_conversions_has_limited_memory() -> None:
         assert await worker.run(partial(int, 7)) == 7
     finally:
         await worker.stop()
+
+
+def test_a_lower_limit_of_memory_is_kept() -> None:
+    """Where the system limits a process already, the daemon's higher limit is no error."""
+    lower = 256 * 1024 * 1024
+    program = (
+        "import resource as r; from mailcheck.workers.child import limit_memory; "
+        f"r.setrlimit(r.RLIMIT_AS, ({lower}, {lower})); limit_memory({4 * lower}); "
+        "print(r.getrlimit(r.RLIMIT_AS)[1])"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == lower
