@@ -4,14 +4,21 @@ import re
 import shutil
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import urlencode, urlsplit
 from zipfile import ZipFile
 
 import pytest
+from playwright.sync_api import Browser, expect
 
 from mailcheck.web.site.public_pages import Documentation, redirect_to_first_page
+from tests.browser.conftest import browser, one_browser
 from tests.house import House
+from tests.servers.http_stub import serving
 from tests.table import rows
+
+__all__ = ["browser", "one_browser"]
 
 ROOT = Path(__file__).parents[2]
 EXTERNAL = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
@@ -117,6 +124,50 @@ def test_files_are_served(documentation: Documentation, name: str, media_type: s
 def test_other_paths_are_not_found(documentation: Documentation, name: str) -> None:
     """A name that is not in the archive is answered with 404."""
     assert documentation.read(name).status == 404
+
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>mail",
+    "mail<svg/onload=alert(1)>",
+    "javascript:alert(1)",
+    '"><iframe src=https://example.com/></iframe>',
+    "mail'); alert(1); ('",
+    "${alert(1)} {{constructor.constructor('alert(1)')()}}",
+    "__proto__ constructor mail",
+    "mail " + "<b>" * 2_000,
+)
+
+
+@pytest.mark.interop
+def test_hostile_words_in_the_search(documentation: Documentation, browser: Browser) -> None:
+    """A link to the search with any words shows them as text: no script, request or dialog."""
+
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            reply = documentation.read(urlsplit(self.path).path[1:])
+            self.send_response(reply.status)
+            for name, value in {"Content-Type": reply.content_type, **reply.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(reply.body)
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    asked: list[str] = []
+    with serving(Pages) as url, browser.new_context() as context:
+        page = context.new_page()
+        page.on("dialog", lambda dialog: asked.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        for words in HOSTILE:
+            for field in ("q", "highlight"):
+                page.goto(f"{url}/search.html?{urlencode({'q': 'mail', field: words})}")
+                expect(page.locator("#search-results h2")).to_be_visible()
+                expect(page.locator("#search-results :is(img, iframe, script, svg)")).to_have_count(
+                    0
+                )
+    assert all(one.startswith(url) for one in asked), asked
 
 
 def test_a_missing_archive_is_explained(tmp_path: Path) -> None:
