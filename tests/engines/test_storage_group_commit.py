@@ -54,9 +54,14 @@ def failure_of(deferred: "Deferred[Any]") -> BaseException:
     return caught.value
 
 
-def test_a_single_write_is_committed_at_once() -> None:
+@pytest.fixture
+def commits() -> HeldCommits:
+    """Return commits that are held."""
+    return HeldCommits()
+
+
+def test_a_single_write_is_committed_at_once(commits: HeldCommits) -> None:
     """An idle store commits a write without waiting for others."""
-    commits = HeldCommits()
     written = GroupCommit(commits).submit(nothing, 1)
     assert commits.groups == [[1]]
     assert not written.called
@@ -64,9 +69,8 @@ def test_a_single_write_is_committed_at_once() -> None:
     assert result_of(written) == 1
 
 
-def test_waiting_writes_share_a_commit() -> None:
+def test_waiting_writes_share_a_commit(commits: HeldCommits) -> None:
     """While two groups are in the writer, further writes are committed together, in order."""
-    commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(5)]
     assert commits.groups == [[0], [1]]
@@ -79,9 +83,8 @@ def test_waiting_writes_share_a_commit() -> None:
     assert [result_of(one) for one in written] == [0, 1, 2, 3, 4]
 
 
-def test_writes_of_one_iteration_share_a_commit() -> None:
+def test_writes_of_one_iteration_share_a_commit(commits: HeldCommits) -> None:
     """All writes of one iteration of the reactor share a commit."""
-    commits = HeldCommits()
     later: list[Callable[[], object]] = []
     group_commit = GroupCommit(commits, later.append)
     written = [group_commit.submit(nothing, number) for number in range(3)]
@@ -100,9 +103,8 @@ def test_writes_of_one_iteration_share_a_commit() -> None:
     assert [result_of(one) for one in written] == [0, 1, 2, 3, 4]
 
 
-def test_closing_while_writes_are_collected() -> None:
+def test_closing_while_writes_are_collected(commits: HeldCommits) -> None:
     """A store that closes commits the writes that it was collecting."""
-    commits = HeldCommits()
     later: list[Callable[[], object]] = []
     group_commit = GroupCommit(commits, later.append)
     written = group_commit.submit(nothing, 1)
@@ -114,9 +116,8 @@ def test_closing_while_writes_are_collected() -> None:
     assert (result_of(written), closed.called) == (1, True)
 
 
-def test_no_smaller_group_beside_another() -> None:
+def test_no_smaller_group_beside_another(commits: HeldCommits) -> None:
     """A second group starts when at least as many writes wait as the first one has."""
-    commits = HeldCommits()
     later: list[Callable[[], object]] = []
     group_commit = GroupCommit(commits, later.append)
     written = [group_commit.submit(nothing, number) for number in range(3)]
@@ -131,9 +132,8 @@ def test_no_smaller_group_beside_another() -> None:
     assert [result_of(one) for one in written] == list(range(6))
 
 
-def test_groups_are_bounded() -> None:
+def test_groups_are_bounded(commits: HeldCommits) -> None:
     """No group exceeds the maximum; the other writes wait for the next group."""
-    commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(2 * MAX_GROUP)]
     for _ in range(4):
@@ -142,9 +142,8 @@ def test_groups_are_bounded() -> None:
     assert [result_of(one) for one in written] == list(range(2 * MAX_GROUP))
 
 
-def test_the_next_commit_begins_before_the_callbacks() -> None:
+def test_the_next_commit_begins_before_the_callbacks(commits: HeldCommits) -> None:
     """The disk works while replies are written."""
-    commits = HeldCommits()
     group_commit = GroupCommit(commits)
     seen: list[int] = []
     group_commit.submit(nothing, 1).addCallback(lambda _: seen.append(len(commits.groups)))
@@ -156,9 +155,8 @@ def test_the_next_commit_begins_before_the_callbacks() -> None:
     commits.end()
 
 
-def test_a_write_in_a_callback() -> None:
+def test_a_write_in_a_callback(commits: HeldCommits) -> None:
     """A callback may write again."""
-    commits = HeldCommits()
     group_commit = GroupCommit(commits)
     again: list[Deferred[object]] = []
     group_commit.submit(nothing, 1).addCallback(
@@ -170,9 +168,8 @@ def test_a_write_in_a_callback() -> None:
     assert result_of(again[0]) == 2
 
 
-def test_failures_reach_their_own_write() -> None:
+def test_failures_reach_their_own_write(commits: HeldCommits) -> None:
     """An expected or unexpected failure only fails the write that it belongs to."""
-    commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(5)]
     commits.end()
@@ -183,9 +180,8 @@ def test_failures_reach_their_own_write() -> None:
     assert [result_of(one) for one in (written[0], written[1], written[4])] == [0, 1, 4]
 
 
-def test_a_commit_that_fails() -> None:
+def test_a_commit_that_fails(commits: HeldCommits) -> None:
     """A failed commit fails all its writes and no others, and the store continues."""
-    commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(4)]
     commits.end()
@@ -210,9 +206,8 @@ def test_a_commit_that_cannot_begin() -> None:
         assert isinstance(failure_of(group_commit.submit(nothing, 1)), StoreUnavailable)
 
 
-def test_a_cancelled_write() -> None:
+def test_a_cancelled_write(commits: HeldCommits) -> None:
     """Cancelling a write affects neither other writes nor the write itself."""
-    commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(4)]
     failures: list[Failure] = []
@@ -226,9 +221,8 @@ def test_a_cancelled_write() -> None:
     assert len(failures) == 1
 
 
-def test_closing_finishes_submitted_writes() -> None:
+def test_closing_finishes_submitted_writes(commits: HeldCommits) -> None:
     """A store that is closed commits all submitted writes and accepts no more."""
-    commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(4)]
     closed = group_commit.close()

@@ -2,6 +2,7 @@
 
 from ipaddress import ip_network
 
+import pytest
 from twisted.internet.task import Clock
 
 from mailcheck.core.messages import Session
@@ -41,9 +42,20 @@ def connected(copies: Copies, steps: Steps = WANTED, version: int = 6) -> MailSe
     return server
 
 
-def test_the_copy_is_the_mail() -> None:
+@pytest.fixture
+def copies() -> Copies:
+    """Return a queue that is empty."""
+    return Copies()
+
+
+@pytest.fixture
+def server(copies: Copies) -> MailServer:
+    """Return a mail server that is connected."""
+    return connected(copies)
+
+
+def test_the_copy_is_the_mail(copies: Copies) -> None:
     """A copy has every octet of the mail, with the client and the sender of its session."""
-    copies = Copies()
     connected(copies).send_mail(MAIL_TEXT)
     ((session, sender, raw),) = copies.queued
     assert session == Session("192.0.2.7", "mx.sender.example", is_extended=True)
@@ -51,18 +63,16 @@ def test_the_copy_is_the_mail() -> None:
     assert copies.held == 0
 
 
-def test_two_replies_for_a_mail() -> None:
+def test_two_replies_for_a_mail(copies: Copies) -> None:
     """The mail server waits at MAIL and at the end of the mail only, and sends no recipients."""
-    copies = Copies()
     server = MailServer(milter_factory(copies))
     assert server.negotiate()[4:] == b"O" + (6).to_bytes(4) + bytes(4) + int(WANTED).to_bytes(4)
     assert server.greet() == b""
     assert server.send_mail(MAIL_TEXT) == 2 * CONTINUE
 
 
-def test_an_old_mail_server() -> None:
+def test_an_old_mail_server(copies: Copies) -> None:
     """A mail server of version 2 gets a reply to each command; only its spaces are normalized."""
-    copies = Copies()
     server = MailServer(milter_factory(copies), OLD, 2)
     assert server.negotiate()[5:9] == (2).to_bytes(4)
     assert server.greet() == 2 * CONTINUE
@@ -72,10 +82,8 @@ def test_an_old_mail_server() -> None:
     assert raw == MAIL_TEXT.replace(b"From:Ann", b"From: Ann")
 
 
-def test_many_mails_of_a_session() -> None:
+def test_many_mails_of_a_session(copies: Copies, server: MailServer) -> None:
     """Each mail of a connection has a copy of its own, and an aborted one has none."""
-    copies = Copies()
-    server = connected(copies)
     server.send_mail(b"A: 1\r\n\r\none\r\n")
     server.say(MAIL, b"<x@y.example>\0")
     server.say(HEADER, b"A\0 lost\0")
@@ -85,10 +93,8 @@ def test_many_mails_of_a_session() -> None:
     assert copies.queued[1][1] == ""
 
 
-def test_a_connection_for_several_sessions() -> None:
+def test_a_connection_for_several_sessions(copies: Copies, server: MailServer) -> None:
     """After QUIT_NC, the connection serves the next client."""
-    copies = Copies()
-    server = connected(copies)
     server.say(QUIT_BUT_KEEP)
     server.say(CONNECT, b"[198.51.100.9]\x004\x00\x19198.51.100.9\x00")
     server.send_mail(MAIL_TEXT)
@@ -114,9 +120,8 @@ def test_clients(data: bytes, address: str) -> None:
     assert copies.queued[0][0].client_ip == address
 
 
-def test_a_mail_that_is_not_scored() -> None:
+def test_a_mail_that_is_not_scored(copies: Copies) -> None:
     """If a mail is not scored, the mail server is told at MAIL not to send it."""
-    copies = Copies()
     copies.is_wanted = False
     server = connected(copies)
     assert server.send_mail(MAIL_TEXT) == ACCEPT
@@ -124,10 +129,8 @@ def test_a_mail_that_is_not_scored() -> None:
     assert server.send_mail(MAIL_TEXT) == 2 * CONTINUE
 
 
-def test_own_users() -> None:
+def test_own_users(copies: Copies, server: MailServer) -> None:
     """Mail of an authenticated client is not copied, but the next mail is."""
-    copies = Copies()
-    server = connected(copies)
     assert server.send_mail(MAIL_TEXT, auth_authen="ann") == ACCEPT
     assert (copies.authenticated, copies.queued) == (1, [])
     assert server.send_mail(MAIL_TEXT, auth_authen="") == 2 * CONTINUE
@@ -175,10 +178,8 @@ def test_broken_data(command: bytes, data: bytes) -> None:
     assert (copies.held, copies.queued) == (0, [])
 
 
-def test_commands_out_of_order() -> None:
+def test_commands_out_of_order(copies: Copies, server: MailServer) -> None:
     """Data without a MAIL command is ignored."""
-    copies = Copies()
-    server = connected(copies)
     assert (
         server.say(BODY, b"x") + server.say(HEADER, b"a\0b\0") + server.say(UNKNOWN, b"x\0") == b""
     )
@@ -186,10 +187,8 @@ def test_commands_out_of_order() -> None:
     assert copies.queued == []
 
 
-def test_a_lost_connection() -> None:
+def test_a_lost_connection(copies: Copies, server: MailServer) -> None:
     """If the mail server disappears, the copy is dropped."""
-    copies = Copies()
-    server = connected(copies)
     server.say(MAIL, b"<a@b.example>\0")
     server.say(BODY, b"x" * 10)
     server.protocol.connectionLost()
@@ -235,9 +234,8 @@ def test_an_idle_connection() -> None:
     assert server.is_closed
 
 
-def test_a_daemon_that_stops() -> None:
+def test_a_daemon_that_stops(copies: Copies) -> None:
     """An idle connection is closed at once, and another one after its mail."""
-    copies = Copies()
     factory = milter_factory(copies)
     idle, busy = MailServer(factory), MailServer(factory)
     busy.negotiate()

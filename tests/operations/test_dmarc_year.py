@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from mailcheck.core.instants import DAY
 from tests.fakes.dmarc_year import DOMAIN, KEY, Year, year_zone
 from tests.house import House
@@ -69,9 +71,14 @@ class Owner:
         self.year.publish(record["name"], record["type"], value)
 
 
-def test_a_year_of_reports_leads_to_reject_without_losing_own_mail() -> None:
+@pytest.fixture
+def owner() -> Owner:
+    """Return the owner of a domain."""
+    return Owner()
+
+
+def test_a_year_of_reports_leads_to_reject_without_losing_own_mail(owner: Owner) -> None:
     """The steps set up both broken senders, decide about the others, and end in p=reject."""
-    owner = Owner()
     states = []
     while owner.year.day < 365:
         owner.live(7 if "enforced" not in states else 365 - owner.year.day)
@@ -100,9 +107,8 @@ def test_a_year_of_reports_leads_to_reject_without_losing_own_mail() -> None:
     assert owner.year.stopped["forger"] > 2_000
 
 
-def test_publishing_early_loses_the_mail_that_the_plan_announces() -> None:
+def test_publishing_early_loses_the_mail_that_the_plan_announces(owner: Owner) -> None:
     """What the simulation counts is what the receiver stops once the policy is published."""
-    owner = Owner()
     owner.live(20)
     owner.follow(owner.plan())
     plan = owner.plan()
@@ -124,9 +130,8 @@ def test_publishing_early_loses_the_mail_that_the_plan_announces() -> None:
     assert before.year.lost == {"mailchimp": 55, "shop": 22}
 
 
-def test_an_agent_asks_whether_reject_is_safe() -> None:
+def test_an_agent_asks_whether_reject_is_safe(owner: Owner) -> None:
     """get_reports with plan has the state, the steps with their records, and the safe record."""
-    owner = Owner()
     owner.live(20)
     agent = Agent(owner.house)
     found = agent.use("get_reports", domain=DOMAIN, plan=True)
@@ -151,9 +156,8 @@ def test_an_agent_asks_whether_reject_is_safe() -> None:
     assert "needs the domain" in agent.fail("get_reports", plan=True)
 
 
-def test_few_reports_are_not_called_safe() -> None:
+def test_few_reports_are_not_called_safe(owner: Owner) -> None:
     """Without failing mail, two weeks of reports and a recent one are still needed."""
-    owner = Owner()
     none = owner.plan()
     assert (none["state"], none["doubts"]) == (
         "undetermined",
@@ -178,9 +182,8 @@ def test_few_reports_are_not_called_safe() -> None:
     assert "The newest reports are about a day" in old["doubts"][0]
 
 
-def test_a_domain_without_mail_needs_no_reports() -> None:
+def test_a_domain_without_mail_needs_no_reports(owner: Owner) -> None:
     """A domain that declares that it uses no mail gets p=reject, unless some of its mail passes."""
-    owner = Owner()
     silent = "quiet.example"
     owner.year.publish(silent, "TXT", "v=spf1 -all")
     owner.year.publish(silent, "MX", "0 .")
@@ -199,9 +202,8 @@ def test_a_domain_without_mail_needs_no_reports() -> None:
     assert owner.plan()["state"] == "steps"
 
 
-def test_a_watch_tells_when_a_sender_breaks() -> None:
+def test_a_watch_tells_when_a_sender_breaks(owner: Owner) -> None:
     """An alert begins when mail of an own sender fails, and ends a week after the last failure."""
-    owner = Owner()
     decided = json.dumps({"domain": DOMAIN, "sender": "zendesk", "decision": "mine"}).encode()
     owner.house.ask("POST", "/reports/dmarc/senders", data=decided).answer()
     watch = json.dumps({"target": DOMAIN}).encode()
@@ -226,9 +228,8 @@ def test_a_watch_tells_when_a_sender_breaks() -> None:
     assert ending.startswith("Resolved: Mail of Zendesk fails DMARC.")
 
 
-def test_a_name_that_is_only_claimed_is_no_service() -> None:
+def test_a_name_that_is_only_claimed_is_no_service(owner: Owner) -> None:
     """A forger can write a service into the reverse DNS of an address, but not confirm it."""
-    owner = Owner()
     owner.zone.publish("66.113.0.203.in-addr.arpa", "PTR", "o9.sendgrid.net.")
     owner.live(3)
     found = owner.house.get(f"/reports/dmarc?domain={DOMAIN}").json["senders"]

@@ -127,25 +127,28 @@ def words(found: Authentication) -> tuple[str, list[str], str]:
     return found.spf.mail_from.result.value, signatures, found.dmarc.result.value
 
 
-def test_a_perfect_sender() -> None:
+@pytest.fixture
+def desk() -> Desk:
+    """Return the operation with the usual zone."""
+    return Desk()
+
+
+def test_a_perfect_sender(desk: Desk) -> None:
     """SPF, every signature and DMARC are evaluated as in a report."""
-    desk = Desk()
     found = desk.of(desk.message(ED25519.sign(SIGNED)))
     assert words(found) == ("pass", ["pass", "pass"], "pass")
     assert found.dmarc.is_spf_aligned
     assert found.dmarc.is_dkim_aligned
 
 
-def test_a_forged_mail() -> None:
+def test_a_forged_mail(desk: Desk) -> None:
     """A mail from another host that was altered in transit fails SPF, DKIM and DMARC."""
-    desk = Desk()
     found = desk.of(desk.message(SIGNED.replace(b"Monday", b"Sunday"), client_ip="8.8.4.99"))
     assert words(found) == ("fail", ["fail"], "fail")
 
 
-def test_an_unsigned_mail_from_a_private_address_is_not_known() -> None:
+def test_an_unsigned_mail_from_a_private_address_is_not_known(desk: Desk) -> None:
     """SPF and DMARC are temperror with the reason, and no SPF record is looked up."""
-    desk = Desk()
     for client_ip in ("127.0.0.1", "10.0.0.5", "::1", "nonsense"):
         found = desk.of(desk.message(MAIL, hash(client_ip), client_ip=client_ip))
         assert words(found) == ("temperror", [], "temperror")
@@ -154,17 +157,15 @@ def test_an_unsigned_mail_from_a_private_address_is_not_known() -> None:
     assert desk.worker.calls == 0
 
 
-def test_a_signature_is_verified_wherever_it_comes_from() -> None:
+def test_a_signature_is_verified_wherever_it_comes_from(desk: Desk) -> None:
     """A signed mail from a private address has DKIM and DMARC results, and no SPF lookup."""
-    desk = Desk()
     found = desk.of(desk.message(client_ip="10.0.0.5"))
     assert words(found) == ("temperror", ["pass"], "pass")
     assert ("sender.example", "TXT") not in desk.zone.asked_pairs
 
 
-def test_a_bad_signature_from_a_private_address_says_nothing_about_dmarc() -> None:
+def test_a_bad_signature_from_a_private_address_says_nothing_about_dmarc(desk: Desk) -> None:
     """DMARC is undetermined and never a fail, since SPF might have passed."""
-    desk = Desk()
     found = desk.of(desk.message(SIGNED.replace(b"Monday", b"Sunday"), client_ip="10.0.0.5"))
     assert words(found) == ("temperror", ["fail"], "temperror")
 
@@ -252,9 +253,8 @@ def test_a_failure_of_dns_is_kept_briefly(status: DnsStatus) -> None:
     assert words(desk.of(message)) == ("pass", ["pass"], "pass")
 
 
-def test_work_that_takes_too_long() -> None:
+def test_work_that_takes_too_long(desk: Desk) -> None:
     """A signature that is not verified within two seconds is temperror, never none."""
-    desk = Desk()
     desk.worker.is_slow = True
     message = desk.message()
     results: list[Any] = []
@@ -281,18 +281,16 @@ def test_a_large_header_is_parsed_in_a_worker() -> None:
     assert words(desk.of(desk.message(raw))) == ("pass", ["pass"], "pass")
 
 
-def test_a_message_that_is_deleted_meanwhile() -> None:
+def test_a_message_that_is_deleted_meanwhile(desk: Desk) -> None:
     """A message whose bytes were deleted is not found."""
-    desk = Desk()
     message = desk.message()
     desk.mails.raw.clear()
     with pytest.raises(MessageNotFound):
         desk.of(message)
 
 
-def test_a_crash_hides_no_message(logged_failures: list[LogEvent]) -> None:
+def test_a_crash_hides_no_message(desk: Desk, logged_failures: list[LogEvent]) -> None:
     """A crash is logged, and the results are undetermined."""
-    desk = Desk()
     desk.worker.fault = RuntimeError("a bug")
     assert words(desk.of(desk.message())) == ("temperror", ["temperror"], "temperror")
     assert len(logged_failures) == 1
@@ -301,9 +299,8 @@ def test_a_crash_hides_no_message(logged_failures: list[LogEvent]) -> None:
     assert words(desk.of(desk.message())) == ("pass", ["pass"], "pass")
 
 
-def test_the_cache_is_bounded() -> None:
+def test_the_cache_is_bounded(desk: Desk) -> None:
     """The results that were not read for longest are removed first."""
-    desk = Desk()
     first = desk.of(desk.message(number=0))
     for number in range(1, RECENT):
         desk.of(desk.message(MAIL, number, client_ip="127.0.0.1"))

@@ -27,9 +27,14 @@ class Calls:
         return await answer
 
 
-def test_one_call_for_all() -> None:
+@pytest.fixture
+def calls() -> Calls:
+    """Return calls that have not begun."""
+    return Calls()
+
+
+def test_one_call_for_all(calls: Calls) -> None:
     """Concurrent callers with the same key share a result. Other keys have their own."""
-    calls = Calls()
     asked = [calls.shared.call(key) for key in ("a", "a", "b", "a")]
     assert calls.asked == ["a", "b"]
     calls.answers[0].callback(1)
@@ -37,9 +42,8 @@ def test_one_call_for_all() -> None:
     assert [result_of(one) for one in asked] == [1, 1, 2, 1]
 
 
-def test_the_next_one_calls_again() -> None:
+def test_the_next_one_calls_again(calls: Calls) -> None:
     """A result is shared but not cached: a later caller starts a new call."""
-    calls = Calls()
     first = calls.shared.call("a")
     calls.answers[0].callback(1)
     second = calls.shared.call("a")
@@ -47,9 +51,8 @@ def test_the_next_one_calls_again() -> None:
     assert (result_of(first), result_of(second)) == (1, 2)
 
 
-def test_a_failure_is_shared() -> None:
+def test_a_failure_is_shared(calls: Calls) -> None:
     """If the call fails, all callers that share it fail. The next caller tries again."""
-    calls = Calls()
     asked = [calls.shared.call("a") for _ in range(3)]
     calls.answers[0].errback(ZeroDivisionError("no"))
     for one in asked:
@@ -73,9 +76,8 @@ def test_one_who_leaves(leaving: int) -> None:
     assert [result_of(one) for one in asked] == [1, 1]
 
 
-def test_all_leave(logged_failures: list[LogEvent]) -> None:
+def test_all_leave(calls: Calls, logged_failures: list[LogEvent]) -> None:
     """A call without callers continues, and its unexpected failure is logged."""
-    calls = Calls()
     for _ in range(2):
         asked = calls.shared.call("a")
         asked.addErrback(lambda _: None)
@@ -87,10 +89,9 @@ def test_all_leave(logged_failures: list[LogEvent]) -> None:
 
 @pytest.mark.parametrize("failure", [MessageNotFound(), CancelledError()])
 def test_an_expected_failure_is_not_logged(
-    failure: Exception, logged_failures: list[LogEvent]
+    calls: Calls, failure: Exception, logged_failures: list[LogEvent]
 ) -> None:
     """An expected failure is not logged when no caller waits."""
-    calls = Calls()
     asked = calls.shared.call("a")
     asked.addErrback(lambda _: None)
     asked.cancel()
@@ -98,9 +99,8 @@ def test_an_expected_failure_is_not_logged(
     assert not logged_failures
 
 
-def test_a_call_without_callers_is_cancelled() -> None:
+def test_a_call_without_callers_is_cancelled(calls: Calls) -> None:
     """If calls may be cancelled, the call is cancelled when its last caller leaves."""
-    calls = Calls()
     shared = SingleFlight(calls.call, cancels_unwanted=True)
     asked = [shared.call("a") for _ in range(2)]
     for one in asked:
@@ -113,9 +113,8 @@ def test_a_call_without_callers_is_cancelled() -> None:
     assert calls.asked == ["a", "a"]
 
 
-def test_a_stop() -> None:
+def test_a_stop(calls: Calls) -> None:
     """Stopping cancels all calls and their callers."""
-    calls = Calls()
     asked = [calls.shared.call(key) for key in ("a", "b", "a")]
     calls.shared.stop()
     for one in asked:
@@ -124,9 +123,8 @@ def test_a_stop() -> None:
     assert len(calls.shared) == 0
 
 
-def test_one_who_is_cancelled_by_another() -> None:
+def test_one_who_is_cancelled_by_another(calls: Calls) -> None:
     """A callback of one caller may cancel another one."""
-    calls = Calls()
     first, second = calls.shared.call("a"), calls.shared.call("a")
     failures: list[Failure] = []
     second.addErrback(failures.append)
@@ -135,9 +133,8 @@ def test_one_who_is_cancelled_by_another() -> None:
     assert [failure.type for failure in failures] == [CancelledError]
 
 
-def test_one_who_asks_again_from_within() -> None:
+def test_one_who_asks_again_from_within(calls: Calls) -> None:
     """A caller that calls again from its callback gets a new call."""
-    calls = Calls()
     again: list[Deferred[int]] = []
     calls.shared.call("a").addCallback(lambda _: again.append(calls.shared.call("a")))
     calls.answers[0].callback(1)

@@ -80,6 +80,12 @@ def told() -> Told:
     return Told(config_in_memory())
 
 
+@pytest.fixture
+def webhook(told: Told) -> Webhook:
+    """Return a webhook of the first account."""
+    return told.create()
+
+
 def test_messages_are_sent_in_order(told: Told) -> None:
     """Messages are posted in the order in which they arrived, in the same form as in a list."""
     told.receive("before")
@@ -113,9 +119,8 @@ def test_it_may_begin_before_its_creation(told: Told) -> None:
     assert told.receivers.subjects == ["one", "two"]
 
 
-def test_retries_have_the_same_id(told: Told) -> None:
+def test_retries_have_the_same_id(told: Told, webhook: Webhook) -> None:
     """No later message is sent before a failed one, and each retry has the same id."""
-    webhook = told.create()
     told.receivers.answers = [BROKEN, Attempt(None, "its host refuses connections")]
     told.receive("one", "two")
     assert told.receivers.subjects == ["one"]
@@ -190,9 +195,8 @@ def test_an_expired_message_delays_nothing(told: Told) -> None:
     assert told.receivers.subjects[tries:] == ["two"]
 
 
-def test_a_success_ends_the_pause(told: Told) -> None:
+def test_a_success_ends_the_pause(told: Told, webhook: Webhook) -> None:
     """The first success ends the pause."""
-    webhook = told.create()
     told.receivers.answers = [BROKEN] * 1_000
     told.receive("one")
     told.pass_time(2 * HOUR / SECOND, step=60)
@@ -204,9 +208,8 @@ def test_a_success_ends_the_pause(told: Told) -> None:
     assert told.shown(webhook).state.value == "active"
 
 
-def test_gone_ends_it(told: Told) -> None:
+def test_gone_ends_it(told: Told, webhook: Webhook) -> None:
     """After status 410, a webhook is never used again."""
-    webhook = told.create()
     told.receivers.answers = [Attempt(410, "it answered 410")]
     told.receive("one", "two")
     told.pass_time(DAY / SECOND / 24, step=60)
@@ -240,9 +243,8 @@ def test_a_message_deleted_while_it_is_parsed_is_not_sent(told: Told) -> None:
     assert len(told.receivers.posts) == 1
 
 
-def test_two_secrets_sign_for_a_day(told: Told) -> None:
+def test_two_secrets_sign_for_a_day(told: Told, webhook: Webhook) -> None:
     """After a rotation, both secrets sign deliveries. A day later, only the new one does."""
-    webhook = told.create()
     rotated = run(told.keep.rotate(webhook.account_id, webhook.id, COMMAND_LINE))
     assert rotated.secret != webhook.secret
     told.receive("one")
@@ -254,9 +256,8 @@ def test_two_secrets_sign_for_a_day(told: Told) -> None:
     ]
 
 
-def test_a_replay_sends_stored_messages(told: Told) -> None:
+def test_a_replay_sends_stored_messages(told: Told, webhook: Webhook) -> None:
     """All messages after the cursor are sent again with the same ids. A later cursor skips."""
-    webhook = told.create()
     told.receive("one", "two", "three")
     told.receivers.posts.clear()
     path = f"/inbox/webhooks/{webhook.id}/replay"
@@ -268,9 +269,8 @@ def test_a_replay_sends_stored_messages(told: Told) -> None:
     assert told.receivers.subjects == ["two", "three", "four", "five"]
 
 
-def test_a_replay_during_a_delivery_counts(told: Told) -> None:
+def test_a_replay_during_a_delivery_counts(told: Told, webhook: Webhook) -> None:
     """A change by the owner wins over the result of a running delivery."""
-    webhook = told.create()
     told.receive("one")
     told.receivers.hangs = True
     told.receive("two")
@@ -280,9 +280,8 @@ def test_a_replay_during_a_delivery_counts(told: Told) -> None:
     assert told.receivers.subjects == ["one", "two", "one", "two"]
 
 
-def test_a_deleted_webhook_gets_nothing_more(told: Told) -> None:
+def test_a_deleted_webhook_gets_nothing_more(told: Told, webhook: Webhook) -> None:
     """Its running delivery is cancelled, and no other follows."""
-    webhook = told.create()
     told.receivers.hangs = True
     told.receive("one")
     run(told.keep.delete(webhook.account_id, webhook.id, COMMAND_LINE))
@@ -304,9 +303,8 @@ def test_a_test_changes_nothing(told: Told) -> None:
     assert [one["id"] for one in kept] == [second["id"], first["id"]]
 
 
-def test_a_rate_limited_target_waits(told: Told) -> None:
+def test_a_rate_limited_target_waits(told: Told, webhook: Webhook) -> None:
     """An address over its rate limit delays the webhook without counting a failure."""
-    webhook = told.create()
     told.receivers.answers = [Attempt(problem="too much", wait=MINUTE)]
     told.receive("one")
     assert told.shown(webhook).failures == 0
@@ -317,9 +315,8 @@ def test_a_rate_limited_target_waits(told: Told) -> None:
     assert told.shown(webhook).position == 1
 
 
-def test_a_result_is_recorded_later(told: Told) -> None:
+def test_a_result_is_recorded_later(told: Told, webhook: Webhook) -> None:
     """If the store fails after a delivery, the result is recorded later without a new delivery."""
-    webhook = told.create()
     told.receivers.hangs = True
     told.receive("one")
     told.writer.fault = StoreUnavailable("away")
@@ -333,9 +330,8 @@ def test_a_result_is_recorded_later(told: Told) -> None:
     assert told.receivers.subjects == ["one", "two"]
 
 
-def test_another_daemon_takes_over(told: Told) -> None:
+def test_another_daemon_takes_over(told: Told, webhook: Webhook) -> None:
     """Without the lease, a daemon sends nothing. The next holder continues."""
-    webhook = told.create()
     told.receive("one")
     store = told.deliver.store
     told.house.pass_time(LEASE / SECOND + 1)
@@ -401,9 +397,8 @@ def test_webhooks_are_not_parked_waits(told: Told) -> None:
     assert told.house.assembly.mail.feeds.count() == 0
 
 
-def test_a_message_deleted_after_its_read_is_not_sent(told: Told) -> None:
+def test_a_message_deleted_after_its_read_is_not_sent(told: Told, webhook: Webhook) -> None:
     """Messages are read in batches. One that is deleted after the read is not sent."""
-    webhook = told.create()
     told.receivers.answers = [BROKEN]
     told.receive("one", "two", "three")
     told.receivers.hangs = True
@@ -431,9 +426,8 @@ def test_a_message_that_expires_after_its_read_is_not_sent(told: Told) -> None:
     assert told.receivers.subjects == ["one", "one", "three"]
 
 
-def test_a_long_queue_is_sent_in_order(told: Told) -> None:
+def test_a_long_queue_is_sent_in_order(told: Told, webhook: Webhook) -> None:
     """Messages are read in growing batches, and each is sent once."""
-    webhook = told.create()
     told.receivers.answers = [BROKEN]
     subjects = [str(number) for number in range(3 * MOST_AHEAD)]
     told.receive(*subjects)

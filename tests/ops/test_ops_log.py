@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from twisted.internet.error import ConnectionLost
 from twisted.logger import Logger, LogLevel, capturedLogs
 from twisted.python.failure import Failure
@@ -59,9 +60,14 @@ class Written:
         return [re.sub(f"^{TIME} ", "", line) for line in self.output.getvalue().splitlines()]
 
 
-def test_text() -> None:
+@pytest.fixture
+def written() -> Written:
+    """Return a log that is empty."""
+    return Written()
+
+
+def test_text(written: Written) -> None:
     """A line of text begins with the time in UTC and the level."""
-    written = Written()
     written.logger("mailcheck.smtp").warn("{subject}: {problem}", subject="disk", problem="full")
     assert re.fullmatch(f"{TIME} warn disk: full\n", written.output.getvalue())
 
@@ -159,9 +165,8 @@ def test_level(level: str) -> None:
     assert written.lines()[-1] == "error error"
 
 
-def test_problems_are_counted() -> None:
+def test_problems_are_counted(written: Written) -> None:
     """Lines of level warning and above are counted by level."""
-    written = Written()
     log = written.logger("mailcheck.x")
     log.info("x")
     log.warn("x")
@@ -187,9 +192,8 @@ def test_noise(text: str) -> None:
     assert len(written.lines()) == 2
 
 
-def test_a_format_that_does_not_fit() -> None:
+def test_a_format_that_does_not_fit(written: Written) -> None:
     """An event with a faulty format string is still logged."""
-    written = Written()
     written.logger("mailcheck.x").info("{there} {missing}", there=1)
     (line,) = written.lines()
     assert "missing" in line
@@ -218,9 +222,8 @@ def journal_of(written: Written, pace: Pace) -> MailJournal:
     return MailJournal("mail", pace, written.logger("mailcheck.ops.journal"))
 
 
-def test_a_mail_has_a_line() -> None:
+def test_a_mail_has_a_line(written: Written) -> None:
     """The line has delivery, client, sender's domain, recipients, size, TLS, reply and duration."""
-    written = Written()
     journal = journal_of(written, Pace())
     journal.note_delivery(SESSION, "jane@shop.example", DeliveryId("d1"), 2, 5_000, 0.00312)
     (line,) = written.lines()
@@ -231,9 +234,8 @@ def test_a_mail_has_a_line() -> None:
     assert journal.replies.counts == {("DATA", "250", "2.0.0"): 1}
 
 
-def test_refusals_of_one_client() -> None:
+def test_refusals_of_one_client(written: Written) -> None:
     """Each client gets ten lines a minute, then a count; other clients are not affected."""
-    written = Written()
     pace = Pace(written.logger("mailcheck.ops.journal"))
     journal = journal_of(written, pace)
     for _ in range(LINES_PER_MINUTE + 7):
@@ -257,9 +259,8 @@ def test_many_clients() -> None:
     assert allowed == MAX_CLIENTS + LINES_PER_MINUTE
 
 
-def test_faults_of_http() -> None:
+def test_faults_of_http(written: Written) -> None:
     """A response of 5xx has a line with its reference."""
-    written = Written()
     journal = ClientJournal(Pace(), written.logger("mailcheck.ops.journal"))
     journal.note_fault(WebFault(500, "192.0.2.1", "GET", "/api/v1/inbox", "abc", "it failed"))
     assert written.lines() == [

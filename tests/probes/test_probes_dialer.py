@@ -75,9 +75,14 @@ class Caller:
         return self.results[0].type if self.results else None
 
 
-def test_the_first_address_is_dialled_first(hosts: ScriptedHosts) -> None:
+@pytest.fixture
+def caller(hosts: ScriptedHosts) -> Caller:
+    """Return a caller of the hosts."""
+    return Caller(hosts)
+
+
+def test_the_first_address_is_dialled_first(hosts: ScriptedHosts, caller: Caller) -> None:
     """The first established connection is the result, and the only one."""
-    caller = Caller(hosts)
     caller.dial("Both.Example.")
     assert hosts.dialled == [("8.8.4.4", 25)]
     connection = hosts.accept()
@@ -85,9 +90,8 @@ def test_the_first_address_is_dialled_first(hosts: ScriptedHosts) -> None:
     assert hosts.getDelayedCalls() == []
 
 
-def test_who_is_silent_is_not_waited_for(hosts: ScriptedHosts) -> None:
+def test_who_is_silent_is_not_waited_for(hosts: ScriptedHosts, caller: Caller) -> None:
     """After a quarter of a second the next address is tried too, alternating the families."""
-    caller = Caller(hosts)
     caller.dial("both.example")
     for _ in range(5):
         hosts.advance(0.25)
@@ -98,9 +102,8 @@ def test_who_is_silent_is_not_waited_for(hosts: ScriptedHosts) -> None:
     assert hosts.getDelayedCalls() == []
 
 
-def test_who_refuses_is_followed_at_once(hosts: ScriptedHosts) -> None:
+def test_who_refuses_is_followed_at_once(hosts: ScriptedHosts, caller: Caller) -> None:
     """A refusal causes no delay; when all addresses refuse, the result is a refusal."""
-    caller = Caller(hosts)
     caller.dial("both.example")
     for _ in range(4):
         assert not caller.results
@@ -110,18 +113,16 @@ def test_who_refuses_is_followed_at_once(hosts: ScriptedHosts) -> None:
     assert hosts.getDelayedCalls() == []
 
 
-def test_no_way_is_no_refusal(hosts: ScriptedHosts) -> None:
+def test_no_way_is_no_refusal(hosts: ScriptedHosts, caller: Caller) -> None:
     """A missing route of our own network does not count as a refusal of the host."""
-    caller = Caller(hosts)
     caller.dial("both.example")
     for reason in (None, NoRouteError(), None, None):
         hosts.refuse(reason=reason)
     assert caller.failure is NotConnected
 
 
-def test_nobody_waits_for_ever(hosts: ScriptedHosts) -> None:
+def test_nobody_waits_for_ever(hosts: ScriptedHosts, caller: Caller) -> None:
     """At the deadline all attempts are aborted."""
-    caller = Caller(hosts)
     caller.dial("both.example")
     hosts.pump([0.25] * 19)
     assert not caller.results
@@ -131,9 +132,8 @@ def test_nobody_waits_for_ever(hosts: ScriptedHosts) -> None:
     assert hosts.getDelayedCalls() == []
 
 
-def test_giving_up_leaves_nothing(hosts: ScriptedHosts) -> None:
+def test_giving_up_leaves_nothing(hosts: ScriptedHosts, caller: Caller) -> None:
     """Cancelling aborts all attempts, and starts no more."""
-    caller = Caller(hosts)
     dialled = caller.dial("both.example")
     hosts.advance(0.25)
     dialled.cancel()
@@ -145,9 +145,8 @@ def test_giving_up_leaves_nothing(hosts: ScriptedHosts) -> None:
     assert hosts.getDelayedCalls() == []
 
 
-def test_no_more_than_four_addresses_are_tried(hosts: ScriptedHosts) -> None:
+def test_no_more_than_four_addresses_are_tried(hosts: ScriptedHosts, caller: Caller) -> None:
     """At most four addresses are tried, so that a name cannot be used to scan a network."""
-    caller = Caller(hosts)
     caller.dial("many.example")
     hosts.pump([0.25] * 19)
     assert len(hosts.dialled) == 4
@@ -155,18 +154,16 @@ def test_no_more_than_four_addresses_are_tried(hosts: ScriptedHosts) -> None:
     assert caller.failure is NotConnected
 
 
-def test_private_addresses_are_left_out(hosts: ScriptedHosts) -> None:
+def test_private_addresses_are_left_out(hosts: ScriptedHosts, caller: Caller) -> None:
     """Only the public addresses of a host are dialled."""
-    caller = Caller(hosts)
     caller.dial("mixed.example")
     hosts.refuse()
     assert hosts.dialled_hosts == ["8.8.8.8"]
     assert caller.failure is ConnectionsRefused
 
 
-def test_a_private_host_is_refused(hosts: ScriptedHosts) -> None:
+def test_a_private_host_is_refused(hosts: ScriptedHosts, caller: Caller) -> None:
     """A host without a public address gets no packet."""
-    caller = Caller(hosts)
     caller.dial("inside.example")
     assert caller.failure is AddressRefused
     assert hosts.dialled == []
@@ -180,9 +177,8 @@ def test_our_own_addresses_are_refused(hosts: ScriptedHosts) -> None:
     assert hosts.dialled == []
 
 
-def test_a_caller_may_refuse_addresses(hosts: ScriptedHosts) -> None:
+def test_a_caller_may_refuse_addresses(hosts: ScriptedHosts, caller: Caller) -> None:
     """The caller can exclude further addresses."""
-    caller = Caller(hosts)
 
     async def of_version_6(addresses: Sequence[IpAddress]) -> list[IpAddress]:
         return [address for address in addresses if address.version == 6]
@@ -214,9 +210,8 @@ def test_private_addresses_can_be_allowed(hosts: ScriptedHosts) -> None:
     hosts.advance(1)
 
 
-def test_an_alias_is_followed(hosts: ScriptedHosts) -> None:
+def test_an_alias_is_followed(hosts: ScriptedHosts, caller: Caller) -> None:
     """The target of a CNAME is dialled."""
-    caller = Caller(hosts)
     caller.dial("alias.example")
     hosts.accept()
     assert hosts.dialled_hosts == ["2606:4700::1"]

@@ -3,6 +3,8 @@
 from ipaddress import ip_network
 from typing import Any
 
+import pytest
+
 from mailcheck.core.messages import Session
 from tests.smtp.talk import HOST_NAME, PUBLIC_IP, House, Talk
 from tests.table import rows
@@ -22,9 +24,20 @@ def session_of_mail(house: House, talk: Talk) -> Session:
     return house.receiver.delivered[-1].session
 
 
-def test_they_are_offered_to_trusted_hosts_only() -> None:
+@pytest.fixture
+def house() -> House:
+    """Return a house that trusts one address."""
+    return trusting()
+
+
+@pytest.fixture
+def talk(house: House) -> Talk:
+    """Return a connection from the trusted address."""
+    return house.greeted(TRUSTED_IP)
+
+
+def test_they_are_offered_to_trusted_hosts_only(house: House) -> None:
     """Other hosts do not see the extensions."""
-    house = trusting()
     offer = house.connect(TRUSTED_IP).say(b"EHLO x\r\n")
     assert b"XCLIENT NAME ADDR PORT PROTO HELO LOGIN\r\n" in offer
     assert b"XFORWARD NAME ADDR PORT PROTO HELO IDENT SOURCE\r\n" in offer
@@ -42,10 +55,8 @@ def test_others_are_refused(verb: bytes) -> None:
     assert session_of_mail(house, talk).client_ip == PUBLIC_IP
 
 
-def test_xclient_resets_the_session() -> None:
+def test_xclient_resets_the_session(house: House, talk: Talk) -> None:
     """After 220 the session describes the named client and contains no earlier data."""
-    house = trusting()
-    talk = house.greeted(TRUSTED_IP)
     said = talk.say(b"XCLIENT NAME=client.example ADDR=93.184.216.34 PORT=1025\r\n")
     assert said == f"220 {HOST_NAME} ESMTP mailcheck\r\n".encode()
     assert talk.codes(MAIL) == ["503"]
@@ -54,10 +65,8 @@ def test_xclient_resets_the_session() -> None:
     assert (session.client_ip, session.helo_name) == (PUBLIC_IP, "real.example")
 
 
-def test_xclient_may_include_the_helo_name() -> None:
+def test_xclient_may_include_the_helo_name(house: House, talk: Talk) -> None:
     """HELO and PROTO replace the client's EHLO, and a later EHLO does not change them."""
-    house = trusting()
-    talk = house.greeted(TRUSTED_IP)
     talk.say(b"XCLIENT ADDR=IPV6:2606:2800::1 HELO=real.example PROTO=ESMTP\r\n")
     expected = Session("2606:2800::1", "real.example", is_extended=True)
     assert session_of_mail(house, talk) == expected
@@ -68,10 +77,8 @@ def test_xclient_may_include_the_helo_name() -> None:
     assert session_of_mail(house, talk) == Session(TRUSTED_IP, "proxy.example", is_extended=False)
 
 
-def test_a_connection_may_serve_several_clients() -> None:
+def test_a_connection_may_serve_several_clients(house: House, talk: Talk) -> None:
     """Each XCLIENT names the next client; the host that connected stays trusted."""
-    house = trusting()
-    talk = house.greeted(TRUSTED_IP)
     for address in ("93.184.216.34", "93.184.216.35"):
         said = talk.say(f"XCLIENT ADDR={address}\r\nEHLO x\r\n".encode())
         assert b"XCLIENT" in said
@@ -93,10 +100,8 @@ def test_policies_use_the_claimed_client() -> None:
     assert b"AUTH" not in talk.say(b"XCLIENT ADDR=93.184.216.34\r\nEHLO x\r\n")
 
 
-def test_xforward_applies_to_the_next_mail() -> None:
+def test_xforward_applies_to_the_next_mail(house: House, talk: Talk) -> None:
     """Forwarded attributes apply to one mail. The next mail has those of the connection."""
-    house = trusting()
-    talk = house.greeted(TRUSTED_IP)
     assert talk.codes(
         b"XFORWARD NAME=client.example ADDR=93.184.216.34\r\n",
         b"XFORWARD HELO=real.example PROTO=ESMTP SOURCE=REMOTE IDENT=42 PORT=1\r\n",
@@ -105,10 +110,8 @@ def test_xforward_applies_to_the_next_mail() -> None:
     assert session_of_mail(house, talk) == Session(TRUSTED_IP, "client.example", is_extended=True)
 
 
-def test_xforward_does_not_mix_two_clients() -> None:
+def test_xforward_does_not_mix_two_clients(house: House, talk: Talk) -> None:
     """Attributes that were not forwarded are unknown. Without an address, none is used."""
-    house = trusting()
-    talk = house.greeted(TRUSTED_IP)
     talk.say(b"XFORWARD ADDR=93.184.216.34\r\n")
     assert session_of_mail(house, talk) == Session(PUBLIC_IP, "", is_extended=False)
     for address in (b"[UNAVAILABLE]", b"unix:/run/mail"):
@@ -117,10 +120,8 @@ def test_xforward_does_not_mix_two_clients() -> None:
         assert (session.client_ip, session.helo_name) == (TRUSTED_IP, "client.example")
 
 
-def test_rset_discards_forwarded_facts() -> None:
+def test_rset_discards_forwarded_facts(house: House, talk: Talk) -> None:
     """A discarded mail discards the forwarded facts, too."""
-    house = trusting()
-    talk = house.greeted(TRUSTED_IP)
     talk.say(b"XFORWARD ADDR=93.184.216.34\r\n", MAIL, b"RSET\r\n")
     assert session_of_mail(house, talk).client_ip == TRUSTED_IP
 
@@ -154,9 +155,7 @@ def test_not_in_the_middle_of_a_mail(verb: bytes) -> None:
     assert talk.say(verb + b" ADDR=93.184.216.34\r\n").startswith(b"503 5.5.1 ")
 
 
-def test_values_are_xtext() -> None:
+def test_values_are_xtext(house: House, talk: Talk) -> None:
     """In xtext +2B is a plus (RFC 3461 4); unencoded values stay unchanged."""
-    house = trusting()
-    talk = house.greeted(TRUSTED_IP)
     talk.say(b"XCLIENT HELO=a+2Bb+3D_c\r\n")
     assert session_of_mail(house, talk).helo_name == "a+b=_c"

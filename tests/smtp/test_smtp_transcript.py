@@ -4,6 +4,7 @@ import base64
 import re
 from ipaddress import ip_network
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import Recipient, Session
 from mailcheck.smtp.transaction import MAX_SIZE, Transcript
 from tests.fakes.mail_receiver import FakeMailReceiver
-from tests.smtp.talk import House
+from tests.smtp.talk import House, Talk
 from tests.table import rows
 
 TEST = "test-abcdefghijklm@inbox.example"
@@ -49,10 +50,14 @@ def transcripts(house: House) -> list[tuple[str, ...]]:
     return [mail.envelope.transcript for mail in house.receiver.delivered]
 
 
-def test_the_conversation() -> None:
+@pytest.fixture
+def house() -> House:
+    """Return a house that keeps transcripts."""
+    return House(Receiver())
+
+
+def test_the_conversation(house: House, talk: Talk) -> None:
     """The transcript of a test has all lines of both sides up to its message, in order."""
-    house = House(Receiver())
-    talk = house.greeted()
     talk.say(to(TEST))
     talk.say(BODY)
     (lines,) = transcripts(house)
@@ -70,19 +75,15 @@ def test_the_conversation() -> None:
     )
 
 
-def test_inbox_mail_has_none() -> None:
+def test_inbox_mail_has_none(house: House, talk: Talk) -> None:
     """A mail without a test recipient has no transcript."""
-    house = House(Receiver())
-    talk = house.greeted()
     talk.say(to("dev-a@inbox.example"))
     talk.say(BODY)
     assert transcripts(house) == [()]
 
 
-def test_other_recipients_are_left_out() -> None:
+def test_other_recipients_are_left_out(house: House, talk: Talk) -> None:
     """Other recipients, accepted or rejected, are in no transcript."""
-    house = House(Receiver())
-    talk = house.greeted()
     others = ["dev-a@inbox.example", "nobody@inbox.example", f"dev-a+{TEST}"]
     talk.say(to(*others, TEST.upper(), OTHER_TEST))
     talk.say(BODY)
@@ -94,10 +95,8 @@ def test_other_recipients_are_left_out() -> None:
     assert text.count("Recipient OK") == 2
 
 
-def test_earlier_mails_are_left_out() -> None:
+def test_earlier_mails_are_left_out(house: House, talk: Talk) -> None:
     """Of a connection with earlier mails, only the greeting and the current mail are included."""
-    house = House(Receiver())
-    talk = house.greeted()
     for _ in range(3):
         talk.say(to("dev-a@inbox.example"))
         talk.say(BODY)
@@ -111,10 +110,8 @@ def test_earlier_mails_are_left_out() -> None:
     assert transcripts(house)[-1] == transcripts(alone)[0]
 
 
-def test_a_second_greeting() -> None:
+def test_a_second_greeting(house: House, talk: Talk) -> None:
     """An EHLO between two mails belongs to the transcript of the second."""
-    house = House(Receiver())
-    talk = house.greeted()
     talk.say(to(TEST))
     talk.say(BODY)
     talk.say(b"HELO again.example\r\n")
@@ -130,10 +127,8 @@ def test_a_second_greeting() -> None:
     assert TEST not in "\n".join(lines)
 
 
-def test_chunks() -> None:
+def test_chunks(house: House, talk: Talk) -> None:
     """A mail in chunks has its commands in the transcript, without its bytes."""
-    house = House(Receiver())
-    talk = house.greeted()
     talk.say(MAIL, f"RCPT TO:<{TEST}>\r\n".encode())
     talk.say(b"BDAT 5\r\nabcde", b"BDAT 2 LAST\r\n\r\n")
     (lines,) = transcripts(house)
@@ -172,10 +167,8 @@ def test_credentials(exchange: list[bytes]) -> None:
     assert b"czNjcmV0" not in b"".join(talk.protocol.transcript.kept)
 
 
-def test_unknown_commands() -> None:
+def test_unknown_commands(house: House, talk: Talk) -> None:
     """An unknown command, which may be a password, is mentioned without its text."""
-    house = House(Receiver())
-    talk = house.greeted()
     talk.say(MAIL, b"czNjcmV0\r\n", b"AUTH\tPLAIN czNjcmV0\r\n")
     assert b"czNjcmV0" not in b"".join(talk.protocol.transcript.kept)
     talk.say(f"RCPT TO:<{TEST}>\r\nDATA\r\n".encode())
@@ -220,10 +213,8 @@ def test_the_transcript_is_bounded() -> None:
     assert "C: EHLO client.example" in lines
 
 
-def test_a_mail_that_is_too_long() -> None:
+def test_a_mail_that_is_too_long(house: House, talk: Talk) -> None:
     """A transcript that is not complete says so."""
-    house = House(Receiver())
-    talk = house.greeted()
     talk.say(MAIL, b"NOOP " + b"x" * 1_000 + b"\r\n" * 1)
     for _ in range(20):
         talk.say(b"NOOP " + b"x" * 1_000 + b"\r\n")

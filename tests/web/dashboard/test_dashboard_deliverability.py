@@ -71,9 +71,14 @@ def make(browser: Browser) -> str:
     return answer.headers["location"].removeprefix("/tests/")
 
 
-def test_the_address(scored: ScoredHouse, browser: Browser) -> None:
+@pytest.fixture
+def test_id(browser: Browser) -> str:
+    """Create a test and return its id."""
+    return make(browser)
+
+
+def test_the_address(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
     """The page shows the test address, its expiry, and a command that sends to it."""
-    test_id = make(browser)
     body = browser.open(f"/tests/{test_id}").body.decode()
     address = scored.address(test_id)
     assert re.findall('id="address">(.*?)</span>\\s*<button', body, re.DOTALL) == [
@@ -87,9 +92,8 @@ def test_the_address(scored: ScoredHouse, browser: Browser) -> None:
     assert f'<meta http-equiv="refresh" content="5;url=/tests/{test_id}">' in body
 
 
-def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
+def test_a_perfect_mail(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
     """A mail without issues has ten points and no deduction."""
-    test_id = make(browser)
     scored.send(test_id)
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert 'aria-label="Score 10.0 of 10"' in body
@@ -145,9 +149,8 @@ def test_deductions_add_up_to_the_score(scored: ScoredHouse, browser: Browser) -
     assert "v=DMARC1; p=none" in browser.words
 
 
-def test_the_whole_report(scored: ScoredHouse, browser: Browser) -> None:
+def test_the_whole_report(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
     """The report shows checks, host, transport, headers, content, links and receiver rules."""
-    test_id = make(browser)
     scored.send(test_id, received(transcript=("C: EHLO mx.sender.example", f"S: 250 {MARKUP}")))
     browser.open(f"/tests/{test_id}")
     for text in (
@@ -265,18 +268,18 @@ def test_the_progress_of_checks_is_streamed(scored: ScoredHouse, browser: Browse
     scored.content_filter.answer()
 
 
-def test_a_page_that_is_left_leaves_no_wait(scored: ScoredHouse, browser: Browser) -> None:
+def test_a_page_that_is_left_leaves_no_wait(
+    test_id: str, scored: ScoredHouse, browser: Browser
+) -> None:
     """Leaving the page cancels its wait."""
-    test_id = make(browser)
     stream = browser.stream(f"/tests/{test_id}/live?seen=pending")
     assert scored.house.assembly.tests.feeds.count() == 1
     stream.connection.hang_up()
     assert scored.house.assembly.tests.feeds.count() == 0
 
 
-def test_an_address_that_expires(scored: ScoredHouse, browser: Browser) -> None:
+def test_an_address_that_expires(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
     """After an hour without mail the open page shows that the address has expired."""
-    test_id = make(browser)
     stream = browser.stream(f"/tests/{test_id}/live?seen=pending")
     for _ in range(HOUR // 20):
         scored.house.pass_time(20)
@@ -287,9 +290,8 @@ def test_an_address_that_expires(scored: ScoredHouse, browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?seen=", "?seen=nonsense"])
-def test_an_invalid_stream(browser: Browser, query: str) -> None:
+def test_an_invalid_stream(browser: Browser, test_id: str, query: str) -> None:
     """The parameter ``seen`` must be a state."""
-    test_id = make(browser)
     stream = browser.stream(f"/tests/{test_id}/live{query}")
     assert b" 400 " in stream.connection.received()
 
@@ -327,9 +329,8 @@ def test_a_report_has_a_summary(scored: ScoredHouse, browser: Browser) -> None:
     assert body.index("verdict-title") < body.index("issues-title") < body.index("checks-title")
 
 
-def test_a_mail_from_a_private_address(scored: ScoredHouse, browser: Browser) -> None:
+def test_a_mail_from_a_private_address(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
     """A mail from a private address has a grey score, on its page and in the list."""
-    test_id = make(browser)
     scored.send(test_id, received(client_ip="127.0.0.1"))
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert "Only the content was checked" in browser.words
@@ -368,9 +369,8 @@ def test_the_replies_of_receivers(scored: ScoredHouse, browser: Browser) -> None
     assert 'href="https://support.google.com/a/answer/3726730"' in section
 
 
-def test_the_mail_beside_its_report(scored: ScoredHouse, browser: Browser) -> None:
+def test_the_mail_beside_its_report(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
     """The mail is shown as in the inbox: its text, or its HTML in a sandboxed frame."""
-    test_id = make(browser)
     scored.send(test_id, UNSIGNED)
     assert "here is what we said on Monday" in browser.read(f"/tests/{test_id}")
     test_id = make(browser)
@@ -384,9 +384,8 @@ def test_the_mail_beside_its_report(scored: ScoredHouse, browser: Browser) -> No
     assert frame.headers["content-security-policy"].startswith("sandbox ")
 
 
-def test_a_report_is_downloaded(scored: ScoredHouse, browser: Browser) -> None:
+def test_a_report_is_downloaded(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
     """A report can be downloaded as one HTML file with its mail, and as JSON."""
-    test_id = make(browser)
     assert fetch(browser, f"/tests/{test_id}/report.html").status == 400
     page = MAIL.replace(b"text/plain", b"text/html") + b"<b>bold</b>"
     scored.send(test_id, received(page))
@@ -418,9 +417,8 @@ def test_a_test_is_deleted(scored: ScoredHouse, browser: Browser) -> None:
     assert "No tests yet" in browser.words
 
 
-def test_the_raw_mail(scored: ScoredHouse, browser: Browser) -> None:
+def test_the_raw_mail(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
     """The raw mail is downloaded byte for byte."""
-    test_id = make(browser)
     scored.send(test_id, UNSIGNED)
     answer = fetch(browser, f"/tests/{test_id}/raw")
     assert answer.body == MAIL
@@ -466,9 +464,8 @@ def test_the_history(scored: ScoredHouse, browser: Browser) -> None:
     assert "26 to 27 of 27" in browser.read("/tests?page=9")
 
 
-def test_tests_of_other_accounts(scored: ScoredHouse, browser: Browser) -> None:
+def test_tests_of_other_accounts(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
     """Other accounts get 404 at every address of a test."""
-    test_id = make(browser)
     scored.send(test_id)
     other = Browser(scored.house, "192.0.2.77")
     other.sign_up("bob")
