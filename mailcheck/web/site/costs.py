@@ -28,10 +28,10 @@ FREE = Cost()
 """The call is answered by the main process, from memory and by reads. It may change stored rows,
 and adds none."""
 
-DOMAIN = Cost(rows=40, octets=8192, questions=250)
-"""Checks of a domain: as many questions as a zone can be made to cause. Questions to lists are
-counted, in a row a day for each. A logo and its certificate are fetched with at most 64 KiB each,
-once a minute."""
+DOMAIN = Cost(rows=40, octets=8192, questions=320)
+"""Checks of a domain: as many questions as a zone can be made to cause. A question that several
+checks repeat is counted each time. Questions to lists are counted, in a row a day for each. A logo
+and its certificate are fetched with at most 64 KiB each, once a minute."""
 
 LISTS = Cost(rows=40, octets=8192, questions=150)
 """Checks against all lists."""
