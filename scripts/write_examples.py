@@ -1,6 +1,6 @@
 """Write the examples of the OpenAPI document: real responses of a house in memory.
 
-    python -m tests.web.api_examples
+    python -m scripts.write_examples
 
 Run it after a change of a shape. A test fails if the examples are outdated.
 """
@@ -43,7 +43,7 @@ from tests.operations.scored_mails import MAIL, PERFECT, received
 from tests.web.checking import GOOD, checking_house
 from tests.web.scored_house import ScoredHouse
 
-FILE = Path(__file__).parents[2] / "mailcheck" / "api" / "openapi" / "examples.json"
+FILE = Path(__file__).parents[1] / "mailcheck" / "api" / "openapi" / "examples.json"
 
 WEB = WebOptions(public_url="https://mailcheck.example")
 
