@@ -223,6 +223,11 @@ def fold_text(text: str) -> str:
     return text if text.isprintable() and "  " not in text else _BLANKS.sub(" ", text)
 
 
+def is_blank(text: str) -> bool:
+    """Return whether a text has no character that counts in a search: every text contains it."""
+    return not fold_text(text).strip()
+
+
 def _decompose(text: str) -> str:
     return unicodedata.normalize("NFKD", text).translate(_DROPPED)
 

@@ -25,8 +25,8 @@ from tests.web.compatible.sites import Requests
 
 pytestmark = pytest.mark.attack
 
-EMPTY = ("", " ", "%20", "\t")
-"""Values of variables that are not set."""
+EMPTY = ("", " ", "%20", "\t", "%E2%80%8B", "%C2%AD%EF%BB%BF", "%CC%81")
+"""Values of variables that are not set, or that have only characters that searches ignore."""
 
 WITH_A_MEANING = {"tag", "reporter"}
 """Parameters of our API whose empty value selects something."""
@@ -60,7 +60,7 @@ def _wrong_queries(path: str, known: Sequence[str]) -> Iterator[Deletion]:
         yield Deletion(f"{path}?{known[0]}=x&{known[0]}s=x")
 
 
-EMPTY_VALUES: Sequence[Any] = (None, "", " ", [], {}, [""], [None])
+EMPTY_VALUES: Sequence[Any] = (None, "", " ", "\u200b", [], {}, [""], [None], ["\u200b"])
 
 
 def _wrong_bodies(path: str, known: Sequence[str]) -> Iterator[Deletion]:
@@ -161,3 +161,15 @@ def test_routes_of_other_products(door: Any) -> None:
         if route.is_destructive and route.like.value != "not offered":
             path = _filled(route.path, values)
             attack(house, _ask_of(site), wrong_requests(path, _names_of(route.request)))
+
+
+@rows(
+    *("\u200b", " \0", "-\u200b", "from:\u200b", "!subject:\xad", 'tag:"\u0301"', '"\u2060" \ufeff')
+)
+def test_a_search_for_characters_that_searches_ignore(query: str) -> None:
+    """A search with such characters only selects no message to delete."""
+    site = OpenSite()
+    site.send()
+    answer = site.ask("DELETE", f"/api/v1/search?{urlencode({'query': query})}").answer()
+    assert answer.status == 400
+    assert site.house.get("/inbox").json["total"] == 1

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mailcheck.api.requests.parsing import MAX_TEXT, Description, FieldType
 from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG, explain_bad_tag, parse_mailbox
+from mailcheck.core.content import is_blank
 from mailcheck.core.cursors import CURSOR_PATTERN, Position, format_cursor, parse_cursor
 from mailcheck.core.instants import Instant, parse_instant
 
@@ -139,7 +140,7 @@ def filled(kind: FieldType) -> FieldType:
     """Return the same type without its empty value, for requests that delete."""
 
     def read(text: str) -> Any:
-        if not text.strip():
+        if is_blank(text):
             raise ValueError("send a value, or leave it out; nothing was deleted")
         return kind.read(text)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from mailcheck.core.content import is_blank
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.web.site.failures import WrongMediaType
 
@@ -74,7 +75,7 @@ def require_known(
 def _is_empty(value: Any) -> bool:
     """Return whether a value, or one of several, selects nothing."""
     if isinstance(value, str):
-        return not value.strip()
+        return is_blank(value)
     if isinstance(value, list):
         return not value or any(map(_is_empty, value))
     return value is None or value == {}

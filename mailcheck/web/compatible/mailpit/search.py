@@ -4,6 +4,7 @@ import re
 from datetime import UTC, date, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mailcheck.core.content import is_blank
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import (
     ANY,
@@ -74,7 +75,7 @@ def _read_term(word: str, zone: tzinfo) -> Term | None:
 
 
 def _read_positive(word: str, zone: tzinfo) -> Term | None:
-    if not word:
+    if is_blank(word):
         return None
     prefix, colon, value = word.partition(":")
     prefix, value = prefix.lower(), value.strip()
@@ -84,7 +85,7 @@ def _read_positive(word: str, zone: tzinfo) -> Term | None:
     known = {"tag", *_PREFIXES, *_HEADERS, *_SIZES, *_MOMENTS, "is", "has"}
     if not colon or prefix not in known:
         return Term(Field.ANYWHERE, word)
-    if not value:
+    if is_blank(value):
         return None
     if prefix == "tag":
         return Term(Field.ANY_TAG, encode_keyword(value))
