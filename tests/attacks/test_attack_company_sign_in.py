@@ -39,6 +39,12 @@ def assert_refused(house: House, browser: Browser, company: Company) -> None:
     assert b"token" not in answer.body.replace(b"form-token", b"")
 
 
+@pytest.fixture
+def browser(house: House) -> Browser:
+    """Return a browser that is not signed in."""
+    return Browser(house)
+
+
 @rows(
     Company.sign_not,
     Company.sign_with_another_key,
@@ -92,9 +98,8 @@ def test_wrong_claims(house: House, company: Company, wrong: dict[str, Any]) -> 
     assert_refused(house, Browser(house), company)
 
 
-def test_a_code_works_once(house: House, company: Company) -> None:
+def test_a_code_works_once(house: House, browser: Browser, company: Company) -> None:
     """A callback that is sent again signs nobody in, not even with the cookie of its browser."""
-    browser = Browser(house)
     path = company.approve(begin(browser))
     cookies = dict(browser.cookies)
     assert browser.open(path).status == 303
@@ -107,9 +112,8 @@ def test_a_code_works_once(house: House, company: Company) -> None:
 
 
 @pytest.mark.parametrize("state", ["", "x", "x.y", "e30.", ".", "\u00e4"])
-def test_a_wrong_state(house: House, company: Company, state: str) -> None:
+def test_a_wrong_state(house: House, browser: Browser, company: Company, state: str) -> None:
     """A callback with another state than that of the browser is refused before the code is used."""
-    browser = Browser(house)
     path = company.approve(begin(browser))
     begun, _, rest = path.partition("state=")
     assert browser.open(f"{begun}state={quote(state)}&{rest.partition('&')[2]}").status == 403
@@ -127,9 +131,8 @@ def test_an_attacker_cannot_sign_a_victim_in_as_himself(house: House, company: C
     assert not company.forms
 
 
-def test_a_late_answer(house: House, company: Company) -> None:
+def test_a_late_answer(house: House, browser: Browser, company: Company) -> None:
     """An answer after more than ten minutes is refused."""
-    browser = Browser(house)
     path = company.approve(begin(browser))
     house.pass_time(601)
     assert browser.open(path).status == 403
@@ -137,9 +140,8 @@ def test_a_late_answer(house: House, company: Company) -> None:
 
 
 @pytest.mark.parametrize("issuer", ["", "&iss=https://evil.example", f"&iss={ISSUER}/"])
-def test_a_mixed_up_issuer(house: House, company: Company, issuer: str) -> None:
+def test_a_mixed_up_issuer(house: House, browser: Browser, company: Company, issuer: str) -> None:
     """The answer of another provider is refused, and its code is sent to nobody (RFC 9207)."""
-    browser = Browser(house)
     path = company.approve(begin(browser)).partition("&iss=")[0] + issuer
     assert browser.open(path).status == 403
     assert not company.forms
@@ -265,9 +267,8 @@ def test_disabled_people_stay_out(house: House, company: Company) -> None:
     assert not browser.is_signed_in
 
 
-def test_errors_of_the_provider_are_not_shown(house: House) -> None:
+def test_errors_of_the_provider_are_not_shown(house: House, browser: Browser) -> None:
     """What stands in the address of the callback does not reach the page."""
-    browser = Browser(house)
     state = begin(browser).partition("state=")[2].partition("&")[0]
     answer = browser.open(
         f"/sign-in/company/callback?error=Call+the+number&iss={quote(ISSUER)}"
@@ -277,9 +278,10 @@ def test_errors_of_the_provider_are_not_shown(house: House) -> None:
     assert b"Call the number" not in answer.body
 
 
-def test_cookies_of_abandoned_sign_ins_do_not_pile_up(house: House, company: Company) -> None:
+def test_cookies_of_abandoned_sign_ins_do_not_pile_up(
+    house: House, browser: Browser, company: Company
+) -> None:
     """A browser keeps the secrets of the last five sign-ins, however many a page begins."""
-    browser = Browser(house)
     paths = [company.approve(begin(browser), f"code {n}".replace(" ", "")) for n in range(8)]
     assert len(browser.cookies) == 5
     assert browser.open(paths[2]).status == 403
@@ -298,8 +300,7 @@ def test_tokens_cause_few_requests_for_keys(house: House, company: Company) -> N
     assert len([url for url in company.asked if url.endswith("/keys")]) == 3
 
 
-def test_attempts_are_limited(house: House, company: Company) -> None:
+def test_attempts_are_limited(house: House, browser: Browser, company: Company) -> None:
     """One address begins at most twenty sign-ins in a minute."""
-    browser = Browser(house)
     statuses = [browser.open("/sign-in/company").status for _ in range(21)]
     assert statuses == [303] * 20 + [429]

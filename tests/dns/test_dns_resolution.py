@@ -3,6 +3,7 @@
 import dns.flags
 import dns.message
 import dns.rcode
+import pytest
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.dns.resolution import MAX_LINKS, Attempt, Resolution, Step
@@ -36,6 +37,12 @@ def ended(step: Step) -> DnsAnswer:
     return step
 
 
+@pytest.fixture
+def asking() -> Resolution:
+    """Return a question that is being asked."""
+    return resolution()
+
+
 def test_resolution_rounds() -> None:
     """Each server is asked in order, in each round with the timeout of the round."""
     asking = resolution(SERVER, SECOND_SERVER)
@@ -54,9 +61,8 @@ def test_resolution_rounds() -> None:
     assert ended(asking.attempt_failed()).status is DnsStatus.TIMEOUT
 
 
-def test_resolution_found() -> None:
+def test_resolution_found(asking: Resolution) -> None:
     """Records end the lookup, with their TTL and the AD bit of the reply."""
-    asking = resolution()
     answer = ended(asking.reply_received(reply_to(asking.start(), ADDRESS, flags=dns.flags.AD)))
     assert answer.status is DnsStatus.FOUND
     assert [record.to_text() for record in answer.records] == ["192.0.2.1"]
@@ -72,9 +78,8 @@ def test_resolution_negative(rcode: int, status: DnsStatus) -> None:
     assert (answer.status, answer.ttl, answer.is_authenticated) == (status, 120, False)
 
 
-def test_resolution_truncated() -> None:
+def test_resolution_truncated(asking: Resolution) -> None:
     """After a truncated datagram the same server is asked over TCP, once."""
-    asking = resolution()
     first = asking.start()
     second = asking.reply_received(reply_to(first, flags=dns.flags.TC))
     assert second == Attempt(SERVER, PACKED, 1.0, is_tcp=True)
@@ -83,9 +88,8 @@ def test_resolution_truncated() -> None:
     assert ended(asking.attempt_failed()).status is DnsStatus.SERVFAIL
 
 
-def test_resolution_without_edns() -> None:
+def test_resolution_without_edns(asking: Resolution) -> None:
     """A server that does not understand EDNS is asked again without it; a second error counts."""
-    asking = resolution()
     second = asking.reply_received(reply_to(asking.start(), rcode=dns.rcode.FORMERR))
     assert second == Attempt(SERVER, PACKED, 1.0, has_edns=False)
     answer = ended(asking.reply_received(reply_to(second, rcode=dns.rcode.FORMERR)))
@@ -131,9 +135,8 @@ def test_resolution_significance(rcodes: tuple[int | None, ...], status: DnsStat
     assert ended(step).status is status
 
 
-def test_resolution_follows() -> None:
+def test_resolution_follows(asking: Resolution) -> None:
     """If a chain of CNAMEs leaves the server's zones, its end is asked for."""
-    asking = resolution()
     step = asking.reply_received(reply_to(asking.start(), "www.example. 30 IN CNAME a.test."))
     assert step == Attempt(SERVER, pack_question(DnsQuestion("a.test", "A")), 1.0)
     answer = ended(asking.reply_received(reply_to(step, "a.test. 60 IN A 192.0.2.1")))
@@ -155,18 +158,16 @@ def test_resolution_follows_authenticated(first: int, second: int, is_authentica
     assert answer.is_authenticated is is_authenticated
 
 
-def test_resolution_loop() -> None:
+def test_resolution_loop(asking: Resolution) -> None:
     """A loop of CNAMEs over several replies is a failure."""
-    asking = resolution()
     step = asking.reply_received(reply_to(asking.start(), "www.example. 30 IN CNAME a.test."))
     step = asking.reply_received(reply_to(step, "a.test. 30 IN CNAME www.example."))
     assert ended(step).status is DnsStatus.SERVFAIL
     assert ended(step).ttl == 0
 
 
-def test_resolution_endless_chain() -> None:
+def test_resolution_endless_chain(asking: Resolution) -> None:
     """A chain of ever new names is a failure after a limited number of questions."""
-    asking = resolution()
     step = asking.reply_received(reply_to(asking.start(), "www.example. 30 IN CNAME n0.test."))
     questions = 1
     while isinstance(step, Attempt):

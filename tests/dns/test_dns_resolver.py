@@ -1,5 +1,7 @@
 """The resolver on a scripted network: attempts, deadlines, sockets, TCP and bursts."""
 
+from typing import Any
+
 import dns.flags
 import dns.rcode
 import pytest
@@ -31,9 +33,16 @@ def stub(network: ScriptedNetwork) -> StubResolver:
     return StubResolver(network, [SERVER], SETTINGS, network.random_bytes)
 
 
-def test_stub_asks_and_answers(network: ScriptedNetwork, stub: StubResolver) -> None:
+@pytest.fixture
+def answers(stub: StubResolver) -> list[Any]:
+    """Ask the question and return what is answered."""
+    return collect(stub.lookup(QUESTION))
+
+
+def test_stub_asks_and_answers(
+    network: ScriptedNetwork, stub: StubResolver, answers: list[Any]
+) -> None:
     """A question is sent in one datagram to the server, and its reply is the answer."""
-    answers = collect(stub.lookup(QUESTION))
     (query,) = network.queries
     assert (query.server, query.question) == (SERVER, ("example.com.", "A"))
     assert answers == []
@@ -42,9 +51,8 @@ def test_stub_asks_and_answers(network: ScriptedNetwork, stub: StubResolver) -> 
     assert network.getDelayedCalls() == []
 
 
-def test_stub_tries_again(network: ScriptedNetwork, stub: StubResolver) -> None:
+def test_stub_tries_again(network: ScriptedNetwork, stub: StubResolver, answers: list[Any]) -> None:
     """After a lost datagram the question is sent again with another id."""
-    answers = collect(stub.lookup(QUESTION))
     network.advance(0.9)
     assert len(network.queries) == 1
     network.advance(0.2)
@@ -54,9 +62,8 @@ def test_stub_tries_again(network: ScriptedNetwork, stub: StubResolver) -> None:
     assert answers[0].status is DnsStatus.FOUND
 
 
-def test_stub_late_reply(network: ScriptedNetwork, stub: StubResolver) -> None:
+def test_stub_late_reply(network: ScriptedNetwork, stub: StubResolver, answers: list[Any]) -> None:
     """A reply that arrives after its attempt has ended is ignored."""
-    answers = collect(stub.lookup(QUESTION))
     network.advance(1.1)
     network.queries[0].reply(rcode=dns.rcode.NXDOMAIN)
     assert answers == []
@@ -65,9 +72,8 @@ def test_stub_late_reply(network: ScriptedNetwork, stub: StubResolver) -> None:
     assert [answer.status for answer in answers] == [DnsStatus.FOUND]
 
 
-def test_stub_silence(network: ScriptedNetwork, stub: StubResolver) -> None:
+def test_stub_silence(network: ScriptedNetwork, stub: StubResolver, answers: list[Any]) -> None:
     """A server that never answers uses up its attempts, then the lookup times out."""
-    answers = collect(stub.lookup(QUESTION))
     network.pump([0.5] * 5)
     assert answers == []
     network.pump([0.5] * 2)
@@ -176,18 +182,18 @@ def test_stub_cancel(network: ScriptedNetwork, stub: StubResolver) -> None:
     assert len(results) == 1
 
 
-def test_stub_without_edns(network: ScriptedNetwork, stub: StubResolver) -> None:
+def test_stub_without_edns(
+    network: ScriptedNetwork, stub: StubResolver, answers: list[Any]
+) -> None:
     """A server without EDNS is asked without it."""
-    answers = collect(stub.lookup(QUESTION))
     network.queries[0].reply(rcode=dns.rcode.FORMERR)
     assert [query.message.edns for query in network.queries] == [0, -1]
     network.queries[1].reply(ADDRESS)
     assert answers[0].status is DnsStatus.FOUND
 
 
-def test_stub_truncated(network: ScriptedNetwork, stub: StubResolver) -> None:
+def test_stub_truncated(network: ScriptedNetwork, stub: StubResolver, answers: list[Any]) -> None:
     """A reply that does not fit into a datagram comes over TCP from the same server."""
-    answers = collect(stub.lookup(QUESTION))
     network.queries[0].reply(flags=dns.flags.TC)
     stream = network.accept()
     assert (stream.server, stream.question) == (SERVER, ("example.com.", "A"))
@@ -197,9 +203,10 @@ def test_stub_truncated(network: ScriptedNetwork, stub: StubResolver) -> None:
     assert network.getDelayedCalls() == []
 
 
-def test_stub_stream_in_pieces(network: ScriptedNetwork, stub: StubResolver) -> None:
+def test_stub_stream_in_pieces(
+    network: ScriptedNetwork, stub: StubResolver, answers: list[Any]
+) -> None:
     """A reply over TCP may arrive octet by octet."""
-    answers = collect(stub.lookup(QUESTION))
     network.queries[0].reply(flags=dns.flags.TC)
     stream = network.accept()
     wire = build_reply(stream.message, (ADDRESS,)).to_wire()
@@ -209,9 +216,10 @@ def test_stub_stream_in_pieces(network: ScriptedNetwork, stub: StubResolver) -> 
     assert [answer.status for answer in answers] == [DnsStatus.FOUND]
 
 
-def test_stub_stream_refused(network: ScriptedNetwork, stub: StubResolver) -> None:
+def test_stub_stream_refused(
+    network: ScriptedNetwork, stub: StubResolver, answers: list[Any]
+) -> None:
     """If a server has no TCP, the lookup of a large answer fails."""
-    answers = collect(stub.lookup(QUESTION))
     for attempt in range(2):
         network.queries[attempt].reply(flags=dns.flags.TC)
         factory = network.tcpClients[attempt][2]

@@ -102,6 +102,14 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield disk
 
 
+@pytest.fixture
+def store(disk: SmallDisk) -> Iterator[Store]:
+    """Open a store on the small disk."""
+    store = new_store(disk.folder)
+    yield store
+    store.close()
+
+
 def test_pages_have_blocks(tmp_path: Path) -> None:
     """The file has blocks for all committed pages, so a checkpoint needs no more."""
     store = new_store(tmp_path)
@@ -121,9 +129,8 @@ def test_pages_have_blocks(tmp_path: Path) -> None:
         (3_000 * KIBIBYTE, 1),
     ],
 )
-def test_deleting(disk: SmallDisk, octets: int, most: int) -> None:
+def test_deleting(disk: SmallDisk, store: Store, octets: int, most: int) -> None:
     """Each mail can be deleted, however much of it is in the log when the disk becomes full."""
-    store = new_store(disk.folder)
     sent = store.deliver_until_full(octets, most)
     disk.fill_up()
     assert store.engine.free_bytes() == 0
@@ -132,12 +139,10 @@ def test_deleting(disk: SmallDisk, octets: int, most: int) -> None:
     assert (store.engine.free_bytes() or 0) < 256 * KIBIBYTE
     disk.make_room()
     store.deliver(octets)
-    store.close()
 
 
-def test_deleting_after_other_writes(disk: SmallDisk) -> None:
+def test_deleting_after_other_writes(disk: SmallDisk, store: Store) -> None:
     """Other writes on a full disk are rejected before they use the reserve for deleting."""
-    store = new_store(disk.folder)
     sent = store.deliver_until_full(70 * KIBIBYTE, 20)
     disk.fill_up()
     contents = [store.contents.save_content(one.id, content("x" * 10 * KIBIBYTE)) for one in sent]
@@ -149,23 +154,19 @@ def test_deleting_after_other_writes(disk: SmallDisk) -> None:
     pages, _ = store.pages()
     assert store.blocks() > pages
     store.delete(sent)
-    store.close()
 
 
-def test_refusals(disk: SmallDisk) -> None:
+def test_refusals(disk: SmallDisk, store: Store) -> None:
     """On a full disk the refusal of a mail is still recorded."""
-    store = new_store(disk.folder)
     store.deliver_until_full(70 * KIBIBYTE, 1_000)
     disk.fill_up()
     for number in range(100):
         result_of(store.mails.note_refusal(refusal("ann", number)))
     assert len(result_of(store.mails.recent_refusals(ANN, NOON, 1_000))) == 100
-    store.close()
 
 
-def test_deleting_many_mails(disk: SmallDisk) -> None:
+def test_deleting_many_mails(disk: SmallDisk, store: Store) -> None:
     """An inbox with more mails than one transaction can delete is emptied in smaller ones."""
-    store = new_store(disk.folder)
     sent = store.deliver_until_full(KIBIBYTE, 2_500)
     disk.fill_up()
     in_one = store.mails.delete_matches(ANN, MessageFilter(), NOON, len(sent))
@@ -174,12 +175,10 @@ def test_deleting_many_mails(disk: SmallDisk) -> None:
     deleting = DeleteMessages(store.mails, lambda: NOON, lambda _: None)
     emptied = Deferred.fromCoroutine(deleting.matching(ANN, MessageFilter()))
     assert result_of(emptied) == len(sent)
-    store.close()
 
 
-def test_expiry(disk: SmallDisk) -> None:
+def test_expiry(disk: SmallDisk, store: Store) -> None:
     """Expiry continues and returns its space to the disk, until mail is accepted again."""
-    store = new_store(disk.folder)
     sent = store.deliver_until_full(70 * KIBIBYTE, 1_000)
     disk.fill_up()
     size = store.file.stat().st_size
@@ -191,13 +190,11 @@ def test_expiry(disk: SmallDisk) -> None:
     assert store.file.stat().st_size < size // 4
     assert (store.engine.free_bytes() or 0) > size // 2
     store.deliver(70 * KIBIBYTE)
-    store.close()
 
 
 @pytest.mark.parametrize("most", [8, 20])
-def test_starting(disk: SmallDisk, most: int) -> None:
+def test_starting(disk: SmallDisk, store: Store, most: int) -> None:
     """The store starts on a disk that became full meanwhile, and can delete, repeatedly."""
-    store = new_store(disk.folder)
     sent = store.deliver_until_full(70 * KIBIBYTE, most)
     for one in sent[:-1]:
         store.close()
@@ -206,4 +203,3 @@ def test_starting(disk: SmallDisk, most: int) -> None:
         assert store.engine.free_bytes() == 0
         store.delete([one])
     store.delete(sent[-1:])
-    store.close()

@@ -40,9 +40,14 @@ def lines(octets: bytes) -> list[bytes]:
 # Login.
 
 
-def test_greeting_and_capabilities(house: House) -> None:
+@pytest.fixture
+def talk(house: House) -> Talk:
+    """Return a connection."""
+    return Talk(house)
+
+
+def test_greeting_and_capabilities(house: House, talk: Talk) -> None:
     """The greeting names the extensions; TLS and PLAIN are offered as far as they work."""
-    talk = Talk(house)
     assert talk.greeting.startswith(b"* OK [CAPABILITY IMAP4rev2 IMAP4rev1 ")
     assert b" AUTH=PLAIN]" in talk.greeting
     far = Talk(house, FAR, make_factory(house, offer_to_all(CertificateOptions())))
@@ -60,9 +65,8 @@ def test_a_far_client_needs_tls(house: House) -> None:
 
 
 @pytest.mark.parametrize("is_initial", [True, False])
-def test_plain(house: House, is_initial: bool) -> None:
+def test_plain(house: House, talk: Talk, is_initial: bool) -> None:
     """AUTHENTICATE PLAIN takes an API key as the password, with or without initial response."""
-    talk = Talk(house)
     response = b64encode(f"\0anyone\0{house.key}".encode())
     if is_initial:
         sent = talk.do(b"AUTHENTICATE PLAIN " + response)
@@ -83,9 +87,8 @@ def test_broken_responses(house: House, response: bytes) -> None:
     assert b"x OK" in talk.log_in(house.key)
 
 
-def test_wrong_passwords_end_the_connection(house: House) -> None:
+def test_wrong_passwords_end_the_connection(house: House, talk: Talk) -> None:
     """A wrong password is rejected without a hint, and the third one ends the connection."""
-    talk = Talk(house)
     for _ in range(2):
         sent = talk.do(b'LOGIN "ann" {5+}\r\nwrong')
         assert sent.startswith(b"x NO [AUTHENTICATIONFAILED] ")
@@ -94,9 +97,8 @@ def test_wrong_passwords_end_the_connection(house: House) -> None:
     assert talk.is_closing
 
 
-def test_commands_before_the_login(house: House) -> None:
+def test_commands_before_the_login(house: House, talk: Talk) -> None:
     """Before the login, only a few commands are valid, and only a limited number of them."""
-    talk = Talk(house)
     assert talk.do(b"SELECT INBOX") == b"x BAD log in first\r\n"
     assert b'* ID ("name" "mailcheck")\r\n' in talk.do(b'ID ("name" "x" "version" NIL)')
     for _ in range(60):
@@ -113,9 +115,8 @@ def test_starttls_drops_what_follows(house: House) -> None:
     assert Talk(house).do(b"STARTTLS").startswith(b"x BAD")
 
 
-def test_a_browser_is_turned_away(house: House) -> None:
+def test_a_browser_is_turned_away(house: House, talk: Talk) -> None:
     """A request of a browser ends the connection at once."""
-    talk = Talk(house)
     sent = talk.send(b"POST / HTTP/1.1\r\na LOGIN any " + house.key.encode() + b"\r\n")
     assert sent == b"* BYE this is an IMAP server\r\n"
 
@@ -289,9 +290,8 @@ def test_a_key_that_only_reads(house: House) -> None:
     assert not house.get("/inbox/messages").json["messages"][0].get("isRead")
 
 
-def test_a_key_of_another_area(house: House) -> None:
+def test_a_key_of_another_area(house: House, talk: Talk) -> None:
     """A key without the scope of reading mail cannot log in."""
-    talk = Talk(house)
     key = house.issue_key(house.account, rights=Rights(frozenset({Scope.DOMAINS})))
     assert talk.log_in(key).startswith(b"x NO [NOPERM]")
 

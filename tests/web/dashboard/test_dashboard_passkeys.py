@@ -66,9 +66,14 @@ def sign_in(browser: Browser, device: Authenticator, **fields: str) -> Answer:
     return browser.submit("/sign-in/passkey", credential=device.get(asked), **fields)
 
 
-def test_a_passkey_signs_in_alone(house: House, browser: Browser) -> None:
+@pytest.fixture
+def device() -> Authenticator:
+    """Return an authenticator without passkeys."""
+    return authenticator()
+
+
+def test_a_passkey_signs_in_alone(device: Authenticator, house: House, browser: Browser) -> None:
     """A passkey is added on the page of the account, and signs in without name or password."""
-    device = authenticator()
     assert add(browser, device).headers["location"] == "/account?done=passkey-added"
     browser.open("/account")
     assert "passkeys" in browser.page.ids
@@ -132,9 +137,10 @@ def second_step(house: House) -> tuple[Browser, dict[str, Any]]:
     return other, json.loads(found[1].replace("&#34;", '"'))
 
 
-def test_a_passkey_after_the_password(house: House, browser: Browser) -> None:
+def test_a_passkey_after_the_password(
+    device: Authenticator, house: House, browser: Browser
+) -> None:
     """As a second factor, the password alone opens nothing, and the passkey completes it."""
-    device = authenticator()
     browser.open("/account")
     assert browser.submit("/account/second-factor", required="true").status == 400
     add(browser, device)
@@ -168,9 +174,8 @@ def test_the_second_step_is_for_one_account(house: House, browser: Browser) -> N
     assert not other.is_signed_in
 
 
-def test_names_and_removal(house: House, browser: Browser) -> None:
+def test_names_and_removal(device: Authenticator, house: House, browser: Browser) -> None:
     """A person renames and removes passkeys; after the last one the password is enough again."""
-    device = authenticator()
     add(browser, device)
     browser.open("/account")
     browser.submit("/account/second-factor", required="true")
@@ -205,9 +210,8 @@ def test_the_operator_removes_lost_passkeys(house: House, browser: Browser) -> N
     assert Browser(house, "192.0.2.12").sign_in("ann").status == 303
 
 
-def test_disabled_people_stay_out(house: House, browser: Browser) -> None:
+def test_disabled_people_stay_out(device: Authenticator, house: House, browser: Browser) -> None:
     """A passkey of a disabled account opens nothing."""
-    device = authenticator()
     add(browser, device)
     ann = run(house.assembly.accounts.keep.find("ann"))
     run(house.assembly.accounts.keep.disable(ann))
@@ -250,10 +254,9 @@ BAD = [
 @pytest.mark.attack
 @pytest.mark.parametrize("bad", BAD)
 def test_answers_for_another_site_or_without_the_person(
-    house: House, browser: Browser, bad: dict[str, Any]
+    device: Authenticator, house: House, browser: Browser, bad: dict[str, Any]
 ) -> None:
     """Another origin or RP ID, a frame, and a missing user verification are refused."""
-    device = authenticator()
     assert add(browser, changed(device, **bad)).status == 400
     add(browser, device)
     device.counter = 2
@@ -264,9 +267,8 @@ def test_answers_for_another_site_or_without_the_person(
 
 
 @pytest.mark.attack
-def test_challenges_have_one_purpose(house: House, browser: Browser) -> None:
+def test_challenges_have_one_purpose(device: Authenticator, house: House, browser: Browser) -> None:
     """A challenge to sign in adds no passkey, one of another person neither, and vice versa."""
-    device = authenticator()
     browser.open("/account")
     asked = options(browser, "/sign-in/passkey/options")
     asked["user"] = {"id": "YW5u"}
@@ -293,9 +295,10 @@ def test_challenges_have_one_purpose(house: House, browser: Browser) -> None:
 
 
 @pytest.mark.attack
-def test_another_key_or_another_person(house: House, browser: Browser) -> None:
+def test_another_key_or_another_person(
+    device: Authenticator, house: House, browser: Browser
+) -> None:
     """A signature of another key, an unknown credential and a foreign user handle are refused."""
-    device = authenticator()
     add(browser, device)
     other = Browser(house, "192.0.2.12")
     for forged in (

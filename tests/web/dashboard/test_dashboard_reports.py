@@ -41,9 +41,14 @@ def address(owner: Browser) -> str:
     return text.partition("DMARC reports go to ")[2].partition(",")[0]
 
 
-def test_the_records_to_receive_reports(owner: Browser, zone: MemoryZone) -> None:
+@pytest.fixture
+def local(owner: Browser) -> str:
+    """Return the address of the reports."""
+    return address(owner)
+
+
+def test_the_records_to_receive_reports(owner: Browser, local: str, zone: MemoryZone) -> None:
     """Both records are shown until the domain requests its reports here."""
-    local = address(owner)
     assert local.startswith("dmarc-")
     page = owner.read(f"/domains/{DOMAIN}/reports")
     assert f"v=DMARC1; p=none; rua=mailto:{local}" in page
@@ -60,9 +65,8 @@ def test_the_records_to_receive_reports(owner: Browser, zone: MemoryZone) -> Non
         assert f"already requests {kind} reports to this service" in page
 
 
-def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> None:
+def test_the_forgotten_newsletter_service(owner: Browser, local: str, zone: MemoryZone) -> None:
     """After a week of reports the failing service comes first, with the record that fixes it."""
-    local = address(owner)
     ask_for_reports(zone, local)
     run(owner.house.assembly.reports.runner.start())
     for name in RECEIVERS:
@@ -89,9 +93,8 @@ def test_the_tabs_of_a_domain(owner: Browser) -> None:
     assert '<a href="/domains" aria-current="page">' in owner.open("/reports").body.decode()
 
 
-def test_complaints_beside_the_sender(owner: Browser, zone: MemoryZone) -> None:
+def test_complaints_beside_the_sender(owner: Browser, local: str, zone: MemoryZone) -> None:
     """Complaints stand beside the sender, by campaign, and in a list; the list can be filtered."""
-    local = address(owner)
     ask_for_reports(zone, local)
     run(owner.house.assembly.reports.runner.start())
     complaint = FIELDS.replace("auth-failure", "abuse").replace("203.0.113.66", "198.51.100.7")
@@ -131,9 +134,10 @@ def test_a_mail_that_confirms_the_address(owner: Browser) -> None:
     assert 'href="https://google.com' not in body
 
 
-def test_failure_reports_are_offered_on_request(owner: Browser, zone: MemoryZone) -> None:
+def test_failure_reports_are_offered_on_request(
+    owner: Browser, local: str, zone: MemoryZone
+) -> None:
     """The record with `ruf=` is shown only on request, with a warning, and keeps other tags."""
-    local = address(owner)
     ruf = local.replace("dmarc-", "ruf-")
     ask_for_reports(zone, local)
     page = owner.read(f"/domains/{DOMAIN}/reports")
@@ -195,9 +199,8 @@ def test_an_invalid_domain(owner: Browser) -> None:
     assert owner.open("/reports?domain=a b").status == 400
 
 
-def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) -> None:
+def test_reports_are_deleted_by_their_owner(owner: Browser, local: str, zone: MemoryZone) -> None:
     """Reports are deleted one by one, by reporter or by day, but not without a choice."""
-    local = address(owner)
     ask_for_reports(zone, local)
     run(owner.house.assembly.reports.runner.start())
     for name in ("google.xml", "yahoo.xml", "gmx.xml"):
@@ -215,9 +218,8 @@ def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) ->
     assert "Received reports (0)" in owner.read("/reports")
 
 
-def test_rejected_reports_are_counted(owner: Browser, zone: MemoryZone) -> None:
+def test_rejected_reports_are_counted(owner: Browser, local: str, zone: MemoryZone) -> None:
     """Reports about domains that the account neither watches nor owns are counted as rejected."""
-    local = address(owner)
     assert "Rejected reports" not in owner.read("/reports")
     run(owner.house.assembly.reports.runner.start())
     data = document("google.xml").replace(b"<domain>example.org<", b"<domain>x.wild.example<")
