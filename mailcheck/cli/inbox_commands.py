@@ -346,7 +346,10 @@ def _delete(
     inbox: Mailcheck, ids: Sequence[str], options: argparse.Namespace, console: Console
 ) -> int:
     """``mailcheck inbox delete``: by ids, by tag, or the whole inbox."""
-    if [bool(ids), options.tag is not None, options.all].count(True) != 1 or options.query:
+    has_one = [bool(ids), options.tag is not None, options.all].count(True) == 1
+    # With an option that narrows a list only, less is meant than would be deleted.
+    narrows = any(one is not None for one in (options.query, options.limit, options.page))
+    if narrows or not has_one:
         console.print_note("mailcheck: name the mails to delete: ids, --tag TAG or --all")
         return EXIT_USAGE
     for message_id in _find_ids(inbox, ids):
