@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
+from pytest_twisted import async_fixture
 
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
@@ -26,10 +27,18 @@ from tests.contracts.test_report_store_contract import (
     counted,
     counts,
     posted,
-    prepared,
 )
+from tests.engines.deliveries import account
 
 pytestmark = pytest.mark.attack
+
+
+@async_fixture
+async def stores(stores: Stores) -> Stores:
+    """Add two accounts."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    return stores
 
 
 def claim(sender: str, rows: int, octets: int = 1_000, account_id: AccountId = ANN) -> Claim:
@@ -43,7 +52,6 @@ def claim(sender: str, rows: int, octets: int = 1_000, account_id: AccountId = A
 @pytest.mark.parametrize("is_of_octets", [False, True])
 async def test_the_daily_quota_of_a_sender(stores: Stores, sender: str, is_of_octets: bool) -> None:
     """The last report that fits is stored, the next one is only listed, later ones are counted."""
-    await prepared(stores)
     quota = OF_SENDER if sender else OF_STRANGERS
     half, step = claim(sender, quota.rows // 2 - 1), 1
     if is_of_octets:
@@ -61,7 +69,6 @@ async def test_the_daily_quota_of_a_sender(stores: Stores, sender: str, is_of_oc
 
 async def test_a_report_without_room_for_its_rows_is_listed(stores: Stores) -> None:
     """Its entry is stored, and its rows are counted as rejected."""
-    await prepared(stores)
     assert await stores.reports.admit(claim("", OF_STRANGERS.rows)) is Admission.LISTED
     assert await stores.reports.admit(claim("", OF_STRANGERS.rows - 2)) is Admission.WHOLE
     (refused,) = await stores.reports.refused(ANN, 10)
@@ -70,7 +77,6 @@ async def test_a_report_without_room_for_its_rows_is_listed(stores: Stores) -> N
 
 async def test_many_senders_share_the_quota_of_the_account(stores: Stores) -> None:
     """A sender for each report does not help, and few rows are stored for rejected reports."""
-    await prepared(stores)
     whole = OF_ACCOUNT.rows // 2 - 1
     for number in range(2):
         rows = replace(claim(f"s{number}", 0), rows=whole)
@@ -86,7 +92,6 @@ async def test_many_senders_share_the_quota_of_the_account(stores: Stores) -> No
 
 async def test_a_report_that_was_counted_is_repeated(stores: Stores) -> None:
     """A repeated report uses only the room of its list entry, with any number of rows."""
-    await prepared(stores)
     await stores.reports.post(posted(), b"{}")
     report = counted(await claimed(stores))
     await stores.reports.finish(posted().id, MINE.holder, [report])
@@ -97,7 +102,6 @@ async def test_a_report_that_was_counted_is_repeated(stores: Stores) -> None:
 
 async def test_foreign_reports_share_a_row_per_day(stores: Stores) -> None:
     """They are added up; the row is deleted like reports."""
-    await prepared(stores)
     for number in range(3):
         tally = Tally(TODAY, "", Outcome.FOREIGN, 1, 0, 0, f"d{number}.example")
         await stores.reports.tally(ANN, tally)
@@ -110,7 +114,6 @@ async def test_foreign_reports_share_a_row_per_day(stores: Stores) -> None:
 
 async def test_domains_with_counted_reports(stores: Stores) -> None:
     """Domains of both kinds of report are known, with any number of rows, per account."""
-    await prepared(stores)
     names = [f"d{number}.example" for number in range(7)]
     await stores.reports.count([counts(n, domain=name) for n in (1, 2) for name in names])
     known = await stores.reports.domains_of(ANN)
