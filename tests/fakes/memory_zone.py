@@ -16,6 +16,7 @@ NODATA. Every other name is NXDOMAIN. `MemoryZone.asked` contains all questions 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import dns.exception
 import dns.name
@@ -82,13 +83,13 @@ class MemoryZone:
 
     def publish(self, owner: str, rdtype: str, *texts: str) -> None:
         """Set the records of one type at one name; without records, delete them."""
-        node = self._nodes.setdefault(dns.name.from_text(owner.lower()), {})
+        node = self._nodes.setdefault(_parse_name(owner.lower()), {})
         node[rdtype] = tuple(_parse_record(rdtype, text) for text in texts)
         self._existing = None
 
     def published(self, owner: str, rdtype: str) -> tuple[str, ...]:
         """Return the records of one type at one name, TXT as plain text."""
-        node = self._nodes.get(dns.name.from_text(owner.lower()), {})
+        node = self._nodes.get(_parse_name(owner.lower()), {})
         return tuple(map(format_rdata, node.get(rdtype, ())))
 
     @property
@@ -117,7 +118,7 @@ class MemoryZone:
 
     def _answer(self, question: DnsQuestion) -> DnsAnswer:
         try:
-            name = dns.name.from_text(question.name.encode("ascii").lower())
+            name = _parse_name(question.name.encode("ascii").lower())
         except (ValueError, dns.exception.DNSException):
             return DnsAnswer(question, DnsStatus.NXDOMAIN, canonical_name=question.name)
         for _ in range(MAX_CHAIN):
@@ -128,7 +129,7 @@ class MemoryZone:
                 return DnsAnswer(question, failure, canonical_name=canonical_name)
             node = self._find_node(name)
             if node is not None and question.rdtype not in node and node.get("CNAME"):
-                name = dns.name.from_text(node["CNAME"][0].to_text().lower())
+                name = _parse_name(node["CNAME"][0].to_text().lower())
                 continue
             records = () if node is None else node.get(question.rdtype, ())
             status = DnsStatus.NXDOMAIN if node is None else DnsStatus.NODATA
@@ -159,13 +160,18 @@ class MemoryZone:
         return name in self._existing
 
 
-def _enclosing(name: Name) -> Iterator[Name]:
-    """Yield a name, and each name above it."""
-    while name != dns.name.root:
-        yield name
-        name = name.parent()
+# Thousands of zones have the same few names and records, which are immutable.
+_remember = lru_cache(maxsize=4096)
+_parse_name = _remember(dns.name.from_text)
 
 
+@_remember
+def _enclosing(name: Name) -> Sequence[Name]:
+    """Return a name, and each name above it."""
+    return () if name == dns.name.root else (name, *_enclosing(name.parent()))
+
+
+@_remember
 def _parse_record(rdtype: str, text: str) -> Rdata:
     if rdtype in ("TXT", "SPF") and not text.startswith('"'):
         text = _quote(text)
