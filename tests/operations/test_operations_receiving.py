@@ -1,6 +1,7 @@
 """Receiving mail: recipients, quotas, disk space and notifications."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, InboxOptions, StorageOptions
+from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import Mailbox, parse_mailbox
 from mailcheck.core.errors import (
     ExpectedFailure,
@@ -80,6 +82,12 @@ def _config(url: str, min_free: int) -> Config:
 class TestRecipients:
     """The inbox that an address belongs to."""
 
+    @pytest.fixture
+    def second(self, house: House) -> Account:
+        """Add an account that is not the operator's."""
+        account: Account = house.add_account("second")
+        return account
+
     @rows(("", ""), ("+a", "a"), ("+SignUp", "SignUp"), ("+a+b", "a+b"), ("+", ""))
     def test_an_inbox_with_any_tag(self, house: House, suffix: str, tag: str) -> None:
         """An inbox accepts mail with any tag. The address stays as it was written."""
@@ -128,21 +136,18 @@ class TestRecipients:
         with pytest.raises(RecipientUnknown):
             accept(house, address.format(name=house.account.mailbox_name))
 
-    @pytest.mark.parametrize(
-        "address",
-        [
-            "postmaster",
-            "Postmaster",
-            "PostMaster@mailcheck.example",
-            "abuse@mailcheck.example",
-            "postmaster+x@mailcheck.example",
-        ],
+    @rows(
+        "postmaster",
+        "Postmaster",
+        "PostMaster@mailcheck.example",
+        "abuse@mailcheck.example",
+        "postmaster+x@mailcheck.example",
     )
-    def test_the_operators_mail(self, house: House, address: str) -> None:
+    def test_the_operators_mail(self, house: House, second: Account, address: str) -> None:
         """Mail to postmaster and abuse reaches the operator's inbox (RFC 5321 4.5.1)."""
-        house.add_account("second")
         recipient = accept(house, address)
         assert (recipient.account_id, recipient.address) == (house.account.id, address)
+        assert recipient.account_id != second.id
 
     def test_no_operator(self) -> None:
         """Without an operator account, mail for the operator is deferred and not rejected."""
@@ -154,20 +159,16 @@ class TestRecipients:
             accept(house, "abuse@other.example")
         house.close()
 
-    @pytest.mark.parametrize(
-        "address",
-        [
-            "anyone@anywhere.example",
-            "a+b@[192.0.2.1]",
-            "postmaster",
-            "root",
-            "try..this..0511@docomo.ne.jp",
-            "x" * 300 + "@b_.example",
-        ],
+    @rows(
+        "anyone@anywhere.example",
+        "a+b@[192.0.2.1]",
+        "postmaster",
+        "root",
+        "try..this..0511@docomo.ne.jp",
+        "x" * 300 + "@b_.example",
     )
-    def test_a_program_under_test(self, house: House, address: str) -> None:
+    def test_a_program_under_test(self, house: House, second: Account, address: str) -> None:
         """Mail from an authenticated program to any address goes to its own inbox with the tag."""
-        second = house.add_account("second")
         session = logged_in(second.id)
         recipient = accept(house, address, session)
         assert recipient.account_id == second.id
@@ -262,9 +263,11 @@ class TestCache:
         return BlockedWorker()
 
     @pytest.fixture
-    def house(self, reader: BlockedWorker) -> House:
+    def house(self, reader: BlockedWorker) -> Iterator[House]:
         """A house whose reads are counted."""
-        return House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
+        house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
+        yield house
+        house.close()
 
     def test_known_inboxes(self, house: House, reader: BlockedWorker) -> None:
         """An inbox is looked up once in two seconds, however much mail it gets."""
@@ -277,7 +280,6 @@ class TestCache:
             accept(house, house.address("b"))
             house.pass_time(0.1)
         assert reader.calls == calls + 2
-        house.close()
 
     def test_unknown_inboxes(self, house: House, reader: BlockedWorker) -> None:
         """Unknown inboxes are not cached, since they may be created a moment later."""
@@ -286,7 +288,6 @@ class TestCache:
             with pytest.raises(RecipientUnknown):
                 accept(house, "dev-nobody2345678@mailcheck.example")
         assert reader.calls == calls + 3
-        house.close()
 
     def test_the_operators_inbox_moves(self, house: House) -> None:
         """Mail to postmaster follows the operator's role, even under steady traffic."""
@@ -298,7 +299,6 @@ class TestCache:
             recipient = accept(house, "postmaster")
             house.pass_time(0.5)
         assert recipient.account_id == second.id
-        house.close()
 
     def test_after_a_failure(self, house: House, reader: BlockedWorker) -> None:
         """After a mail that could not be stored, inboxes are looked up again."""
@@ -308,7 +308,6 @@ class TestCache:
         assert _kind(deliver(house, recipient, gone)) is RecipientUnknown
         accept(house, house.address())
         assert reader.calls == calls + 1
-        house.close()
 
 
 class TestDelivery:

@@ -79,21 +79,14 @@ def test_input_after_the_last_reply_is_ignored(house: House, talk: Talk) -> None
     assert house.receiver.asked == []
 
 
-def test_too_many_errors_close_the_connection(talk: Talk) -> None:
-    """Nineteen errors get a reply, the twentieth is the last; a mail resets the count."""
-    assert talk.codes(b"FOO\r\n" * 19) == ["500"] * 19
+@rows((b"FOO", "500", 19, 19), (b"NOOP", "250", 990, 1000))
+def test_too_much_without_a_mail(command: bytes, code: str, first: int, most: int) -> None:
+    """The twentieth error and the command after a thousand are the last; a mail resets both."""
+    talk = House().greeted()
+    assert talk.codes((command + b"\r\n") * first) == [code] * first
     assert talk.codes(MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n")[-1] == "250"
-    assert talk.codes(b"FOO\r\n" * 19) == ["500"] * 19
-    assert talk.say(b"FOO\r\nNOOP\r\n").startswith(b"421 4.7.0 ")
-    assert talk.is_closed
-
-
-def test_too_many_commands_close_the_connection(talk: Talk) -> None:
-    """A thousand commands without a mail are the limit; a mail resets the count."""
-    assert talk.codes(b"NOOP\r\n" * 990) == ["250"] * 990
-    assert talk.codes(MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n")[-1] == "250"
-    assert talk.codes(b"NOOP\r\n" * 1000) == ["250"] * 1000
-    assert talk.say(b"NOOP\r\n").startswith(b"421 4.7.0 ")
+    assert talk.codes((command + b"\r\n") * most) == [code] * most
+    assert talk.say(command + b"\r\nNOOP\r\n").startswith(b"421 4.7.0 ")
     assert talk.is_closed
 
 

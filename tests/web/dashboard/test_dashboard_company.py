@@ -377,18 +377,16 @@ def test_claims_of_groups(
     house.close()
 
 
-@pytest.mark.parametrize(
-    ("claims", "logged"),
-    [
-        ({"groups": ["/mail-testers", "/a"]}, "'groups' has the groups '/mail-testers', '/a';"),
-        ({"groups": []}, "'groups' has the groups none;"),
-        ({"roles": ["mail-testers"]}, "no claim 'groups', which [oidc] groups_claim names"),
-        ({"roles": ["mail-testers"]}, "'roles'"),
-        ({"groups": [f"g{n}" for n in range(500)]}, "'g29' and 470 more"),
-    ],
+@rows(
+    ({"groups": ["/mail-testers", "/a"]}, "'groups' has the groups '/mail-testers', '/a';"),
+    ({"groups": []}, "'groups' has the groups none;"),
+    ({"roles": ["mail-testers"]}, "no claim 'groups', which [oidc] groups_claim names"),
+    ({"roles": ["mail-testers"]}, "'roles'"),
+    ({"groups": [f"g{n}" for n in range(500)]}, "'g29' and 470 more"),
 )
-def test_the_log_names_the_groups(company: Company, claims: dict[str, Any], logged: str) -> None:
+def test_the_log_names_the_groups(claims: dict[str, Any], logged: str) -> None:
     """When no group has a meaning, the log names the claim and the groups that came."""
+    company = Company()
     house = company_house(company, allowed_groups=("mail-testers",))
     company.claims.update(claims)
     with capturedLogs() as logs:
