@@ -275,13 +275,9 @@ def test_the_nearest_row_counts() -> None:
     assert nearest(ValueError("a bug"), STATUSES) is None
 
 
-@pytest.mark.parametrize(
-    ("failure", "text"),
-    [
-        (Overloaded("too many checks are running"), "; repeat the call in 2 seconds"),
-        (InboxFull("the inbox is full"), "the inbox is full"),
-    ],
-    ids=["overloaded", "full inbox"],
+@rows(
+    (Overloaded("too many checks are running"), "; repeat the call in 2 seconds"),
+    (InboxFull("the inbox is full"), "the inbox is full"),
 )
 def test_the_model_reads_why_a_tool_failed(
     doors: Doors, failure: ExpectedFailure, text: str

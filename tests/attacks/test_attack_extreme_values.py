@@ -124,15 +124,11 @@ def test_no_value_at_all_crashes_a_door(target: ExtremeTarget, door: str) -> Non
     assert try_door(target, door, all_values=True) == []
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"subject": "\u00df" * (MAX_HEADER_TEXT + 1)},
-        {"headers": {"X-A": "x" * MAX_HEADER_TEXT}},
-        {"from": f"{'x' * (MAX_NAME + 1)} <a@shop.example>"},
-        {"to": [f"{'x' * MAX_NAME} <a{n}@shop.example>" for n in range(50)] * 2},
-    ],
-    ids=["subject", "headers", "name", "names"],
+@rows(
+    {"subject": "\u00df" * (MAX_HEADER_TEXT + 1)},
+    {"headers": {"X-A": "x" * MAX_HEADER_TEXT}},
+    {"from": f"{'x' * (MAX_NAME + 1)} <a@shop.example>"},
+    {"to": [f"{'x' * MAX_NAME} <a{n}@shop.example>" for n in range(50)] * 2},
 )
 def test_long_texts_are_rejected_before_they_are_folded(
     target: ExtremeTarget, fields: dict[str, Any]

@@ -227,33 +227,30 @@ def test_probes_are_not_rebound() -> None:
     assert len(lure.hosts.dialled) == 1
 
 
-@pytest.mark.parametrize(
-    "location",
-    [
-        "http://127.0.0.1/",
-        "http://127.0.0.1:25/",
-        "http://169.254.169.254/latest/meta-data/",
-        "http://[::1]/",
-        "http://[::ffff:10.0.0.1]/",
-        "http://2130706433/",
-        "http://0x7f.1/",
-        "http://inside.example/",
-        "http://INSIDE.example./",
-        "//inside.example/",
-        "http://evil.example@127.0.0.1/",
-        "http://evil.example:80@127.0.0.1/",
-        "http://127.0.0.1\\@evil.example/",
-        "http://evil.example#@127.0.0.1/",
-        "http:127.0.0.1",
-        "gopher://127.0.0.1:25/_HELO",
-        "file:///etc/passwd",
-        "\thttp://127.0.0.1/",
-        "http://127.0.0.1/\x00",
-        "http://127。0。0。1/",
-    ],
-)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_probes_follow_no_redirect_inside(location: str, status: int) -> None:
+@rows(
+    "http://127.0.0.1/",
+    "http://127.0.0.1:25/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://[::1]/",
+    "http://[::ffff:10.0.0.1]/",
+    "http://2130706433/",
+    "http://0x7f.1/",
+    "http://inside.example/",
+    "http://INSIDE.example./",
+    "//inside.example/",
+    "http://evil.example@127.0.0.1/",
+    "http://evil.example:80@127.0.0.1/",
+    "http://127.0.0.1\\@evil.example/",
+    "http://evil.example#@127.0.0.1/",
+    "http:127.0.0.1",
+    "gopher://127.0.0.1:25/_HELO",
+    "file:///etc/passwd",
+    "\thttp://127.0.0.1/",
+    "http://127.0.0.1/\x00",
+    "http://127。0。0。1/",
+)
+def test_probes_follow_no_redirect_inside(status: int, location: str) -> None:
     """A redirect is dialled like any other host: no inner address gets a packet."""
     zone = {"evil.example": {"A": ["8.8.8.8"]}, "inside.example": {"A": ["192.168.0.1"]}}
     lure = Lure(MemoryZone(zone))

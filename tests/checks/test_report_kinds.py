@@ -124,17 +124,14 @@ def test_a_disposition_softfail_is_quarantine() -> None:
     assert row.disposition == "quarantine"
 
 
-@pytest.mark.parametrize(
-    ("signer", "tags", "results"),
-    [
-        ("d.example", "", ("pass", "pass")),
-        ("mail.d.example", "", ("pass", "pass")),
-        ("mail.d.example", "<adkim>s</adkim>", ("fail", "pass")),
-        ("mail.d.example", "<adkim>s</adkim><aspf>s</aspf>", ("fail", "fail")),
-        ("other.example", "", ("fail", "fail")),
-    ],
-)
 @pytest.mark.parametrize("evaluated", ["", EVALUATED.format("none", "unreadable")])
+@rows(
+    ("d.example", "", ("pass", "pass")),
+    ("mail.d.example", "", ("pass", "pass")),
+    ("mail.d.example", "<adkim>s</adkim>", ("fail", "pass")),
+    ("mail.d.example", "<adkim>s</adkim><aspf>s</aspf>", ("fail", "fail")),
+    ("other.example", "", ("fail", "fail")),
+)
 def test_a_missing_result_is_evaluated(
     evaluated: str, signer: str, tags: str, results: tuple[str, str]
 ) -> None:
@@ -214,18 +211,15 @@ def test_many_forging_addresses_are_one_step() -> None:
     assert len(list(find_steps(REJECT, few, {}, 2_000))) == 5
 
 
-@pytest.mark.parametrize(
-    ("source", "host", "envelope"),
-    [
-        ("209.85.220.41", "mail-sor-f41.google.com", "gmail.com"),
-        ("209.85.220.41", "mail-sor-f41.google.com", "d.example"),
-        ("40.107.1.1", "mail-vi1.outbound.protection.outlook.com", "tenant.example"),
-        ("40.92.1.1", "mail-oln.outbound.protection.outlook.com", "outlook.com"),
-    ],
-)
 @pytest.mark.parametrize("signed", [(), (Signature("d.example", "", "none"),)])
+@rows(
+    ("209.85.220.41", "mail-sor-f41.google.com", "gmail.com"),
+    ("209.85.220.41", "mail-sor-f41.google.com", "d.example"),
+    ("40.107.1.1", "mail-vi1.outbound.protection.outlook.com", "tenant.example"),
+    ("40.92.1.1", "mail-oln.outbound.protection.outlook.com", "outlook.com"),
+)
 def test_unsigned_mail_that_mailboxes_forward(
-    source: str, host: str, envelope: str, signed: tuple[Signature, ...]
+    signed: tuple[Signature, ...], source: str, host: str, envelope: str
 ) -> None:
     """Gmail and Outlook sign all mail of their customers, so unsigned mail was forwarded."""
     check = SpfCheck(envelope, "mfrom", "fail" if envelope == "d.example" else "pass")

@@ -68,17 +68,14 @@ def test_an_option_before_the_command(option: str) -> None:
     assert f"{option} belongs after the command: mailcheck COMMAND {option} x" in found.errors
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        (401, EXIT_UNDETERMINED),
-        (429, EXIT_UNDETERMINED),
-        (500, EXIT_UNDETERMINED),
-        (404, EXIT_PROBLEM),
-        (400, EXIT_USAGE),
-    ],
+@rows(
+    (401, EXIT_UNDETERMINED),
+    (429, EXIT_UNDETERMINED),
+    (500, EXIT_UNDETERMINED),
+    (404, EXIT_PROBLEM),
+    (400, EXIT_USAGE),
 )
-def test_the_exit_status_of_a_refusal(status: int, expected: int, key: str) -> None:
+def test_the_exit_status_of_a_refusal(key: str, status: int, expected: int) -> None:
     """A wrong key or an exceeded limit is status 3: nothing is known about the mail."""
     with serving_answers((status, b'{"error": "no"}', "3600")) as url:
         assert asked_at(url, key).status == expected

@@ -96,14 +96,11 @@ def test_a_usage_error_says_what_was_meant(arguments: list[str], hint: str) -> N
     assert hint in outcome.errors
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[storage]\nurl = 7\n", "line 2: url must be a string, not 7"),
-        ("[inbox\n", "mailcheck.toml: "),
-    ],
-)
 @pytest.mark.parametrize("arguments", [["config", "check"], ["account", "list"]])
+@rows(
+    ("[storage]\nurl = 7\n", "line 2: url must be a string, not 7"),
+    ("[inbox\n", "mailcheck.toml: "),
+)
 def test_a_wrong_configuration(
     mailcheck: Mailcheck, config_file: Path, arguments: list[str], text: str, problem: str
 ) -> None:

@@ -350,27 +350,23 @@ def test_null_is_no_address(browser: Browser, company: Company, name: str) -> No
 AUTH0 = "https://mail.example/roles"
 
 
-@pytest.mark.parametrize(
-    ("claim", "claims"),
-    [
-        ("groups", {"groups": ["mail-testers"]}),
-        ("realm_access.roles", {"realm_access": {"roles": ["x", "mail-testers"]}}),
-        ("realm_access.roles", {"realm_access.roles": ["mail-testers"]}),
-        (
-            "resource_access.mail.check.roles",
-            {"resource_access": {"mail": {}, "mail.check": {"roles": ["mail-testers"]}}},
-        ),
-        (AUTH0, {AUTH0: ["mail-testers"]}),
-        (AUTH0, {AUTH0: "mail-testers"}),
-        (f"{AUTH0}.own", {AUTH0: {"own": ["mail-testers"]}}),
-        (AUTH0, {"https://mail": {"example/roles": ["mail-testers"]}}),
-    ],
-)
 @pytest.mark.parametrize("is_in_token", [True, False])
-def test_claims_of_groups(
-    company: Company, claim: str, claims: dict[str, Any], is_in_token: bool
-) -> None:
+@rows(
+    ("groups", {"groups": ["mail-testers"]}),
+    ("realm_access.roles", {"realm_access": {"roles": ["x", "mail-testers"]}}),
+    ("realm_access.roles", {"realm_access.roles": ["mail-testers"]}),
+    (
+        "resource_access.mail.check.roles",
+        {"resource_access": {"mail": {}, "mail.check": {"roles": ["mail-testers"]}}},
+    ),
+    (AUTH0, {AUTH0: ["mail-testers"]}),
+    (AUTH0, {AUTH0: "mail-testers"}),
+    (f"{AUTH0}.own", {AUTH0: {"own": ["mail-testers"]}}),
+    (AUTH0, {"https://mail": {"example/roles": ["mail-testers"]}}),
+)
+def test_claims_of_groups(is_in_token: bool, claim: str, claims: dict[str, Any]) -> None:
     """Groups are found in a claim, in an object by a path with dots, and in UserInfo."""
+    company = Company()
     house = company_house(company, allowed_groups=("mail-testers",), groups_claim=claim)
     (company.claims if is_in_token else company.user_info).update(claims)
     assert sign_in(Browser(house), company).status == 303

@@ -355,20 +355,16 @@ def test_broken_attestations(browser: Browser) -> None:
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize(
-    "public_key",
-    [
-        {1: 2, 3: -7, -1: 1, -2: bytes(32), -3: bytes(32)},  # not on the curve
-        {1: 2, 3: -7, -1: 1, -2: b"\xff" * 32, -3: b"\xff" * 32},
-        {1: 2, 3: -7, -1: 1, -2: b"x", -3: b"y"},
-        {1: 2, 3: -7, -1: 9, -2: b"x" * 32, -3: b"y" * 32},  # another curve
-        {1: 2, 3: -7},
-        {1: 1, 3: -8, -1: 6, -2: b"x" * 31},
-        {1: 3, 3: -257, -1: b"", -2: b""},
-        {1: 3, 3: -257, -1: bytes(256), -2: b"\x01"},
-        {1: 2, 3: -9_999, -1: 1, -2: bytes(32), -3: bytes(32)},  # no algorithm
-    ],
-    ids=str,
+@rows(
+    {1: 2, 3: -7, -1: 1, -2: bytes(32), -3: bytes(32)},  # not on the curve
+    {1: 2, 3: -7, -1: 1, -2: b"\xff" * 32, -3: b"\xff" * 32},
+    {1: 2, 3: -7, -1: 1, -2: b"x", -3: b"y"},
+    {1: 2, 3: -7, -1: 9, -2: b"x" * 32, -3: b"y" * 32},  # another curve
+    {1: 2, 3: -7},
+    {1: 1, 3: -8, -1: 6, -2: b"x" * 31},
+    {1: 3, 3: -257, -1: b"", -2: b""},
+    {1: 3, 3: -257, -1: bytes(256), -2: b"\x01"},
+    {1: 2, 3: -9_999, -1: 1, -2: bytes(32), -3: bytes(32)},  # no algorithm
 )
 def test_impossible_keys(browser: Browser, public_key: dict[int, Any]) -> None:
     """A passkey whose key can verify no signature is refused, and not stored for later."""

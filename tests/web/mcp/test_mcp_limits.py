@@ -3,6 +3,7 @@
 import pytest
 
 from tests.house import House, run
+from tests.table import rows
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, Reply
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -16,18 +17,15 @@ def left(reply: Reply) -> tuple[int, int]:
     )
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Authorization": None},
-        {"Authorization": "Bearer wrong"},
-        {"Authorization": "Bearer "},
-        {"Authorization": "Basic dXNlcjpwYXNz"},
-        {"Authorization": "Bearer \xff\xfe"},
-    ],
-)
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-def test_a_key_is_required(house: House, headers: dict[str, str | None], method: str) -> None:
+@rows(
+    {"Authorization": None},
+    {"Authorization": "Bearer wrong"},
+    {"Authorization": "Bearer "},
+    {"Authorization": "Basic dXNlcjpwYXNz"},
+    {"Authorization": "Bearer \xff\xfe"},
+)
+def test_a_key_is_required(house: House, method: str, headers: dict[str, str | None]) -> None:
     """A missing or wrong key is 401 with WWW-Authenticate, as a JSON-RPC error."""
     reply = Agent(house).post(PING, headers, method=method)
     assert reply.status == 401

@@ -188,16 +188,13 @@ def test_a_request_over_the_rate_limit_gets_429(house: House, path: str) -> None
 
 
 @pytest.mark.parametrize("path", FIRST)
-@pytest.mark.parametrize(
-    ("tag", "kind"),
-    [
-        ("fault.data-451", Crash),
-        ("fault.rcpt-451", Crash),
-        ("fault.quota", LimitExceeded),
-        ("fault.greylist-9", LimitExceeded),
-        ("fault.data-554", RecipientUnknown),
-        ("fault.rcpt-550", RecipientUnknown),
-    ],
+@rows(
+    ("fault.data-451", Crash),
+    ("fault.rcpt-451", Crash),
+    ("fault.quota", LimitExceeded),
+    ("fault.greylist-9", LimitExceeded),
+    ("fault.data-554", RecipientUnknown),
+    ("fault.rcpt-550", RecipientUnknown),
 )
 def test_a_fault_is_answered_as_the_provider_does(
     house: House, path: str, tag: str, kind: type[ExpectedFailure]
