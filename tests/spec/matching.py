@@ -56,13 +56,29 @@ class Compiler:
         self._root = root
         self._formats = formats
         self._referred: dict[str, Check] = {}
+        self._keywords: Mapping[str, Callable[..., Check]] = {
+            **_LIMITS,
+            "type": self._type,
+            "properties": self._properties,
+            "additionalProperties": self._additional,
+            "propertyNames": self._names,
+            "items": self._items,
+            "anyOf": self._any,
+            "allOf": self._all,
+            "not": self._not,
+            "if": self._condition,
+            "$ref": self._reference,
+            "enum": self._enum,
+            "format": self._format,
+            "const": lambda wanted, schema: self._enum([wanted], schema),
+        }
 
     def compile(self, schema: Schema | bool) -> Check:
         """Return the function of a schema."""
         if isinstance(schema, bool):
             return lambda value: bool(schema)
         checks = [
-            _KEYWORDS[name](self, wanted, schema)
+            self._keywords[name](wanted, schema)
             for name, wanted in schema.items()
             if name not in ANNOTATIONS
         ]
@@ -133,29 +149,14 @@ def _if(kind: type, check: Check) -> Check:
 
 
 def _limit(kind: type, compare: Callable[[Any, Any], bool]) -> Callable[..., Check]:
-    return lambda _, wanted, schema: _if(kind, lambda value: compare(value, wanted))
+    return lambda wanted, _: _if(kind, lambda value: compare(value, wanted))
 
 
 def _number(compare: Callable[[Any, Any], bool]) -> Callable[..., Check]:
-    return lambda _, wanted, schema: (
-        lambda value: type(value) not in (int, float) or compare(value, wanted)
-    )
+    return lambda wanted, _: lambda value: type(value) not in (int, float) or compare(value, wanted)
 
 
-_KEYWORDS: Mapping[str, Callable[..., Check]] = {
-    "type": Compiler._type,
-    "properties": Compiler._properties,
-    "additionalProperties": Compiler._additional,
-    "propertyNames": Compiler._names,
-    "items": Compiler._items,
-    "anyOf": Compiler._any,
-    "allOf": Compiler._all,
-    "not": Compiler._not,
-    "if": Compiler._condition,
-    "$ref": Compiler._reference,
-    "enum": Compiler._enum,
-    "const": lambda compiler, wanted, schema: compiler._enum([wanted], schema),
-    "format": Compiler._format,
+_LIMITS: Mapping[str, Callable[..., Check]] = {
     "required": _limit(dict, lambda value, wanted: all(name in value for name in wanted)),
     "pattern": _limit(str, lambda value, wanted: re.search(wanted, value) is not None),
     "minLength": _limit(str, lambda value, wanted: len(value) >= wanted),
