@@ -124,41 +124,30 @@ def laptop(tmp_path: Path) -> Laptop:
 
 
 def test_the_first_start(laptop: Laptop) -> None:
-    """The first start creates the operator's account and a valid key in a private file."""
+    """The first start makes the operator's account, a key and a password, and prints no secret."""
     text = laptop.start()
     (account,) = run(laptop.house.assembly.accounts.keep.accounts())
     assert (account.name, account.is_operator) == (ACCOUNT_NAME, True)
     assert laptop.is_valid(laptop.key())
-    assert stat.S_IMODE(laptop.keys.stat().st_mode) == 0o600
+    assert laptop.opens_dashboard(laptop.password())
+    for file in (laptop.keys, laptop.passwords):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert file.read_text().strip() not in text
+        assert str(file) in text
     assert f"{account.mailbox_name}@mailcheck.example" in text
     assert f"{account.mailbox_name}+signup@mailcheck.example" in text
-
-
-def test_the_key_is_shown_to_a_terminal_only(laptop: Laptop) -> None:
-    """The key is printed once to a terminal; other output has the name of its file."""
-    shown = laptop.start(is_terminal=True)
-    assert laptop.key() in shown
-    assert laptop.key() not in laptop.start(is_terminal=True)
-
-
-def test_the_password(laptop: Laptop) -> None:
-    """The first start sets the account's password in a private file, and prints the URL."""
-    text = laptop.start()
-    assert laptop.opens_dashboard(laptop.password())
-    assert stat.S_IMODE(laptop.passwords.stat().st_mode) == 0o600
     assert "http://127.0.0.1:8080/\n" in text
-    assert laptop.password() not in text
     assert f"sign in as developer, password: in {laptop.passwords}" in text
 
 
 @pytest.mark.parametrize("preset", ["", "a key of our own choice"])
-def test_the_password_is_shown_to_a_terminal_only(laptop: Laptop, preset: str) -> None:
-    """The password is printed once to a terminal, also with a preset key."""
+def test_secrets_are_shown_once_to_a_terminal(laptop: Laptop, preset: str) -> None:
+    """A terminal gets the password once, and the key once unless it is preset."""
     shown = laptop.start(preset=preset, is_terminal=True)
-    password = laptop.password()
-    assert password in shown
+    key, password = laptop.key(), laptop.password()
+    assert (password in shown, key in shown) == (True, not preset)
     later = laptop.start(preset=preset, is_terminal=True)
-    assert password not in later
+    assert (password in later, key in later) == (False, False)
     assert str(laptop.passwords) in later
     assert laptop.password() == password
     assert laptop.opens_dashboard(password)
@@ -175,13 +164,6 @@ def test_a_password_of_ones_own(laptop: Laptop) -> None:
         assert str(laptop.passwords) not in text
         assert laptop.opens_dashboard("my own password")
         laptop.passwords.unlink(missing_ok=True)
-
-
-def test_the_key_is_not_shown_to_a_log(laptop: Laptop) -> None:
-    """Without a terminal, the output names the private file."""
-    text = laptop.start(is_terminal=False)
-    assert laptop.key() not in text
-    assert str(laptop.keys) in text
 
 
 def test_later_starts(laptop: Laptop) -> None:

@@ -60,6 +60,12 @@ def commits() -> HeldCommits:
     return HeldCommits()
 
 
+@pytest.fixture
+def group_commit(commits: HeldCommits) -> GroupCommit:
+    """Return a group commit over the held commits."""
+    return GroupCommit(commits)
+
+
 def test_a_single_write_is_committed_at_once(commits: HeldCommits) -> None:
     """An idle store commits a write without waiting for others."""
     written = GroupCommit(commits).submit(nothing, 1)
@@ -69,9 +75,8 @@ def test_a_single_write_is_committed_at_once(commits: HeldCommits) -> None:
     assert result_of(written) == 1
 
 
-def test_waiting_writes_share_a_commit(commits: HeldCommits) -> None:
+def test_waiting_writes_share_a_commit(commits: HeldCommits, group_commit: GroupCommit) -> None:
     """While two groups are in the writer, further writes are committed together, in order."""
-    group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(5)]
     assert commits.groups == [[0], [1]]
     commits.end()
@@ -132,9 +137,8 @@ def test_no_smaller_group_beside_another(commits: HeldCommits) -> None:
     assert [result_of(one) for one in written] == list(range(6))
 
 
-def test_groups_are_bounded(commits: HeldCommits) -> None:
+def test_groups_are_bounded(commits: HeldCommits, group_commit: GroupCommit) -> None:
     """No group exceeds the maximum; the other writes wait for the next group."""
-    group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(2 * MAX_GROUP)]
     for _ in range(4):
         commits.end()
@@ -142,9 +146,10 @@ def test_groups_are_bounded(commits: HeldCommits) -> None:
     assert [result_of(one) for one in written] == list(range(2 * MAX_GROUP))
 
 
-def test_the_next_commit_begins_before_the_callbacks(commits: HeldCommits) -> None:
+def test_the_next_commit_begins_before_the_callbacks(
+    commits: HeldCommits, group_commit: GroupCommit
+) -> None:
     """The disk works while replies are written."""
-    group_commit = GroupCommit(commits)
     seen: list[int] = []
     group_commit.submit(nothing, 1).addCallback(lambda _: seen.append(len(commits.groups)))
     group_commit.submit(nothing, 2)
@@ -155,9 +160,8 @@ def test_the_next_commit_begins_before_the_callbacks(commits: HeldCommits) -> No
     commits.end()
 
 
-def test_a_write_in_a_callback(commits: HeldCommits) -> None:
+def test_a_write_in_a_callback(commits: HeldCommits, group_commit: GroupCommit) -> None:
     """A callback may write again."""
-    group_commit = GroupCommit(commits)
     again: list[Deferred[object]] = []
     group_commit.submit(nothing, 1).addCallback(
         lambda _: again.append(group_commit.submit(nothing, 2))
@@ -168,9 +172,8 @@ def test_a_write_in_a_callback(commits: HeldCommits) -> None:
     assert result_of(again[0]) == 2
 
 
-def test_failures_reach_their_own_write(commits: HeldCommits) -> None:
+def test_failures_reach_their_own_write(commits: HeldCommits, group_commit: GroupCommit) -> None:
     """An expected or unexpected failure only fails the write that it belongs to."""
-    group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(5)]
     commits.end()
     commits.end()
@@ -180,9 +183,8 @@ def test_failures_reach_their_own_write(commits: HeldCommits) -> None:
     assert [result_of(one) for one in (written[0], written[1], written[4])] == [0, 1, 4]
 
 
-def test_a_commit_that_fails(commits: HeldCommits) -> None:
+def test_a_commit_that_fails(commits: HeldCommits, group_commit: GroupCommit) -> None:
     """A failed commit fails all its writes and no others, and the store continues."""
-    group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(4)]
     commits.end()
     later = group_commit.submit(nothing, 4)
@@ -206,9 +208,8 @@ def test_a_commit_that_cannot_begin() -> None:
         assert isinstance(failure_of(group_commit.submit(nothing, 1)), StoreUnavailable)
 
 
-def test_a_cancelled_write(commits: HeldCommits) -> None:
+def test_a_cancelled_write(commits: HeldCommits, group_commit: GroupCommit) -> None:
     """Cancelling a write affects neither other writes nor the write itself."""
-    group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(4)]
     failures: list[Failure] = []
     written[2].addErrback(failures.append)
@@ -221,9 +222,8 @@ def test_a_cancelled_write(commits: HeldCommits) -> None:
     assert len(failures) == 1
 
 
-def test_closing_finishes_submitted_writes(commits: HeldCommits) -> None:
+def test_closing_finishes_submitted_writes(commits: HeldCommits, group_commit: GroupCommit) -> None:
     """A store that is closed commits all submitted writes and accepts no more."""
-    group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(4)]
     closed = group_commit.close()
     late = group_commit.submit(nothing, 9)
