@@ -12,12 +12,13 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import nacl.signing
-from dkim.crypto import (  # type: ignore[import-untyped]
-    RSASSA_PKCS1_v1_5_sign,
-    parse_private_key,
-)
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA1, SHA256
+from cryptography.hazmat.primitives.serialization import load_der_private_key
 
 from tests.fakes import signing_keys
 
@@ -150,11 +151,18 @@ class MailSigner:
         return name + b":" + _join([f"b={folded}" if tag == "b=" else tag for tag in shown])
 
     def _sign_octets(self, octets: bytes) -> bytes:
-        sha = hashlib.sha1 if self.algorithm.endswith("sha1") else hashlib.sha256
         private = base64.b64decode(self.private)
         if self.algorithm.startswith("rsa"):
-            return bytes(RSASSA_PKCS1_v1_5_sign(sha(octets), parse_private_key(private)))
-        return nacl.signing.SigningKey(private).sign(sha(octets).digest()).signature
+            sha = SHA1() if self.algorithm.endswith("sha1") else SHA256()
+            return _read_key(private).sign(octets, PKCS1v15(), sha)
+        return nacl.signing.SigningKey(private).sign(hashlib.sha256(octets).digest()).signature
+
+
+@cache
+def _read_key(private: bytes) -> RSAPrivateKey:
+    key = load_der_private_key(private, None, unsafe_skip_rsa_key_validation=True)
+    assert isinstance(key, RSAPrivateKey)
+    return key
 
 
 RSA = MailSigner(signing_keys.RSA_2048_PRIVATE, signing_keys.RSA_2048_PUBLIC)
