@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from pytest_twisted import async_yield_fixture
+from pytest_twisted import async_fixture, async_yield_fixture
 from twisted.internet.defer import DeferredList
 
 from mailcheck.core.content import HeaderSummary
@@ -107,9 +107,14 @@ async def messages(stores: Stores, account_id: AccountId) -> list[MessageSummary
     return [one.summary for one in found]
 
 
-async def test_a_new_test(stores: Stores) -> None:
+@async_fixture
+async def test(stores: Stores) -> DeliverabilityTest:
+    """Add a test of ann's."""
+    return await add(stores, "x")
+
+
+async def test_a_new_test(stores: Stores, test: DeliverabilityTest) -> None:
     """A new test is found by its account, unchanged, without a mail or a report."""
-    test = await add(stores, "x")
     assert await stores.tests.find(ANN, test.id, NOON) == DeliverabilityResult(test)
     assert await stores.tests.find_any(test.id, NOON) == DeliverabilityResult(test)
     assert await stores.tests.read_mail(test.id) is None
@@ -166,9 +171,8 @@ async def test_held_mail_is_bounded(stores: Stores) -> None:
     await stores.tests.add(late, FORGET_AT)
 
 
-async def test_mail_for_a_test(stores: Stores) -> None:
+async def test_mail_for_a_test(stores: Stores, test: DeliverabilityTest) -> None:
     """The first mail is stored byte for byte, and the test is then in processing."""
-    test = await add(stores, "x")
     raw = bytes(range(256))
     sent = await receive(stores, test, 60, raw=raw, sender="", transcript=TRANSCRIPT)
     found = await stores.tests.find(ANN, test.id, NOON)
@@ -185,9 +189,10 @@ async def test_mail_for_a_test(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("seconds", [3600, 3601])
-async def test_mail_for_an_expired_address(stores: Stores, seconds: float) -> None:
+async def test_mail_for_an_expired_address(
+    stores: Stores, test: DeliverabilityTest, seconds: float
+) -> None:
     """From its expiry on an address accepts no mail, even before the expiry run."""
-    test = await add(stores, "x")
     late = delivery(addressed(test), received_at=at(seconds))
     for _ in range(2):
         with pytest.raises(RecipientUnknown):
@@ -197,9 +202,8 @@ async def test_mail_for_an_expired_address(stores: Stores, seconds: float) -> No
     assert await stores.contents.underived(10) == []
 
 
-async def test_mail_in_the_last_moment(stores: Stores) -> None:
+async def test_mail_in_the_last_moment(stores: Stores, test: DeliverabilityTest) -> None:
     """A mail that arrives a millisecond before the expiry is accepted."""
-    test = await add(stores, "x")
     await receive(stores, test, 3599.999)
     assert await stores.tests.expire(EXPIRY, 10) == 0
     assert await state(stores, test, EXPIRY) is State.PROCESSING
@@ -211,9 +215,8 @@ async def test_mail_for_a_missing_test(stores: Stores) -> None:
         await stores.deliveries.deliver(delivery(addressed(deliverability_test("x"))))
 
 
-async def test_the_same_mail_again(stores: Stores) -> None:
+async def test_the_same_mail_again(stores: Stores, test: DeliverabilityTest) -> None:
     """The identical mail succeeds again and changes nothing, in any state of the test."""
-    test = await add(stores, "x")
     sent = await receive(stores, test, transcript=TRANSCRIPT)
     before = await stores.tests.find(ANN, test.id, NOON)
     await receive(stores, test, 61)
@@ -233,9 +236,10 @@ async def test_the_same_mail_again(stores: Stores) -> None:
     [{"raw": mail("Welcome", "Hallo")}, {"raw": mail() + b"\r\n"}, {"sender": "else@example.com"}],
     ids=["same size", "another size", "another sender"],
 )
-async def test_another_mail(stores: Stores, other: dict[str, object]) -> None:
+async def test_another_mail(
+    stores: Stores, test: DeliverabilityTest, other: dict[str, object]
+) -> None:
     """Another mail for a test that has one is rejected and not stored."""
-    test = await add(stores, "x")
     sent = await receive(stores, test)
     again = delivery(addressed(test), recipient("ann"), received_at=at(61), **other)  # type: ignore[arg-type]
     with pytest.raises(AddressUsed):
@@ -244,9 +248,8 @@ async def test_another_mail(stores: Stores, other: dict[str, object]) -> None:
     assert await stores.contents.underived(10) == [sent.id]
 
 
-async def test_mail_for_a_test_in_a_burst(stores: Stores) -> None:
+async def test_mail_for_a_test_in_a_burst(stores: Stores, test: DeliverabilityTest) -> None:
     """In a burst the first mail belongs to the test; copies succeed, others are rejected."""
-    test = await add(stores, "x")
     mails = [
         delivery(addressed(test), raw=mail(subject), received_at=at(60))
         for subject in ("one", "one", "two", "one", "two")
@@ -354,9 +357,8 @@ async def test_tests_in_progress_count_for_the_turn(stores: Stores) -> None:
         assert found.id == expected.id
 
 
-async def test_a_lease_that_ends(stores: Stores) -> None:
+async def test_a_lease_that_ends(stores: Stores, test: DeliverabilityTest) -> None:
     """After the end of a lease another holder takes over; the first one's result is ignored."""
-    test = await add(stores, "x")
     await receive(stores, test)
     await claimed(stores, "one", NOON, at(30))
     assert await claimed(stores, "two", at(29.999)) == []
@@ -369,9 +371,8 @@ async def test_a_lease_that_ends(stores: Stores) -> None:
     assert await stores.tests.complete(test.id, "two", REPORT)
 
 
-async def test_renewing(stores: Stores) -> None:
+async def test_renewing(stores: Stores, test: DeliverabilityTest) -> None:
     """A renewed lease continues."""
-    test = await add(stores, "x")
     await receive(stores, test)
     await claimed(stores, "one", NOON, at(30))
     assert await stores.tests.renew(Lease("one", at(60)), [test.id]) == {test.id}
@@ -390,9 +391,8 @@ async def test_completing(stores: Stores) -> None:
     assert await claimed(stores, now=EXPIRY) == []
 
 
-async def test_failing(stores: Stores) -> None:
+async def test_failing(stores: Stores, test: DeliverabilityTest) -> None:
     """A failed analysis is retried later, and goes into error after the last attempt."""
-    test = await add(stores, "x")
     await receive(stores, test)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         now = at(attempt * 10)
@@ -405,9 +405,8 @@ async def test_failing(stores: Stores) -> None:
     assert (found.test.state, found.report, found.failure) == (State.ERROR, None, "why")
 
 
-async def test_analyses_that_never_end(stores: Stores) -> None:
+async def test_analyses_that_never_end(stores: Stores, test: DeliverabilityTest) -> None:
     """A mail that crashes the daemon each time goes into error, and is not retried for ever."""
-    test = await add(stores, "x")
     await receive(stores, test)
     for _ in range(MAX_ATTEMPTS):
         assert await claimed(stores) == [test.id]
@@ -565,9 +564,8 @@ async def test_deleting(stores: Stores) -> None:
     assert await stores.contents.raw_message(sent.id) is None
 
 
-async def test_deleting_while_an_analysis_runs(stores: Stores) -> None:
+async def test_deleting_while_an_analysis_runs(stores: Stores, test: DeliverabilityTest) -> None:
     """The report of a test that was deleted meanwhile is ignored."""
-    test = await add(stores, "x")
     sent = await receive(stores, test)
     await claimed(stores)
     assert await stores.tests.delete(ANN, test.id, NOON)
@@ -575,9 +573,8 @@ async def test_deleting_while_an_analysis_runs(stores: Stores) -> None:
     assert await stores.contents.raw_message(sent.id) is None
 
 
-async def test_the_mail_of_a_test_as_a_message(stores: Stores) -> None:
+async def test_the_mail_of_a_test_as_a_message(stores: Stores, test: DeliverabilityTest) -> None:
     """It has the facts of a message: its sender, its size and its expiry."""
-    test = await add(stores, "x")
     assert await stores.tests.find_message(test.id) is None
     sent = await receive(stores, test)
     row = await stores.tests.find_message(test.id)

@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
+from pytest_twisted import async_fixture
 
 from mailcheck.core.errors import TooManyWatches, TooManyWebhooks, WatchExists
 from mailcheck.core.identifiers import AccountId, WebhookId
@@ -53,9 +54,15 @@ def change(number: int, seconds: float = 0) -> WatchChange:
     return WatchChange(at(seconds), "SPF", f"p{number}", None, "found", "It is new.", "error")
 
 
-async def test_a_watch_is_kept_whole(stores: Stores) -> None:
-    """A watch is found by its account only, unchanged; a list leaves out its state."""
+@async_fixture
+async def one(stores: Stores) -> Watch:
+    """Add a watch."""
     (one,) = await prepared(stores, "one")
+    return one
+
+
+async def test_a_watch_is_kept_whole(stores: Stores, one: Watch) -> None:
+    """A watch is found by its account only, unchanged; a list leaves out its state."""
     assert one == watch("one")
     assert await stores.watches.find(ANN, one.id) == one
     assert await stores.watches.find(BOB, one.id) is None
@@ -136,9 +143,8 @@ async def test_what_is_due(stores: Stores) -> None:
     assert len(await watches.claim(OTHER, later, LEASE, 9)) == 3
 
 
-async def test_a_watch_that_is_paused_is_not_due(stores: Stores) -> None:
+async def test_a_watch_that_is_paused_is_not_due(stores: Stores, one: Watch) -> None:
     """The owner's setting wins over a run in progress."""
-    (one,) = await prepared(stores, "one")
     (claimed,) = await stores.watches.claim(MINE, NOON, LEASE, 9)
     paused = WatchSettings(interval=15 * MINUTE, is_paused=True)
     assert await stores.watches.change(BOB, one.id, paused, at(7)) is None
@@ -152,9 +158,8 @@ async def test_a_watch_that_is_paused_is_not_due(stores: Stores) -> None:
     assert await stores.watches.claim(MINE, at(90), LEASE, 9) == []
 
 
-async def test_a_lost_claim(stores: Stores) -> None:
+async def test_a_lost_claim(stores: Stores, one: Watch) -> None:
     """A run of another holder, or of a deleted watch, is not stored."""
-    (one,) = await prepared(stores, "one")
     recorded = RunRecord(one, NOON, at(60), "{}", (change(1),), ((AlertId("a"), RAISED),))
     assert not await stores.watches.record(MINE, recorded)
     assert await stores.watches.history(one.id, NOON, 9) == History((), ())
@@ -166,9 +171,8 @@ async def test_a_lost_claim(stores: Stores) -> None:
     assert len(await stores.watches.claim(MINE, at(300), LEASE, 1)) == 1
 
 
-async def test_a_history(stores: Stores) -> None:
+async def test_a_history(stores: Stores, one: Watch) -> None:
     """Changes and scores since a given time are listed oldest first, up to the newest ones."""
-    (one,) = await prepared(stores, "one")
     scores = [WatchScore(at(number), number, "F", {"SPF": number}) for number in range(2)]
     await run(stores, one, 0, changes=(change(1), change(2)), score=scores[0])
     after = await run(stores, one, 1, changes=(change(3, 1),), score=scores[1])
@@ -180,9 +184,8 @@ async def test_a_history(stores: Stores) -> None:
     assert (cut.changes, cut.is_cut) == ((change(2), change(3, 1)), True)
 
 
-async def test_the_life_of_an_alert(stores: Stores) -> None:
+async def test_the_life_of_an_alert(stores: Stores, one: Watch) -> None:
     """It is sent when it opens, gets worse and ends; one at a time is open."""
-    (one,) = await prepared(stores, "one")
     watches = stores.watches
     await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
     (pending_alerts,) = await watches.pending_alerts(9)
@@ -209,9 +212,8 @@ async def test_the_life_of_an_alert(stores: Stores) -> None:
     assert [alert.id for alert in listed] == ["d", "a"]
 
 
-async def test_an_alert_that_is_acknowledged(stores: Stores) -> None:
+async def test_an_alert_that_is_acknowledged(stores: Stores, one: Watch) -> None:
     """Its opening and worsening are not sent any more; its end is sent."""
-    (one,) = await prepared(stores, "one")
     watches = stores.watches
     await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
     assert await watches.acknowledge(BOB, one.id, AlertId("a"), at(1)) is None
@@ -226,9 +228,8 @@ async def test_an_alert_that_is_acknowledged(stores: Stores) -> None:
     assert len(await watches.pending_alerts(9)) == 1
 
 
-async def test_old_data_is_deleted(stores: Stores) -> None:
+async def test_old_data_is_deleted(stores: Stores, one: Watch) -> None:
     """Changes, scores and ended alerts are deleted in batches; an open alert is kept."""
-    (one,) = await prepared(stores, "one")
     watches = stores.watches
     other = replace(RAISED, key="other")
     score = WatchScore(NOON, 1, "F", {})
@@ -243,9 +244,8 @@ async def test_old_data_is_deleted(stores: Stores) -> None:
     assert [alert.id for alert in await watches.alerts(ANN, one.id, 9)] == ["b"]
 
 
-async def test_deleting_a_watch(stores: Stores) -> None:
+async def test_deleting_a_watch(stores: Stores, one: Watch) -> None:
     """Data of a deleted watch is neither sent nor listed."""
-    (one,) = await prepared(stores, "one")
     raised = ((AlertId("a"), RAISED),)
     await run(stores, one, 0, changes=(change(1),), raised=raised)
     assert await stores.watches.delete(ANN, one.id)
