@@ -78,8 +78,13 @@ test:
 	@$(INSTALL) test-needs $(VENV)/installed-test
 	@$(MAKE) --no-print-directory --jobs=3 lint types tests
 
-# While one process imports the tests, mypy and ruff use another processor.
-tests: $(VENV)/installed-test
+# Each process of xdist imports all tests. One process compiles them before, while mypy and ruff use
+# another processor.
+$(VENV)/compiled-tests: $(VENV)/installed-test
+	@$(BIN)/pytest --quiet --collect-only $(OWN) | tail -n 5
+	@touch $@
+
+tests: $(VENV)/compiled-tests
 	$(PYTEST) $(OWN) -m "not (interop or soak or pictures)"
 
 ## interop: install a fixed list of third-party clients and servers, among them a browser, and test
