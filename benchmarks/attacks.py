@@ -240,17 +240,18 @@ class Attacks:
                 client.uid("SEARCH", SEARCH)
 
     def _leave_unread(self, number: int) -> None:
-        """Ask for lists or for a stream of events, and read no answer."""
-        path = "/inbox/events" if number % 2 else "/inbox/messages?limit=100"
+        """Ask for a mail of 20 MB or for events, and read no answer."""
+        path = "/inbox/events?after=c0"
+        if number % 2:
+            found = ask(self._target, "/inbox/messages?tag=large&limit=1")
+            message = found.partition(b'"id":"')[2][:36].decode()
+            path = f"/inbox/messages/{message}"
         request = f"GET {API}{path} HTTP/1.1\r\nHost: x\r\nX-API-Key: {self._target.key}\r\n\r\n"
         with socket.socket() as one:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             one.connect((HOST, self._target.http_port))
-            one.settimeout(5)
-            for _ in range(200):
-                one.sendall(request.encode())
-                time.sleep(PACKET)
-            time.sleep(5)
+            one.sendall(request.encode())
+            time.sleep(30)
 
     def _negotiate(self, _: int) -> None:
         """Send negotiations to the milter endpoint, and read no answer."""

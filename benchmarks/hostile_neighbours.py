@@ -15,7 +15,7 @@ daemon, with the key of one account or without a key. Each attack runs alone, th
 * requests: three clients of a send API, with a subject of 300 kB, 12,000 substitutions, and a text
   for 1,000 people;
 * searches: eight IMAP connections that search with 95 ``NOT TEXT``;
-* unread: a hundred clients that ask for lists and for events, and read no answer;
+* unread: a hundred clients that ask for a mail of 20 MB or for events, and read no answer;
 * milters: four peers of the milter endpoint that read no answer.
 
 A client of another account waits for a mail and sends it. The measured time starts before the mail

@@ -26,6 +26,10 @@ from mailcheck.operations.traffic.score_traffic import MailCopy, ScoreTraffic
 IDLE_SECONDS = 900.0
 """Seconds until a silent connection is closed. It lasts as long as an SMTP session."""
 
+MAX_REPLIES = 20
+"""Maximum number of replies to the commands of one read. A mail server waits for the reply to each
+command that has one, so it sends no such command beside another."""
+
 AUTHENTICATED = "auth_authen"
 """The macro with the name of an authenticated client, which sends mail of this site."""
 
@@ -47,6 +51,7 @@ class MilterConnection(Protocol):
         self._is_authenticated = False
         self._copy: MailCopy | None = None
         self._is_in_mail = self._is_draining = self._is_closed = False
+        self._replies = 0
         self.peer = ""
 
     # Methods that Twisted calls.
@@ -63,6 +68,7 @@ class MilterConnection(Protocol):
     def dataReceived(self, data: bytes) -> None:
         """Run the complete commands. A peer that does not speak the protocol is disconnected."""
         self._watchdog.reset()
+        self._replies = 0
         try:
             for packet in self._reader.feed(data):
                 if self._is_closed:
@@ -130,7 +136,7 @@ class MilterConnection(Protocol):
         if command == packets.NEGOTIATE:
             offer = packets.read_negotiation(data)
             self._steps = offer.steps
-            self.transport.write(packets.negotiate(offer).encoded())
+            self._reply(packets.negotiate(offer).encoded())
             return
         if self._steps is None:
             raise BadPacket(f"the command {command!r} before the negotiation")
@@ -148,7 +154,13 @@ class MilterConnection(Protocol):
         else:
             self._take(command, data)
             if packets.SKIPPABLE[command] not in self._steps:
-                self.transport.write(CONTINUE)
+                self._reply(CONTINUE)
+
+    def _reply(self, octets: bytes) -> None:
+        self._replies += 1
+        if self._replies > MAX_REPLIES:
+            raise BadPacket("commands that were sent without waiting for the replies")
+        self.transport.write(octets)
 
     def _take(self, command: bytes, data: bytes) -> None:
         """Take the data of a command whose reply may be left out."""
@@ -173,7 +185,7 @@ class MilterConnection(Protocol):
         is_authenticated, self._is_authenticated = self._is_authenticated, False
         self._copy = self._traffic.begin(session, sender, is_authenticated=is_authenticated)
         # Without a copy, the mail server does not need to send the mail.
-        self.transport.write(CONTINUE if self._copy is not None else ACCEPT)
+        self._reply(CONTINUE if self._copy is not None else ACCEPT)
 
     def _add(self, octets: bytes) -> None:
         if self._copy is not None and not self._copy.add(octets):
@@ -181,7 +193,7 @@ class MilterConnection(Protocol):
 
     def _finish_mail(self, octets: bytes) -> None:
         self._add(octets)
-        self.transport.write(CONTINUE)
+        self._reply(CONTINUE)
         copy, self._copy = self._copy, None
         if copy is not None:
             copy.finish()

@@ -6,7 +6,7 @@ import pytest
 from twisted.internet.task import Clock
 
 from mailcheck.core.messages import Session
-from mailcheck.milter.connection import IDLE_SECONDS
+from mailcheck.milter.connection import IDLE_SECONDS, MAX_REPLIES
 from mailcheck.milter.packets import (
     ACCEPT,
     BODY,
@@ -163,6 +163,15 @@ def test_another_protocol(octets: bytes) -> None:
     server.protocol.dataReceived(octets)
     assert server.is_closed
     assert server.replies() == b""
+
+
+def test_a_peer_that_does_not_wait_for_replies() -> None:
+    """A peer that sends many commands with replies at once is disconnected after a few replies."""
+    server = MailServer(milter_factory(Copies()))
+    negotiation = b"\0\0\0\x0dO" + (6).to_bytes(4) + bytes(8)
+    server.protocol.dataReceived(negotiation * 1_000)
+    assert server.is_closed
+    assert len(server.replies()) <= MAX_REPLIES * len(negotiation)
 
 
 @rows((HEADER, b"no end"), (HEADER, b"a\0b"), (CONNECT, b""), (CONNECT, b"a\0"))
