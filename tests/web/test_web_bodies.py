@@ -11,9 +11,10 @@ from mailcheck.api.urls import API_PATH
 from mailcheck.assembly.doors.compatible import FACADES
 from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.web.site.application import Door, Like, Route
+from mailcheck.web.site.application import Door, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON, UNCHOSEN, media_type_of
 from mailcheck.web.site.failures import WrongMediaType
+from mailcheck.web.site.likeness import Like
 from tests.house import Answer, House
 from tests.table import rows
 from tests.web.compatible.open_site import OpenSite

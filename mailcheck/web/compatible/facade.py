@@ -11,10 +11,11 @@ from msgspec.structs import fields, replace
 from twisted.web.server import Request
 
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.web.site.application import Door, Like, ReadKey, Route, Sent, WriteError
+from mailcheck.web.site.application import Door, ReadKey, Route, Sent, WriteError
 from mailcheck.web.site.bodies import FORM, JSON, decode_json, require_known
 from mailcheck.web.site.costs import FREE
 from mailcheck.web.site.failures import NOT_IMPLEMENTED, RefusedAsProduct
+from mailcheck.web.site.likeness import Like
 from mailcheck.web.site.replies import Reply
 
 SENDS_NOTHING = "mailcheck sends no captured mail to the outside"

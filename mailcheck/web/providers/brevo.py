@@ -40,19 +40,19 @@ from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
-    Like,
     Posting,
     Provider,
     Response,
     Sending,
     SendRoute,
-    Sent,
+    Submission,
     Support,
     WrongSignature,
     header_key,
     json_response,
 )
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
+from mailcheck.web.site.likeness import Like
 
 MAX_PEOPLE = 99
 
@@ -170,7 +170,7 @@ def _file_of(attachment: Attachment) -> File:
     return file_of_url(attachment.name or "attachment", attachment.url)
 
 
-def answer(sent: Sent) -> Response:
+def answer(sent: Submission) -> Response:
     """Return the Message-ID of the mail, or of each version."""
     ids = [f"<{one.shown['message_id']}>" for one in sent.outcomes]
     is_batch = b'"messageVersions"' in sent.posting.body
@@ -244,6 +244,6 @@ BREVO = Provider(
         Support("attachments with `url`", Like.CLOSE, "the file contains the URL"),
         Support("`scheduledAt`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
         Support("events", Like.SAME, "not signed, as by Brevo; four kinds"),
-        Support("contacts, campaigns, templates", Like.LEFT_OUT),
+        Support("contacts, campaigns, templates", Like.NOT_OFFERED),
     ),
 )

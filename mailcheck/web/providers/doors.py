@@ -24,8 +24,8 @@ from mailcheck.web.providers.provider import (
     Provider,
     Response,
     SendRoute,
-    Sent,
     ShowRoute,
+    Submission,
 )
 from mailcheck.web.site import application, costs
 from mailcheck.web.site.access_control import AccessControl
@@ -196,7 +196,7 @@ class Providers:
             Outcome(_public(next(results)), one.shown) if isinstance(one, Prepared) else one
             for one in prepared
         ]
-        return route.answer(Sent(outcomes, posting, sent_at, self._domain))
+        return route.answer(Submission(outcomes, posting, sent_at))
 
 
 def _admission(access: AccessControl, provider: Provider) -> application.Admit:

@@ -32,17 +32,17 @@ from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
     FieldMissing,
     KeyMissing,
-    Like,
     Posting,
     Provider,
     Response,
     Sending,
     SendRoute,
-    Sent,
+    Submission,
     Support,
     json_response,
 )
 from mailcheck.web.site.bodies import decode_json
+from mailcheck.web.site.likeness import Like
 from mailcheck.web.site.requests import basic_credentials
 
 MAX_PEOPLE = 1_000
@@ -156,7 +156,7 @@ def _file_of(upload: Upload) -> File:
     return File(upload.filename, upload.content_type, upload.data, content_id)
 
 
-def answer(sent: Sent) -> Response:
+def answer(sent: Submission) -> Response:
     """Return the Message-ID of the first mail."""
     message_id = sent.outcomes[0].shown["message_id"]
     return json_response({"id": f"<{message_id}>", "message": "Queued. Thank you."})
@@ -239,8 +239,8 @@ MAILGUN = Provider(
         Support(
             "`o:deliverytime`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"
         ),
-        Support("`o:tracking`, `o:dkim`, `o:testmode`", Like.LEFT_OUT, "accepted and ignored"),
+        Support("`o:tracking`, `o:dkim`, `o:testmode`", Like.NOT_OFFERED, "accepted and ignored"),
         Support("events", Like.SAME, "signed with HMAC; four kinds"),
-        Support("stored messages, routes, lists, statistics", Like.LEFT_OUT),
+        Support("stored messages, routes, lists, statistics", Like.NOT_OFFERED),
     ),
 )

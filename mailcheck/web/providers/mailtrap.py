@@ -25,19 +25,19 @@ from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
     FieldMissing,
     KeyMissing,
-    Like,
     Outcome,
     Posting,
     Provider,
     Response,
     Sending,
     SendRoute,
-    Sent,
+    Submission,
     Support,
     bearer_key,
     header_key,
     json_response,
 )
+from mailcheck.web.site.likeness import Like
 
 MAX_PEOPLE = 1_000
 
@@ -124,12 +124,12 @@ def _headers_of(request: SendEmail) -> Mapping[str, str]:
     return headers
 
 
-def answer_email(sent: Sent) -> Response:
+def answer_email(sent: Submission) -> Response:
     """Return the id of the mail."""
     return json_response(_facts_of(sent.outcomes[0]))
 
 
-def answer_batch(sent: Sent) -> Response:
+def answer_batch(sent: Submission) -> Response:
     """Return the id or the errors of each mail."""
     facts = [_facts_of(one) for one in sent.outcomes]
     return json_response({"success": True, "responses": facts})
@@ -174,6 +174,6 @@ MAILTRAP = Provider(
         Support("`category`, `custom_variables`", Like.SAME, "as X-MT-... in the mail"),
         Support("errors with `success` and `errors`", Like.CLOSE, "one error at a time"),
         Support("`template_uuid`", Like.CLOSE, "the text contains the id and the variables"),
-        Support("events, sandbox inboxes, contacts, domains", Like.LEFT_OUT),
+        Support("events, sandbox inboxes, contacts, domains", Like.NOT_OFFERED),
     ),
 )

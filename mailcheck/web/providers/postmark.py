@@ -38,14 +38,13 @@ from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
-    Like,
     Outcome,
     Posting,
     Provider,
     Response,
     Sending,
     SendRoute,
-    Sent,
+    Submission,
     Support,
     WrongSignature,
     header_key,
@@ -53,6 +52,7 @@ from mailcheck.web.providers.provider import (
     kind_of,
 )
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
+from mailcheck.web.site.likeness import Like
 
 MAX_BATCH = 500
 
@@ -172,12 +172,12 @@ def _file_of(attachment: Attachment) -> File:
     return File(attachment.name, attachment.content_type, data, content_id)
 
 
-def answer_email(sent: Sent) -> Response:
+def answer_email(sent: Submission) -> Response:
     """Return the facts of the mail."""
     return json_response(_facts_of(sent.outcomes[0], sent.sent_at))
 
 
-def answer_batch(sent: Sent) -> Response:
+def answer_batch(sent: Submission) -> Response:
     """Return the facts or the error of each mail. The status is 200 even if all were rejected."""
     return json_response([_facts_of(one, sent.sent_at) for one in sent.outcomes])
 
@@ -291,8 +291,8 @@ POSTMARK = Provider(
             Like.CLOSE,
             "the text contains the name and the model",
         ),
-        Support("`TrackOpens`, `TrackLinks`", Like.LEFT_OUT, "accepted; links stay as they are"),
+        Support("`TrackOpens`, `TrackLinks`", Like.NOT_OFFERED, "accepted; links stay as they are"),
         Support("events", Like.SAME, "not signed, as by Postmark; four kinds"),
-        Support("servers, streams, statistics, suppressions", Like.LEFT_OUT),
+        Support("servers, streams, statistics, suppressions", Like.NOT_OFFERED),
     ),
 )

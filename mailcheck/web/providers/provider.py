@@ -1,7 +1,6 @@
 """The declarations of a provider's module: routes, errors, and how requests become mails."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
 
 from msgspec import Struct, field
 
@@ -35,6 +34,7 @@ from mailcheck.web.site.failures import (
     Problem,
     WrongMethod,
 )
+from mailcheck.web.site.likeness import Like
 from mailcheck.web.site.replies import Reply
 
 
@@ -170,13 +170,12 @@ class Outcome(Struct, frozen=True):
         return "" if isinstance(self.result, ExpectedFailure) else str(self.result)
 
 
-class Sent(Struct, frozen=True):
-    """The outcome of a request, in the order of its mails. ``domain`` is that of this server."""
+class Submission(Struct, frozen=True):
+    """A request and the outcomes of its mails, in their order."""
 
     outcomes: Sequence[Outcome]
     posting: Posting
     sent_at: Instant
-    domain: str
 
 
 JSON = "application/json; charset=utf-8"
@@ -207,7 +206,7 @@ class SendRoute(Struct, frozen=True):
 
     path: str
     read: Read
-    answer: Callable[[Sent], Response]
+    answer: Callable[[Submission], Response]
     is_partial: bool = False
     idempotency: str = ""
     method: str = "POST"
@@ -219,14 +218,6 @@ class ShowRoute(Struct, frozen=True):
     path: str
     show: Callable[[StoredMessage], Response]
     method: str = "GET"
-
-
-class Like(Enum):
-    """How near a part of an API is to that of the provider."""
-
-    SAME = "same"
-    CLOSE = "close"
-    LEFT_OUT = "left out"
 
 
 class Support(Struct, frozen=True):

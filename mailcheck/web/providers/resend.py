@@ -38,20 +38,20 @@ from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
-    Like,
     Posting,
     Provider,
     Response,
     Sending,
     SendRoute,
-    Sent,
     ShowRoute,
+    Submission,
     Support,
     WrongSignature,
     bearer_key,
     json_response,
 )
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
+from mailcheck.web.site.likeness import Like
 
 MAX_BATCH = 100
 
@@ -190,12 +190,12 @@ def _file_of(attachment: Attachment) -> File:
     return File(name, attachment.content_type or "", data, content_id)
 
 
-def answer_email(sent: Sent) -> Response:
+def answer_email(sent: Submission) -> Response:
     """Return the id of the mail."""
     return json_response({"id": sent.outcomes[0].id})
 
 
-def answer_batch(sent: Sent) -> Response:
+def answer_batch(sent: Submission) -> Response:
     """Return the ids of the mails, and the errors of a permissive batch."""
     value: dict[str, object] = {"data": [{"id": one.id} for one in sent.outcomes if one.id]}
     errors = [
@@ -300,6 +300,6 @@ RESEND = Provider(
         Support("`template`", Like.CLOSE, "the text contains the name and the variables"),
         Support("`scheduled_at`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
         Support("events", Like.SAME, "signed as by Svix; four kinds"),
-        Support("domains, contacts, broadcasts, received mail", Like.LEFT_OUT),
+        Support("domains, contacts, broadcasts, received mail", Like.NOT_OFFERED),
     ),
 )

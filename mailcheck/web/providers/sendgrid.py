@@ -25,17 +25,17 @@ from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
     FieldMissing,
-    Like,
     Posting,
     Provider,
     Response,
     Sending,
     SendRoute,
-    Sent,
+    Submission,
     Support,
     bearer_key,
     json_response,
 )
+from mailcheck.web.site.likeness import Like
 
 MAX_PEOPLE = 1_000
 """Maximum number of addresses of one mail."""
@@ -170,7 +170,7 @@ def _marks_of(request: SendMail, one: Personalization) -> Mapping[str, object]:
     return {name: value for name, value in marks.items() if value}
 
 
-def answer(sent: Sent) -> Response:
+def answer(sent: Submission) -> Response:
     """Return 202 without a body, and the id of the first mail in a header."""
     if not sent.outcomes:  # the sandbox mode
         return Response(200, b"")
@@ -228,9 +228,9 @@ SENDGRID = Provider(
         Support("`template_id` with template data", Like.CLOSE, "the text contains both"),
         Support("`send_at`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
         Support(
-            "`tracking_settings`, `asm`, `ip_pool_name`", Like.LEFT_OUT, "accepted and ignored"
+            "`tracking_settings`, `asm`, `ip_pool_name`", Like.NOT_OFFERED, "accepted and ignored"
         ),
         Support("events", Like.SAME, "signed with ECDSA; four kinds, one event in a request"),
-        Support("contacts, templates, statistics, suppressions", Like.LEFT_OUT),
+        Support("contacts, templates, statistics, suppressions", Like.NOT_OFFERED),
     ),
 )

@@ -41,14 +41,13 @@ from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
-    Like,
     Outcome,
     Posting,
     Provider,
     Response,
     Sending,
     SendRoute,
-    Sent,
+    Submission,
     Support,
     WrongSignature,
     json_response,
@@ -57,6 +56,7 @@ from mailcheck.web.providers.provider import (
 from mailcheck.web.providers.signatures import read_key, verify
 from mailcheck.web.site.bodies import decode_json
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
+from mailcheck.web.site.likeness import Like
 
 MAX_BULK = 50
 
@@ -323,12 +323,12 @@ def _file_of(attachment: Attachment) -> File:
     return File(attachment.file_name, attachment.content_type or "", data, content_id)
 
 
-def answer_email(sent: Sent) -> Response:
+def answer_email(sent: Submission) -> Response:
     """Return the id of the mail."""
     return json_response({"MessageId": sent.outcomes[0].id})
 
 
-def answer_bulk(sent: Sent) -> Response:
+def answer_bulk(sent: Submission) -> Response:
     """Return the outcome of each mail."""
     return json_response({"BulkEmailEntryResults": [_result_of(one) for one in sent.outcomes]})
 
@@ -392,7 +392,7 @@ SES = Provider(
         Support("`EmailTags`, `ConfigurationSetName`", Like.SAME, "as X-SES-... in the mail"),
         Support("errors", Like.SAME, "the SDKs raise their own exceptions"),
         Support("templates, `SendBulkEmail`", Like.CLOSE, "the text contains name and values"),
-        Support("notifications", Like.LEFT_OUT, "their certificate cannot be verified offline"),
-        Support("identities, suppression lists", Like.LEFT_OUT),
+        Support("notifications", Like.NOT_OFFERED, "their certificate cannot be verified offline"),
+        Support("identities, suppression lists", Like.NOT_OFFERED),
     ),
 )

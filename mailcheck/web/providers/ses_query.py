@@ -22,13 +22,12 @@ from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
-    Like,
     Posting,
     Provider,
     Response,
     Sending,
     SendRoute,
-    Sent,
+    Submission,
     Support,
     WrongSignature,
 )
@@ -46,6 +45,7 @@ from mailcheck.web.providers.ses import (
 )
 from mailcheck.web.providers.signatures import read_key, verify
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
+from mailcheck.web.site.likeness import Like
 
 NAMESPACE = "http://ses.amazonaws.com/doc/2010-12-01/"
 XML = "text/xml"
@@ -104,7 +104,7 @@ def _tags(form: Form) -> list[Header]:
     return [Header(name, values.get(place.replace(".Name", ".Value"), "")) for place, name in names]
 
 
-def answer(sent: Sent) -> Response:
+def answer(sent: Submission) -> Response:
     """Return the id of the mail in the element that is named after the action."""
     outcome = sent.outcomes[0]
     action = outcome.shown["action"]

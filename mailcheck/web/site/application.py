@@ -6,7 +6,6 @@ CONTRIBUTING.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from enum import Enum
 from functools import cache, cached_property, partial
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -43,6 +42,7 @@ from mailcheck.web.site.failures import (
     WrongMethod,
     problem_of,
 )
+from mailcheck.web.site.likeness import Like
 from mailcheck.web.site.replies import MoreHeaders, Reply, log_crash, respond
 from mailcheck.web.site.requests import (
     BoundedRequest,
@@ -59,14 +59,6 @@ UNKNOWN_METHOD = "?"
 """A method that no route has."""
 
 R = TypeVar("R")
-
-
-class Like(Enum):
-    """How near a route is to that of the product whose API it offers."""
-
-    SAME = "same"
-    CLOSE = "close"
-    NOT_OFFERED = "not offered"
 
 
 class Sent(Struct, frozen=True):

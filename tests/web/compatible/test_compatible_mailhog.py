@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from mailcheck.web.compatible.mailhog import MAILHOG
-from mailcheck.web.site.application import Like, Route
+from mailcheck.web.site.application import Route
+from mailcheck.web.site.likeness import Like
 from tests.web.compatible.open_site import RICH, TEXT, OpenSite, mail
 
 

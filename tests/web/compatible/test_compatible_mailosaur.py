@@ -7,7 +7,7 @@ import pytest
 
 from mailcheck.core.rights import Rights, make_rights
 from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR
-from mailcheck.web.site.application import Like
+from mailcheck.web.site.likeness import Like
 from tests.house import House
 from tests.table import rows
 from tests.web.compatible.mailosaur import PNG, SERVER, Client, address, sign_up

@@ -17,7 +17,8 @@ from mailcheck.checks.deliverability.content_filter import (
 from mailcheck.core.errors import FaultMet
 from mailcheck.operations.inbox.open_inbox import CHAOS_LIFETIME, Chaos
 from mailcheck.web.compatible.mailpit.routes import MAILPIT
-from mailcheck.web.site.application import Like, Route
+from mailcheck.web.site.application import Route
+from mailcheck.web.site.likeness import Like
 from tests.house import run
 from tests.table import rows
 from tests.web.compatible.open_site import RICH, TEXT, OpenSite, mail

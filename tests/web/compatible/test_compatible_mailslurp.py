@@ -12,7 +12,7 @@ from mailcheck.checks.content.patterns import find_pattern
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.rights import make_rights
 from mailcheck.web.compatible.mailslurp.facade import MAILSLURP
-from mailcheck.web.site.application import Like
+from mailcheck.web.site.likeness import Like
 from tests.house import House
 from tests.table import rows
 from tests.web.compatible.mailosaur import PNG
