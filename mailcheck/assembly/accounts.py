@@ -26,10 +26,10 @@ from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.passkeys import Passkeys, relying_party_of
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.projects import ManageProjects
-from mailcheck.operations.accounts.register import (
-    Invitations,
+from mailcheck.operations.accounts.register import Invitations, Register
+from mailcheck.operations.accounts.registration_rules import (
+    InviteBy,
     NameRules,
-    Register,
     Registration,
     RegistrationRules,
 )
@@ -118,9 +118,10 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         options.per_address,
         names,
         is_first_ours=options.bootstrap,
+        invite_by=InviteBy(options.invite_by),
     )
     authenticator = Authenticator(store, default, now)
-    projects = ManageProjects(ProjectStore(engine), keep, names, audit, clock_and_randomness)
+    projects = ManageProjects(ProjectStore(engine), keep, rules, audit, clock_and_randomness)
     oauth_store, open_to = OAuthStore(engine), OpenTo(runtime.config.web.oauth_clients)
     oauth_clients = OAuthClients(
         oauth_store,
@@ -143,7 +144,18 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         invitations,
         sign_in,
         LogIn(authenticator, ended_access, passwords, sign_in),
-        Register(rules, keep, passwords, hasher, sign_in, invitations, attempts, audit, now),
+        Register(
+            rules,
+            keep,
+            passwords,
+            hasher,
+            sign_in,
+            invitations,
+            projects,
+            attempts,
+            audit,
+            now,
+        ),
         audit,
         AuditRetention(audit_store, now),
         projects,

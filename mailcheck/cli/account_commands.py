@@ -37,7 +37,7 @@ from mailcheck.operations.accounts.manage_accounts import (
     IssuedKey,
 )
 from mailcheck.operations.accounts.passkeys import remove_passkeys
-from mailcheck.operations.accounts.register import INVITATION_DAYS, Registration
+from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS, Registration
 from mailcheck.operations.accounts.sign_in import LINK_MINUTES
 
 
@@ -244,6 +244,13 @@ def add_project_commands(parser: argparse.ArgumentParser) -> None:
     add.add_argument("name", help="name of the project")
     add.add_argument("--owner", required=True, help="name of the account of its first owner")
     add.set_defaults(command=add_project)
+    invite = commands.add_parser("invite", help="create a link with which one person can join")
+    invite.add_argument("name", help="name of the project")
+    invite.add_argument(
+        "address", nargs="?", default="", help="mail address of a person who has no account"
+    )
+    invite.add_argument("--role", choices=list(map(str, Role)), default=str(Role.EDITOR))
+    invite.set_defaults(command=invite_member)
     members = commands.add_parser("members", help="list the members of a project")
     members.add_argument("name", help="name of the project")
     members.add_argument("--json", action="store_true", help="print one JSON object per line")
@@ -269,6 +276,20 @@ def add_project(options: argparse.Namespace, console: Console) -> int:
     project = with_accounts(console.config, add)
     console.print_line(join_subaddress(project.mailbox_name, "", console.config.inbox.domain))
     console.print_note(f"next: mailcheck key issue {shlex.quote(project.name)}")
+    return EXIT_FINE
+
+
+def invite_member(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck project invite NAME [ADDRESS]``: print only the link to standard output."""
+
+    async def invite(accounts: AccountParts) -> str:
+        project = await accounts.projects.find(options.name)
+        return await accounts.projects.invite(project, Role(options.role), options.address)
+
+    code = with_accounts(console.config, invite)
+    console.print_line(PublicUrls(local_url(console.config)).join_url(code))
+    whose = f"{options.address} signs up with it, or" if options.address else "the person"
+    console.print_note(f"{whose} signs in; it can be used once, within {INVITATION_DAYS} days")
     return EXIT_FINE
 
 
@@ -442,19 +463,28 @@ def remove_client(options: argparse.Namespace, console: Console) -> int:
 
 
 def add_account(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck account add NAME``: print the inbox address."""
-    account = with_accounts(
-        console.config,
-        lambda accounts: accounts.keep.add(
+    """``mailcheck account add NAME``: print the inbox address, and how the person signs in."""
+    password = new_password(os.urandom)
+    urls = PublicUrls(local_url(console.config))
+
+    async def add(accounts: AccountParts) -> tuple[Account, str]:
+        account = await accounts.keep.add(
             options.name,
             is_operator=options.operator,
             max_messages=options.max_messages,
             max_bytes=options.max_bytes,
-        ),
-    )
+        )
+        if not accounts.sign_in.has_passwords:
+            code = await accounts.sign_in.create_link(account)
+            return account, f"{urls.sign_in_url(code)} (once, within {LINK_MINUTES} minutes)"
+        await accounts.sign_in.set_first_password(account, password)
+        return account, f"{urls.public_url}/sign-in with the password {password}"
+
+    account, way_in = with_accounts(console.config, add)
     console.print_line(join_subaddress(account.mailbox_name, "", console.config.inbox.domain))
     if account.is_operator:
         console.print_note("it receives mail to postmaster and abuse")
+    console.print_note(f"a person signs in at {way_in}")
     console.print_note(f"next: mailcheck key issue {shlex.quote(account.name)}")
     return EXIT_FINE
 

@@ -266,7 +266,7 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
             ("mailcheck account add ann", "mailcheck account invite"),
         ),
         "project": CommandRow(
-            "projects that people share: add, members, set-member, remove-member",
+            "projects that people share: add, invite, members, set-member, remove-member",
             "account_commands:add_project_commands",
             ("mailcheck project add shop --owner ann", "mailcheck project members shop"),
         ),

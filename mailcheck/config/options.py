@@ -524,6 +524,14 @@ class AccountsOptions(Struct, frozen=True):
             choices=("open", "invite", "closed"),
         ),
     ] = "invite"
+    invite_by: Annotated[
+        str,
+        Option(
+            "Who may invite people without an account to a project, if registration is invite: "
+            "operators, or owners (owners of projects; everyone with an account can create one).",
+            choices=("operators", "owners"),
+        ),
+    ] = "operators"
     passwords: Annotated[
         bool,
         Option(

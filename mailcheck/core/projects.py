@@ -56,3 +56,14 @@ class Membership(Struct, frozen=True):
 
     project: Account
     role: Role
+
+
+class Invitation(Struct, frozen=True):
+    """An invitation to a project.
+
+    An account that is created with it has the ``address`` as its name. An invitation without an
+    address (empty) is for people who have an account.
+    """
+
+    membership: Membership
+    address: str = ""

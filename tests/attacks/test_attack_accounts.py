@@ -128,6 +128,7 @@ NOT_NAMES = {
     "oidc.create_accounts",
     "oidc.allowed_groups",
     "accounts.bootstrap_key",
+    "accounts.invite_by",
     "accounts.registration",
     "accounts.passwords",
     "accounts.per_address",

@@ -11,7 +11,7 @@ from mailcheck.core.errors import (
     TooManyProjects,
 )
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.projects import Member, Membership, Role
+from mailcheck.core.projects import Invitation, Member, Membership, Role
 from mailcheck.store.accounts.account_store import SessionRow
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at
@@ -84,19 +84,40 @@ async def test_members_are_set_and_removed(stores: Stores) -> None:
 async def test_invitations(stores: Stores) -> None:
     """An invitation is used once before it expires, and never lowers a role."""
     shop = await shop_of_ann(stores)
-    await stores.projects.add_invitation(CODE, SHOP, Role.EDITOR, NOON, at(10))
-    assert await stores.projects.find_invitation(CODE, at(9)) == Membership(shop, Role.EDITOR)
+    await stores.projects.add_invitation(CODE, SHOP, Role.EDITOR, "", NOON, at(10))
+    assert await stores.projects.find_invitation(CODE, at(9)) == Invitation(
+        Membership(shop, Role.EDITOR)
+    )
     assert await stores.projects.find_invitation(CODE, at(10)) is None
     assert await stores.projects.find_invitation(b"2" * 32, NOON) is None
     assert await stores.projects.join(CODE, BOB, at(1)) == Membership(shop, Role.EDITOR)
     with pytest.raises(InvitationInvalid):
         await stores.projects.join(CODE, BOB, at(1))
-    await stores.projects.add_invitation(CODE, SHOP, Role.READER, NOON, at(10))
+    await stores.projects.add_invitation(CODE, SHOP, Role.READER, "", NOON, at(10))
     assert await stores.projects.join(CODE, ANN, at(1)) == Membership(shop, Role.OWNER)
-    await stores.projects.add_invitation(CODE, SHOP, Role.READER, NOON, at(10))
+    await stores.projects.add_invitation(CODE, SHOP, Role.READER, "", NOON, at(10))
     with pytest.raises(InvitationInvalid):
         await stores.projects.join(CODE, BOB, at(10))
     assert len(await stores.projects.members(SHOP)) == 2
+
+
+async def test_registering_with_an_invitation(stores: Stores) -> None:
+    """An account that is created with an invitation is a member; a taken name keeps it."""
+    shop = await shop_of_ann(stores)
+    add = stores.projects.add_invitation
+    await add(CODE, SHOP, Role.READER, "carol@example.com", NOON, at(10))
+    offered = Membership(shop, Role.READER)
+    assert await stores.projects.find_invitation(CODE, NOON) == Invitation(
+        offered, "carol@example.com"
+    )
+    twin = Account(AccountId("x"), "bob", "dev-x", False, NOON, None, None)
+    with pytest.raises(AccountNameTaken):
+        await stores.projects.register(twin, "hash", CODE, at(1))
+    assert await stores.projects.register(account("carol"), "hash", CODE, at(1)) == offered
+    assert (await stores.projects.members(SHOP))[1:] == [member("carol", Role.READER, 1)]
+    with pytest.raises(InvitationInvalid):
+        await stores.projects.register(account("dave"), "hash", CODE, at(1))
+    assert await stores.accounts.find_account("dave") is None
 
 
 async def test_a_session_shows_a_project(stores: Stores) -> None:

@@ -123,7 +123,7 @@ def fill(path: str) -> None:
     projects, owner = ProjectStore(engine), Member(ANN, "ann", Role.OWNER, NOON)
     result_of(projects.add(account("shop", is_project=True), owner, 9))
     shop = AccountId("shop")
-    result_of(projects.add_invitation(b"join", shop, Role.READER, NOON, at(60)))
+    result_of(projects.add_invitation(b"join", shop, Role.READER, "bob@example.com", NOON, at(60)))
     fill_signing_in(engine)
     test = deliverability_test("report")
     result_of(DeliverabilityStore(engine).add(test, at(9_999)))

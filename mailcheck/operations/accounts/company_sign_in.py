@@ -48,7 +48,7 @@ from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.id_tokens import REFUSED, Provider, failure_of
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.projects import ManageProjects
-from mailcheck.operations.accounts.register import NameRules
+from mailcheck.operations.accounts.registration_rules import NameRules
 from mailcheck.operations.accounts.sign_in import (
     MAX_NAME,
     PER_ADDRESS,
@@ -221,6 +221,15 @@ class CompanySignIn:
         await self._follow_groups(account, identity.groups, client)
         signed_in = await self._sign_in.open(account, client, is_company=True)
         return Finished(signed_in, state.path)
+
+    def path_in(self, secret: str, sealed: str) -> str:
+        """Return the page to show after a sign-in, whether or not it succeeds.
+
+        :param secret: the secret of the cookie, or empty.
+        :param sealed: the state with which the browser came back.
+        """
+        state = _unseal(secret, sealed) if secret else None
+        return "/" if state is None or state.links_to else state.path
 
     async def logout_url(self, back: str) -> str:
         """Return where the provider ends its own session, or empty if it cannot.

@@ -7,10 +7,10 @@ from mailcheck.core.audit import COMMAND_LINE, Action, Actor
 from mailcheck.core.errors import AccountNotFound, InvalidParameter, InvitationInvalid
 from mailcheck.core.identifiers import AccountId, digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.projects import Member, Membership, Role
+from mailcheck.core.projects import Invitation, Member, Membership, Role
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
-from mailcheck.operations.accounts.register import INVITATION_DAYS, NameRules
+from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS, RegistrationRules
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.accounts.project_store import ProjectStore
 
@@ -25,13 +25,13 @@ class ManageProjects:
         self,
         store: ProjectStore,
         accounts: ManageAccounts,
-        names: NameRules,
+        rules: RegistrationRules,
         audit: Audit,
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._accounts = accounts
-        self._names = names
+        self.rules = rules
         self._audit = audit
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
@@ -43,7 +43,7 @@ class ManageProjects:
         :raises AccountNameTaken: the name, or a similar one, is taken or reserved.
         :raises TooManyProjects: the person owns the maximum number of projects.
         """
-        name = self._names.require(name, is_assigned=owner.is_operator or by == COMMAND_LINE)
+        name = self.rules.names.require(name, is_assigned=owner.is_operator or by == COMMAND_LINE)
         _require_person(owner)
         project = replace(await self._accounts.draft(name), is_operator=False, is_project=True)
         first = Member(owner.id, owner.name, Role.OWNER, self._now())
@@ -57,7 +57,7 @@ class ManageProjects:
         :raises InvalidParameter: the name is not acceptable.
         :raises AccountNameTaken: the name, or a similar one, is taken or reserved.
         """
-        await self._accounts.rename(project, self._names.require(name), by)
+        await self._accounts.rename(project, self.rules.names.require(name), by)
 
     async def find(self, name: str) -> Account:
         """Return the project with a name.
@@ -106,19 +106,39 @@ class ManageProjects:
         detail = names.get(account_id, account_id)
         await self._audit.note(Action.MEMBER_REMOVED, project.id, by, detail)
 
-    async def invite(self, project: Account, role: Role, by: Actor) -> str:
+    async def invite(
+        self,
+        project: Account,
+        role: Role,
+        address: str = "",
+        inviter: Account | None = None,
+        by: Actor = COMMAND_LINE,
+    ) -> str:
         """Create an invitation to a project, and return the code for its link.
 
         It can be used once, within `INVITATION_DAYS`.
+
+        :param address: the mail address of a person who may have no account; empty for a person who
+            has one.
+        :param inviter: the owner who invites, or `None` on the command line.
+        :raises InvalidParameter: the address is not a mail address, or too long for a name.
+        :raises AccountNameTaken: the address is reserved.
+        :raises RegistrationClosed: nobody without an account can be invited.
+        :raises NotOperator: only operators may invite people without an account.
         """
+        if address:
+            address = self.rules.require_invited(address, inviter)
         code, now = new_session_secret(self._random_bytes), self._now()
         expires_at = Instant(now + INVITATION_DAYS * DAY)
-        await self._store.add_invitation(digest_secret(code), project.id, role, now, expires_at)
-        await self._audit.note(Action.PERSON_INVITED, project.id, by, f"as {role}")
+        await self._store.add_invitation(
+            digest_secret(code), project.id, role, address, now, expires_at
+        )
+        detail = f"{address} as {role}" if address else f"as {role}"
+        await self._audit.note(Action.PERSON_INVITED, project.id, by, detail)
         return code
 
-    async def find_invitation(self, code: str) -> Membership:
-        """Return the project and the role of an invitation.
+    async def find_invitation(self, code: str) -> Invitation:
+        """Return an invitation.
 
         :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
@@ -133,6 +153,23 @@ class ManageProjects:
         :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
         joined = await self._store.join(digest_secret(code), person.id, self._now())
+        return await self._note_joined(person, joined, by)
+
+    async def register(
+        self, account: Account, password_hash: str, code: str, by: Actor
+    ) -> Membership:
+        """Add a new account with a password to the project of an invitation.
+
+        :raises AccountNameTaken: the name is taken; the invitation stays valid.
+        :raises InvitationInvalid: the invitation is unknown, used or expired.
+        """
+        joined = await self._store.register(
+            account, password_hash, digest_secret(code), self._now()
+        )
+        await self._audit.note(Action.ACCOUNT_CREATED, account.id, by, "sign-up")
+        return await self._note_joined(account, joined, by)
+
+    async def _note_joined(self, person: Account, joined: Membership, by: Actor) -> Membership:
         detail = f"{person.name}: {joined.role}"
         await self._audit.note(Action.MEMBER_SET, joined.project.id, by, detail)
         return joined

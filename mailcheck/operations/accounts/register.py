@@ -1,30 +1,27 @@
 """Sign-up: open to everyone, by invitation only, or closed."""
 
-from enum import StrEnum
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import Account, RequestLimits
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
-from mailcheck.core.errors import (
-    AccountNameTaken,
-    InvalidParameter,
-    InvitationInvalid,
-    RegistrationClosed,
-)
+from mailcheck.core.errors import InvalidParameter, InvitationInvalid, RegistrationClosed
 from mailcheck.core.identifiers import digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.keys import key_of
+from mailcheck.core.projects import Invitation, Membership
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong
-from mailcheck.operations.accounts.sign_in import MAX_NAME, Attempts, SignedIn, SignIn
+from mailcheck.operations.accounts.projects import ManageProjects
+from mailcheck.operations.accounts.registration_rules import (
+    INVITATION_DAYS,
+    Registration,
+    RegistrationRules,
+)
+from mailcheck.operations.accounts.sign_in import Attempts, SignedIn, SignIn
 from mailcheck.ports.clocks import ClockAndRandomness, Now
-from mailcheck.store.accounts.account_store import PasswordStore, look_alike
-
-INVITATION_DAYS = 7
-"""Days until an unused invitation expires."""
+from mailcheck.store.accounts.account_store import PasswordStore
 
 
 class Invitations:
@@ -67,51 +64,11 @@ ATTEMPTS = RequestLimits(per_minute=20, per_day=500)
 """Sign-up attempts per client address. Most are rejected for the name or the password."""
 
 
-class Registration(StrEnum):
-    """Policy for new accounts."""
+class Registered(Struct, frozen=True):
+    """A new account that is signed in, and the project that it has joined by its invitation."""
 
-    OPEN = "open"
-    INVITE = "invite"
-    CLOSED = "closed"
-
-
-class NameRules(Struct, frozen=True):
-    """Which names people may choose: none that is similar to a ``reserved`` one.
-
-    Only the operator can add such accounts.
-    """
-
-    reserved: tuple[str, ...] = ()
-
-    def require(self, name: str, *, is_assigned: bool = False) -> str:
-        """Return the name of a new account or project without surrounding spaces.
-
-        :param is_assigned: whether the operator chooses the name, which may be reserved then.
-
-        :raises InvalidParameter: the name is empty, too long, or has invisible characters.
-        :raises AccountNameTaken: the name is reserved.
-        """
-        name = name.strip()
-        if not name or len(name) > MAX_NAME:
-            raise InvalidParameter("name", f"the name must have 1 to {MAX_NAME} characters")
-        if not name.isprintable():
-            raise InvalidParameter("name", "the name contains invisible characters")
-        if not is_assigned and any(look_alike(name, one) for one in self.reserved):
-            problem = f"the name {name!r} is reserved by the operator of this service"
-            raise AccountNameTaken(f"{problem}; choose another one")
-        return name
-
-
-class RegistrationRules(Struct, frozen=True):
-    """The policy for new accounts, and how many one client address may create in a UTC day.
-
-    With ``is_first_ours``, the daemon creates the first account and issues a key for it.
-    """
-
-    mode: Registration
-    per_address: int
-    names: NameRules = NameRules()
-    is_first_ours: bool = False
+    signed_in: SignedIn
+    joined: Membership | None
 
 
 class Register:
@@ -125,6 +82,7 @@ class Register:
         hasher: PasswordHasher,
         sign_in: SignIn,
         invitations: Invitations,
+        projects: ManageProjects,
         attempts: Attempts,
         audit: Audit,
         now: Now,
@@ -135,12 +93,27 @@ class Register:
         self._hasher = hasher
         self._sign_in = sign_in
         self._invitations = invitations
+        self._projects = projects
         self._attempts = attempts
         self._audit = audit
         self._now = now
 
-    async def require_open(self, invitation: str) -> None:
+    def can_register(self, invited: Invitation | None) -> bool:
+        """Return whether a visitor may sign up who has an invitation to a project, or none."""
+        is_invited = self.rules.mode is Registration.INVITE and bool(invited and invited.address)
+        return self.rules.mode is Registration.OPEN or is_invited
+
+    async def find_invitation(self, code: str) -> Invitation | None:
+        """Return a valid invitation to a project, or `None`."""
+        try:
+            return await self._projects.find_invitation(code)
+        except InvitationInvalid:
+            return None
+
+    async def require_open(self, invitation: str) -> Invitation | None:
         """Verify that a visitor with this invitation, or without one (empty), may sign up.
+
+        Return the invitation if it is one to a project.
 
         :raises RegistrationClosed: sign-up is closed, needs an invitation, or is not ready yet.
         :raises InvitationInvalid: the invitation is unknown, used or expired.
@@ -149,13 +122,24 @@ class Register:
             raise RegistrationClosed("the service is starting; try again in a moment")
         if self.rules.mode is Registration.CLOSED:
             raise RegistrationClosed("only the operator of this service can create accounts")
-        if self.rules.mode is Registration.INVITE:
-            if not invitation:
-                raise RegistrationClosed("you need an invitation to sign up")
-            await self._invitations.require(invitation)
+        found = await self.find_invitation(invitation) if invitation else None
+        if self.can_register(found):
+            return found
+        if not invitation:
+            raise RegistrationClosed("you need an invitation to sign up")
+        if found is not None:
+            raise RegistrationClosed(
+                "this invitation is for a person who has an account: sign in, or ask for an "
+                "invitation with your mail address"
+            )
+        await self._invitations.require(invitation)
+        return None
 
-    async def register(self, name: str, password: str, invitation: str, client: str) -> SignedIn:
+    async def register(self, name: str, password: str, invitation: str, client: str) -> Registered:
         """Create an account and sign in to it. ``client`` is the address of the browser.
+
+        An account with an invitation to a project joins the project. Its name is the address that
+        the invitation names.
 
         :raises RegistrationClosed: sign-up is closed or needs an invitation.
         :raises InvitationInvalid: the invitation is unknown, used or expired.
@@ -165,7 +149,10 @@ class Register:
         :raises Overloaded: too many people are signing in.
         """
         await self._attempts.count(key_of("sign-up from", client), ATTEMPTS, "too many attempts")
-        await self.require_open(invitation)
+        invited = await self.require_open(invitation)
+        if invited is not None and invited.address and name.strip() != invited.address:
+            problem = f"this invitation is for {invited.address}; got {name[:40]!r}"
+            raise InvalidParameter("name", problem)
         name = self.rules.names.require(name)
         require_strong(password, name)
         # The first visitor may be a stranger. Operators are created on the machine itself.
@@ -177,8 +164,12 @@ class Register:
             "too many accounts have been created from your address",
         )
         hashed = await self._hasher.write(password, client)
+        by = Actor(name, client)
+        if invited is not None:
+            joined = await self._projects.register(account, hashed, invitation, by)
+            return Registered(await self._sign_in.open(account, client), joined)
         is_invited = self.rules.mode is Registration.INVITE
         digest = digest_secret(invitation) if is_invited else None
         await self._store.register(account, hashed, digest, self._now())
-        await self._audit.note(Action.ACCOUNT_CREATED, account.id, Actor(name, client), "sign-up")
-        return await self._sign_in.open(account, client)
+        await self._audit.note(Action.ACCOUNT_CREATED, account.id, by, "sign-up")
+        return Registered(await self._sign_in.open(account, client), None)

@@ -517,7 +517,7 @@ def _usable_passwords(
     }
 
 
-_INTO_PASSWORD = "INSERT INTO account_password (account_id, hash, changed_at) VALUES (?, ?, ?)"  # noqa: S105
+INTO_PASSWORD = "INSERT INTO account_password (account_id, hash, changed_at) VALUES (?, ?, ?)"  # noqa: S105
 
 
 class PasswordStore(Store):
@@ -544,7 +544,7 @@ class PasswordStore(Store):
     ) -> None:
         """Replace a password, and end all sessions of the account."""
         transaction.execute(
-            f"{_INTO_PASSWORD} ON CONFLICT (account_id) DO UPDATE "
+            f"{INTO_PASSWORD} ON CONFLICT (account_id) DO UPDATE "
             "SET hash = excluded.hash, changed_at = excluded.changed_at",
             (account_id, password_hash, now),
         )
@@ -557,7 +557,7 @@ class PasswordStore(Store):
         """Set the password of an account without one; return false if it has one."""
         return bool(
             transaction.execute(
-                f"{_INTO_PASSWORD} ON CONFLICT (account_id) DO NOTHING",
+                f"{INTO_PASSWORD} ON CONFLICT (account_id) DO NOTHING",
                 (account_id, password_hash, now),
             )
         )
@@ -592,7 +592,7 @@ class PasswordStore(Store):
         taken = insert_account(transaction, account)
         if taken is not None:
             return taken
-        transaction.execute(_INTO_PASSWORD, (account.id, password_hash, now))
+        transaction.execute(INTO_PASSWORD, (account.id, password_hash, now))
         if invitation is not None:
             transaction.execute("DELETE FROM invitation WHERE digest = ?", (invitation,))
         return None

@@ -14,12 +14,13 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.projects import Member, Membership, Role
+from mailcheck.core.projects import Invitation, Member, Membership, Role
 from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.account_store import (
     ACCOUNT_COLUMNS,
     ACCOUNT_TABLES,
     ACCOUNTS_LOCK,
+    INTO_PASSWORD,
     insert_account,
 )
 from mailcheck.store.transactions import Store, insert, read, value_of, write
@@ -114,6 +115,7 @@ class ProjectStore(Store):
         digest: bytes,
         project_id: AccountId,
         role: Role,
+        address: str,
         now: Instant,
         expires_at: Instant,
     ) -> None:
@@ -123,6 +125,7 @@ class ProjectStore(Store):
             "digest": digest,
             "project_id": project_id,
             "role": str(role),
+            "address": address,
             "expires_at": expires_at,
         }
         insert(transaction, "project_invitation", [row])
@@ -130,8 +133,8 @@ class ProjectStore(Store):
     @read
     def find_invitation(
         self, transaction: Transaction, digest: bytes, now: Instant
-    ) -> Membership | None:
-        """Return the project and the role of a valid invitation, or `None`."""
+    ) -> Invitation | None:
+        """Return a valid invitation, or `None`."""
         return _find_invitation(transaction, digest, now)
 
     @write
@@ -144,16 +147,45 @@ class ProjectStore(Store):
 
         :raises InvitationInvalid: the invitation was used, has expired, or never existed.
         """
-        invitation = _find_invitation(transaction, digest, now)
-        gone = transaction.execute("DELETE FROM project_invitation WHERE digest = ?", (digest,))
-        if invitation is None or not gone:
+        return _join(transaction, digest, account_id, now)
+
+    @write
+    def register(
+        self,
+        transaction: Transaction,
+        account: Account,
+        password_hash: str,
+        digest: bytes,
+        now: Instant,
+    ) -> Membership | AccountNameTaken | InvitationInvalid:
+        """Add an account with a password to a project, and use up the invitation.
+
+        :raises AccountNameTaken: the name is taken; the invitation stays valid.
+        :raises InvitationInvalid: it was used, has expired, or never existed; no account is added.
+        """
+        transaction.lock(ACCOUNTS_LOCK)
+        if _find_invitation(transaction, digest, now) is None:
             return InvitationInvalid("this invitation was used before, or has expired")
-        project = invitation.project
-        known = _role_of(transaction, project.id, account_id)
-        if known is not None and known.includes(invitation.role):
-            return Membership(project, known)
-        _add_member(transaction, project.id, Member(account_id, "", invitation.role, now))
-        return invitation
+        taken = insert_account(transaction, account)
+        if taken is not None:
+            return taken
+        transaction.execute(INTO_PASSWORD, (account.id, password_hash, now))
+        return _join(transaction, digest, account.id, now)
+
+
+def _join(
+    transaction: Transaction, digest: bytes, account_id: AccountId, now: Instant
+) -> Membership | InvitationInvalid:
+    invitation = _find_invitation(transaction, digest, now)
+    gone = transaction.execute("DELETE FROM project_invitation WHERE digest = ?", (digest,))
+    if invitation is None or not gone:
+        return InvitationInvalid("this invitation was used before, or has expired")
+    offered = invitation.membership
+    known = _role_of(transaction, offered.project.id, account_id)
+    if known is not None and known.includes(offered.role):
+        return Membership(offered.project, known)
+    _add_member(transaction, offered.project.id, Member(account_id, "", offered.role, now))
+    return offered
 
 
 def _add_member(transaction: Transaction, project_id: AccountId, member: Member) -> None:
@@ -189,11 +221,14 @@ def _refuse_last_owner(
     return OnlyOwner("this person is the only owner of the project: make another member an owner")
 
 
-def _find_invitation(transaction: Transaction, digest: bytes, now: Instant) -> Membership | None:
+def _find_invitation(transaction: Transaction, digest: bytes, now: Instant) -> Invitation | None:
     row = transaction.row(
-        f"SELECT {ACCOUNT_COLUMNS}, project_invitation.role FROM {ACCOUNT_TABLES} "
+        f"SELECT {ACCOUNT_COLUMNS}, project_invitation.role, project_invitation.address "
+        f"FROM {ACCOUNT_TABLES} "
         "JOIN project_invitation ON project_invitation.project_id = account.id "
         "WHERE project_invitation.digest = ? AND project_invitation.expires_at > ?",
         (digest, now),
     )
-    return None if row is None else Membership(value_of(Account, row), Role(row.role))
+    if row is None:
+        return None
+    return Invitation(Membership(value_of(Account, row), Role(row.role)), row.address)

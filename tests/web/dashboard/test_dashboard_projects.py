@@ -100,7 +100,7 @@ def test_a_person_is_invited(house: House, ann: Browser, bob: Browser) -> None:
     shop = account_of(house, "shop")
     house.receive(house.address(account=shop), raw=mail(subject="for the shop"))
     link = invite(ann, Role.EDITOR)
-    assert "You have been invited as editor" in bob.read(link)
+    assert "You have been invited to the project shop as editor" in bob.read(link)
     join(bob, link)
     assert "for the shop" in bob.read("/inbox")
     assert bob.open(link).status == 403

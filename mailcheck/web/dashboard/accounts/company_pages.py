@@ -69,13 +69,14 @@ class CompanyPages(Struct, frozen=True):
         try:
             begun = await self._company.begin(_back(visit), wanted, visit.client)
         except ExpectedFailure as failure:
-            return self._sign_in.form(visit, wanted, failure=failure)
+            return await self._sign_in.form(visit, wanted, failure=failure)
         headers = {"Location": begun.url}
         return Reply(303, b"", "text/plain; charset=utf-8", headers, _cookies(visit, begun))
 
     async def come_back(self, visit: Visit) -> Reply:
         """GET /sign-in/company/callback?code=&state=&iss=&error=."""
         query, cookies = visit.query, []
+        secret = state = ""
         try:
             code, state, issuer, error = (
                 "".join(query.texts(name, 1, LONGEST_ANSWER))
@@ -89,7 +90,9 @@ class CompanyPages(Struct, frozen=True):
                 secret, Answer(code, state, issuer, error), _back(visit), visit.client, visit.person
             )
         except ExpectedFailure as failure:
-            return replace(self._sign_in.form(visit, "/", failure=failure), cookies=cookies)
+            wanted = self._company.path_in(secret, state)
+            form = await self._sign_in.form(visit, wanted, failure=failure)
+            return replace(form, cookies=cookies)
         if finished.signed_in is None:
             return redirect(visit, finished.path, cookies=cookies, done="company-linked")
         reply = await self._sign_in.welcome(visit, finished.signed_in, finished.path)

@@ -7,12 +7,8 @@ from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.company_sign_in import CompanySignIn
 from mailcheck.operations.accounts.confirm import Confirmation
 from mailcheck.operations.accounts.passkeys import Passkeys
-from mailcheck.operations.accounts.register import (
-    INVITATION_DAYS,
-    Invitations,
-    Register,
-    Registration,
-)
+from mailcheck.operations.accounts.register import Invitations, Register
+from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS, Registration
 from mailcheck.operations.accounts.sign_in import DashboardSessions, SignIn
 from mailcheck.web.dashboard.accounts.sign_in_pages import session_cookies
 from mailcheck.web.dashboard.cookies import SYSTEM, THEME, THEME_AGE, THEMES, write_cookie

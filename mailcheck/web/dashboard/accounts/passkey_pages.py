@@ -82,7 +82,7 @@ class PasskeyPages(Struct, frozen=True):
         try:
             signed_in = await self._passkeys.sign_in(_credential(visit), visit.client)
         except ExpectedFailure as failure:
-            return self._sign_in.form(visit, wanted, failure=failure)
+            return await self._sign_in.form(visit, wanted, failure=failure)
         return await self._sign_in.welcome(visit, signed_in, wanted)
 
     async def options(self, visit: Visit) -> Reply:

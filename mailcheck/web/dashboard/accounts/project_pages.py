@@ -8,8 +8,9 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.projects import ROLE_TEXTS, Role
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.projects import ManageProjects
-from mailcheck.operations.accounts.register import INVITATION_DAYS
+from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS
 from mailcheck.operations.accounts.sign_in import DashboardSessions
+from mailcheck.web.dashboard.accounts.sign_in_pages import JOIN_PATH
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site import costs
@@ -34,8 +35,8 @@ class ProjectPages(Struct, frozen=True):
             Page("GET", LIST_PATH, self.list, costs.FREE, is_personal=True),
             Page("POST", LIST_PATH, self.create, costs.PROJECT, is_personal=True),
             Page("POST", f"{LIST_PATH}/show", self.switch, costs.FREE, is_personal=True),
-            Page("GET", "/join", self.show_invitation, costs.FREE, is_personal=True),
-            Page("POST", "/join", self.join, costs.AUDITED, is_personal=True),
+            Page("GET", JOIN_PATH, self.show_invitation, costs.FREE, is_personal=True),
+            Page("POST", JOIN_PATH, self.join, costs.AUDITED, is_personal=True),
             Page("GET", PATH, self.show, costs.FREE),
             Page("POST", f"{PATH}/leave", self.leave, costs.AUDITED, role=Role.READER),
             Page(
@@ -97,7 +98,11 @@ class ProjectPages(Struct, frozen=True):
         code = visit.query.text("invitation") or ""
         found = await self._projects.find_invitation(code)
         return self._renderer.page(
-            visit, "join.html", found=found, code=code, role_texts=ROLE_TEXTS
+            visit,
+            "join.html",
+            invited=found,
+            code=code,
+            role_text=ROLE_TEXTS[found.membership.role],
         )
 
     async def join(self, visit: Visit) -> Reply:
@@ -127,15 +132,22 @@ class ProjectPages(Struct, frozen=True):
             roles=list(Role),
             role_texts=ROLE_TEXTS,
             is_owner=visit.role is Role.OWNER,
+            may_invite_new=self._projects.rules.may_invite_new(visit.visitor),
+            address=visit.form.text("address") or "",
             invitation=invitation,
             invitation_days=INVITATION_DAYS,
             problem=None if failure is None else describe_failure(failure),
         )
 
     async def invite(self, visit: Visit) -> Reply:
-        """POST /project/invitations: role. The response shows the link once."""
-        role = _read_role(visit)
-        code = await self._projects.invite(_project(visit), role, visit.actor)
+        """POST /project/invitations: role, address. The response shows the link once."""
+        role, address = _read_role(visit), visit.form.text("address") or ""
+        try:
+            code = await self._projects.invite(
+                _project(visit), role, address, visit.visitor, visit.actor
+            )
+        except ExpectedFailure as failure:
+            return await self.show(visit, failure)
         return await self.show(visit, invitation=visit.urls.join_url(code))
 
     async def set_role(self, visit: Visit) -> Reply:

@@ -1,16 +1,17 @@
 """Pages to sign in, sign out and sign up."""
 
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.errors import ExpectedFailure, PasskeyNeeded
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.projects import Invitation
 from mailcheck.operations.accounts.company_sign_in import CompanySignIn
 from mailcheck.operations.accounts.passkeys import Passkeys
-from mailcheck.operations.accounts.register import Register, Registration
+from mailcheck.operations.accounts.register import Register
 from mailcheck.operations.accounts.sign_in import DashboardSessions, SignedIn, SignIn
 from mailcheck.web.dashboard.cookies import (
     DEVICE,
@@ -24,6 +25,9 @@ from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, next_path
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, reply_to_failure
+
+JOIN_PATH = "/join"
+"""The page of an invitation to a project."""
 
 
 def lead_away(visit: Visit, renderer: Renderer, url: str) -> Reply:
@@ -60,7 +64,7 @@ class SignInPages(Struct, frozen=True):
         """GET /sign-in?next=<path>."""
         if visit.person is not None:
             return redirect(visit, next_path(visit.query))
-        return self.form(visit, next_path(visit.query))
+        return await self.form(visit, next_path(visit.query))
 
     async def sign_in(self, visit: Visit) -> Reply:
         """POST /sign-in: name, password, next."""
@@ -71,10 +75,10 @@ class SignInPages(Struct, frozen=True):
             signed_in = await self._sign_in.sign_in(name, password, visit.client, device)
         except PasskeyNeeded as failure:
             if self._passkeys is None:
-                return self.form(visit, wanted, name, failure)
+                return await self.form(visit, wanted, name, failure)
             return await self._ask_for_passkey(visit, wanted, self._passkeys, failure.account_id)
         except ExpectedFailure as failure:
-            return self.form(visit, wanted, name, failure)
+            return await self.form(visit, wanted, name, failure)
         return await self.welcome(visit, signed_in, wanted)
 
     async def _ask_for_passkey(
@@ -82,23 +86,31 @@ class SignInPages(Struct, frozen=True):
     ) -> Reply:
         """Return the second step, which accepts the passkeys of one account."""
         request = await passkeys.begin_sign_in(visit.client, AccountId(account_id))
-        return self._renderer.page(visit, "sign_in_passkey.html", wanted=wanted, request=request)
+        invitation = invitation_in(wanted)
+        invited = await self._register.find_invitation(invitation) if invitation else None
+        return self._renderer.page(
+            visit, "sign_in_passkey.html", wanted=wanted, request=request, invited=invited
+        )
 
     async def show_sign_up(self, visit: Visit) -> Reply:
         """GET /sign-up?invitation=<code>."""
         invitation = visit.query.text("invitation") or ""
-        await self._register.require_open(invitation)
-        return self._sign_up_form(visit, invitation)
+        invited = await self._register.require_open(invitation)
+        return self._sign_up_form(visit, invitation, invited)
 
     async def sign_up(self, visit: Visit) -> Reply:
         """POST /sign-up: name, password, invitation."""
         invitation, name = visit.form.text("invitation") or "", visit.form.text("name") or ""
         password = visit.form.text("password") or ""
         try:
-            signed_in = await self._register.register(name, password, invitation, visit.client)
+            new = await self._register.register(name, password, invitation, visit.client)
         except ExpectedFailure as failure:
-            return self._sign_up_form(visit, invitation, name, failure)
-        return await self.welcome(visit, signed_in, "/", done="signed-up")
+            invited = await self._register.find_invitation(invitation)
+            return self._sign_up_form(visit, invitation, invited, name, failure)
+        if new.joined is None:
+            return await self.welcome(visit, new.signed_in, "/", done="signed-up")
+        await self._sessions.show_project(new.signed_in.secret, new.joined.project.id)
+        return await self.welcome(visit, new.signed_in, "/project", done="project-joined")
 
     async def sign_out(self, visit: Visit) -> Reply:
         """POST /sign-out: delete the session from the browser and from the store."""
@@ -126,7 +138,7 @@ class SignInPages(Struct, frozen=True):
         try:
             signed_in = await self._sign_in.follow_link(code, visit.client)
         except ExpectedFailure as failure:
-            return self.form(visit, "/", failure=failure)
+            return await self.form(visit, "/", failure=failure)
         return await self.welcome(visit, signed_in, "/account")
 
     async def welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
@@ -135,27 +147,40 @@ class SignInPages(Struct, frozen=True):
             await self._sessions.end(visit.session, visit.visitor.id, visit.actor)
         return redirect(visit, path, cookies=session_cookies(visit, signed_in), **query)
 
-    def form(
+    async def form(
         self, visit: Visit, wanted: str, name: str = "", failure: ExpectedFailure | None = None
     ) -> Reply:
-        """Return the page to sign in, with the failure of the last attempt."""
+        """Return the page to sign in, with the failure of the last attempt.
+
+        It names the invitation to a project to which the path ``wanted`` leads.
+        """
+        invitation = invitation_in(wanted)
+        invited = await self._register.find_invitation(invitation) if invitation else None
         return self._form(
             visit,
             "sign_in.html",
             failure,
             name=name,
             wanted=wanted,
-            can_register=self._sign_in.has_passwords
-            and self._register.rules.mode is Registration.OPEN,
+            invitation=invitation,
+            invited=invited,
+            can_register=self._sign_in.has_passwords and self._register.can_register(invited),
             has_passwords=self._sign_in.has_passwords,
             has_passkeys=self._passkeys is not None,
             company=None if self._company is None else self._company.rules.title,
         )
 
     def _sign_up_form(
-        self, visit: Visit, invitation: str, name: str = "", failure: ExpectedFailure | None = None
+        self,
+        visit: Visit,
+        invitation: str,
+        invited: Invitation | None,
+        name: str = "",
+        failure: ExpectedFailure | None = None,
     ) -> Reply:
-        return self._form(visit, "sign_up.html", failure, name=name, invitation=invitation)
+        return self._form(
+            visit, "sign_up.html", failure, name=name, invitation=invitation, invited=invited
+        )
 
     def _form(
         self, visit: Visit, template: str, failure: ExpectedFailure | None, **values: Any
@@ -163,6 +188,13 @@ class SignInPages(Struct, frozen=True):
         """Render a form, with the failure of its last submission."""
         headers = None if failure is None else reply_to_failure(failure).headers
         return self._renderer.page(visit, template, headers=headers, error=failure, **values)
+
+
+def invitation_in(path: str) -> str:
+    """Return the code of the invitation to a project to which a path leads, or empty."""
+    parts = urlsplit(path)
+    codes = parse_qs(parts.query).get("invitation", [])
+    return codes[0] if parts.path.endswith(JOIN_PATH) and codes else ""
 
 
 def session_cookies(visit: Visit, signed_in: SignedIn) -> list[str]:

@@ -11,7 +11,8 @@ from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.deliverability_tests import ListedTest
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.messages import ListedMessage
-from mailcheck.operations.accounts.register import Register, Registration
+from mailcheck.operations.accounts.register import Register
+from mailcheck.operations.accounts.registration_rules import Registration
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.domains.show_domains import DomainList, ShowDomains
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
