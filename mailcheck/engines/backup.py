@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.engines.schema_upgrade import schema_steps
-from mailcheck.engines.sqlite_writer import as_unavailable
+from mailcheck.engines.sqlite_writer import as_unavailable, connect_to_read
 from mailcheck.ports.engine import Transaction
 
 MAX_SHOWN = 20
@@ -66,12 +66,13 @@ def _inbox_problems(transaction: Transaction) -> Iterator[str]:
             yield f"inbox {mailbox}: a message has position {newest}, after the last one, {last}"
 
 
-def check_file(path: Path) -> list[str]:
+def check_file(path: Path, *, is_copy: bool = False) -> list[str]:
     """Return the problems that SQLite finds in a database file, which is only read.
 
+    :param is_copy: as in `open_to_read`.
     :raises StoreUnavailable: it is not a database of mailcheck, or it cannot be read.
     """
-    with as_unavailable(), closing(open_to_read(path)) as connection:
+    with as_unavailable(), closing(open_to_read(path, is_copy=is_copy)) as connection:
         rows = connection.execute(f"PRAGMA integrity_check({MAX_SHOWN})").fetchall()
         problems = [text for (text,) in rows if text != "ok"]
         strangers = connection.execute("PRAGMA foreign_key_check").fetchmany(MAX_SHOWN)
@@ -96,14 +97,16 @@ def require_database(url: str) -> None:
     require_sessions(url)
 
 
-def open_to_read(path: Path) -> sqlite3.Connection:
+def open_to_read(path: Path, *, is_copy: bool = False) -> sqlite3.Connection:
     """Open an existing database file of mailcheck for reading.
 
+    :param is_copy: no daemon uses it. Nothing is written beside it. A copy that was made without
+        `store backup` may have a log beside it, which is read too.
     :raises StoreUnavailable: the file is missing, or it is something else.
     """
     if not path.is_file():
         raise StoreUnavailable(f"there is no database {path}")
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    connection = connect_to_read(path, is_at_rest=is_copy and not _has_log(path))
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         has_inbox = connection.execute(
@@ -116,6 +119,11 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         connection.close()
         raise StoreUnavailable(f"{path} is not a database of this mailcheck (version {version})")
     return connection
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(f"{path.name}-wal")
+    return log.is_file() and log.stat().st_size > 0
 
 
 def back_up(database: Path, copy: Path) -> None:
@@ -133,7 +141,7 @@ def restore(copy: Path, database: Path) -> Path | None:
 
     :raises StoreUnavailable: the copy is broken, or a daemon uses the database.
     """
-    problems = check_file(copy)
+    problems = check_file(copy, is_copy=True)
     if problems:
         raise StoreUnavailable(f"{copy} is broken: {problems[0]}")
     database.parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +151,7 @@ def restore(copy: Path, database: Path) -> Path | None:
         aside = _unused_name(database)
     part = database.with_name(database.name + ".restored")
     part.unlink(missing_ok=True)
-    _copy(copy, part)
+    _copy(copy, part, is_copy=True)
     if aside is not None:
         database.rename(aside)
     for companion in ("-wal", "-shm"):
@@ -152,14 +160,14 @@ def restore(copy: Path, database: Path) -> Path | None:
     return aside
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, *, is_copy: bool = False) -> None:
     part = target.with_name(target.name + ".part")
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with (
             as_unavailable(),
-            closing(open_to_read(source)) as reading,
+            closing(open_to_read(source, is_copy=is_copy)) as reading,
             closing(sqlite3.connect(part)) as writing,
         ):
             # In one step, which reads one snapshot: each new mail would restart a stepwise copy.

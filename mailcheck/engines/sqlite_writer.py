@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from itertools import chain
+from pathlib import Path
 from typing import ClassVar
 
 from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
@@ -90,6 +91,16 @@ def connect(path: str, *pragmas: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def connect_to_read(path: str | Path, *, is_at_rest: bool = False) -> sqlite3.Connection:
+    """Open an existing file that is never changed.
+
+    :param is_at_rest: nothing writes to it. It is read without locks, and without the files beside
+        it that SQLite would create, so its folder may be read-only.
+    """
+    options = "mode=ro&immutable=1" if is_at_rest else "mode=ro"
+    return sqlite3.connect(f"{Path(path).resolve().as_uri()}?{options}", uri=True)
 
 
 class SqliteTransaction:

@@ -56,6 +56,31 @@ def test_a_backup_is_whole_private_and_can_be_put_back(
         assert ("bob",) in connection.execute("SELECT name FROM account").fetchall()
 
 
+def test_a_copy_is_only_read(old_database: Path, mailcheck: Mailcheck, tmp_path: Path) -> None:
+    """A copy is restored from a folder in which SQLite cannot create files beside it."""
+    copy = tmp_path / "copy.db"
+    mailcheck("account", "add", "alice")
+    mailcheck("store", "backup", str(copy))
+    before = copy.read_bytes()
+    for beside in ("-wal", "-shm"):
+        copy.with_name(f"copy.db{beside}").mkdir()
+    assert mailcheck("store", "restore", str(copy)).status == 0
+    assert "alice" in mailcheck("account", "list").output
+    assert copy.read_bytes() == before
+
+
+def test_a_copy_with_a_log(old_database: Path, mailcheck: Mailcheck, tmp_path: Path) -> None:
+    """A file that was copied together with its log is restored with the content of the log."""
+    copy = tmp_path / "copy.db"
+    mailcheck("account", "list")
+    with closing(sqlite3.connect(old_database, isolation_level=None)) as connection:
+        connection.execute("UPDATE account SET name = 'renamed'")
+        for end in ("", "-wal"):
+            copy.with_name(f"copy.db{end}").write_bytes(Path(f"{old_database}{end}").read_bytes())
+    assert mailcheck("store", "restore", str(copy)).status == 0
+    assert "renamed" in mailcheck("account", "list").output
+
+
 def test_a_backup_takes_nobody_s_place(old_database: Path, mailcheck: Mailcheck) -> None:
     """An existing file is not overwritten."""
     taken = old_database.with_name("taken")
