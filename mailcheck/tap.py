@@ -4,7 +4,6 @@ import gc
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -64,25 +63,21 @@ def _build(options: Options) -> IService:
         if config.daemon.processes == 1 and twistd["nodaemon"]:
             # If twistd is going to fork into the background, it would leave the children behind.
             _load_beside(workers.ahead)
-        from mailcheck.assembly.daemon import build_daemon
         from mailcheck.assembly.ops import Environment, log_writer
         from mailcheck.assembly.processes import inherited_ports, parent_of_processes
-        from mailcheck.assembly.runtime import open_runtime, time_and_chance_of
-        from mailcheck.assembly.services import build_services
+        from mailcheck.assembly.starting import build_process, try_start
 
         log = log_writer(config, twistd, os.environ)
         if config.daemon.processes > 1:
+            try_start(config, reactor)
             arguments = ["--config", str(path)] if path else []
             return parent_of_processes(config, arguments, log, os.environ, reactor, time_of_day())
         log_refused_priority()
-        clock_and_randomness = time_and_chance_of(
-            config, time.time, reactor, RandomPool(os.urandom)
-        )
-        runtime = open_runtime(config, reactor, clock_and_randomness, workers)
         environment = Environment(
             sys.stdout, os.environ, log, read_config, inherited_ports(config, options["inherited"])
         )
-        return build_services(build_daemon(runtime), environment)
+        _, services = build_process(config, reactor, workers, environment, RandomPool(os.urandom))
+        return services
     except ConfigError as error:
         raise CannotStart(_for_journal(f"mailcheck: {error}")) from error
 

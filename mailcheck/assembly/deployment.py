@@ -1,5 +1,6 @@
 """Derives the settings of this daemon from the configuration: URL, certificate, mail."""
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,11 @@ from mailcheck.config.access import daemon_url
 from mailcheck.config.options import AUTO, GIBIBYTE, SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError, variable_name
 from mailcheck.config.rules import parse_allowed, parse_recipients
-from mailcheck.connections.certificates import ReloadableCertificate, ensure_self_signed
+from mailcheck.connections.certificates import (
+    ReloadableCertificate,
+    ensure_self_signed,
+    find_self_signed,
+)
 from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy
 from mailcheck.core.accounts import EVERY_ACCOUNT
 from mailcheck.core.addresses import is_domain_name
@@ -173,8 +178,12 @@ def own_certificate(config: Config) -> ReloadableCertificate | None:
         return ReloadableCertificate(Path(smtp.certificate), Path(smtp.private_key))
 
 
-def self_signed_certificate(config: Config, now: Instant) -> CertificateOptions:
+def self_signed_certificate(
+    config: Config, now: Instant, *, is_trial: bool = False
+) -> CertificateOptions | None:
     """Return the self-signed certificate; it is for daemons whose operator has none.
+
+    :param is_trial: return `None` instead of creating it.
 
     :raises ConfigError: its directory cannot be read or written.
     """
@@ -187,8 +196,24 @@ def self_signed_certificate(config: Config, now: Instant) -> CertificateOptions:
         names.append(host)
     is_for_all = smtp.certificate == SELF_SIGNED
     with naming("[storage] state_directory"):
-        folder.mkdir(parents=True, exist_ok=True)
-        return ensure_self_signed(folder, names, now, for_local_clients=is_for_all)
+        found = find_self_signed(folder, names, now, for_local_clients=is_for_all)
+        if found is None:
+            require_writable(folder)
+            if not is_trial:
+                return ensure_self_signed(folder, names, now, for_local_clients=is_for_all)
+        return found
+
+
+def require_writable(folder: Path) -> None:
+    """Require that files can be created in a folder, or that the folder can be created.
+
+    :raises OSError: they cannot.
+    """
+    nearest = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(nearest))
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(nearest))
 
 
 def own_domains(config: Config) -> frozenset[str]:

@@ -10,7 +10,12 @@ from twisted.logger import Logger
 
 from mailcheck.assembly.checks import Checks
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import naming, own_certificate, self_signed_certificate
+from mailcheck.assembly.deployment import (
+    naming,
+    own_certificate,
+    require_writable,
+    self_signed_certificate,
+)
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.config.options import SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError
@@ -50,12 +55,22 @@ CERTIFICATE = "certificate"
 _log = Logger()
 
 
+class Trial(NamedTuple):
+    """A daemon that is built to find out whether it would start.
+
+    ``has_sockets`` is false where the sockets of systemd are not expected.
+    """
+
+    has_sockets: bool
+
+
 class Environment(NamedTuple):
     """The process environment of a daemon.
 
     ``output`` gets the instructions of the first start. ``log`` is `None` if the log is written
     elsewhere. ``read_config`` reads the configuration again, or raises `ConfigError`.
     ``inherited`` has descriptors by endpoint, of ports that a parent process has opened.
+    With ``trial``, nothing is written: what would be created is only checked.
     """
 
     output: TextIO
@@ -63,6 +78,7 @@ class Environment(NamedTuple):
     log: LogWriter | None
     read_config: Callable[[], Config]
     inherited: Mapping[str, int]
+    trial: Trial | None = None
 
 
 def log_writer(
@@ -81,14 +97,18 @@ class Certificates:
 
     ``policy`` is for STARTTLS, and ``for_all`` for ports on which connections begin with TLS.
 
+    With ``is_trial``, a missing one is not created, and nothing is offered instead.
+
     :raises ConfigError: it is not usable.
     """
 
-    def __init__(self, config: Config, conditions: Conditions, now: Instant) -> None:
+    def __init__(
+        self, config: Config, conditions: Conditions, now: Instant, *, is_trial: bool = False
+    ) -> None:
         self._conditions = conditions
         self.watched = own_certificate(config)
         if self.watched is None:
-            ours = self_signed_certificate(config, now)
+            ours = self_signed_certificate(config, now, is_trial=is_trial)
             is_for_all = config.smtp.certificate == SELF_SIGNED
             self.policy: TlsPolicy = offer_to_all(ours) if is_for_all else offer_to_public(ours)
             self.for_all: TlsPolicy = offer_to_all(ours)
@@ -157,7 +177,9 @@ def ops_services(
         PeriodicService("counting refusals", MINUTE, runtime.pace.begin_minute, reactor),
         PeriodicService("looking after the daemon", INTERVAL, watch.look, reactor),
         PeriodicService("writing to the store", BEAT, heartbeat.look, reactor),
-        StartReport(doors, installed_version(), has_account, reactor.callWhenRunning),
+        StartReport(
+            doors, installed_version(), has_account, lambda begin: reactor.callWhenRunning(begin)
+        ),
         SupervisedService(
             Supervisor(environment.variables),
             Reloading(certificates, runtime.conditions, environment).reload,
@@ -188,14 +210,25 @@ def daemon_watch(
     return Watch(runtime.conditions, looks)
 
 
-def manhole(config: Config, inside: Mapping[str, Any]) -> IProtocolFactory:
+def manhole(
+    config: Config, inside: Mapping[str, Any], *, is_trial: bool = False
+) -> IProtocolFactory:
     """Build the shell. ``inside`` is its namespace, with functions in place of lists.
+
+    :param is_trial: a missing host key is not created; another one is used.
 
     :raises ConfigError: the keys are not usable, or a package for it is not installed.
     """
     # Imported only if needed, since an SSH server is large.
     try:
-        from mailcheck.ops.manhole import Help, Manhole, OperatorKeys, Shown, ensure_host_key
+        from mailcheck.ops.manhole import (
+            Help,
+            Manhole,
+            OperatorKeys,
+            Shown,
+            find_host_key,
+            make_host_key,
+        )
     except ImportError as error:
         problem = "[ops] manhole needs more packages: pip install '.[manhole]' in a checkout"
         raise ConfigError(problem) from error
@@ -205,7 +238,11 @@ def manhole(config: Config, inside: Mapping[str, Any]) -> IProtocolFactory:
     with naming("[ops] manhole_keys"):
         keys = OperatorKeys(Path(config.ops.manhole_keys))
     with naming("[storage] state_directory"):
-        host_key = ensure_host_key(Path(config.storage.state_directory))
+        folder = Path(config.storage.state_directory)
+        host_key = find_host_key(folder)
+        if host_key is None:
+            require_writable(folder)
+            host_key = make_host_key(None if is_trial else folder)
     return Manhole(keys, host_key, {**namespace, "help": Help()})
 
 

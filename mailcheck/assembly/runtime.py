@@ -15,12 +15,13 @@ from twisted.application.service import IService
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.checks import CheckRuntime, OutsideProbes, Resolvers, open_resolvers
 from mailcheck.assembly.cluster import PersistentState, open_cluster
-from mailcheck.assembly.deployment import naming, public_url
+from mailcheck.assembly.deployment import naming, public_url, require_writable
 from mailcheck.assembly.probes import EventDialer, Probes
 from mailcheck.assembly.scoring import FilterParts, build_filters
 from mailcheck.assembly.workers import Workers, in_short_turns
 from mailcheck.cluster.local import CountersOrAlone
 from mailcheck.config.options import Config
+from mailcheck.config.reading import ConfigError
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes
 from mailcheck.core.instants import DAY, HOUR, SECOND
@@ -159,14 +160,22 @@ def open_outside(
 
 
 def open_identity_provider(config: Config, reactor: Any) -> IdentityProvider | None:
-    """Return the connection to the company's sign-in service, or `None` without one."""
+    """Return the connection to the company's sign-in service, or `None` without one.
+
+    :raises ConfigError: the file with certificate authorities is not usable.
+    """
     if not config.oidc.issuer:
         return None
     # Imported only if needed, since few daemons have one.
     from mailcheck.probes.identity_provider import HttpIdentityProvider
-    from mailcheck.probes.trust import find_trust_roots
+    from mailcheck.probes.trust import NoAuthorities, find_trust_roots
 
     ca_file = config.oidc.ca_file or config.probes.ca_file
+    if config.oidc.ca_file:
+        try:
+            find_trust_roots(ca_file)
+        except NoAuthorities as problem:
+            raise ConfigError(f"[oidc] ca_file: {problem}") from None
     return HttpIdentityProvider(reactor, lambda: find_trust_roots(ca_file))
 
 
@@ -174,7 +183,7 @@ def database_engine(config: Config, workers: Workers, gather: CallSoon) -> Datab
     """Create the engine of the configured database, without opening it.
 
     :param gather: schedules the end of a batch. Writes until then share a commit.
-    :raises ConfigError: the directory of a SQLite file cannot be created.
+    :raises ConfigError: the directory of a SQLite file cannot be written.
     """
     url, writer, reader = config.storage.url, workers.writer, workers.reader
     if config.storage.is_shared:
@@ -185,7 +194,7 @@ def database_engine(config: Config, workers: Workers, gather: CallSoon) -> Datab
     path = config.storage.file
     if path != IN_MEMORY:
         with naming("[storage] url"):
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            require_writable(Path(path).parent)
     state = Path(config.storage.state_directory)
     state_files = [state / name for name in (KEY_FILE, PASSWORD_FILE)]
     return SqliteEngine(path, writer, reader, gather, state_files)

@@ -44,7 +44,7 @@ from mailcheck.core.identifiers import ADDRESS_FILE
 from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 from mailcheck.daemon.first_start import FirstStart, Shown
 from mailcheck.daemon.first_steps import FirstSteps
-from mailcheck.daemon.listening import AddressFile, ListeningService
+from mailcheck.daemon.listening import SYSTEMD, AddressFile, ListeningService
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.presence import INTERVAL as PRESENCE_INTERVAL
 from mailcheck.daemon.presence import PresenceService
@@ -90,7 +90,8 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
     config, reactor = runtime.config, runtime.reactor
     tree = DaemonServices(environment.log)
     runtime.probes.open()
-    certificates = Certificates(config, runtime.conditions, runtime.now())
+    is_trial = environment.trial is not None
+    certificates = Certificates(config, runtime.conditions, runtime.now(), is_trial=is_trial)
     ports = _build_ports(daemon, certificates, environment)
     for service in (
         *_store_services(daemon, Supervisor(environment.variables)),
@@ -263,6 +264,8 @@ def _listening(
     is_needed: bool = True,
 ) -> ListeningService:
     factory = build() if addresses else None
+    if environment.trial is not None and not environment.trial.has_sockets:
+        addresses = [one for one in addresses if not one.endpoint.startswith(SYSTEMD)]
     drain = getattr(factory, "drain", None)  # sites have none
     return ListeningService(
         reactor,
@@ -338,7 +341,7 @@ def _manhole(
         daemon.runtime.reactor,
         "the manhole",
         listen_addresses(config, "ops", "manhole"),
-        lambda: manhole(config, inside),
+        lambda: manhole(config, inside, is_trial=environment.trial is not None),
         is_needed=False,
     )
 

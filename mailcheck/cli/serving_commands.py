@@ -6,9 +6,10 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 from mailcheck.cli.commands import Console
-from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.config.example import render_example
 from mailcheck.config.mailpit import translate_environment
 from mailcheck.config.reading import load_config
@@ -104,8 +105,15 @@ def _configuration(domain: str | None) -> str:
 def add_config_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands of ``mailcheck config``."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    check = commands.add_parser("check", help="check the file and the environment variables")
-    check.set_defaults(command=check_config)
+    check = commands.add_parser(
+        "check", help="check all that could keep the daemon from starting with this configuration"
+    )
+    check.add_argument(
+        "--connect",
+        action="store_true",
+        help="also bind the ports and connect to the database; for a daemon that is stopped",
+    )
+    check.set_defaults(command=check_config, work=check_connections)
     example = commands.add_parser("example", help="print a file with all options and defaults")
     example.set_defaults(command=print_example)
     blocklists = commands.add_parser(
@@ -115,8 +123,37 @@ def add_config_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def check_config(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck config check``: succeeds, since errors are found when it is loaded."""
+    """``mailcheck config check``: build the daemon as a start does, without starting it."""
+    # Imported here, since the other commands need no daemon.
+    from twisted.internet import reactor
+
+    from mailcheck.assembly.starting import try_start
+    from mailcheck.cli.reactor_commands import on_reactor
+    from mailcheck.daemon.listening import CannotStart
+
+    try:
+        try_start(console.config, reactor)
+    except CannotStart as problem:
+        console.print_note(str(problem))
+        return EXIT_USAGE
+    if options.connect:
+        return on_reactor(options, console)
     console.print_note(f"{options.config or 'the configuration'} is valid")
+    return EXIT_FINE
+
+
+async def check_connections(options: argparse.Namespace, console: Console, reactor: Any) -> int:
+    """``mailcheck config check --connect``: bind the ports and open the database."""
+    from mailcheck.assembly.starting import try_connecting
+    from mailcheck.daemon.listening import CannotStart
+
+    try:
+        await try_connecting(console.config, reactor)
+    except CannotStart as problem:
+        console.print_note(str(problem))
+        return EXIT_PROBLEM
+    what = options.config or "the configuration"
+    console.print_note(f"{what} is valid; its ports and its database can be used")
     return EXIT_FINE
 
 

@@ -106,21 +106,18 @@ class ReloadableCertificate:
         return tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in found)
 
 
-def ensure_self_signed(
+def find_self_signed(
     folder: Path, host_names: Sequence[str], now: Instant, *, for_local_clients: bool = False
-) -> CertificateOptions:
-    """Load our own certificate; create one if there is none that fits.
-
-    The first name is the receiver's own. Each certificate is signed by a new authority: clients
-    that trust `AUTHORITY_FILE` accept it. The authority's key is discarded, so that it never signs
-    anything else. A new certificate is created a month before the old one expires.
+) -> CertificateOptions | None:
+    """Load our own certificate. Return `None` if there is none that fits.
 
     :param for_local_clients: the authority must have signed it, and it must contain all names.
         Otherwise a certificate of an earlier version with the first name is kept, since clients may
         have pinned it.
-    :raises OSError: the folder cannot be read or written.
+    :raises OSError: the folder cannot be read.
+    :raises ValueError: the key is not one, or it belongs to another certificate.
     """
-    today = datetime.datetime.fromtimestamp(now / SECOND, datetime.UTC)
+    today = _day(now)
     certificate = _read(folder / CERTIFICATE_FILE)
     is_good = (
         (folder / KEY_FILE).exists()
@@ -130,9 +127,30 @@ def ensure_self_signed(
     )
     if is_good and for_local_clients:
         is_good = _is_issued_by(certificate, _read(folder / AUTHORITY_FILE), host_names)
-    if not is_good:
-        _sign(folder, host_names, today)
+    return load_certificate(folder / CERTIFICATE_FILE, folder / KEY_FILE) if is_good else None
+
+
+def ensure_self_signed(
+    folder: Path, host_names: Sequence[str], now: Instant, *, for_local_clients: bool = False
+) -> CertificateOptions:
+    """Load our own certificate; create one if there is none that fits (`find_self_signed`).
+
+    The first name is the receiver's own. Each certificate is signed by a new authority: clients
+    that trust `AUTHORITY_FILE` accept it. The authority's key is discarded, so that it never signs
+    anything else. A new certificate is created a month before the old one expires.
+
+    :raises OSError: the folder cannot be read or written.
+    """
+    found = find_self_signed(folder, host_names, now, for_local_clients=for_local_clients)
+    if found is not None:
+        return found
+    folder.mkdir(parents=True, exist_ok=True)
+    _sign(folder, host_names, _day(now))
     return load_certificate(folder / CERTIFICATE_FILE, folder / KEY_FILE)
+
+
+def _day(now: Instant) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(now / SECOND, datetime.UTC)
 
 
 def _read(path: Path) -> x509.Certificate | None:

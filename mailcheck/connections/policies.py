@@ -47,12 +47,12 @@ def offer_no_tls(client_ip: str) -> None:
     """Offer STARTTLS to no client."""
 
 
-def offer_to_all(certificate: IOpenSSLContextFactory) -> TlsPolicy:
+def offer_to_all(certificate: IOpenSSLContextFactory | None) -> TlsPolicy:
     """Offer a certificate to all clients, which can verify it."""
     return lambda client_ip: certificate
 
 
-def offer_to_public(certificate: IOpenSSLContextFactory) -> TlsPolicy:
+def offer_to_public(certificate: IOpenSSLContextFactory | None) -> TlsPolicy:
     """Offer a self-signed certificate to public clients only.
 
     Mail servers accept any certificate (RFC 7435). Most programs that a developer runs on a laptop

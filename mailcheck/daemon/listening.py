@@ -28,10 +28,13 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.network_addresses import ListenAddress
 
+SYSTEMD = "systemd:"
+"""The beginning of endpoints that are sockets of systemd."""
+
 
 def real_address(address: ListenAddress) -> ListenAddress:
     """Return the address with host and port of a socket from systemd; others unchanged."""
-    if not address.endpoint.startswith("systemd:"):
+    if not address.endpoint.startswith(SYSTEMD):
         return address
     try:
         # Twisted removes the descriptors from the environment when it is imported.

@@ -19,6 +19,9 @@ class Presence(Protocol):
     def begin(self) -> None:
         """Register this daemon, or fail if the database is in exclusive use."""
 
+    def require_free(self) -> None:
+        """Fail as `begin` would, and register nothing."""
+
     def keep(self) -> Collection[str] | None:
         """Register again if the registration was lost.
 

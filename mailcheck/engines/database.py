@@ -182,6 +182,14 @@ class DatabaseEngine:
         self._reader_worker.start()
         self._is_open = True
 
+    def require_usable(self) -> None:
+        """Check that the database can be opened, without changing it. Subclasses implement it.
+
+        :raises StoreUnavailable: it cannot.
+        :raises SchemaTooNew: a newer mailcheck wrote it.
+        """
+        raise NotImplementedError
+
     def close(self) -> Deferred[None]:
         """Accept no more work, finish the submitted writes, then close the database."""
         self._is_open = False

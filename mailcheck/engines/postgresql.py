@@ -78,6 +78,13 @@ class PostgresqlEngine(DatabaseEngine):
         prepare_database(self._url)
         return PostgresqlWriter(self._url)
 
+    def require_usable(self) -> None:
+        """Check that the database can be used, without changing it."""
+        try:
+            _require_usable(self._url, schema_steps())
+        except psycopg2.Error as error:
+            raise connection_failure(error) from error
+
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
         try:
             return self._query_once(query)
@@ -128,20 +135,13 @@ def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:
     connection = connect(url)
     try:
         with connection.cursor() as cursor:
-            require_version(connection.server_version)
-            cursor.execute("SHOW server_encoding")
-            (encoding,) = cursor.fetchone()
-            if encoding != "UTF8":
-                raise StoreUnavailable(f"the database's encoding is {encoding}, not UTF8")
+            _require_suitable(connection, cursor)
             # Some steps rewrite data. A daemon that waits for the lock waits for all of them.
             cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; BEGIN")
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
-            cursor.execute("SELECT to_regclass('schema_version')")
-            if cursor.fetchone() == (None,):
+            if not _has_schema(cursor):
                 cursor.execute("CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY)")
-            cursor.execute("SELECT COALESCE(MAX(version), 0) FROM schema_version")
-            (version,) = cursor.fetchone()
-            require_known(version, steps, "the database")
+            version = _known_version(cursor, steps)
             announce_upgrade("the database", version, steps[-1].version)
             for step in steps:
                 if step.version > version:
@@ -150,6 +150,38 @@ def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:
             cursor.execute("COMMIT")
     finally:
         connection.close()
+
+
+def _require_usable(url: str, steps: Sequence[SchemaStep]) -> None:
+    """Check what `upgrade_schema` refuses, without writing."""
+    connection = connect(url)
+    try:
+        with connection.cursor() as cursor:
+            _require_suitable(connection, cursor)
+            if _has_schema(cursor):
+                _known_version(cursor, steps)
+    finally:
+        connection.close()
+
+
+def _require_suitable(connection: Any, cursor: Any) -> None:
+    require_version(connection.server_version)
+    cursor.execute("SHOW server_encoding")
+    (encoding,) = cursor.fetchone()
+    if encoding != "UTF8":
+        raise StoreUnavailable(f"the database's encoding is {encoding}, not UTF8")
+
+
+def _has_schema(cursor: Any) -> bool:
+    cursor.execute("SELECT to_regclass('schema_version')")
+    return bool(cursor.fetchone() != (None,))
+
+
+def _known_version(cursor: Any, steps: Sequence[SchemaStep]) -> int:
+    cursor.execute("SELECT COALESCE(MAX(version), 0) FROM schema_version")
+    version: int = cursor.fetchone()[0]
+    require_known(version, steps, "the database")
+    return version
 
 
 def _in_dialect(script: str) -> str:
@@ -206,6 +238,11 @@ class PostgresqlPresence:
             if time.monotonic() > deadline:
                 raise StoreUnavailable(_REFUSAL[self._is_alone])
             time.sleep(POLL)
+
+    def require_free(self) -> None:
+        """Acquire the lock and release it."""
+        self.begin()
+        self.end()
 
     def keep(self) -> frozenset[str] | None:
         """Check that the server still has our lock, and acquire it again after its restart.

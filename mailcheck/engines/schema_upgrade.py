@@ -76,7 +76,7 @@ def upgrade_schema(connection: sqlite3.Connection, path: str, steps: Sequence[Sc
     :raises SchemaTooNew: the version of its schema is unknown.
     """
     newest = steps[-1].version
-    version = _version(connection)
+    version = read_version(connection)
     require_known(version, steps, path)
     if version == newest:
         return
@@ -86,7 +86,7 @@ def upgrade_schema(connection: sqlite3.Connection, path: str, steps: Sequence[Sc
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have upgraded it while this one waited for the lock.
-        version = _version(connection)
+        version = read_version(connection)
         for step in steps:
             if step.version > version:
                 for statement in _statements(step.sql + step.sqlite):
@@ -98,7 +98,8 @@ def upgrade_schema(connection: sqlite3.Connection, path: str, steps: Sequence[Sc
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def read_version(connection: sqlite3.Connection) -> int:
+    """Return the version of the schema of a SQLite file; 0 if it is new."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,12 @@ from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.engines.committing import Outcome, Write, find_outcomes
 from mailcheck.engines.database import DatabaseEngine, call_immediately
 from mailcheck.engines.disk_reserve import DiskReserve
-from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
+from mailcheck.engines.schema_upgrade import (
+    read_version,
+    require_known,
+    schema_steps,
+    upgrade_schema,
+)
 from mailcheck.engines.sqlite_writer import (
     READER_PRAGMAS,
     VACUUM_PAGES,
@@ -29,6 +34,7 @@ from mailcheck.engines.sqlite_writer import (
     as_unavailable,
     commit_from_reserve,
     connect,
+    connect_to_read,
     query_file,
     run_query,
     vacuum,
@@ -66,6 +72,7 @@ class SqlitePresence:
         """
         deadline = time.monotonic() + LOCK_TIMEOUT
         try:
+            Path(self._path).parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             while not self._take():
                 if time.monotonic() > deadline:
@@ -76,6 +83,12 @@ class SqlitePresence:
         with suppress(OSError):  # on a full disk the message names no process
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, b"%d" % os.getpid(), 0)
+
+    def require_free(self) -> None:
+        """Acquire the lock and release it. Without a file, no daemon has used the database."""
+        if Path(self._path).exists():
+            self.begin()
+            self.end()
 
     def keep(self) -> None:
         """Do nothing, since the lock cannot be lost."""
@@ -163,6 +176,14 @@ class SqliteEngine(DatabaseEngine):
                 writer.close()
                 raise
         return writer
+
+    def require_usable(self) -> None:
+        """Check that the file can be opened, without changing it. It need not exist yet."""
+        if self._path == IN_MEMORY or not Path(self._path).exists():
+            return
+        self._require_whole()
+        with as_unavailable(), closing(connect_to_read(self._path)) as connection:
+            require_known(read_version(connection), schema_steps(), self._path)
 
     def _require_whole(self) -> None:
         """Reject a database file that has become empty: SQLite would create a new database in it.
@@ -272,6 +293,7 @@ class SqliteEngine(DatabaseEngine):
 def _make_private(path: Path) -> None:
     """Create the database file, unless it exists, so that only its owner can read it."""
     with suppress(OSError):  # it exists or cannot be created; opening it reports that
+        path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 

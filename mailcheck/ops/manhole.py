@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from twisted.conch.checkers import IAuthorizedKeysDB, SSHPublicKeyChecker
 from twisted.conch.manhole import ColoredManhole
 from twisted.conch.manhole_ssh import ConchFactory, TerminalRealm, TerminalSession
-from twisted.conch.ssh.keys import BadKeyError, Key
+from twisted.conch.ssh.keys import BadKeyError, EncryptedKeyError, Key
 from twisted.cred.portal import Portal
 from twisted.logger import Logger
 from zope.interface import implementer
@@ -57,22 +57,38 @@ class OperatorKeys:
         return keys
 
 
-def ensure_host_key(folder: Path) -> Key:
-    """Return the host key of this daemon, which is created at the first call.
+def find_host_key(folder: Path) -> Key | None:
+    """Return the host key of this daemon, or `None` if it has none yet.
 
-    :raises OSError: the folder cannot be read or written.
+    :raises OSError: it cannot be read.
+    :raises ValueError: the file is not a private key.
     """
     path = folder / HOST_KEY_FILE
     if not path.exists():
-        written = ed25519.Ed25519PrivateKey.generate().private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.OpenSSH,
-            serialization.NoEncryption(),
-        )
+        return None
+    try:
+        key: Key = Key.fromFile(str(path))
+    except (BadKeyError, EncryptedKeyError):
+        raise ValueError(f"{path} is not a private key") from None
+    return key
+
+
+def make_host_key(folder: Path | None) -> Key:
+    """Create a host key, and write it to a folder if there is one.
+
+    :raises OSError: the folder cannot be written.
+    """
+    written = ed25519.Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.OpenSSH,
+        serialization.NoEncryption(),
+    )
+    if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
+        path = folder / HOST_KEY_FILE
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(written)
-    key: Key = Key.fromFile(str(path))
+    key: Key = Key.fromString(written)
     return key
 
 

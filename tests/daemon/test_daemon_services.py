@@ -384,7 +384,8 @@ class TestStore:
             result_of(engine.read(lambda t: t.rows("SELECT 1")))
 
     def no_folder(self, folder: Path) -> Path:
-        """Return a path in a missing directory."""
+        """Return a path in a directory that is a file."""
+        (folder / "none").write_text("")
         return folder / "none" / "mail.db"
 
     def no_database(self, folder: Path) -> Path:

@@ -69,6 +69,16 @@ def test_an_upgrade(empty: str) -> None:
         upgrade_schema(empty, OLD)
 
 
+def test_a_look_before_a_start(empty: str) -> None:
+    """A database is examined without an upgrade, and a schema of a newer version is rejected."""
+    engine = PostgresqlEngine(empty, DirectWorker(), DirectWorker())
+    engine.require_usable()
+    assert ask_of(empty, "SELECT to_regclass('schema_version')") == [(None,)]
+    upgrade_schema(empty, [SchemaStep(9999, "CREATE TABLE a (n INTEGER)")])
+    with pytest.raises(SchemaTooNew, match="schema version 9999"):
+        engine.require_usable()
+
+
 def test_a_step_that_fails(empty: str) -> None:
     """When a step fails, the database stays at its old version as a whole."""
     upgrade_schema(empty, OLD)
@@ -136,8 +146,9 @@ def test_another_encoding(postgresql_server: PostgresqlServer) -> None:
         "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C' STRATEGY file_copy"
     )
     engine = PostgresqlEngine(postgresql_server.url("latin"), DirectWorker(), DirectWorker())
-    with pytest.raises(StoreUnavailable, match="encoding is LATIN1, not UTF8"):
-        engine.open()
+    for look in (engine.open, engine.require_usable):
+        with pytest.raises(StoreUnavailable, match="encoding is LATIN1, not UTF8"):
+            look()
     postgresql_server.run("DROP DATABASE latin WITH (FORCE)")
 
 
