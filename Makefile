@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Install the packages, servers and clients for tests in parallel.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types tests format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference client-calls test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types tests format clean
 
 ## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -152,6 +152,12 @@ audit: $(VENV)/installed-release
 ## reference: generate docs/reference/ from the code
 reference: $(VENV)/installed-test
 	$(BIN)/python -m scripts.write_reference
+
+## client-calls: call the functions of other products' clients, and record the results with their page
+client-calls:
+	@$(INSTALL) provider-sdks inbox-clients $(VENV)/installed-test
+	RECORD_CLIENT_CALLS=yes $(BIN)/pytest --quiet -p no:randomly tests/interop/test_client_calls.py
+	@$(MAKE) --no-print-directory reference
 
 # Debian packages are installed after the environment, since its setup may run apt-get too.
 test-needs: | $(VENV)/bin/pip

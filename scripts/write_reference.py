@@ -38,8 +38,10 @@ from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe
 from mailcheck.web.dashboard.snippets import write_snippets
 from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.providers.provider import MEANINGS, Provider
+from mailcheck.web.site.application import Like
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.house import House, config_in_memory
+from tests.interop.clients import CLIENTS, CallResult, Outcome, proofs, recorded_run
 from tests.ops.test_ops_monitoring import our_metrics
 from tests.spec.description import load_document
 from tests.web.mcp.agent import Agent
@@ -595,6 +597,11 @@ def _write_provider(name: str, parts: Sequence[Provider]) -> Iterator[str]:
     yield table(
         ("Part", "Here", "Note"), [(row.what, row.like.value, cell(row.note)) for row in support]
     )
+    found = proofs(name)
+    routes = dict.fromkeys(f"{route.method} {route.path}" for one in parts for route in one.routes)
+    yield table(
+        ("Route", "Proven by"), [(code(one), _proof(found, one, Like.SAME)) for one in routes]
+    )
     for one in parts:
         named = [(text, *one.statuses[kind]) for kind, text in MEANINGS.items()]
         errors = [(what, str(status), code(written)) for what, status, written in named]
@@ -607,19 +614,84 @@ def write_facades() -> str:
     for facade in FACADES:
         base = facade.base or "on a listener of its own, see `[mailpit] listen`"
         sections.append(f"## {facade.title}\n\nBase path: {code(facade.base) or base}.\n")
+        found = proofs(facade.name)
         rows = [
-            (code(f"{one.method} {one.path}"), one.like.value, cell(one.note))
+            (code(route), one.like.value, cell(one.note), _proof(found, route, one.like))
             for one in facade.routes
+            for route in [f"{one.method} {one.path}"]
         ]
-        sections.append(table(("Route", "Here", "Note"), rows))
+        sections.append(table(("Route", "Here", "Note", "Proven by"), rows))
     words = (
         "How near each route of another product's API is to the original here: the same, close, or"
-        " not offered, with the reason.\n\nRoutes that delete are stricter than the products: a"
+        " not offered, with the reason. The last column names the calls of other products' clients"
+        " that prove it, see [Which clients are tested](clients.md).\n\n"
+        "Routes that delete are stricter than the products: a"
         " parameter or a field that the route does not know, an empty value, and a body that it"
         " does not read are errors, and nothing is deleted. So an unset variable never deletes"
         " everything.\n"
     )
     return page("Compatible APIs", "`mailcheck/web/compatible/`", words, *sections)
+
+
+def _proof(found: Mapping[str, Sequence[str]], route: str, like: Like) -> str:
+    """Return the calls that prove a route, or that no call does."""
+    if like is Like.NOT_OFFERED and route not in found:
+        return ""
+    return cell("; ".join(found.get(route, ("no tested client calls it",))))
+
+
+def write_clients() -> str:
+    """Return the page of the clients whose calls are tested."""
+    runs = [(client, recorded_run(client)) for client in CLIENTS]
+    overview = [
+        (
+            f"[{one.name}](#{slug(one.name)})",
+            titles()[one.product],
+            run.version,
+            *(str(sum(call.outcome is kind for call in run.calls)) for kind in Outcome),
+        )
+        for one, run in runs
+    ]
+    sections = [
+        f"## {client.name}\n\n"
+        + table(
+            ("Call", "Request", "Result"),
+            [(code(call.call), code(call.route), _result(call)) for call in run.calls],
+        )
+        for client, run in runs
+    ]
+    words = (
+        "Which clients of other products are run against mailcheck before a release, in which"
+        " versions, and what each of their calls does. `as documented`: the call returned what the"
+        " client and its product document. `refused`: mailcheck does not offer it, and the client"
+        " shows the reason. `differs`: the client shows a difference.\n\n"
+        "`make interop` installs the clients and repeats the calls. It fails if a result is not"
+        " the one on this page. `make client-calls` records the results and this page again."
+        " [Compatible APIs](compatible.md) and [Provider APIs](providers.md) name the calls by"
+        " route.\n"
+    )
+    head = ("Client", "Product", "Version", *(kind.value.capitalize() for kind in Outcome))
+    return page(
+        "Which clients are tested",
+        "the last run in `tests/interop/client_calls/results/`",
+        words,
+        table(head, overview),
+        *sections,
+    )
+
+
+def titles() -> Mapping[str, str]:
+    """Return the name of each product whose clients are tested."""
+    return {one.name: one.title for one in (*FACADES, *PROVIDERS)}
+
+
+def slug(title: str) -> str:
+    """Return the anchor of a heading."""
+    return re.sub(r"[^a-z0-9-]", "", title.lower().replace(" ", "-"))
+
+
+def _result(call: CallResult) -> str:
+    return cell(f"{call.outcome.value}: {call.why}" if call.why else call.outcome.value)
 
 
 def write_pages() -> dict[str, str]:
@@ -641,6 +713,7 @@ def write_pages() -> dict[str, str]:
         "receiver-replies.md": write_receiver_replies(),
         "providers.md": write_providers(),
         "compatible.md": write_facades(),
+        "clients.md": write_clients(),
     }
     house.close()
     return pages

@@ -7,11 +7,8 @@ attachment of each, searches, and deletes the mail.
 
 import json
 import os
-import shlex
 import shutil
-import smtplib
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from email.message import EmailMessage
@@ -21,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.blocks import read_blocks
-from tests.servers.daemon import Daemon, free_ports
+from tests.interop.like_mailpit import LikeMailpit
 
 pytestmark = pytest.mark.end_to_end
 
@@ -30,7 +26,6 @@ ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / ".venv-inbox-clients"
 SCRIPTS = Path(__file__).parent / "inbox_clients"
 PYTHON = str(CLIENTS / "python" / "bin" / "python")
-GUIDES = ("move-from-mailpit.md", "move-from-mailhog.md")
 
 FILE = b"one\r\ntwo\0"
 
@@ -46,49 +41,6 @@ ALONE = {
     "mailhog": ["node", "mailhog.mjs"],
     "mailhog-python": [PYTHON, "mailhog_client.py"],
 }
-
-
-class LikeMailpit(Daemon):
-    """A daemon that was started with the environment of Mailpit's images."""
-
-    def __init__(self, folder: Path) -> None:
-        self.api_port, self.mail_port = free_ports(2)
-        mailpit = {
-            "MP_UI_BIND_ADDR": f"127.0.0.1:{self.api_port}",
-            "MP_SMTP_BIND_ADDR": f"127.0.0.1:{self.mail_port}",
-            "MP_SMTP_AUTH_ACCEPT_ANY": "1",
-            "MP_SMTP_AUTH_ALLOW_INSECURE": "1",
-        }
-        program, *words = shlex.split(started_as())
-        super().__init__(
-            folder,
-            environment={**os.environ, **mailpit},
-            command=[str(Path(sys.executable).with_name(program)), *words],
-        )
-
-    @property
-    def url(self) -> str:
-        """The URL that clients are given."""
-        return f"http://127.0.0.1:{self.api_port}"
-
-    def sign_up(self, recipients: Sequence[str]) -> None:
-        """Send a sign-up mail to each recipient, with a code and a link of its own."""
-        with smtplib.SMTP("127.0.0.1", self.mail_port, timeout=60) as smtp:
-            smtp.login("any", "password")
-            for recipient in recipients:
-                smtp.send_message(mail_to(recipient))
-
-
-def started_as() -> str:
-    """Return the command of both guides."""
-    commands = {
-        block.text.strip()
-        for name in GUIDES
-        for block in read_blocks(ROOT / "docs" / "how-to" / name)
-        if block.language == "sh"
-    }
-    (command,) = commands
-    return command
 
 
 def code_for(recipient: str) -> str:
@@ -143,7 +95,8 @@ def run(daemon: LikeMailpit, command: Sequence[str], recipients: Sequence[str]) 
     assert client.stdout is not None
     assert client.stdout.readline() == "waiting\n", client.communicate()[1]
     time.sleep(DELAY)
-    sending = Thread(target=daemon.sign_up, args=(recipients[::-1],))
+    mails = [mail_to(one) for one in reversed(recipients)]
+    sending = Thread(target=daemon.deliver, args=(mails,))
     sending.start()
     output, errors = client.communicate(timeout=120)
     sending.join()
