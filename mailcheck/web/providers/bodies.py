@@ -213,13 +213,17 @@ class Attachment(Struct):
 
 
 def file_of(attachment: Attachment) -> File:
-    """Decode an attachment. Only an inline one has a Content-ID.
+    """Decode an attachment.
 
     :raises InvalidParameter: the content is not Base64.
     """
-    data = decode_base64("attachments.content", attachment.content)
-    content_id = attachment.content_id or "" if attachment.disposition == "inline" else ""
-    return File(attachment.filename, attachment.type or "", data, content_id)
+    return File(
+        attachment.filename,
+        attachment.type or "",
+        decode_base64("attachments.content", attachment.content),
+        attachment.content_id or "",
+        is_inline=attachment.disposition == "inline",
+    )
 
 
 def file_of_url(name: str, url: str, content_id: str = "") -> File:
@@ -227,7 +231,7 @@ def file_of_url(name: str, url: str, content_id: str = "") -> File:
 
     Fetching a URL that a request names would let strangers reach other hosts.
     """
-    return File(f"{name}.url.txt", "text/plain", f"{url}\n".encode(), content_id)
+    return File(f"{name}.url.txt", "text/plain", f"{url}\n".encode(), content_id, bool(content_id))
 
 
 def require_few(
@@ -242,9 +246,9 @@ def require_few(
 
 
 def require_bodies(names: str, *bodies: str | None) -> None:
-    """Check that a request has a text or an HTML body.
+    """Check that a request has a text, an HTML body, or another form of the text.
 
-    :raises FieldMissing: it has neither.
+    :raises FieldMissing: it has none.
     """
     if not any(bodies):
         raise FieldMissing(names, f"`{names}` is missing: send text or HTML")

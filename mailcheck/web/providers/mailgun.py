@@ -21,6 +21,8 @@ from mailcheck.web.providers.bodies import (
 )
 from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import (
+    AMP,
+    Alternative,
     File,
     OutgoingMail,
     Person,
@@ -94,7 +96,8 @@ def _mail_of(form: Form) -> OutgoingMail:
     if template is not None:
         text = Template(template, _object(form, "t:variables", "h:X-Mailgun-Variables")).text
         headers.append(("X-Template", template))
-    require_bodies("text or html", text, form.get("html"))
+    amp = form.get("amp-html")
+    require_bodies("text or html", text, form.get("html"), amp)
     headers.extend(("X-Mailgun-Tag", tag) for tag in form.all("o:tag"))
     variables = dict(form.beginning("v:"))
     if variables:
@@ -112,6 +115,7 @@ def _mail_of(form: Form) -> OutgoingMail:
         subject=form.get("subject") or "",
         text=text,
         html=form.get("html"),
+        alternatives=() if amp is None else (Alternative(AMP, amp),),
         headers=make_headers("h:", [one for one in headers if one[0].lower() != "reply-to"]),
         files=tuple(_file_of(one) for one in form.files),
     )
@@ -133,6 +137,10 @@ def _personal(mail: OutgoingMail, person: Person, variables: Mapping[str, Any]) 
         subject=substitute(mail.subject, values) or "",
         text=substitute(mail.text, values),
         html=substitute(mail.html, values),
+        alternatives=tuple(
+            msgspec.structs.replace(one, text=substitute(one.text, values) or "")
+            for one in mail.alternatives
+        ),
     )
 
 
@@ -152,8 +160,9 @@ def _object(form: Form, *names: str) -> Mapping[str, Any]:
 
 
 def _file_of(upload: Upload) -> File:
-    content_id = upload.filename if upload.name == "inline" else ""
-    return File(upload.filename, upload.content_type, upload.data, content_id)
+    is_inline = upload.name == "inline"
+    content_id = upload.filename if is_inline else ""
+    return File(upload.filename, upload.content_type, upload.data, content_id, is_inline=is_inline)
 
 
 def answer(sent: Submission) -> Response:

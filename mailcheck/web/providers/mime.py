@@ -2,14 +2,16 @@
 
 import mimetypes
 import re
+from base64 import encodebytes
 from collections.abc import Callable, Iterable
 from email.headerregistry import Address, HeaderRegistry
 from email.message import EmailMessage
 from email.policy import SMTP
-from email.utils import formatdate, getaddresses
+from email.utils import formatdate, getaddresses, quote
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
+from werkzeug.http import parse_options_header
 
 from mailcheck.core.addresses import Mailbox, parse_mailbox
 from mailcheck.core.errors import InvalidParameter
@@ -33,6 +35,9 @@ MAX_HEADER_TEXT = 20_000
 Folding and encoding of longer texts takes seconds.
 """
 
+MAX_MEDIA_TYPE = 1_000
+"""Maximum number of characters of a content type with its parameters."""
+
 MAX_NAMES = 20_000
 """Maximum number of characters of all display names of a mail."""
 
@@ -41,10 +46,10 @@ MAX_NAME = 320
 
 _FIELD_NAME = re.compile(r"[!-9;-~]{1,200}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_CONTENT_TYPE = re.compile(r"([A-Za-z0-9!#$&^_.+-]{1,64})/([A-Za-z0-9!#$&^_.+-]{1,64})\s*(?:;.*)?")
+_MEDIA_TYPE = re.compile(r"([a-z0-9!#$&^_.+-]{1,64})/([a-z0-9!#$&^_.+-]{1,64})")
+_TOKEN = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,200}")
 # Any value is valid as unstructured text, also that of a field with a syntax of its own.
 _UNSTRUCTURED = HeaderRegistry(use_default_map=False)
-_OCTETS = ("application", "octet-stream")
 
 
 class Person(Struct, frozen=True):
@@ -59,13 +64,54 @@ class Person(Struct, frozen=True):
         return str(Address(self.name, self.mailbox.local_part, self.mailbox.domain))
 
 
+class MediaType(Struct, frozen=True):
+    """The value of Content-Type: the type in lower case, and the parameters."""
+
+    main: str
+    sub: str
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Type and subtype, with a slash."""
+        return f"{self.main}/{self.sub}"
+
+    @property
+    def header(self) -> str:
+        """The value of the header field. Values that are not tokens are in quotes."""
+        shown = (
+            f"; {name}={value if _TOKEN.fullmatch(value) else chr(34) + quote(value) + chr(34)}"
+            for name, value in self.parameters
+        )
+        return f"{self.name}{''.join(shown)}"
+
+
+PLAIN, HTML, AMP = (MediaType("text", sub) for sub in ("plain", "html", "x-amp-html"))
+_OCTETS = MediaType("application", "octet-stream")
+_RANKS = {kind.name: number for number, kind in enumerate((PLAIN, AMP, HTML))}
+
+
+class Alternative(Struct, frozen=True):
+    """A form of the text: plain text, HTML, AMP, or an invitation."""
+
+    media_type: MediaType
+    text: str
+
+
 class File(Struct, frozen=True):
-    """An attachment. With a ``content_id`` it is an inline image of the HTML."""
+    """An attachment, or a file that is shown inline."""
 
     filename: str
     content_type: str
     data: bytes
     content_id: str = ""
+    is_inline: bool = False
+    description: str = ""
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it belongs to the HTML, which names its Content-ID."""
+        return self.is_inline and bool(self.content_id)
 
 
 class RawMail(Struct, frozen=True):
@@ -77,7 +123,10 @@ class RawMail(Struct, frozen=True):
 
 
 class OutgoingMail(Struct, frozen=True, kw_only=True):
-    """The content of a mail. ``headers`` are further fields, in order."""
+    """The content of a mail. ``headers`` are further fields, in order.
+
+    ``alternatives`` are forms of the text besides ``text`` and ``html``.
+    """
 
     author: Person
     to: tuple[Person, ...] = ()
@@ -87,19 +136,23 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
     subject: str = ""
     text: str | None = None
     html: str | None = None
+    alternatives: tuple[Alternative, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
     files: tuple[File, ...] = ()
+    returns_to: Person | None = None
 
     @property
     def envelope_sender(self) -> str:
-        """The address of the author."""
-        return str(self.author.mailbox)
+        """The address for bounces: ``returns_to``, or the author."""
+        return str((self.returns_to or self.author).mailbox)
 
     @property
     def header_texts(self) -> tuple[str, ...]:
-        """The subject, the values of header fields, and the names and Content-IDs of files."""
-        files = (text for file in self.files for text in (file.filename, file.content_id))
-        return (self.subject, *(value for _, value in self.headers), *files)
+        """The subject, the values of header fields, and what the headers of parts consist of."""
+        parts = [one.media_type.header for one in self.alternatives]
+        for file in self.files:
+            parts += (file.filename, file.content_type, file.content_id, file.description)
+        return (self.subject, *(value for _, value in self.headers), *parts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,8 +167,8 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
     @property
     def body_size(self) -> int:
         """The number of characters and bytes of the texts and files."""
-        texts = len(self.text or "") + len(self.html or "")
-        return texts + sum(len(file.data) for file in self.files)
+        texts = (self.text or "", self.html or "", *(one.text for one in self.alternatives))
+        return sum(map(len, texts)) + sum(len(file.data) for file in self.files)
 
     @property
     def recipients(self) -> tuple[Mailbox, ...]:
@@ -226,50 +279,120 @@ def _address(person: Person) -> Address:
     return Address(_header_text(person.name), mailbox.local_part, mailbox.domain)
 
 
+def parse_media_type(text: str) -> MediaType | None:
+    """Parse the value of Content-Type, or return `None` if it is not valid.
+
+    :raises InvalidParameter: it is too long.
+    """
+    if len(text) > MAX_MEDIA_TYPE:
+        problem = f"a content type may have {MAX_MEDIA_TYPE:,} characters; got {len(text):,}"
+        raise InvalidParameter("content type", problem)
+    head, options = parse_options_header(text)
+    match = _MEDIA_TYPE.fullmatch(head.strip().lower())
+    if match is None:
+        return None
+    # Encoded words are not allowed in parameters (RFC 2047 5), and some programs decode them.
+    given = ((name, _header_text(one).replace("=?", "= ?")) for name, one in options.items())
+    kept = ((name, value) for name, value in given if value and _TOKEN.fullmatch(name))
+    return MediaType(match[1], match[2], tuple(kept))
+
+
 def _write_bodies(message: EmailMessage, mail: OutgoingMail) -> None:
-    if mail.text is not None or mail.html is None:
-        text = _clean(mail.text or "")
-        message.set_content(text, subtype="plain", charset="utf-8", cte=_encoding_of(text))
-    if mail.html is not None:
-        html = _clean(mail.html)
-        options: dict[str, Any] = {"subtype": "html", "charset": "utf-8", "cte": _encoding_of(html)}
-        part: Any = message
-        if mail.text is None:
-            message.set_content(html, **options)
-        else:
-            message.add_alternative(html, **options)
-            *_, part = message.iter_parts()
-        for one in mail.files:
-            if one.content_id:
-                _attach(part.add_related, one, "inline")
+    """Write the forms of the text, the preferred one last (RFC 2046 5.1.4), and the files.
+
+    AMP stands before the HTML, which programs without AMP show, and an invitation after it.
+    """
+    given = ((PLAIN, mail.text), (HTML, mail.html))
+    forms = [Alternative(kind, text) for kind, text in given if text is not None]
+    forms = sorted((*forms, *mail.alternatives), key=_rank) or [Alternative(PLAIN, "")]
+    for form in forms:
+        _write_form(message, form, is_first=form is forms[0])
+    html: Any = message.get_body(("html",))
     for one in mail.files:
-        if mail.html is None or not one.content_id:
-            _attach(message.add_attachment, one, "attachment")
+        if html is not None and one.is_image:
+            _attach(html.add_related, html, one)
+    for one in mail.files:
+        if html is None or not one.is_image:
+            _attach(message.add_attachment, message, one)
 
 
-def _attach(add: Callable[..., None], file: File, disposition: str) -> None:
+def _rank(form: Alternative) -> int:
+    return _RANKS.get(form.media_type.name, len(_RANKS))
+
+
+def _write_form(message: EmailMessage, form: Alternative, *, is_first: bool) -> None:
+    add, kind = message.set_content if is_first else message.add_alternative, form.media_type
+    text = _clean(form.text)
+    if kind.main != "text":
+        add(text.encode(), kind.main, kind.sub)
+        _set_media_type(_last_part(message), kind)
+        return
+    # A NUL is not allowed in 7bit and 8bit content (RFC 2045 2.7, 2.8).
+    encoding = "base64" if "\0" in text else None
+    add(text, subtype=kind.sub, charset="utf-8", cte=encoding)
+    part = _last_part(message)
+    parameters = [(name, value) for name, value in kind.parameters if name != "charset"]
+    if parameters:
+        _set_media_type(part, structs.replace(kind, parameters=(*parameters, ("charset", "utf-8"))))
+    if not text.endswith(("\r", "\n")):
+        _remove_line_end(part, text)
+
+
+def _last_part(message: EmailMessage) -> Any:
+    return message.get_payload(-1) if message.is_multipart() else message
+
+
+def _set_media_type(part: EmailMessage, kind: MediaType) -> None:
+    del part["Content-Type"]
+    # The standard library writes each value in quotes. It encodes other characters than ASCII.
+    value = kind.header
+    part["Content-Type"] = _UNSTRUCTURED("Content-Type", value) if value.isascii() else value
+
+
+def _remove_line_end(part: EmailMessage, text: str) -> None:
+    """Remove the line end that the standard library adds to a text without one."""
+    if part["Content-Transfer-Encoding"] == "base64":
+        payload = encodebytes(b"\r\n".join(text.encode().splitlines()))
+    else:
+        payload = str(part.get_payload()).removesuffix("\n").encode()
+    part.set_payload(payload.decode("ascii", "surrogateescape"))
+
+
+def _attach(add: Callable[..., None], message: EmailMessage, file: File) -> None:
     content_id = _header_text(file.content_id, "").strip("<> ")
+    kind, data, encoding = _media_type_of(file), file.data, "base64"
+    if kind.main == "message" and _is_plain(data):
+        # Base64 is not allowed in a mail that is attached (RFC 2046 5.2.1).
+        data, encoding = b"\r\n".join(data.splitlines()) + b"\r\n", "7bit"
     add(
-        file.data,
-        *_type_of(file),
+        data,
+        kind.main,
+        kind.sub,
+        cte=encoding,
         cid=f"<{content_id}>" if content_id else None,
         filename=_header_text(file.filename, "_") or "attachment",
-        disposition=disposition,
+        disposition="inline" if file.is_inline else "attachment",
+    )
+    part = _last_part(message)
+    if kind.parameters:
+        _set_media_type(part, kind)
+    if file.description:
+        part["Content-Description"] = _UNSTRUCTURED(
+            "Content-Description", _header_text(file.description)
+        )
+
+
+def _is_plain(data: bytes) -> bool:
+    return (
+        data.isascii() and b"\0" not in data and max(map(len, data.splitlines()), default=0) <= 998
     )
 
 
-def _encoding_of(text: str) -> str | None:
-    # A NUL is not allowed in 7bit and 8bit content (RFC 2045 2.7, 2.8).
-    return "base64" if "\0" in text else None
-
-
-def _type_of(file: File) -> tuple[str, str]:
+def _media_type_of(file: File) -> MediaType:
     given = file.content_type or mimetypes.guess_type(file.filename)[0] or ""
-    match = _CONTENT_TYPE.fullmatch(given.strip())
-    # The content is bytes, which these types do not describe.
-    if match is None or match[1].lower() in ("multipart", "message"):
-        return _OCTETS
-    return match[1].lower(), match[2].lower()
+    kind = parse_media_type(given)
+    # The content is bytes, which no multipart is.
+    return _OCTETS if kind is None or kind.main == "multipart" else kind
 
 
 def _header_text(text: str, blank: str = " ") -> str:

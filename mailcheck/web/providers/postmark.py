@@ -169,7 +169,9 @@ def _joined(people: Sequence[Person]) -> str:
 def _file_of(attachment: Attachment) -> File:
     data = decode_base64("Attachments.Content", attachment.content)
     content_id = (attachment.content_id or "").removeprefix("cid:")
-    return File(attachment.name, attachment.content_type, data, content_id)
+    return File(
+        attachment.name, attachment.content_type, data, content_id, is_inline=bool(content_id)
+    )
 
 
 def answer_email(sent: Submission) -> Response:

@@ -187,7 +187,7 @@ def _file_of(attachment: Attachment) -> File:
         raise FieldMissing(
             "attachments.content", "Attachment must have either a `content` or `path`"
         )
-    return File(name, attachment.content_type or "", data, content_id)
+    return File(name, attachment.content_type or "", data, content_id, is_inline=bool(content_id))
 
 
 def answer_email(sent: Submission) -> Response:

@@ -20,7 +20,13 @@ from mailcheck.web.providers.bodies import (
     substitute,
 )
 from mailcheck.web.providers.events import BOUNCE, Event
-from mailcheck.web.providers.mime import OutgoingMail, make_headers
+from mailcheck.web.providers.mime import (
+    Alternative,
+    MediaType,
+    OutgoingMail,
+    make_headers,
+    parse_media_type,
+)
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
@@ -39,6 +45,9 @@ from mailcheck.web.site.likeness import Like
 
 MAX_PEOPLE = 1_000
 """Maximum number of addresses of one mail."""
+
+MAX_ALTERNATIVES = 20
+"""Maximum number of alternatives of the text of one mail."""
 
 
 class Content(Struct):
@@ -125,19 +134,25 @@ def _mail_of(request: SendMail, one: Personalization, place: str) -> OutgoingMai
         for name, given in (("to", one.to), ("cc", one.cc), ("bcc", one.bcc))
     )
     require_few(f"{place}.to, cc and bcc", (*to, *cc, *bcc), MAX_PEOPLE)
-    subject, bodies, headers = one.subject or request.subject, _bodies_of(request, one), {}
-    headers.update({**(request.headers or {}), **(one.headers or {})})
+    subject, text, substitutions = one.subject or request.subject, None, one.substitutions or {}
+    headers = {**(request.headers or {}), **(one.headers or {})}
     if request.template_id is not None:
         headers["X-Template"] = request.template_id
+        text = Template(request.template_id, one.dynamic_template_data or substitutions).text
     elif not subject:
         raise FieldMissing("subject", "The subject is required.")
+    alternatives = [
+        Alternative(_media_type_of(part), substitute(part.value, substitutions) or "")
+        for part in request.content or ()
+    ]
+    require_few("content", alternatives, MAX_ALTERNATIVES, "items")
+    require_bodies("content", text, *(one.text for one in alternatives))
     send_at = one.send_at or request.send_at
     if send_at is not None:
         headers["X-Scheduled-At"] = str(send_at)
     marks = _marks_of(request, one)
     if marks:
         headers["X-SMTPAPI"] = dump_json(marks).decode()
-    values = one.substitutions or {}
     replies = [request.reply_to] if request.reply_to else request.reply_to_list
     return OutgoingMail(
         author=person_of("from", author),
@@ -145,23 +160,20 @@ def _mail_of(request: SendMail, one: Personalization, place: str) -> OutgoingMai
         cc=cc,
         bcc=bcc,
         reply_to=people_of("reply_to", replies),
-        subject=substitute(subject, values) or "",
-        text=substitute(bodies.get("text/plain"), values),
-        html=substitute(bodies.get("text/html"), values),
+        subject=substitute(subject, substitutions) or "",
+        text=text,
+        alternatives=tuple(alternatives),
         headers=make_headers("headers", headers.items()),
         files=tuple(map(file_of, request.attachments or ())),
     )
 
 
-def _bodies_of(request: SendMail, one: Personalization) -> Mapping[str, str]:
-    bodies = {
-        part.type.partition(";")[0].strip().lower(): part.value for part in request.content or ()
-    }
-    if request.template_id is not None:
-        text = Template(request.template_id, one.dynamic_template_data or one.substitutions).text
-        return {"text/plain": text, **bodies}
-    require_bodies("content", bodies.get("text/plain"), bodies.get("text/html"))
-    return bodies
+def _media_type_of(part: Content) -> MediaType:
+    kind = parse_media_type(part.type)
+    if kind is None or kind.main in ("multipart", "message"):
+        problem = f"`content.type` must be a media type like text/plain; got {part.type[:100]!r}"
+        raise InvalidParameter("content.type", problem)
+    return kind
 
 
 def _marks_of(request: SendMail, one: Personalization) -> Mapping[str, object]:

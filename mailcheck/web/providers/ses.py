@@ -89,6 +89,7 @@ class Attachment(Struct, rename="pascal"):
     file_name: str = "attachment"
     content_type: str | None = None
     content_disposition: str | None = None
+    content_description: str | None = None
     content_id: str | None = None
 
 
@@ -317,10 +318,14 @@ def _author(text: str | None) -> Person:
 
 
 def _file_of(attachment: Attachment) -> File:
-    data = decode_base64("Attachments.RawContent", attachment.raw_content)
-    is_inline = attachment.content_disposition == "INLINE"
-    content_id = attachment.content_id or "" if is_inline else ""
-    return File(attachment.file_name, attachment.content_type or "", data, content_id)
+    return File(
+        attachment.file_name,
+        attachment.content_type or "",
+        decode_base64("Attachments.RawContent", attachment.raw_content),
+        attachment.content_id or "",
+        is_inline=attachment.content_disposition == "INLINE",
+        description=attachment.content_description or "",
+    )
 
 
 def answer_email(sent: Submission) -> Response:

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant
 from mailcheck.web.providers.mime import (
+    HTML,
+    Alternative,
     File,
     OutgoingMail,
     Person,
     make_headers,
     make_person,
+    parse_media_type,
     read_people,
     write_mail,
 )
@@ -39,15 +42,15 @@ def text_in(message: EmailMessage, kind: str) -> str:
     part = message.get_body((kind,))
     assert part is not None
     found: str = part.get_content()
-    return found.replace("\r\n", "\n").removesuffix("\n")
+    return found.replace("\r\n", "\n")
 
 
 @given(text=LINES, html=LINES)
 def test_texts_are_the_same_after_parsing(text: str, html: str) -> None:
-    """Text and HTML in any language come back as they were sent, apart from the last line end."""
+    """Text and HTML in any language come back as they were sent, with or without a line end."""
     message = parsed(OutgoingMail(author=AUTHOR, text=text, html=html))
-    assert text_in(message, "plain") == text.removesuffix("\n")
-    assert text_in(message, "html") == html.removesuffix("\n")
+    assert text_in(message, "plain") == text
+    assert text_in(message, "html") == html
 
 
 @given(name=TEXTS, subject=TEXTS)
@@ -70,6 +73,13 @@ def test_files_are_the_same_after_parsing(data: bytes, name: str, content_type: 
     assert part.get_payload(decode=True) == data
 
 
+MEDIA_TYPES = st.builds(
+    "{}; {}={}".format,
+    st.sampled_from(["text/calendar", "TEXT/X-AMP-HTML", "application/ics", "message/rfc822", "x"]),
+    st.sampled_from(["method", "name", "charset", "a*", "na me"]) | st.text(max_size=5),
+    st.text() | st.text('"\\;= =?utf-8?q?=0D=0AX:a?=', max_size=60),
+)
+
 FIELD_NAMES = st.from_regex(r"[!-9;-~]{1,40}", fullmatch=True) | st.sampled_from(
     [
         *("Reply-To", "Message-ID", "Date", "Resent-From", "Resent-To", "Resent-Date", "Resent-Cc"),
@@ -85,6 +95,13 @@ FIELD_NAMES = st.from_regex(r"[!-9;-~]{1,40}", fullmatch=True) | st.sampled_from
 )
 
 
+PART_FIELDS = {
+    "mime-version",
+    *(f"content-{name}" for name in ("type", "transfer-encoding", "disposition", "id")),
+    "content-description",
+}
+
+
 @given(
     headers=st.lists(st.tuples(FIELD_NAMES, st.text() | st.text('<>@,;:"()[]\\.=? a1'))),
     subject=st.text(),
@@ -92,6 +109,7 @@ FIELD_NAMES = st.from_regex(r"[!-9;-~]{1,40}", fullmatch=True) | st.sampled_from
     text=st.text(),
     filename=st.text(),
     content_id=st.text(),
+    content_type=MEDIA_TYPES,
 )
 def test_nothing_in_a_request_adds_header_fields(
     headers: list[tuple[str, str]],
@@ -100,6 +118,7 @@ def test_nothing_in_a_request_adds_header_fields(
     text: str,
     filename: str,
     content_id: str,
+    content_type: str,
 ) -> None:
     """Any characters in any field give one well-formed mail, without a field that was not sent."""
     person = Person(make_person("to", name, "you@customer.example").name, AUTHOR.mailbox)
@@ -110,18 +129,27 @@ def test_nothing_in_a_request_adds_header_fields(
         text=text,
         html=text,
         headers=make_headers("headers", headers),
-        files=(File(filename, "", b"x", content_id), File(filename, "image/png", b"y")),
+        alternatives=(Alternative(parse_media_type(content_type) or HTML, text),),
+        files=(
+            File(filename, content_type, b"x", content_id, is_inline=True),
+            File(filename, content_type, b"y", content_id, description=subject),
+        ),
     )
     message = parsed(mail)
     ours = {"from", "to", "subject", "message-id", "date", "mime-version", "content-type"}
     sent = {field.lower() for field, _ in headers}
     assert {field.lower() for field in message} <= ours | sent
-    assert len(list(message.walk())) >= 5
+    assert len(list(message.walk())) >= 6
+    for part in list(message.walk())[1:]:
+        assert {field.lower() for field in part} <= PART_FIELDS
 
 
 def test_an_inline_image_is_related_to_the_html() -> None:
-    """A file with a Content-ID is beside the HTML that shows it, and other files are attached."""
-    files = (File("a.png", "image/png", b"1", "logo"), File("b.pdf", "application/pdf", b"2"))
+    """An inline file with a Content-ID is beside the HTML, and other files are attached."""
+    files = (
+        File("a.png", "image/png", b"1", "logo", is_inline=True),
+        File("b.pdf", "application/pdf", b"2"),
+    )
     html = '<img src="cid:logo">'
     message = parsed(OutgoingMail(author=AUTHOR, text="x", html=html, files=files))
     related = message.get_body(("related",))
@@ -186,7 +214,13 @@ def test_encoded_words_hide_no_header_fields(hidden: str) -> None:
         text="x",
         html="x",
         headers=(("X-Own", hidden), ("Message-ID", hidden), ("Date", hidden)),
-        files=(File(hidden, "", b"x", hidden), File(hidden, "image/png", b"y")),
+        alternatives=(
+            Alternative(parse_media_type(f'text/calendar; method="{hidden}"') or HTML, "x"),
+        ),
+        files=(
+            File(hidden, f'image/png; name="{hidden}"', b"x", hidden, is_inline=True),
+            File(hidden, f"image/png; name={hidden}", b"y", hidden, description=hidden),
+        ),
     )
     raw = write_mail(mail, "id@mailcheck.example", Instant(1_700_000_000_000))
     assert not [line for line in raw.splitlines() if line.startswith(b"X-Hidden")]
@@ -197,3 +231,79 @@ def test_encoded_words_are_kept() -> None:
     """An encoded word with visible characters only is the text that it encodes."""
     message = parsed(OutgoingMail(author=AUTHOR, subject="=?utf-8?q?Gr=C3=BC=C3=9Fe?=", text="x"))
     assert message["Subject"] == "Gr\u00fc\u00dfe"
+
+
+@rows(
+    (
+        "text/calendar; method=REQUEST; charset=UTF-8",
+        "text/calendar; method=REQUEST; charset=UTF-8",
+    ),
+    ("TEXT/Plain;Format=Flowed", "text/plain; format=Flowed"),
+    ('application/pdf; name="a b.pdf"', 'application/pdf; name="a b.pdf"'),
+    ("text/csv;;header=present;", "text/csv; header=present"),
+    ('text/x; a="q\\"q"', 'text/x; a="q\\"q"'),
+    ("multipart/mixed; boundary=x", "application/octet-stream"),
+    ("no type", "application/octet-stream"),
+    ("text/plain; \r\nX-Hidden: yes", "text/plain"),
+)
+def test_parameters_of_a_content_type_are_kept(given: str, written: str) -> None:
+    """The content type of a file is written with its parameters, unless it is invalid."""
+    message = parsed(OutgoingMail(author=AUTHOR, text="x", files=(File("a", given, b"x"),)))
+    (part,) = message.iter_attachments()
+    assert dict(part.raw_items())["Content-Type"] == written
+
+
+def test_a_parameter_in_any_language_is_encoded() -> None:
+    """A value that is not ASCII is encoded as RFC 2231 says."""
+    file = File("a", 'text/calendar; name="Einladung für Sie"', b"x")
+    (part,) = parsed(OutgoingMail(author=AUTHOR, text="x", files=(file,))).iter_attachments()
+    assert part["Content-Type"].params["name"] == "Einladung für Sie"
+
+
+def test_a_content_type_is_not_endless() -> None:
+    """A content type that is too long is an error that says so."""
+    with pytest.raises(InvalidParameter, match="1,000 characters"):
+        parse_media_type("text/plain; " + "a=b;" * 1_000)
+
+
+def test_forms_of_the_text_are_in_the_order_that_programs_expect() -> None:
+    """AMP stands before the HTML and an invitation after it, with its method."""
+    kinds = ("text/calendar; method=REQUEST; charset=x", "application/ics", "text/x-amp-html")
+    forms = tuple(Alternative(parse_media_type(kind) or HTML, "é") for kind in kinds)
+    message = parsed(OutgoingMail(author=AUTHOR, text="t", html="h", alternatives=forms))
+    assert message.get_content_type() == "multipart/alternative"
+    written = [part["Content-Type"] for part in message.iter_parts()]
+    assert written == [
+        'text/plain; charset="utf-8"',
+        'text/x-amp-html; charset="utf-8"',
+        'text/html; charset="utf-8"',
+        'text/calendar; method="REQUEST"; charset="utf-8"',
+        "application/ics",
+    ]
+    texts = [part.get_payload(decode=True) for part in message.iter_parts()]
+    assert texts == [one.encode() for one in "tehee".replace("e", "é")]
+
+
+def test_an_attached_mail_is_not_encoded() -> None:
+    """A mail that is attached is written as it is, which RFC 2046 5.2.1 requires."""
+    mail = b"Subject: inner\n\nbody\n"
+    file = File("a.eml", "message/rfc822", mail)
+    (part,) = parsed(OutgoingMail(author=AUTHOR, text="x", files=(file,))).iter_attachments()
+    assert part.get_content()["Subject"] == "inner"
+    assert part["Content-Transfer-Encoding"] == "7bit"
+
+
+@rows(
+    (True, "logo", "inline", "<logo>"),
+    (True, "", "inline", None),
+    (False, "logo", "attachment", "<logo>"),
+)
+def test_a_file_has_the_disposition_of_the_request(
+    is_inline: bool, content_id: str, disposition: str, written: str | None
+) -> None:
+    """Disposition and Content-ID are kept, each without the other too."""
+    file = File("a.png", "image/png", b"x", content_id, is_inline=is_inline, description="Our logo")
+    message = parsed(OutgoingMail(author=AUTHOR, html="x", files=(file,)))
+    part = next(one for one in message.walk() if one.get_content_type() == "image/png")
+    assert part.get_content_disposition() == disposition
+    assert (part["Content-ID"], part["Content-Description"]) == (written, "Our logo")
