@@ -283,7 +283,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         budgets,
         health,
         selectors,
-        CheckMx(plain, runtime.clock, allow_private=config.network.allow_private),
+        CheckMx(plain, selectors.of, runtime.clock, allow_private=config.network.allow_private),
         CheckSlots(runtime.clock),
         asked.lists,
         asked.blocklists,

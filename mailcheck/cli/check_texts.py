@@ -161,7 +161,7 @@ def _fix(finding: Finding, proofs: Proofs) -> list[str]:
     proven = proof_of(finding, proofs)
     if proven is None:
         return [f"fix: {finding.fix}"]
-    gain = f" ({proven.score_before} -> {proven.score_after})" if proven.gain else ""
+    gain = f" (+{proven.gain} of 100 points)" if proven.gain else ""
     record = proven.record
     lines = [f"fix{gain}: {finding.fix}"]
     lines += [f"replace {value}" for value in proven.removed]

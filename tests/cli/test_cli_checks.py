@@ -146,7 +146,7 @@ def test_fixes_are_shown_with_their_record() -> None:
     found = reputation(zone_with({"_dmarc.good.example": {}}))
     text = "\n".join(plain(describe_reputation(found)))
     assert "80/100 A" in text
-    assert "fix (80 -> 89)" in text
+    assert "fix (+9 of 100 points)" in text
     assert "_dmarc.good.example  TXT  v=DMARC1" in text
 
 

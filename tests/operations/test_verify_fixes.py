@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 from msgspec.structs import replace
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
 from mailcheck.checks.dmarc.policy_advice import STRICTER_POLICY_FINDINGS
@@ -23,9 +24,14 @@ HOSTS = {
 }
 
 
+def no_selectors(_: str) -> Deferred[tuple[str, ...]]:
+    """Return no selectors."""
+    return succeed(())
+
+
 def check(zone: MemoryZone, domain: str = "d.example") -> MxCheck:
     """Check MX, SPF and DMARC."""
-    found: MxCheck = run(CheckMx(zone, Clock(), allow_private=False).check(domain))
+    found: MxCheck = run(CheckMx(zone, no_selectors, Clock(), allow_private=False).check(domain))
     return found
 
 
@@ -101,7 +107,7 @@ def test_the_order_of_two_records_changes_nothing() -> None:
     """The order of two SPF records in DNS changes neither the verdict nor the advice."""
     texts = ["v=spf1 +all", "v=spf1 include:ok.example -all"]
     one, other = check(zone_with(*texts)), check(zone_with(*reversed(texts)))
-    assert (one.findings, one.outcome.score) == (other.findings, other.outcome.score)
+    assert one.findings == other.findings
     assert proposals(one) == proposals(other)
 
 
@@ -129,7 +135,7 @@ def test_no_fix_undoes_an_earlier_one() -> None:
     """
     zone = zone_with("v=spf1 mx -all", dmarc="v=DMARC1; p=none; sp=none; pct=50")
     found = check(zone)
-    for finding in found.outcome.findings:
+    for finding in sorted(found.findings, key=lambda one: one.severity.rank):
         fix = proof_of(finding, found.proofs)
         if fix is not None:
             zone.publish("_dmarc.d.example", "TXT", fix.record.value)

@@ -1,16 +1,18 @@
 """Evaluation results of a domain, for verifying advice."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.dmarc.policy_advice import can_authenticate
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mx import MxVerdict
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.proofs import Outcome
 from mailcheck.checks.scoring.awards import AWARDS
 from mailcheck.checks.scoring.evidence import Evidence, is_parked
-from mailcheck.checks.scoring.hosts import classify_mx
+from mailcheck.checks.scoring.hosts import classify_mx, classify_reverse_dns
+from mailcheck.checks.scoring.outcomes import Outcome as Classified
 from mailcheck.checks.scoring.score import Judgements, add_up, points_of_dns
 from mailcheck.checks.scoring.spf_dkim_dmarc import classify_dkim, classify_dmarc, classify_spf
 from mailcheck.checks.spf.record import (
@@ -28,16 +30,24 @@ def outcome_of_records(
     dmarc: DmarcVerdict,
     dkim: DkimVerdict | None = None,
     more: Iterable[Finding] = (),
+    names: Sequence[ReverseDnsVerdict | None] = (),
 ) -> Outcome:
-    """Evaluate DNS records, with the points that a reputation has for them."""
+    """Evaluate DNS records. A change of them gains as many points as it gains in a reputation.
+
+    :param dkim: `None` if keys were not looked up, since no change affects whether they are needed.
+    :param more: findings that take no points off.
+    :param names: the reverse DNS of a domain that needs none once it is parked, or empty.
+    """
     parked = is_parked(spf, mx, dmarc)
-    points = (
-        AWARDS[classify_spf(spf)[0]].points
-        + AWARDS[classify_dmarc(dmarc)[0]].points
-        + AWARDS[classify_mx(mx, is_parked=parked)[0]].points
-    )
+    outcomes: list[Classified] = [
+        classify_spf(spf)[0],
+        classify_dmarc(dmarc)[0],
+        classify_mx(mx, is_parked=parked)[0],
+        *(classify_reverse_dns(name, mx, is_parked=parked)[0] for name in names),
+    ]
     if dkim is not None:
-        points += AWARDS[classify_dkim(dkim, is_parked=parked)[0]].points
+        outcomes.append(classify_dkim(dkim, is_parked=parked)[0])
+    points = sum(AWARDS[one].points for one in outcomes)
     of_keys = () if dkim is None else dkim.findings
     findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *more)
     if not mx.exists:

@@ -1,21 +1,27 @@
 """Check the MX, SPF and DMARC records of a domain (docs/reference/contract.md)."""
 
+from functools import partial
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
+from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
-from mailcheck.checks.dmarc.policy_advice import postpone_stricter_policy
+from mailcheck.checks.dmarc.policy_advice import can_authenticate, postpone_stricter_policy
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
-from mailcheck.checks.proofs import Outcome, Proofs
+from mailcheck.checks.proofs import CachedEvaluation, Outcome, Proofs
 from mailcheck.checks.scoring.domain_outcome import outcome_of_records
 from mailcheck.checks.scoring.no_mail import advise_no_mail
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instruments import Tally, outcome_of
+from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.dns_evaluation import DnsEvaluator
+from mailcheck.operations.domains.compute_reputation import make_names_evaluator
+from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
 from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.resolver import Resolver
 
@@ -44,11 +50,6 @@ class MxCheck(Struct, frozen=True):
         return tuple(name for name, is_unknown in unknown.items() if is_unknown)
 
     @property
-    def outcome(self) -> Outcome:
-        """The outcome by which fixes are verified."""
-        return outcome_of_records(self.mx, self.spf, self.dmarc)
-
-    @property
     def exists(self) -> bool:
         """Whether the name may exist; false only if DNS denies it."""
         return self.mx.exists
@@ -64,27 +65,57 @@ class MxCheck(Struct, frozen=True):
 class CheckMx:
     """Looks up the MX, SPF and DMARC records of a domain concurrently."""
 
-    def __init__(self, resolver: Resolver, clock: IReactorTime, *, allow_private: bool) -> None:
+    def __init__(
+        self,
+        resolver: Resolver,
+        known_selectors: KnownSelectors,
+        clock: IReactorTime,
+        *,
+        allow_private: bool,
+    ) -> None:
         self._resolver = resolver
+        self._known_selectors = known_selectors
         self._clock = clock
         self._allow_private = allow_private
         self.outcomes = Tally()
 
-    async def check(self, domain: str) -> MxCheck:
-        """Check a domain, given in A-labels."""
+    async def check(self, domain: str, offered: ReportPlaces = NOWHERE) -> MxCheck:
+        """Check a domain, given in A-labels.
 
-        def evaluate(answers: Answers) -> MxCheck:
-            spf = evaluate_spf(domain, answers)
-            mx = evaluate_mx(domain, answers, allow_private=self._allow_private)
-            dmarc = postpone_stricter_policy(evaluate_dmarc(domain, answers), spf, None)
-            advised_mx, policy, _ = advise_no_mail(domain, answers, mx, spf, dmarc, None)
-            return MxCheck(domain, advised_mx, spf, policy)
+        :param offered: where advice directs reports to.
+        """
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        find_spf = CachedEvaluation(partial(evaluate_spf, domain))
+        find_mx = CachedEvaluation(partial(evaluate_mx, domain, allow_private=self._allow_private))
+        find_dmarc = CachedEvaluation(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
+
+        def find_both(answers: Answers) -> tuple[SpfVerdict, MxVerdict]:
+            return find_spf(answers), find_mx(answers)
+
+        spf, mx = await evaluator.evaluate(find_both)
+        selectors: tuple[str, ...] = ()
+        # Keys affect the advice if SPF does not work, and a domain without mail hosts needs none
+        # once it declares that.
+        if mx.exists and not (mx.hosts and can_authenticate(spf, None)):
+            selectors = selectors_to_try(await self._known_selectors(domain), mx, spf)
+        find_keys = CachedEvaluation(partial(evaluate_dkim, domain, selectors))
+        find_names = await make_names_evaluator(domain, mx, evaluator)
+
+        def evaluate(answers: Answers) -> tuple[MxCheck, DkimVerdict | None]:
+            spf, mx = find_both(answers)
+            keys = find_keys(answers) if selectors else None
+            dmarc = postpone_stricter_policy(find_dmarc(answers), spf, keys)
+            advised_mx, policy, _ = advise_no_mail(domain, answers, mx, spf, dmarc, keys)
+            return MxCheck(domain, advised_mx, spf, policy), keys
 
         def judge(answers: Answers) -> Outcome:
-            return evaluate(answers).outcome
+            found, keys = evaluate(answers)
+            # This check does not show the findings about keys.
+            keys = None if keys is None else replace(keys, findings=())
+            names = find_names(answers)
+            return outcome_of_records(found.mx, found.spf, found.dmarc, keys, names=names)
 
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
-        found = await evaluator.evaluate(evaluate)
+        found, _ = await evaluator.evaluate(evaluate)
         self.outcomes.add(outcome_of(is_determined=not found.undetermined))
-        proofs = await verify_fixes(found.outcome, judge, evaluator)
+        proofs = await verify_fixes(await evaluator.evaluate(judge), judge, evaluator)
         return replace(found, proofs=proofs)

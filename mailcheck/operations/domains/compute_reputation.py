@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.policy_advice import postpone_stricter_policy
-from mailcheck.checks.dns_answers import Answers, Presence
+from mailcheck.checks.dns_answers import Answers, Presence, look_up_addresses
 from mailcheck.checks.dnsbl.mail_hosts import MailHosts, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.registration import RegistrationVerdict
@@ -148,6 +148,25 @@ def make_authentication_evaluator(
         return spf, dkim, dmarc, advised_mx
 
     return evaluate
+
+
+FindNames = Callable[[Answers], Sequence[ReverseDnsVerdict | None]]
+
+
+async def make_names_evaluator(domain: str, mx: MxVerdict, evaluator: DnsEvaluator) -> FindNames:
+    """Return the evaluation of the reverse DNS of a domain without mail hosts.
+
+    Such a domain needs none once all records declare that it uses no mail. For another domain, the
+    result is empty.
+    """
+    if mx.hosts or mx.has_unknown_hosts:
+        return lambda _: ()
+    own = await evaluator.evaluate(lambda answers: look_up_addresses(answers, domain))
+    host = choose_sending_host((), mx, own)
+    if host is None:
+        return lambda _: (None,)
+    judge = CachedEvaluation(partial(evaluate_reverse_dns, host.address, host_name=host.host_name))
+    return lambda answers: (judge(answers),)
 
 
 def make_records_judge(domain: str) -> Judge:

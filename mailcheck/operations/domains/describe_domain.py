@@ -1,6 +1,6 @@
 """The domain report: everything known about a domain's mail setup, by mechanism."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct, field
@@ -29,6 +29,7 @@ from mailcheck.checks.hosts.mta_sts import (
     evaluate_mta_sts_record,
 )
 from mailcheck.checks.hosts.mx import MxVerdict
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
 from mailcheck.checks.proofs import CachedConclusion, CachedEvaluation, Outcome, Proofs
 from mailcheck.checks.scoring.domain_outcome import outcome_of_records
@@ -39,7 +40,10 @@ from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
-from mailcheck.operations.domains.compute_reputation import make_authentication_evaluator
+from mailcheck.operations.domains.compute_reputation import (
+    make_authentication_evaluator,
+    make_names_evaluator,
+)
 from mailcheck.operations.domains.known_selectors import KnownSelectors
 from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.clocks import ClockAndRandomness
@@ -81,7 +85,10 @@ _ASIDE = ("mtaSts", "tlsRpt", "dane", "dnssec", "caa", "bimi")
 
 
 class DomainReport(Struct, frozen=True):
-    """The DNS verdicts, the MTA-STS policy, the logo and the verified fixes of a domain."""
+    """The DNS verdicts, the MTA-STS policy, the logo and the verified fixes of a domain.
+
+    ``names`` is explained at `make_names_evaluator`.
+    """
 
     domain: str
     records: DomainRecords
@@ -89,12 +96,15 @@ class DomainReport(Struct, frozen=True):
     bimi: BimiVerdict
     checked_at: Instant
     proofs: Proofs = field(default_factory=dict)
+    names: Sequence[ReverseDnsVerdict | None] = ()
 
     @property
     def outcome(self) -> Outcome:
         """The outcome by which fixes are verified."""
         records, more = self.records, self.unscored
-        return outcome_of_records(records.mx, records.spf, records.dmarc, records.dkim, more)
+        return outcome_of_records(
+            records.mx, records.spf, records.dmarc, records.dkim, more, self.names
+        )
 
     @property
     def unscored(self) -> tuple[Finding, ...]:
@@ -184,13 +194,15 @@ class DescribeDomain:
             return DomainReport(domain, records, mta_sts, bimi, now)
 
         def judge(answers: Answers) -> Outcome:
-            return report_on(evaluate(answers)).outcome
+            return replace(report_on(evaluate(answers)), names=find_names(answers)).outcome
 
         report = report_on(records)
         presences = (records.mx.presence, records.spf.presence, records.dmarc.presence)
         self.outcomes.add(outcome_of(is_determined=Presence.UNDETERMINED not in presences))
         if not self._is_proving:
             return report
+        find_names = await make_names_evaluator(domain, records.mx, evaluator)
+        report = replace(report, names=await evaluator.evaluate(find_names))
         proofs = await verify_fixes(report.outcome, judge, evaluator)
         return replace(report, proofs=proofs)
 

@@ -208,7 +208,9 @@ class ToolRoutes:
 
     async def mx_check(self, call: Call[MxRequest]) -> Reply:
         """GET /tools/mx-check."""
-        check = await self._tools.mx.check(self._parse_domain(call.request.domain))
+        domain = self._parse_domain(call.request.domain)
+        offered = await self._tools.offer(call.caller.account_id)
+        check = await self._tools.mx.check(domain, offered)
         if check.undetermined:
             return json_reply(render_mx_undetermined(check), UNDETERMINED)
         return json_reply(render_mx_check(check))

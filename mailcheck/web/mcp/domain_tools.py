@@ -156,7 +156,8 @@ class AgentDomainTools:
     async def check_mx(self, call: ToolCall[MxRequest]) -> ToolResult:
         """Check the mail hosts, SPF and DMARC of a domain."""
         domain = parse_domain(call.request.domain, allow_special_use=self._allow_special_use)
-        shape = render_mx(await self._operations.mx.check(domain), call.fence)
+        offered = await self._operations.offer(call.caller.account_id)
+        shape = render_mx(await self._operations.mx.check(domain, offered), call.fence)
         return as_fenced_json(f"MX, SPF and DMARC of {domain}.", shape, call.fence)
 
     async def check_blocklists(self, call: ToolCall[BlocklistRequest]) -> ToolResult:
