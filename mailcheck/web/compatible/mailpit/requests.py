@@ -159,4 +159,5 @@ def _people(name: str, given: Sequence[NamedAddress]) -> tuple[Person, ...]:
 
 def _file(given: SentFile) -> File:
     data = decode_base64("Attachments.Content", given.content.rpartition(",")[2])
-    return File(given.filename, given.content_type, data, given.content_id)
+    is_inline = bool(given.content_id)
+    return File(given.filename, given.content_type, data, given.content_id, is_inline=is_inline)
