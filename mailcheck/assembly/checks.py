@@ -26,6 +26,7 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.services import ChecksService
 from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
 from mailcheck.dns.exchange import DnsReactor
+from mailcheck.dns.internet import InternetResolver
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import parse_server, system_servers
@@ -81,12 +82,14 @@ class Resolvers(Struct, frozen=True):
 
     ``plain`` and ``lists`` cache answers. ``fresh_lists`` does not, so that a self-test sees
     current answers. ``stubs`` are closed at the end. The last of them is used by ``lists``.
+    ``internet`` is the resolver of the system, unless the operator names one.
     """
 
     plain: Resolver
     lists: Resolver
     fresh_lists: Resolver
     stubs: tuple[StubResolver, ...] = ()
+    internet: InternetResolver | None = None
 
     @property
     def servers_of_lists(self) -> list[str]:
@@ -115,15 +118,18 @@ def open_resolvers(
         servers = tuple(map(parse_server, texts)) or system_servers()
         return StubResolver(cast(DnsReactor, reactor), servers, ResolverSettings(), random_bytes)
 
-    def caching(behind: StubResolver) -> Resolver:
+    def caching(behind: Resolver) -> Resolver:
         return watch(CachingResolver(behind, AnswerCache(CacheLimits()), reactor))
 
     plain = stub(config.dns.resolvers)
-    answers = caching(plain)
+    # An operator who names resolvers may mean a DNS without the Internet.
+    internet = None if config.dns.resolvers else InternetResolver(plain, reactor)
+    trusted: Resolver = internet or plain
+    answers = caching(trusted)
     if not config.blocklists.resolvers:
-        return Resolvers(answers, answers, plain, (plain,))
+        return Resolvers(answers, answers, trusted, (plain,), internet)
     lists = stub(config.blocklists.resolvers)
-    return Resolvers(answers, caching(lists), lists, (plain, lists))
+    return Resolvers(answers, caching(lists), lists, (plain, lists), internet)
 
 
 def load_catalogue(options: BlocklistOptions, *, allow_special_use: bool) -> Catalogue:

@@ -12,7 +12,7 @@ from mailcheck.assembly.checks import CheckRuntime, Checks
 from mailcheck.assembly.deployment import has_public_programs, least_free, own_domains
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import rspamd_client
-from mailcheck.checks.dns_answers import Answers, look_up, look_up_addresses
+from mailcheck.checks.dns_answers import CLOSED_RESOLVER, Answers, look_up, look_up_addresses
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.findings_table import advice_of, make_finding
@@ -24,6 +24,7 @@ from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
 from mailcheck.core.instruments import RedisFigures
 from mailcheck.core.network_addresses import IpAddress, parse_listen_address, why_not_public
 from mailcheck.daemon.spamd_folder import find_spamd
+from mailcheck.dns.internet import ROOT
 from mailcheck.engines.backup import require_database
 from mailcheck.milter.probe import answers
 from mailcheck.operations.dns_evaluation import DnsEvaluator
@@ -51,8 +52,6 @@ UNSPECIFIED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S1
 
 EXAMPLE_MAIL = b"From: doctor@example.com\r\nSubject: test\r\n\r\nThis is a test.\r\n"
 """The mail that rspamd is asked about, to see whether it accepts the password."""
-
-ROOT = "."  # the root zone has name servers everywhere on the Internet
 
 
 class DoctorParts(NamedTuple):
@@ -121,16 +120,12 @@ class DoctorParts(NamedTuple):
 
     async def _resolver(self) -> Iterable[Finding]:
         evaluator = DnsEvaluator.starting_now(self.runtime.resolvers.plain, self.reactor)
-        root = await evaluator.evaluate(lambda answers: look_up(answers, ROOT, "NS"))
+        root = await evaluator.evaluate(lambda answers: look_up(answers, *ROOT))
         if not root.status.is_determined:
             advice = advice_of("doctor.resolver.closed")
             return [undetermined_finding("resolver", "No resolver answers.", advice)]
         if not root.records:
-            meaning = (
-                "The resolver does not find the name servers of the root zone, so every check would"
-                ' report "does not exist".'
-            )
-            return [make_finding("doctor.resolver.closed", meaning)]
+            return [make_finding("doctor.resolver.closed", CLOSED_RESOLVER)]
         return []
 
     async def _dns(self) -> Iterable[Finding] | Advice:

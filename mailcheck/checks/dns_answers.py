@@ -34,7 +34,8 @@ class DnsStatus(Enum):
     name over 253 characters, or non-ASCII characters). Such a name cannot exist and is not
     queried. SERVFAIL is also the answer for an invalid response (garbage, a loop of CNAMEs).
     TIMEOUT is also the answer if the resolver cannot be reached. EXCESSIVE means that a limit
-    was exceeded: of records in an answer, or of answers for a request.
+    was exceeded: of records in an answer, or of answers for a request. NO_INTERNET is a denial by a
+    resolver that denies the name servers of the root zone too, and so all names of the Internet.
     """
 
     FOUND = "found"
@@ -44,11 +45,19 @@ class DnsStatus(Enum):
     REFUSED = "refused"
     TIMEOUT = "timeout"
     EXCESSIVE = "excessive"
+    NO_INTERNET = "no-internet"
 
     @property
     def is_determined(self) -> bool:
         """Whether the answer is a fact about the name. No other code decides this."""
         return self in (DnsStatus.FOUND, DnsStatus.NODATA, DnsStatus.NXDOMAIN)
+
+
+CLOSED_RESOLVER = (
+    "The resolver does not find the name servers of the root zone, so it denies every name of the"
+    " Internet."
+)
+"""What the status NO_INTERNET means."""
 
 
 class DnsQuestion(NamedTuple):

@@ -10,6 +10,12 @@ _ERROR, _WARNING, _NOTE, _UNDETERMINED = (
     Severity.UNDETERMINED,
 )
 
+_OWN_RESOLVER = (
+    "Run a resolver of your own (not a public one such as 8.8.8.8 or 1.1.1.1) and name"
+    " it in [blocklists] resolvers. Barracuda requires that you register its address; Spamhaus"
+    " and SpamRATS give out keys for their lists."
+)
+
 # fmt: off
 MX = (
     Row("mx.absent", None, "The domain has neither an MX record nor an address",
@@ -214,9 +220,9 @@ REPUTATION = (
     Row("dnsbl.listed", Area.BLACKLIST, "The address or domain is on a blocklist",
         "Price and severity depend on the weight of the list",
         advice="Find and fix the cause, then ask the list to remove the entry."),
-    Row("dnsbl.no-answer", Area.BLACKLIST, "Blocklists did not answer in time",
+    Row("dnsbl.no-answer", Area.BLACKLIST, "Blocklists gave no answer",
         "Their results are unknown", _UNDETERMINED,
-        advice="Try again later."),
+        advice=f"Try again in a minute. {_OWN_RESOLVER}"),
     Row("dnsbl.no-target", Area.BLACKLIST, "Blocklists could not be queried",
         "The addresses of the mail servers could not be determined", _UNDETERMINED,
         advice="Try again later."),
@@ -225,14 +231,10 @@ REPUTATION = (
         advice="Try again later."),
     Row("dnsbl.refused", Area.BLACKLIST, "Blocklists refuse to answer the resolver",
         "Their results are unknown", _UNDETERMINED,
-        advice="Run a resolver of your own (not a public one such as 8.8.8.8 or 1.1.1.1) and name"
-        " it in [blocklists] resolvers. Barracuda requires that you register its address; Spamhaus"
-        " and SpamRATS give out keys for their lists."),
+        advice=_OWN_RESOLVER),
     Row("dnsbl.rewritten", Area.BLACKLIST, "The answers do not come from a blocklist",
         "The list has expired, or the resolver rewrites answers", _UNDETERMINED,
-        advice="Run a resolver of your own (not a public one such as 8.8.8.8 or 1.1.1.1) and name"
-        " it in [blocklists] resolvers. Barracuda requires that you register its address; Spamhaus"
-        " and SpamRATS give out keys for their lists."),
+        advice=_OWN_RESOLVER),
     Row("dnsbl.sick", Area.BLACKLIST, "Blocklists fail their self-test",
         "Their answers do not count until they recover", _UNDETERMINED,
         advice="Try again later."),

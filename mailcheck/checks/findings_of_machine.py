@@ -83,7 +83,7 @@ _FIXED_ROWS = (
         "The daemons do not share counters and notifications", _ERROR,
         advice="Start it, or correct [cluster] redis."),
     Row("doctor.resolver.closed", None, "The resolver does not resolve names of the Internet",
-        "Checks would report everything as missing", _ERROR,
+        "Checks can determine nothing", _ERROR,
         advice="Set [dns] resolvers to a resolver that answers for the whole Internet."),
     Row("doctor.rights.no-folder", None, "The data folder does not exist",
         "No daemon has been started with this configuration", _ERROR,

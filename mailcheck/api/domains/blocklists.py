@@ -167,14 +167,17 @@ def explain_no_answer(check: BlocklistCheck) -> str:
     if not unknown:
         return "the operator of this service has switched off all lists"
     if all(row.unknown_reason in _UNREACHABLE for row in unknown):
-        return "the resolver of this service does not reach them; try again in a minute"
+        return (
+            "the resolver of this service does not reach them; try again in a minute, or set"
+            " [blocklists] resolvers to a resolver of your own"
+        )
     sick = sum(row.unknown_reason is UnknownReason.FAILED_SELF_TEST for row in unknown)
     others = len(unknown) - sick
     failed = [f"{sick} fail their self-test"] if sick else []
     refused = [f"{others} gave no usable answer"] if others else []
     return (
-        f"{' and '.join(failed + refused)}; try again when the lists have recovered, or use a"
-        " resolver that the lists answer"
+        f"{' and '.join(failed + refused)}; try again when the lists have recovered, or set"
+        " [blocklists] resolvers to a resolver of your own, since lists refuse public ones"
     )
 
 

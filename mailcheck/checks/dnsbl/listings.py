@@ -295,7 +295,7 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
 
 def _other_unknowns(listings: Sequence[Listing]) -> list[Finding]:
     sentences = {
-        UnknownReason.NO_ANSWER: ("dnsbl.no-answer", "did not answer in time"),
+        UnknownReason.NO_ANSWER: ("dnsbl.no-answer", "gave no answer"),
         UnknownReason.FAILED_SELF_TEST: (
             "dnsbl.sick",
             "fail their self-test and are not trusted until they recover",

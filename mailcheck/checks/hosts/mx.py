@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.dns_answers import (
+    CLOSED_RESOLVER,
     Answers,
     DnsStatus,
     HostAddresses,
@@ -17,7 +18,7 @@ from mailcheck.checks.dns_answers import (
     presence_of,
 )
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.checks.findings_table import make_finding, undetermined
+from mailcheck.checks.findings_table import advice_of, make_finding, undetermined
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_not_public
 
@@ -356,6 +357,9 @@ def _find_findings(
     own: HostAddresses,
     nulls: Sequence[str],
 ) -> list[Finding]:
+    if status is DnsStatus.NO_INTERNET:
+        advice = advice_of("doctor.resolver.closed")
+        return [make_finding("mx.undetermined", CLOSED_RESOLVER, advice)]
     if not status.is_determined:
         return [undetermined("mx.undetermined", [domain])]
     if nulls and hosts:
