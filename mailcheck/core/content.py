@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-DERIVATION = 8
+DERIVATION = 9
 """Version of the rules that derive content. Increase it when a change alters their results.
 
 Content derived by an earlier version is derived again when it is read.

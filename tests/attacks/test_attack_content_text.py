@@ -30,6 +30,9 @@ WORDS = [
     "Acode ",
     "codecode",
     "order code is ",
+    "your code is K7-9F-2Q ",
+    "login code for ",
+    "Use x1 as your otp ",
     " code of de ",
     "is ",
 ]

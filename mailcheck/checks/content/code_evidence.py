@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from itertools import pairwise
 
@@ -14,7 +14,11 @@ from mailcheck.checks.content.code_text import (
     Shape,
     begins_with_connector,
     ends_with_connector,
+    find_connector,
     has_unknown_behind,
+    is_specific,
+    is_word,
+    names_owner,
     skip_word,
     words_of,
 )
@@ -27,7 +31,6 @@ _REACH_AFTER = 50  # "123456 is your Example Online Banking code"
 _ROW_REACH = 300  # for a row of a table
 _LINK_REACH = 30  # "code for login 123456"
 _VERB_REACH = 10  # "123456 を画面に入力"
-_LETTERS_PER_VOWEL = 5  # words have a vowel in two or three letters
 _PROMINENT_LENGTH = 40  # longer bold or large text is a sentence or a headline
 
 _OTHER_NUMBER = re.compile(r"(?<![0-9.,:/*•●·…xX-])[0-9]{4,}+(?![0-9]|[.,:/-][0-9])")
@@ -36,20 +39,16 @@ _WORDS_ONLY = re.compile(rf"[:,]? (?:[{LETTERS}]+ ){{0,4}}")
 _OPEN_BRACKET = re.compile(r"\s?[(（【\[][^)）】\]\n]{0,40}")
 
 
-def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
-    """Yield the evidence for a code in its surroundings."""
+def find_evidence(text: CodeText, shape: Shape, naming: Sequence[str]) -> Iterator[str]:
+    """Yield the evidence for a code in its surroundings, ``naming`` included."""
     start = text.plain.rfind("\n", 0, shape.start) + 1
     end = text.plain.find("\n", shape.end)
     end = len(text.plain) if end < 0 else end
     before = text.plain[max(start, shape.start - _NEAR) : shape.start]
     after = text.plain[shape.end : min(end, shape.end + _NEAR)]
     is_alone = not (before + after).strip(_MARKS)
-    if (
-        _is_named_before(text, shape)
-        or _is_named_after(text, shape)
-        or _is_asked(text, shape, "code")
-    ):
-        yield "explicit"
+    if naming:
+        yield from naming
     elif _is_asked(text, shape, "purpose"):
         yield "asked"
     elif _is_linked(text, shape) or _is_asked_nearby(text, shape, is_alone=is_alone):
@@ -67,6 +66,95 @@ def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
         if text.is_near(kind, shape.start, shape.end, reach, _NEAR):
             yield finding
             return
+
+
+def find_naming(text: CodeText, shape: Shape) -> tuple[str, ...]:
+    """Return the evidence that a sentence calls this a code, and whether it says so outright.
+
+    If it does, a token of any format is a code. It says so directly before the code ("Your login
+    code is BEP2", "OTP: BEP2"), behind it ("BEP2 is your login code") or with a verb ("Use BEP2 as
+    your login code"). A word that means any kind of code needs its owner ("Your code is BEP2") or a
+    word for signing in in the sentence.
+    """
+    word = _find_name_before(text, shape)
+    if word is None:
+        is_asked = not _is_named_after(text, shape)
+        if is_asked and not _is_asked(text, shape, "code"):
+            return ("explicit",) if _is_named_before(text, shape) else ()
+        word = _find_name_behind(text, shape, is_asked=is_asked)
+    if word is None:
+        return ("explicit",)
+    if is_specific(text.folded, word):
+        return ("explicit", "named", "specific")
+    is_named = names_owner(text.folded, word.end) or text.is_in_sentence(
+        "purpose", shape.start, shape.end, 2 * _NEAR
+    )
+    return ("explicit", "named") if is_named else ("explicit",)
+
+
+def outweighs_discount(text: CodeText, shape: Shape, evidence: Set[str]) -> bool:
+    """Return whether a number is a code although the subject offers a discount.
+
+    It is, if it is named as a code for signing in, or if the mail gives it for signing in: the
+    sentence or the subject says so, or the mail warns about sharing it.
+    """
+    if _is_like_coupon(shape.value):
+        return False
+    return "specific" in evidence or (
+        not evidence.isdisjoint(("explicit", "asked"))
+        and (
+            bool(text.words.get("caution"))
+            or text.is_in_sentence("purpose", shape.start, shape.end, 2 * _NEAR)
+            or (shape.value.isdigit() and evidence >= {"named", "subject purpose"})
+        )
+    )
+
+
+def _find_name_before(text: CodeText, shape: Shape) -> Occurrence | None:
+    word = text.last_before("code", shape.start)
+    if word is None or shape.start - word.end > _REACH_BEFORE:
+        return None
+    connector = find_connector(text.plain, text.folded, word, shape.start)
+    if connector is None or not _is_drawn(text, shape, word, connector):
+        return None
+    return word
+
+
+def _find_name_behind(text: CodeText, shape: Shape, *, is_asked: bool) -> Occurrence | None:
+    word = text.first_after("code", shape.end)
+    if word is None or _APART.search(text.plain, shape.end, word.start):
+        return None
+    if not is_asked and not begins_with_connector(text.folded[shape.end : word.start]):
+        return None
+    return word if _is_drawn(text, shape, word, "verb") else None
+
+
+_APART = re.compile(r"[\n\]]")  # "[8x8] Your code"
+
+
+def _is_drawn(text: CodeText, shape: Shape, word: Occurrence, connector: str) -> bool:
+    """Return whether a token beside the word that names it is a code, not an ordinary word.
+
+    Letters are a code if they spell no word. Four letters after "is" or a colon are also a code if
+    they alone are capitals and end their clause: "is BAFE.", but not "is ONLY for you".
+    """
+    value = shape.value
+    has_digit = any(map(str.isdigit, value))
+    if connector == "blank":
+        return has_digit and (value.isupper() or value.isdigit())
+    if connector == "verb":
+        return not _is_like_name(value) if has_digit else value.isupper() and not is_word(value)
+    if has_digit or not is_word(value):
+        return True
+    if len(value) != FEWEST_LETTERS or not value.isupper():
+        return False
+    is_shouted = text.plain[word.start : word.end].isupper()
+    return not is_shouted and _CLAUSE_END.match(text.plain, shape.end) is not None
+
+
+_CLAUSE_END = re.compile(
+    r"[\"'`*_)\]>»”’」』】）]*+(?:[.,;!](?!\w)|\s*(?:\n|\Z)| ?[\u0e00-\u0eff\u2e80-\uffef])"
+)
 
 
 def is_prominent(text: CodeText, shape: Shape) -> bool:
@@ -205,37 +293,27 @@ def _is_linked(text: CodeText, shape: Shape) -> bool:
     return is_plain and gap.split()[0] in words_of("link")
 
 
-def find_letter_evidence(value: str, *, is_alone: bool, is_explicit: bool) -> Iterator[str]:
+def find_letter_evidence(value: str, evidence: Set[str]) -> Iterator[str]:
     """Yield evidence whether letters are a code or a word in capitals, by their letter pairs."""
+    is_short = len(value) == FEWEST_LETTERS
     if value.lower() in _capitals():
         yield "known word"
-    elif spells_no_word(value):
+    elif not is_word(value):
         yield "random"
-        if not is_alone and (not is_explicit or len(value) == FEWEST_LETTERS):
+        is_called = "named" in evidence or ("explicit" in evidence and not is_short)
+        if not is_called and "alone" not in evidence:
             yield "inline letters"
-    elif not is_alone or len(value) == FEWEST_LETTERS:
+    elif (not is_short and "alone" not in evidence) or (is_short and "specific" not in evidence):
         yield "inline letters"
 
 
 @cache
 def _capitals() -> frozenset[str]:
     """Return words that mails write in capitals and words that occur near codes."""
-    words = frozenset(load_table("code_words.toml")["capitals"]["words"])
+    capitals = load_table("code_words.toml")["capitals"]
+    words = frozenset([*capitals["words"], *capitals["four"].split()])
     kinds = ("purpose", "verb", "use", "label", "thing", "promotion", "footer", "code", "your")
     return words.union(*map(words_of, kinds))
-
-
-def spells_no_word(value: str) -> bool:
-    """Return whether letters are unlikely to be a word, by vowels and by letter pairs."""
-    letters = value.replace("-", "")
-    if len(letters) > _LETTERS_PER_VOWEL * sum(letter in "AEIOUY" for letter in letters):
-        return True
-    pairs = load_table("code_words.toml")["pairs"]
-    return any(
-        after.lower() not in pairs[before.lower()]
-        for group in value.split("-")
-        for before, after in pairwise(group)
-    )
 
 
 _LABEL_REACH = 30  # "order number is 123456": a label is directly before its number
@@ -245,16 +323,16 @@ _LINE_REACH = 120
 _PROMOTION_REACH = 60
 _ELSEWHERE_REACH = 150  # lines of a meeting invitation or a payment slip
 
-_AFTER_NUMBER = re.compile(r"[.,:/'-][0-9]|[@_/\\\ufffc]|[.-][A-Za-z]")
+_AFTER_NUMBER = re.compile(r"[.,:/'-][0-9]|[@_/\\\ufffc]|[.-][A-Za-z]|[#$%&*+^~][0-9A-Za-z]")
 _BEFORE_NUMBER = re.compile(
-    r"(?:[0-9][.,:/'-]|[0-9A-Za-z][./\\_-]|[@_/\\&+\ufffc]|\w\.|[+]\(?[0-9]{0,3}\)?[ -]?)\Z"
+    r"(?:[0-9][.,:/'-]|[0-9A-Za-z][$%&^~./\\_-]|[@_/\\&+\ufffc]|\w\.|[+]\(?[0-9]{0,3}\)?[ -]?)\Z"
 )
 _MASKED = re.compile(r"(?:[•●∙·*＊×#xX]{2,}|\.{3,}|…)[ -]?\Z")
 _MASKED_AS_BOLD = re.compile(r"(?<!\*)\*{1,3}\Z")
 _CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₽₴₺₩₹]|zł)\s?\Z")
 _CURRENCY_AFTER = re.compile(r"\s?(?:[$€£¥₽₴₺₩₹%°‰]|,-)")
 _NUMBER_SIGN = re.compile(r"(?:#|№|\b(?:n[°ºo]|nr|no)\.?)\s?\Z", re.IGNORECASE)
-_COUPON = re.compile(r"([A-Z]{3,})[0-9]{1,4}")
+_COUPON = re.compile(r"([A-Z]{4,})[0-9]{1,4}|([A-Z]{3})[0-9]{2,4}")
 _PERCENTAGE = re.compile(r"[0-9]\s?%")
 _LETTER_BEFORE = re.compile(r"(?<!\S)[A-Z]\s\Z")
 _NEXT_TO = ("", " ", "-", ", ", " -")
@@ -302,7 +380,7 @@ def find_objections(text: CodeText, shape: Shape, evidence: Set[str]) -> Iterato
         if is_date and not evidence & _BEYOND_YEARS:
             yield "date"
         yield from _objections_of_looks(shape, before, after, evidence)
-    yield from _objections_of_neighbourhood(text, shape, is_explicit=is_explicit)
+    yield from _objections_of_neighbourhood(text, shape, evidence)
 
 
 def _objections_of_looks(
@@ -322,29 +400,68 @@ def _objections_of_looks(
         yield "postcode"
 
 
-def _objections_of_neighbourhood(
-    text: CodeText, shape: Shape, *, is_explicit: bool
-) -> Iterator[str]:
+def _objections_of_neighbourhood(text: CodeText, shape: Shape, evidence: Set[str]) -> Iterator[str]:
     start = max(text.plain.rfind("\n", 0, shape.start) + 1, shape.start - _LINE_REACH)
     end = text.plain.find("\n", shape.end)
     end = min(len(text.plain) if end < 0 else end, shape.end + _LINE_REACH)
-    if not is_explicit:
+    if _is_name(text, shape, evidence):
+        yield "name"
+    if "explicit" not in evidence:
         word = text.first_after("footer", start)
         if word is not None and word.end <= end:
             yield "footer"
-    coupon = _COUPON.fullmatch(shape.value)  # SAVE20: a word and the discount
-    if text.is_in_sentence(
+    if "specific" in evidence:
+        pass  # a code for signing in, whatever it is a reward for
+    elif text.is_in_sentence(
         "promotion", shape.start, shape.end, _PROMOTION_REACH
     ) or _is_beside_percentage(text, shape):
         yield "promotion"
-    elif (
-        coupon
-        and not spells_no_word(coupon[1])
-        and not (text.words.get("purpose") or text.words.get("caution"))
+    elif _is_like_coupon(shape.value) and not (
+        text.words.get("purpose") or text.words.get("caution")
     ):
         yield "coupon"
     if text.is_near("elsewhere", shape.start, shape.end, _ELSEWHERE_REACH, _PROMOTION_REACH):
         yield "elsewhere"
+
+
+def _is_like_coupon(value: str) -> bool:
+    """Return whether a code is a word and a number, as ``SAVE20`` is."""
+    match = _COUPON.fullmatch(value)
+    return match is not None and is_word(match[1] or match[2])
+
+
+def _is_like_name(value: str) -> bool:
+    """Return whether a token has the format of a name: ``23andMe``, ``98point6``, ``Office365``."""
+    match = None if value.isupper() else _NAME.fullmatch(value)
+    return match is not None and all(
+        is_word(part.upper()) for part in _PARTS_OF_NAME.findall(match[1] or match[2])
+    )
+
+
+_PARTS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_NAME = re.compile(r"[0-9]{1,3}([A-Za-z]{3,})[0-9]?|([A-Za-z]{3,})[0-9]{1,3}")
+
+
+def _is_name(text: CodeText, shape: Shape, evidence: Set[str]) -> bool:
+    """Return whether a token names the sender: "your 23andMe code", "the code for 123RF is"."""
+    if shape.value.isdigit() or shape.value.isalpha():
+        return False
+    if "named" in evidence or evidence >= {"explicit", "alone"}:
+        return False
+    if _is_like_name(shape.value):
+        return True
+    before = text.folded[max(0, shape.start - _AROUND) : shape.start].split()[-1:]
+    after = text.folded[shape.end : shape.end + _AROUND]
+    if before and before[0] in words_of("your"):
+        return any(
+            (word := text.first_after(kind, shape.end)) is not None
+            and after[: word.start - shape.end] == " "
+            for kind in ("code", "purpose", "thing")
+        )
+    return bool(before) and before[0] in words_of("link") and _CONNECTED.match(after) is not None
+
+
+_CONNECTED = re.compile(r"\s?:|\s(?:is|ist|est|es|e|jest|ar|lautet)\b")
 
 
 def _is_beside_percentage(text: CodeText, shape: Shape) -> bool:

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
@@ -71,6 +72,49 @@ def classify_digit_groups(groups: list[str], table: str) -> tuple[str, str] | No
         return None
     return kind, "".join(groups)
 
+
+def classify_named(token: str) -> tuple[str, str] | None:
+    """Return the kind "named" for a token without a usual format, or `None` for a word.
+
+    Such a token is a code only if a sentence names it: "Your verification code is K7-9F-2Q".
+    """
+    least, most = load_formats()["named"]
+    if not (token.isascii() and least <= len(token) <= most) or _IS_MASKED.fullmatch(token):
+        return None
+    value = token.replace("-", "") if token.replace("-", "").isdigit() else token
+    counted = _COUNTED.fullmatch(token)
+    if counted is not None and fold(counted[1]) in words_of("unit") | words_of("purpose"):
+        return None
+    is_long_word = value.isalpha() and (value.isupper() or len(value) < FEWEST_LETTERS)
+    is_ordinary = not any(map(str.isdigit, value)) and (is_long_word or is_word(value))
+    return None if is_ordinary else ("named", value)
+
+
+_COUNTED = re.compile(r"[0-9]+([A-Za-z]+)")
+
+
+def is_word(token: str) -> bool:
+    """Return whether letters are likely to be a word, by their case, vowels and pairs."""
+    if not token.isupper():
+        return _WORDS_BY_CASE.fullmatch(token) is not None and not _DRAWN_WORDS.fullmatch(token)
+    vowels = sum(map(token.count, "AEIOUY"))
+    is_spoken = len(token) - token.count("-") <= _LETTERS_PER_VOWEL * vowels
+    return is_spoken and _rare_pairs().search(token) is None
+
+
+@cache
+def _rare_pairs() -> re.Pattern[str]:
+    """Return a pattern for two capitals that words do not have next to each other."""
+    pairs = load_table("code_words.toml")["pairs"].items()
+    return re.compile("|".join(f"{before}[^{after}-]" for before, after in pairs).upper())
+
+
+_LETTERS_PER_VOWEL = 6  # words have a vowel in two or three letters
+_WORDS_BY_CASE = re.compile(r"[a-z]{0,2}[A-Z]?[a-z]+(?:-?[A-Z]?[a-z]{2,})*+|[A-Z]{2,}-[a-z]+")
+"""``word``, ``iPhone``, ``PayPal``, ``SMS-em``."""
+
+_DRAWN_WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,5}")
+"""``plush-tidal-bamboo-fern``: a code of words."""
 
 FEWEST_LETTERS = 4
 """Number of letters of the shortest code without digits. It must not spell a word, and must be on a
@@ -163,13 +207,19 @@ def find_domain_bound(text: str) -> Shape | None:
 
 
 def find_shapes(masked: str) -> Iterator[Shape]:
-    """Yield all tokens with the format of a code, by position."""
+    """Yield all tokens with the format of a code, by position.
+
+    Tokens of the kind "named" have no usual format. They are codes only if a sentence names them.
+    """
     tokens = list(_TOKEN.finditer(masked))
     index = 0
     while index < len(tokens):
         token = tokens[index].group()
         if token.isalpha() and not token.isupper():
-            index += 1  # a word
+            named = classify_named(token)  # `None` for a word
+            if named is not None:
+                yield Shape(*named, tokens[index].start(), tokens[index].end())
+            index += 1
             continue
         count, shape = _read_spread(masked, tokens, index)
         if shape is not None:
@@ -218,7 +268,7 @@ def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple
             end += 1
     run = tokens[index:end]
     if len(run) == 1:
-        found = classify(run[0].group())
+        found = classify(run[0].group()) or classify_named(run[0].group())
         return 1, [Shape(*found, run[0].start(), run[0].end())] if found else []
     grouped = classify_digit_groups([token.group() for token in run], "spaced_groups")
     if grouped is not None:
@@ -298,6 +348,42 @@ def begins_with_connector(gap: str) -> bool:
     )
 
 
+def find_connector(plain: str, folded: str, word: Occurrence, position: int) -> str | None:
+    """Return how a word for a code leads directly to a position: "word", "sign", "blank" or `None`.
+
+    Only a connector, or a phrase such as "for your account at Acme" and a connector, is between.
+    """
+    gap = folded[word.end : position]
+    connector = ends_with_connector(gap)
+    bare = gap.strip(_LOOSE)
+    first = bare.split(maxsplit=1)[:1]
+    if first and first[0] in words_of("link") and bare != "to":  # Polish: "is"
+        return connector if bare != first[0] and _PHRASE.fullmatch(bare) else None
+    if bare in _ENGLISH_ARTICLES and folded.endswith(_ENGLISH_HEADS, word.start, word.end):
+        return None
+    bare = gap[skip_word(plain[word.end : position], folded, word) :].strip(_LOOSE)
+    if not bare:
+        return connector or "blank"
+    return connector if bare in words_of("is") else None
+
+
+_ENGLISH_HEADS = ("code", "codes", "password", "otp", "pin", "token", "key", "number")
+_ENGLISH_ARTICLES = frozenset(("the", "this", "to"))
+_PHRASE = re.compile(r"[^0-9.!?:;\n]*")
+
+
+def is_specific(folded: str, word: Occurrence) -> bool:
+    """Return whether words say what a code is for, as "login code" does and "code" does not."""
+    return _plain_heads().fullmatch(folded, word.start, word.end) is None
+
+
+@cache
+def _plain_heads() -> re.Pattern[str]:
+    """Return a pattern for words that mean any kind of code."""
+    heads = "|".join(map(re.escape, map(fold, load_table("code_words.toml")["compounds"]["plain"])))
+    return re.compile(rf"{heads}|.*:")
+
+
 def names_owner(folded: str, position: int) -> bool:
     """Return whether the words before a position name the owner: "your acme ...code"."""
     before = folded[max(0, position - _REACH) : position].rstrip(".")
@@ -375,6 +461,9 @@ def _phrases() -> PhraseTable:
     )
 
 
+_START, _END = attrgetter("start"), attrgetter("end")
+
+
 class CodeText(Struct, frozen=True):
     """A prepared text; ``plain`` and ``folded`` have the same positions.
 
@@ -389,13 +478,13 @@ class CodeText(Struct, frozen=True):
     def last_before(self, kind: str, position: int) -> Occurrence | None:
         """Return the last word of a kind that ends at or before a position."""
         found = self.words.get(kind, [])
-        index = bisect_right(found, position, key=lambda word: word.end) - 1
+        index = bisect_right(found, position, key=_END) - 1
         return found[index] if index >= 0 else None
 
     def first_after(self, kind: str, position: int) -> Occurrence | None:
         """Return the first word of a kind that starts at or after a position."""
         found = self.words.get(kind, [])
-        index = bisect_left(found, position, key=lambda word: word.start)
+        index = bisect_left(found, position, key=_START)
         return found[index] if index < len(found) else None
 
     def is_near(self, kind: str, start: int, end: int, before: int, after: int) -> bool:

@@ -14,8 +14,10 @@ from msgspec import Struct
 from mailcheck.checks.content.code_evidence import (
     find_evidence,
     find_letter_evidence,
+    find_naming,
     find_objections,
     is_prominent,
+    outweighs_discount,
 )
 from mailcheck.checks.content.code_text import (
     CodeText,
@@ -38,6 +40,8 @@ ACCEPTED_FROM = 4  # being called a code is enough, being near a keyword is not
 POINTS = {
     "domain-bound": (10, "is bound to a domain on the last line"),
     "explicit": (5, "is called a code"),
+    "named": (1, "is named by its sentence"),
+    "specific": (1, "is named as a code for signing in or verifying"),
     "asked": (4, "is to be typed to sign in or to verify"),
     "linked": (2, "follows a word for a code or a request to type it"),
     "leads": (2, "begins a sentence that continues with a word for a code"),
@@ -57,6 +61,7 @@ POINTS = {
     "amount": (-8, "is an amount"),
     "date": (-6, "is part of a date"),
     "label": (-10, "is labelled as something else"),
+    "name": (-10, "is a name with digits"),
     "other code": (-8, "is called another kind of code"),
     "random": (2, "has letters that spell no word"),
     "numbered": (-3, "has a number sign"),
@@ -114,7 +119,7 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
     """
     texts = (prepare_text(subject), prepare_text(text), prepare_page(page))
     kinds = ("promotion", "code", "purpose", "label")
-    hints = tuple(f"subject {kind}" for kind in kinds if texts[0].words.get(kind))[:1]
+    hints = tuple(f"subject {kind}" for kind in kinds if texts[0].words.get(kind))
     best: dict[str, _ScoredNumber] = {}
     for scored in chain.from_iterable(_score_text(one, hints) for one in texts):
         known = best.get(scored.value)
@@ -173,12 +178,19 @@ def _score_text(text: CodeText, hints: tuple[str, ...]) -> Iterator[_ScoredNumbe
     bound = find_domain_bound(text.plain)
     if bound is not None:
         yield _score(bound.value, ["domain-bound"])
-    for shape in islice(find_shapes(mask_addresses(text.plain)), MAX_CODE_CANDIDATES):
-        yield _score_shape(text, shape, hints)
+    shapes = ((one, find_naming(text, one)) for one in find_shapes(mask_addresses(text.plain)))
+    candidates = (pair for pair in shapes if pair[0].kind != "named" or "named" in pair[1])
+    for shape, naming in islice(candidates, MAX_CODE_CANDIDATES):
+        yield _score_shape(text, shape, naming, hints)
 
 
-def _score_shape(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _ScoredNumber:
-    findings = list(find_evidence(text, shape))
+def _score_shape(
+    text: CodeText, shape: Shape, naming: Sequence[str], hints: tuple[str, ...]
+) -> _ScoredNumber:
+    findings = list(find_evidence(text, shape, naming))
+    if hints[:1] == ("subject promotion",) and outweighs_discount(text, shape, {*findings, *hints}):
+        hints = tuple(hint for hint in hints if POINTS[hint][0] > 0)
+    hints = hints[:1]
     # A number in a sentence that is only near a keyword does not profit from the subject: it
     # must be separate in some way.
     if "keyword" in findings and not _SETS_APART & {*findings}:
@@ -196,9 +208,7 @@ def _score_shape(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Score
         findings.append("rare length")
     kind = shape.kind.removeprefix("short ")
     if kind == "letters":
-        findings += find_letter_evidence(
-            shape.value, is_alone="alone" in findings, is_explicit="explicit" in findings
-        )
+        findings += find_letter_evidence(shape.value, frozenset(findings))
     if kind in _KINDS_THAT_COUNT:
         findings.append(kind)
     findings += find_objections(text, shape, evidence=frozenset(findings))
