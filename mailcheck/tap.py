@@ -67,15 +67,14 @@ def _build(options: Options) -> IService:
         from mailcheck.assembly.processes import inherited_ports, parent_of_processes
         from mailcheck.assembly.starting import build_process, try_start
 
+        inherited = inherited_ports(config, options["inherited"])
         log = log_writer(config, twistd, os.environ)
+        environment = Environment(sys.stdout, os.environ, log, read_config, inherited)
         if config.daemon.processes > 1:
             try_start(config, reactor)
             arguments = ["--config", str(path)] if path else []
-            return parent_of_processes(config, arguments, log, os.environ, reactor, time_of_day())
+            return parent_of_processes(config, arguments, environment, reactor, time_of_day())
         log_refused_priority()
-        environment = Environment(
-            sys.stdout, os.environ, log, read_config, inherited_ports(config, options["inherited"])
-        )
         _, services = build_process(config, reactor, workers, environment, RandomPool(os.urandom))
         return services
     except ConfigError as error:

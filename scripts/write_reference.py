@@ -97,7 +97,8 @@ def write_options() -> str:
         " override it. A variable contains a TOML value, a word, or words separated by commas."
         f" A secret option has a twin whose name ends with `{FILE_SUFFIX}`; it names a file that"
         " contains the secret. An unknown option or a wrong value is an error that names the"
-        " line.\n"
+        " line. `mailcheck reload` applies a change of an option that is marked as reloadable;"
+        " other changes need a restart.\n"
     )
     return page("Options", "`mailcheck/config/options.py`", words, *sections)
 
@@ -109,6 +110,7 @@ def _option_row(section: str, option: NamedOption, default: Any) -> tuple[str, s
         f"at most {known.highest:,}" if known.highest is not None else "",
         "one of " + ", ".join(map(code, known.choices)) if known.choices else "",
         "secret" if known.is_secret else "",
+        "reloadable" if known.is_reloadable else "",
     ]
     said = "; ".join(filter(None, bounds))
     text = known.text + (f" ({said})" if said else "")

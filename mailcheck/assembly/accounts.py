@@ -5,6 +5,7 @@ from twisted.application.service import Service
 
 from mailcheck.assembly.deployment import reserved_names
 from mailcheck.assembly.runtime import Runtime
+from mailcheck.config.options import Config
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.instruments import Tally
 from mailcheck.core.signing_in.company import parse_group_role
@@ -76,12 +77,31 @@ class AccountParts(Struct, frozen=True):
     confirmation: Confirmation
     passkeys: Passkeys | None
     passkey_store: PasskeyStore
+    names: NameRules
+
+
+def request_limits(config: Config) -> RequestLimits:
+    """Return the limits of keys without their own."""
+    return RequestLimits(config.limits.requests_per_minute, config.limits.requests_per_day)
+
+
+def registration_rules(config: Config, names: NameRules) -> RegistrationRules:
+    """Return the policy for new accounts."""
+    options = config.accounts
+    return RegistrationRules(
+        # Nobody can choose a password then.
+        Registration(options.registration) if options.passwords else Registration.CLOSED,
+        options.per_address,
+        names,
+        is_first_ours=options.bootstrap,
+        invite_by=InviteBy(options.invite_by),
+    )
 
 
 def build_accounts(runtime: Runtime) -> AccountParts:
     """Build the operations on accounts."""
     clock_and_randomness, engine, now = runtime.clock_and_randomness, runtime.engine, runtime.now
-    options, limits = runtime.config.accounts, runtime.config.limits
+    options = runtime.config.accounts
     store, passwords = AccountStore(engine), PasswordStore(engine)
     audit_store = AuditStore(engine)
     ended_access, ending = EndedAccess(store, now), runtime.cluster.notifications("ended access")
@@ -90,7 +110,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     audit = Audit(audit_store, ending, clock_and_randomness)
     keep = ManageAccounts(store, AccountRemoval(engine), audit, clock_and_randomness)
     meter = RequestMeter(runtime.cluster.counters, now)
-    default = RequestLimits(limits.requests_per_minute, limits.requests_per_day)
+    default = request_limits(runtime.config)
     hasher = PasswordHasher(
         runtime.workers.passwords,
         ScryptCost(options.password_cost),
@@ -112,14 +132,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         has_passwords=options.passwords,
     )
     names = NameRules(reserved_names(runtime.config))
-    rules = RegistrationRules(
-        # Nobody can choose a password then.
-        Registration(options.registration) if options.passwords else Registration.CLOSED,
-        options.per_address,
-        names,
-        is_first_ours=options.bootstrap,
-        invite_by=InviteBy(options.invite_by),
-    )
+    rules = registration_rules(runtime.config, names)
     authenticator = Authenticator(store, default, now)
     projects = ManageProjects(ProjectStore(engine), keep, rules, audit, clock_and_randomness)
     oauth_store, open_to = OAuthStore(engine), OpenTo(runtime.config.web.oauth_clients)
@@ -168,6 +181,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         Confirmation(sign_in, sessions, passkeys, company, runtime.clients, now),
         passkeys,
         PasskeyStore(engine),
+        names,
     )
 
 

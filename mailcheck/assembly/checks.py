@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -132,6 +133,20 @@ def open_resolvers(
     return Resolvers(answers, caching(lists), lists, (plain, lists), internet)
 
 
+def daily_budgets(config: Config) -> dict[str, int]:
+    """Return the budgets of zones that replace those of the catalogue."""
+    pairs = parse_pairs(config.blocklists.daily_budgets)
+    return {zone: int(number) for zone, number in pairs.items()}
+
+
+def configured_catalogue(config: Config) -> Catalogue:
+    """Read the catalogue of a configuration.
+
+    :raises ConfigError: it cannot be read; the message names the file and the entry.
+    """
+    return load_catalogue(config.blocklists, allow_special_use=config.dns.allow_special_use)
+
+
 def load_catalogue(options: BlocklistOptions, *, allow_special_use: bool) -> Catalogue:
     """Read the operator's catalogue of blocklists, or the one of the package.
 
@@ -157,9 +172,10 @@ def _read_catalogue(
     )
 
 
-class CheckRuntime(Struct, frozen=True):
+class CheckRuntime(Struct):
     """Dependencies of domain checks, in a daemon or in a command without one.
 
+    :param config: a reload replaces it. Options that need a restart keep their values.
     :param probes: examines hosts, registries, policy files and links.
     :param persistent_state: keeps the state that must survive restarts, if the cluster does not.
     """
@@ -210,6 +226,7 @@ class Checks(Struct, frozen=True):
     reputation: ComputeReputation
     domain: DescribeDomain
     watched: CollectFacts
+    queries: tuple[QueryBlocklists, ...]
 
     def with_tested_lists(self) -> AbstractAsyncContextManager[None]:
         """Run the self-test of blocklists beside the checks, as in the daemon.
@@ -230,10 +247,9 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         runtime.probes,
         runtime.clock_and_randomness,
     )
-    daily = {
-        zone: int(number) for zone, number in parse_pairs(config.blocklists.daily_budgets).items()
-    }
-    catalogue = load_catalogue(config.blocklists, allow_special_use=config.dns.allow_special_use)
+    daily = daily_budgets(config)
+    # A copy, since a reload changes it.
+    catalogue = copy(configured_catalogue(config))
     selectors = LearnedSelectors(persistent_state.selectors, runtime.now)
     budgets = ListBudgets(daily, persistent_state.counters, runtime.now)
     health = ZoneHealthCheck(
@@ -303,6 +319,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
             probes,
             clock_and_randomness,
         ),
+        (asked.lists, watched.lists),
     )
 
 

@@ -75,7 +75,6 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         scoring_settings(runtime.config),
     )
     slots = WaitSlots(
-        per_key,
         runtime.cluster.semaphore("waits", per_key),
         runtime.cluster.semaphore("live pages", PAGES_OF_PERSON),
         accounts.ended_access,

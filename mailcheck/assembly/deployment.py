@@ -25,7 +25,12 @@ from mailcheck.core.accounts import EVERY_ACCOUNT
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.instants import Instant
-from mailcheck.core.network_addresses import ListenAddress, parse_ip_address, parse_listen_address
+from mailcheck.core.network_addresses import (
+    IpNetwork,
+    ListenAddress,
+    parse_ip_address,
+    parse_listen_address,
+)
 from mailcheck.core.signing_in.company import parse_group_role
 from mailcheck.daemon.first_start import ACCOUNT_NAME
 from mailcheck.daemon.listening import half_of_files, real_address
@@ -128,6 +133,11 @@ def has_public_programs(config: Config) -> bool:
     hosts = [real_address(parse_listen_address(text)).host for text in texts]
     addresses = map(parse_ip_address, filter(None, hosts))
     return any(address is not None and not address.is_loopback for address in addresses)
+
+
+def trusted_proxies(config: Config) -> list[IpNetwork]:
+    """Return the networks of proxies whose headers are trusted."""
+    return [ip_network(text) for text in config.web.trusted_proxies]
 
 
 def connection_limits(config: Config) -> ConnectionLimits:

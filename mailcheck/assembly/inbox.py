@@ -10,6 +10,7 @@ from mailcheck.assembly.deployment import receive_settings
 from mailcheck.assembly.reports import ReportParts
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import scoring_settings
+from mailcheck.config.options import Config
 from mailcheck.core.accounts import Quota
 from mailcheck.core.identifiers import AccountId
 from mailcheck.daemon.derivation import Derivation
@@ -57,6 +58,11 @@ class MailParts(Struct, frozen=True):
     retention: Retention
 
 
+def default_quota(config: Config) -> Quota:
+    """Return the quota of inboxes without their own."""
+    return Quota(config.inbox.max_messages, config.inbox.max_bytes)
+
+
 def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], None]) -> MailParts:
     """Build the stored mails, and the waits for them.
 
@@ -64,7 +70,7 @@ def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], 
     """
     config, cluster, engine = runtime.config, runtime.cluster, runtime.engine
     clock_and_randomness, workers = runtime.clock_and_randomness, runtime.workers
-    store = MailStore(engine, Quota(config.inbox.max_messages, config.inbox.max_bytes))
+    store = MailStore(engine, default_quota(config))
     content_store = ContentStore(engine)
     mail_bytes = MailBytes(content_store, workers.content, workers.large, runtime.reactor)
     contents = MessageContents(content_store, mail_bytes, learn, runtime.clock)

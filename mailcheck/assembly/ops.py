@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from twisted.application.service import Service
-from twisted.internet.interfaces import IProtocolFactory
+from twisted.internet.defer import succeed
+from twisted.internet.interfaces import IOpenSSLContextFactory, IProtocolFactory
 from twisted.logger import Logger
 
 from mailcheck.assembly.checks import Checks
@@ -19,23 +20,28 @@ from mailcheck.assembly.deployment import (
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.config.options import SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError
+from mailcheck.connections.certificates import ReloadableCertificate
 from mailcheck.connections.policies import TlsPolicy, offer_to_all, offer_to_public
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Conditions
 from mailcheck.core.version import installed_version
 from mailcheck.daemon.listening import ListeningService
 from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.operations.reloads import ReloadReport
+from mailcheck.ops.control import ControlService
 from mailcheck.ops.heartbeat import INTERVAL as BEAT
 from mailcheck.ops.journal import log_changes
 from mailcheck.ops.log import (
     JOURNAL_RENDERINGS,
     RENDERINGS,
     LogWriter,
+    Output,
+    Render,
     is_journal,
     twistd_output,
 )
 from mailcheck.ops.start_report import Doors, StartReport
-from mailcheck.ops.supervision import SupervisedService, Supervisor
+from mailcheck.ops.supervision import READY_FD, SupervisedService, Supervisor
 from mailcheck.ops.watch import (
     INTERVAL,
     Look,
@@ -88,14 +94,41 @@ def log_writer(
     output = twistd_output(twistd)
     if output is None:
         return None
+    return LogWriter(output, log_renderer(config, output, environment), config.ops.log_level)
+
+
+def log_renderer(config: Config, output: Output, environment: Mapping[str, str]) -> Render:
+    """Return the function that renders a line."""
     renderings = JOURNAL_RENDERINGS if is_journal(output, environment) else RENDERINGS
-    return LogWriter(output, renderings[config.ops.log], config.ops.log_level)
+    return renderings[config.ops.log]
+
+
+class Offered(NamedTuple):
+    """A certificate, to whom it is offered, and the operator's files if they are watched."""
+
+    policy: TlsPolicy
+    for_all: TlsPolicy
+    watched: ReloadableCertificate | None
+
+
+def load_offered(config: Config, now: Instant, *, is_trial: bool = False) -> Offered:
+    """Load the certificate of a configuration.
+
+    :param is_trial: a missing one is not created, and nothing is offered instead.
+
+    :raises ConfigError: it is not usable.
+    """
+    watched = own_certificate(config)
+    if watched is not None:
+        return Offered(watched.policy, watched.policy, watched)
+    ours = self_signed_certificate(config, now, is_trial=is_trial)
+    for_all = offer_to_all(ours)
+    is_for_all = config.smtp.certificate == SELF_SIGNED
+    return Offered(for_all if is_for_all else offer_to_public(ours), for_all, None)
 
 
 class Certificates:
     """The certificate of STARTTLS: the operator's, reloaded when it changes, or self-signed.
-
-    ``policy`` is for STARTTLS, and ``for_all`` for ports on which connections begin with TLS.
 
     With ``is_trial``, a missing one is not created, and nothing is offered instead.
 
@@ -106,14 +139,26 @@ class Certificates:
         self, config: Config, conditions: Conditions, now: Instant, *, is_trial: bool = False
     ) -> None:
         self._conditions = conditions
-        self.watched = own_certificate(config)
-        if self.watched is None:
-            ours = self_signed_certificate(config, now, is_trial=is_trial)
-            is_for_all = config.smtp.certificate == SELF_SIGNED
-            self.policy: TlsPolicy = offer_to_all(ours) if is_for_all else offer_to_public(ours)
-            self.for_all: TlsPolicy = offer_to_all(ours)
-        else:
-            self.policy = self.for_all = self.watched.policy
+        self._offered = load_offered(config, now, is_trial=is_trial)
+
+    def policy(self, client_ip: str) -> IOpenSSLContextFactory | None:
+        """Return what STARTTLS offers to a client."""
+        return self._offered.policy(client_ip)
+
+    def for_all(self, client_ip: str) -> IOpenSSLContextFactory | None:
+        """Return the certificate of ports on which connections begin with TLS."""
+        return self._offered.for_all(client_ip)
+
+    @property
+    def watched(self) -> ReloadableCertificate | None:
+        """The operator's certificate, or `None` if it is self-signed."""
+        return self._offered.watched
+
+    def use(self, offered: Offered) -> bool:
+        """Offer another certificate. Return whether the files of the operator's one are new."""
+        before, self._offered = self.watched, offered
+        self._conditions.set(CERTIFICATE, "")
+        return offered.watched is not None and not offered.watched.is_same_as(before)
 
     def look(self) -> list[State]:
         """Reload a changed certificate. An invalid one is ignored and the old one stays in use."""
@@ -132,36 +177,11 @@ class Certificates:
         return None if self.watched is None else self.watched.expires_at
 
 
-class Reloading(NamedTuple):
-    """The objects that SIGHUP reloads."""
-
-    certificates: Certificates
-    conditions: Conditions
-    environment: Environment
-
-    def reload(self) -> None:
-        """Reload what may change while the daemon runs, and log errors."""
-        for subject, problem in self.certificates.look():
-            was_told = bool(problem and self.conditions.problems.get(subject))
-            self.conditions.set(subject, problem)
-            if was_told:
-                told = self.conditions.for_operator(subject)
-                _log.warn("{subject}: {problem}", subject=subject, problem=told)
-        try:
-            level = self.environment.read_config().ops.log_level
-        except ConfigError as error:
-            _log.error("the configuration stays as it was: {error}", error=error)
-            return
-        if self.environment.log is not None:
-            self.environment.log.set_level(level)
-        _log.info("read again: certificates, and the log level: {lowest}", lowest=level)
-
-
 def ops_services(
     daemon: Daemon,
     watch: Watch,
     doors: Doors,
-    certificates: Certificates,
+    reload: Callable[[], ReloadReport],
     environment: Environment,
 ) -> list[Service]:
     """Return the operational services, in the order in which they start."""
@@ -173,6 +193,13 @@ def ops_services(
         # On the first start, the account is being created at this moment.
         return config.accounts.bootstrap or bool(await daemon.accounts.keep.accounts())
 
+    supervised = SupervisedService(
+        Supervisor(environment.variables),
+        lambda: succeed(reload()),
+        lambda: f"mail on {', '.join(doors.mail())}",
+        heartbeat.when_ready,
+        reactor,
+    )
     return [
         PeriodicService("counting refusals", MINUTE, runtime.pace.begin_minute, reactor),
         PeriodicService("looking after the daemon", INTERVAL, watch.look, reactor),
@@ -180,18 +207,26 @@ def ops_services(
         StartReport(
             doors, installed_version(), has_account, lambda begin: reactor.callWhenRunning(begin)
         ),
-        SupervisedService(
-            Supervisor(environment.variables),
-            Reloading(certificates, runtime.conditions, environment).reload,
-            lambda: f"mail on {', '.join(doors.mail())}",
-            heartbeat.when_ready,
-            reactor,
-        ),
+        *control_services(config, environment, supervised),
+        supervised,
     ]
 
 
+def control_services(
+    config: Config, environment: Environment, supervised: SupervisedService
+) -> list[Service]:
+    """Return the service that answers ``mailcheck reload``; one of several processes has none."""
+    if READY_FD in environment.variables:
+        return []
+    folder = Path(config.storage.state_directory)
+    return [ControlService(folder, supervised.reload, supervised.reactor)]
+
+
 def daemon_watch(
-    runtime: Runtime, min_free: int, checks: Checks, certificates: Certificates
+    runtime: Runtime,
+    min_free: Callable[[], int],
+    checks: Checks,
+    certificates: Certificates,
 ) -> Watch:
     """Build the periodic health checks of the daemon."""
     stubs, engine = runtime.resolvers.stubs, runtime.engine
@@ -203,7 +238,7 @@ def daemon_watch(
     looks: Sequence[Look] = (
         look_at_disk(engine.free_bytes, min_free),
         look_at_damage(lambda: engine.damage),
-        look_at_lists(checks.catalogue.blocklists, checks.health),
+        look_at_lists(checks.catalogue, checks.health),
         look_at_resolvers(servers, silent),
         certificates.look,
     )

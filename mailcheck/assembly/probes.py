@@ -61,6 +61,9 @@ NO_AUTHORITIES_FOR_CLIENTS = "this service has no certificate authorities to ver
 class EventDialer(WebhookDialer, ReceiverRules, Protocol):
     """Sends webhooks, and knows which receivers of alerts are allowed."""
 
+    def change(self, config: Config) -> None:
+        """Use the receivers and the relay of a changed configuration for new connections."""
+
 
 class HostProbes(StarttlsProber, RegistrationFinder, DomainFiles, ClientDocuments, Protocol):
     """Probes that verify certificates of other hosts."""
@@ -240,6 +243,11 @@ class Probes:
     def require_mailable(self, address: str, account_name: str) -> None:
         """Answer as defined by `ReceiverRules`."""
         self._receivers.require_mailable(address, account_name)
+
+    def change(self, config: Config) -> None:
+        """Answer as defined by `EventDialer`."""
+        self._config = config
+        vars(self).pop("_receivers", None)
 
     def line(self, account_name: str) -> WebhookLine:
         """Answer as defined by `WebhookDialer`."""

@@ -3,16 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
 from mailcheck.assembly.deployment import listen_addresses
-from mailcheck.assembly.ops import Certificates
+from mailcheck.assembly.ops import Certificates, Environment, control_services
+from mailcheck.assembly.reloading import change_log, tell
 from mailcheck.config.options import Config
-from mailcheck.config.reading import variable_name
+from mailcheck.config.reading import ConfigError, variable_name
+from mailcheck.config.reloading import merge_config
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Conditions
 from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 from mailcheck.daemon.processes import Processes
 from mailcheck.daemon.services import DaemonServices
-from mailcheck.ops.log import LogWriter
+from mailcheck.operations.reloads import ReloadReport
 from mailcheck.ops.supervision import (
     READY_FD,
     SOCKET,
@@ -52,8 +56,7 @@ def inherited_ports(config: Config, descriptors: str) -> dict[str, int]:
 def parent_of_processes(
     config: Config,
     options: Sequence[str],
-    log: LogWriter | None,
-    environment: Mapping[str, str],
+    environment: Environment,
     reactor: Any,
     now: Instant,
 ) -> DaemonServices:
@@ -65,9 +68,10 @@ def parent_of_processes(
     Certificates(config, Conditions(), now)
     count = config.daemon.processes
     # Only the parent process notifies the supervisor.
-    inherited = {name: text for name, text in environment.items() if name not in WORDS}
+    variables = environment.variables
+    inherited = {name: text for name, text in variables.items() if name not in WORDS}
     environments = [{**inherited, **_own_environment(config, number)} for number in range(count)]
-    tree = DaemonServices(log)
+    tree = DaemonServices(environment.log)
     processes = Processes(
         reactor,
         shared_addresses(config),
@@ -77,14 +81,30 @@ def parent_of_processes(
         first_alone=config.accounts.bootstrap,
     )
     processes.setServiceParent(tree)
+    current = config
+
+    async def reload() -> ReloadReport:
+        nonlocal current
+        try:
+            merged = merge_config(current, environment.read_config())
+        except ConfigError as error:
+            return tell(ReloadReport(problem=str(error)))
+        problem = await processes.reload()
+        if problem:
+            return tell(ReloadReport(problem=problem))
+        current = merged.config
+        change_log(environment, current)
+        return tell(ReloadReport(merged.changed, merged.waiting))
+
     supervised = SupervisedService(
-        Supervisor(environment),
-        processes.reload,
+        Supervisor(variables),
+        lambda: Deferred.fromCoroutine(reload()),
         lambda: f"{count} processes",
         processes.when_ready,
         reactor,
     )
-    supervised.setServiceParent(tree)
+    for service in (*control_services(config, environment, supervised), supervised):
+        service.setServiceParent(tree)
     return tree
 
 

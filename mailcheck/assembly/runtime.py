@@ -55,7 +55,7 @@ class Outside(Struct, frozen=True):
     identity_provider: IdentityProvider | None = None
 
 
-class Runtime(CheckRuntime, frozen=True):
+class Runtime(CheckRuntime):
     """The parts that all other parts of a daemon need.
 
     :param reactor: runs on the clock of ``clock_and_randomness``.

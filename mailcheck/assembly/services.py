@@ -19,7 +19,6 @@ from mailcheck.assembly.deliverability import deliverability_services
 from mailcheck.assembly.deployment import (
     accounts_to_find,
     listen_addresses,
-    receive_settings,
     smtp_settings,
 )
 from mailcheck.assembly.metrics import list_metrics
@@ -31,6 +30,7 @@ from mailcheck.assembly.ops import (
     ops_services,
     where,
 )
+from mailcheck.assembly.reloading import Reloading, Servers, milter_access
 from mailcheck.assembly.reports import report_services, traffic_services
 from mailcheck.assembly.runtime import daemon_presence
 from mailcheck.assembly.watches import watch_services
@@ -39,7 +39,6 @@ from mailcheck.assembly.webhooks import webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
 from mailcheck.connections.policies import TlsPolicy, offer_to_all
-from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.identifiers import ADDRESS_FILE
 from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 from mailcheck.daemon.first_start import FirstStart, Shown
@@ -92,7 +91,10 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
     runtime.probes.open()
     is_trial = environment.trial is not None
     certificates = Certificates(config, runtime.conditions, runtime.now(), is_trial=is_trial)
-    ports = _build_ports(daemon, certificates, environment)
+    site = build_web(daemon)
+    ports = _build_ports(daemon, site, certificates, environment)
+    missing = MissingAccounts(accounts.keep, lambda: accounts_to_find(runtime.config), reactor)
+    reloading = Reloading(daemon, _servers(site, ports), certificates, missing, environment)
     for service in (
         *_store_services(daemon, Supervisor(environment.variables)),
         *runtime.cluster_services,
@@ -110,10 +112,10 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
         AddressFile(
             Path(config.storage.state_directory) / ADDRESS_FILE, lambda: _url(daemon, ports)
         ),
-        MissingAccounts(accounts.keep, accounts_to_find(config), reactor),
+        missing,
         ParkedWaits(daemon.mail.feeds, daemon.tests.feeds, daemon.follow),
         SettledHeap(reactor, gc),
-        *_ops(daemon, ports, certificates, environment),
+        *_ops(daemon, ports, certificates, reloading, environment),
     ):
         service.setServiceParent(tree)
     if config.ops.manhole:
@@ -135,9 +137,7 @@ def _milter_factory(daemon: Daemon) -> Factory:
     """Build the factory for connections of mail servers to the milter endpoint."""
     from mailcheck.milter.connection import MilterFactory
 
-    options = daemon.runtime.config.milter
-    allowed = tuple(ip_network(text) for text in options.allow_from)
-    limits = ConnectionLimits(options.max_connections, options.max_connections)
+    allowed, limits = milter_access(daemon.runtime.config)
     return MilterFactory(daemon.traffic.score, allowed, limits, daemon.runtime.reactor)
 
 
@@ -187,14 +187,16 @@ def _store_services(daemon: Daemon, supervisor: Supervisor) -> list[IService]:
     return [PresenceService(presence, supervisor.pause), store, keeping]
 
 
-def _build_ports(daemon: Daemon, certificates: Certificates, environment: Environment) -> Ports:
+def _build_ports(
+    daemon: Daemon, site: BoundedSite, certificates: Certificates, environment: Environment
+) -> Ports:
     """Build the listening services. They accept connections only when everything has started.
 
     A server that has no address is not built, and its modules are not imported.
     """
     config, reactor, tls_for = daemon.runtime.config, daemon.runtime.reactor, certificates.policy
     listening, at = partial(_listening, environment), partial(listen_addresses, config)
-    turns, site = in_short_turns(reactor), build_web(daemon)
+    turns = in_short_turns(reactor)
     proxies = [ip_network(text) for text in config.web.proxy_protocol_from]
     mail = partial(mail_factory, daemon, tls_for, is_submission=False)
     submission = partial(mail_factory, daemon, tls_for, is_submission=True)
@@ -294,8 +296,27 @@ def _connections(ports: Ports, site: BoundedSite) -> Mapping[tuple[str, ...], fl
     }
 
 
+def _servers(site: BoundedSite, ports: Ports) -> Servers:
+    """Return the servers whose settings may change."""
+
+    def built(*services: ListeningService) -> list[Any]:
+        return [one.factory for one in services if one.factory is not None]
+
+    return Servers(
+        sites=[site, *built(ports.providers, ports.mailpit)],
+        mail=built(ports.mail, ports.submission, ports.broken_tls, ports.mailpit_mail),
+        imap=built(ports.imap, ports.imap_tls),
+        pop3=built(ports.pop3, ports.pop3_tls),
+        milter=built(ports.milter),
+    )
+
+
 def _ops(
-    daemon: Daemon, ports: Ports, certificates: Certificates, environment: Environment
+    daemon: Daemon,
+    ports: Ports,
+    certificates: Certificates,
+    reloading: Reloading,
+    environment: Environment,
 ) -> list[Service]:
     """Return the operational services."""
     config = daemon.runtime.config
@@ -315,9 +336,10 @@ def _ops(
         has_certificate=certificates.watched is not None,
         can_register=config.accounts.registration == "open",
     )
-    min_free = receive_settings(config, daemon.runtime.retention).min_free
-    watch = daemon_watch(daemon.runtime, min_free, daemon.checks, certificates)
-    return ops_services(daemon, watch, doors, certificates, environment)
+    watch = daemon_watch(
+        daemon.runtime, lambda: daemon.receiver.settings.min_free, daemon.checks, certificates
+    )
+    return ops_services(daemon, watch, doors, reloading.reload, environment)
 
 
 def _manhole(

@@ -1,7 +1,5 @@
 """Builds webhooks: their owners' operations, and the deliveries."""
 
-from functools import partial
-
 from msgspec import Struct
 from twisted.application.service import Service
 
@@ -83,7 +81,11 @@ def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookPa
         runtime.receivers,
         runtime.cluster,
     )
-    write = partial(write_event, alerts_from(runtime.config), runtime.urls)
+
+    def write(webhook: Webhook, message: ListedMessage, text: str, message_id: str) -> bytes:
+        sender = alerts_from(runtime.config)
+        return write_event(sender, runtime.urls, webhook, message, text, message_id)
+
     store = WebhookStore(runtime.engine)
     changes: Notifications[str] = cluster.notifications("webhooks")
     deliver = DeliverWebhooks(

@@ -243,6 +243,11 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
             "serving_commands:add_init",
             ("mailcheck init", "mailcheck --config /etc/mailcheck/mailcheck.toml init"),
         ),
+        "reload": CommandRow(
+            "let the running daemon read its configuration again",
+            "serving_commands:add_reload",
+            ("mailcheck reload", "mailcheck --config /etc/mailcheck/mailcheck.toml reload"),
+        ),
         "config": CommandRow(
             "the configuration: check, example, blocklists",
             "serving_commands:add_config_commands",

@@ -1,20 +1,28 @@
-"""``mailcheck serve``, ``init`` and ``config``: configure and run a daemon."""
+"""``mailcheck serve``, ``reload``, ``init`` and ``config``: configure and run a daemon."""
 
 import argparse
 import json
 import os
 import shlex
+import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 from mailcheck.cli.commands import Console
-from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.config.example import render_example
 from mailcheck.config.mailpit import translate_environment
 from mailcheck.config.reading import load_config
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.identifiers import KEY_FILE
+from mailcheck.operations.reloads import (
+    RELOAD,
+    ReloadReport,
+    control_socket,
+    control_sockets,
+    parse_report,
+)
 
 CONFIG_FILE = "mailcheck.toml"
 
@@ -43,6 +51,56 @@ def serve(options: argparse.Namespace, console: Console) -> int:
     sys.argv = ["twistd", "--nodaemon", "--pidfile=", "mailcheck", *config]
     run()
     return EXIT_FINE
+
+
+RELOAD_SECONDS = 60.0
+"""Seconds to wait for the answer of a daemon. Several processes answer one after the other."""
+
+
+def add_reload(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck reload``."""
+    parser.add_argument("--pid", type=int, help="process of the daemon, if several run")
+    parser.set_defaults(command=reload)
+
+
+def reload(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck reload``: print what each daemon with this state directory has changed.
+
+    It fails if no daemon could start with the configuration. Running ones keep their settings then.
+    """
+    if not _could_start(console):
+        return EXIT_USAGE
+    folder = Path(console.config.storage.state_directory)
+    sockets = control_sockets(folder)
+    if options.pid is not None:
+        sockets = [control_socket(folder, options.pid)]
+    reports = [report for report in map(_ask_for_reload, sockets) if report is not None]
+    for report in reports:
+        for line in report.lines():
+            (console.print_note if report.problem else console.print_line)(line)
+    if not reports:
+        console.print_note(f"mailcheck: no daemon answers in {folder}, its state directory")
+        return EXIT_UNDETERMINED
+    return EXIT_PROBLEM if any(report.problem for report in reports) else EXIT_FINE
+
+
+def _ask_for_reload(path: Path) -> ReloadReport | None:
+    """Return the report of a daemon, or `None` if none listens on the socket."""
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.settimeout(RELOAD_SECONDS)
+        try:
+            daemon.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return None
+        daemon.sendall(RELOAD + b"\n")
+        try:
+            with daemon.makefile("rb") as answer:
+                return parse_report(answer.read())
+        except ValueError:
+            return ReloadReport(problem="the daemon ended before it answered; see its log")
+        except TimeoutError:
+            problem = f"no answer within {RELOAD_SECONDS:g} seconds; see the log of the daemon"
+            return ReloadReport(problem=problem)
 
 
 def add_init(parser: argparse.ArgumentParser) -> None:
@@ -124,22 +182,33 @@ def add_config_commands(parser: argparse.ArgumentParser) -> None:
 
 def check_config(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck config check``: build the daemon as a start does, without starting it."""
+    from mailcheck.cli.reactor_commands import on_reactor
+
+    if not _could_start(console):
+        return EXIT_USAGE
+    if options.connect:
+        return on_reactor(options, console)
+    console.print_note(f"{options.config or 'the configuration'} is valid")
+    return EXIT_FINE
+
+
+def _could_start(console: Console) -> bool:
+    """Return whether a daemon could start with this configuration. Print the problem.
+
+    :raises ConfigError: it could not, because of an option.
+    """
     # Imported here, since the other commands need no daemon.
     from twisted.internet import reactor
 
     from mailcheck.assembly.starting import try_start
-    from mailcheck.cli.reactor_commands import on_reactor
     from mailcheck.daemon.listening import CannotStart
 
     try:
         try_start(console.config, reactor)
     except CannotStart as problem:
         console.print_note(str(problem))
-        return EXIT_USAGE
-    if options.connect:
-        return on_reactor(options, console)
-    console.print_note(f"{options.config or 'the configuration'} is valid")
-    return EXIT_FINE
+        return False
+    return True
 
 
 async def check_connections(options: argparse.Namespace, console: Console, reactor: Any) -> int:

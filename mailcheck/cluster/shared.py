@@ -364,9 +364,17 @@ class SharedSemaphore:
     def __init__(self, redis: Redis, name: str, per_owner: int, clock: IReactorTime) -> None:
         self._redis = redis
         self._name = name
-        self._per_owner = per_owner
         self._alone: FairSemaphore[str] = FairSemaphore(clock, per_owner=per_owner)
         self._held: defaultdict[str, set[str]] = defaultdict(set)
+
+    @property
+    def per_owner(self) -> int:
+        """Permits of one owner. Daemons with different limits share the permits that are held."""
+        return self._alone.per_owner
+
+    @per_owner.setter
+    def per_owner(self, per_owner: int) -> None:
+        self._alone.per_owner = per_owner
 
     @asynccontextmanager
     async def held(self, owner: str) -> AsyncIterator[None]:
@@ -395,7 +403,7 @@ class SharedSemaphore:
 
     async def _acquire(self, owner: str, permit: str) -> bool:
         try:
-            arguments: list[str | int] = [self._per_owner, HELD, permit]
+            arguments: list[str | int] = [self.per_owner, HELD, permit]
             return bool(await self._redis.run_script(ACQUIRE_PERMIT, [self._key(owner)], arguments))
         except RedisAway:
             return True

@@ -12,6 +12,7 @@ _HEAD = """\
 # remove the # to change one. Each option can also be set by the environment
 # variable that is named after it: a TOML value, a plain word, or
 # comma-separated words. An unknown option or invalid value is an error.
+# `mailcheck reload` applies changes of reloadable options. Others need a restart.
 """
 
 
@@ -26,6 +27,8 @@ def render_example() -> str:
             text = option.described.text
             if option.described.is_secret:
                 text += f" {option.name}{FILE_SUFFIX} names a file that holds it."
+            if option.described.is_reloadable:
+                text += " (reloadable)"
             parts.extend(f"# {line}\n" for line in ["", *wrap(text, 92)])
             value = _render(getattr(options, option.name))
             parts.append(f"#{option.name} = {value}  # {variable_name(section, option.name)}\n")

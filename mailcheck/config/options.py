@@ -19,6 +19,7 @@ class Option(Struct, frozen=True):
     """The description of an option. A secret one can also be read from a file, ``<name>_file``.
 
     ``is_number_too``: the option accepts an integer as well as a word.
+    ``is_reloadable``: a reload applies a change; otherwise, it takes effect at the next start.
     """
 
     text: str
@@ -27,6 +28,7 @@ class Option(Struct, frozen=True):
     choices: tuple[str, ...] = ()
     is_secret: bool = False
     is_number_too: bool = False
+    is_reloadable: bool = False
 
 
 class InboxOptions(Struct, frozen=True):
@@ -44,9 +46,12 @@ class InboxOptions(Struct, frozen=True):
         Option(
             "Maximum number of messages in an inbox; above it, mail gets a temporary error.",
             lowest=1,
+            is_reloadable=True,
         ),
     ] = 10_000
-    max_bytes: Annotated[int, Option("Maximum bytes of raw mail in an inbox.", lowest=1)] = GIBIBYTE
+    max_bytes: Annotated[
+        int, Option("Maximum bytes of raw mail in an inbox.", lowest=1, is_reloadable=True)
+    ] = GIBIBYTE
     faults: Annotated[
         bool,
         Option(
@@ -84,7 +89,12 @@ class SmtpOptions(Struct, frozen=True):
         int, Option("Maximum bytes of a message.", lowest=65_536, highest=GIBIBYTE)
     ] = 25 * MEBIBYTE
     max_recipients: Annotated[
-        int, Option("Maximum recipients of a message (RFC 5321 requires at least 100).", lowest=100)
+        int,
+        Option(
+            "Maximum recipients of a message (RFC 5321 requires at least 100).",
+            lowest=100,
+            is_reloadable=True,
+        ),
     ] = 100
     max_connections: Annotated[
         int,
@@ -92,13 +102,25 @@ class SmtpOptions(Struct, frozen=True):
             "Maximum number of connections. When it is reached, the connection that has been idle "
             "longest without a mail is closed for a client that has none.",
             lowest=1,
+            is_reloadable=True,
         ),
     ] = 5_000
     max_connections_per_address: Annotated[
-        int, Option("Maximum number of connections of one public client address.", lowest=1)
+        int,
+        Option(
+            "Maximum number of connections of one public client address.",
+            lowest=1,
+            is_reloadable=True,
+        ),
     ] = 100
     idle_timeout: Annotated[
-        float, Option("Seconds until a silent client is disconnected.", lowest=1, highest=3_600)
+        float,
+        Option(
+            "Seconds until a silent client is disconnected.",
+            lowest=1,
+            highest=3_600,
+            is_reloadable=True,
+        ),
     ] = 300.0
     certificate: Annotated[
         str,
@@ -106,25 +128,36 @@ class SmtpOptions(Struct, frozen=True):
             "PEM file with the certificate chain offered by STARTTLS to everyone. "
             "Empty: a self-signed certificate, offered to public client addresses only. "
             "self-signed: the same certificate, offered to everyone; programs on this machine can "
-            "trust it with smtp-ca.pem in the state directory (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS)."
+            "trust it with smtp-ca.pem in the state directory (SSL_CERT_FILE, "
+            "NODE_EXTRA_CA_CERTS).",
+            is_reloadable=True,
         ),
     ] = ""
-    private_key: Annotated[str, Option("PEM file with the key of the certificate.")] = ""
+    private_key: Annotated[
+        str, Option("PEM file with the key of the certificate.", is_reloadable=True)
+    ] = ""
     auth_without_tls: Annotated[
         str,
         Option(
             "Clients that may log in without TLS: private (loopback and private networks), "
             "never, always.",
             choices=("private", "never", "always"),
+            is_reloadable=True,
         ),
     ] = "private"
     proxy_protocol_from: Annotated[
         tuple[str, ...],
-        Option("Networks whose hosts must send a PROXY protocol header (v1 or v2) first."),
+        Option(
+            "Networks whose hosts must send a PROXY protocol header (v1 or v2) first.",
+            is_reloadable=True,
+        ),
     ] = ()
     xclient_from: Annotated[
         tuple[str, ...],
-        Option("Networks whose hosts may use XCLIENT and XFORWARD to name the real client."),
+        Option(
+            "Networks whose hosts may use XCLIENT and XFORWARD to name the real client.",
+            is_reloadable=True,
+        ),
     ] = ()
 
 
@@ -147,8 +180,10 @@ class ImapOptions(Struct, frozen=True):
     tls_listen: Annotated[
         tuple[str, ...], Option("Addresses for IMAP over TLS from the first byte.")
     ] = ()
-    max_connections: Annotated[int, Option(_CONNECTIONS, lowest=1)] = 5_000
-    max_connections_per_address: Annotated[int, Option(_PER_ADDRESS, lowest=1)] = 100
+    max_connections: Annotated[int, Option(_CONNECTIONS, lowest=1, is_reloadable=True)] = 5_000
+    max_connections_per_address: Annotated[
+        int, Option(_PER_ADDRESS, lowest=1, is_reloadable=True)
+    ] = 100
     idle_timeout: Annotated[
         float,
         Option(
@@ -156,6 +191,7 @@ class ImapOptions(Struct, frozen=True):
             "minutes).",
             lowest=1,
             highest=86_400,
+            is_reloadable=True,
         ),
     ] = 1_800.0
 
@@ -170,8 +206,10 @@ class Pop3Options(Struct, frozen=True):
     tls_listen: Annotated[
         tuple[str, ...], Option("Addresses for POP3 over TLS from the first byte.")
     ] = ()
-    max_connections: Annotated[int, Option(_CONNECTIONS, lowest=1)] = 1_000
-    max_connections_per_address: Annotated[int, Option(_PER_ADDRESS, lowest=1)] = 100
+    max_connections: Annotated[int, Option(_CONNECTIONS, lowest=1, is_reloadable=True)] = 1_000
+    max_connections_per_address: Annotated[
+        int, Option(_PER_ADDRESS, lowest=1, is_reloadable=True)
+    ] = 100
     idle_timeout: Annotated[
         float,
         Option(
@@ -179,6 +217,7 @@ class Pop3Options(Struct, frozen=True):
             "minutes).",
             lowest=1,
             highest=86_400,
+            is_reloadable=True,
         ),
     ] = 600.0
 
@@ -197,7 +236,8 @@ class MilterOptions(Struct, frozen=True):
         tuple[str, ...],
         Option(
             "Networks of the mail servers that may use it. Empty: this machine and private "
-            "networks."
+            "networks.",
+            is_reloadable=True,
         ),
     ] = ()
     project: Annotated[
@@ -222,6 +262,7 @@ class MilterOptions(Struct, frozen=True):
             "Maximum number of connections. The mail of further connections passes without being "
             "scored.",
             lowest=1,
+            is_reloadable=True,
         ),
     ] = 500
     retention_days: Annotated[
@@ -274,7 +315,8 @@ class WebOptions(Struct, frozen=True):
         tuple[str, ...],
         Option(
             "Networks whose X-Forwarded-For and X-Forwarded-Proto headers are trusted. With the "
-            "latter and no public_url, links use that scheme and the Host header."
+            "latter and no public_url, links use that scheme and the Host header.",
+            is_reloadable=True,
         ),
     ] = ()
     max_connections: Annotated[
@@ -284,6 +326,7 @@ class WebOptions(Struct, frozen=True):
             "When it is reached, the one idle longest is closed; if none is idle, new ones get "
             "503.",
             lowest=1,
+            is_reloadable=True,
         ),
     ] = 10_000
     max_connections_per_address: Annotated[
@@ -292,6 +335,7 @@ class WebOptions(Struct, frozen=True):
             "Maximum number of connections of one public client address (IPv6: its /64). Trusted "
             "proxies and private addresses are exempt.",
             lowest=1,
+            is_reloadable=True,
         ),
     ] = 1_000
     preload: Annotated[
@@ -406,6 +450,7 @@ class StorageOptions(Struct, frozen=True):
             lowest=0,
             choices=(AUTO,),
             is_number_too=True,
+            is_reloadable=True,
         ),
     ] = AUTO
     state_directory: Annotated[
@@ -496,12 +541,14 @@ class LimitsOptions(Struct, frozen=True):
     """Limits of an API key; `mailcheck key issue` can set other limits for a key."""
 
     requests_per_minute: Annotated[
-        int, Option("Maximum number of requests in a clock minute.", lowest=1)
+        int, Option("Maximum number of requests in a clock minute.", lowest=1, is_reloadable=True)
     ] = 60
     requests_per_day: Annotated[
-        int, Option("Maximum number of requests in a UTC day.", lowest=1)
+        int, Option("Maximum number of requests in a UTC day.", lowest=1, is_reloadable=True)
     ] = 1_000
-    waits_per_key: Annotated[int, Option("Maximum number of concurrent waits.", lowest=1)] = 100
+    waits_per_key: Annotated[
+        int, Option("Maximum number of concurrent waits.", lowest=1, is_reloadable=True)
+    ] = 100
 
 
 class AccountsOptions(Struct, frozen=True):
@@ -522,6 +569,7 @@ class AccountsOptions(Struct, frozen=True):
             "Registration on the dashboard: open (for everyone), invite (with a link of "
             "`mailcheck account invite`), closed. `make run` on a loopback address sets open.",
             choices=("open", "invite", "closed"),
+            is_reloadable=True,
         ),
     ] = "invite"
     invite_by: Annotated[
@@ -530,6 +578,7 @@ class AccountsOptions(Struct, frozen=True):
             "Who may invite people without an account to a project, if registration is invite: "
             "operators, or owners (owners of projects; everyone with an account can create one).",
             choices=("operators", "owners"),
+            is_reloadable=True,
         ),
     ] = "operators"
     passwords: Annotated[
@@ -542,7 +591,9 @@ class AccountsOptions(Struct, frozen=True):
     per_address: Annotated[
         int,
         Option(
-            "Maximum number of accounts that one client address may create in a UTC day.", lowest=1
+            "Maximum number of accounts that one client address may create in a UTC day.",
+            lowest=1,
+            is_reloadable=True,
         ),
     ] = 20
     password_cost: Annotated[
@@ -595,24 +646,33 @@ class BlocklistOptions(Struct, frozen=True):
             "Seconds to wait for the answer of a list. Without an answer, its result is unknown.",
             lowest=0.1,
             highest=10,
+            is_reloadable=True,
         ),
     ] = 3.0
     catalogue: Annotated[
         str,
         Option(
             "A file with a catalogue in the format of `mailcheck config blocklists`."
-            " Empty: the catalogue of the package."
+            " Empty: the catalogue of the package.",
+            is_reloadable=True,
         ),
     ] = ""
-    disabled: Annotated[tuple[str, ...], Option("Zones that are not queried.")] = ()
+    disabled: Annotated[
+        tuple[str, ...], Option("Zones that are not queried.", is_reloadable=True)
+    ] = ()
     keys: Annotated[
         tuple[str, ...],
-        Option("Query keys issued by the operators of lists, each as zone=key.", is_secret=True),
+        Option(
+            "Query keys issued by the operators of lists, each as zone=key.",
+            is_secret=True,
+            is_reloadable=True,
+        ),
     ] = ()
     daily_budgets: Annotated[
         tuple[str, ...],
         Option(
-            "Maximum number of queries to a zone in a UTC day, each as zone=number; 0: no limit."
+            "Maximum number of queries to a zone in a UTC day, each as zone=number; 0: no limit.",
+            is_reloadable=True,
         ),
     ] = ()
 
@@ -647,7 +707,8 @@ class WebhookOptions(Struct, frozen=True):
         Option(
             "Private networks to which an account may send webhooks: "
             "account=network, like developer=127.0.0.0/8. The names of the accounts are reserved. "
-            "Webhooks are never sent to mailcheck's own ports."
+            "Webhooks are never sent to mailcheck's own ports.",
+            is_reloadable=True,
         ),
     ] = ()
 
@@ -659,7 +720,8 @@ class AlertOptions(Struct, frozen=True):
         str,
         Option(
             "Mail server that relays alerts: host:port. Empty: alerts are sent to the account's "
-            "own inbox and to webhooks only."
+            "own inbox and to webhooks only.",
+            is_reloadable=True,
         ),
     ] = ""
     tls: Annotated[
@@ -668,19 +730,26 @@ class AlertOptions(Struct, frozen=True):
             "When the connection uses STARTTLS with certificate verification: required, offered "
             "(if the relay offers it), never (for example for a relay on this machine).",
             choices=("required", "offered", "never"),
+            is_reloadable=True,
         ),
     ] = "required"
-    user: Annotated[str, Option("User name for the relay. Empty: no authentication.")] = ""
-    password: Annotated[str, Option("Password of the user.", is_secret=True)] = ""
+    user: Annotated[
+        str, Option("User name for the relay. Empty: no authentication.", is_reloadable=True)
+    ] = ""
+    password: Annotated[
+        str, Option("Password of the user.", is_secret=True, is_reloadable=True)
+    ] = ""
     from_address: Annotated[
-        str, Option("Sender address of the mails. Empty: alerts@ the inbox domain.")
+        str,
+        Option("Sender address of the mails. Empty: alerts@ the inbox domain.", is_reloadable=True),
     ] = ""
     allow_recipients: Annotated[
         tuple[str, ...],
         Option(
             "Addresses to which an account may mail alerts: account=address, or "
             "account=@domain for all addresses of the domain; * is every account. "
-            "The names of the accounts are reserved."
+            "The names of the accounts are reserved.",
+            is_reloadable=True,
         ),
     ] = ()
 
@@ -796,14 +865,16 @@ class OpsOptions(Struct, frozen=True):
         Option(
             "Format of the log: text (a line for each event), or json (an object on each line).",
             choices=("text", "json"),
+            is_reloadable=True,
         ),
     ] = "text"
     log_level: Annotated[
         str,
         Option(
             "Lowest level in the log: debug, info (a line for each mail and each rejection), warn, "
-            "error. SIGHUP reloads it.",
+            "error.",
             choices=("debug", "info", "warn", "error"),
+            is_reloadable=True,
         ),
     ] = "info"
     manhole: Annotated[

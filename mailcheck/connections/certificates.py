@@ -95,6 +95,10 @@ class ReloadableCertificate:
         self._state = state
         return True
 
+    def is_same_as(self, other: "ReloadableCertificate | None") -> bool:
+        """Return whether both were loaded from the same files, which have not changed between."""
+        return other is not None and (self._paths, self._state) == (other._paths, other._state)
+
     def _load(self) -> None:
         self.current = load_certificate(*self._paths)
         certificate = x509.load_pem_x509_certificate(self._paths[0].read_bytes())

@@ -43,11 +43,11 @@ class OpenConnections(Generic[C]):
     """The connections of one port.
 
     At the maximum, the connection that has been idle longest is closed for a client without one.
-    Private and loopback clients are exempt from the limit of an address.
+    Private and loopback clients are exempt from the limit of an address. ``limits`` may be changed.
     """
 
     def __init__(self, limits: ConnectionLimits, clock: IReactorTime) -> None:
-        self._limits = limits
+        self.limits = limits
         self._clock = clock
         self._connections: set[C] = set()
         self._admitted: ConnectionCounts[C] = ConnectionCounts()
@@ -75,9 +75,9 @@ class OpenConnections(Generic[C]):
         self._by_activity.pop(connection, None)
         if self._drained is not None:
             return Rejection.SHUTTING_DOWN
-        if len(self._admitted) >= self._limits.in_all and not self._displace_idlest(client_ip):
+        if len(self._admitted) >= self.limits.in_all and not self._displace_idlest(client_ip):
             return Rejection.TOO_MANY
-        has_its_share = self._admitted.of_client(client_ip) >= self._limits.of_address
+        has_its_share = self._admitted.of_client(client_ip) >= self.limits.of_address
         if has_its_share and not is_local_client(client_ip):
             return Rejection.TOO_MANY
         self._admitted.add(connection, client_ip)

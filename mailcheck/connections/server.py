@@ -187,6 +187,11 @@ class ServerFactory(Factory):
         self.clock = clock
         self.open: OpenConnections[ServedConnection] = OpenConnections(settings.connections, clock)
 
+    def change(self, settings: PortSettings) -> None:
+        """Use other settings for new connections."""
+        self.settings = settings
+        self.open.limits = settings.connections
+
     @abstractmethod
     def make(self) -> ServedConnection:
         """Return a new connection."""

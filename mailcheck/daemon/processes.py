@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.network_addresses import ListenAddress
 from mailcheck.daemon.listening import cannot_listen
+from mailcheck.operations.reloads import RELOADED, ReloadReport, parse_report
 
 SHORTEST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
@@ -30,6 +31,9 @@ LASTING = 10.0
 
 PATIENCE = 40.0
 """Seconds to wait for processes to end. Draining mail takes up to half of it."""
+
+ANSWER = 30.0
+"""Seconds to wait for the report of each process after a reload."""
 
 FIRST_DESCRIPTOR = 3
 
@@ -105,9 +109,20 @@ class Processes(Service):
         """Fire when all processes have been ready."""
         return self._ready
 
-    def reload(self) -> None:
-        """Reload the configuration of each process."""
-        self._signal("HUP")
+    async def reload(self) -> str:
+        """Let each process reload its configuration. Return the problem of the first that failed.
+
+        A process that is not ready yet reloads when it is, since it may have read the file before
+        the change.
+        """
+        asked = [
+            (number, child.reload(self._reactor)) for number, child in sorted(self._running.items())
+        ]
+        reports = [(number, await answer) for number, answer in asked]
+        problems = [
+            f"process {number + 1}: {one.problem}" for number, one in reports if one.problem
+        ]
+        return next(iter(problems), "")
 
     def _signal(self, name: str) -> None:
         for child in list(self._running.values()):
@@ -183,14 +198,44 @@ class _Child(ProcessProtocol):
     def __init__(self, began: float, note_ready: Callable[[], None]) -> None:
         self.began = began
         self._note_ready = note_ready
+        self._is_ready = False
+        self._received = b""
+        self._reports: list[Deferred[ReloadReport]] = []
         self.when_ended: Deferred[str] = Deferred()
 
+    def reload(self, clock: Any) -> Deferred[ReloadReport]:
+        """Let the process reload its configuration. Fires with its report, or after `ANSWER`."""
+
+        def give_up(_: object, seconds: float) -> ReloadReport:
+            self._reports.remove(report)
+            return ReloadReport(problem=f"no answer within {seconds:g} seconds")
+
+        report: Deferred[ReloadReport] = Deferred()
+        self._reports.append(report)
+        if self._is_ready:
+            self.transport.signalProcess("HUP")
+        return report.addTimeout(ANSWER, clock, give_up)
+
     def childDataReceived(self, childFD: int, data: bytes) -> None:
-        """Record that the process is ready, the only message on its pipe."""
-        self._note_ready()
+        """Handle the lines on the pipe: the process is ready, or has reloaded."""
+        *lines, self._received = (self._received + data).split(b"\n")
+        for line in lines:
+            if line.startswith(RELOADED):
+                self._answer(parse_report(line.removeprefix(RELOADED)))
+                continue
+            if not self._is_ready and self._reports:
+                self.transport.signalProcess("HUP")
+            self._is_ready = True
+            self._note_ready()
+
+    def _answer(self, report: ReloadReport) -> None:
+        if self._reports:
+            self._reports.pop(0).callback(report)
 
     def processEnded(self, reason: Failure) -> None:
-        """Report how the process ended."""
+        """Report how the process ended. It reads the configuration when it is started again."""
+        while self._reports:
+            self._answer(ReloadReport(problem="it ended meanwhile"))
         number = getattr(reason.value, "signal", None)
         status = getattr(reason.value, "exitCode", None)
         self.when_ended.callback(signal.Signals(number).name if number else f"exit status {status}")

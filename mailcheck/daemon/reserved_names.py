@@ -1,10 +1,10 @@
 """Accounts that the configuration names and that may not exist yet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -13,15 +13,18 @@ from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 
 
 class MissingAccounts(Service):
-    """Logs after startup which of these accounts do not exist.
+    """Logs which of these accounts do not exist, after startup and after a reload.
 
-    :param named: pairs of an option and the account that it names.
+    :param named: returns pairs of an option and the account that it names.
     """
 
     _log = Logger()
 
     def __init__(
-        self, accounts: ManageAccounts, named: Sequence[tuple[str, str]], reactor: Any
+        self,
+        accounts: ManageAccounts,
+        named: Callable[[], Sequence[tuple[str, str]]],
+        reactor: Any,
     ) -> None:
         self._accounts = accounts
         self._named = named
@@ -30,15 +33,17 @@ class MissingAccounts(Service):
     def startService(self) -> None:
         """Check when the reactor runs."""
         super().startService()
-        if self._named:
-            self._reactor.callWhenRunning(self._begin)
+        self._reactor.callWhenRunning(self.look)
 
-    def _begin(self) -> Deferred[None]:
+    def look(self) -> Deferred[None]:
+        """Check now. Fires when the warnings are logged."""
+        if not self._named():
+            return succeed(None)
         return Deferred.fromCoroutine(self._look()).addErrback(self._log_failure)
 
     async def _look(self) -> None:
         known = {account.name for account in await self._accounts.accounts()}
-        for option, name in self._named:
+        for option, name in self._named():
             if name not in known:
                 self._log.warn(
                     "{option} names the account {name!r}, which does not exist. The name is "

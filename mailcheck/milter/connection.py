@@ -214,7 +214,8 @@ class MilterConnection(Protocol):
 class MilterFactory(Factory):
     """Creates the connections of mail servers and limits their number.
 
-    :param allowed: networks of mail servers besides this machine and its private network.
+    :param allowed: networks of mail servers besides this machine and its private network. They may
+        be changed.
     """
 
     noisy = False
@@ -228,7 +229,7 @@ class MilterFactory(Factory):
         clock: IReactorTime,
     ) -> None:
         self._traffic = traffic
-        self._allowed = allowed
+        self.allowed = allowed
         self._clock = clock
         self.open: OpenConnections[MilterConnection] = OpenConnections(limits, clock)
 
@@ -247,7 +248,7 @@ class MilterFactory(Factory):
     def admits(self, connection: MilterConnection) -> bool:
         """Return whether a mail server may use the endpoint."""
         peer = connection.peer
-        is_allowed = is_in_networks(peer, self._allowed) if self._allowed else is_local_client(peer)
+        is_allowed = is_in_networks(peer, self.allowed) if self.allowed else is_local_client(peer)
         if not is_allowed:
             self._log.warn("{peer} may not use the milter: see [milter] allow_from", peer=peer)
             return False

@@ -72,20 +72,18 @@ class WaitSlots:
 
     Each of them ends with the access of its caller.
 
-    :param waits: has ``slots_per_key`` permits for each key.
+    :param waits: has as many permits for each key as it may have waits.
     :param pages: has `PAGES_OF_PERSON` permits for each person.
     """
 
     def __init__(
         self,
-        slots_per_key: int,
         waits: OwnerSemaphore,
         pages: OwnerSemaphore,
         ended_access: EndedAccess,
         clock: IReactorTime,
     ) -> None:
-        self._slots_per_key = slots_per_key
-        self._waits = waits
+        self.waits = waits
         self._pages = pages
         self._ended_access = ended_access
         self._clock = clock
@@ -99,7 +97,7 @@ class WaitSlots:
         """
         parked, is_page = ParkedWait(self._clock), bool(caller.session)
         try:
-            async with (self._pages if is_page else self._waits).held(caller.key_id):
+            async with (self._pages if is_page else self.waits).held(caller.key_id):
                 with self._ended_access.watched(caller, parked.end):
                     yield parked
                     parked.require_access()
@@ -110,7 +108,7 @@ class WaitSlots:
                     WAIT_RETRY,
                 ) from None
             raise TooManyWaits(
-                f"this key has {self._slots_per_key} waits parked, its limit; "
+                f"this key has {self.waits.per_owner} waits parked, its limit; "
                 f"end one, or raise [limits] waits_per_key",
                 WAIT_RETRY,
             ) from None

@@ -32,7 +32,7 @@ class FairSemaphore(Generic[Owner]):
     The waiting tasks of one owner are served in the order of their requests.
 
     :param limit: permits of all owners together; unlimited if not given.
-    :param per_owner: permits of one owner. Further requests of the owner wait.
+    :param per_owner: permits of one owner; it may be changed. Further requests of the owner wait.
     :param max_waiting: maximum number of waiting requests. When it is reached, the owner with the
         most waiting requests loses one to an owner with fewer.
     """
@@ -47,7 +47,7 @@ class FairSemaphore(Generic[Owner]):
     ) -> None:
         self._clock = clock
         self._limit = limit
-        self._per_owner = per_owner
+        self.per_owner = per_owner
         self._max_waiting = max_waiting
         self._taken: Counter[Owner] = Counter()
         self._queues: dict[Owner, deque[Deferred[None]]] = {}  # the next owner comes first
@@ -131,12 +131,12 @@ class FairSemaphore(Generic[Owner]):
         return True
 
     def _may_take(self, owner: Owner) -> bool:
-        if self._taken[owner] >= self._per_owner:
+        if self._taken[owner] >= self.per_owner:
             return False
         return self._limit is None or self._taken.total() < self._limit
 
     def _no_permit(self, owner: Owner) -> NoPermit:
-        return NoPermit(is_owner_limit=self._taken[owner] >= self._per_owner)
+        return NoPermit(is_owner_limit=self._taken[owner] >= self.per_owner)
 
 
 CHECKS_AT_ONCE = 12

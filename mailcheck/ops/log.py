@@ -52,14 +52,14 @@ class Output(Protocol):
 
 @implementer(ILogObserver)
 class LogWriter:
-    """Writes events of ``level`` or above; the level can be changed at any time.
+    """Writes events of ``level`` or above; the level and ``render`` can be changed at any time.
 
     ``problems`` counts the lines of warnings and errors.
     """
 
     def __init__(self, output: Output, render: "Render", level: str) -> None:
-        self._output = output
-        self._render = render
+        self.output = output
+        self.render = render
         self._lowest = 0
         self.set_level(level)
         self.problems = Tally()
@@ -80,8 +80,8 @@ class LogWriter:
             return
         if number >= WARN:
             self.problems.add(level.name)
-        self._output.write(self._render(event, level.name, text))
-        self._output.flush()
+        self.output.write(self.render(event, level.name, text))
+        self.output.flush()
 
 
 Render = Callable[[LogEvent, str, str], str]

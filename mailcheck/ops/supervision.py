@@ -1,8 +1,8 @@
 """Communication with a supervisor: notifications to systemd, and SIGHUP.
 
 The protocol is that of sd_notify(3): datagrams to the socket in the environment variable
-`NOTIFY_SOCKET`. Without it, no notification is sent. The parent of several daemon processes is
-notified through a pipe when each of them is ready.
+`NOTIFY_SOCKET`. Without it, no notification is sent. Each of several daemon processes tells its
+parent through a pipe when it is ready, and what a reload did.
 """
 
 import os
@@ -14,9 +14,11 @@ from contextlib import suppress
 from typing import Any
 
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
+
+from mailcheck.operations.reloads import RELOADED, ReloadReport, dump_report
 
 SOCKET = "NOTIFY_SOCKET"
 WATCHDOG_MICROSECONDS = "WATCHDOG_USEC"
@@ -53,9 +55,8 @@ class Supervisor:
 
     def tell(self, *words: str) -> None:
         """Send a notification. Log a warning if the supervisor does not listen."""
-        if READY in words and self._pipe is not None:
-            with suppress(OSError):
-                os.write(self._pipe, READY.encode())
+        if READY in words:
+            self._write(READY.encode())
         if not self._address:
             return
         try:
@@ -65,6 +66,15 @@ class Supervisor:
                 sender.send("\n".join(words).encode())
         except OSError as error:
             self._log.warn("the supervisor does not listen: {error}", error=error)
+
+    def answer(self, report: ReloadReport) -> None:
+        """Send the report of a reload to the parent of several processes."""
+        self._write(RELOADED + dump_report(report))
+
+    def _write(self, line: bytes) -> None:
+        if self._pipe is not None:
+            with suppress(OSError):
+                os.write(self._pipe, line + b"\n")
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
@@ -86,14 +96,14 @@ class SupervisedService(Service):
     def __init__(
         self,
         supervisor: Supervisor,
-        reload: Callable[[], None],
+        reload: Callable[[], Deferred[ReloadReport]],
         status: Callable[[], str],
         when_ready: Callable[[], Deferred[None]],
         reactor: Any,
     ) -> None:
         """Store the parts.
 
-        :param reload: reads changeable settings again.
+        :param reload: reads the configuration again.
         :param status: returns the status line that ``systemctl status`` shows.
         :param when_ready: fires when the daemon has created all parts that it needs.
         """
@@ -101,7 +111,8 @@ class SupervisedService(Service):
         self._reload = reload
         self._status = status
         self._when_ready = when_ready
-        self._reactor = reactor
+        self.reactor = reactor
+        self._turns = DeferredLock()
         self._watchdog = LoopingCall(supervisor.tell, ALIVE)
         self._watchdog.clock = reactor
         self._before: Any = None
@@ -110,7 +121,7 @@ class SupervisedService(Service):
     def privilegedStartService(self) -> None:
         """Handle SIGHUP from now on, which would otherwise end the process."""
         self._before = signal.signal(
-            signal.SIGHUP, lambda *_: self._reactor.callFromThread(self._read_again)
+            signal.SIGHUP, lambda *_: self.reactor.callFromThread(self.reload)
         )
         super().privilegedStartService()
 
@@ -120,7 +131,7 @@ class SupervisedService(Service):
         The store and the ports are open then.
         """
         super().startService()
-        self._reactor.callWhenRunning(self._begin)
+        self.reactor.callWhenRunning(self._begin)
 
     def stopService(self) -> None:
         """Notify that the daemon stops."""
@@ -143,13 +154,20 @@ class SupervisedService(Service):
         if seconds is not None:
             self._watchdog.start(seconds / 2)
 
-    def _read_again(self) -> None:
+    def reload(self) -> Deferred[ReloadReport]:
+        """Reload, after reloads that are running. Fires with the report, also after a failure."""
+        return self._turns.run(lambda: Deferred.fromCoroutine(self._read_again()))
+
+    async def _read_again(self) -> ReloadReport:
         # Before the daemon is ready, a reload must not send READY.
         if self._is_ready:
             self._supervisor.tell(RELOADING, f"MONOTONIC_USEC={time.monotonic_ns() // 1_000}")
         try:
-            self._reload()
+            report = await self._reload()
         except Exception:
             self._log.failure("reloading failed")
+            report = ReloadReport(problem="internal error; the log of the daemon has the cause")
+        self._supervisor.answer(report)
         if self._is_ready:
             self._supervisor.tell(READY)
+        return report

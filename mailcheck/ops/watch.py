@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from mailcheck.checks.dnsbl.catalogue import Blocklist
+from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instruments import Conditions
@@ -44,10 +44,11 @@ class Watch:
                 self._conditions.set(subject, problem)
 
 
-def look_at_disk(free_bytes: Callable[[], int | None], min_free: int) -> Look:
+def look_at_disk(free_bytes: Callable[[], int | None], least_free: Callable[[], int]) -> Look:
     """Return a check whether there is space for mail."""
 
     def look() -> Iterable[State]:
+        min_free = least_free()
         try:
             free = free_bytes()
         except StoreUnavailable as failure:
@@ -70,14 +71,14 @@ def look_at_damage(damage: Callable[[], str]) -> Look:
     return lambda: [(DATABASE, damage())]
 
 
-def look_at_lists(blocklists: Sequence[Blocklist], health: KnownHealth) -> Look:
+def look_at_lists(catalogue: Catalogue, health: KnownHealth) -> Look:
     """Return a check of the last self-test of each list.
 
     If most lists fail, the resolver is the cause, and one sentence says so.
     """
 
     def look() -> Iterable[State]:
-        tested = {one.zone: found for one in blocklists if (found := health.of(one))}
+        tested = {one.zone: found for one in catalogue.blocklists if (found := health.of(one))}
         reasons = {
             zone: dict.fromkeys(one.reason for one in found if one.status is HealthStatus.UNHEALTHY)
             for zone, found in tested.items()

@@ -58,7 +58,12 @@ class Notifications(Protocol[Subject]):
 
 
 class OwnerSemaphore(Protocol):
-    """A semaphore with a number of permits for each owner, in this daemon or in all daemons."""
+    """A semaphore with a number of permits for each owner, in this daemon or in all daemons.
+
+    ``per_owner`` is that number, which a reload of the configuration may change.
+    """
+
+    per_owner: int
 
     def held(self, owner: str) -> AbstractAsyncContextManager[None]:
         """Hold a permit while the block runs.

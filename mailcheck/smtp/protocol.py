@@ -25,7 +25,6 @@ from mailcheck.connections.policies import client_ip_of, is_in_networks
 from mailcheck.connections.proxy_header import ProxyHeaderReader
 from mailcheck.connections.receive_path import ReceivePath, ReceiveReplies
 from mailcheck.core.accounts import Caller
-from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.network_addresses import is_local_client
@@ -324,15 +323,19 @@ class MailFactory(SMTPFactory):
         self._verbs = verbs
         self.domain = settings.host_name.encode("ascii")
         self._receiver = receiver
-        self._settings = settings
+        self.settings = settings
         self._clock = clock
         self.journal = journal
         self.memory = MemoryBudget(settings.limits.held_bytes)
         self.slow_replies: Counter[AccountId] = Counter()
-        limits = settings.limits
         self.open: OpenConnections[MailProtocol] = OpenConnections(
-            ConnectionLimits(limits.connections, limits.connections_per_address), clock
+            settings.limits.of_connections, clock
         )
+
+    def change(self, settings: SmtpSettings) -> None:
+        """Use other settings for new connections."""
+        self.settings = settings
+        self.open.limits = settings.limits.of_connections
 
     @property
     def connection_count(self) -> int:
@@ -341,7 +344,7 @@ class MailFactory(SMTPFactory):
 
     def buildProtocol(self, addr: IAddress | None) -> MailProtocol:
         """Return the protocol of a new connection."""
-        connection = MailProtocol(self._receiver, self._settings, self._clock, self._verbs, self)
+        connection = MailProtocol(self._receiver, self.settings, self._clock, self._verbs, self)
         connection.factory = self
         self.open.add(connection)
         return connection

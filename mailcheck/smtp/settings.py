@@ -4,6 +4,7 @@ from msgspec import Struct, field
 
 from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy, offer_no_tls
 from mailcheck.connections.receive_path import LineLimits
+from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.network_addresses import IpNetwork
 
 SMALL_CHUNK = 1_024
@@ -77,6 +78,11 @@ class Limits(Struct, frozen=True):
     longest_delay: float = 10
     """Maximum delay in seconds. It slows down guessing; clients wait up to 5 minutes for a reply to
     RCPT (RFC 5321 4.5.3.2.3)."""
+
+    @property
+    def of_connections(self) -> ConnectionLimits:
+        """The limits of the number of connections."""
+        return ConnectionLimits(self.connections, self.connections_per_address)
 
     @property
     def of_lines(self) -> LineLimits:

@@ -84,9 +84,13 @@ class MailStore(Store):
         self, engine: Engine, default_quota: Quota, min_cached_messages: int = MIN_CACHED_MESSAGES
     ) -> None:
         super().__init__(engine)
+        self.change_quota(default_quota)
+        self._headers = HeaderCache(min_cached_messages)
+
+    def change_quota(self, default_quota: Quota) -> None:
+        """Set the quota of inboxes without their own."""
         self._quota = default_quota
         self._deliver = DeliverMails(default_quota)
-        self._headers = HeaderCache(min_cached_messages)
 
     def free_bytes(self) -> int | None:
         """Return the free bytes of the disk, or `None` if the engine cannot determine it."""

@@ -229,7 +229,9 @@ def test_missing_accounts_are_named_at_the_start() -> None:
     )
     with closing(House(config)) as house, capturedLogs() as events:
         reactor = MemoryReactor()
-        missing = MissingAccounts(house.assembly.accounts.keep, named_accounts(config), reactor)
+        missing = MissingAccounts(
+            house.assembly.accounts.keep, lambda: named_accounts(config), reactor
+        )
         missing.startService()
         reactor.run()
     said = [str(formatEvent(event)) for event in events]

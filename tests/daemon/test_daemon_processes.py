@@ -1,5 +1,6 @@
 """Several processes on the same ports: listening, inheritance and restarts."""
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from twisted.internet.task import Clock
 from twisted.logger import LogLevel, capturedLogs
 from twisted.python.failure import Failure
 
+from mailcheck.assembly.ops import Environment
 from mailcheck.assembly.processes import (
     inherited_ports,
     metrics_addresses,
@@ -29,12 +31,14 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.daemon.listening import CannotStart
 from mailcheck.daemon.processes import (
+    ANSWER,
     LASTING,
     LONGEST_PAUSE,
     PATIENCE,
     SHORTEST_PAUSE,
     Processes,
 )
+from mailcheck.operations.reloads import RELOADED, ReloadReport, dump_report
 from mailcheck.ops.supervision import SOCKET
 from tests.table import rows
 
@@ -163,13 +167,13 @@ def test_ready_when_all_are(first_alone: bool) -> None:
     ready = processes.when_ready()
     assert len(machine.children) == (1 if first_alone else 3)
     for _ in range(2):  # a process says so again after a reload
-        machine.children[0].protocol.childDataReceived(5, b"READY=1")
+        machine.children[0].protocol.childDataReceived(5, b"READY=1\n")
         assert len(machine.children) == 3
-    machine.children[1].protocol.childDataReceived(5, b"READY=1")
+    machine.children[1].protocol.childDataReceived(5, b"READY=1\n")
     assert not ready.called
     machine.children[2].end(status=1)
     machine.advance(SHORTEST_PAUSE)
-    machine.children[3].protocol.childDataReceived(5, b"READY=1")
+    machine.children[3].protocol.childDataReceived(5, b"READY=1\n")
     assert ready.called
     stopped(processes)
     for child in machine.children[:2] + machine.children[3:]:
@@ -221,12 +225,50 @@ def test_processes_that_do_not_end_are_killed() -> None:
     assert len(machine.children) == 2
 
 
+def report_line(**parts: Any) -> bytes:
+    """Return what a process writes after a reload."""
+    return RELOADED + dump_report(ReloadReport(**parts)) + b"\n"
+
+
 def test_all_are_told_to_read_again() -> None:
-    """SIGHUP is passed on."""
+    """SIGHUP is passed on, to a process that is still starting when it is ready.
+
+    The reload ends with the last report, or after a time. The problem of the first process that
+    failed is its result.
+    """
     machine = Machine()
-    processes = started(machine)
-    processes.reload()
-    assert [child.heard for child in machine.children] == [["HUP"], ["HUP"]]
+    processes = started(machine, 3)
+    first, second, third = (child.protocol for child in machine.children)
+    for protocol in (first, second):
+        protocol.childDataReceived(5, b"READY=1\n")
+
+    def heard() -> list[list[str]]:
+        return [child.heard for child in machine.children]
+
+    done: list[str] = []
+    Deferred.fromCoroutine(processes.reload()).addCallback(done.append)
+    assert heard() == [["HUP"], ["HUP"], []]
+    third.childDataReceived(5, b"READY=1\n")
+    assert heard() == [["HUP"], ["HUP"], ["HUP"]]
+    for protocol in (first, second, third):
+        line = report_line()
+        protocol.childDataReceived(5, line[:9])
+        assert done == []
+        protocol.childDataReceived(5, line[9:])
+    assert done == [""]
+
+    Deferred.fromCoroutine(processes.reload()).addCallback(done.append)
+    first.childDataReceived(5, report_line(applied=("[ops] log",)))
+    second.childDataReceived(5, report_line(problem="line 3: no"))
+    machine.advance(ANSWER)
+    assert done[1:] == ["process 2: line 3: no"]
+
+    Deferred.fromCoroutine(processes.reload()).addCallback(done.append)
+    machine.children[0].end(status=1)
+    for protocol in (second, third):
+        protocol.childDataReceived(5, report_line())
+    assert done[2:] == ["process 1: it ended meanwhile"]
+    del machine.children[0]
     ended = stopped(processes)
     for child in machine.children:
         child.end()
@@ -248,8 +290,9 @@ def test_what_each_process_has_for_itself(tmp_path: Path) -> None:
     """Each process has a port for metrics; the first creates the account."""
     machine = Machine()
     config = config_of(tmp_path)
-    environment = {SOCKET: "/run/notify", "HOME": "/root"}
-    tree = parent_of_processes(config, ["-n"], None, environment, machine, Instant(0))
+    variables = {SOCKET: "/run/notify", "HOME": "/root"}
+    environment = Environment(io.StringIO(), variables, None, lambda: config, {})
+    tree = parent_of_processes(config, ["-n"], environment, machine, Instant(0))
     (processes,) = [one for one in tree if isinstance(one, Processes)]
     processes.privilegedStartService()
     processes.startService()

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from standardwebhooks import Webhook
 from twisted.internet.defer import Deferred, succeed
 
+from mailcheck.config.options import Config
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import SECOND
 from mailcheck.core.webhooks import Attempt
@@ -31,6 +32,7 @@ class ScriptedReceivers:
     pending: list[Deferred[Attempt]] = field(default_factory=list)
     accounts: list[str] = field(default_factory=list)
     hung_up: int = 0
+    config: Config = field(default_factory=Config)
 
     def require_allowed(self, url: str, account_name: str) -> None:
         """Reject one host."""
@@ -41,6 +43,10 @@ class ScriptedReceivers:
         """Reject one domain."""
         if address.endswith(f"@{OWN_HOST}"):
             raise InvalidParameter("alertTo", f"alertTo: no mail to {address}")
+
+    def change(self, config: Config) -> None:
+        """Record the configuration of a reload."""
+        self.config = config
 
     def line(self, account_name: str) -> "_Line":
         """Return a connection for an account."""

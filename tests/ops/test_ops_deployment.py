@@ -43,11 +43,11 @@ def options(path: Path) -> dict[str, list[str]]:
 def test_units_are_understood(tmp_path: Path) -> None:
     """Systemd accepts the units; it reports only that mailcheck is not installed here."""
     analyze = find_program("systemd-analyze", package="systemd")
-    program = tmp_path / "twistd"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    for name in ("twistd", "mailcheck"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
     for path in SYSTEMD.glob("mailcheck*.*"):
-        text = path.read_text().replace("/opt/mailcheck/bin/twistd", str(program))
+        text = path.read_text().replace("/opt/mailcheck/bin/", f"{tmp_path}/")
         (tmp_path / path.name).write_text(text)
     units = [*map(str, tmp_path.glob("*.service")), *map(str, tmp_path.glob("*.socket"))]
     assert len(units) >= 4

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.logger import LogEvent, capturedLogs
 
+from mailcheck.operations.reloads import ReloadReport
 from mailcheck.ops.supervision import (
     ALIVE,
     READY,
@@ -98,9 +99,24 @@ def environment_of(address: str, **more: str) -> dict[str, str]:
     return {SOCKET: address.replace("\0", "@"), **more}
 
 
+def no_reload() -> Deferred[ReloadReport]:
+    """Fail, since the test does not reload."""
+    raise AssertionError("no reload was requested")
+
+
+def recorded(read: list[int]) -> Callable[[], Deferred[ReloadReport]]:
+    """Return a reload that changes one option and records its call."""
+
+    def reload() -> Deferred[ReloadReport]:
+        read.append(1)
+        return succeed(ReloadReport(("[ops] log",)))
+
+    return reload
+
+
 def supervised(
     supervisor: Supervisor,
-    reload: Callable[[], None],
+    reload: Callable[[], Deferred[ReloadReport]],
     reactor: Reactor,
     when_ready: Callable[[], Deferred[None]] | None = None,
 ) -> Any:
@@ -118,7 +134,7 @@ def test_ready_alive_and_stopping(address: str, listener: Listener) -> None:
     """The service reports ready and stopping, and feeds the watchdog twice in each interval."""
     reactor = Reactor()
     watched = {WATCHDOG_MICROSECONDS: "20000000", WATCHDOG_PID: str(os.getpid())}
-    service = supervised(Supervisor(environment_of(address, **watched)), lambda: None, reactor)
+    service = supervised(Supervisor(environment_of(address, **watched)), no_reload, reactor)
     assert listener.heard() == [[READY, "STATUS=all is well"], [ALIVE]]
     reactor.pump([10, 10])
     assert listener.heard() == [[ALIVE], [ALIVE]]
@@ -131,15 +147,17 @@ def test_ready_alive_and_stopping(address: str, listener: Listener) -> None:
 def test_ready_when_all_is_made(address: str, listener: Listener) -> None:
     """The service reports ready when the start is complete, and not at an earlier SIGHUP.
 
-    The watchdog is fed from the beginning.
+    The parent of several processes gets the report of the reload. The watchdog is fed from the
+    beginning.
     """
     made: Deferred[None] = Deferred()
-    reactor, read = Reactor(), []
+    reactor = Reactor()
+    read: list[int] = []
     reading, writing = os.pipe()
     environment = environment_of(
         address, **{WATCHDOG_MICROSECONDS: "20000000", READY_FD: str(writing)}
     )
-    service = supervised(Supervisor(environment), lambda: read.append(1), reactor, lambda: made)
+    service = supervised(Supervisor(environment), recorded(read), reactor, lambda: made)
     signal.raise_signal(signal.SIGHUP)
     reactor.look()
     assert read == [1]
@@ -149,14 +167,18 @@ def test_ready_when_all_is_made(address: str, listener: Listener) -> None:
     service.stopService()
     os.close(writing)
     with os.fdopen(reading) as pipe:
-        assert pipe.read() == READY
+        assert pipe.readlines() == [
+            'RELOADED={"applied":["[ops] log"],"waiting":[],"problem":""}\n',
+            f"{READY}\n",
+        ]
 
 
 @pytest.mark.usefixtures("before")
 def test_sighup_reads_again(address: str, listener: Listener) -> None:
     """A reload reports its start, with the monotonic time, and then ready."""
-    reactor, read = Reactor(), []
-    service = supervised(Supervisor(environment_of(address)), lambda: read.append(1), reactor)
+    reactor = Reactor()
+    read: list[int] = []
+    service = supervised(Supervisor(environment_of(address)), recorded(read), reactor)
     listener.heard()
     signal.raise_signal(signal.SIGHUP)
     assert read == []  # a signal does not interrupt running code
@@ -178,7 +200,7 @@ def test_reading_again_may_fail(
 ) -> None:
     """A failed reload is logged, and the daemon reports ready again."""
 
-    def reload() -> None:
+    def reload() -> Deferred[ReloadReport]:
         raise ValueError("no such file")
 
     reactor = Reactor()
@@ -188,6 +210,10 @@ def test_reading_again_may_fail(
     reactor.look()
     assert listener.heard()[-1] == [READY]
     assert len(logged_failures) == 1
+    reports: list[ReloadReport] = []
+    service.reload().addCallback(reports.append)
+    assert reports == [ReloadReport(problem="internal error; the log of the daemon has the cause")]
+    assert len(logged_failures) == 2
     service.stopService()
 
 

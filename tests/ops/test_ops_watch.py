@@ -38,7 +38,7 @@ def problems(looks: Sequence[Look]) -> dict[str, str]:
 )
 def test_disk(free: int | None, wrong: dict[str, str]) -> None:
     """Low disk space is reported. The space of a database server is unknown."""
-    assert problems([look_at_disk(lambda: free, 10 * MEBIBYTE)]) == wrong
+    assert problems([look_at_disk(lambda: free, lambda: 10 * MEBIBYTE)]) == wrong
 
 
 def test_a_disk_that_cannot_be_read() -> None:
@@ -47,7 +47,7 @@ def test_a_disk_that_cannot_be_read() -> None:
     def fail() -> int:
         raise StoreUnavailable("no such folder")
 
-    assert problems([look_at_disk(fail, 1)]) == {"disk": "no such folder"}
+    assert problems([look_at_disk(fail, lambda: 1)]) == {"disk": "no such folder"}
 
 
 class OneSick:
@@ -75,7 +75,7 @@ class MostSick:
 
 def test_lists() -> None:
     """A list that failed its self-test is reported; a single timeout is not."""
-    lists = parse_catalogue(packaged_catalogue_text()).blocklists
+    lists = parse_catalogue(packaged_catalogue_text())
     assert problems([look_at_lists(lists, OneSick())]) == {
         "blocklist zen.spamhaus.org": "it lists everything"
     }
@@ -83,8 +83,8 @@ def test_lists() -> None:
 
 def test_most_lists() -> None:
     """If most lists fail, the resolver is reported instead of each list."""
-    lists = parse_catalogue(packaged_catalogue_text()).blocklists
-    count = len(lists) - 1
+    lists = parse_catalogue(packaged_catalogue_text())
+    count = len(lists.blocklists) - 1
     assert problems([look_at_lists(lists, MostSick())]) == {
         "blocklists": f"{count} of {count} fail their self-test: ask another resolver"
     }

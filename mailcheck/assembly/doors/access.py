@@ -1,12 +1,12 @@
 """Builds what the doors of the HTTP server share."""
 
 from collections.abc import Sequence
-from ipaddress import ip_network
 from typing import Any
 
 from msgspec import Struct
 
 from mailcheck.assembly.daemon import Daemon
+from mailcheck.assembly.deployment import trusted_proxies
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.site.access_control import AccessControl, Identifier
@@ -26,8 +26,7 @@ class WebParts(Struct, frozen=True):
 
 def client_addresses(daemon: Daemon) -> ClientAddresses:
     """Return the rules that find the addresses of clients behind proxies."""
-    trusted = daemon.runtime.config.web.trusted_proxies
-    return ClientAddresses([ip_network(text) for text in trusted])
+    return ClientAddresses(trusted_proxies(daemon.runtime.config))
 
 
 def build_access(
@@ -35,9 +34,12 @@ def build_access(
 ) -> AccessControl:
     """Build the access control of requests with an API key, or with what else is identified."""
     runtime, accounts = daemon.runtime, daemon.accounts
-    per_day = runtime.config.limits.requests_per_day
     return AccessControl(
-        identifier or accounts.authenticator, accounts.meter, addresses, per_day, runtime.clients
+        identifier or accounts.authenticator,
+        accounts.meter,
+        addresses,
+        lambda: runtime.config.limits.requests_per_day,
+        runtime.clients,
     )
 
 

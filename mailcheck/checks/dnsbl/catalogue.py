@@ -88,12 +88,21 @@ class Blocklist:
         return kind in self.query_zones
 
 
-class Catalogue(Struct, frozen=True):
-    """All lists, and the two profiles of exactly 32 lists in their displayed order."""
+class Catalogue(Struct):
+    """All lists, and the two profiles of exactly 32 lists in their displayed order.
+
+    A reload of the configuration changes the catalogue of a daemon.
+    """
 
     blocklists: tuple[Blocklist, ...]
     address_profile: tuple[Blocklist, ...]
     domain_profile: tuple[Blocklist, ...]
+
+    def become(self, other: "Catalogue") -> None:
+        """Take over the lists of another catalogue."""
+        self.blocklists = other.blocklists
+        self.address_profile = other.address_profile
+        self.domain_profile = other.domain_profile
 
 
 class InvalidCatalogue(ValueError):

@@ -24,11 +24,14 @@ from mailcheck.store.accounts.account_store import AccountStore, KnownKey
 
 
 class Authenticator:
-    """Identifies callers by API key. Each request reads its key, so revocation is immediate."""
+    """Identifies callers by API key. Each request reads its key, so revocation is immediate.
+
+    ``default_limits`` are those of keys without their own. They may be changed.
+    """
 
     def __init__(self, store: AccountStore, default_limits: RequestLimits, now: Now) -> None:
         self._store = store
-        self._default_limits = default_limits
+        self.default_limits = default_limits
         self._now = now
         self._uses: dict[KeyId, Instant] = {}
 
@@ -73,7 +76,7 @@ class Authenticator:
 
     def limits_of(self, key: ApiKey) -> RequestLimits:
         """Return the limits of a key: its own where set, otherwise the configured ones."""
-        default = self._default_limits
+        default = self.default_limits
         return RequestLimits(
             per_minute=default.per_minute if key.per_minute is None else key.per_minute,
             per_day=default.per_day if key.per_day is None else key.per_day,
@@ -197,26 +200,26 @@ class RequestMeter:
 class CheckBudget:
     """Limits the checks that an account starts on the pages. Viewing results is not limited.
 
-    Without it, the pages would bypass the rate limits of the API.
+    Without it, the pages would bypass the rate limits of the API. ``limits`` may be changed.
     """
 
     def __init__(self, meter: RequestMeter, limits: RequestLimits) -> None:
         self._meter = meter
-        self._limits = limits
+        self.limits = limits
 
     async def take(self, account_id: AccountId) -> None:
         """Count a check.
 
         :raises LimitExceeded: the limit is reached. The message says when it resets.
         """
-        usage = await self._meter.count(_subject(account_id), self._limits)
+        usage = await self._meter.count(_subject(account_id), self.limits)
         if usage.exhausted is not None:
-            raise self._meter.refusal(usage, self._limits, is_of_pages=True)
+            raise self._meter.refusal(usage, self.limits, is_of_pages=True)
 
     async def peek(self, account_id: AccountId) -> LimitUse:
         """Return the current usage without counting a check."""
-        usage = await self._meter.peek(_subject(account_id), self._limits)
-        return LimitUse(self._limits, usage)
+        usage = await self._meter.peek(_subject(account_id), self.limits)
+        return LimitUse(self.limits, usage)
 
 
 def _subject(account_id: AccountId) -> Key:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
@@ -34,10 +34,10 @@ class InviteBy(StrEnum):
     OWNERS = "owners"
 
 
-class NameRules(Struct, frozen=True):
+class NameRules(Struct):
     """Which names people may choose: none that is similar to a ``reserved`` one.
 
-    Only the operator can add such accounts.
+    A reload of the configuration may reserve other names. Only the operator can add such accounts.
     """
 
     reserved: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class RegistrationRules(Struct, frozen=True):
 
     mode: Registration
     per_address: int
-    names: NameRules = NameRules()
+    names: NameRules = field(default_factory=NameRules)
     is_first_ours: bool = False
     invite_by: InviteBy = InviteBy.OPERATORS
 

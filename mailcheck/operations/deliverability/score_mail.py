@@ -86,22 +86,22 @@ class MailBlocklists:
     """
 
     def __init__(self, catalogue: Catalogue, lists: QueryBlocklists) -> None:
+        self._catalogue = catalogue
         self._lists = lists
-        self._address_lists = catalogue.address_profile
-        self._name_lists = tuple(
-            one for one in catalogue.domain_profile if one.supports(TargetKind.DOMAIN)
-        )
 
     async def query_address(self, address: IpAddress | None) -> tuple[Listing, ...]:
         """Check the sending address. Without a public address, no list is asked."""
+        lists = self._catalogue.address_profile
         if address is None:
-            return tuple(_unasked(one) for one in self._address_lists)
-        return tuple(await self._lists.query(self._address_lists, [target_address(address)]))
+            return tuple(map(_unasked, lists))
+        return tuple(await self._lists.query(lists, [target_address(address)]))
 
     async def query_domains(self, names: Iterable[str]) -> tuple[Listing, ...]:
         """Check domains, the most important first. Domains over the limit are left out."""
         targets = [target_domain(name) for name in list(dict.fromkeys(names))[:MAX_NAMES]]
-        return tuple(await self._lists.query(self._name_lists, targets))
+        profile = self._catalogue.domain_profile
+        lists = [one for one in profile if one.supports(TargetKind.DOMAIN)]
+        return tuple(await self._lists.query(lists, targets))
 
 
 def domains_to_query(

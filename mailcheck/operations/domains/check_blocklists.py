@@ -41,6 +41,8 @@ def ignore_listing(_: Listing) -> None:
 class QueryBlocklists:
     """Queries blocklists: within their budgets, only healthy ones, and measuring each.
 
+    A reload of the configuration changes ``budgets`` and ``deadline``.
+
     :param deadline: seconds after which a blocklist without an answer is unknown.
     """
 
@@ -53,7 +55,7 @@ class QueryBlocklists:
         deadline: float,
     ) -> None:
         self._resolver = resolver
-        self._budgets = budgets
+        self.budgets = budgets
         self._health = health
         self._clock = clock
         self.deadline = deadline
@@ -104,7 +106,7 @@ class QueryBlocklists:
     ) -> list[Blocklist]:
         """Count the questions in the budgets and return the blocklists that may be asked."""
         enabled = [one for one in blocklists if one.is_enabled]
-        taken = await self._budgets.take(
+        taken = await self.budgets.take(
             [(one, sum(one.supports(target.kind) for target in targets)) for one in enabled]
         )
         refused = [one for one, is_taken in zip(enabled, taken, strict=True) if not is_taken]

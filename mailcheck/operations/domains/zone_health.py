@@ -32,11 +32,12 @@ UNLIMITED = 1 << 53
 class ListBudgets:
     """Counts the questions of all daemons to each zone per UTC day.
 
-    :param overrides: budgets by zone that replace the catalogue's; 0 means no limit.
+    :param overrides: budgets by zone that replace the catalogue's; 0 means no limit. A reload of
+        the configuration changes them.
     """
 
     def __init__(self, overrides: Mapping[str, int], counters: RateCounters, now: Now) -> None:
-        self._overrides = overrides
+        self.overrides = overrides
         self._counters = counters
         self._now = now
 
@@ -47,7 +48,7 @@ class ListBudgets:
 
     def limit_of(self, blocklist: Blocklist) -> int | None:
         """Return the daily budget of a zone, or `None` without a limit."""
-        budget = self._overrides.get(blocklist.zone, blocklist.daily_budget)
+        budget = self.overrides.get(blocklist.zone, blocklist.daily_budget)
         return budget or None
 
     async def asked_today(self, blocklists: Sequence[Blocklist]) -> dict[str, int]:
@@ -116,6 +117,7 @@ class ZoneHealthCheck:
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._blocklists = blocklists
+        self._servers = servers
         self._resolver = resolver
         self._budgets = budgets
         self._clock = clock_and_randomness.clock
@@ -130,6 +132,13 @@ class ZoneHealthCheck:
         self._key = _key_of(servers, blocklists)
         self._tested = tested
         tested.listen(self._hear)
+
+    def change(self, blocklists: Sequence[Blocklist]) -> None:
+        """Test other blocklists from now on; the next `refresh` begins with them."""
+        self._blocklists = blocklists
+        key = _key_of(self._servers, blocklists)
+        if key != self._key:
+            self._key, self.tested_at = key, None
 
     async def refresh(self) -> None:
         """Load stored results, and run a self-test if they are too old and no daemon does.

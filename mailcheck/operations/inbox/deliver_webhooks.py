@@ -149,6 +149,11 @@ class DeliverWebhooks:
         self._load_at = 0.0
         self.wake()
 
+    def reconnect(self) -> None:
+        """Replace the connections of all webhooks, after a change of the networks they may use."""
+        for sender in self._senders.values():
+            sender.connect(self._dialer)
+
     def wake(self) -> None:
         """Poll now, or right after the poll that is running."""
         if self._polling is _Polling.RUNNING:
@@ -257,6 +262,11 @@ class _WebhookSender:
         self._records: SingleFlight[None, None] = SingleFlight(self._record_all)
         self._is_outdated = False
         self._wait_for_retry()
+
+    def connect(self, dialer: WebhookDialer) -> None:
+        """Use a new connection. A delivery over the old one fails and is repeated."""
+        self._line.hang_up()
+        self._line = dialer.line(self.webhook.account_name)
 
     def check_inbox(self, newest: Position) -> None:
         """Run if the inbox's last position (``newest``) may not have been offered."""

@@ -238,7 +238,7 @@ class ReceiveMail:
         self._replies = replies
         self._reports = reports
         self._faults = faults
-        self._settings = settings
+        self.settings = settings
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
         self._inboxes: Recent[Key, InboxState] = Recent(KNOWN_INBOXES, INBOX_FRESHNESS)
@@ -249,7 +249,7 @@ class ReceiveMail:
         self, session: Session, envelope_sender: str, mailbox: Mailbox
     ) -> Recipient | Deferred[Recipient]:
         """Return the inbox, test or report address of a recipient; the port lists the errors."""
-        place = without_subdomain(mailbox, self._settings.domains)
+        place = without_subdomain(mailbox, self.settings.domains)
         mailbox_name, tag = split_subaddress(place.local_part)
         # The prefix of inbox names differs from those of test and report addresses.
         if not mailbox_name.startswith(INBOX_PREFIX):
@@ -289,7 +289,7 @@ class ReceiveMail:
             envelope=envelope,
             raw_message=raw_message,
             received_at=received_at,
-            expires_at=Instant(received_at + self._settings.retention),
+            expires_at=Instant(received_at + self.settings.retention),
             message_ids=tuple(
                 MessageId(new_time_ordered_id(received_at, self._random_bytes))
                 for _ in range(count)
@@ -348,7 +348,7 @@ class ReceiveMail:
             return self._look_up(
                 key_of("account", account_id), lambda: self._store.find_account_inbox(account_id)
             )
-        is_ours = mailbox.domain.lower().rstrip(".") in self._settings.domains
+        is_ours = mailbox.domain.lower().rstrip(".") in self.settings.domains
         problem = explain_bad_local_part(mailbox.local_part) if is_ours else None
         if problem is not None:
             raise RecipientUnknown(f"no inbox has the address {mailbox}: {problem}")
@@ -415,7 +415,7 @@ class ReceiveMail:
             self._free_bytes = self._store.free_bytes()
             self._looked_at_disk = now
         free = self._free_bytes
-        if free is not None and free < max(self._settings.min_free, 1):
+        if free is not None and free < max(self.settings.min_free, 1):
             raise OutOfSpace("the server is short of disk space; try again later")
 
     def _announce(self, positions: tuple[Position, ...], delivery: Delivery) -> DeliveryId:

@@ -63,14 +63,14 @@ class AccessControl:
         authenticator: Identifier,
         meter: RequestMeter,
         addresses: ClientAddresses,
-        anonymous_per_day: int,
+        anonymous_per_day: Callable[[], int],
         journal: AccessJournal,
     ) -> None:
         self._authenticator = authenticator
         self._meter = meter
         self._addresses = addresses
         self._journal = journal
-        self._anonymous = RequestLimits(ANONYMOUS_PER_MINUTE, anonymous_per_day)
+        self._anonymous_per_day = anonymous_per_day
 
     async def check(
         self, request: Request, read_key: Callable[[], str] | None = None
@@ -104,9 +104,12 @@ class AccessControl:
         """Return what remains of a caller's limits, for a request that is not counted."""
         return Allowed(await self._meter.peek(key_subject(caller.key_id), caller.limits), caller)
 
+    def _anonymous_limits(self) -> RequestLimits:
+        return RequestLimits(ANONYMOUS_PER_MINUTE, self._anonymous_per_day())
+
     async def anonymous_usage(self, request: Request) -> Usage:
         """Return what remains for the client's address, for a request that needs no key."""
-        return await self._meter.peek(self._address_subject(request), self._anonymous)
+        return await self._meter.peek(self._address_subject(request), self._anonymous_limits())
 
     def _address_subject(self, request: Request) -> Key:
         client = counting_key(self._addresses.client_ip(request))
@@ -119,9 +122,9 @@ class AccessControl:
         if isinstance(failure, InvalidCredentials):
             client_ip = self._addresses.client_ip(request)
             self._journal.note_failed_access("key", client_ip, str(failure))
-        usage = await self._meter.count(self._address_subject(request), self._anonymous)
+        usage = await self._meter.count(self._address_subject(request), self._anonymous_limits())
         if usage.exhausted is not None and isinstance(failure, InvalidCredentials):
-            return Denied(usage, self._meter.refusal(usage, self._anonymous))
+            return Denied(usage, self._meter.refusal(usage, self._anonymous_limits()))
         return Denied(usage, failure)
 
 

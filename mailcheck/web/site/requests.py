@@ -229,11 +229,12 @@ SCHEMES = frozenset({"http", "https"})
 class ClientAddresses:
     """Determines the addresses of clients. Only the headers of trusted proxies are used.
 
-    Proxies append to the headers, so lists are read from the end.
+    Proxies append to the headers, so lists are read from the end. ``trusted_proxies`` may be
+    changed.
     """
 
     def __init__(self, trusted_proxies: Sequence[Network]) -> None:
-        self._trusted_proxies = trusted_proxies
+        self.trusted_proxies = trusted_proxies
 
     def client_ip(self, request: Request) -> str:
         """Return the client's address: the last one that is not a trusted proxy."""
@@ -263,7 +264,7 @@ class ClientAddresses:
         return is_local_client(host) or self._is_trusted(parse_ip_address(host))
 
     def _is_trusted(self, peer: IpAddress | None) -> bool:
-        return peer is not None and any(peer in network for network in self._trusted_proxies)
+        return peer is not None and any(peer in network for network in self.trusted_proxies)
 
 
 def _peer(request: Request) -> str:

@@ -90,13 +90,14 @@ class Connections:
     A connection is idle while the service is not answering a complete request on it: between
     requests, and while a request arrives slowly. So idle connections do not block active ones.
 
+    :param limits: they may be changed.
     :param is_exempt: returns whether many clients may share a peer's address.
     """
 
     def __init__(
         self, limits: ConnectionLimits, is_exempt: Callable[[str], bool], clock: IReactorTime
     ) -> None:
-        self._limits = limits
+        self.limits = limits
         self._is_exempt = is_exempt
         self._clock = clock
         self._counts: ConnectionCounts[WebConnection] = ConnectionCounts()
@@ -112,9 +113,9 @@ class Connections:
 
     def admit(self, connection: "WebConnection", host: str) -> bool:
         """Count a connection from an address. Return whether it is within the limits."""
-        if self.count_of_address(host) >= self._limits.of_address and not self._is_exempt(host):
+        if self.count_of_address(host) >= self.limits.of_address and not self._is_exempt(host):
             return False
-        if len(self) >= self._limits.in_all and not self._make_room():
+        if len(self) >= self.limits.in_all and not self._make_room():
             return False
         self._counts.add(connection, host)
         self._idle_since[connection] = self._clock.seconds()
@@ -486,6 +487,7 @@ class BoundedSite(Site):
     ) -> None:
         self._journal = journal
         self.response_buffers = buffers
+        self.addresses = addresses
         self.connections = Connections(limits, addresses.is_shared, clock)
         super().__init__(
             root,
