@@ -37,8 +37,8 @@ from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
 from mailcheck.web.providers.catalogue import PROVIDERS
-from mailcheck.web.providers.provider import MEANINGS, Provider
-from mailcheck.web.site.application import Like
+from mailcheck.web.providers.provider import MEANINGS, Provider, Support
+from mailcheck.web.site.likeness import Like
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.house import House, config_in_memory
 from tests.interop.clients import CLIENTS, CallResult, Outcome, proofs, recorded_run
@@ -583,7 +583,7 @@ def write_providers() -> str:
     ]
     words = (
         "How each SDK is redirected, and which parts of the API are the same here, close to"
-        " those of the provider, or left out. [Catch mail sent over a provider's API]"
+        " those of the provider, or not offered. [Catch mail sent over a provider's API]"
         "(../how-to/catch-api-mail.md) is the guide.\n"
     )
     return page("Provider APIs", "`mailcheck/web/providers/`", words, *sections)
@@ -596,6 +596,9 @@ def _write_provider(name: str, parts: Sequence[Provider]) -> Iterator[str]:
     rows = [(cell(sdk), text.format(base=f"http://{host}", host=host)) for sdk, text in switches]
     yield table(("SDK", "How it is redirected"), rows)
     support = [row for one in parts for row in one.support]
+    ignored = ", ".join(code(field) for one in parts for field in one.ignored)
+    if ignored:
+        support.append(Support(ignored, Like.NOT_OFFERED, "accepted; they change nothing"))
     yield table(
         ("Part", "Here", "Note"), [(row.what, row.like.value, cell(row.note)) for row in support]
     )

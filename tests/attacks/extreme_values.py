@@ -175,7 +175,7 @@ class ExtremeTarget(Target):
         headers = dict(usual.headers)
         if path.startswith("/providers/"):
             # The signature of SES covers the body.
-            headers = headers_for(usual.path, self.house.key, data)
+            headers = headers_for(usual.path, self.house.key, data, usual.method)
         lines = [f"{name}: {value}" for name, value in headers.items()]
         if usual.method != "GET":
             lines.append(f"Content-Length: {len(data)}")

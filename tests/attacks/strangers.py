@@ -398,8 +398,8 @@ class Target:
             links = "".join(f"<a href='https://{n}.{DOMAIN}/?token={n}'>x</a>" for n in range(200))
             value = json.dumps(sample(path, address)).replace(TEXT, f"{TEXT} {links}")
             posted = encode(path, json.loads(value))
-        headers = headers_for(path, self.house.key, posted or b"")
         target = filled(self._filled(path) if method == "GET" else path)
+        headers = headers_for(target, self.house.key, posted or b"", method)
         self.house.open(target, method, data=posted, headers=headers).hang_up()
 
     def _ask_as_other_client(self, method: str, path: str) -> None:

@@ -1,7 +1,7 @@
 """The page of tested clients: it is that of the installed versions, and proves what it says."""
 
 from mailcheck.assembly.doors.compatible import FACADES
-from mailcheck.web.site.application import Like
+from mailcheck.web.site.likeness import Like
 from tests.interop.clients import CLIENTS, RESULTS, Outcome, file_of, recorded_run, routes_of
 from tests.table import rows
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 from tests.spec.matching import Schema
 from tests.spec.shapes import (
+    BOOLEAN,
     COUNT,
     INTEGER,
     NULL,
+    NUMBER,
     STRING,
     TIMESTAMP,
     UUID,
@@ -31,8 +33,28 @@ _POSTMARK_ERROR = record({"ErrorCode": INTEGER, "Message": WORD})
 _MAILTRAP_ERROR = record({"success": {"const": False}, "errors": array(WORD, minItems=1)})
 _MAILTRAP_SENT = record({"success": {"const": True}, "message_ids": array(UUID, minItems=1)})
 
+_MAILTRAP_BATCH = shape(
+    record(
+        {
+            "success": {"const": True},
+            "responses": array({"anyOf": [_MAILTRAP_SENT, _MAILTRAP_ERROR]}),
+        }
+    )
+)
+
 _MESSAGE_ID: Schema = {"type": "string", "pattern": "^<[^<>]+@[^<>]+>$"}
 _MAILGUN_SENT = shape(record({"id": _MESSAGE_ID, "message": WORD}))
+
+_IDENTITY = {
+    "IdentityType": WORD,
+    "VerifiedForSendingStatus": BOOLEAN,
+    "DkimAttributes": record({"SigningEnabled": BOOLEAN, "Status": WORD}),
+}
+
+
+def _empty(name: str) -> Shape:
+    return shape(record({name: array(WORD, maxItems=0)}))
+
 
 _XML = Bytes("text/xml", is_from_mail=False)
 
@@ -109,6 +131,59 @@ PROVIDER_ROUTES: Mapping[tuple[str, str], Mapping[int, _Bodies]] = {
             )
         )
     },
+    ("GET", "/providers/ses/v2/email/account"): {
+        200: shape(
+            record(
+                {
+                    "DedicatedIpAutoWarmupEnabled": BOOLEAN,
+                    "EnforcementStatus": WORD,
+                    "ProductionAccessEnabled": BOOLEAN,
+                    "SendQuota": record(
+                        {"Max24HourSend": NUMBER, "MaxSendRate": NUMBER, "SentLast24Hours": NUMBER}
+                    ),
+                    "SendingEnabled": BOOLEAN,
+                    "SuppressionAttributes": record({"SuppressedReasons": array(WORD)}),
+                }
+            )
+        )
+    },
+    ("GET", "/providers/ses/v2/email/identities"): {
+        200: shape(
+            record(
+                {
+                    "EmailIdentities": array(
+                        record(
+                            {
+                                "IdentityType": WORD,
+                                "IdentityName": WORD,
+                                "SendingEnabled": BOOLEAN,
+                                "VerificationStatus": WORD,
+                            }
+                        )
+                    )
+                }
+            )
+        )
+    },
+    ("POST", "/providers/ses/v2/email/identities"): {200: shape(record(_IDENTITY))},
+    ("GET", "/providers/ses/v2/email/identities/{id}"): {
+        200: shape(
+            record(
+                {
+                    **_IDENTITY,
+                    "FeedbackForwardingStatus": BOOLEAN,
+                    "Policies": record({}),
+                    "Tags": array(WORD),
+                    "VerificationStatus": WORD,
+                }
+            )
+        )
+    },
+    ("GET", "/providers/ses/v2/email/configuration-sets"): {200: _empty("ConfigurationSets")},
+    ("GET", "/providers/ses/v2/email/templates"): {200: _empty("TemplatesMetadata")},
+    ("GET", "/providers/ses/v2/email/suppression/addresses"): {
+        200: _empty("SuppressedDestinationSummaries")
+    },
     ("POST", "/providers/ses"): {200: _XML},
     ("POST", "/providers/ses/"): {200: _XML},
     ("POST", "/providers/brevo/v3/smtp/email"): {
@@ -119,14 +194,6 @@ PROVIDER_ROUTES: Mapping[tuple[str, str], Mapping[int, _Bodies]] = {
     },
     ("POST", "/providers/mailtrap/api/send"): {200: shape(_MAILTRAP_SENT)},
     ("POST", "/providers/mailtrap/api/send/{id}"): {200: shape(_MAILTRAP_SENT)},
-    ("POST", "/providers/mailtrap/api/batch"): {
-        200: shape(
-            record(
-                {
-                    "success": {"const": True},
-                    "responses": array({"anyOf": [_MAILTRAP_SENT, _MAILTRAP_ERROR]}),
-                }
-            )
-        )
-    },
+    ("POST", "/providers/mailtrap/api/batch"): {200: _MAILTRAP_BATCH},
+    ("POST", "/providers/mailtrap/api/batch/{id}"): {200: _MAILTRAP_BATCH},
 }

@@ -63,6 +63,7 @@ def sample(path: str, to: str) -> Any:
             "DefaultContent": {"Template": {"TemplateName": "welcome", "TemplateData": "{}"}},
             "BulkEmailEntries": [{"Destination": {"ToAddresses": [to]}}],
         },
+        "/providers/ses/v2/email/identities": {"EmailIdentity": to},
         "/providers/ses": query,
         "/providers/ses/": query,
         "/providers/brevo/v3/smtp/email": {
@@ -75,6 +76,7 @@ def sample(path: str, to: str) -> Any:
         "/providers/mailtrap/api/send": mailtrap,
         "/providers/mailtrap/api/send/<inbox_id>": mailtrap,
         "/providers/mailtrap/api/batch": {"requests": [mailtrap]},
+        "/providers/mailtrap/api/batch/<inbox_id>": {"requests": [mailtrap]},
     }[re.sub(r"{(\w+)}", r"<\1>", path)]
 
 
@@ -101,12 +103,12 @@ def filled(path: str) -> str:
     return re.sub(r"[<{]\w+[>}]", "example.com", path)
 
 
-def headers_for(path: str, key: str, data: bytes = b"") -> dict[str, str]:
+def headers_for(path: str, key: str, data: bytes = b"", method: str = "POST") -> dict[str, str]:
     """Return the headers of a request with a key. A request to SES is signed."""
     provider = path.split("/")[2]
     kind = "application/x-www-form-urlencoded" if is_form(path) else "application/json"
     if provider == "ses":
-        return {"Content-Type": kind, **signed(filled(path), key, data)}
+        return {"Content-Type": kind, **signed(filled(path), key, data, method)}
     password = base64.b64encode(f"api:{key}".encode()).decode()
     named = {
         "postmark": {"X-Postmark-Server-Token": key},
@@ -116,12 +118,12 @@ def headers_for(path: str, key: str, data: bytes = b"") -> dict[str, str]:
     return {"Content-Type": kind, **named.get(provider, {"Authorization": f"Bearer {key}"})}
 
 
-def signed(path: str, key: str, data: bytes) -> dict[str, str]:
+def signed(path: str, key: str, data: bytes, method: str = "POST") -> dict[str, str]:
     """Return the headers of a request that is signed for SES."""
     headers = {"x-amz-date": "20261121T120000Z"}
     scope = ("20261121", "eu-west-1", "ses", "aws4_request")
     unsigned = Credentials(key, scope, ("x-amz-date",), "")
-    signature = sign(Posting("POST", path, headers, data), unsigned, key)
+    signature = sign(Posting(method, path, headers, data), unsigned, key)
     return {
         **headers,
         "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/{'/'.join(scope)}, "
@@ -145,6 +147,12 @@ def post(
         given = {"Content-Type": given["Content-Type"]}
     headers = {**given, **(headers or {})}
     return house.open(filled(path), "POST", data=data, headers=headers).answer()
+
+
+def ask(house: House, path: str, method: str = "GET", key: str = "") -> Answer:
+    """Ask a provider's route without a body, and return its answer."""
+    headers = headers_for(path, key or house.key, b"", method)
+    return house.open(path, method, headers=headers).answer()
 
 
 def received(house: House) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The API of Brevo."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -34,12 +34,19 @@ from mailcheck.web.providers.bodies import (
     text_of,
 )
 from mailcheck.web.providers.events import BOUNCE, Event
-from mailcheck.web.providers.mime import File, OutgoingMail, make_headers
-from mailcheck.web.providers.people import Named, people_of, person_of
+from mailcheck.web.providers.mime import (
+    File,
+    OutgoingMail,
+    Person,
+    make_headers,
+    make_person,
+)
+from mailcheck.web.providers.people import Named, people_of
 from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
+    Mails,
     Posting,
     Provider,
     Response,
@@ -56,6 +63,9 @@ from mailcheck.web.site.likeness import Like
 
 MAX_PEOPLE = 99
 
+SANDBOX = "x-sib-sandbox"
+"""The header field of a request that is checked only."""
+
 
 class Attachment(Struct):
     """A file in Base64, or a URL."""
@@ -63,6 +73,14 @@ class Attachment(Struct):
     name: str | None = None
     content: str | None = None
     url: str | None = None
+
+
+class Sender(Struct):
+    """The author: an address, or the number of a sender of the account at Brevo."""
+
+    email: str | None = None
+    name: str | None = None
+    id: int | None = None
 
 
 class Version(Struct, rename="camel"):
@@ -81,7 +99,7 @@ class Version(Struct, rename="camel"):
 class SendSmtpEmail(Struct, rename="camel"):
     """The body of ``POST /v3/smtp/email``."""
 
-    sender: Named | None = None
+    sender: Sender | None = None
     to: list[Named] | None = None
     cc: list[Named] | None = None
     bcc: list[Named] | None = None
@@ -98,14 +116,16 @@ class SendSmtpEmail(Struct, rename="camel"):
     message_versions: list[Version] | None = None
 
 
-def read_mails(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_mails(posting: Posting) -> Mails:
     """Return the mail, or a mail for each version."""
     value = read_json(posting)
     request = convert(value, SendSmtpEmail)
-    if not request.message_versions:
-        return [Sending(_mail_of(request), value)]
-    require_few("messageVersions", request.message_versions, MAX_BATCH, "versions")
-    return (Sending(_mail_of(_merged(request, one)), value) for one in request.message_versions)
+    headers = {name.lower(): one for name, one in (request.headers or {}).items()}
+    is_stored = headers.get(SANDBOX) != "drop"
+    versions = request.message_versions or []
+    require_few("messageVersions", versions, MAX_BATCH, "versions")
+    requests = (_merged(request, one) for one in versions) if versions else [request]
+    return (Sending(_mail_of(one), value, is_stored=is_stored) for one in requests)
 
 
 def _merged(request: SendSmtpEmail, version: Version) -> SendSmtpEmail:
@@ -134,10 +154,9 @@ def _mail_of(request: SendSmtpEmail) -> OutgoingMail:
     params = {
         f"{{{{params.{name}}}}}": text_of(one) for name, one in (request.params or {}).items()
     }
-    sender = request.sender or Named("template@brevo.example")
     replies = [request.reply_to] if request.reply_to else []
     return OutgoingMail(
-        author=person_of("sender", sender),
+        author=_author(request.sender or Sender("template@brevo.example")),
         to=to,
         cc=cc,
         bcc=bcc,
@@ -148,6 +167,15 @@ def _mail_of(request: SendSmtpEmail) -> OutgoingMail:
         headers=make_headers("headers", headers.items()),
         files=tuple(map(_file_of, request.attachment or ())),
     )
+
+
+def _author(sender: Sender) -> Person:
+    address = sender.email
+    if address is None and sender.id is not None:
+        address = f"sender-{sender.id}@brevo.example"
+    if address is None:
+        raise FieldMissing("sender.email", "sender must have either email or id")
+    return make_person("sender", sender.name or "", address)
 
 
 def _headers_of(request: SendSmtpEmail) -> Mapping[str, str]:
@@ -238,6 +266,10 @@ BREVO = Provider(
     support=(
         Support("`POST /v3/smtp/email`, `messageVersions`", Like.SAME),
         Support("errors with `code` and `message`", Like.SAME),
+        Support("`sender.id`", Like.CLOSE, "the author is sender-N@brevo.example"),
+        Support(
+            "the header `X-Sib-Sandbox: drop`", Like.SAME, "the mail is checked and not stored"
+        ),
         Support("`tags`", Like.SAME, "as X-Mailin-Tag in the mail"),
         Support("`params`", Like.CLOSE, "`{{params.name}}` is replaced; other tags are not"),
         Support("`templateId`", Like.CLOSE, "the text contains the number and the parameters"),
@@ -246,4 +278,5 @@ BREVO = Provider(
         Support("events", Like.SAME, "not signed, as by Brevo; four kinds"),
         Support("contacts, campaigns, templates", Like.NOT_OFFERED),
     ),
+    ignored=("batchId", "contactPixelTrackingConsent"),
 )

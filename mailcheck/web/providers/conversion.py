@@ -13,7 +13,7 @@ from mailcheck.core.messages import Posted, SubmittedMail
 from mailcheck.ports.workers import Worker
 from mailcheck.web.providers.mime import OutgoingMail, RawMail, write_mail
 from mailcheck.web.providers.posted import describe_request
-from mailcheck.web.providers.provider import Outcome, Posting, Read, Verify
+from mailcheck.web.providers.provider import Outcome, Posting, Read, Response, Verify
 
 Result = TypeVar("Result")
 
@@ -50,19 +50,24 @@ class Prepared(Struct, frozen=True):
 
 def prepare(
     provider: str, secret: str, verify: Verify | None, read: Read, posting: Posting, stamp: Stamp
-) -> list[Prepared | Outcome]:
-    """Return the mails of a request. A mail that is rejected separately has an `Outcome`.
+) -> list[Prepared | Outcome] | Response:
+    """Return the mails of a request, or the answer to a question.
+
+    A mail that is rejected separately, or is not stored, has an `Outcome`.
 
     :raises WrongSignature: the request is not signed with the key.
-    :raises InvalidParameter: the whole request is rejected, or has too many recipients.
+    :raises ExpectedFailure: the whole request is rejected, or has too many recipients.
     :raises MailTooLarge: all mails together are too large.
     """
     if verify is not None:
         verify(posting, secret)
+    asked = read(posting)
+    if isinstance(asked, Response):
+        return asked
     found: list[Prepared | Outcome] = []
     size = RequestSize()
     source, described = None, ""
-    for number, one in enumerate(read(posting)):
+    for number, one in enumerate(asked):
         if isinstance(one, InvalidParameter):
             found.append(Outcome(one))
             continue
@@ -70,14 +75,27 @@ def prepare(
         if one.source is not source:
             source, described = one.source, describe_request(one.source, secret)
         message_id = stamp.message_id(number)
+        shown = {"message_id": message_id, **one.shown}
         mail = SubmittedMail(
             one.mail.envelope_sender,
             one.mail.recipients,
             _bytes_of(one.mail, message_id, stamp),
             Posted(provider, described),
         )
-        found.append(Prepared(mail, {"message_id": message_id, **one.shown}))
+        found.append(Prepared(mail, shown) if one.is_stored else Outcome(None, shown))
     return found
+
+
+def answer_question(
+    secret: str, verify: Verify | None, answer: Callable[[Posting], Response], posting: Posting
+) -> Response:
+    """Return the answer to a question about the account.
+
+    :raises WrongSignature: the request is not signed with the key.
+    """
+    if verify is not None:
+        verify(posting, secret)
+    return answer(posting)
 
 
 class RequestSize:

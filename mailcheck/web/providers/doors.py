@@ -17,8 +17,15 @@ from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.operations.incidents import public_failure
 from mailcheck.ports.cluster import Memory
-from mailcheck.web.providers.conversion import Conversion, Prepared, Stamp, prepare
+from mailcheck.web.providers.conversion import (
+    Conversion,
+    Prepared,
+    Stamp,
+    answer_question,
+    prepare,
+)
 from mailcheck.web.providers.provider import (
+    AskRoute,
     Outcome,
     Posting,
     Provider,
@@ -160,16 +167,26 @@ class Providers:
         ]
         return Door(provider.name, provider.title, base, routes, read_nothing, provider.respond)
 
-    def _route(self, provider: Provider, route: SendRoute | ShowRoute) -> application.Route[None]:
+    def _route(
+        self, provider: Provider, route: SendRoute | AskRoute | ShowRoute
+    ) -> application.Route[None]:
+        scope, cost = Scope.INBOX_WRITE, costs.POSTED_MAIL
         if isinstance(route, ShowRoute):
-            handle, cost, scope = partial(self._show, route), costs.MESSAGE, Scope.INBOX_READ
+            handle, cost = partial(self._show, route), costs.MESSAGE
+            scope = Scope.INBOX_READ if route.method == "GET" else Scope.INBOX_WRITE
+        elif isinstance(route, AskRoute):
+            handle, cost = partial(self._ask, provider, route), costs.QUESTION
         else:
-            handle, cost = partial(self._post, provider, route), costs.POSTED_MAIL
-            scope = Scope.INBOX_WRITE
+            handle = partial(self._post, provider, route)
         return application.Route(route.method, route.path, handle, type(None), cost, (scope,))
 
+    async def _ask(self, provider: Provider, route: AskRoute, call: Call[None]) -> Reply:
+        secret, posting = provider.read_key(call.headers), self._posting_of(call)
+        answer = partial(answer_question, secret, provider.verify, route.answer, posting)
+        return _reply(await self._conversion.run(answer, call.caller.account_id))
+
     async def _post(self, provider: Provider, route: SendRoute, call: Call[None]) -> Reply:
-        posting = _posting_of(call)
+        posting = self._posting_of(call)
         secret = provider.read_key(call.headers)
         send = partial(self._send, call, secret, provider, route, posting)
         key = posting.headers.get(route.idempotency, "")[:MAX_IDEMPOTENCY_KEY]
@@ -177,6 +194,11 @@ class Providers:
             return _reply(await send())
         name = (call.caller.account_id, f"{provider.name}{route.path}", key)
         return _reply(await self._repeats.once(name, posting, send))
+
+    def _posting_of(self, call: Call[None]) -> Posting:
+        method = call.http.method.decode("ascii", "replace")
+        uri = call.http.uri.decode("utf-8", "replace")
+        return Posting(method, uri, call.headers, call.body, call.path, self._domain)
 
     async def _show(self, route: ShowRoute, call: Call[None]) -> Reply:
         return _reply(route.show(await self._read.delivered(call.caller, call.path["id"])))
@@ -188,6 +210,8 @@ class Providers:
         stamp = Stamp(sent_at, self._random_bytes(SEED_BYTES), self._domain)
         work = partial(prepare, provider.name, secret, provider.verify, route.read, posting, stamp)
         prepared = await self._conversion.run(work, caller.account_id)
+        if isinstance(prepared, Response):
+            return prepared
         session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
         mails = [one.mail for one in prepared if isinstance(one, Prepared)]
         submit = self._submit.submit_each if route.is_partial else self._submit.submit
@@ -205,12 +229,6 @@ def _admission(access: AccessControl, provider: Provider) -> application.Admit:
 
 def _public(result: DeliveryId | ExpectedFailure) -> DeliveryId | ExpectedFailure:
     return public_failure(result) if isinstance(result, ExpectedFailure) else result
-
-
-def _posting_of(call: Call[None]) -> Posting:
-    method = call.http.method.decode("ascii", "replace")
-    uri = call.http.uri.decode("utf-8", "replace")
-    return Posting(method, uri, call.headers, call.body, call.path)
 
 
 def _reply(response: Response) -> Reply:

@@ -1,6 +1,6 @@
 """The API of Mailgun."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
     FieldMissing,
     KeyMissing,
+    Mails,
     Posting,
     Provider,
     Response,
@@ -50,7 +51,7 @@ from mailcheck.web.site.requests import basic_credentials
 MAX_PEOPLE = 1_000
 
 
-def read_mails(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_mails(posting: Posting) -> Mails:
     """Return the mail, or a mail for each recipient if there are recipient variables."""
     form = read_form(posting)
     mail = _mail_of(form)
@@ -64,7 +65,7 @@ def read_mails(posting: Posting) -> Iterable[Sending | InvalidParameter]:
     )
 
 
-def read_mime(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_mime(posting: Posting) -> Mails:
     """Return the mail that ``POST /v3/{domain}/messages.mime`` has as a file."""
     form = read_form(posting)
     to = read_people("to", form.all("to"))
@@ -248,8 +249,14 @@ MAILGUN = Provider(
         Support(
             "`o:deliverytime`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"
         ),
-        Support("`o:tracking`, `o:dkim`, `o:testmode`", Like.NOT_OFFERED, "accepted and ignored"),
         Support("events", Like.SAME, "signed with HMAC; four kinds"),
         Support("stored messages, routes, lists, statistics", Like.NOT_OFFERED),
+    ),
+    ignored=(
+        *("o:testmode", "o:tracking", "o:tracking-clicks", "o:tracking-opens"),
+        *("o:tracking-pixel-location-top", "o:dkim", "o:secondary-dkim"),
+        *("o:secondary-dkim-public", "o:require-tls", "o:skip-verification", "o:sending-ip"),
+        *("o:sending-ip-pool", "o:suppress-headers", "o:archive-to"),
+        *("o:deliverytime-optimize-period", "o:time-zone-localize", "t:version", "t:text"),
     ),
 )

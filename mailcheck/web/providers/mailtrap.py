@@ -1,6 +1,6 @@
 """The API of Mailtrap."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -25,6 +25,7 @@ from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
     FieldMissing,
     KeyMissing,
+    Mails,
     Outcome,
     Posting,
     Provider,
@@ -49,7 +50,7 @@ class SendEmail(Struct):
     to: list[Named] | None = None
     cc: list[Named] | None = None
     bcc: list[Named] | None = None
-    reply_to: Named | None = None
+    reply_to: Named | list[Named] | None = None
     subject: str | None = None
     text: str | None = None
     html: str | None = None
@@ -61,12 +62,12 @@ class SendEmail(Struct):
     template_variables: Any = None
 
 
-def read_email(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_email(posting: Posting) -> Mails:
     """Return the mail of ``POST /api/send``."""
     return [_sending_of(read_json(posting))]
 
 
-def read_batch(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_batch(posting: Posting) -> Mails:
     """Return the mails of ``POST /api/batch``: each has the fields of ``base`` that it lacks."""
     value = read_json(posting)
     if not isinstance(value, dict):
@@ -99,12 +100,13 @@ def _mail_of(request: SendEmail) -> OutgoingMail:
     elif not request.subject:
         raise FieldMissing("subject", "'subject' is required")
     require_bodies("text or html", request.html, text)
+    replies = [request.reply_to] if isinstance(request.reply_to, Named) else request.reply_to
     return OutgoingMail(
         author=person_of("from", request.from_),
         to=to,
         cc=cc,
         bcc=bcc,
-        reply_to=people_of("reply_to", [request.reply_to] if request.reply_to else []),
+        reply_to=people_of("reply_to", replies),
         subject=request.subject or "",
         text=text,
         html=request.html,
@@ -161,6 +163,7 @@ MAILTRAP = Provider(
         SendRoute("/api/send", read_email, answer_email),
         SendRoute("/api/send/<inbox_id>", read_email, answer_email),
         SendRoute("/api/batch", read_batch, answer_batch, is_partial=True),
+        SendRoute("/api/batch/<inbox_id>", read_batch, answer_batch, is_partial=True),
     ),
     statuses={**STATUSES_WITHOUT_CODES, InboxFull: (402, "")},
     write_error=write_error,
@@ -170,7 +173,11 @@ MAILTRAP = Provider(
     ),
     support=(
         Support("`POST /api/send`, `POST /api/batch`", Like.SAME),
-        Support("`POST /api/send/{inbox_id}` of the sandbox", Like.SAME, "the number is ignored"),
+        Support(
+            "`POST /api/send/{inbox_id}`, `POST /api/batch/{inbox_id}` of the sandbox",
+            Like.SAME,
+            "the number is ignored",
+        ),
         Support("`category`, `custom_variables`", Like.SAME, "as X-MT-... in the mail"),
         Support("errors with `success` and `errors`", Like.CLOSE, "one error at a time"),
         Support("`template_uuid`", Like.CLOSE, "the text contains the id and the variables"),

@@ -1,6 +1,6 @@
 """The API of Postmark."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,7 @@ from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
+    Mails,
     Outcome,
     Posting,
     Provider,
@@ -94,22 +95,22 @@ class SendEmail(Struct, rename="pascal"):
     template_model: Any | UnsetType = UNSET
 
 
-def read_email(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_email(posting: Posting) -> Mails:
     """Return the mail of ``POST /email``."""
     return [_sending_of(read_json(posting))]
 
 
-def read_templated(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_templated(posting: Posting) -> Mails:
     """Return the mail of ``POST /email/withTemplate``."""
     return [_sending_of(read_json(posting), is_templated=True)]
 
 
-def read_batch(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_batch(posting: Posting) -> Mails:
     """Return the mails of ``POST /email/batch``. Each invalid one is rejected by itself."""
     return read_each(convert_each("body", read_json(posting), MAX_BATCH), _sending_of)
 
 
-def read_templated_batch(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_templated_batch(posting: Posting) -> Mails:
     """Return the mails of ``POST /email/batchWithTemplates``."""
     value = read_json(posting)
     messages = value.get("Messages") if isinstance(value, dict) else None
@@ -293,8 +294,8 @@ POSTMARK = Provider(
             Like.CLOSE,
             "the text contains the name and the model",
         ),
-        Support("`TrackOpens`, `TrackLinks`", Like.NOT_OFFERED, "accepted; links stay as they are"),
         Support("events", Like.SAME, "not signed, as by Postmark; four kinds"),
         Support("servers, streams, statistics, suppressions", Like.NOT_OFFERED),
     ),
+    ignored=("TrackOpens", "TrackLinks", "InlineCss"),
 )

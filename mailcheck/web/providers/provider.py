@@ -121,7 +121,7 @@ class Posting(Struct, frozen=True):
     """A request as the functions of a provider get it.
 
     ``target`` is the path and the query of the request line. ``headers`` are by lower-case name.
-    ``path`` has the values of the path variables.
+    ``path`` has the values of the path variables. ``domain`` is the mail domain of this server.
     """
 
     method: str
@@ -129,6 +129,7 @@ class Posting(Struct, frozen=True):
     headers: Mapping[str, str]
     body: bytes
     path: Mapping[str, str] = field(default_factory=dict)
+    domain: str = ""
 
     @property
     def content_type(self) -> str:
@@ -139,43 +140,14 @@ class Posting(Struct, frozen=True):
 class Sending(Struct, frozen=True):
     """One mail of a request, with the part of the request that it was made from.
 
-    ``shown`` are values for the answer.
+    ``shown`` are values for the answer. A mail of the provider's test mode is checked and not
+    stored.
     """
 
     mail: OutgoingMail | RawMail
     source: object
     shown: Mapping[str, str] = field(default_factory=dict)
-
-
-Read = Callable[[Posting], Iterable[Sending | InvalidParameter]]
-"""Turns a request into mails, one at a time, so that a request that is too large is rejected before
-all of its mails are built. An `InvalidParameter` in the result stands for one mail of a batch that
-the provider rejects separately; raised, it rejects the whole request."""
-
-
-class Outcome(Struct, frozen=True):
-    """The result of one mail of a request: its id and ``shown`` of its `Sending`, or a failure."""
-
-    result: DeliveryId | ExpectedFailure
-    shown: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def failure(self) -> ExpectedFailure | None:
-        """The failure of a mail that was rejected."""
-        return self.result if isinstance(self.result, ExpectedFailure) else None
-
-    @property
-    def id(self) -> str:
-        """The id of a stored mail, or an empty text."""
-        return "" if isinstance(self.result, ExpectedFailure) else str(self.result)
-
-
-class Submission(Struct, frozen=True):
-    """A request and the outcomes of its mails, in their order."""
-
-    outcomes: Sequence[Outcome]
-    posting: Posting
-    sent_at: Instant
+    is_stored: bool = True
 
 
 JSON = "application/json; charset=utf-8"
@@ -197,6 +169,43 @@ def json_response(
     return Response(status, dump_json(value), JSON, headers or {})
 
 
+Mails = Iterable[Sending | InvalidParameter]
+"""The mails of a request, made one at a time, so that a request that is too large is rejected
+before all of them are built. An `InvalidParameter` stands for one mail of a batch that the provider
+rejects separately."""
+
+Read = Callable[[Posting], Mails | Response]
+"""Turns a request into mails, or answers a question for which none is sent. A raised
+`ExpectedFailure` rejects the whole request."""
+
+
+class Outcome(Struct, frozen=True):
+    """The result of one mail of a request: its id, `None` if it is not stored, or a failure; and
+    ``shown`` of its `Sending`.
+    """
+
+    result: DeliveryId | ExpectedFailure | None
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def failure(self) -> ExpectedFailure | None:
+        """The failure of a mail that was rejected."""
+        return self.result if isinstance(self.result, ExpectedFailure) else None
+
+    @property
+    def id(self) -> str:
+        """The id of a stored mail, or an empty text."""
+        return str(self.result) if isinstance(self.result, str) else ""
+
+
+class Submission(Struct, frozen=True):
+    """A request and the outcomes of its mails, in their order."""
+
+    outcomes: Sequence[Outcome]
+    posting: Posting
+    sent_at: Instant
+
+
 class SendRoute(Struct, frozen=True):
     """A route that sends mail.
 
@@ -210,6 +219,14 @@ class SendRoute(Struct, frozen=True):
     is_partial: bool = False
     idempotency: str = ""
     method: str = "POST"
+
+
+class AskRoute(Struct, frozen=True):
+    """A route that answers a question about the account, which changes nothing."""
+
+    path: str
+    answer: Callable[[Posting], Response]
+    method: str = "GET"
 
 
 class ShowRoute(Struct, frozen=True):
@@ -245,17 +262,19 @@ class Provider(Struct, frozen=True):
 
     ``name`` is in paths, in ``via`` of messages and in searches. ``statuses`` are the status and
     the code of each class of `MEANINGS`.
+    ``ignored`` are fields of requests that are accepted and change nothing.
     ``switches`` tell how each SDK is redirected: ``{base}`` in their text is the base URL, and
     ``{host}`` the same without its scheme.
     """
 
     name: str
     read_key: Callable[[Mapping[str, str]], str]
-    routes: Sequence[SendRoute | ShowRoute]
+    routes: Sequence[SendRoute | AskRoute | ShowRoute]
     statuses: Mapping[type[ExpectedFailure], tuple[int, str]]
     write_error: WriteError
     switches: Sequence[tuple[str, str]]
     support: Sequence[Support]
+    ignored: Sequence[str] = ()
     verify: Verify | None = None
     write_event: WriteEvent | None = None
 

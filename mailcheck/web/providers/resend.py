@@ -1,6 +1,5 @@
 """The API of Resend."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct, field
@@ -38,6 +37,7 @@ from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
+    Mails,
     Posting,
     Provider,
     Response,
@@ -107,12 +107,12 @@ class SendEmail(Struct):
     template: NamedTemplate | None = None
 
 
-def read_email(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_email(posting: Posting) -> Mails:
     """Return the mail of ``POST /emails``."""
     return [_sending_of(read_json(posting))]
 
 
-def read_batch(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_batch(posting: Posting) -> Mails:
     """Return the mails of ``POST /emails/batch``. One invalid mail rejects all, unless the header
     ``x-batch-validation`` is ``permissive``.
     """
@@ -302,4 +302,5 @@ RESEND = Provider(
         Support("events", Like.SAME, "signed as by Svix; four kinds"),
         Support("domains, contacts, broadcasts, received mail", Like.NOT_OFFERED),
     ),
+    ignored=("topic_id",),
 )

@@ -1,6 +1,6 @@
 """The API of SendGrid."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -31,6 +31,7 @@ from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
     FieldMissing,
+    Mails,
     Posting,
     Provider,
     Response,
@@ -102,8 +103,8 @@ class SendMail(Struct):
     mail_settings: MailSettings | None = None
 
 
-def read_mails(posting: Posting) -> Iterable[Sending | InvalidParameter]:
-    """Return a mail for each personalization. In the sandbox mode there is none."""
+def read_mails(posting: Posting) -> Mails:
+    """Return a mail for each personalization. In the sandbox mode none is stored."""
     value = read_json(posting)
     request = convert(value, SendMail)
     if not request.personalizations:
@@ -113,12 +114,9 @@ def read_mails(posting: Posting) -> Iterable[Sending | InvalidParameter]:
         _mail_of(request, one, f"personalizations.{number}")
         for number, one in enumerate(request.personalizations)
     )
-    settings = request.mail_settings
-    if settings is not None and settings.sandbox_mode and settings.sandbox_mode.enable:
-        for _ in mails:
-            pass  # an invalid one is rejected
-        return ()
-    return (Sending(mail, value) for mail in mails)
+    mode = (request.mail_settings or MailSettings()).sandbox_mode
+    is_stored = mode is None or not mode.enable
+    return (Sending(mail, value, is_stored=is_stored) for mail in mails)
 
 
 def _mail_of(request: SendMail, one: Personalization, place: str) -> OutgoingMail:
@@ -184,9 +182,10 @@ def _marks_of(request: SendMail, one: Personalization) -> Mapping[str, object]:
 
 def answer(sent: Submission) -> Response:
     """Return 202 without a body, and the id of the first mail in a header."""
-    if not sent.outcomes:  # the sandbox mode
+    first = sent.outcomes[0]
+    if not first.id:  # the sandbox mode
         return Response(200, b"")
-    return Response(202, b"", headers={"X-Message-Id": sent.outcomes[0].id})
+    return Response(202, b"", headers={"X-Message-Id": first.id})
 
 
 _EVENTS = {
@@ -239,10 +238,13 @@ SENDGRID = Provider(
         Support("errors", Like.CLOSE, "one error at a time; `field` and `help` are null"),
         Support("`template_id` with template data", Like.CLOSE, "the text contains both"),
         Support("`send_at`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
-        Support(
-            "`tracking_settings`, `asm`, `ip_pool_name`", Like.NOT_OFFERED, "accepted and ignored"
-        ),
         Support("events", Like.SAME, "signed with ECDSA; four kinds, one event in a request"),
         Support("contacts, templates, statistics, suppressions", Like.NOT_OFFERED),
+    ),
+    ignored=(
+        *("tracking_settings", "asm", "ip_pool_name", "batch_id", "sections"),
+        *(f"mail_settings.{name}" for name in ("bcc", "footer", "spam_check")),
+        *(f"mail_settings.bypass_{name}_management" for name in ("list", "spam", "bounce")),
+        "mail_settings.bypass_unsubscribe_management",
     ),
 )

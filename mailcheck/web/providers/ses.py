@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from email.parser import BytesParser
 from email.policy import compat32
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -38,9 +39,11 @@ from mailcheck.web.providers.mime import (
     read_people,
 )
 from mailcheck.web.providers.provider import (
+    AskRoute,
     BadBody,
     FieldMissing,
     KeyMissing,
+    Mails,
     Outcome,
     Posting,
     Provider,
@@ -53,12 +56,18 @@ from mailcheck.web.providers.provider import (
     json_response,
     kind_of,
 )
-from mailcheck.web.providers.signatures import read_key, verify
+from mailcheck.web.providers.signatures import read_key, request_id, verify
 from mailcheck.web.site.bodies import decode_json
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
 
 MAX_BULK = 50
+
+NEVER_VERIFIED = "invalid"
+"""The top level domain of senders that are rejected."""
+
+QUOTA = {"Max24HourSend": 50000.0, "MaxSendRate": 14.0, "SentLast24Hours": 0.0}
+"""The sending quota of an account. It is not enforced here, and no mail uses it up."""
 
 
 class Text(Struct, rename="pascal"):
@@ -152,6 +161,7 @@ class SendEmail(Struct, rename="pascal"):
     reply_to_addresses: list[str] | None = None
     email_tags: list[Header] | None = None
     configuration_set_name: str | None = None
+    feedback_forwarding_email_address: str | None = None
 
 
 class Replacement(Struct, rename="pascal"):
@@ -172,6 +182,7 @@ class BulkEntry(Struct, rename="pascal"):
     destination: Destination
     replacement_email_content: ReplacementContent | None = None
     replacement_tags: list[Header] | None = None
+    replacement_headers: list[Header] | None = None
 
 
 class BulkContent(Struct, rename="pascal"):
@@ -189,21 +200,35 @@ class SendBulkEmail(Struct, rename="pascal"):
     reply_to_addresses: list[str] | None = None
     default_email_tags: list[Header] | None = None
     configuration_set_name: str | None = None
+    feedback_forwarding_email_address: str | None = None
 
 
-def read_email(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+class CreateIdentity(Struct, rename="pascal"):
+    """The body of ``POST /v2/email/identities``."""
+
+    email_identity: str
+
+
+def read_email(posting: Posting) -> Mails:
     """Return the mail of ``POST /v2/email/outbound-emails``."""
     value = read_json(posting)
     return [Sending(mail_of(convert(value, SendEmail)), value)]
 
 
-def read_bulk(posting: Posting) -> Iterable[Sending | InvalidParameter]:
+def read_bulk(posting: Posting) -> Mails:
     """Return the mails of ``POST /v2/email/outbound-bulk-emails``."""
     value = read_json(posting)
     request = convert(value, SendBulkEmail)
     require_few("BulkEmailEntries", request.bulk_email_entries, MAX_BULK, "entries")
-    entries = request.bulk_email_entries
-    return (Sending(mail_of(_entry_of(request, entry)), value) for entry in entries)
+    return (Sending(mail, value) for mail in mails_of(request))
+
+
+def mails_of(request: SendBulkEmail) -> Iterable[OutgoingMail | RawMail]:
+    """Return the mails of a bulk, for both versions of the API.
+
+    :raises InvalidParameter: one is invalid.
+    """
+    return (mail_of(_entry_of(request, entry)) for entry in request.bulk_email_entries)
 
 
 def _entry_of(request: SendBulkEmail, entry: BulkEntry) -> SendEmail:
@@ -211,6 +236,9 @@ def _entry_of(request: SendBulkEmail, entry: BulkEntry) -> SendEmail:
     if own is not None and own.replacement_template is not None:
         data = own.replacement_template.replacement_template_data
         template = msgspec.structs.replace(template, template_data=data)
+    everything = [*(template.headers or ()), *(entry.replacement_headers or ())]
+    headers = {one.name.lower(): one for one in everything}
+    template = msgspec.structs.replace(template, headers=[*headers.values()])
     return SendEmail(
         Content(template=template),
         request.from_email_address,
@@ -218,6 +246,7 @@ def _entry_of(request: SendBulkEmail, entry: BulkEntry) -> SendEmail:
         request.reply_to_addresses,
         [*(request.default_email_tags or ()), *(entry.replacement_tags or ())],
         request.configuration_set_name,
+        request.feedback_forwarding_email_address,
     )
 
 
@@ -238,7 +267,8 @@ def mail_of(request: SendEmail) -> OutgoingMail | RawMail:
     require_few("Destination", (*to, *cc, *bcc))
     if content.raw is not None:
         raw = decode_base64("Content.Raw.Data", content.raw.data)
-        return raw_mail(raw, request.from_email_address, [*to, *cc, *bcc])
+        returns_to = request.feedback_forwarding_email_address
+        return raw_mail(raw, request.from_email_address, [*to, *cc, *bcc], returns_to)
     if not (to or cc or bcc):
         raise FieldMissing("Destination", "Destination is missing: send at least one address")
     subject, text, html, headers, attachments = _parts_of(content)
@@ -258,6 +288,7 @@ def mail_of(request: SendEmail) -> OutgoingMail | RawMail:
         html=html,
         headers=make_headers("Headers", headers),
         files=tuple(map(_file_of, attachments)),
+        returns_to=_returns_to(request.feedback_forwarding_email_address),
     )
 
 
@@ -291,13 +322,17 @@ def _values(text: str | None) -> Any:
         raise InvalidParameter("TemplateData", "TemplateData must be JSON") from None
 
 
-def raw_mail(raw: bytes, sender: str | None, people: Sequence[Person]) -> RawMail:
+def raw_mail(
+    raw: bytes, sender: str | None, people: Sequence[Person], returns_to: str | None = None
+) -> RawMail:
     """Return a raw mail, by default for the recipients of its header.
 
+    :param returns_to: the address for bounces, if it is not that of the author.
     :raises InvalidParameter: it has no sender or no recipients.
     """
     # The newer policies parse each field, and fail for some that are malformed.
     message = BytesParser(policy=compat32).parsebytes(raw, headersonly=True)
+    author = _author(sender or str(message.get("From", "")))
     everyone = list(people)
     if not everyone:
         for name in ("To", "Cc", "Bcc"):
@@ -306,15 +341,27 @@ def raw_mail(raw: bytes, sender: str | None, people: Sequence[Person]) -> RawMai
     if not everyone:
         raise FieldMissing("Destination", "the mail has no recipients")
     recipients: dict[object, Mailbox] = {one.mailbox.folded: one.mailbox for one in everyone}
-    author = _author(sender or str(message.get("From", "")))
-    return RawMail(str(author.mailbox), tuple(recipients.values()), raw)
+    envelope_sender = str((_returns_to(returns_to) or author).mailbox)
+    return RawMail(envelope_sender, tuple(recipients.values()), raw)
 
 
 def _author(text: str | None) -> Person:
+    """Return the author.
+
+    SES sends for verified identities. Here they all are, except names that cannot exist (RFC 6761
+    6.4): Nodemailer verifies an account by a mail from ``invalid@invalid``, which must be rejected.
+    """
     people = read_people("FromEmailAddress", text)
     if len(people) != 1:
         raise FieldMissing("FromEmailAddress", "FromEmailAddress must be one address")
+    if people[0].mailbox.domain.lower().rpartition(".")[2] == NEVER_VERIFIED:
+        raise RecipientUnknown(f"Email address is not verified: {people[0].mailbox}")
     return people[0]
+
+
+def _returns_to(text: str | None) -> Person | None:
+    people = read_people("FeedbackForwardingEmailAddress", text or [])
+    return people[0] if people else None
 
 
 def _file_of(attachment: Attachment) -> File:
@@ -330,12 +377,13 @@ def _file_of(attachment: Attachment) -> File:
 
 def answer_email(sent: Submission) -> Response:
     """Return the id of the mail."""
-    return json_response({"MessageId": sent.outcomes[0].id})
+    return _response({"MessageId": sent.outcomes[0].id}, sent.posting)
 
 
 def answer_bulk(sent: Submission) -> Response:
     """Return the outcome of each mail."""
-    return json_response({"BulkEmailEntryResults": [_result_of(one) for one in sent.outcomes]})
+    results = [_result_of(one) for one in sent.outcomes]
+    return _response({"BulkEmailEntryResults": results}, sent.posting)
 
 
 def _result_of(outcome: Outcome) -> Mapping[str, str]:
@@ -344,6 +392,64 @@ def _result_of(outcome: Outcome) -> Mapping[str, str]:
     kind = kind_of(outcome.failure)
     status = "ACCOUNT_THROTTLED" if kind is LimitExceeded else "FAILED"
     return {"Status": status, "Error": str(outcome.failure)}
+
+
+def tell_account(posting: Posting) -> Response:
+    """Return the facts of the account, which may send to any address."""
+    facts: dict[str, object] = {
+        "DedicatedIpAutoWarmupEnabled": False,
+        "EnforcementStatus": "HEALTHY",
+        "ProductionAccessEnabled": True,
+        "SendQuota": QUOTA,
+        "SendingEnabled": True,
+        "SuppressionAttributes": {"SuppressedReasons": []},
+    }
+    return _response(facts, posting)
+
+
+def list_identities(posting: Posting) -> Response:
+    """Return the domain of this server, which stands for all identities."""
+    facts = {"IdentityName": posting.domain, "VerificationStatus": "SUCCESS"}
+    identity = {"IdentityType": "DOMAIN", "SendingEnabled": True, **facts}
+    return _response({"EmailIdentities": [identity]}, posting)
+
+
+def tell_identity(posting: Posting) -> Response:
+    """Return the facts of any identity, which is verified."""
+    facts = {
+        **_identity(posting.path["identity"]),
+        "FeedbackForwardingStatus": False,
+        "Policies": {},
+        "Tags": [],
+        "VerificationStatus": "SUCCESS",
+    }
+    return _response(facts, posting)
+
+
+def create_identity(posting: Posting) -> Response:
+    """Return the facts of an identity, as if it was created. Nothing is stored."""
+    request = convert(read_json(posting), CreateIdentity)
+    return _response(_identity(request.email_identity), posting)
+
+
+def _identity(name: str) -> dict[str, object]:
+    return {
+        "IdentityType": "EMAIL_ADDRESS" if "@" in name else "DOMAIN",
+        "VerifiedForSendingStatus": True,
+        "DkimAttributes": {"SigningEnabled": False, "Status": "SUCCESS"},
+    }
+
+
+_SUPPRESSED = "SuppressedDestinationSummaries"
+
+
+def list_nothing(name: str, posting: Posting) -> Response:
+    """Return an empty list."""
+    return _response({name: []}, posting)
+
+
+def _response(value: object, posting: Posting) -> Response:
+    return json_response(value, headers={"x-amzn-RequestId": request_id(posting)})
 
 
 def write_error(status: int, code: str, message: str) -> Response:
@@ -358,6 +464,16 @@ SES = Provider(
     routes=(
         SendRoute("/v2/email/outbound-emails", read_email, answer_email),
         SendRoute("/v2/email/outbound-bulk-emails", read_bulk, answer_bulk, is_partial=True),
+        AskRoute("/v2/email/account", tell_account),
+        AskRoute("/v2/email/identities", list_identities),
+        AskRoute("/v2/email/identities", create_identity, "POST"),
+        AskRoute("/v2/email/identities/<identity>", tell_identity),
+        AskRoute("/v2/email/configuration-sets", partial(list_nothing, "ConfigurationSets")),
+        AskRoute("/v2/email/templates", partial(list_nothing, "TemplatesMetadata")),
+        AskRoute(
+            "/v2/email/suppression/addresses",
+            partial(list_nothing, "SuppressedDestinationSummaries"),
+        ),
     ),
     statuses={
         KeyMissing: (403, "MissingAuthenticationTokenException"),
@@ -397,7 +513,28 @@ SES = Provider(
         Support("`EmailTags`, `ConfigurationSetName`", Like.SAME, "as X-SES-... in the mail"),
         Support("errors", Like.SAME, "the SDKs raise their own exceptions"),
         Support("templates, `SendBulkEmail`", Like.CLOSE, "the text contains name and values"),
+        Support("`FeedbackForwardingEmailAddress`", Like.SAME, "as the sender of the envelope"),
+        Support(
+            "senders below the domain `invalid`",
+            Like.SAME,
+            "rejected with `MessageRejected`; `verify` of Nodemailer sends such a mail",
+        ),
+        Support(
+            "`GetAccount`, `ListEmailIdentities`, `GetEmailIdentity`, `CreateEmailIdentity`",
+            Like.CLOSE,
+            "each identity is verified, and the quota is fixed",
+        ),
+        Support(
+            "`ListConfigurationSets`, `ListEmailTemplates`, `ListSuppressedDestinations`",
+            Like.CLOSE,
+            "the lists are empty",
+        ),
         Support("notifications", Like.NOT_OFFERED, "their certificate cannot be verified offline"),
-        Support("identities, suppression lists", Like.NOT_OFFERED),
+        Support("other calls", Like.NOT_OFFERED),
+    ),
+    ignored=(
+        *("FromEmailAddressIdentityArn", "FeedbackForwardingEmailAddressIdentityArn"),
+        *("EndpointId", "TenantName", "ListManagementOptions", "ConfigurationOverrides"),
+        "ContentTransferEncoding",
     ),
 )

@@ -1,7 +1,8 @@
 """The query API of Amazon SES, version 1: forms, and answers in XML."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from xml.sax.saxutils import escape
 
 from mailcheck.core.errors import (
@@ -16,12 +17,14 @@ from mailcheck.core.errors import (
     RequestRepeated,
     RequestRunning,
 )
-from mailcheck.web.providers.bodies import Form, decode_base64, read_form
-from mailcheck.web.providers.mime import read_people
+from mailcheck.web.providers.bodies import Form, decode_base64, read_form, require_few
+from mailcheck.web.providers.mime import OutgoingMail, RawMail, read_people
 from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
+    Mails,
+    Outcome,
     Posting,
     Provider,
     Response,
@@ -30,115 +33,243 @@ from mailcheck.web.providers.provider import (
     Submission,
     Support,
     WrongSignature,
+    kind_of,
 )
 from mailcheck.web.providers.ses import (
+    MAX_BULK,
+    QUOTA,
     Body,
+    BulkContent,
+    BulkEntry,
     Content,
     Destination,
     Header,
     NamedTemplate,
+    Replacement,
+    ReplacementContent,
+    SendBulkEmail,
     SendEmail,
     Simple,
     Text,
     mail_of,
+    mails_of,
     raw_mail,
 )
-from mailcheck.web.providers.signatures import read_key, verify
+from mailcheck.web.providers.signatures import read_key, request_id, verify
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
 
 NAMESPACE = "http://ses.amazonaws.com/doc/2010-12-01/"
 XML = "text/xml"
-ACTIONS = ("SendEmail", "SendRawEmail", "SendTemplatedEmail")
+BULK = "SendBulkTemplatedEmail"
+
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+MAX_IDENTITIES = 100
+"""Maximum number of identities of a question."""
 
 
-def read_mail(posting: Posting) -> Iterable[Sending | InvalidParameter]:
-    """Return the mail of one of the `ACTIONS`."""
+def read_mail(posting: Posting) -> Mails | Response:
+    """Return the mails of an action, or the answer to a question."""
     form = read_form(posting)
     action = form.require("Action")
-    if action not in ACTIONS:
-        known = ", ".join(ACTIONS)
+    if action in QUESTIONS:
+        return _response(action, QUESTIONS[action](form, posting), posting)
+    read = ACTIONS.get(action)
+    if read is None:
+        known = ", ".join((*ACTIONS, *QUESTIONS))
         raise InvalidParameter(
             "Action", f"Action {action[:100]!r} is not offered; there are {known}"
         )
     shown = {"action": action}
-    if action == "SendRawEmail":
-        raw = decode_base64("RawMessage.Data", form.require("RawMessage.Data"))
-        people = read_people("Destinations", _members(form, "Destinations"))
-        return [Sending(raw_mail(raw, form.get("Source"), people), form.shown, shown)]
-    if action == "SendEmail":
-        content = Content(simple=_simple(form))
-    else:
-        name, data = form.require("Template"), form.get("TemplateData")
-        content = Content(template=NamedTemplate(template_name=name, template_data=data))
-    request = SendEmail(
-        content,
-        form.get("Source"),
-        Destination(
-            _members(form, "Destination.ToAddresses"),
-            _members(form, "Destination.CcAddresses"),
-            _members(form, "Destination.BccAddresses"),
-        ),
-        _members(form, "ReplyToAddresses"),
-        _tags(form),
-        form.get("ConfigurationSetName"),
-    )
-    return [Sending(mail_of(request), form.shown, shown)]
+    return (Sending(mail, form.shown, shown) for mail in read(form))
 
 
-def _simple(form: Form) -> Simple:
+def _read_raw(form: Form) -> Iterable[OutgoingMail | RawMail]:
+    raw = decode_base64("RawMessage.Data", form.require("RawMessage.Data"))
+    people = read_people("Destinations", _members(form, "Destinations"))
+    return [raw_mail(raw, form.get("Source"), people)]
+
+
+def _read_simple(form: Form) -> Iterable[OutgoingMail | RawMail]:
     text, html = form.get("Message.Body.Text.Data"), form.get("Message.Body.Html.Data")
-    return Simple(
+    simple = Simple(
         Text(form.require("Message.Subject.Data")),
         Body(None if text is None else Text(text), None if html is None else Text(html)),
     )
+    return [_mail_of(form, Content(simple=simple))]
+
+
+def _read_templated(form: Form) -> Iterable[OutgoingMail | RawMail]:
+    return [_mail_of(form, Content(template=_template(form, "TemplateData")))]
+
+
+def _template(form: Form, data: str) -> NamedTemplate:
+    return NamedTemplate(form.require("Template"), template_data=form.get(data))
+
+
+def _mail_of(form: Form, content: Content) -> OutgoingMail | RawMail:
+    return mail_of(
+        SendEmail(
+            content,
+            form.get("Source"),
+            _destination(form, "Destination."),
+            _members(form, "ReplyToAddresses"),
+            _tags(form, "Tags"),
+            form.get("ConfigurationSetName"),
+            form.get("ReturnPath"),
+        )
+    )
+
+
+def _read_bulk(form: Form) -> Iterable[OutgoingMail | RawMail]:
+    template = _template(form, "DefaultTemplateData")
+    numbers = dict.fromkeys(
+        name.partition(".")[0] for name, _ in form.beginning("Destinations.member.")
+    )
+    require_few("Destinations", [*numbers], MAX_BULK, "destinations")
+    if not numbers:
+        raise FieldMissing("Destinations", "`Destinations` is missing")
+    request = SendBulkEmail(
+        BulkContent(template),
+        [_entry(form, f"Destinations.member.{number}.") for number in numbers],
+        form.get("Source"),
+        _members(form, "ReplyToAddresses"),
+        _tags(form, "DefaultTags"),
+        form.get("ConfigurationSetName"),
+        form.get("ReturnPath"),
+    )
+    return mails_of(request)
+
+
+def _entry(form: Form, place: str) -> BulkEntry:
+    data = form.get(f"{place}ReplacementTemplateData")
+    own = None if data is None else ReplacementContent(Replacement(data))
+    tags = _tags(form, f"{place}ReplacementTags")
+    return BulkEntry(_destination(form, f"{place}Destination."), own, tags)
+
+
+def _destination(form: Form, place: str) -> Destination:
+    names = ("ToAddresses", "CcAddresses", "BccAddresses")
+    return Destination(*(_members(form, f"{place}{name}") for name in names))
 
 
 def _members(form: Form, name: str) -> list[str]:
     return [value for place, value in form.beginning(f"{name}.member.") if place.isdigit()]
 
 
-def _tags(form: Form) -> list[Header]:
-    names = [one for one in form.beginning("Tags.member.") if one[0].endswith(".Name")]
-    values = dict(form.beginning("Tags.member."))
-    return [Header(name, values.get(place.replace(".Name", ".Value"), "")) for place, name in names]
+def _tags(form: Form, name: str) -> list[Header]:
+    given = form.beginning(f"{name}.member.")
+    names, values = [one for one in given if one[0].endswith(".Name")], dict(given)
+    return [Header(tag, values.get(place.replace(".Name", ".Value"), "")) for place, tag in names]
+
+
+ACTIONS: Mapping[str, Callable[[Form], Iterable[OutgoingMail | RawMail]]] = {
+    "SendEmail": _read_simple,
+    "SendRawEmail": _read_raw,
+    "SendTemplatedEmail": _read_templated,
+    BULK: _read_bulk,
+}
+"""The actions that send mail."""
+
+
+def _text(name: str, value: str) -> str:
+    return f"<{name}>{escape(_NOT_XML.sub('?', value))}</{name}>"
+
+
+def _list(name: str, values: Iterable[str]) -> str:
+    return f"<{name}>{''.join(_text('member', one) for one in values)}</{name}>"
+
+
+def _tell_identities(name: str, facts: str, form: Form, _: Posting) -> str:
+    asked = _members(form, "Identities")
+    require_few("Identities", asked, MAX_IDENTITIES, "identities")
+    entries = (f"<entry>{_text('key', one)}<value>{facts}</value></entry>" for one in asked)
+    return f"<{name}>{''.join(entries)}</{name}>"
+
+
+def _tell_quota(_: Form, __: Posting) -> str:
+    return "".join(_text(name, str(value)) for name, value in QUOTA.items())
+
+
+def _list_identities(form: Form, posting: Posting) -> str:
+    is_wanted = form.get("IdentityType") in (None, "", "Domain")
+    return _list("Identities", [posting.domain] if is_wanted else [])
+
+
+def _tell(text: str, _: Form, __: Posting) -> str:
+    return text
+
+
+_VERIFIED = _text("VerificationStatus", "Success")
+_DKIM = _text("DkimEnabled", "false") + _text("DkimVerificationStatus", "Success")
+
+QUESTIONS: Mapping[str, Callable[[Form, Posting], str]] = {
+    "GetAccountSendingEnabled": partial(_tell, _text("Enabled", "true")),
+    "GetIdentityDkimAttributes": partial(_tell_identities, "DkimAttributes", _DKIM),
+    "GetIdentityVerificationAttributes": partial(
+        _tell_identities, "VerificationAttributes", _VERIFIED
+    ),
+    "GetSendQuota": _tell_quota,
+    "GetSendStatistics": partial(_tell, _list("SendDataPoints", ())),
+    "ListConfigurationSets": partial(_tell, _list("ConfigurationSets", ())),
+    "ListIdentities": _list_identities,
+    "ListTemplates": partial(_tell, _list("TemplatesMetadata", ())),
+    "ListVerifiedEmailAddresses": partial(_tell, _list("VerifiedEmailAddresses", ())),
+    "VerifyDomainIdentity": partial(_tell, _text("VerificationToken", "mailcheck")),
+    "VerifyEmailAddress": partial(_tell, ""),
+    "VerifyEmailIdentity": partial(_tell, ""),
+}
+"""The actions that ask about the account, with the content of their results. Each address may send,
+so verifying one changes nothing."""
 
 
 def answer(sent: Submission) -> Response:
-    """Return the id of the mail in the element that is named after the action."""
-    outcome = sent.outcomes[0]
-    action = outcome.shown["action"]
-    return Response(
-        200,
-        f'<{action}Response xmlns="{NAMESPACE}"><{action}Result><MessageId>{outcome.id}</MessageId>'
-        f"</{action}Result><ResponseMetadata><RequestId>{outcome.id}</RequestId></ResponseMetadata>"
-        f"</{action}Response>".encode(),
-        XML,
+    """Return the ids of the mails in the element that is named after the action.
+
+    :raises ExpectedFailure: the only mail of an action was rejected.
+    """
+    action = sent.outcomes[0].shown["action"]
+    if action == BULK:
+        results = "".join(f"<member>{_status(one)}</member>" for one in sent.outcomes)
+        return _response(action, f"<Status>{results}</Status>", sent.posting)
+    if sent.outcomes[0].failure is not None:
+        raise sent.outcomes[0].failure
+    return _response(action, _text("MessageId", sent.outcomes[0].id), sent.posting)
+
+
+def _status(outcome: Outcome) -> str:
+    if outcome.failure is None:
+        return _text("Status", "Success") + _text("MessageId", outcome.id)
+    is_busy = kind_of(outcome.failure) is LimitExceeded
+    status = "AccountThrottled" if is_busy else "Failed"
+    return _text("Status", status) + _text("Error", str(outcome.failure))
+
+
+def _response(action: str, result: str, posting: Posting) -> Response:
+    number = request_id(posting)
+    text = (
+        f'<{action}Response xmlns="{NAMESPACE}"><{action}Result>{result}</{action}Result>'
+        f"<ResponseMetadata>{_text('RequestId', number)}</ResponseMetadata></{action}Response>"
     )
+    return Response(200, text.encode("utf-8", "replace"), XML, {"x-amzn-RequestId": number})
 
 
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of SES as XML."""
     kind = "Sender" if status < 500 else "Receiver"
-    shown = escape(_NOT_XML.sub("?", message))
-    return Response(
-        status,
+    text = (
         f'<ErrorResponse xmlns="{NAMESPACE}"><Error><Type>{kind}</Type><Code>{code}</Code>'
-        f"<Message>{shown}</Message></Error><RequestId>mailcheck</RequestId></ErrorResponse>".encode(
-            "utf-8", "replace"
-        ),
-        XML,
+        f"{_text('Message', message)}</Error><RequestId>mailcheck</RequestId></ErrorResponse>"
     )
-
-
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+    return Response(status, text.encode("utf-8", "replace"), XML)
 
 
 SES_QUERY = Provider(
     name="ses",
     read_key=read_key,
     verify=verify,
-    routes=(SendRoute("", read_mail, answer), SendRoute("/", read_mail, answer)),
+    routes=tuple(SendRoute(path, read_mail, answer, is_partial=True) for path in ("", "/")),
     statuses={
         KeyMissing: (403, "MissingAuthenticationToken"),
         InvalidCredentials: (403, "InvalidClientTokenId"),
@@ -161,12 +292,23 @@ SES_QUERY = Provider(
     write_error=write_error,
     switches=(("boto3 (PyPI), version 1", "`boto3.client('ses', endpoint_url='{base}')`"),),
     support=(
+        Support("`SendEmail`, `SendRawEmail` of version 1, the query API in XML", Like.SAME),
         Support(
-            "`SendEmail`, `SendRawEmail` of version 1, the query API in XML",
-            Like.SAME,
+            "`SendTemplatedEmail`, `SendBulkTemplatedEmail` of version 1",
+            Like.CLOSE,
+            "the text contains name and values",
+        ),
+        Support("`ReturnPath` of version 1", Like.SAME, "as the sender of the envelope"),
+        Support(
+            f"questions of version 1: {', '.join(f'`{one}`' for one in QUESTIONS)}",
+            Like.CLOSE,
+            "each identity is verified, the quota is fixed, and lists are empty",
         ),
         Support(
-            "`SendTemplatedEmail` of version 1", Like.CLOSE, "the text contains name and values"
+            "`Tags`, `ConfigurationSetName` of a raw mail",
+            Like.NOT_OFFERED,
+            "accepted; the mail is stored byte for byte",
         ),
     ),
+    ignored=("SourceArn", "FromArn", "ReturnPathArn"),
 )

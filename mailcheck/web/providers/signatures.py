@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, quote, unquote
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -39,6 +40,12 @@ def parse_credentials(headers: Mapping[str, str]) -> Credentials:
             " key id and as the secret access key"
         )
     return Credentials(key, tuple(scope), tuple(signed.lower().split(";")), signature)
+
+
+def request_id(posting: Posting) -> str:
+    """Return an id of a signed request, which AWS gives with its answers."""
+    digest = hashlib.sha256(posting.headers.get("authorization", "").encode()).digest()
+    return str(UUID(bytes=digest[:16]))
 
 
 def read_key(headers: Mapping[str, str]) -> str:

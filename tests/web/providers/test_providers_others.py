@@ -192,6 +192,45 @@ def test_brevo_sends_a_mail_for_each_version(house: House) -> None:
     assert files == ["a.txt", "attachment.url.txt"]
 
 
+@rows(
+    ({"id": 3}, ("sender-3@brevo.example", "")),
+    ({"id": 3, "name": "Shop"}, ("sender-3@brevo.example", "Shop")),
+    ({"id": 3, "email": "shop@example.com"}, ("shop@example.com", "")),
+)
+def test_brevo_knows_senders_by_their_number(
+    house: House, sender: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    """A sender of the account is shown by its number, unless the request has an address."""
+    assert post(house, BREVO, with_fields(BREVO, sender=sender)).status == 201
+    author = received(house)[-1]["from"]
+    assert (author["address"], author["name"] or "") == expected
+
+
+def test_brevo_needs_an_address_or_a_number(house: House) -> None:
+    """A sender with a name only is rejected, and the error says what to send."""
+    answer = post(house, BREVO, with_fields(BREVO, sender={"name": "Shop"}))
+    assert (answer.status, "email or id" in answer.json["message"]) == (400, True)
+
+
+def test_brevo_checks_a_mail_of_the_sandbox(house: House) -> None:
+    """With X-Sib-Sandbox a mail is checked, answered with an id, and not stored."""
+    headers = {"x-sib-sandbox": "drop"}
+    answer = post(house, BREVO, with_fields(BREVO, headers=headers))
+    assert answer.status == 201
+    assert answer.json["messageId"].endswith("@mailcheck.example>")
+    bad = with_fields(BREVO, headers=headers, subject=None)
+    assert post(house, BREVO, bad).status == 400
+    assert received(house) == []
+
+
+def test_mailtrap_reads_a_list_of_replies(house: House) -> None:
+    """Reply-To is one address, or several in a batch."""
+    replies = [{"email": "a@example.com"}, {"email": "b@example.com"}]
+    value = {"requests": [with_fields(MAILTRAP, reply_to=replies)]}
+    assert post(house, f"{MAILTRAP_BATCH}/<inbox_id>", value).status == 200
+    assert raw_mail(house, received(house)[0])["Reply-To"] == "a@example.com, b@example.com"
+
+
 def test_mailtrap_reads_both_places_of_the_key(house: House) -> None:
     """The key may be in Api-Token instead of Authorization."""
     headers = {"Authorization": "", "Api-Token": house.key}
