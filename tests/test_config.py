@@ -102,7 +102,7 @@ class TestTheFile:
         assert config.accounts.bootstrap is True
 
     @rows(
-        ("[inbxo]\n", 1, r"unknown section \[inbxo\]; the sections are inbox, smtp"),
+        ("[inbxo]\n", 1, r"unknown section \[inbxo\]; did you mean inbox\?"),
         ("\n\n[ 'inbxo' ]\n", 3, r"unknown section \[inbxo\]"),
         ("domain = 1\n", 1, r"unknown section \[domain\]"),
         ("[[inbox]]\ndomain = 'a.example'\n", 1, "unknown section"),

@@ -27,16 +27,18 @@ def build_web(daemon: Daemon) -> BoundedSite:
     parts = WebParts(daemon, urls, addresses, access, routes, ApiDescription(routes))
     dashboard = cache(partial(open_dashboard, parts))
     doors = late_doors(parts)
-    pages = LateDoor(lambda: Application([dashboard().door()], addresses, runtime.now))
+    pages = LateDoor(
+        lambda: Application([dashboard().door()], addresses, runtime.now, application.paths)
+    )
 
     async def as_page(request: Request, reply: Reply) -> Reply:
         return await dashboard().as_page(request, reply)
 
+    public = PublicPages(lambda: daemon.heartbeat.state, daemon.reports.operations.post, as_page)
+    application = Application([build_api(parts), public.door()], addresses, runtime.now)
     if config.web.preload:
         for door in {*doors.values(), pages}:
             door.open()
-    public = PublicPages(lambda: daemon.heartbeat.state, daemon.reports.operations.post, as_page)
-    application = Application([build_api(parts), public.door()], addresses, runtime.now)
     return BoundedSite(
         Root(application, doors.pop("mcp"), doors, pages),
         connection_limits(config),

@@ -13,7 +13,7 @@ from typing import cast
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import command_line, report_problem, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.parser import nearest, whole_number
+from mailcheck.cli.parser import whole_number
 from mailcheck.clients.mailcheck_client import (
     LARGEST_PAGE,
     Filters,
@@ -26,6 +26,7 @@ from mailcheck.clients.mailcheck_client import (
 )
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.network_addresses import parse_listen_address
+from mailcheck.core.similar import nearest
 
 ACTIONS = ("list", "show", "delete")
 """What ``mailcheck inbox`` does with mails."""

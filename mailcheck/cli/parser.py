@@ -5,16 +5,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from mailcheck.core.similar import nearest
+
 _CHOICES = re.compile(r"(argument \S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", re.DOTALL)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 _WORD = re.compile(r"[^\s',]+")
-
-
-def nearest(word: str, words: Sequence[str]) -> str | None:
-    """Return the most similar of some words, or `None` if none is similar."""
-    from difflib import get_close_matches  # only loaded for errors
-
-    return next(iter(get_close_matches(word, words, 1, 0.5)), None)
 
 
 class Parser(argparse.ArgumentParser):

@@ -6,7 +6,8 @@ the variable.
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,15 @@ from msgspec.structs import replace
 
 from mailcheck.config.options import Config, NamedOption, options_of
 from mailcheck.config.rules import find_problem
+from mailcheck.core.similar import did_you_mean, nearest
 
 ENVIRONMENT_PREFIX = "MAILCHECK_"
 FILE_SUFFIX = "_file"
+
+_OF_LISTEN = frozenset({"port", "host", "bind", "address", "addr", "listen_address"})
+"""Names under which other programs have the option ``listen``."""
+
+_SEE_OPTIONS = "`mailcheck config example` prints all options"
 
 CLIENT_VARIABLES = frozenset({"MAILCHECK_URL", "MAILCHECK_API_KEY"})
 """Variables of the client libraries. They are not options of the daemon, and no error."""
@@ -113,7 +120,30 @@ def _require_known_variables(environment: Mapping[str, str], sections: Mapping[s
     for variable in environment:
         is_ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in CLIENT_VARIABLES
         if is_ours and variable not in known and not _OF_ENGINES.fullmatch(variable):
-            raise ConfigError(f"{variable} is not the variable of an option")
+            hint = _explain_variable(variable, known, sections)
+            raise ConfigError(f"{variable} is not the variable of an option; {hint}")
+
+
+def _explain_variable(variable: str, known: Collection[str], sections: Mapping[str, Any]) -> str:
+    """Return which variable was meant, or which ones its section has."""
+    for section, options in sections.items():
+        prefix = variable_name(section, "")
+        if variable.startswith(prefix):
+            names = [option.name for option in options_of(options)]
+            return _explain_option(
+                variable.removeprefix(prefix).lower(), names, partial(variable_name, section)
+            )
+    bare = {one.removeprefix(ENVIRONMENT_PREFIX): one for one in known}
+    similar = nearest(variable.removeprefix(ENVIRONMENT_PREFIX), bare)
+    return f"did you mean {bare[similar]}?" if similar else _SEE_OPTIONS
+
+
+def _explain_option(
+    name: str, names: Collection[str], shown: Callable[[str], str] = lambda name: name
+) -> str:
+    """Return which option of a section was meant, or which ones it has."""
+    meant = "listen" if name in _OF_LISTEN and "listen" in names else nearest(name, names)
+    return f"did you mean {shown(meant)}?" if meant else f"there are {', '.join(map(shown, names))}"
 
 
 def _from_text(text: str, option: NamedOption, variable: str, is_path: bool) -> Any:
@@ -146,10 +176,7 @@ def _checked(value: Any, option: NamedOption, where: str) -> Any:
     """
     default = option.default
     if isinstance(default, tuple):
-        words = [value] if isinstance(value, str) else value
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ConfigError(f"{where}: {option.name} must be a list of strings, not {value!r}")
-        return tuple(words)
+        return _checked_words(value, option, where)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if option.described.is_number_too:
@@ -174,6 +201,19 @@ def _checked(value: Any, option: NamedOption, where: str) -> Any:
             f"{where}: {option.name} must be one of {', '.join(choices)}, not {value!r}"
         )
     return value
+
+
+def _checked_words(value: Any, option: NamedOption, where: str) -> tuple[str, ...]:
+    """Return a list of strings, or one string as such a list.
+
+    :raises ConfigError: the value has another type.
+    """
+    words: list[Any] = value if isinstance(value, list) else [value]
+    if option.name.endswith("listen"):  # a port alone; the rule says what to write
+        words = [str(word) if type(word) is int else word for word in words]
+    if not all(isinstance(word, str) for word in words):
+        raise ConfigError(f"{where}: {option.name} must be a list of strings, not {value!r}")
+    return tuple(words)
 
 
 class _TomlFile:
@@ -201,10 +241,9 @@ class _TomlFile:
     def require_known(self, sections: Mapping[str, Any]) -> None:
         for section, values in self._values.items():
             if section not in sections or not isinstance(values, dict):
-                known = ", ".join(sections)
                 raise ConfigError(
                     f"{self.where(section, None)}: unknown section [{section}]; "
-                    f"the sections are {known}"
+                    f"{self._explain(section, sections)}"
                 )
             options = {option.name: option for option in options_of(sections[section])}
             for name in values:
@@ -212,8 +251,22 @@ class _TomlFile:
                 is_secret_file = base is not None and base.described.is_secret
                 if name not in options and not is_secret_file:
                     raise ConfigError(
-                        f"{self.where(section, name)}: [{section}] has no option {name}"
+                        f"{self.where(section, name)}: [{section}] has no option {name}; "
+                        f"{_explain_option(name, options)}"
                     )
+
+    def _explain(self, section: str, sections: Mapping[str, Any]) -> str:
+        """Return which section was meant, or that an option stands outside of its section."""
+        of_option = [
+            f"[{name}]"
+            for name, options in sections.items()
+            if section in {option.name for option in options_of(options)}
+        ]
+        if section not in sections and of_option:
+            return f"{section} is an option of {' or '.join(of_option)}"
+        if section in sections:
+            return f"write the options below a line [{section}]"
+        return did_you_mean(section, sections)
 
     def where(self, section: str, name: str | None) -> str:
         """Return the line of a section or an option, which tomllib does not report."""

@@ -156,6 +156,7 @@ def _is_isatap(address: IPv6Address) -> bool:
 
 _ENDPOINT = re.compile(r"(tcp|tcp4|tcp6|unix|systemd|ssl|tls|fd):", re.ASCII)
 _HOST_PORT = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:]+)):(?P<port>\d{1,5})")
+_ONLY_PORT = re.compile(r":?(\d{1,5})", re.ASCII)
 
 BACKLOG = 4_096
 """Length of the accept queue. With Twisted's 50, 2,000 clients wait for up to 27 s."""
@@ -191,6 +192,12 @@ def parse_listen_address(text: str) -> ListenAddress:
         return ListenAddress(text, None, None)
     match = _HOST_PORT.fullmatch(text)
     if match is None or int(match["port"]) > 65_535:
+        port = _ONLY_PORT.fullmatch(text)
+        if port is not None and int(port[1]) <= 65_535:
+            raise ValueError(
+                f"write host:port, such as 127.0.0.1:{port[1]} (this machine only) or "
+                f"0.0.0.0:{port[1]}"
+            )
         raise ValueError("write host:port, [IPv6]:port, or a Twisted endpoint")
     host = match["six"] or match["host"]
     escaped = host.replace(":", r"\:")

@@ -28,7 +28,30 @@ def house_with(reader: FaultyWorker) -> House:
 def test_an_unknown_path_is_404(house: House, path: str) -> None:
     """An unknown path of the API is a JSON 404 that repeats it."""
     answer = house.get(path)
-    assert (answer.status, answer.json["error"]) == (404, f"the path /api/v1{path} does not exist")
+    assert answer.status == 404
+    assert answer.json["error"].startswith(f"the path /api/v1{path} does not exist")
+
+
+@rows(
+    ("/api/v1/inbox/message", "/api/v1/inbox/messages"),
+    ("/api/v1/inbox/mesages/x/raw", "/api/v1/inbox/messages/x/raw"),
+    ("/api/v1/inbox/wiat", "/api/v1/inbox/wait"),
+    ("/api/inbox/messages", "/api/v1/inbox/messages"),
+    ("/api/v2/inbox", "/api/v1/inbox"),
+    ("/inbox/messages", "/api/v1/inbox/messages"),
+    ("/openapi.json", "/api/v1/openapi.json"),
+    ("/api/v1/tools/blocklist-check", "/api/v1/tools/blacklist-check"),
+    ("/api/v1/nowhere", ""),
+    ("/api/v1/inbox/messages/x/y/z/1/2/3", ""),
+    ("/wp-login.php", ""),
+    ("/" + "a" * 500, ""),
+)
+def test_the_path_that_was_meant(house: House, path: str, meant: str) -> None:
+    """An unknown path names the most similar one, with its values, if there is one."""
+    answer = house.open(path, key=house.key).answer()
+    assert answer.status == 404
+    assert (f"did you mean {meant}?" in answer.body.decode()) is bool(meant), answer.body
+    assert meant or b"did you mean" not in answer.body
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/apis", "/api/v2/inbox", "/share", "/clients/x"])

@@ -7,7 +7,6 @@ in OpenAPI and the schemas of bodies and tools all use these annotations.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, NoReturn, TypeVar, Union, get_args, get_origin
@@ -17,6 +16,7 @@ from msgspec import NODEFAULT, UNSET, Struct
 from msgspec.structs import fields
 
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.similar import nearest
 
 MAX_SHOWN = 80
 """Maximum number of characters of an invalid value in an error."""
@@ -549,10 +549,10 @@ def _name_type(value: object) -> str:
 
 def _unknown(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
     known, sent = list(request_fields(request)), shorten(name)
-    nearest = get_close_matches(sent.lower(), known, 1)
+    similar = nearest(sent.lower(), known)
     problem = wording.unknown.format(
         sent=sent,
-        meant=f". Did you mean {nearest[0]}?" if nearest else ".",
+        meant=f". Did you mean {similar}?" if similar else ".",
         known=", ".join(known),
         parameters=f"Its parameters are {', '.join(known)}" if known else "It has no parameters",
         example=request.example,

@@ -25,6 +25,7 @@ from mailcheck.core.errors import ConnectionDropped, ExpectedFailure, InvalidPar
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 from mailcheck.core.rights import Scope
+from mailcheck.core.similar import nearest_path
 from mailcheck.ports.clocks import Now
 from mailcheck.web.site.access_control import (
     AccessControl,
@@ -266,8 +267,19 @@ class Application(Resource):
 
     isLeaf = True
 
-    def __init__(self, doors: Sequence[OpenDoor], addresses: ClientAddresses, now: Now) -> None:
+    def __init__(
+        self,
+        doors: Sequence[OpenDoor],
+        addresses: ClientAddresses,
+        now: Now,
+        beside: Sequence[Path] = (),
+    ) -> None:
+        """Create the application.
+
+        :param beside: paths of other applications, which an unknown path may have meant.
+        """
         super().__init__()
+        self._beside = beside
         self._by_base = sorted(doors, key=lambda one: -len(one.door.base))
         self.routes = [(one, route) for one in doors for route in one.door.routes]
         """Each route with its door."""
@@ -330,14 +342,21 @@ class Application(Resource):
             self._by_base[-1],
         )
         shown, title = _shown_path(request), opened.door.title
+        similar = None if methods else self._nearest(path)
+        meant = f"; did you mean {similar}?" if similar else ""
         problem: ExpectedFailure
         if methods:
             problem = wrong_method(request, methods)
         elif title:
-            problem = PathUnknown(f"{shown} is not a path of {title} in mailcheck")
+            problem = PathUnknown(f"{shown} is not a path of {title} in mailcheck{meant}")
         else:
-            problem = PathUnknown(f"the path {shown} does not exist")
+            problem = PathUnknown(f"the path {shown} does not exist{meant}")
         return _Found(opened, NOWHERE, {}, problem)
+
+    def _nearest(self, path: str) -> str | None:
+        known = {one.path for one in (*self.paths, *self._beside)}
+        similar = nearest_path(path, known)
+        return similar if similar is None or similar.isprintable() else None
 
     async def _handle(
         self, request: Request, received_at: Instant, headers: MoreHeaders
