@@ -36,6 +36,7 @@ from mailcheck.assembly.runtime import open_runtime, time_and_chance_of
 from mailcheck.assembly.services import build_services
 from mailcheck.assembly.workers import daemon_workers
 from mailcheck.config.reading import load_config
+from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State, local_part_of
 from mailcheck.core.identifiers import DeliverabilityTestId
 from tests.end_to_end.test_domain_checks import zone as zone_of_lists
@@ -78,7 +79,7 @@ class Bench:
         }
         config = load_config(None, {f"MAILCHECK_{key}": text for key, text in settings.items()})
         clock_and_randomness = time_and_chance_of(config, time.time, reactor, os.urandom)
-        workers = daemon_workers(reactor, is_shared=False)
+        workers = daemon_workers(reactor, AMPLE, is_shared=False)
         self.assembly = build_daemon(open_runtime(config, reactor, clock_and_randomness, workers))
         self.service = build_services(
             self.assembly, Environment(io.StringIO(), {}, None, lambda: config, {})

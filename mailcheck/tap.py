@@ -45,6 +45,7 @@ def _build(options: Options) -> IService:
     # Imported here, since it takes a second and --help does not need it.
     from twisted.internet import reactor
 
+    from mailcheck.assembly.deployment import memory_plan
     from mailcheck.assembly.workers import daemon_workers, log_refused_priority
     from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.identifiers import RandomPool
@@ -59,7 +60,7 @@ def _build(options: Options) -> IService:
         os.umask(PRIVATE_FILES)
         raise_file_limit()
         twistd = options.parent or {"nodaemon": True}
-        workers = daemon_workers(reactor, is_shared=config.storage.is_shared)
+        workers = daemon_workers(reactor, memory_plan(config), is_shared=config.storage.is_shared)
         if config.daemon.processes == 1 and twistd["nodaemon"]:
             # If twistd is going to fork into the background, it would leave the children behind.
             _load_beside(workers.ahead)

@@ -9,6 +9,7 @@ from mailcheck.assembly.workers import (
     password_threads,
 )
 from mailcheck.config.options import Config
+from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.daemon.short_turns import TURN
@@ -43,7 +44,7 @@ CONFIG = Config()
     f"| silence | connection | {SMTP.idle} s",
     f"| time for a message | message | {SMTP.message} s",
     f"| size | message | {SMTP.message_size // 2**20} MiB",
-    f"| unfinished mail held in memory | port | {SMTP.held_bytes // 2**20} MiB",
+    f"| unfinished mail held in memory | daemon | {AMPLE.incoming // 2**20} MiB",
     f"| commands without an accepted mail | connection | {SMTP.commands:,} ",
     f"| errors, failed logins | connection | {SMTP.errors}, {SMTP.auth_failures} ",
     f"does not wait for | connection | {SMTP.free_refusals} at once, ",

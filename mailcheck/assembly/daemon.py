@@ -27,6 +27,7 @@ from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.parked_waits import PAGES_OF_PERSON, WaitSlots
 from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import LoginJournal, MailJournal
+from mailcheck.smtp.transaction import MemoryBudget
 from mailcheck.web.site.requests import ResponseBuffers
 
 
@@ -34,7 +35,8 @@ class Daemon(Struct, frozen=True):
     """The parts of a daemon.
 
     ``journals`` of received mail and ``logins`` of mail programs are keyed by the names of ports.
-    ``responses`` has what waits unread for clients of all HTTP doors together.
+    ``responses`` has what waits unread for clients of all HTTP doors together, and ``incoming``
+    the mails that are being received on all ports.
     """
 
     runtime: Runtime
@@ -56,6 +58,7 @@ class Daemon(Struct, frozen=True):
     mailboxes: Mailboxes
     logins: Mapping[str, LoginJournal]
     responses: ResponseBuffers
+    incoming: MemoryBudget
 
 
 def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
@@ -109,7 +112,8 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         journals,
         build_mailboxes(runtime, mail, receiver),
         {name: LoginJournal(name, runtime.clients) for name in ("IMAP", "POP3")},
-        ResponseBuffers(),
+        ResponseBuffers(runtime.memory.responses, runtime.memory.responses_of_client),
+        MemoryBudget(runtime.memory.incoming),
     )
 
 

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_network
 from pathlib import Path
@@ -23,7 +23,7 @@ from mailcheck.connections.certificates import (
 from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy
 from mailcheck.core.accounts import EVERY_ACCOUNT
 from mailcheck.core.addresses import is_domain_name
-from mailcheck.core.client_limits import ConnectionLimits
+from mailcheck.core.client_limits import ConnectionLimits, MemoryPlan
 from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import (
     IpNetwork,
@@ -34,10 +34,12 @@ from mailcheck.core.network_addresses import (
 from mailcheck.core.signing_in.company import parse_group_role
 from mailcheck.daemon.first_start import ACCOUNT_NAME
 from mailcheck.daemon.listening import half_of_files, real_address
+from mailcheck.daemon.usable_memory import usable_memory
 from mailcheck.engines.sqlite import IN_MEMORY
 from mailcheck.operations.domains.watches.send_alerts import SENDER
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
 from mailcheck.smtp.settings import Limits, SmtpSettings
+from mailcheck.web.site.requests import BodyLimits
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -241,6 +243,17 @@ def least_free(config: Config) -> int:
     folder = next(one for one in Path(config.storage.file).absolute().parents if one.is_dir())
     disk = os.statvfs(folder)
     return min(GIBIBYTE, disk.f_blocks * disk.f_frsize // 20)
+
+
+def memory_plan(config: Config) -> MemoryPlan:
+    """Return the limits of memory of one daemon process, with its children."""
+    wanted = config.daemon.memory
+    return MemoryPlan(wanted if isinstance(wanted, int) else usable_memory())
+
+
+def body_limits(larger: Mapping[bytes, int], memory: MemoryPlan) -> BodyLimits:
+    """Return the limits of bodies of a door. ``larger`` has maxima by the beginnings of paths."""
+    return BodyLimits(larger, memory.bodies, memory.bodies_of_client)
 
 
 def receive_settings(config: Config, retention: int) -> ReceiveSettings:

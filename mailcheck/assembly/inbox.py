@@ -72,7 +72,9 @@ def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], 
     clock_and_randomness, workers = runtime.clock_and_randomness, runtime.workers
     store = MailStore(engine, default_quota(config))
     content_store = ContentStore(engine)
-    mail_bytes = MailBytes(content_store, workers.content, workers.large, runtime.reactor)
+    mail_bytes = MailBytes(
+        content_store, workers.content, workers.large, runtime.reactor, runtime.memory.large_mails
+    )
     contents = MessageContents(content_store, mail_bytes, learn, runtime.clock)
     feeds = InboxFeeds(store, clock_and_randomness.expiry_now)
     notifications, removals = cluster.notifications("inboxes"), cluster.notifications("removals")

@@ -5,7 +5,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly.deployment import listen_addresses
+from mailcheck.assembly.deployment import listen_addresses, memory_plan
 from mailcheck.assembly.ops import Certificates, Environment, control_services
 from mailcheck.assembly.reloading import change_log, tell
 from mailcheck.config.options import Config
@@ -111,11 +111,18 @@ def parent_of_processes(
 def _own_environment(config: Config, number: int) -> Mapping[str, str]:
     environment = {
         variable_name("daemon", "processes"): "1",
+        variable_name("daemon", "memory"): str(memory_of_process(config)),
         variable_name("ops", "listen"): ",".join(metrics_addresses(config, number)),
     }
     if number:  # only the first process creates the first account and prints the next steps
         environment[variable_name("accounts", "bootstrap")] = "false"
     return environment
+
+
+def memory_of_process(config: Config) -> int:
+    """Return the memory that one of the processes may use, in octets."""
+    lowest = 134_217_728
+    return max(lowest, memory_plan(config).usable // config.daemon.processes)
 
 
 def metrics_addresses(config: Config, number: int) -> list[str]:

@@ -15,13 +15,19 @@ from twisted.application.service import IService
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.checks import CheckRuntime, OutsideProbes, Resolvers, open_resolvers
 from mailcheck.assembly.cluster import PersistentState, open_cluster
-from mailcheck.assembly.deployment import naming, public_url, require_writable
+from mailcheck.assembly.deployment import (
+    memory_plan,
+    naming,
+    public_url,
+    require_writable,
+)
 from mailcheck.assembly.probes import EventDialer, Probes
 from mailcheck.assembly.scoring import FilterParts, build_filters
 from mailcheck.assembly.workers import Workers, in_short_turns
 from mailcheck.cluster.local import CountersOrAlone
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
+from mailcheck.core.client_limits import MemoryPlan
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes
 from mailcheck.core.instants import DAY, HOUR, SECOND
@@ -64,6 +70,7 @@ class Runtime(CheckRuntime):
     """
 
     reactor: Any
+    memory: MemoryPlan
     workers: Workers
     engine: DatabaseEngine
     traffic: MailTraffic
@@ -123,6 +130,7 @@ def open_runtime(
         if config.cluster.redis
         else stored_state(engine, clock_and_randomness.now),
         reactor=reactor,
+        memory=memory_plan(config),
         workers=workers,
         engine=engine,
         traffic=traffic,
@@ -154,7 +162,7 @@ def open_outside(
     """
     resolvers = open_resolvers(config, in_short_turns(reactor), clock_and_randomness.random_bytes)
     probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, shared)
-    filters = build_filters(config, reactor, worker)
+    filters = build_filters(config, reactor, worker, memory_plan(config))
     provider = open_identity_provider(config, reactor)
     return Outside(resolvers, probes, probes, filters, provider)
 

@@ -12,6 +12,7 @@ from mailcheck.checks.deliverability.content_filter import RSPAMD, SPAMASSASSIN
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.config.options import Config
+from mailcheck.core.client_limits import AMPLE, MemoryPlan
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
 from mailcheck.core.instruments import Tally
 from mailcheck.core.messages import Session
@@ -63,7 +64,9 @@ RSPAMD_LIMITS = FilterLimits(at_a_time=8)
 """rspamd waits for DNS without occupying a process, so it judges several mails at once."""
 
 
-def build_filters(config: Config, reactor: Any, worker: Worker) -> FilterParts:
+def build_filters(
+    config: Config, reactor: Any, worker: Worker, memory: MemoryPlan = AMPLE
+) -> FilterParts:
     """Build the content filters, for the daemon and for commands that score a file.
 
     ``worker`` parses large mails: a process in the daemon, a `DirectWorker` in a command.
@@ -71,17 +74,19 @@ def build_filters(config: Config, reactor: Any, worker: Worker) -> FilterParts:
     options = config.spamassassin
     services = OrderedServices()
     finder: FilterFinder
+    at_a_time = options.concurrency
     if options.spamd == "off":
         finder = NoSpamd()
     elif options.spamd == "auto":
-        settings = SpamdSettings(options.user, options.network_tests, options.concurrency)
+        at_a_time = memory.filtered_mails(options.concurrency)
+        settings = SpamdSettings(options.user, options.network_tests, at_a_time)
         private = SpamdService(reactor, settings, find_spamd)
         private.setServiceParent(services)
         finder = AutomaticSpamd(cast(SpamdReactor, reactor), private)
     else:
         address = parse_spamd_address(options.spamd)
         finder = ConfiguredFilter(SpamdClient(cast(SpamdReactor, reactor), address))
-    limits = FilterLimits(at_a_time=options.concurrency)
+    limits = FilterLimits(at_a_time=max(1, at_a_time))
     judging = QueuedFilter(finder, reactor, worker, limits)
     ChecksService(judging.close).setServiceParent(services)
     if not config.rspamd.url:

@@ -130,7 +130,7 @@ def mail_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_submission: bool) -> 
     runtime = daemon.runtime
     settings = smtp_settings(runtime.config, tls_for, is_submission=is_submission)
     journal = daemon.journals["submission" if is_submission else "mail"]
-    return MailFactory(VERBS, daemon.receiver, settings, runtime.reactor, journal)
+    return MailFactory(VERBS, daemon.receiver, settings, runtime.reactor, journal, daemon.incoming)
 
 
 def _milter_factory(daemon: Daemon) -> Factory:

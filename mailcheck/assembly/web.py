@@ -6,7 +6,7 @@ from twisted.web.server import Request
 
 from mailcheck.api.urls import PROVIDERS_PATH
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import connection_limits
+from mailcheck.assembly.deployment import body_limits, connection_limits
 from mailcheck.assembly.doors.access import WebParts, build_access, client_addresses, posted_size
 from mailcheck.assembly.doors.late import LateDoor, late_doors, open_dashboard
 from mailcheck.assembly.doors.rest import build_api, build_routes
@@ -14,7 +14,7 @@ from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.site.application import Application
 from mailcheck.web.site.public_pages import PublicPages
 from mailcheck.web.site.replies import Reply
-from mailcheck.web.site.requests import BodyLimits, RequestUrls
+from mailcheck.web.site.requests import RequestUrls
 from mailcheck.web.site.server import BoundedSite, Root
 
 
@@ -45,6 +45,9 @@ def build_web(daemon: Daemon) -> BoundedSite:
         addresses,
         runtime.reactor,
         runtime.clients,
-        BodyLimits({f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size)}),
+        body_limits(
+            {f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size)},
+            runtime.memory,
+        ),
         daemon.responses,
     )

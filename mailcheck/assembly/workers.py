@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from twisted.internet.interfaces import IReactorFDSet
 from twisted.logger import Logger
 
+from mailcheck.core.client_limits import MemoryPlan
 from mailcheck.engines.database import call_immediately
 from mailcheck.operations.worker_calls import (
     derive_content,
@@ -20,7 +21,13 @@ from mailcheck.operations.worker_calls import (
 )
 from mailcheck.ports.clocks import CallSoon
 from mailcheck.ports.workers import Worker
-from mailcheck.workers.child import limit_memory, load, lower_priority, may_lower_priority
+from mailcheck.workers.child import (
+    end_first,
+    limit_memory,
+    load,
+    lower_priority,
+    may_lower_priority,
+)
 from mailcheck.workers.process import ProcessWorker
 from mailcheck.workers.scheduling import DirectWorker, MeasuredWorker, SerialWorker, WarmedWorker
 from mailcheck.workers.threads import ThreadWorker, nice_threads
@@ -39,9 +46,6 @@ steps on an idle machine."""
 
 LONGEST_CONVERSION = 10.0
 """Timeout in seconds for turning one request of a send API into mails."""
-
-MEMORY_OF_REQUESTS = 1_073_741_824
-"""Maximum number of bytes of the address space of the process that does it."""
 
 LONGEST_COMMIT = 6.0
 """Timeout in seconds for a commit: longer than another process may lock the database, and short
@@ -109,7 +113,7 @@ class Workers(Struct, frozen=True):
         return self.content, self.passwords, self.analysis, self.large, self.requests
 
 
-def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
+def daemon_workers(reactor: Any, memory: MemoryPlan, *, is_shared: bool) -> Workers:
     """Return the workers of a daemon, whose database is a file or is shared with other daemons.
 
     Writing, parsing and analysing mails have their own processes, since in a
@@ -125,11 +129,11 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
     be_nice = partial(lower_priority, NICENESS)
     writer = ProcessWorker(reactor, "writer", LONGEST_COMMIT, partial(load, *WRITTEN_BY[is_shared]))
     learn_to_read = partial(derive_content, FIRST_MAIL)
-    content = ProcessWorker(reactor, "content", LONGEST_READING, learn_to_read)
-    analysis = ProcessWorker(reactor, "analysis", LONGEST_READING, be_nice, patch_dkimpy)
-    large = ProcessWorker(reactor, "large", LONGEST_READING, be_nice)
-    be_small = partial(limit_memory, MEMORY_OF_REQUESTS)
-    requests = ProcessWorker(reactor, "requests", LONGEST_CONVERSION, be_nice, be_small)
+    content = ProcessWorker(reactor, "content", LONGEST_READING, end_first, learn_to_read)
+    analysis = ProcessWorker(reactor, "analysis", LONGEST_READING, end_first, be_nice, patch_dkimpy)
+    large = ProcessWorker(reactor, "large", LONGEST_READING, end_first, be_nice)
+    be_small = partial(limit_memory, memory.requests)
+    requests = ProcessWorker(reactor, "requests", LONGEST_CONVERSION, end_first, be_nice, be_small)
     reads = WarmedWorker(SerialWorker(content), load, reactor, CONTENT_AFTER)
     analyses = WarmedWorker(
         SerialWorker(analysis),
@@ -139,7 +143,7 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
         reads,
     )
     reader = ThreadWorker(reactor, "reader", READER_THREADS)
-    hashes = password_threads(os.cpu_count() or 1)
+    hashes = 1 if memory.is_small else password_threads(os.cpu_count() or 1)
     passwords = ThreadWorker(reactor, "passwords", hashes, nice_threads(NICENESS))
     return Workers(
         measured(writer),

@@ -672,6 +672,8 @@ CONTENT_FILTER = (
         "The content was not checked", _UNDETERMINED),
     Row("spamassassin.busy", Area.SPAMASSASSIN, "The content filter is busy",
         "The content was not checked", _UNDETERMINED),
+    Row("spamassassin.no-memory", Area.SPAMASSASSIN, "There is no memory for the content filter",
+        "The content was not checked", _UNDETERMINED),
     Row("spamassassin.not-installed", Area.SPAMASSASSIN, "The content filter is not installed",
         "The content was not checked", _UNDETERMINED),
     Row("spamassassin.off", Area.SPAMASSASSIN, "The content filter is turned off",

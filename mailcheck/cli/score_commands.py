@@ -17,7 +17,7 @@ from mailcheck.assembly.checks import CheckRuntime, build_checks
 from mailcheck.assembly.probes import open_command
 from mailcheck.assembly.scoring import build_filters, build_scoring, scoring_settings
 from mailcheck.assembly.workers import direct_analysis_worker
-from mailcheck.checks.deliverability.content_filter import FilterProblem
+from mailcheck.checks.deliverability.content_filter import ABSENT
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.dns_answers import CLOSED_RESOLVER
 from mailcheck.checks.findings import RecordToPublish
@@ -120,7 +120,7 @@ def _missing(option: str, what: str, options: argparse.Namespace) -> InvalidPara
 FAIL_UNDER = 8.0
 """Score below which the result is a problem, since a requirement of receivers is missed."""
 
-_NO_FILTER = (FilterProblem.OFF.value, FilterProblem.NOT_INSTALLED.value)
+_NO_FILTER = tuple(problem.value for problem in ABSENT)
 
 EXIT_STATUSES = (
     "Exit status: 0 fine, 1 the score is below --fail-under, a receiver of --as does what"

@@ -847,6 +847,18 @@ class DaemonOptions(Struct, frozen=True):
             highest=64,
         ),
     ] = 1
+    memory: Annotated[
+        int | str,
+        Option(
+            "Bytes of memory that the daemon and its processes may use together. The limits of "
+            "incoming mail, answers and analyses follow it. auto: the limit of its cgroups "
+            "(MemoryHigh or MemoryMax of a unit, or of a container), or half of the machine's "
+            "memory.",
+            lowest=134_217_728,
+            choices=(AUTO,),
+            is_number_too=True,
+        ),
+    ] = AUTO
 
 
 class OpsOptions(Struct, frozen=True):

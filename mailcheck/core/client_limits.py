@@ -1,4 +1,4 @@
-"""Limits for one client: requests, connections, and memory.
+"""Limits for one client, of requests, connections and memory, and the memory of all together.
 
 Requests are counted in fixed windows, the clock minute and the UTC day
 (docs/reference/contract.md). The functions are pure arithmetic over counts that a `RateCounters`
@@ -127,3 +127,99 @@ def largest_holder(holders: Iterable[AnyHolder]) -> AnyHolder:
     Slow clients hold the most data, so a few of them cannot block the other clients.
     """
     return max(holders, key=lambda holder: holder.size)
+
+
+MEBIBYTE = 1024 * 1024
+
+BASE = 160 * MEBIBYTE
+"""Octets that the daemon and its child processes use under load, without large mails."""
+
+OF_OCTET = 24
+"""Octets that one octet of a large mail takes, until it is stored, parsed and shown: copies in four
+processes, of which some are decoded."""
+
+OF_FILTERED_MAIL = 120 * MEBIBYTE
+"""Octets that a private spamd uses for each mail that it judges at a time."""
+
+OF_SPAMD = 128 * MEBIBYTE
+"""Octets that it uses besides."""
+
+OF_LARGE_MAIL = 26_214_400
+"""Octets of a large mail that clients read; most servers limit mails to this size."""
+
+SMALL = 512 * MEBIBYTE
+"""Octets below which passwords are hashed one at a time; each takes 32 MiB."""
+
+
+class MemoryPlan(Struct, frozen=True):
+    """The limits of memory of one daemon process and its children, in octets.
+
+    ``usable`` is the memory that they may use together. With enough memory, each limit is that of
+    a large machine.
+    """
+
+    usable: int
+
+    @property
+    def incoming(self) -> int:
+        """All mails that are being received, on all ports. A larger mail gets 452."""
+        return self._share(OF_OCTET, 512 * MEBIBYTE)
+
+    @property
+    def appended(self) -> int:
+        """All mails that mail programs are appending on one port."""
+        return self._share(OF_OCTET, 256 * MEBIBYTE)
+
+    @property
+    def bodies(self) -> int:
+        """All large bodies of HTTP requests at one door."""
+        return self._share(OF_OCTET // 3, 256 * MEBIBYTE)
+
+    @property
+    def bodies_of_client(self) -> int:
+        """The large bodies of HTTP requests of one client."""
+        return self.bodies // 2
+
+    @property
+    def responses(self) -> int:
+        """All HTTP responses that their clients have not read yet."""
+        return self._share(8, 256 * MEBIBYTE)
+
+    @property
+    def responses_of_client(self) -> int:
+        """The responses that one client has not read yet."""
+        return self.responses // 4
+
+    @property
+    def requests(self) -> int:
+        """The address space of the process that turns requests of send APIs into mails."""
+        return min(1024 * MEBIBYTE, BASE + self._free)
+
+    @property
+    def large_mails(self) -> int:
+        """The number of large mails that are parsed or shown at a time."""
+        return max(1, min(4, self._free // (OF_LARGE_MAIL * OF_OCTET)))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether password hashes must wait for each other."""
+        return self.usable < SMALL
+
+    def filtered_mails(self, wanted: int) -> int:
+        """Return how many mails a private spamd may judge at a time; 0 if there is no room for it.
+
+        :param wanted: the configured number.
+        """
+        room = (self.usable - BASE - OF_SPAMD) // OF_FILTERED_MAIL
+        return max(0, min(wanted, room))
+
+    @property
+    def _free(self) -> int:
+        return max(self.usable - BASE, self.usable // 8)
+
+    def _share(self, divisor: int, most: int) -> int:
+        return min(most, self._free // divisor)
+
+
+AMPLE = MemoryPlan(64 * 1024 * MEBIBYTE)
+"""The plan of a machine on which memory limits nothing."""

@@ -45,7 +45,8 @@ class SpamdSettings(Struct, frozen=True):
     user: str = "nobody"
     network_tests: bool = False
     children: int = 2
-    """Number of mails checked at a time. Each child uses about 120 MB."""
+    """Number of mails checked at a time. Each child uses about 120 MB. 0: there is no memory
+    for a private spamd."""
 
 
 class SpamdFolder(Struct, frozen=True):

@@ -120,6 +120,8 @@ class SpamdService(Service):
         program = self._find_program()
         if program is None:
             raise FilterFailed(FilterProblem.NOT_INSTALLED)
+        if not self._settings.children:
+            raise FilterFailed(FilterProblem.NO_MEMORY)
         if self._reactor.seconds() < self._not_before:
             raise FilterFailed(FilterProblem.UNREACHABLE, "it keeps ending by itself")
         try:

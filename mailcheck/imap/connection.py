@@ -22,6 +22,7 @@ from mailcheck.connections.sasl import (
 )
 from mailcheck.connections.server import PortSettings, ServedConnection, ServerFactory
 from mailcheck.core.accounts import Caller
+from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExceeded, NotPermitted
 from mailcheck.core.rights import Scope
 from mailcheck.imap.commands import Authenticate, Identify, Invalid, Login, Plain, Tagged
@@ -82,8 +83,8 @@ class ConnectionLost(Exception):
 class SharedByConnections:
     """The memory for literals and the ticks of idle clients, for all connections of a port."""
 
-    def __init__(self, clock: IReactorTime) -> None:
-        self.memory = MemoryBudget()
+    def __init__(self, clock: IReactorTime, octets: int) -> None:
+        self.memory = MemoryBudget(octets)
         self._clock = clock
         self._idle: dict[object, Callable[[], None]] = {}
         self._call: IDelayedCall | None = None
@@ -528,12 +529,13 @@ class ImapFactory(ServerFactory):
         log_in: LogIn,
         mailboxes: Mailboxes,
         journal: LoginJournal,
+        appended: int = AMPLE.appended,
     ) -> None:
         super().__init__(settings, clock)
         self._log_in = log_in
         self._mailboxes = mailboxes
         self._journal = journal
-        self._shared = SharedByConnections(clock)
+        self._shared = SharedByConnections(clock, appended)
 
     def make(self) -> ImapConnection:
         """Return a new connection."""

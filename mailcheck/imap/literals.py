@@ -16,9 +16,6 @@ MAX_STRINGS = 65_536
 BEFORE_LOGIN = 4_096
 """Maximum octets of all literals of a command before the login."""
 
-HELD_BYTES = 268_435_456
-"""Maximum octets of all mails together that are being appended."""
-
 _APPEND = re.compile(rb"[^ ]+ APPEND ", re.IGNORECASE)
 
 
@@ -47,7 +44,7 @@ class LiteralReader:
 class MemoryBudget:
     """The memory for mails that are being appended over all connections of a port."""
 
-    def __init__(self, octets: int = HELD_BYTES) -> None:
+    def __init__(self, octets: int) -> None:
         self._left = octets
 
     def take(self, octets: int) -> bool:

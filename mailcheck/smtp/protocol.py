@@ -25,6 +25,7 @@ from mailcheck.connections.policies import client_ip_of, is_in_networks
 from mailcheck.connections.proxy_header import ProxyHeaderReader
 from mailcheck.connections.receive_path import ReceivePath, ReceiveReplies
 from mailcheck.core.accounts import Caller
+from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.network_addresses import is_local_client
@@ -306,6 +307,8 @@ def require_no_argument(argument: bytes) -> None:
 class MailFactory(SMTPFactory):
     """Creates the connections of one port and limits their number.
 
+    ``memory`` is shared with other ports; by default the port has its own.
+
     ``verbs`` are the commands of these connections. The factory works with any endpoint. To stop,
     close the port and then call `drain`.
     """
@@ -319,6 +322,7 @@ class MailFactory(SMTPFactory):
         settings: SmtpSettings,
         clock: IReactorTime,
         journal: MailJournal,
+        memory: MemoryBudget | None = None,
     ) -> None:
         self._verbs = verbs
         self.domain = settings.host_name.encode("ascii")
@@ -326,7 +330,7 @@ class MailFactory(SMTPFactory):
         self.settings = settings
         self._clock = clock
         self.journal = journal
-        self.memory = MemoryBudget(settings.limits.held_bytes)
+        self.memory = memory or MemoryBudget(AMPLE.incoming)
         self.slow_replies: Counter[AccountId] = Counter()
         self.open: OpenConnections[MailProtocol] = OpenConnections(
             settings.limits.of_connections, clock

@@ -18,11 +18,6 @@ class Limits(Struct, frozen=True):
     message_size: int = 26_214_400
     """25 MiB as for Gmail, so that no message is too large for this server alone. Shown by SIZE."""
 
-    held_bytes: int = 536_870_912
-    """Maximum memory of all incoming messages together: twenty of the largest. When it is exceeded,
-    the client that uses most gets 452 for its newest message and can retry. Running out of memory
-    would affect all clients."""
-
     recipients: int = 100
     """Maximum number of recipients of one mail; more get 452. RFC 5321 4.5.3.1.8 requires at least
     100."""

@@ -29,6 +29,7 @@ from twisted.internet.defer import maybeDeferred
 
 from mailcheck.assembly.workers import daemon_workers, direct_analysis_worker
 from mailcheck.checks.dkim import dkimpy_verify
+from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.errors import WorkerDied
 from tests.fakes.mail_signer import RSA
 from tests.table import rows
@@ -183,7 +184,7 @@ async def test_every_process_that_verifies_has_the_changes() -> None:
     from twisted.internet import reactor
 
     ours = {dkimpy_verify.__name__}
-    workers = daemon_workers(reactor, is_shared=False)
+    workers = daemon_workers(reactor, AMPLE, is_shared=False)
     try:
         for _ in range(2):
             assert await workers.analysis.run(partial(eval, WHERE_FUNCTIONS_ARE)) == ours

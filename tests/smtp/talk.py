@@ -9,9 +9,11 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
+from mailcheck.core.client_limits import AMPLE
 from mailcheck.ops.journal import MailJournal, Pace
 from mailcheck.smtp.protocol import MailFactory, MailProtocol
 from mailcheck.smtp.settings import Limits, SmtpSettings
+from mailcheck.smtp.transaction import MemoryBudget
 from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import FakeMailReceiver
 
@@ -63,9 +65,12 @@ class House:
         self.clock = Clock()
         self.journal = MailJournal("mail", Pace())
         self.receiver = receiver or FakeMailReceiver()
+        memory = MemoryBudget(settings.pop("memory", AMPLE.incoming))
         limits = Limits(**settings.pop("limits", {}))
         self.settings = replace(SmtpSettings(HOST_NAME), limits=limits, **settings)
-        self.factory = MailFactory(VERBS, self.receiver, self.settings, self.clock, self.journal)
+        self.factory = MailFactory(
+            VERBS, self.receiver, self.settings, self.clock, self.journal, memory
+        )
 
     def connect(self, client_ip: str = PUBLIC_IP) -> Talk:
         """Open a connection without reading its greeting."""

@@ -60,7 +60,7 @@ def test_a_body_after_a_rejected_data_is_not_run(house: House, talk: Talk) -> No
 
 def test_the_memory_limit_rejects_the_newest_message() -> None:
     """If the messages of a client use too much memory, the newest one gets a temporary error."""
-    house = House(limits={"held_bytes": 100})
+    house = House(memory=100)
     first, second = house.at_data(), house.at_data()
     first.say(b"x" * 80)
     second.say(b"y" * 80)

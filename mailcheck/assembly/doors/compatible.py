@@ -9,7 +9,7 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import connection_limits, public_url, smtp_settings
+from mailcheck.assembly.deployment import body_limits, connection_limits, public_url, smtp_settings
 from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
 from mailcheck.connections.policies import TlsPolicy
 from mailcheck.core.accounts import Caller
@@ -35,7 +35,7 @@ from mailcheck.web.compatible.reading import HeldMails, Messages
 from mailcheck.web.providers.conversion import Conversion
 from mailcheck.web.site.access_control import AccessControl
 from mailcheck.web.site.application import Application, Door, OpenDoor, admit_with_key
-from mailcheck.web.site.requests import BodyLimits, ClientAddresses, RequestUrls
+from mailcheck.web.site.requests import ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite
 
 FACADES: Sequence[Door] = (MAILPIT, MAILHOG, MAILOSAUR, MAILSLURP)
@@ -157,7 +157,7 @@ def build_open_listeners(
         addresses,
         runtime.reactor,
         runtime.clients,
-        BodyLimits({f"{root}/api/v1/send".encode(): body_size}),
+        body_limits({f"{root}/api/v1/send".encode(): body_size}, runtime.memory),
         daemon.responses,
     )
     passwords = Passwords(options.smtp_password)
@@ -173,6 +173,7 @@ def build_open_listeners(
         ),
         runtime.reactor,
         daemon.journals["open"],
+        daemon.incoming,
     )
     return OpenListeners(site, mail)
 

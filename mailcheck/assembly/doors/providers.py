@@ -2,7 +2,7 @@
 
 from mailcheck.api.urls import PROVIDERS_PATH
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import connection_limits
+from mailcheck.assembly.deployment import body_limits, connection_limits
 from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.web.providers.catalogue import PROVIDERS
@@ -10,7 +10,7 @@ from mailcheck.web.providers.conversion import Conversion
 from mailcheck.web.providers.doors import Providers
 from mailcheck.web.site.access_control import AccessControl
 from mailcheck.web.site.application import Application
-from mailcheck.web.site.requests import BodyLimits, ClientAddresses
+from mailcheck.web.site.requests import ClientAddresses
 from mailcheck.web.site.server import BoundedSite
 
 
@@ -50,6 +50,6 @@ def build_provider_site(daemon: Daemon) -> BoundedSite:
         addresses,
         runtime.reactor,
         runtime.clients,
-        BodyLimits({b"/": posted_size(config.smtp.max_message_size)}),
+        body_limits({b"/": posted_size(config.smtp.max_message_size)}, runtime.memory),
         daemon.responses,
     )

@@ -253,6 +253,7 @@ _KIND = re.compile(r"\A(?:[A-Z]{3,8}: )+", re.ASCII)
 _IDS = {
     FilterProblem.OFF: "spamassassin.off",
     FilterProblem.NOT_INSTALLED: "spamassassin.not-installed",
+    FilterProblem.NO_MEMORY: "spamassassin.no-memory",
     FilterProblem.UNREACHABLE: "spamassassin.unreachable",
     FilterProblem.TIMEOUT: "spamassassin.timeout",
     FilterProblem.BUSY: "spamassassin.busy",

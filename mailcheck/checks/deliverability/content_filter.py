@@ -74,6 +74,8 @@ class FilterProblem(Enum):
 
     OFF = "off"
     NOT_INSTALLED = "not-installed"
+    NO_MEMORY = "no-memory"
+    """The daemon may use too little memory for a private instance."""
     UNREACHABLE = "unreachable"
     """It does not accept a connection, or the private instance did not start."""
     TIMEOUT = "timeout"
@@ -85,6 +87,10 @@ class FilterProblem(Enum):
     """It sent an invalid answer, closed the connection early, or failed."""
     SKIPPED = "skipped"
     """Its settings exempt the mail from the rules."""
+
+
+ABSENT = (FilterProblem.OFF, FilterProblem.NOT_INSTALLED, FilterProblem.NO_MEMORY)
+"""Reasons for which this server has no filter."""
 
 
 class FilterUnavailable(Struct, frozen=True):
@@ -100,7 +106,7 @@ class FilterUnavailable(Struct, frozen=True):
     @property
     def is_absent(self) -> bool:
         """Whether this server does not have the filter, as opposed to a failure."""
-        return self.problem in (FilterProblem.OFF, FilterProblem.NOT_INSTALLED)
+        return self.problem in ABSENT
 
 
 FilterOutcome = FilterVerdict | FilterUnavailable
@@ -117,6 +123,10 @@ _TEXTS = {
             'The operator can install it, on Debian and Ubuntu with "apt install spamassassin'
             ' spamd". A restart is not needed.'
         ),
+    ),
+    FilterProblem.NO_MEMORY: (
+        "The memory of this server has no room for SpamAssassin, so the content was not checked.",
+        "The operator can give the daemon more memory, or name a running spamd.",
     ),
     FilterProblem.UNREACHABLE: (
         "{engine} could not be reached, so the content was not checked.",

@@ -74,16 +74,22 @@ class MailBytes:
 
     :param worker: parses small mails. Large mails have a separate worker, so that small ones
         do not wait behind them.
+    :param at_once: maximum number of large mails in hand.
     """
 
     def __init__(
-        self, store: ContentStore, worker: Worker, large_worker: Worker, clock: IReactorTime
+        self,
+        store: ContentStore,
+        worker: Worker,
+        large_worker: Worker,
+        clock: IReactorTime,
+        at_once: int = AT_ONCE,
     ) -> None:
         self._store = store
         self._worker = worker
         self._large_worker = large_worker
         self._semaphore: FairSemaphore[AccountId] = FairSemaphore(
-            clock, limit=AT_ONCE, per_owner=OF_ACCOUNT, max_waiting=WAITING
+            clock, limit=at_once, per_owner=OF_ACCOUNT, max_waiting=WAITING
         )
 
     @asynccontextmanager
