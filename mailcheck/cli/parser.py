@@ -5,8 +5,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from mailcheck.core.similar import nearest
-
 _CHOICES = re.compile(r"(argument \S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", re.DOTALL)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 _WORD = re.compile(r"[^\s',]+")
@@ -36,6 +34,8 @@ class Parser(argparse.ArgumentParser):
 
     def reject_unknown(self, words: Sequence[str]) -> NoReturn:
         """Print which words are no options or arguments of the command, and exit with 2."""
+        from mailcheck.core.similar import nearest  # only loaded for errors
+
         options = _OPTION.findall(self.format_help())
         unknown = next((word for word in words if word.startswith("-")), words[0])
         name = unknown.partition("=")[0]
@@ -50,6 +50,8 @@ def _suggest_choice(message: str) -> str:
     match = _CHOICES.fullmatch(message)
     if match is None:
         return message
+    from mailcheck.core.similar import nearest
+
     argument, word, written = match.groups()
     choices = _WORD.findall(written)
     similar = nearest(word, choices)

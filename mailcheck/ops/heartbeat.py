@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instruments import Conditions
-from mailcheck.ops.watch import DISK
+from mailcheck.ops.watch import DISK, FULL_DISK
 
 INTERVAL = 5.0
 """Seconds between test writes. A write without a reply by then means that the store is stuck."""
@@ -119,7 +119,7 @@ class Heartbeat:
 
     @property
     def state(self) -> State:
-        """The present state: ready once all parts exist and store and workers answer."""
+        """The present state: ready once all parts exist, and mail can be stored."""
         found = {
             **dict.fromkeys(self._awaited, NOT_THERE),
             **{what: why for what, why in self._conditions.problems.items() if why},
@@ -127,7 +127,8 @@ class Heartbeat:
         }
         problems = {what: why for what, why in found.items() if why}
         can_work = all(one.can_work and not _silence(one) for one in self._workers)
-        is_ready = can_work and not self._awaited and STORE not in problems
+        can_store = STORE not in problems and problems.get(DISK) != FULL_DISK
+        is_ready = can_work and can_store and not self._awaited
         return State(is_ready, problems, self._frees if DISK in problems else {})
 
     async def look(self) -> None:

@@ -14,6 +14,7 @@ INTERVAL = 10.0
 MEBIBYTE = 1024 * 1024
 
 DISK = "disk"
+FULL_DISK = "it is full, or nearly so: mail is refused"
 LISTS = "blocklists"
 DATABASE = "database"
 
@@ -56,7 +57,7 @@ def look_at_disk(free_bytes: Callable[[], int | None], least_free: Callable[[], 
         if free is None or free >= max(min_free, 1):
             return [(DISK, "")]
         if not free:
-            return [(DISK, "it is full, or nearly so: mail is refused")]
+            return [(DISK, FULL_DISK)]
         left, wanted = free // MEBIBYTE, min_free // MEBIBYTE
         return [(DISK, f"{left} MiB are free, of {wanted} MiB that mail must leave: refused")]
 

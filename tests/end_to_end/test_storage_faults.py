@@ -140,7 +140,8 @@ def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
         assert any("short of disk space" in one["reason"] for one in waited.json["rejected"])
         daemon.wait_until(lambda: b"frees" in daemon.open("/readyz").body)
         state = daemon.open("/readyz")
-        assert (state.status, state.json["status"]) == (200, "ready")
+        assert state.status == 503
+        assert "disk: it is full" in state.json["error"]
         assert "warn disk: it is full" in daemon.output()
         assert state.json["frees"]["deleting all mail"] >= 3 * len(MAIL)
         for starts in range(2):

@@ -1,11 +1,15 @@
 """/healthz and /readyz (docs/reference/contract.md, "Health and metrics")."""
 
+from contextlib import closing
+
 import pytest
 
 from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import StoreUnavailable
+from mailcheck.ops.watch import DISK, FULL_DISK
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run
+from tests.table import rows
 from tests.web.workers import FaultyWorker
 
 
@@ -47,6 +51,18 @@ def test_problems_are_listed(house: House) -> None:
         "status": "ready",
         "degraded": {"resolver 192.0.2.1": "it does not answer"},
     }
+
+
+@rows(
+    (FULL_DISK, 503),
+    ("512 MiB are free, of 1024 MiB that mail must leave: refused", 200),
+)
+def test_a_disk_without_room(problem: str, status: int) -> None:
+    """The daemon is not ready on a full disk, and degraded on one that is nearly so."""
+    with closing(House(config_in_memory())) as house:
+        house.assembly.runtime.conditions.set(DISK, problem)
+        answer = house.open("/readyz").answer()
+        assert (answer.status, answer.json["degraded"]) == (status, {"disk": problem})
 
 
 def test_a_closed_store_is_not_ready(house: House) -> None:
