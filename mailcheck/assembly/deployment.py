@@ -262,6 +262,7 @@ def receive_settings(config: Config, retention: int) -> ReceiveSettings:
         domains=own_domains(config),
         retention=retention,
         min_free=least_free(config),
+        submission_port=urlsplit(f"//{submission_server(config)}").port,
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.end_to_end.load import send
 from tests.servers.clocks import accelerated
-from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.daemon import HOST, READY, Daemon, running_daemon
 from tests.small_disk import SmallDisk, mounted
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
@@ -148,7 +148,8 @@ def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
             if starts:
                 daemon.kill()
                 small_disk.fill_up()
-                daemon.start()
+                daemon.launch()  # it is not ready on a full disk
+                daemon.wait_until(lambda: READY in daemon.output())
             first = daemon.get("/inbox/messages").json["messages"][0]["id"]
             assert daemon.get(f"/inbox/messages/{first}").status == 200
             assert daemon.request("DELETE", f"/inbox/messages/{first}").status == 200

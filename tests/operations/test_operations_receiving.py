@@ -137,6 +137,20 @@ class TestRecipients:
             accept(house, address.format(name=house.account.mailbox_name))
 
     @rows(
+        ("127.0.0.1", "ann@example.com", True),
+        ("10.0.0.7", "ann@mailcheck.example", True),
+        ("203.0.113.9", "ann@example.com", False),
+    )
+    def test_the_port_for_any_address(
+        self, house: House, client: str, address: str, is_told: bool
+    ) -> None:
+        """A program of the own network learns which port accepts any address; strangers do not."""
+        session = Session(client, "localhost", is_extended=True)
+        with pytest.raises(RecipientUnknown) as refused:
+            accept(house, address, session)
+        assert ("port 2587 with an API key as password" in str(refused.value)) is is_told
+
+    @rows(
         "postmaster",
         "Postmaster",
         "PostMaster@mailcheck.example",

@@ -43,6 +43,7 @@ from mailcheck.core.identifiers import (
 from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
+from mailcheck.core.network_addresses import is_local_client
 from mailcheck.core.recent import Recent
 from mailcheck.core.rights import Scope
 from mailcheck.core.watches import ALERT_TAG
@@ -203,11 +204,15 @@ _Found = InboxState | Deferred[InboxState | None]
 
 
 class ReceiveSettings(Struct, frozen=True):
-    """``domains`` are those of this server, in lower case; ``min_free`` bytes of disk stay free."""
+    """``domains`` are those of this server, in lower case; ``min_free`` bytes of disk stay free.
+
+    ``submission_port`` accepts mail to any address from programs with a key; `None` without one.
+    """
 
     domains: frozenset[str]
     retention: int
     min_free: int
+    submission_port: int | None = None
 
 
 class ReceiveMail:
@@ -356,12 +361,21 @@ class ReceiveMail:
             found = self._look_up(key_of("operator"), self._store.find_operator_inbox)
             return found if isinstance(found, InboxState) else found.addCallback(_require_operator)
         if not is_ours and mailbox.domain:
-            raise RecipientUnknown(f"{mailbox.domain} is not a domain of this server")
+            problem = f"{mailbox.domain} is not a domain of this server"
+            raise RecipientUnknown(problem + self._advise_submission(session))
         if not is_ours or not mailbox_name.startswith(INBOX_PREFIX):
-            raise RecipientUnknown(f"no inbox has the address {mailbox}")
+            problem = f"no inbox has the address {mailbox}"
+            raise RecipientUnknown(problem + self._advise_submission(session))
         return self._look_up(
             key_of("mailbox", mailbox_name), lambda: self._store.find_inbox(mailbox_name)
         )
+
+    def _advise_submission(self, session: Session) -> str:
+        """Return how programs of the own network send mail to any address."""
+        port = self.settings.submission_port
+        if port is None or not is_local_client(session.client_ip):
+            return ""
+        return f"; to catch mail to any address, send it to port {port} with an API key as password"
 
     def _look_up(self, key: Key, find: Callable[[], Deferred[InboxState | None]]) -> _Found:
         known = self._inboxes.get(key, self._now())
