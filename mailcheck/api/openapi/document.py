@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.openapi.operations import (
+    BYTES,
     JSON,
     Body,
     DescribedOperation,
@@ -172,7 +173,8 @@ class DocumentWriter:
 
     def _media_type(self, body: Body) -> JsonObject:
         if not body.shapes:
-            return {}
+            is_bytes = body.media_type == BYTES
+            return {"schema": {"type": "string", "format": "binary"}} if is_bytes else {}
         references = [reference_to(shape) for shape in body.shapes]
         shown: dict[str, JsonValue] = {
             "schema": references[0] if len(references) == 1 else {"anyOf": references}

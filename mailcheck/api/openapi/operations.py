@@ -38,6 +38,10 @@ class Parameter(Struct, frozen=True):
     is_required: bool = False
 
 
+BYTES = "application/octet-stream"
+"""The media type for which generated clients return bytes, whatever the type of a file is."""
+
+
 class Body(Struct, frozen=True):
     """A body in one media type. ``example`` is a name in ``examples.json``.
 

@@ -42,7 +42,7 @@ from mailcheck.api.inbox.waits import (
     render_unexpected_message,
     render_wait_for_many,
 )
-from mailcheck.api.openapi.operations import Body, Link, Operation, Response, json_body
+from mailcheck.api.openapi.operations import BYTES, Body, Link, Operation, Response, json_body
 from mailcheck.api.requests.inbox import (
     DeleteMessages,
     ExpectNoMessage,
@@ -297,7 +297,9 @@ ATTACHMENT = Operation(
     "Download an attachment",
     "The decoded attachment, with the media type from the mail if that is valid.",
     {
-        200: Response("The attachment.", [Body(media_type="*/*")], DOWNLOAD),
+        200: Response(
+            "The attachment.", [Body(media_type=BYTES), Body(media_type="*/*")], DOWNLOAD
+        ),
         404: not_found("attachment"),
     },
     NoParameters,
