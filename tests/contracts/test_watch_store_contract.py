@@ -139,7 +139,7 @@ async def test_what_is_due(stores: Stores) -> None:
     await watches.release(OTHER)
     assert await watches.claim_one(ANN, WatchId("late"), MINE, at(10), LEASE) is not None
     assert await watches.claim_one(BOB, WatchId("future"), MINE, at(10), LEASE) is None
-    later = at(10 + LEASE / 1000)
+    later = at(20 + LEASE / 1000)  # the clock of a busy database may seem to be late
     assert len(await watches.claim(OTHER, later, LEASE, 9)) == 3
 
 

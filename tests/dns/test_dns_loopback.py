@@ -17,8 +17,8 @@ from tests.fakes.memory_zone import MemoryZone
 from tests.servers.name_server import has_address, running_name_server
 from tests.table import rows
 
-PATIENT = ResolverSettings(try_timeouts=(60.0,), deadline=60.0)
-"""No question is repeated because the machine is busy."""
+PATIENT = ResolverSettings(try_timeouts=(60.0,), deadline=60.0, burst_age=60.0)
+"""A busy machine neither repeats a question nor lets the buffer of the server overflow."""
 
 HOSTS = [host for host in ("127.0.0.1", "::1") if has_address(host)]
 

@@ -36,6 +36,10 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "mail.db"
+        self.open()
+
+    def open(self) -> None:
+        """Open the file, for the first time or again."""
         self.engine = SqliteEngine(str(self.file), DirectWorker(), DirectWorker())
         self.engine.open()
         self.mails = MailStore(self.engine, Quota(10**6, 10**12))
@@ -199,7 +203,7 @@ def test_starting(disk: SmallDisk, store: Store, most: int) -> None:
     for one in sent[:-1]:
         store.close()
         disk.fill_up()
-        store = Store(disk.folder)
+        store.open()
         assert store.engine.free_bytes() == 0
         store.delete([one])
     store.delete(sent[-1:])
