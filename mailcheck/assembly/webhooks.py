@@ -49,11 +49,12 @@ def write_event(
 
 def _event_of(webhook: Webhook, summary: MessageSummary, message_id: str) -> object:
     # Imported here, since few webhooks have the format of a provider.
-    from mailcheck.web.providers.catalogue import write_event_of
+    from mailcheck.web.providers.catalogue import events_of
     from mailcheck.web.providers.events import Event, kind_of
 
+    write, test_recipients = events_of(webhook.provider)
     event = Event(
-        kind_of(summary.tag),
+        kind_of(summary.tag, summary.recipient, test_recipients),
         str(summary.id),
         str(summary.delivery_id),
         message_id.strip("<>"),
@@ -63,7 +64,7 @@ def _event_of(webhook: Webhook, summary: MessageSummary, message_id: str) -> obj
         summary.received_at,
         webhook.secret,
     )
-    return write_event_of(webhook.provider)(event)
+    return write(event)
 
 
 class WebhookParts(Struct, frozen=True):

@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.core.addresses import UNTAGGED, is_domain_name, is_dot_atom
+from mailcheck.core.addresses import is_domain_name, is_dot_atom
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
@@ -66,16 +66,18 @@ EVENT_TAGS: Mapping[str, EventKind] = {
     "event.bounce": EventKind.BOUNCED,
     "event.complaint": EventKind.COMPLAINED,
     "event.open": EventKind.OPENED,
+    "event.delivery": EventKind.DELIVERED,
 }
-"""The tags of recipients that choose the event; any other mail is delivered."""
+"""The tags of recipients that choose the event. Any other mail is delivered, unless its recipient
+is one that the provider documents for tests."""
 
 
 def tag_of_event(kind: EventKind) -> str:
-    """Return the tag that chooses an event; `UNTAGGED` for a delivery."""
-    return {event: tag for tag, event in EVENT_TAGS.items()}.get(kind, UNTAGGED)
+    """Return the tag that chooses an event."""
+    return next(tag for tag, event in EVENT_TAGS.items() if event is kind)
 
 
-EVENT_PROVIDERS = ("resend", "postmark", "sendgrid", "mailgun", "brevo")
+EVENT_PROVIDERS = ("resend", "postmark", "sendgrid", "mailgun", "ses", "brevo", "mailtrap")
 """The providers in whose formats events are sent."""
 
 MAILTO = "mailto:"

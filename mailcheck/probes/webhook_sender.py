@@ -11,6 +11,8 @@ from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
@@ -33,7 +35,10 @@ from mailcheck.core.network_addresses import (
     why_not_public,
 )
 from mailcheck.core.webhooks import RESPONSE_KEPT, Attempt
-from mailcheck.operations.inbox.event_signatures import sign_with_ecdsa
+from mailcheck.operations.inbox.event_signatures import (
+    sign_body_with_hmac,
+    sign_with_ecdsa,
+)
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
 from mailcheck.ports.probes import Post
@@ -284,6 +289,14 @@ def _why_not_connected(failure: DialFailed) -> str:
     return "its host does not answer"
 
 
+class _Notification(Struct, rename="pascal"):
+    """The fields of a notification of SNS that are repeated in headers."""
+
+    type: str
+    message_id: str
+    topic_arn: str
+
+
 def headers_of(post: Post) -> dict[bytes, list[bytes]]:
     """Return the headers of an event with its signature, as its receiver expects it."""
     sent_at = str(post.sent_at // SECOND)
@@ -293,6 +306,14 @@ def headers_of(post: Post) -> dict[bytes, list[bytes]]:
         headers["X-Twilio-Email-Event-Webhook-Signature"] = sign_with_ecdsa(
             post.secrets[0], sent_at, post.body
         )
+    elif post.provider == "mailtrap":
+        headers["Mailtrap-Signature"] = sign_body_with_hmac(post.secrets[0], post.body)
+    elif post.provider == "ses":
+        shown = msgspec.json.decode(post.body, type=_Notification)
+        headers["Content-Type"] = "text/plain; charset=UTF-8"
+        headers["x-amz-sns-message-type"] = shown.type
+        headers["x-amz-sns-message-id"] = shown.message_id
+        headers["x-amz-sns-topic-arn"] = shown.topic_arn
     elif post.provider in ("", "resend"):
         # Resend signs as Standard Webhooks do, with the names of Svix.
         prefix = "svix" if post.provider else "webhook"

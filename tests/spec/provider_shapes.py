@@ -16,12 +16,30 @@ from tests.spec.shapes import (
     Bytes,
     Shape,
     array,
+    one_of,
     or_null,
     record,
     shape,
 )
 
 _RESEND_ID = record({"id": UUID})
+
+_RESEND_CONFIRMED = shape(record({"object": {"const": "email"}, "id": UUID}))
+
+_RESEND_LISTED: Mapping[str, Schema] = {
+    "id": UUID,
+    "message_id": STRING,
+    "to": array(WORD),
+    "from": WORD,
+    "created_at": TIMESTAMP,
+    "subject": STRING,
+    "bcc": array(WORD),
+    "cc": array(WORD),
+    "reply_to": array(WORD),
+    "last_event": one_of("delivered", "bounced", "complained", "opened", "suppressed"),
+    "scheduled_at": or_null(WORD),
+    "topic_id": NULL,
+}
 
 _POSTMARK_SENT = record(
     {"SubmittedAt": TIMESTAMP, "MessageID": UUID, "ErrorCode": {"const": 0}, "Message": WORD},
@@ -87,23 +105,28 @@ PROVIDER_ROUTES: Mapping[tuple[str, str], Mapping[int, _Bodies]] = {
         200: shape(
             record(
                 {
+                    **_RESEND_LISTED,
                     "object": {"const": "email"},
-                    "id": UUID,
-                    "to": array(WORD),
-                    "from": WORD,
-                    "created_at": TIMESTAMP,
-                    "subject": STRING,
                     "html": or_null(WORD),
                     "text": or_null(WORD),
-                    "bcc": array(WORD),
-                    "cc": array(WORD),
-                    "reply_to": array(WORD),
-                    "last_event": {"const": "delivered"},
-                    "scheduled_at": {"type": "null"},
+                    "tags": array(record({"name": WORD, "value": STRING})),
                 }
             )
         )
     },
+    ("GET", "/providers/resend/emails"): {
+        200: shape(
+            record(
+                {
+                    "object": {"const": "list"},
+                    "has_more": BOOLEAN,
+                    "data": array(record(_RESEND_LISTED)),
+                }
+            )
+        )
+    },
+    ("PATCH", "/providers/resend/emails/{id}"): {200: _RESEND_CONFIRMED},
+    ("POST", "/providers/resend/emails/{id}/cancel"): {200: _RESEND_CONFIRMED},
     ("POST", "/providers/postmark/email"): {200: shape(_POSTMARK_SENT)},
     ("POST", "/providers/postmark/email/withTemplate"): {200: shape(_POSTMARK_SENT)},
     ("POST", "/providers/postmark/email/withTemplate/"): {200: shape(_POSTMARK_SENT)},

@@ -38,6 +38,7 @@ def sample(path: str, to: str) -> Any:
     return {
         "/providers/resend/emails": resend,
         "/providers/resend/emails/batch": [resend],
+        "/providers/resend/emails/<id>/cancel": {},
         "/providers/postmark/email": postmark,
         "/providers/postmark/email/batch": [postmark],
         "/providers/postmark/email/withTemplate": templated,

@@ -17,6 +17,11 @@ def sign_with_hmac(secret: str, timestamp: str, token: str) -> str:
     return hmac.new(secret.encode(), f"{timestamp}{token}".encode(), hashlib.sha256).hexdigest()
 
 
+def sign_body_with_hmac(secret: str, body: bytes) -> str:
+    """Return the signature of an event of Mailtrap, in hexadecimal digits."""
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
 def sign_with_ecdsa(secret: str, timestamp: str, body: bytes) -> str:
     """Return the signature of an event of SendGrid, in Base64."""
     from cryptography.hazmat.primitives.asymmetric.ec import ECDSA

@@ -10,7 +10,7 @@ from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.accounts import Caller, InboxState
 from mailcheck.core.cursors import START, Position, require_reached
 from mailcheck.core.errors import MessageNotFound, StoreUnavailable
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import (
     AccountId,
     MessageId,
@@ -200,6 +200,44 @@ class ReadInbox:
         if row is None or not caller.rights.allows_tag(row.summary.tag):
             raise MessageNotFound
         return await self._loader.complete(row)
+
+    async def mails_via(
+        self,
+        caller: Caller,
+        provider: str,
+        limit: int,
+        older_than: str | None = None,
+        newer_than: str | None = None,
+    ) -> tuple[list[StoredMessage], bool]:
+        """Return mails that came over the API of a provider, newest first, and whether there are
+        more. A mail is its first message.
+
+        :param older_than: the delivery before which the mails came, if it is not `None`.
+        :param newer_than: the delivery after which they came.
+        :raises MessageNotFound: the caller has no such delivery.
+        """
+        wanted = MessageFilter(
+            search=Search("", (Term(Field.VIA, provider),)),
+            once_per_mail=True,
+            allowed=caller.rights.tags,
+        )
+        if older_than is not None:
+            last = (await self.delivered(caller, older_than)).summary.position
+            wanted = replace(wanted, up_to=Position(last - 1))
+        if newer_than is not None:
+            first = (await self.delivered(caller, newer_than)).summary.position
+            wanted = replace(wanted, after=first)
+        found = await self._listed(caller.account_id, wanted, limit, 0)
+        if newer_than is not None and found.total > limit:
+            # The page is next to the named mail.
+            found = await self._listed(caller.account_id, wanted, limit, found.total - limit)
+        mails = []
+        for one in found.messages:
+            try:
+                mails.append(await self.message(caller.account_id, one.summary.id))
+            except MessageNotFound:
+                continue  # deleted since the page was read
+        return mails, found.total > len(found.messages)
 
     async def open_message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
         """Return a whole message for a person, and mark it as read.

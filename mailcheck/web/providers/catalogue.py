@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from mailcheck.web.providers.brevo import BREVO
+from mailcheck.web.providers.events import TestRecipients
 from mailcheck.web.providers.mailgun import MAILGUN
 from mailcheck.web.providers.mailtrap import MAILTRAP
 from mailcheck.web.providers.postmark import POSTMARK
@@ -24,10 +25,14 @@ PROVIDERS: Sequence[Provider] = (
 )
 
 
-def write_event_of(name: str) -> WriteEvent:
-    """Return the function that writes the events of a provider.
+def events_of(name: str) -> tuple[WriteEvent, TestRecipients]:
+    """Return the function that writes the events of a provider, and its test recipients.
 
     :raises KeyError: the provider has no events.
     """
-    found = {one.name: one.write_event for one in PROVIDERS if one.write_event is not None}
+    found = {
+        one.name: (one.write_event, one.test_recipients)
+        for one in PROVIDERS
+        if one.write_event is not None
+    }
     return found[name]

@@ -3,11 +3,17 @@
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Struct
 
-from mailcheck.core.errors import ExpectedFailure, RequestRepeated, RequestRunning
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InvalidParameter,
+    RequestRepeated,
+    RequestRunning,
+)
 from mailcheck.core.identifiers import AccountId, DeliveryId, RandomBytes
 from mailcheck.core.instants import DAY, MINUTE
 from mailcheck.core.keys import Key, key_of
@@ -26,10 +32,12 @@ from mailcheck.web.providers.conversion import (
 )
 from mailcheck.web.providers.provider import (
     AskRoute,
+    ListRoute,
     Outcome,
     Posting,
     Provider,
     Response,
+    Route,
     SendRoute,
     ShowRoute,
     Submission,
@@ -58,6 +66,9 @@ MAX_IDEMPOTENCY_KEY = 256
 """Maximum number of characters of an idempotency key."""
 
 SEED_BYTES = 16
+
+USUAL_LIMIT, MAX_LIMIT = 20, 100
+"""Number of mails of a page, by default and at most."""
 
 
 class StoredAnswer(Struct, frozen=True):
@@ -167,13 +178,14 @@ class Providers:
         ]
         return Door(provider.name, provider.title, base, routes, read_nothing, provider.respond)
 
-    def _route(
-        self, provider: Provider, route: SendRoute | AskRoute | ShowRoute
-    ) -> application.Route[None]:
+    def _route(self, provider: Provider, route: Route) -> application.Route[None]:
         scope, cost = Scope.INBOX_WRITE, costs.POSTED_MAIL
         if isinstance(route, ShowRoute):
             handle, cost = partial(self._show, route), costs.MESSAGE
             scope = Scope.INBOX_READ if route.method == "GET" else Scope.INBOX_WRITE
+        elif isinstance(route, ListRoute):
+            handle, cost = partial(self._list, provider, route), costs.LISTED_MAILS
+            scope = Scope.INBOX_READ
         elif isinstance(route, AskRoute):
             handle, cost = partial(self._ask, provider, route), costs.QUESTION
         else:
@@ -202,6 +214,17 @@ class Providers:
 
     async def _show(self, route: ShowRoute, call: Call[None]) -> Reply:
         return _reply(route.show(await self._read.delivered(call.caller, call.path["id"])))
+
+    async def _list(self, provider: Provider, route: ListRoute, call: Call[None]) -> Reply:
+        query = dict(parse_qsl(call.http.uri.decode("utf-8", "replace").partition("?")[2]))
+        limit = query.get("limit", str(USUAL_LIMIT))
+        if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit[:9]) <= MAX_LIMIT:
+            problem = f"`limit` must be an integer from 1 to {MAX_LIMIT}; got {limit[:100]!r}"
+            raise InvalidParameter("limit", problem)
+        found, has_more = await self._read.mails_via(
+            call.caller, provider.name, int(limit), query.get("after"), query.get("before")
+        )
+        return _reply(route.show(found, has_more))
 
     async def _send(
         self, call: Call[None], secret: str, provider: Provider, route: SendRoute, posting: Posting

@@ -1,5 +1,7 @@
 """Events that a provider reports of a mail: what happened, and the facts that its format needs."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from mailcheck.core.addresses import fold_tag
@@ -31,6 +33,23 @@ class Event(Struct, frozen=True):
         return self.at // SECOND
 
 
-def kind_of(tag: str) -> EventKind:
-    """Return the event of a recipient's tag."""
-    return EVENT_TAGS.get(fold_tag(tag), EventKind.DELIVERED)
+TestRecipients = Mapping[str, EventKind]
+"""The events of the addresses that a provider documents for tests, in lower case. A key without a
+local part stands for all other addresses of the domain."""
+
+
+def kind_of(tag: str, recipient: str, test_recipients: TestRecipients) -> EventKind:
+    """Return the event of a recipient: that of its tag, or of a test recipient."""
+    chosen = EVENT_TAGS.get(fold_tag(tag))
+    if chosen is not None:
+        return chosen
+    local_part, domain = fold_test_recipient(recipient)
+    keys = (f"{local_part}@{domain}", f"@{domain}")
+    found = (test_recipients[key] for key in keys if key in test_recipients)
+    return next(found, EventKind.DELIVERED)
+
+
+def fold_test_recipient(address: str) -> tuple[str, str]:
+    """Return local part and domain for comparison, without the label after a plus sign."""
+    local_part, _, domain = address.lower().rpartition("@")
+    return local_part.partition("+")[0].replace("_", ""), domain

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InboxFull, InvalidParameter
+from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Attachment,
@@ -19,6 +20,7 @@ from mailcheck.web.providers.bodies import (
     require_bodies,
     require_few,
 )
+from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.mime import OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
@@ -151,6 +153,32 @@ def read_key(headers: Mapping[str, str]) -> str:
         return bearer_key(headers)
 
 
+_EVENTS: Mapping[EventKind, Mapping[str, object]] = {
+    EventKind.DELIVERED: {"event": "delivery"},
+    EventKind.BOUNCED: {
+        "event": "bounce",
+        "response": BOUNCE,
+        "response_code": 550,
+        "bounce_category": "badmailbox",
+    },
+    EventKind.COMPLAINED: {"event": "spam"},
+    EventKind.OPENED: {"event": "open", "ip": "127.0.0.1", "user_agent": "mailcheck"},
+}
+
+
+def write_event(event: Event) -> object:
+    """Return an event of Mailtrap, in a list as it sends them."""
+    facts = {
+        "event_id": event.id,
+        "message_id": event.delivery_id,
+        "email": event.recipient,
+        "timestamp": event.seconds,
+        "sending_stream": "transactional",
+        "sending_domain_name": event.author.rpartition("@")[2],
+    }
+    return {"events": [{**_EVENTS[event.kind], **facts}]}
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Mailtrap, which has no codes."""
     return json_response({"success": False, "errors": [message]}, status)
@@ -167,6 +195,7 @@ MAILTRAP = Provider(
     ),
     statuses={**STATUSES_WITHOUT_CODES, InboxFull: (402, "")},
     write_error=write_error,
+    write_event=write_event,
     switches=(
         ("any HTTP client", "`{base}/api/send`; the Node client has fixed hosts"),
         ("django-anymail", "`ANYMAIL = {{'MAILTRAP_API_URL': '{base}/api/'}}`"),
@@ -181,6 +210,7 @@ MAILTRAP = Provider(
         Support("`category`, `custom_variables`", Like.SAME, "as X-MT-... in the mail"),
         Support("errors with `success` and `errors`", Like.CLOSE, "one error at a time"),
         Support("`template_uuid`", Like.CLOSE, "the text contains the id and the variables"),
-        Support("events, sandbox inboxes, contacts, domains", Like.NOT_OFFERED),
+        Support("events", Like.SAME, "signed with HMAC; four kinds, one event in a request"),
+        Support("sandbox inboxes, contacts, domains", Like.NOT_OFFERED),
     ),
 )

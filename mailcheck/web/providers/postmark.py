@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType, field
 
@@ -32,7 +32,7 @@ from mailcheck.web.providers.bodies import (
     require_few,
     text_of,
 )
-from mailcheck.web.providers.events import BOUNCE, Event
+from mailcheck.web.providers.events import BOUNCE, Event, fold_test_recipient
 from mailcheck.web.providers.mime import File, OutgoingMail, Person, make_headers, read_people
 from mailcheck.web.providers.provider import (
     BadBody,
@@ -211,10 +211,56 @@ _RECORDS = {
 }
 """The type of the record of each event, and its fields for the recipient and the time."""
 
-_TYPES = {
-    EventKind.BOUNCED: {"Type": "HardBounce", "TypeCode": 1, "Name": "Hard bounce"},
-    EventKind.COMPLAINED: {"Type": "SpamComplaint", "TypeCode": 512, "Name": "Spam complaint"},
+BOUNCE_TESTING = "bounce-testing.postmarkapp.com"
+"""The domain of test recipients. The local part is the type of the bounce."""
+
+
+class BounceType(NamedTuple):
+    """A type of bounces. After some types, Postmark sends no more mail to the address."""
+
+    type: str
+    code: int
+    name: str
+    is_final: bool = False
+
+
+HARD_BOUNCE = BounceType("HardBounce", 1, "Hard bounce", is_final=True)
+SPAM_COMPLAINT = BounceType("SpamComplaint", 100_001, "Spam complaint", is_final=True)
+
+_BOUNCE_TYPES = {
+    one.type.lower(): one
+    for one in (
+        HARD_BOUNCE,
+        BounceType("Transient", 2, "Message delayed"),
+        BounceType("Unsubscribe", 16, "Unsubscribe request"),
+        BounceType("Subscribe", 32, "Subscribe request"),
+        BounceType("AutoResponder", 64, "Auto responder"),
+        BounceType("AddressChange", 128, "Address change"),
+        BounceType("DnsError", 256, "DNS error"),
+        BounceType("SpamNotification", 512, "Spam notification"),
+        BounceType("OpenRelayTest", 1_024, "Open relay test"),
+        BounceType("Unknown", 2_048, "Unknown"),
+        BounceType("SoftBounce", 4_096, "Soft bounce"),
+        BounceType("VirusNotification", 8_192, "Virus notification"),
+        BounceType("ChallengeVerification", 16_384, "Spam challenge verification"),
+        BounceType("BadEmailAddress", 100_000, "Invalid email address", is_final=True),
+        BounceType("ManuallyDeactivated", 100_002, "Manually deactivated", is_final=True),
+        BounceType("Unconfirmed", 100_003, "Registration not confirmed"),
+        BounceType("Blocked", 100_006, "ISP block"),
+        BounceType("SMTPApiError", 100_007, "SMTP API error"),
+        BounceType("InboundError", 100_008, "Processing failed"),
+        BounceType("DMARCPolicy", 100_009, "DMARC policy"),
+        BounceType("TemplateRenderingFailed", 100_010, "Template rendering failed"),
+    )
 }
+
+
+def _bounce_type_of(event: Event) -> BounceType:
+    if event.kind is EventKind.COMPLAINED:
+        return SPAM_COMPLAINT
+    local_part, domain = fold_test_recipient(event.recipient)
+    types = _BOUNCE_TYPES if domain == BOUNCE_TESTING else {}
+    return types.get(local_part, HARD_BOUNCE)
 
 
 def write_event(event: Event) -> object:
@@ -230,9 +276,23 @@ def write_event(event: Event) -> object:
         "Tag": "",
         "Metadata": {},
     }
-    if event.kind in _TYPES:
-        about = {"ID": 1, "From": event.author, "Subject": event.subject, "Inactive": True}
-        return {**facts, **_TYPES[event.kind], **about, "Details": BOUNCE, "Description": BOUNCE}
+    if event.kind in (EventKind.BOUNCED, EventKind.COMPLAINED):
+        kind = _bounce_type_of(event)
+        said = BOUNCE if kind is HARD_BOUNCE else f"{kind.name} (simulated)"
+        return {
+            **facts,
+            "ID": 1,
+            "Type": kind.type,
+            "TypeCode": kind.code,
+            "Name": kind.name,
+            "From": event.author,
+            "Subject": event.subject,
+            "Inactive": kind.is_final,
+            "CanActivate": kind.is_final and kind is not SPAM_COMPLAINT,
+            "DumpAvailable": False,
+            "Description": said,
+            "Details": said,
+        }
     if event.kind is EventKind.OPENED:
         return {**facts, "FirstOpen": True, "UserAgent": "mailcheck"}
     return {**facts, "Details": "250 OK"}
@@ -278,6 +338,7 @@ POSTMARK = Provider(
     statuses=STATUSES,
     write_error=write_error,
     write_event=write_event,
+    test_recipients={f"@{BOUNCE_TESTING}": EventKind.BOUNCED},
     switches=(
         (
             "postmark (npm)",
@@ -295,7 +356,13 @@ POSTMARK = Provider(
             "the text contains the name and the model",
         ),
         Support("events", Like.SAME, "not signed, as by Postmark; four kinds"),
-        Support("servers, streams, statistics, suppressions", Like.NOT_OFFERED),
+        Support(
+            f"test recipients `<type of bounce>@{BOUNCE_TESTING}`",
+            Like.SAME,
+            "events of all types of bounces; the mail is in the inbox",
+        ),
+        Support("the header `X-PM-Bounce-Type`", Like.NOT_OFFERED, "it is in the mail"),
+        Support("`POST /email/bulk`, servers, streams, statistics, suppressions", Like.NOT_OFFERED),
     ),
     ignored=("TrackOpens", "TrackLinks", "InlineCss"),
 )

@@ -24,7 +24,7 @@ from mailcheck.core.errors import (
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
-from mailcheck.web.providers.events import Event
+from mailcheck.web.providers.events import Event, TestRecipients
 from mailcheck.web.providers.mime import OutgoingMail, RawMail
 from mailcheck.web.site.failures import (
     RETRY_AFTER_SECONDS,
@@ -237,6 +237,21 @@ class ShowRoute(Struct, frozen=True):
     method: str = "GET"
 
 
+class ListRoute(Struct, frozen=True):
+    """A route that lists the mails that came over the API of the provider, newest first.
+
+    ``show`` gets a page of mails, and whether there are more. The query has ``limit``, and the id
+    after or before which the page begins.
+    """
+
+    path: str
+    show: Callable[[Sequence[StoredMessage], bool], Response]
+    method: str = "GET"
+
+
+Route = SendRoute | AskRoute | ShowRoute | ListRoute
+
+
 class Support(Struct, frozen=True):
     """A row of the table in the documentation."""
 
@@ -262,6 +277,7 @@ class Provider(Struct, frozen=True):
 
     ``name`` is in paths, in ``via`` of messages and in searches. ``statuses`` are the status and
     the code of each class of `MEANINGS`.
+    ``test_recipients`` are addresses whose mail the provider reports as bounced or complained.
     ``ignored`` are fields of requests that are accepted and change nothing.
     ``switches`` tell how each SDK is redirected: ``{base}`` in their text is the base URL, and
     ``{host}`` the same without its scheme.
@@ -269,7 +285,7 @@ class Provider(Struct, frozen=True):
 
     name: str
     read_key: Callable[[Mapping[str, str]], str]
-    routes: Sequence[SendRoute | AskRoute | ShowRoute]
+    routes: Sequence[Route]
     statuses: Mapping[type[ExpectedFailure], tuple[int, str]]
     write_error: WriteError
     switches: Sequence[tuple[str, str]]
@@ -277,6 +293,7 @@ class Provider(Struct, frozen=True):
     ignored: Sequence[str] = ()
     verify: Verify | None = None
     write_event: WriteEvent | None = None
+    test_recipients: TestRecipients = {}
 
     @property
     def title(self) -> str:

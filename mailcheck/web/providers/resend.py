@@ -1,5 +1,7 @@
 """The API of Resend."""
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -31,12 +33,19 @@ from mailcheck.web.providers.bodies import (
     require_bodies,
     require_few,
 )
-from mailcheck.web.providers.events import BOUNCE, Event
+from mailcheck.web.providers.events import (
+    BOUNCE,
+    Event,
+    TestRecipients,
+    fold_test_recipient,
+    kind_of,
+)
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers, read_people
 from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,
     KeyMissing,
+    ListRoute,
     Mails,
     Posting,
     Provider,
@@ -50,10 +59,20 @@ from mailcheck.web.providers.provider import (
     bearer_key,
     json_response,
 )
+from mailcheck.web.site.bodies import decode_json
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
 
 MAX_BATCH = 100
+
+SUPPRESSED = "suppressed@resend.dev"
+"""The test recipient that is reported as suppressed."""
+
+TEST_RECIPIENTS: TestRecipients = {
+    "bounced@resend.dev": EventKind.BOUNCED,
+    "complained@resend.dev": EventKind.COMPLAINED,
+    SUPPRESSED: EventKind.BOUNCED,
+}
 
 People = str | list[str] | None
 
@@ -209,29 +228,74 @@ def answer_batch(sent: Submission) -> Response:
 
 
 def show_email(message: StoredMessage) -> Response:
-    """Return the mail of ``GET /emails/{id}``. It is delivered: the inbox has it."""
+    """Return the mail of ``GET /emails/{id}``."""
+    content, sent = message.content, _request_of(message)
+    return json_response(
+        {
+            "object": "email",
+            **_facts_of(message, sent),
+            "html": _as_sent(content.html, sent.get("html")),
+            "text": _as_sent(content.text, sent.get("text")),
+            "tags": sent.get("tags") or [],
+        }
+    )
+
+
+def list_emails(messages: Sequence[StoredMessage], has_more: bool) -> Response:
+    """Return the mails of ``GET /emails``, without their texts."""
+    found = [_facts_of(one, _request_of(one)) for one in messages]
+    return json_response({"object": "list", "has_more": has_more, "data": found})
+
+
+def confirm(message: StoredMessage) -> Response:
+    """Return the id of a mail that is to be changed or cancelled. It is delivered already."""
+    return json_response({"object": "email", "id": str(message.summary.delivery_id)})
+
+
+def _request_of(message: StoredMessage) -> Mapping[str, Any]:
+    """Return the request of a mail, or an empty one if it is not stored as a whole."""
+    try:
+        found = decode_json(message.request)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _facts_of(message: StoredMessage, sent: Mapping[str, Any]) -> dict[str, object]:
     summary, content = message.summary, message.content
 
     def people(name: str) -> list[str]:
         return [one.address for one in content.people_in(name)]
 
-    return json_response(
-        {
-            "object": "email",
-            "id": str(summary.delivery_id),
-            "to": people("to"),
-            "from": summary.header.author_text,
-            "created_at": format_instant(summary.received_at),
-            "subject": summary.header.subject,
-            "html": content.html or None,
-            "text": content.text or None,
-            "bcc": [],
-            "cc": people("cc"),
-            "reply_to": people("reply-to"),
-            "last_event": "delivered",
-            "scheduled_at": None,
-        }
-    )
+    bcc = sent.get("bcc") or []
+    return {
+        "id": str(summary.delivery_id),
+        "message_id": content.message_id,
+        "to": people("to"),
+        "from": sent.get("from") or summary.header.author_text,
+        "created_at": format_instant(summary.received_at),
+        "subject": summary.header.subject,
+        "bcc": [bcc] if isinstance(bcc, str) else bcc,
+        "cc": people("cc"),
+        "reply_to": people("reply-to"),
+        "last_event": _event_name(
+            kind_of(summary.tag, summary.recipient, TEST_RECIPIENTS), summary.recipient
+        ),
+        "scheduled_at": sent.get("scheduled_at"),
+        "topic_id": None,
+    }
+
+
+def _as_sent(stored: str, sent: object) -> str | None:
+    """Return a text as the request had it. Mails have one kind of line break only."""
+    if isinstance(sent, str) and "\n".join(re.split("\r\n?|\n", sent)) == stored:
+        return sent
+    return stored or None
+
+
+def _event_name(kind: EventKind, recipient: str) -> str:
+    is_suppressed = "@".join(fold_test_recipient(recipient)) == SUPPRESSED
+    return "suppressed" if is_suppressed and kind is EventKind.BOUNCED else kind.value
 
 
 def write_event(event: Event) -> object:
@@ -244,9 +308,13 @@ def write_event(event: Event) -> object:
         "to": [event.recipient],
         "subject": event.subject,
     }
-    if event.kind is EventKind.BOUNCED:
+    name = _event_name(event.kind, event.recipient)
+    if name == "bounced":
         data["bounce"] = {"message": BOUNCE, "type": "Permanent", "subType": "General"}
-    return {"type": f"email.{event.kind.value}", "created_at": at, "data": data}
+    elif name == "suppressed":
+        reason = "the address is on the suppression list (simulated)"
+        data["suppressed"] = {"message": reason, "type": "OnAccountSuppressionList"}
+    return {"type": f"email.{name}", "created_at": at, "data": data}
 
 
 def write_error(status: int, code: str, message: str) -> Response:
@@ -262,7 +330,10 @@ RESEND = Provider(
     routes=(
         SendRoute("/emails", read_email, answer_email, idempotency="idempotency-key"),
         SendRoute("/emails/batch", read_batch, answer_batch, idempotency="idempotency-key"),
+        ListRoute("/emails", list_emails),
         ShowRoute("/emails/<id>", show_email),
+        ShowRoute("/emails/<id>", confirm, "PATCH"),
+        ShowRoute("/emails/<id>/cancel", confirm, "POST"),
     ),
     statuses={
         KeyMissing: (401, "missing_api_key"),
@@ -285,6 +356,7 @@ RESEND = Provider(
     },
     write_error=write_error,
     write_event=write_event,
+    test_recipients=TEST_RECIPIENTS,
     switches=(
         ("resend (npm)", "the environment variable `RESEND_BASE_URL={base}`"),
         ("resend (PyPI)", "the environment variable `RESEND_API_URL={base}`"),
@@ -295,12 +367,30 @@ RESEND = Provider(
         Support("`Idempotency-Key`", Like.SAME, "kept for 24 hours"),
         Support("`x-batch-validation: permissive`", Like.SAME),
         Support("errors with status, `name` and `message`", Like.SAME),
-        Support("`GET /emails/{id}`", Like.CLOSE, "`bcc` is empty, as the mail does not name it"),
+        Support(
+            "`GET /emails/{id}`, `GET /emails` with `limit`, `after` and `before`",
+            Like.SAME,
+            "without `bcc` and `tags` if the request has more than 16,384 characters",
+        ),
+        Support(
+            "`PATCH /emails/{id}`, `POST /emails/{id}/cancel`",
+            Like.CLOSE,
+            "the answers are the same; the mail is delivered already",
+        ),
         Support("attachments with `path`", Like.CLOSE, "the file contains the URL"),
         Support("`template`", Like.CLOSE, "the text contains the name and the variables"),
         Support("`scheduled_at`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
         Support("events", Like.SAME, "signed as by Svix; four kinds"),
-        Support("domains, contacts, broadcasts, received mail", Like.NOT_OFFERED),
+        Support(
+            "`bounced@resend.dev`, `complained@resend.dev`, `suppressed@resend.dev`, with labels",
+            Like.SAME,
+            "in events and in `last_event`; the mail is in the inbox",
+        ),
+        Support(
+            "attachments, sharing and metrics of mails, domains, contacts, broadcasts,"
+            " received mail",
+            Like.NOT_OFFERED,
+        ),
     ),
     ignored=("topic_id",),
 )

@@ -238,6 +238,7 @@ SENDGRID = Provider(
         Support("errors", Like.CLOSE, "one error at a time; `field` and `help` are null"),
         Support("`template_id` with template data", Like.CLOSE, "the text contains both"),
         Support("`send_at`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
+        Support("test recipients at `sink.sendgrid.net`", Like.SAME, "reported as delivered"),
         Support("events", Like.SAME, "signed with ECDSA; four kinds, one event in a request"),
         Support("contacts, templates, statistics, suppressions", Like.NOT_OFFERED),
     ),

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from mailcheck.api.shapes import dump_json
 from mailcheck.core.addresses import Mailbox
 from mailcheck.core.errors import (
     ExpectedFailure,
@@ -22,6 +23,8 @@ from mailcheck.core.errors import (
     RequestRepeated,
     RequestRunning,
 )
+from mailcheck.core.instants import format_instant
+from mailcheck.core.webhooks import EventKind
 from mailcheck.web.providers.bodies import (
     Template,
     convert,
@@ -30,6 +33,7 @@ from mailcheck.web.providers.bodies import (
     require_bodies,
     require_few,
 )
+from mailcheck.web.providers.events import BOUNCE, Event, fold_test_recipient
 from mailcheck.web.providers.mime import (
     File,
     OutgoingMail,
@@ -452,6 +456,83 @@ def _response(value: object, posting: Posting) -> Response:
     return json_response(value, headers={"x-amzn-RequestId": request_id(posting)})
 
 
+SIMULATOR = "simulator.amazonses.com"
+
+SUPPRESSED = f"suppressionlist@{SIMULATOR}"
+"""The test recipient that is reported as suppressed."""
+
+
+def write_event(event: Event) -> object:
+    """Return an event of SES in a notification of SNS, which is not signed."""
+    at = format_instant(event.at)
+    recipients: list[dict[str, str]] = [{"emailAddress": event.recipient}]
+    feedback = {"feedbackId": event.id, "timestamp": at}
+    if event.kind is EventKind.BOUNCED:
+        is_suppressed = "@".join(fold_test_recipient(event.recipient)) == SUPPRESSED
+        recipients[0] |= {
+            "action": "failed",
+            "status": "5.1.1",
+            "diagnosticCode": f"smtp; {BOUNCE}",
+        }
+        facts: dict[str, object] = {
+            "bounceType": "Permanent",
+            "bounceSubType": "Suppressed" if is_suppressed else "General",
+            "bouncedRecipients": recipients,
+            "reportingMTA": "dsn; mailcheck",
+            **feedback,
+        }
+    elif event.kind is EventKind.COMPLAINED:
+        facts = {"complainedRecipients": recipients, "complaintFeedbackType": "abuse", **feedback}
+    elif event.kind is EventKind.OPENED:
+        facts = {"timestamp": at, "userAgent": "mailcheck", "ipAddress": "127.0.0.1"}
+    else:
+        facts = {
+            "timestamp": at,
+            "processingTimeMillis": 0,
+            "recipients": [event.recipient],
+            "smtpResponse": "250 OK",
+            "reportingMTA": "mailcheck",
+        }
+    name = _EVENT_TYPES[event.kind]
+    mail = {
+        "timestamp": at,
+        "source": event.author,
+        "sendingAccountId": "123456789012",
+        "messageId": event.delivery_id,
+        "destination": [event.recipient],
+        "headersTruncated": True,
+        "headers": [],
+        "commonHeaders": {
+            "from": [event.author],
+            "to": [event.recipient],
+            "messageId": f"<{event.message_id}>",
+            "subject": event.subject,
+        },
+        "tags": {},
+    }
+    message = {"eventType": name, name.lower(): facts, "mail": mail}
+    return {
+        "Type": "Notification",
+        "MessageId": event.id,
+        "TopicArn": "arn:aws:sns:us-east-1:123456789012:mailcheck",
+        "Subject": "Amazon SES Email Event Notification",
+        "Message": dump_json(message).decode(),
+        "Timestamp": at,
+        "SignatureVersion": "1",
+        "Signature": "",
+        "SigningCertURL": "",
+        "UnsubscribeURL": "",
+    }
+
+
+_EVENT_TYPES = {
+    EventKind.DELIVERED: "Delivery",
+    EventKind.BOUNCED: "Bounce",
+    EventKind.COMPLAINED: "Complaint",
+    EventKind.OPENED: "Open",
+}
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of SES. The SDKs choose their exception by the header."""
     return json_response({"message": message}, status, {"x-amzn-ErrorType": code})
@@ -495,6 +576,12 @@ SES = Provider(
         Crash: (500, "InternalServiceErrorException"),
     },
     write_error=write_error,
+    write_event=write_event,
+    test_recipients={
+        f"bounce@{SIMULATOR}": EventKind.BOUNCED,
+        f"complaint@{SIMULATOR}": EventKind.COMPLAINED,
+        SUPPRESSED: EventKind.BOUNCED,
+    },
     switches=(
         ("@aws-sdk/client-sesv2 (npm)", "the environment variable `AWS_ENDPOINT_URL={base}`"),
         ("boto3 (PyPI)", "`boto3.client('sesv2', endpoint_url='{base}')`"),
@@ -529,7 +616,17 @@ SES = Provider(
             Like.CLOSE,
             "the lists are empty",
         ),
-        Support("notifications", Like.NOT_OFFERED, "their certificate cannot be verified offline"),
+        Support(
+            "notifications over SNS: `Delivery`, `Bounce`, `Complaint`, `Open`",
+            Like.CLOSE,
+            "not signed: the certificate of SNS cannot be verified offline",
+        ),
+        Support(
+            f"the addresses of the mailbox simulator at `{SIMULATOR}`, with labels",
+            Like.SAME,
+            "`success`, `bounce`, `complaint`, `ooto`, `suppressionlist`, in notifications; the"
+            " mail is in the inbox, and no automatic reply is sent",
+        ),
         Support("other calls", Like.NOT_OFFERED),
     ),
     ignored=(

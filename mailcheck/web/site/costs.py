@@ -91,6 +91,9 @@ POSTED_MAIL = Cost(rows=25, octets=131072, content=2, requests=1)
 """Mail over the API of a provider: a mail, and one row for its idempotency key. A batch has at most
 1,000 mails and 64 MiB. The request is read in a process of its own."""
 
+LISTED_MAILS = Cost(content=100)
+"""A page of mails that came over the API of a provider, of at most 100."""
+
 QUESTION = Cost(requests=1)
 """A question about the account to the API of a provider. It is answered in the process that reads
 requests."""

@@ -29,7 +29,9 @@ SEND = {
     "postmark": "/providers/postmark/email",
     "sendgrid": "/providers/sendgrid/v3/mail/send",
     "mailgun": "/providers/mailgun/v3/<domain>/messages",
+    "ses": "/providers/ses/v2/email/outbound-emails",
     "brevo": "/providers/brevo/v3/smtp/email",
+    "mailtrap": "/providers/mailtrap/api/send",
 }
 
 
@@ -52,6 +54,24 @@ def send(house: House, provider: str, tag: str = "") -> Post:
     return sent
 
 
+def event_in(posted: Post) -> dict[str, Any]:
+    """Return the event in a body, without what the provider wraps it in."""
+    body = json.loads(posted.body)
+    if isinstance(body, list):
+        (body,) = body
+    if "Message" in body and "TopicArn" in body:
+        body = json.loads(body["Message"])
+    (found,) = body.get("events", [body.get("event-data", body)])
+    event: dict[str, Any] = found
+    return event
+
+
+def name_of(event: dict[str, Any]) -> str:
+    """Return the name of an event, whatever its field is called."""
+    names = ("RecordType", "eventType", "event", "type")
+    return str(next(event[name] for name in names if name in event))
+
+
 def headers(event: Post) -> dict[str, str]:
     """Return the headers of an event by lower-case name."""
     return {name.decode().lower(): one[0].decode() for name, one in headers_of(event).items()}
@@ -70,20 +90,21 @@ def test_the_providers_with_events_are_known() -> None:
     ("postmark", ["Delivery", "Bounce", "SpamComplaint", "Open"]),
     ("sendgrid", ["delivered", "bounce", "spamreport", "open"]),
     ("mailgun", ["delivered", "failed", "complained", "opened"]),
+    ("ses", ["Delivery", "Bounce", "Complaint", "Open"]),
     ("brevo", ["delivered", "hard_bounce", "spam", "opened"]),
+    ("mailtrap", ["delivery", "bounce", "spam", "open"]),
 )
 def test_the_tag_chooses_the_event(house: House, provider: str, expected: list[str]) -> None:
     """A mail is delivered, or bounced, complained or opened as its tag says."""
     create(house, provider)
     found = []
     for tag in ("", *EVENT_TAGS):
-        body = json.loads(send(house, provider, tag).body)
-        body = body[0] if isinstance(body, list) else body.get("event-data", body)
-        found.append(body.get("type") if provider == "resend" else None)
-        found[-1] = found[-1] or body.get("RecordType") or body["event"]
+        body = event_in(send(house, provider, tag))
+        found.append(name_of(body))
         assert f"you{'+' if tag else ''}{tag}@customer.example" in json.dumps(body)
-    assert found == expected
-    assert list(EVENT_TAGS) == ["event.bounce", "event.complaint", "event.open"]
+    assert found == [*expected, expected[0]]
+    tags = ["event.bounce", "event.complaint", "event.open", "event.delivery"]
+    assert list(EVENT_TAGS) == tags
 
 
 @pytest.mark.parametrize("provider", SEND)
@@ -153,7 +174,7 @@ def test_a_test_is_in_the_format_of_the_provider(house: House) -> None:
     assert json.loads(house.receivers.posts[-1].body)["RecordType"] == "Delivery"
 
 
-@pytest.mark.parametrize("provider", ["ses", "mailfrog", ""])
+@pytest.mark.parametrize("provider", ["smtp", "mailfrog", ""])
 def test_a_provider_without_events_is_named(house: House, provider: str) -> None:
     """Only providers with events are accepted, and the error lists them."""
     body = json.dumps({"url": URL, "provider": provider}).encode()
@@ -188,3 +209,85 @@ def test_a_wrong_test_of_a_webhook(house: House) -> None:
     ):
         path = f"/inbox/webhooks/{webhook['id']}/test?{query}"
         assert house.ask("POST", path).answer().status == status, query
+
+
+SIMULATOR = "simulator.amazonses.com"
+BLACK_HOLE = "bounce-testing.postmarkapp.com"
+
+
+@rows(
+    ("resend", "delivered@resend.dev", "email.delivered", ""),
+    ("resend", "bounced@resend.dev", "email.bounced", '"Permanent"'),
+    ("resend", "Bounced+signup@Resend.dev", "email.bounced", '"General"'),
+    ("resend", "complained+a@resend.dev", "email.complained", ""),
+    ("resend", "suppressed@resend.dev", "email.suppressed", '"OnAccountSuppressionList"'),
+    ("resend", "bounced+event.open@resend.dev", "email.opened", ""),
+    ("resend", "bounced@example.com", "email.delivered", ""),
+    ("ses", f"success@{SIMULATOR}", "Delivery", ""),
+    ("ses", f"bounce@{SIMULATOR}", "Bounce", '"General"'),
+    ("ses", f"bounce+label2@{SIMULATOR}", "Bounce", '"5.1.1"'),
+    ("ses", f"complaint@{SIMULATOR}", "Complaint", '"abuse"'),
+    ("ses", f"ooto@{SIMULATOR}", "Delivery", ""),
+    ("ses", f"suppressionlist@{SIMULATOR}", "Bounce", '"Suppressed"'),
+    ("postmark", f"HardBounce@{BLACK_HOLE}", "Bounce", '"TypeCode": 1,'),
+    ("postmark", f"Hard_Bounce@{BLACK_HOLE}", "Bounce", '"Inactive": true'),
+    ("postmark", f"softbounce@{BLACK_HOLE}", "Bounce", '"TypeCode": 4096'),
+    ("postmark", f"Blocked@{BLACK_HOLE}", "Bounce", '"Name": "ISP block"'),
+    ("postmark", f"dns_error+a@{BLACK_HOLE}", "Bounce", '"Type": "DnsError"'),
+    ("postmark", f"anything@{BLACK_HOLE}", "Bounce", '"Type": "HardBounce"'),
+    ("sendgrid", "a@sink.sendgrid.net", "delivered", ""),
+    ("sendgrid", "bounced@resend.dev", "delivered", ""),
+)
+def test_test_recipients_behave_as_documented(
+    house: House, provider: str, to: str, expected: str, said: str
+) -> None:
+    """Mail to a test recipient is accepted, stored, and reported as the provider documents."""
+    made = create(house, provider)
+    assert post(house, SEND[provider], sample(SEND[provider], to)).status < 300
+    house.pass_time(1)
+    event = event_in(house.receivers.posts[-1])
+    assert name_of(event) == expected
+    assert said in json.dumps(event)
+    assert to in json.dumps(event)
+    assert received(house)[-1]["to"] == to
+    assert house.ask("DELETE", f"/inbox/webhooks/{made['id']}").answer().status == 200
+
+
+def test_a_spam_complaint_of_postmark_has_its_code(house: House) -> None:
+    """The type of a complaint is 100001. 512 is that of a spam notification."""
+    create(house, "postmark")
+    assert event_in(send(house, "postmark", "event.complaint"))["TypeCode"] == 100_001
+
+
+def test_a_test_of_a_webhook_overrules_the_test_recipient(house: House) -> None:
+    """An event that a call chooses is sent, whoever the recipient of the mail is."""
+    made = create(house, "resend")
+    post(house, SEND["resend"], sample(SEND["resend"], "bounced@resend.dev"))
+    (message,) = received(house)
+    path = f"/inbox/webhooks/{made['id']}/test?event=delivered&messageId={message['id']}"
+    assert house.ask("POST", path).answer().status == 200
+    assert json.loads(house.receivers.posts[-1].body)["type"] == "email.delivered"
+
+
+def test_mailtrap_signs_the_body(house: House) -> None:
+    """The signature is the HMAC of the body, with the secret as text."""
+    secret = create(house, "mailtrap")["secret"]
+    event = send(house, "mailtrap", "event.bounce")
+    expected = hmac.new(secret.encode(), event.body, hashlib.sha256).hexdigest()
+    assert headers(event)["mailtrap-signature"] == expected
+    (found,) = json.loads(event.body)["events"]
+    assert (found["response_code"], found["sending_stream"]) == (550, "transactional")
+    assert isinstance(found["timestamp"], int)
+
+
+def test_a_notification_of_ses_has_the_headers_of_sns(house: House) -> None:
+    """The headers repeat type, id and topic of the notification. It has no signature."""
+    create(house, "ses")
+    event = send(house, "ses")
+    body, given = json.loads(event.body), headers(event)
+    assert given["x-amz-sns-message-type"] == body["Type"] == "Notification"
+    assert given["x-amz-sns-message-id"] == body["MessageId"]
+    assert given["x-amz-sns-topic-arn"] == body["TopicArn"]
+    assert given["content-type"] == "text/plain; charset=UTF-8"
+    assert (body["Signature"], body["SigningCertURL"]) == ("", "")
+    assert json.loads(body["Message"])["mail"]["messageId"] == received(house)[0]["deliveryId"]

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from mailcheck.core.rights import make_rights
 from tests.house import House
-from tests.web.provider_requests import headers_for, post, raw_mail, received, with_fields
+from tests.table import rows
+from tests.web.provider_requests import ask, headers_for, post, raw_mail, received, with_fields
 
 EMAILS, BATCH = "/providers/resend/emails", "/providers/resend/emails/batch"
 
@@ -132,3 +134,97 @@ def test_a_template_is_shown_by_its_values(house: House) -> None:
     (message,) = received(house)
     assert "welcome" in message["text"]
     assert '"x": 7' in message["text"]
+
+
+LONG = "<p>é</p>\r\n" * 400
+
+
+@rows(
+    {"from": "a@x.test", "html": "<p>h</p>", "text": None},
+    {"from": "Shop <a@x.test>", "html": "<p>h</p>\n", "text": "t\r\nu"},
+    {"from": '"Shop, Inc." <a@x.test>', "html": None, "text": "é\n\n"},
+    {"from": "<a@x.test>", "html": "a\rb", "text": " "},
+    {"from": "Ünï <a@x.test>", "html": "x" * 5_000, "text": None},
+    {"bcc": "b@x.test", "scheduled_at": "in 1 min", "tags": [{"name": "a", "value": "b"}]},
+    {"bcc": ["b@x.test", "B <c@x.test>"]},
+)
+def test_a_mail_is_shown_as_it_was_sent(house: House, fields: dict[str, Any]) -> None:
+    """Author, texts, blind copies and tags are those of the request, character by character."""
+    sent = post(house, EMAILS, with_fields(EMAILS, **fields)).json["id"]
+    shown = ask(house, f"{EMAILS}/{sent}").json
+    bcc = fields.get("bcc")
+    for name, value in {**fields, "bcc": [bcc] if isinstance(bcc, str) else bcc or []}.items():
+        assert shown[name] == value, name
+    assert shown["message_id"] == raw_mail(house, received(house)[-1])["Message-ID"]
+
+
+def test_a_long_text_is_shown_with_the_line_breaks_of_the_mail(house: House) -> None:
+    """The request is not stored as a whole, so a line break is a line feed."""
+    sent = post(house, EMAILS, with_fields(EMAILS, html=LONG)).json["id"]
+    assert ask(house, f"{EMAILS}/{sent}").json["html"] == LONG.replace("\r\n", "\n")
+
+
+def test_mails_are_listed_in_pages(house: House) -> None:
+    """The list has each mail of Resend once, the newest first, before or after another one."""
+    house.receive()
+    post(house, "/providers/postmark/email")
+    to = ["a@customer.example", "b@customer.example"]
+    ids = [post(house, EMAILS, with_fields(EMAILS, to=to)).json["id"] for _ in range(5)]
+    ids.reverse()
+
+    def page(query: str) -> tuple[list[str], bool]:
+        found = ask(house, f"{EMAILS}?{query}").json
+        assert found["object"] == "list"
+        return [one["id"] for one in found["data"]], found["has_more"]
+
+    assert page("") == (ids, False)
+    assert page("limit=2") == (ids[:2], True)
+    assert page(f"limit=2&after={ids[1]}") == (ids[2:4], True)
+    assert page(f"limit=2&after={ids[3]}") == (ids[4:], False)
+    assert page(f"limit=2&before={ids[4]}") == (ids[2:4], True)
+    assert page(f"before={ids[1]}") == (ids[:1], False)
+    assert page(f"after={ids[4]}") == ([], False)
+    listed = ask(house, EMAILS).json["data"][0]
+    assert (listed["to"], listed["last_event"]) == (to, "delivered")
+    assert "html" not in listed
+
+
+@rows("limit=0", "limit=101", "limit=x", "limit=-1", "limit=" + "9" * 5_000, "limit=\u0661")
+def test_a_wrong_limit_is_named(house: House, query: str) -> None:
+    """A limit that is no number from 1 to 100 is an error that says so."""
+    answer = ask(house, f"{EMAILS}?{query.encode().decode('latin-1')}")
+    assert (answer.status, answer.json["name"]) == (422, "validation_error")
+    assert "from 1 to 100" in answer.json["message"]
+
+
+def test_an_unknown_mail_begins_no_page(house: House) -> None:
+    """A page after a mail that does not exist, or is another account's, is not found."""
+    other = house.issue_key(house.add_account("second"))
+    sent = post(house, EMAILS, key=other).json["id"]
+    for query in ("after=x", f"before={sent}"):
+        assert ask(house, f"{EMAILS}?{query}").status == 404
+    assert ask(house, EMAILS).json["data"] == []
+
+
+def test_a_change_is_confirmed(house: House) -> None:
+    """A new time and a cancellation are answered with the id; the mail stays delivered."""
+    sent = post(house, EMAILS).json["id"]
+    for method, path in (("PATCH", sent), ("POST", f"{sent}/cancel")):
+        assert ask(house, f"{EMAILS}/{path}", method).json == {"object": "email", "id": sent}
+        assert ask(house, f"{EMAILS}/{path.replace(sent, 'x')}", method).status == 404
+    assert ask(house, f"{EMAILS}/{sent}").json["last_event"] == "delivered"
+    reader = house.issue_key(house.account, rights=make_rights(["inbox:read"]))
+    assert ask(house, f"{EMAILS}/{sent}", "PATCH", reader).status == 401
+
+
+@rows(
+    ("bounced@resend.dev", "bounced"),
+    ("complained+a@resend.dev", "complained"),
+    ("suppressed@resend.dev", "suppressed"),
+    ("delivered@resend.dev", "delivered"),
+    ("you+event.open@customer.example", "opened"),
+)
+def test_the_last_event_is_that_of_the_recipient(house: House, to: str, expected: str) -> None:
+    """Test recipients and tags choose the last event of a mail."""
+    sent = post(house, EMAILS, with_fields(EMAILS, to=to)).json["id"]
+    assert ask(house, f"{EMAILS}/{sent}").json["last_event"] == expected
