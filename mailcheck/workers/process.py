@@ -206,6 +206,9 @@ class _Child(ProcessProtocol):
         self._when_ended: Deferred[None] = Deferred()
 
     def ask(self, call: Callable[[], Any]) -> Deferred[Any]:
+        if REQUESTS not in self.transport.pipes:
+            # The pipe of a child that dies is closed before its end is reported.
+            return fail(self._death())
         request = _pickled(call)
         self._send(LENGTH.pack(len(request)), request)
         answer: Deferred[Any] = Deferred()
@@ -329,8 +332,11 @@ class _Child(ProcessProtocol):
             problem = f"it took the {self._name} process longer than {self._longest:g} seconds"
             self._asked.popleft().errback(WorkTooSlow(problem))
         while self._asked:
-            self._asked.popleft().errback(WorkerDied(f"the {self._name} process has died"))
+            self._asked.popleft().errback(self._death())
         self._when_ended.callback(None)
+
+    def _death(self) -> WorkerDied:
+        return WorkerDied(f"the {self._name} process has died")
 
     def _answer(self, answer: Any) -> None:
         asked = self._asked.popleft()

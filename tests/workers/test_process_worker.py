@@ -185,6 +185,27 @@ async def test_a_killed_child_fails_what_was_under_way_and_is_replaced(
     assert await worker.run(os.getpid) != child
 
 
+HANG_UP = "import os, signal; os.close(0); os.close(1); signal.pause()"
+"""Closes the pipes of the child, as its end does, before the parent learns of the end."""
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_child_that_is_dying(
+    worker: ProcessWorker, logged_failures: list[LogEvent]
+) -> None:
+    """A call between the end of the pipes and the end of the child fails like those before it."""
+    child = await worker.run(os.getpid)
+    hanging = worker.run(partial(exec, HANG_UP))
+    while not (failed := worker.run(int)).called:
+        await pause()
+    with pytest.raises(WorkerDied):
+        await failed
+    os.kill(child, signal.SIGKILL)
+    with pytest.raises(WorkerDied):
+        await hanging
+    assert await worker.run(os.getpid) != child
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_death_is_reported_until_a_successor_answers(
     worker: ProcessWorker, logged_failures: list[LogEvent]
