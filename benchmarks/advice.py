@@ -37,6 +37,7 @@ from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.domains import compute_reputation, describe_domain
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from mailcheck.operations.domains.show_domains import DomainSummary, with_check
+from mailcheck.web.dashboard.addresses import MINE
 from mailcheck.web.dashboard.domains.frame import FACTORS, view_domain
 from mailcheck.web.dashboard.domains.pages import DomainCheck, view_check
 from mailcheck.web.dashboard.rendering import Renderer
@@ -68,6 +69,10 @@ VISIT: Any = SimpleNamespace(
     request=SimpleNamespace(prepath=[b"domain"], uri=b"/domain", requestHeaders=Headers()),
     person=None,
     membership=None,
+    project="",
+    projects=(),
+    nearest=MINE,
+    page_path="/domain",
     is_secure=False,
     link=str,
     form_secret=SimpleNamespace(token=str),

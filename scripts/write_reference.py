@@ -342,7 +342,7 @@ def write_scopes(house: House) -> str:
         "A member of a [project](../how-to/share-an-inbox.md) has one role. A person has all rights"
         " in the own account.\n",
         of_pages,
-        f"These pages are about the person, whatever project is shown: {personal}.\n",
+        f"These pages are about the person and have no project in their address: {personal}.\n",
     )
 
 

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from mailcheck.core.identifiers import (
+    AccountId,
     DeliverabilityTestId,
     MessageId,
     format_share_token,
@@ -13,6 +14,9 @@ API_PATH = "/api/v1"
 MCP_PATH = "/mcp"
 API_PAGE_PATH = "/api"
 PROVIDERS_PATH = "/providers"
+
+PROJECT_PAGES_PATH = "/p"
+"""Beginning of the paths of pages of a project, before its id."""
 
 
 class PublicUrls(Struct, frozen=True):
@@ -34,6 +38,10 @@ class PublicUrls(Struct, frozen=True):
     def api_page_url(self) -> str:
         """The URL of the page that documents the REST API."""
         return self.public_url + API_PAGE_PATH
+
+    def page_url(self, account_id: AccountId, path: str) -> str:
+        """Return the URL of a page of a project, or of a person's own account."""
+        return f"{self.public_url}{PROJECT_PAGES_PATH}/{account_id}{path}"
 
     def share_url(self, message_id: MessageId, secret: str) -> str:
         """Return the share link of a message."""

@@ -42,7 +42,7 @@ def write_event(
     why = (
         f"You get this since watches of the account {webhook.account_name} name your address.\n"
         "It ends when none of them does: ask who has that account, or the operator of\n"
-        f"{urls.public_url}. The watches are at {urls.public_url}/watches."
+        f"{urls.public_url}. The watches are at {urls.page_url(webhook.account_id, '/domains')}."
     )
     return write_external_mail(head, summary.header.subject, text, why)
 

@@ -17,6 +17,7 @@ from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.accounts import Account
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.projects import Role
+from mailcheck.web.dashboard.addresses import address_in
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, mail, run
 from tests.imap import imap_talk, pop3_talk
@@ -119,14 +120,12 @@ def token(world: World) -> Credential:
 
 
 def own_session(world: World) -> Credential:
-    """Return the session of the person, whose pages show the own account."""
+    """Return the session of the person, for the pages of the own account."""
     return Credential(world, world.ann)
 
 
 def session_in_project(world: World) -> Credential:
-    """Return the session of the person, whose pages show the project."""
-    secret = next(value for name, value in world.browser.cookies.items() if "session" in name)
-    run(world.house.assembly.accounts.sessions.show_project(secret, world.shop.id))
+    """Return the session of the person, for the pages of the project."""
     return Credential(world, world.shop)
 
 
@@ -182,7 +181,7 @@ def page(path: str) -> Callable[[Credential], Opened]:
         cookies = credential.world.browser.cookies.items()
         cookie = "; ".join(f"{name}={value}" for name, value in cookies)
         filled = path.replace("<test_id>", _test_of(credential))
-        filled = filled.replace("<domain>", SlowZone.domain)
+        filled = address_in(credential.account.id, filled.replace("<domain>", SlowZone.domain))
         return _http(credential, "GET", filled, f"Cookie: {cookie}", "Accept: text/event-stream")
 
     return open_stream

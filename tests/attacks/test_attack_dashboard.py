@@ -51,7 +51,7 @@ def test_signing_in_leads_nowhere_else(browser: Browser, wanted: str) -> None:
     assert (answer.status, answer.headers["location"]) == (303, "/")
     assert answer.headers["set-cookie"].startswith("mailcheck-session=")
     shown = browser.open(f"/sign-in?next={quote(wanted)}")
-    assert (shown.status, shown.headers["location"]) == (303, "/")
+    assert (shown.status, shown.headers["location"]) == (303, "/p/me/")
 
 
 @rows("/", "/keys", "/keys?a=b&c=%0d%0a", "/inbox/x#y", "/@evil")
@@ -89,8 +89,10 @@ def test_forged_cookies(house: House, browser: Browser, forged: str) -> None:
     """A forged cookie opens no page and causes no error."""
     browser.sign_up("ann")
     stranger = Browser(house, "192.0.2.66")
-    stranger.cookies["mailcheck-session"] = forged
+    stranger.cookies["mailcheck-session"] = stranger.cookies["mailcheck-project"] = forged
+    stranger.project = ""
     assert stranger.open("/account").status == 303
+    assert stranger.open("/p/me/").status == 303
     assert stranger.open("/").status == 200
     stranger.cookies = {"mailcheck-visitor": forged}
     assert stranger.open("/sign-in").status == 200
@@ -102,8 +104,11 @@ def test_a_token_for_who_has_no_cookie(browser: Browser, path: str) -> None:
     """A token cannot be forged for a visitor without a cookie, who has no secret."""
     Browser(browser.house, "192.0.2.11").sign_up("ann")
     for secret in ("", "None", "a" * 32):
-        mac = hmac.digest(secret.encode(), b"mailcheck form token", "sha256")
-        token = urlsafe_b64encode(bytes(len(mac)) + mac).decode().rstrip("=")
+        proofs = b"".join(
+            hmac.digest(secret.encode(), b"mailcheck form token of a " + what, "sha256")[:16]
+            for what in (b"session", b"project ")
+        )
+        token = urlsafe_b64encode(bytes(len(proofs)) + proofs).decode().rstrip("=")
         if secret:
             assert token == FormSecret(secret, bytes).token(), "tokens are derived like this"
         answer = browser.post(path, name="ann", password="correct horse", **{"form-token": token})

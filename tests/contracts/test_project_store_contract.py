@@ -13,6 +13,7 @@ from mailcheck.core.errors import (
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.projects import Invitation, Member, Membership, Role
 from mailcheck.store.accounts.account_store import SessionRow
+from mailcheck.store.accounts.project_store import Held
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at
 
@@ -120,22 +121,24 @@ async def test_registering_with_an_invitation(stores: Stores) -> None:
     assert await stores.accounts.find_account("dave") is None
 
 
-async def test_a_session_shows_a_project(stores: Stores) -> None:
-    """A session has the project that was chosen, while the person is a member of it."""
+async def test_a_session_has_the_projects_of_its_person(stores: Stores) -> None:
+    """A session has the projects that the person is a member of, unless they are disabled."""
     shop = await shop_of_ann(stores)
     await stores.sessions.open_session(CODE, BOB, "192.0.2.7", NOON, at(100))
     own = SessionRow(account("bob"), NOON, NOON, NOON)
-    await stores.sessions.show_project(CODE, SHOP)
     assert await stores.sessions.find_session(CODE, at(1)) == own
     await stores.projects.set_member(SHOP, member("bob", Role.READER))
-    shown = SessionRow(account("bob"), NOON, NOON, NOON, Membership(shop, Role.READER))
-    assert await stores.sessions.find_session(CODE, at(1)) == shown
+    member_of = SessionRow(account("bob"), NOON, NOON, NOON, (Membership(shop, Role.READER),))
+    assert await stores.sessions.find_session(CODE, at(1)) == member_of
     await stores.accounts.disable(SHOP, at(2))
     assert await stores.sessions.find_session(CODE, at(3)) == own
     await stores.accounts.enable(SHOP)
-    assert await stores.sessions.find_session(CODE, at(3)) == shown
-    await stores.sessions.show_project(CODE, None)
-    assert await stores.sessions.find_session(CODE, at(3)) == own
-    await stores.sessions.show_project(CODE, SHOP)
+    assert await stores.sessions.find_session(CODE, at(3)) == member_of
     assert await stores.removal.delete(SHOP)
     assert await stores.sessions.find_session(CODE, at(3)) == own
+
+
+@pytest.mark.parametrize("kind", Held)
+async def test_unknown_objects_have_no_holder(stores: Stores, kind: Held) -> None:
+    """An object belongs to one account; an unknown one, of any kind, to none."""
+    assert await stores.projects.holder_of(kind, "aaaaaaaaaaaaa") is None

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from twisted.web.resource import IResource
 from twisted.web.server import Request
 
+from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import body_limits, connection_limits, public_url, smtp_settings
 from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
@@ -203,7 +204,7 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
         chaos,
         EventSockets(inbox.follow, inbox.mails, chance.clock),
         runtime.turns,
-        lambda: f"{public_url(config)}/inbox",
+        lambda: PublicUrls(public_url(config)),
         config.inbox.domain,
         chance.random_bytes,
         runtime.now(),

@@ -70,7 +70,7 @@ def build_dashboard(parts: WebParts) -> Dashboard:
         parts.addresses,
         daemon.runtime.clock_and_randomness,
     )
-    return Dashboard(admission, confirm.ask, renderer, pages)
+    return Dashboard(admission, confirm.ask, renderer, pages, daemon.accounts.projects.holder_of)
 
 
 def build_pages(
@@ -134,7 +134,7 @@ def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) ->
             servers,
             renderer,
         ).pages(),
-        *ProjectPages(accounts.projects, accounts.keep, accounts.sessions, renderer).pages(),
+        *ProjectPages(accounts.projects, accounts.keep, renderer).pages(),
         *PeoplePages(accounts.keep, accounts.audit, options.domain, renderer).pages(),
         *key_pages.pages(),
         *ConsentPages(

@@ -12,7 +12,7 @@ from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS, RegistrationRules
 from mailcheck.ports.clocks import ClockAndRandomness
-from mailcheck.store.accounts.project_store import ProjectStore
+from mailcheck.store.accounts.project_store import Held, ProjectStore
 
 MAX_PROJECTS = 20
 """Maximum number of projects that a person owns. Each has an inbox with a quota of its own."""
@@ -80,6 +80,10 @@ class ManageProjects:
     async def of_person(self, person: Account) -> list[Membership]:
         """List the projects of a person, by name."""
         return await self._store.projects_of(person.id)
+
+    async def holder_of(self, kind: Held, object_id: str) -> AccountId | None:
+        """Return the account that an object belongs to, or `None` if there is no such object."""
+        return await self._store.holder_of(kind, object_id)
 
     async def set_member(
         self, project: Account, person: Account, role: Role, by: Actor = COMMAND_LINE

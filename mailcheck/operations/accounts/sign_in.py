@@ -120,10 +120,6 @@ class DashboardSessions:
         """Record that the person of a session has confirmed who they are."""
         await self._store.note_confirmation(digest_secret(secret), self._now())
 
-    async def show_project(self, secret: str, project_id: AccountId | None) -> None:
-        """Let the pages of a session show a project, or the person's own account (`None`)."""
-        await self._store.show_project(digest_secret(secret), project_id)
-
     async def end(self, secret: str, account_id: AccountId, by: Actor) -> bool:
         """End a session of an account, if it exists. Return whether the company opened it."""
         is_company = await self._store.end_session(digest_secret(secret))

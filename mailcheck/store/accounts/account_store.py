@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from mailcheck.core.accounts import Access, Account, AccountLimits, AccountUse, ApiKey
 from mailcheck.core.cursors import Position
@@ -114,15 +114,15 @@ class StoredPassword(Struct, frozen=True):
 class SessionRow(Struct, frozen=True):
     """A session that has not ended, and its account.
 
-    ``confirmed_at`` is when the person signed in or confirmed who they are. ``membership`` is the
-    project that the pages show; `None` is the person's own account.
+    ``confirmed_at`` is when the person signed in or confirmed who they are. ``projects`` are those
+    of the person that are not disabled, by name.
     """
 
     account: Account
     created_at: Instant
     seen_at: Instant
     confirmed_at: Instant
-    membership: Membership | None = None
+    projects: tuple[Membership, ...] = ()
 
 
 class ListedSession(Struct, frozen=True):
@@ -670,35 +670,18 @@ class SessionStore(Store):
         """Return a session that has not ended, or `None`."""
         row = transaction.row(
             "SELECT dashboard_session.created_at AS begun_at, dashboard_session.seen_at, "
-            "dashboard_session.confirmed_at, member.project_id, member.role, "
-            f"{ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
+            f"dashboard_session.confirmed_at, {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
             "JOIN dashboard_session ON dashboard_session.account_id = account.id "
-            "LEFT JOIN member ON member.project_id = dashboard_session.project_id "
-            "AND member.account_id = account.id "
             "WHERE dashboard_session.digest = ? AND dashboard_session.ends_at > ?",
             (digest, now),
         )
         if row is None:
             return None
-        found = SessionRow(value_of(Account, row), row.begun_at, row.seen_at, row.confirmed_at)
-        if row.role is None:
-            return found
-        project = transaction.row(
-            f"{_ACCOUNT} WHERE account.id = ? AND account.disabled_at IS NULL", (row.project_id,)
-        )
-        if project is None:
-            return found
-        membership = Membership(value_of(Account, project), Role(row.role))
-        return replace(found, membership=membership)
-
-    @write
-    def show_project(
-        self, transaction: Transaction, digest: bytes, project_id: AccountId | None
-    ) -> None:
-        """Let a session show a project, or the person's own account (`None`)."""
-        transaction.execute(
-            "UPDATE dashboard_session SET project_id = ? WHERE digest = ?", (project_id, digest)
-        )
+        projects = [
+            one for one in memberships_of(transaction, row.id) if one.project.disabled_at is None
+        ]
+        account = value_of(Account, row)
+        return SessionRow(account, row.begun_at, row.seen_at, row.confirmed_at, tuple(projects))
 
     @write
     def note_confirmation(self, transaction: Transaction, digest: bytes, now: Instant) -> None:
@@ -740,6 +723,17 @@ class SessionStore(Store):
         for digest in digests:
             transaction.execute("DELETE FROM dashboard_session WHERE digest = ?", (digest,))
         return bool(digests)
+
+
+def memberships_of(transaction: Transaction, account_id: AccountId) -> list[Membership]:
+    """Return the projects of a person, by name."""
+    rows = transaction.rows(
+        f"SELECT {ACCOUNT_COLUMNS}, member.role FROM {ACCOUNT_TABLES} "
+        "JOIN member ON member.project_id = account.id "
+        "WHERE member.account_id = ? ORDER BY account.name",
+        (account_id,),
+    )
+    return [Membership(value_of(Account, row), Role(row.role)) for row in rows]
 
 
 def session_id(digest: bytes) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec.structs import asdict
 
 from mailcheck.core.accounts import Account
@@ -22,6 +24,7 @@ from mailcheck.store.accounts.account_store import (
     ACCOUNTS_LOCK,
     INTO_PASSWORD,
     insert_account,
+    memberships_of,
 )
 from mailcheck.store.transactions import Store, insert, read, value_of, write
 
@@ -30,10 +33,16 @@ _MEMBERS = """
     FROM member JOIN account ON account.id = member.account_id
 """
 
-_PROJECTS = f"""
-    SELECT {ACCOUNT_COLUMNS}, member.role FROM {ACCOUNT_TABLES}
-    JOIN member ON member.project_id = account.id
-"""
+
+class Held(StrEnum):
+    """The kinds of objects that belong to an account and have an id. The values are tables."""
+
+    MESSAGE = "message"
+    TEST = "deliverability_test"
+    REPORT = "receiver_report"
+    WEBHOOK = "webhook"
+    WATCH = "watch"
+    KEY = "api_key"
 
 
 class ProjectStore(Store):
@@ -72,10 +81,13 @@ class ProjectStore(Store):
     @read
     def projects_of(self, transaction: Transaction, account_id: AccountId) -> list[Membership]:
         """Return the projects of a person, by name."""
-        rows = transaction.rows(
-            f"{_PROJECTS} WHERE member.account_id = ? ORDER BY account.name", (account_id,)
-        )
-        return [Membership(value_of(Account, row), Role(row.role)) for row in rows]
+        return memberships_of(transaction, account_id)
+
+    @read
+    def holder_of(self, transaction: Transaction, kind: Held, object_id: str) -> AccountId | None:
+        """Return the account that an object belongs to, or `None` if there is no such object."""
+        row = transaction.row(f"SELECT account_id FROM {kind} WHERE id = ?", (object_id,))
+        return None if row is None else row.account_id
 
     @write
     def set_member(

@@ -4,15 +4,16 @@ To add pages:
 
 1. Write a class in ``<topic>/<thing>_pages.py`` that takes its operations and a
    `Renderer`. Its method ``pages()`` lists each `Page`: method, path, handler, cost.
-   A handler is ``async def show(self, visit: Visit) -> Reply``. A page requires a
-   signed-in account unless it has ``is_open=True``: then ``visit.person`` may be
-   ``None``. ``visit.account`` is the account whose data the page shows: the
-   person's own or a project. ``role`` and ``is_personal`` say which members of a
-   project may use the page. ``visit.query``, ``visit.form`` and ``visit.path``
-   contain the parameters.
+   A handler is ``async def show(self, visit: Visit) -> Reply``. A page is of a
+   project unless it has ``is_open=True`` (then ``visit.person`` may be ``None``) or
+   ``is_personal=True``. Its path is that in the project: a page with ``/inbox`` has
+   the address ``/p/<project>/inbox``, and ``visit.account`` is the project that the
+   URL names. ``role`` says which members may use it. ``visit.query``,
+   ``visit.form`` and ``visit.path`` contain the parameters. A path variable with the
+   id of an object is a row of `HELD` in ``door.py``.
 2. Render with ``renderer.page(visit, "<thing>.html", key=value)``. The template
-   extends ``layout.html`` and writes each address as ``{{ link("/path") }}``,
-   each file as ``{{ static("name.js") }}``. After a POST, redirect:
+   extends ``layout.html`` and writes each address as ``{{ link("/path") }}``, which
+   adds the project, and each file as ``{{ static("name.js") }}``. After a POST, redirect:
    ``redirect(visit, "/path", done="<key>")``, with a key of `NOTICES`.
 3. A form is ``<form method="post">`` with ``{{ form_token() }}`` in it. A POST
    without the token is rejected before its handler runs. A script sends the

@@ -12,7 +12,8 @@ from mailcheck.core.errors import FormExpired
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.sign_in import DashboardSessions
 from mailcheck.ports.clocks import ClockAndRandomness
-from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
+from mailcheck.web.dashboard.addresses import MINE, split_address
+from mailcheck.web.dashboard.cookies import NEAREST, SESSION, VISITOR, read_cookie
 from mailcheck.web.dashboard.rendering import FORM_TOKEN
 from mailcheck.web.dashboard.visits import FormSecret, Visit
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls, header_values
@@ -29,7 +30,9 @@ class PageAccess(Struct, frozen=True):
     _addresses: ClientAddresses
     _time_and_chance: ClockAndRandomness
 
-    def begin_visit(self, request: Request, path: Mapping[str, str]) -> Visit:
+    def begin_visit(
+        self, request: Request, path: Mapping[str, str], project_segments: frozenset[str]
+    ) -> Visit:
         """Return a visit without a session and without parameters."""
         urls = self._urls.of(request)
         is_secure = urls.public_url.startswith("https://")
@@ -45,12 +48,13 @@ class PageAccess(Struct, frozen=True):
             path=path,
             urls=urls,
             client=counting_key(self._addresses.client_ip(request)),
+            project_segments=project_segments,
         )
 
     async def authenticate(self, visit: Visit) -> Visit:
-        """Return the visit with its account and session, if the session cookie is valid.
+        """Return the visit with its account, session and project, if the session is valid.
 
-        The form tokens of a session depend on its secret and on the project that it shows.
+        The project is that of the URL, if the person may see it. Form tokens are bound to both.
 
         :raises StoreUnavailable: the session could not be looked up.
         """
@@ -58,15 +62,16 @@ class PageAccess(Struct, frozen=True):
         session = await self._sessions.find(secret) if secret else None
         if session is None:
             return visit
-        project = session.membership.project.id if session.membership else ""
-        form_secret = FormSecret(secret, self._time_and_chance.random_bytes, project=project)
+        visit = replace(visit, person=session.account, projects=session.projects, session=secret)
+        named, _ = split_address(visit.request.path.decode("ascii", "replace"))
+        last = read_cookie(visit.request, NEAREST, is_secure=visit.is_secure)
+        project = visit.own_project(named)
         return replace(
             visit,
-            person=session.account,
-            membership=session.membership,
-            session=secret,
+            project=project,
+            nearest=visit.own_project(last) or MINE,
             confirmed_at=session.confirmed_at,
-            form_secret=form_secret,
+            form_secret=FormSecret(secret, self._time_and_chance.random_bytes, project=project),
         )
 
 
@@ -85,8 +90,8 @@ def read_parameters(visit: Visit, body: bytes) -> Visit:
     token = form.text(FORM_TOKEN) or "".join(header_values(request, b"X-Form-Token"))
     if not visit.form_secret.accepts(token):
         raise FormExpired(
-            "the form has expired, is of another project than the one that is shown now, or your "
-            "browser does not store cookies: reload the page and submit the form again"
+            "the form has expired, is from the page of another project, or your browser does not "
+            "store cookies: reload the page and submit the form again"
         )
     return replace(visit, form=form)
 

@@ -10,6 +10,10 @@ from mailcheck.web.site.requests import header_values
 SESSION, VISITOR, DEVICE = "mailcheck-session", "mailcheck-visitor", "mailcheck-device"
 THEME = "mailcheck-theme"
 
+NEAREST = "mailcheck-project"
+"""The project that the browser showed last. Addresses without a project lead to it; it grants no
+access, and no form acts on it."""
+
 COMPANY = "mailcheck-company-"
 """Beginning of the names for the secrets of sign-ins that are under way at the company.
 
@@ -30,14 +34,14 @@ DEVICE_AGE = 365 * 24 * 3600
 THEME_AGE = DEVICE_AGE
 
 _SECRET = re.compile(r"[a-z2-7]{16,64}")
-_WORD = re.compile(r"[a-z]{1,16}")
+_KINDS = {THEME: re.compile(r"[a-z]{1,16}"), NEAREST: re.compile(r"[a-z2-7]{1,64}")}
 _NAME = re.compile(r"[a-z0-9-]{1,64}")
 
 
 def read_cookie(request: Request, name: str, *, is_secure: bool) -> str:
     """Return the value of a cookie, or ``""`` if it is missing, repeated or malformed."""
     wanted = _full_name(name, is_secure=is_secure)
-    kind = _WORD if name == THEME else _SECRET
+    kind = _KINDS.get(name, _SECRET)
     found = {value for given, value in _sent(request) if given == wanted and kind.fullmatch(value)}
     return found.pop() if len(found) == 1 else ""
 

@@ -15,6 +15,7 @@ from mailcheck.checks.quality.topics import Topic, topic_of, topic_of_finding
 from mailcheck.core.addresses import SEPARATOR, split_subaddress
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded
 from mailcheck.core.instants import Instant, format_instant
+from mailcheck.web.dashboard.addresses import MINE, address_in
 from mailcheck.web.dashboard.cookies import THEMES, theme_of
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Visit
@@ -32,6 +33,12 @@ MENU: tuple[Entry, ...] = (
     ("Connect", "/connect"),
     ("Keys", "/keys"),
 )
+
+PERSONAL = "Personal"
+"""The name of a person's own account among the projects."""
+
+MAX_IN_MENU = 30
+"""Maximum number of projects in the menu. The page of projects lists all."""
 
 BELOW: Mapping[str, str] = {"/reports": "/domains", "/traffic": "/domains"}
 """Paths that belong to a menu entry without being below its path, and that entry."""
@@ -172,7 +179,7 @@ class Renderer(Struct, frozen=True):
         """
         if error is not None:
             status = status_of(error)
-        path = unquote(visit.request.path.decode("ascii", "replace"))
+        path = unquote(visit.page_path)
         field = Markup('<input type="hidden" name="{}" value="{}">')
         compiled = _templates().get_template(template)
         text = compiled.render(
@@ -188,6 +195,7 @@ class Renderer(Struct, frozen=True):
                 (title, entry, is_current(entry, path) and status != NOT_FOUND)
                 for title, entry in MENU
             ],
+            **_view_projects(visit, path),
             refuses_mail=self._refuses_mail(),
             here_uri=visit.request.uri.decode("ascii", "replace"),
             theme=theme_of(visit),
@@ -197,6 +205,23 @@ class Renderer(Struct, frozen=True):
         )
         body = text.encode("utf-8", "replace")
         return Reply(status, body, "text/html; charset=utf-8", {**PAGE_HEADERS, **(headers or {})})
+
+
+def _view_projects(visit: Visit, path: str) -> dict[str, Any]:
+    """Return the menu of projects. Each entry leads to the same part of the dashboard."""
+    names: dict[str, str] = {
+        MINE: PERSONAL,
+        **{one.project.id: one.project.name for one in visit.projects},
+    }
+    section = next((entry for _, entry in MENU if visit.project and is_current(entry, path)), "/")
+    shown = visit.project or visit.nearest
+    return {
+        "project_name": names[shown],
+        "project_menu": [
+            (name, address_in(project, section), project == visit.project)
+            for project, name in list(names.items())[:MAX_IN_MENU]
+        ],
+    }
 
 
 def redirect(visit: Visit, path: str, *, cookies: Sequence[str] = (), **query: str) -> Reply:

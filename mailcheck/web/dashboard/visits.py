@@ -5,7 +5,7 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -18,19 +18,23 @@ from mailcheck.core.audit import Actor
 from mailcheck.core.identifiers import RandomBytes, new_session_secret
 from mailcheck.core.instants import Instant
 from mailcheck.core.projects import Membership, Role
+from mailcheck.web.dashboard.addresses import MINE, address_in, first_segment, split_address
 from mailcheck.web.site.costs import Cost
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import header_values
 
-_PURPOSE = b"mailcheck form token"
+_PURPOSE = b"mailcheck form token of a "
+
+_PROOF = 16
+"""Number of bytes of each of the two proofs in a token."""
 
 
 class FormSecret(Struct):
     """Secret that form tokens are derived from: the session, or a cookie if there is none.
 
-    A token belongs to the ``project`` that its page showed: a form of one project is not submitted
-    to another that the session shows meanwhile.
+    A token proves two things: the session, and the ``project`` that the URL of its page names. A
+    form of a page of a project needs both.
     """
 
     secret: str
@@ -43,25 +47,29 @@ class FormSecret(Struct):
         if not self.secret:
             self.secret = new_session_secret(self._random_bytes)
             self.is_new = True
-        mac = self._mac()
-        mask = self._random_bytes(len(mac))
-        return base64.urlsafe_b64encode(mask + _masked(mac, mask)).decode("ascii").rstrip("=")
+        proofs = self._proofs()
+        mask = self._random_bytes(len(proofs))
+        return base64.urlsafe_b64encode(mask + _masked(proofs, mask)).decode("ascii").rstrip("=")
 
     def accepts(self, token: str) -> bool:
-        """Return whether a token was created for this visitor."""
+        """Return whether a token was created for this visitor, and for the project of the URL."""
         try:
             data = base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True)
         except (binascii.Error, ValueError):
             return False
-        mac = self._mac()
-        if not self.secret or len(data) != 2 * len(mac):
+        proofs = self._proofs()
+        if not self.secret or len(data) != 2 * len(proofs):
             return False
-        mask, masked = data[: len(mac)], data[len(mac) :]
-        return hmac.compare_digest(_masked(masked, mask), mac)
+        mask, masked = data[: len(proofs)], data[len(proofs) :]
+        needed = len(proofs) if self.project else _PROOF
+        return hmac.compare_digest(_masked(masked, mask)[:needed], proofs[:needed])
 
-    def _mac(self) -> bytes:
-        purpose = _PURPOSE + self.project.encode()
-        return hmac.digest(self.secret.encode("utf-8", "replace"), purpose, hashlib.sha256)
+    def _proofs(self) -> bytes:
+        return self._prove(b"session") + self._prove(b"project " + self.project.encode())
+
+    def _prove(self, what: bytes) -> bytes:
+        secret = self.secret.encode("utf-8", "replace")
+        return hmac.digest(secret, _PURPOSE + what, hashlib.sha256)[:_PROOF]
 
 
 def _masked(data: bytes, mask: bytes) -> bytes:
@@ -81,8 +89,10 @@ _OWN_PATH = re.compile(rf"/(?![/\\])[\x21-\x5b\x5d-\x7e]{{0,{LONGEST_PATH}}}")
 class Visit(Struct, frozen=True):
     """A request to a page.
 
-    ``person`` is the signed-in account and ``session`` the secret of its session. ``membership``
-    is the project that the pages show, if it is not the person's own account.
+    ``person`` is the signed-in account and ``session`` the secret of its session. ``project`` is
+    the project that the URL names: `MINE`, the id of one of the person's ``projects``, or empty.
+    ``nearest`` is the project that links of a page without a project lead to.
+    ``project_segments`` are the first segments of the paths of pages of a project.
     ``client`` is the address that rate limits are counted for. ``confirmed_at`` is when the person
     last confirmed who they are.
     """
@@ -97,7 +107,10 @@ class Visit(Struct, frozen=True):
     path: Mapping[str, str]
     urls: PublicUrls
     client: str
-    membership: Membership | None = None
+    project_segments: frozenset[str]
+    projects: Sequence[Membership] = ()
+    project: str = ""
+    nearest: str = MINE
     confirmed_at: Instant = Instant(0)
 
     @property
@@ -107,14 +120,29 @@ class Visit(Struct, frozen=True):
             raise RuntimeError("an open page asked for the account")
         return self.person
 
+    def own_project(self, name: str) -> str:
+        """Return a project of the person by its id or name in URLs; empty if there is none such."""
+        if name in (MINE, self.visitor.id):
+            return MINE
+        return name if any(one.project.id == name for one in self.projects) else ""
+
+    @property
+    def membership(self) -> Membership | None:
+        """The project that the URL names, if it is not the person's own account."""
+        return next((one for one in self.projects if one.project.id == self.project), None)
+
     @property
     def account(self) -> Account:
-        """The account whose data the pages show: a project, or the person's own."""
-        return self.visitor if self.membership is None else self.membership.project
+        """The account whose data the page shows. Use it only on pages of a project."""
+        if self.project == MINE:
+            return self.visitor
+        if self.membership is None:
+            raise RuntimeError("a page without a project in its URL asked for the project")
+        return self.membership.project
 
     @property
     def role(self) -> Role:
-        """The role of the visitor in the account whose data the pages show."""
+        """The role of the visitor in the project. Use it only on pages of a project."""
         return Role.OWNER if self.membership is None else self.membership.role
 
     @property
@@ -127,14 +155,25 @@ class Visit(Struct, frozen=True):
         """Whether the browser of the visitor uses HTTPS."""
         return self.urls.public_url.startswith("https://")
 
+    @property
+    def page_path(self) -> str:
+        """The path of the request without the project."""
+        return split_address(self.request.path.decode("ascii", "replace"))[1]
+
     def link(self, path: str) -> str:
-        """Return the address of a page, with the path of the public URL."""
+        """Return the address of a page, with the path of the public URL.
+
+        A page of a project is linked in the project of this page.
+        """
+        if self.person is not None and first_segment(path) in self.project_segments:
+            path = address_in(self.project or self.nearest, path)
         return urlsplit(self.urls.public_url).path + path
 
 
 class Page(Struct, frozen=True):
     """The handler of a method and a path. It requires a signed-in account unless it is open.
 
+    A page that is neither open nor personal is of a project: its ``path`` is that in the project.
     ``cost`` is the maximum cost of one call.
     ``role`` is the role that a member of a project needs. Without it, a GET needs a reader and
     another method an editor. A page with ``is_personal`` is about the person and not about a
@@ -153,9 +192,14 @@ class Page(Struct, frozen=True):
     needs_confirmation: bool = False
 
     @property
+    def is_of_project(self) -> bool:
+        """Whether the page shows data of the project that its URL names."""
+        return not self.is_open and not self.is_personal
+
+    @property
     def needed_role(self) -> Role | None:
         """The role that the page needs; `None` if it is open or about the person."""
-        if self.is_open or self.is_personal:
+        if not self.is_of_project:
             return None
         return self.role or (Role.READER if self.method == "GET" else Role.EDITOR)
 

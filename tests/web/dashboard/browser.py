@@ -5,6 +5,8 @@ from functools import cache
 from html.parser import HTMLParser
 from urllib.parse import urlencode, urlsplit
 
+from mailcheck.api.urls import API_PATH
+from mailcheck.web.dashboard.addresses import MINE, address_in, first_segment
 from mailcheck.web.dashboard.rendering import PAGE_POLICY
 from tests.house import Answer, House
 from tests.web.event_stream import EventStream
@@ -16,8 +18,41 @@ PICTURES = re.compile(r'<svg hidden aria-hidden="true">\n<symbol.*?</svg>', re.D
 VOID = frozenset({"meta", "link", "input", "img", "br", "hr", "source", "wbr"})
 
 
+SEGMENTS = frozenset(
+    (
+        *(
+            "",
+            "api",
+            "blocklists",
+            "connect",
+            "domain",
+            "domains",
+            "inbox",
+            "keys",
+            "live",
+            "project",
+        ),
+        *("reports", "tests", "traffic", "watches", "webhooks"),
+    )
+)
+"""The first segments of the paths in a project."""
+
+OPEN_TOO = frozenset(("", "api"))
+"""Those whose pages visitors see without a project."""
+
+
+def in_project(path: str, project: str = MINE) -> str:
+    """Return the address of a path in a project; that of another path is the path itself."""
+    is_of_project = first_segment(path) in SEGMENTS and not path.startswith(f"{API_PATH}/")
+    return address_in(project, path) if is_of_project else path
+
+
 class Browser:
-    """A visitor. ``page`` is the last page."""
+    """A visitor. ``page`` is the last page.
+
+    A path without a project is one in ``project``, as links of its pages are. If that is empty, it
+    is sent as it is.
+    """
 
     def __init__(self, house: House, peer: str = "192.0.2.10", *fields: str) -> None:
         self.house = house
@@ -25,6 +60,7 @@ class Browser:
         self.fields = fields
         self.cookies: dict[str, str] = {}
         self.page = PageReader()
+        self.project = MINE
 
     def open(self, path: str, *fields: str) -> Answer:
         """GET a page."""
@@ -40,12 +76,15 @@ class Browser:
         return self.send("POST", path, urlencode(form).encode(), *fields)
 
     def follow(self, answer: Answer) -> Answer:
-        """Follow a redirect."""
+        """Follow a redirect, and further ones."""
         assert answer.status == 303, (answer.status, answer.body[:300])
-        return self.open(answer.headers["location"])
+        while answer.status == 303:
+            answer = self.open(answer.headers["location"])
+        return answer
 
     def send(self, method: str, path: str, body: bytes, *fields: str) -> Answer:
         """Send a request as a browser does, and validate the page in the response."""
+        path = self.address(path)
         connection = RawHttp(self.house, self.peer)
         accept = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
         lines = [accept, *self.fields, *fields, *self.cookie_fields]
@@ -66,8 +105,15 @@ class Browser:
         """Open an event stream."""
         connection = RawHttp(self.house, self.peer)
         accept = "Accept: text/event-stream"
+        path = self.address(path)
         connection.send(request(path, accept, *self.cookie_fields, *fields))
         return EventStream(connection)
+
+    def address(self, path: str) -> str:
+        """Return the address of a path in the project of this browser."""
+        is_signed_in = any("session" in name for name in self.cookies)
+        is_open = first_segment(path) in OPEN_TOO and not is_signed_in
+        return path if is_open or not self.project else in_project(path, self.project)
 
     def read(self, path: str) -> str:
         """GET a page, and return its text in one line."""

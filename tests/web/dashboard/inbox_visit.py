@@ -36,6 +36,7 @@ def share_path(browser: Browser, message_id: str) -> str:
 def fetch(browser: Browser, path: str, *fields: str) -> Answer:
     """GET a response that is not a page of the dashboard, such as a frame or a download."""
     connection = RawHttp(browser.house, browser.peer)
+    path = browser.address(path)
     connection.send(request(path, "Accept: text/html", *fields, *browser.cookie_fields))
     received = connection.received()
     connection.hang_up()

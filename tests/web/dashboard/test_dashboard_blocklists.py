@@ -15,7 +15,7 @@ LISTED = {
     "bad.example.multi.uribl.com": {"A": ["127.0.0.2"], "TXT": [f"See {MARKUP}"]},
     "bad.example.dbl.spamhaus.org": {"A": ["127.0.1.2"], "TXT": ["spam"]},
 }
-CHECK = "/domains/bad.example/blocklists"
+CHECK = "/p/me/domains/bad.example/blocklists"
 LIVE = f"{CHECK}/live"
 SLOW = "bad.example.dbl.spamhaus.org"
 DEADLINE = 3.0

@@ -35,7 +35,7 @@ class Visited:
         self.house = checking_house(MemoryZone({}), config, self.hosts)
         self.browser = Browser(self.house)
         self.account: Account = sign_up(self.browser)
-        self.path = f"/inbox/messages/{receive(self.house, self.account, MAIL)}"
+        self.path = f"/p/me/inbox/messages/{receive(self.house, self.account, MAIL)}"
 
     def open(self, path: str = "/checks") -> str:
         """Open a page of the mail and return its HTML."""
@@ -124,7 +124,7 @@ BULK = (
 
 def test_unsubscribing_is_pressed_by_a_person(visited: Visited) -> None:
     """The checks of a mail have a button, which says what came back; opening them sends nothing."""
-    visited.path = f"/inbox/messages/{receive(visited.house, visited.account, BULK)}"
+    visited.path = f"/p/me/inbox/messages/{receive(visited.house, visited.account, BULK)}"
     visited.hosts.pressed[ONE_CLICK] = PressAnswer(ONE_CLICK, 405)
     assert f'action="{visited.path}/checks/unsubscribe"' in visited.open()
     assert visited.hosts.looked_at == []

@@ -74,8 +74,8 @@ def test_a_person_signs_in_and_has_an_account(
     """The first sign-in creates an account, and the next one finds it by the subject."""
     browser.open("/sign-in")
     assert "/sign-in/company?next=/" in browser.page.addresses
-    answer = sign_in(browser, company, "/sign-in/company?next=/inbox")
-    assert (answer.status, answer.headers["location"]) == (303, "/inbox")
+    answer = sign_in(browser, company, "/sign-in/company?next=/p/me/inbox")
+    assert (answer.status, answer.headers["location"]) == (303, "/p/me/inbox")
     assert browser.is_signed_in
     assert "ann" in names(house)
     company.claims = {"sub": "ann-1", "preferred_username": "somebody else"}

@@ -246,11 +246,11 @@ def test_a_person_of_the_company_signs_in_again() -> None:
     assert "again" in text
     assert "confirm-password" not in browser.page.ids
     (again,) = [one for one in browser.page.addresses if one.startswith("/sign-in/company")]
-    assert again == "/sign-in/company?next=/keys"
+    assert again == "/sign-in/company?next=/p/me/keys"
     now = int(house.assembly.runtime.now()) // SECOND
     company.change = lambda claims: claims.update(iat=now, exp=now + 300)
     back = sign_in(browser, company, again)
-    assert back.headers["location"] == "/keys"
+    assert back.headers["location"] == "/p/me/keys"
     browser.open("/keys")
     assert create_key(browser).status == 200
     house.close()

@@ -68,7 +68,7 @@ def make(browser: Browser) -> str:
     browser.open("/tests")
     answer = browser.submit("/tests")
     assert answer.status == 303
-    return answer.headers["location"].removeprefix("/tests/")
+    return answer.headers["location"].removeprefix("/p/me/tests/")
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_the_address(test_id: str, scored: ScoredHouse, browser: Browser) -> Non
     assert (
         f"swaks --server 127.0.0.1:2525 --from you@example.com \\ --to {address}" in browser.words
     )
-    assert f'data-live="/tests/{test_id}/live"' in body
-    assert f'<meta http-equiv="refresh" content="5;url=/tests/{test_id}">' in body
+    assert f'data-live="/p/me/tests/{test_id}/live"' in body
+    assert f'<meta http-equiv="refresh" content="5;url=/p/me/tests/{test_id}">' in body
 
 
 def test_a_perfect_mail(test_id: str, scored: ScoredHouse, browser: Browser) -> None:
@@ -377,7 +377,7 @@ def test_the_mail_beside_its_report(test_id: str, scored: ScoredHouse, browser: 
     page = MAIL.replace(b"text/plain", b"text/html") + b"<script>alert(1)</script><b>bold</b>"
     scored.send(test_id, received(page))
     body = browser.open(f"/tests/{test_id}").body.decode()
-    assert f'src="/tests/{test_id}/frame"' in body
+    assert f'src="/p/me/tests/{test_id}/frame"' in body
     frame = fetch(browser, f"/tests/{test_id}/frame")
     assert b"<b>bold</b>" in frame.body
     assert b"<script" not in frame.body
@@ -411,7 +411,7 @@ def test_a_test_is_deleted(scored: ScoredHouse, browser: Browser) -> None:
     for test_id in (pending, done):
         browser.open(f"/tests/{test_id}")
         answer = browser.submit(f"/tests/{test_id}/delete")
-        assert answer.headers["location"] == "/tests?done=test-deleted"
+        assert answer.headers["location"] == "/p/me/tests?done=test-deleted"
         assert browser.open(f"/tests/{test_id}").status == 404
     assert "The test has been deleted" in browser.read("/tests?done=test-deleted")
     assert "No tests yet" in browser.words
@@ -455,7 +455,7 @@ def test_the_history(scored: ScoredHouse, browser: Browser) -> None:
         ids.append(make(browser))
     scored.send(ids[-1], UNSIGNED)
     text = browser.open("/tests").body.decode()
-    places = [text.index(f'href="/tests/{one}"') for one in ids[2:]]
+    places = [text.index(f'href="/p/me/tests/{one}"') for one in ids[2:]]
     assert places == sorted(places, reverse=True)
     assert "The minutes of Monday" in browser.words
     assert "waiting for mail" in browser.words
@@ -487,7 +487,7 @@ def test_a_message_is_scored(scored: ScoredHouse, browser: Browser) -> None:
     """The button on the page of a message leads to its report."""
     message_id = receive(scored.house, ann(scored), MAIL)
     body = browser.open(f"/inbox/messages/{message_id}").body.decode()
-    assert f'action="/inbox/messages/{message_id}/test"' in body
+    assert f'action="/p/me/inbox/messages/{message_id}/test"' in body
     answer = browser.submit(f"/inbox/messages/{message_id}/test")
     scored.house.pass_time(1)
     browser.follow(answer)
@@ -526,12 +526,12 @@ def test_the_tests_of_a_domain(scored: ScoredHouse, browser: Browser) -> None:
     scored.send(second)
     body = browser.open(f"/tests/{second}").body.decode()
     plot = body[body.index('class="plot"') : body.index("</svg>", body.index('class="plot"'))]
-    assert re.findall(r'href="/tests/(\w+)" aria-label="(\S+) of 10: ', plot) == [
+    assert re.findall(r'href="/p/me/tests/(\w+)" aria-label="(\S+) of 10: ', plot) == [
         (first, "9.0"),
         (second, "10.0"),
     ]
     assert "Tests of sender.example" in browser.words
-    assert f'href="/tests/{second}/changes/{first}"' in body
+    assert f'href="/p/me/tests/{second}/changes/{first}"' in body
 
 
 def test_two_reports_are_compared(scored: ScoredHouse, browser: Browser) -> None:

@@ -54,7 +54,7 @@ def stranger(scored: ScoredHouse) -> Browser:
 def test_id(scored: ScoredHouse, browser: Browser) -> str:
     """Create a test with a mail and a report."""
     browser.open("/tests")
-    made = browser.submit("/tests").headers["location"].removeprefix("/tests/")
+    made = browser.submit("/tests").headers["location"].removeprefix("/p/me/tests/")
     scored.send(made)
     return made
 
@@ -119,7 +119,7 @@ def test_a_revoked_link_is_rejected(browser: Browser, stranger: Browser, test_id
     """After renewal the old link is 404 and the new one shows the report."""
     old = share_path(browser, test_id)
     answer = browser.submit(f"/tests/{test_id}/share")
-    assert answer.headers["location"] == f"/tests/{test_id}?done=report-share-renewed"
+    assert answer.headers["location"] == f"/p/me/tests/{test_id}?done=report-share-renewed"
     new = share_path(browser, test_id)
     assert new != old
     assert stranger.open(old).status == 404
@@ -142,7 +142,7 @@ def test_a_shared_test_without_a_report(
 ) -> None:
     """Before there is a report, the page shows only the state of the test."""
     browser.open("/tests")
-    made = browser.submit("/tests").headers["location"].removeprefix("/tests/")
+    made = browser.submit("/tests").headers["location"].removeprefix("/p/me/tests/")
     tested = result_of(
         scored.house.assembly.tests.store.find_any(DeliverabilityTestId(made), Instant(0))
     ).test
@@ -218,7 +218,7 @@ def test_a_report_of_a_hostile_mail_is_text(
 ) -> None:
     """On the shared page and in the preflight, markup is escaped."""
     browser.open("/tests")
-    made = browser.submit("/tests").headers["location"].removeprefix("/tests/")
+    made = browser.submit("/tests").headers["location"].removeprefix("/p/me/tests/")
     raw = MAIL.replace(b"The minutes of Monday", MARKUP.encode())
     scored.send(made, received(raw, helo_name=MARKUP))
     shared = stranger.open(share_path(browser, made)).body.decode()
@@ -231,13 +231,13 @@ def test_a_report_of_a_hostile_mail_is_text(
 def test_the_owner_presses_unsubscribe(scored: ScoredHouse, browser: Browser) -> None:
     """A report presses on request; checking the mail again and shared pages never do."""
     browser.open("/tests")
-    test_id = browser.submit("/tests").headers["location"].removeprefix("/tests/")
+    test_id = browser.submit("/tests").headers["location"].removeprefix("/p/me/tests/")
     url = "https://sender.example/leave?id=1"
     offer = f"List-Unsubscribe: <{url}>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
     scored.send(test_id, received(offer.encode() + MAIL))
     hosts = scored.house.hosts
     hosts.pressed[url] = PressAnswer(url, 403, page="CSRF token missing")
-    action, here = f"/tests/{test_id}/checks/unsubscribe", f"/tests/{test_id}"
+    action, here = f"/p/me/tests/{test_id}/checks/unsubscribe", f"/tests/{test_id}"
     assert f'action="{action}"' in browser.open(here).body.decode()
     assert ("POST", url) not in hosts.looked_at
     assert "lack of a CSRF token" in browser.submit(action).body.decode()

@@ -14,5 +14,5 @@ def test_a_browser_gets_a_page(house: House, path: str) -> None:
     answer = browser.open(path)
     assert answer.status == 404
     assert "Back to the overview" in browser.page.text
-    assert "/inbox" in browser.page.addresses
+    assert "/p/me/inbox" in browser.page.addresses
     assert "documentation" in house.open(path).answer().json["error"]

@@ -20,7 +20,7 @@ from tests.web.checking import GOOD, zone_with
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.tools_visit import MARKUP, visit_tools
 
-CHECK = "/domains/good.example"
+CHECK = "/p/me/domains/good.example"
 WHOLE = f"{CHECK}?whole=true"
 RESULTS = f"{CHECK}/checks?whole=true"
 LIVE = f"{CHECK}/live"
@@ -97,7 +97,7 @@ def test_a_checked_row_without_scripts() -> None:
     assert "Grade A+" in browser.read("/domains?check=good.example&whole=true")
     assert "Nothing to fix" in browser.words
     answer = browser.submit(f"{CHECK}/watch", on="true", next="/domains")
-    assert answer.headers["location"] == "/domains?done=watch-on"
+    assert answer.headers["location"] == "/p/me/domains?done=watch-on"
     assert 'aria-checked="true" aria-label="Watch good.example"' in (
         browser.open("/domains").body.decode()
     )
@@ -130,7 +130,9 @@ def test_an_address_in_the_table() -> None:
     assert "1 problem" in browser.read("/domains?check=8.8.4.1&whole=true")
     (done,) = browser.stream("/domains/8.8.4.1/live?view=row").named("done")
     assert "1 problem" in done["html"]
-    assert browser.open("/domains/8.8.4.1").headers["location"] == "/domains/8.8.4.1/blocklists"
+    assert (
+        browser.open("/domains/8.8.4.1").headers["location"] == "/p/me/domains/8.8.4.1/blocklists"
+    )
 
 
 def test_the_worst_domain_is_first() -> None:
@@ -153,7 +155,7 @@ def test_the_worst_domain_is_first() -> None:
 def test_a_page_out_of_range() -> None:
     """A page number out of range leads to the last page."""
     browser = visit_tools(zone_with({}))
-    assert browser.open("/domains?page=7").headers["location"] == "/domains?page=1"
+    assert browser.open("/domains?page=7").headers["location"] == "/p/me/domains?page=1"
 
 
 @rows(
@@ -284,7 +286,7 @@ def test_too_few_results_for_a_grade() -> None:
 @rows(
     ("/domains?check=a..b", "Domain"),
     ("/domains?check=localhost", "localhost"),
-    ("/domains?check=10.0.0.1", "is private: blocklists know public addresses"),
+    ("/p/me/domains?check=10.0.0.1", "is private: blocklists know public addresses"),
     (f"/domains?check={MARKUP.replace('&', '%26')}", "Domain"),
     (f"{CHECK}?selectors=a._domainkey.x", "is the name of a DNS record"),
     (f"{CHECK}?ips=10.0.0.1", "is private: blocklists know public addresses"),

@@ -67,7 +67,7 @@ def test_a_list_is_filtered_by_tag(browser: Browser, account: Account) -> None:
     assert subjects(browser, "/inbox?tag=green") == []
     assert "No messages match" in browser.page.text
     browser.open("/inbox")
-    assert {"/inbox?tag=blue", "/inbox?tag="} <= set(browser.page.addresses)
+    assert {"/p/me/inbox?tag=blue", "/p/me/inbox?tag="} <= set(browser.page.addresses)
 
 
 def test_many_tags_are_folded_away(browser: Browser, account: Account) -> None:
@@ -158,7 +158,7 @@ def test_all_mail_of_a_list_is_marked_as_read(browser: Browser) -> None:
     fields = list_form(browser, "/inbox?tag=a")
     receive(house, account, mail("Later"), "a")
     answer = browser.submit("/inbox/read", **fields)
-    assert answer.headers["location"] == "/inbox?tag=a&done=messages-read"
+    assert answer.headers["location"] == "/p/me/inbox?tag=a&done=messages-read"
     assert subjects(browser, "/inbox?q=is:unread") == ["Later", "Two"]
     browser.submit("/inbox/read", **list_form(browser, "/inbox"))
     assert subjects(browser, "/inbox?q=is:unread") == []
@@ -187,10 +187,10 @@ def test_a_long_list_has_pages(browser: Browser, account: Account) -> None:
     for number in range(5):
         receive(browser.house, account, mail(f"Mail {number}"), "x")
     assert subjects(browser, "/inbox?tag=x&limit=2") == ["Mail 4", "Mail 3"]
-    assert "/inbox?tag=x&limit=2&page=2" in browser.page.addresses
+    assert "/p/me/inbox?tag=x&limit=2&page=2" in browser.page.addresses
     assert subjects(browser, "/inbox?tag=x&limit=2&page=3") == ["Mail 0"]
     assert "5 to 5 of 5" in browser.page.text
-    assert "/inbox?tag=x&limit=2&page=2" in browser.page.addresses
+    assert "/p/me/inbox?tag=x&limit=2&page=2" in browser.page.addresses
     assert subjects(browser, "/inbox?limit=2&page=9") == ["Mail 0"]
     assert "5 to 5 of 5" in browser.page.text
 
@@ -205,13 +205,13 @@ def test_a_test_mail_is_received(browser: Browser, account: Account) -> None:
     """The test mail has text, HTML, a link and a code, and is received like any other mail."""
     browser.open("/inbox")
     answer = browser.submit("/inbox/sample", tag="try")
-    assert answer.headers["location"] == "/inbox?done=sample-sent&tag=try"
+    assert answer.headers["location"] == "/p/me/inbox?done=sample-sent&tag=try"
     browser.follow(answer)
     assert "on its way" in browser.page.text
     message_id = receive(browser.house, account, mail("Later"))
     assert subjects(browser, "/inbox?tag=try") == ["Confirm your address (a sample)"]
     sample = browser.open("/inbox").body.decode()
-    path = re.findall(r'href="(/inbox/messages/[^"]+)"', sample)[1]
+    path = re.findall(r'href="(/p/me/inbox/messages/[^"]+)"', sample)[1]
     assert message_id not in path
     page = browser.open(path).body.decode()
     assert 'src="' + path + '/frame"' in page
@@ -283,7 +283,7 @@ def test_selected_mails_are_deleted(browser: Browser, account: Account) -> None:
     receive(browser.house, account, mail("Other"))
     fields = list_form(browser, "/inbox?tag=a")
     answer = browser.submit("/inbox/delete", **fields, id=dropped)
-    assert answer.headers["location"].startswith("/inbox?tag=a&undo=")
+    assert answer.headers["location"].startswith("/p/me/inbox?tag=a&undo=")
     assert answer.headers["location"].endswith("&deleted=1")
     answer = browser.submit("/inbox/delete", **fields, id=dropped)
     assert answer.headers["location"].endswith("&deleted=0")
@@ -349,14 +349,14 @@ def test_the_theme_is_stored_in_a_cookie(ann: Browser) -> None:
     """The chosen theme is stored, redirects to a page of this site, and can be reset."""
     ann.open("/keys")
     answer = ann.submit("/theme", theme="dark", next="/keys")
-    assert answer.headers["location"] == "/keys"
+    assert answer.headers["location"] == "/p/me/keys"
     assert ann.cookies["mailcheck-theme"] == "dark"
-    assert 'data-theme="dark"' in fetch(ann, "/keys").body.decode()
+    assert 'data-theme="dark"' in fetch(ann, "/p/me/keys").body.decode()
     ann.cookies["mailcheck-theme"] = "pink"
     ann.open("/keys")
     for elsewhere in ("//evil.example", "https://evil.example/"):
         answer = ann.submit("/theme", theme="system", next=elsewhere)
-        assert answer.headers["location"] == "/"
+        assert answer.headers["location"] == "/p/me/"
     assert "mailcheck-theme" not in ann.cookies
     assert ann.submit("/theme", theme="pink").status == 400
 
@@ -392,7 +392,7 @@ def test_filters_are_offered(browser: Browser, account: Account) -> None:
     """Unread mail, mail with a code and mail with an attachment are one link away."""
     receive(browser.house, account, mail("Welcome"), "a")
     browser.open("/inbox?tag=a")
-    offered = [f"/inbox?tag=a&q={quote(term)}" for term in OFFERED_FILTERS]
+    offered = [f"/p/me/inbox?tag=a&q={quote(term)}" for term in OFFERED_FILTERS]
     assert set(offered) <= set(browser.page.addresses)
     assert subjects(browser, offered[1]) == ["Welcome"]
     assert subjects(browser, offered[2]) == []

@@ -47,9 +47,7 @@ def owner_of(house: House) -> Browser:
     """Return the browser of Ann, which shows the project."""
     browser = Browser(house)
     browser.follow(browser.sign_in("ann"))
-    browser.open("/projects")
-    shop = run(house.assembly.accounts.projects.find("shop"))
-    browser.follow(browser.submit("/projects/show", id=shop.id))
+    browser.project = run(house.assembly.accounts.projects.find("shop")).id
     return browser
 
 

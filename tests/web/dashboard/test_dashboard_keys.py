@@ -33,7 +33,7 @@ def create(owner: Browser, name: str = "CI") -> str:
 
 def key_ids(owner: Browser) -> list[str]:
     """Return the ids of the listed keys, newest first."""
-    return re.findall(r'action="/keys/([a-z2-7]+)/revoke"', owner.open("/keys").body.decode())
+    return re.findall(r'action="/p/me/keys/([a-z2-7]+)/revoke"', owner.open("/keys").body.decode())
 
 
 def test_a_key_from_the_dashboard_opens_the_api(owner: Browser) -> None:

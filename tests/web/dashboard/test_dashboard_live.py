@@ -31,7 +31,7 @@ def test_new_mail_is_announced(browser: Browser, account: Account) -> None:
     assert [one["id"] for one in stream.named("mail")] == ids
     listed = browser.open("/inbox").body.decode()
     for one in stream.named("mail"):
-        assert f'href="/inbox/messages/{one["id"]}"' in one["row"]
+        assert f'href="/p/me/inbox/messages/{one["id"]}"' in one["row"]
         assert one["row"] in listed
     first, *_ = stream.named("mail")
     assert "482913" in first["row"]

@@ -20,7 +20,7 @@ class LiveParts:
         self._house = browser.house
         self.connection = RawHttp(browser.house, browser.peer)
         cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-        self.connection.send(request("/live", f"Cookie: {cookies}"))
+        self.connection.send(request("/p/me/live", f"Cookie: {cookies}"))
 
     @property
     def text(self) -> str:

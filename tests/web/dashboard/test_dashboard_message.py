@@ -69,7 +69,7 @@ def test_html_is_the_first_view_where_there_is_any(browser: Browser, account: Ac
     rich = receive(browser.house, account, html_mail("<p>Hello</p>"))
     body = browser.open(f"/inbox/messages/{rich}").body.decode()
     assert 'sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"' in body
-    assert f"/inbox/messages/{rich}/frame" in browser.page.addresses
+    assert f"/p/me/inbox/messages/{rich}/frame" in browser.page.addresses
     plain = receive(browser.house, account)
     for view in ("", "?view=html", "?view=nonsense"):
         assert "<iframe" not in browser.open(f"/inbox/messages/{plain}{view}").body.decode()
@@ -108,7 +108,7 @@ def test_a_frame_is_under_its_own_policy(
 def test_remote_content_is_offered_where_there_is_any(browser: Browser, account: Account) -> None:
     """The page says how many images were not loaded, and links to a view with them."""
     tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
-    page = f"/inbox/messages/{tracked}"
+    page = f"/p/me/inbox/messages/{tracked}"
     assert "1 image from other servers not loaded" in browser.read(page)
     assert f"{page}?view=html&remote=true" in browser.page.addresses
     browser.open(f"{page}?view=html&remote=true")
@@ -147,8 +147,8 @@ def test_the_list_is_shown_beside_a_message(browser: Browser, account: Account) 
     """A message is shown beside its list, with the newer and the older message of that list."""
     ids = [receive(browser.house, account, mail(one), one[:1]) for one in ("a1", "b1", "a2")]
     browser.open(f"/inbox/messages/{ids[2]}?tag=a")
-    assert f"/inbox/messages/{ids[0]}?tag=a" in browser.page.addresses
-    assert f"/inbox/messages/{ids[1]}?tag=a" not in browser.page.addresses
+    assert f"/p/me/inbox/messages/{ids[0]}?tag=a" in browser.page.addresses
+    assert f"/p/me/inbox/messages/{ids[1]}?tag=a" not in browser.page.addresses
     alone = fetch(browser, f"/inbox/messages/{ids[2]}?tag=a&pane=mail").body.decode()
     assert alone.lstrip().startswith("<article")
     assert ids[0] in alone
@@ -165,7 +165,7 @@ def test_the_list_has_the_page_of_the_message(browser: Browser, account: Account
     assert "5 to 6 of 6" in text
     for at in range(6):
         browser.open(f"/inbox/messages/{ids[at]}?limit=2")
-        link = r'id="(newer|older)-mail" href="/inbox/messages/([^?"]+)'
+        link = r'id="(newer|older)-mail" href="/p/me/inbox/messages/([^?"]+)'
         names = dict(re.findall(link, browser.page.source))
         assert names == {
             name: ids[other]
@@ -180,8 +180,8 @@ def test_a_message_that_left_its_list_has_neighbours(browser: Browser, account: 
     browser.open(f"/inbox/messages/{ids[1]}?q=is:unread")
     text = browser.page.source
     assert f"m-{ids[1]}" not in text
-    assert f'id="newer-mail" href="/inbox/messages/{ids[2]}' in text
-    assert f'id="older-mail" href="/inbox/messages/{ids[0]}' in text
+    assert f'id="newer-mail" href="/p/me/inbox/messages/{ids[2]}' in text
+    assert f'id="older-mail" href="/p/me/inbox/messages/{ids[0]}' in text
 
 
 def test_an_invitation_is_shown(browser: Browser) -> None:
@@ -375,7 +375,7 @@ def test_previews_of_images_and_text(
 ) -> None:
     """Previews have the type of their bytes and a sandbox without permissions."""
     message_id = receive(browser.house, account, unshown(kind, data))
-    preview = f"/inbox/messages/{message_id}/attachments/1/preview"
+    preview = f"/p/me/inbox/messages/{message_id}/attachments/1/preview"
     assert f'src="{preview}"' in browser.open(f"/inbox/messages/{message_id}").body.decode()
     answer = fetch(browser, preview)
     assert (answer.status, answer.headers["content-type"]) == (200, served)

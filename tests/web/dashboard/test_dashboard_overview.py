@@ -29,7 +29,7 @@ def test_the_first_steps(house: House, browser: Browser, account: Account) -> No
     assert "0 of 3 steps" in browser.read("/")
     assert f"--mail-rcpt {account.mailbox_name}+signup@mailcheck.example" in browser.page.text
     answer = browser.submit("/inbox/sample", tag="signup", next="/")
-    assert answer.headers["location"] == "/?done=sample-sent"
+    assert answer.headers["location"] == "/p/me/?done=sample-sent"
     page = body(browser)
     assert "1 of 3 steps" in browser.read("/")
     code = re.search(r'id="first-code">(\d+)<', page)
@@ -57,7 +57,7 @@ def test_a_new_test_shows_its_address_in_place() -> None:
     scored, browser = visit_scored()
     assert "Last test" not in browser.read("/")
     for number in range(2):
-        assert browser.submit("/tests", next="/").headers["location"] == "/"
+        assert browser.submit("/tests", next="/").headers["location"] == "/p/me/"
         test_id = re.search(r'id="test-([^"]+)"><span class="part">test-', body(browser))
         assert test_id is not None
         scored.send(test_id[1])

@@ -79,8 +79,8 @@ def test_a_passkey_signs_in_alone(device: Authenticator, house: House, browser: 
     assert "passkeys" in browser.page.ids
     other = Browser(house, "192.0.2.12")
     device.counter = 2
-    answer = sign_in(other, device, next="/inbox")
-    assert (answer.status, answer.headers["location"]) == (303, "/inbox")
+    answer = sign_in(other, device, next="/p/me/inbox")
+    assert (answer.status, answer.headers["location"]) == (303, "/p/me/inbox")
     assert "ann" in other.read("/account")
     actions = [one.action for one in run(house.assembly.accounts.audit.newest(None, ""))]
     assert "passkey added" in actions

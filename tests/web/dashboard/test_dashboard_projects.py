@@ -1,14 +1,17 @@
 """Projects on the pages: creating, switching, inviting, roles, and what each role may do."""
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 
 from mailcheck.assembly.doors.pages import build_pages
 from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.core.accounts import Account
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.projects import Role
 from mailcheck.web.api.description import ApiDescription
+from mailcheck.web.dashboard.addresses import MINE, address_in, split_address
 from mailcheck.web.dashboard.visits import Page
 from tests.house import House, mail, run
 from tests.web.dashboard.browser import Browser
@@ -17,7 +20,7 @@ PATHS = {
     "account_id": "aaaaaaaaaaaaa",
     "alert_id": "aaaaaaaaaaaaa",
     "attachment_id": "1",
-    "domain": "shop.example",
+    "domain": "good.example",
     "group": "inbox",
     "key_id": "aaaaaaaaaaaaa",
     "message_id": "01a1fc41-0219-76dd-ac7e-95beebac7c40",
@@ -39,12 +42,14 @@ def ann(browser: Browser) -> Browser:
     browser.sign_up("ann")
     browser.open("/projects")
     browser.follow(browser.submit("/projects", name="shop"))
+    browser.project = account_of(browser.house, "shop").id
     return browser
 
 
-def filled(page: Page) -> str:
-    """Return the path of a page with values for its variables."""
-    return re.sub(r"<(\w+)>", lambda name: PATHS[name[1]], page.path)
+def filled(page: Page, **values: str) -> str:
+    """Return the address of a page with values for its variables, in the own account."""
+    path = re.sub(r"<(\w+)>", lambda name: {**PATHS, **values}[name[1]], page.path)
+    return address_in(MINE, path) if page.is_of_project else path
 
 
 def account_of(house: House, name: str) -> Account:
@@ -66,18 +71,19 @@ def join(browser: Browser, link: str) -> None:
     """Accept an invitation."""
     assert browser.open(link).status == 200
     code = link.partition("=")[2]
-    assert browser.follow(browser.submit("/join", invitation=code)).status == 200
+    answer = browser.submit("/join", invitation=code)
+    assert browser.follow(answer).status == 200
+    browser.project, _ = split_address(urlsplit(answer.headers["location"]).path)
 
 
-def show(browser: Browser, house: House, name: str = "") -> int:
-    """Let the pages show a project, or the own account; return the status."""
-    browser.open("/projects")
-    wanted = account_of(house, name).id if name else ""
-    return browser.submit("/projects/show", id=wanted).status
+def show(browser: Browser, house: House, name: str = "") -> None:
+    """Open the overview of a project, or of the own account. Later paths are in it."""
+    browser.project = account_of(house, name).id if name else MINE
+    assert browser.open("/").status == 200
 
 
 def test_a_project_has_its_own_inbox_and_keys(house: House, ann: Browser) -> None:
-    """The pages show the project until the person switches back to the own account."""
+    """The pages below the address of a project show its data, and those of "me" the own."""
     shop, own = account_of(house, "shop"), account_of(house, "ann")
     house.receive(house.address(account=shop), raw=mail(subject="for the shop"))
     house.receive(house.address(account=own), raw=mail(subject="for Ann"))
@@ -88,10 +94,10 @@ def test_a_project_has_its_own_inbox_and_keys(house: House, ann: Browser) -> Non
     found = re.search(r'id="new-key">(mck_[a-z2-7]{32})<', body)
     assert found is not None
     assert house.get("/inbox", key=found[1]).json["address"].startswith(shop.mailbox_name)
-    assert show(ann, house) == 303
+    show(ann, house)
     assert "for Ann" in ann.read("/inbox")
     assert "for the shop" not in ann.page.text
-    assert show(ann, house, "shop") == 303
+    show(ann, house, "shop")
     assert "for the shop" in ann.read("/inbox")
 
 
@@ -110,14 +116,16 @@ def test_a_person_is_invited(house: House, ann: Browser, bob: Browser) -> None:
 
 
 def test_a_stranger_sees_nothing_of_a_project(house: House, ann: Browser, bob: Browser) -> None:
-    """A project of others cannot be shown, and is 404 like an unknown one."""
-    assert show(bob, house, "shop") == 404
-    bob.open("/projects")
-    assert "shop" not in bob.page.text
-    assert bob.submit("/projects/show", id="a" * 13).status == 404
+    """No page of a project of others can be opened; all are 404 like those of unknown ones."""
     assert bob.open("/project").status == 303
-    bob.open("/projects")
-    assert bob.submit("/project/delete", name="shop").status == 404
+    own = bob.page.form_token
+    for project in (account_of(house, "shop").id, "a" * 13, "", "..", "ME"):
+        for page in pages_of(house):
+            if page.is_of_project:
+                path = filled(page).replace("/me/", f"/{project}/", 1)
+                answer = bob.send(page.method, path, f"form-token={own}&name=shop".encode())
+                assert answer.status == 404, (page.method, path)
+                assert "shop" not in bob.words
     assert account_of(house, "shop")
 
 
@@ -128,17 +136,43 @@ def pages_of(house: House) -> list[Page]:
     return [page for page in pages if not page.is_open]
 
 
-def test_a_form_is_of_the_project_that_its_page_showed(house: House, ann: Browser) -> None:
-    """In a second tab that shows another project, no form of the first one acts on it."""
-    show(ann, house, "shop")
-    ann.open("/projects")
+def test_a_form_is_bound_to_its_project(house: House, ann: Browser) -> None:
+    """No form of a page of one project is accepted below another, or without a project."""
+    ann.open("/project")
     token = ann.page.form_token
-    ann.submit("/projects/show", id="")
+    ann.project = ""
     for page in pages_of(house):
-        if page.method == "POST":
-            answer = ann.post(filled(page), **{"form-token": token})
-            assert (answer.status, b"of another project" in answer.body) == (403, True), page.path
-    assert ann.open("/inbox").status == 200
+        if page.method == "POST" and page.is_of_project:
+            for path in (filled(page), filled(page).removeprefix("/p/me")):
+                answer = ann.send("POST", path, f"form-token={token}".encode())
+                assert (answer.status, b"project" in answer.body) == (403, True), path
+    assert ann.submit("/theme", theme="dark", **{"form-token": token}).status == 303
+
+
+def test_addresses_without_a_project(house: House, ann: Browser) -> None:
+    """An old address leads to the project that holds its object, or to the last one shown."""
+    shop, own = account_of(house, "shop"), account_of(house, "ann")
+    house.receive(house.address(account=shop), raw=mail(subject="for the shop"))
+    found = run(house.assembly.inbox.read.page(shop.id, MessageFilter(), 1, 1))
+    path = f"/inbox/messages/{found.messages[0].summary.id}"
+    ann.project = MINE
+    ann.open("/inbox")
+
+    def place(address: str) -> str:
+        answer = ann.send("GET", address, b"")
+        assert answer.status == 303
+        return answer.headers["location"]
+
+    ann.project = ""
+    assert place("/keys?done=key-revoked") == "/p/me/keys?done=key-revoked"
+    assert place(path) == place(f"/p/me{path}") == f"/p/{shop.id}{path}"
+    assert place(f"{path}/raw?x=%20") == f"/p/{shop.id}{path}/raw?x=%20"
+    assert ann.open(f"/p/{own.id}/inbox").status == 200
+    assert ann.open(f"/p/{shop.id}/inbox").status == 200
+    assert place("/keys") == f"/p/{shop.id}/keys"
+    assert place("/") == f"/p/{shop.id}/"
+    assert place(f"/p/{own.id}") == "/p/me/"
+    assert ann.open(f"/p/me/inbox/messages/{PATHS['message_id']}").status == 404
 
 
 def test_every_page_has_a_role_or_is_personal(house: House) -> None:
@@ -164,8 +198,8 @@ def test_a_page_answers_only_members_with_its_role(
     for page in pages_of(house):
         if page.is_personal or page.path == "/project/leave" or page.path.endswith("/live"):
             continue
-        path = filled(page)
-        bob.open("/projects")
+        path = filled(page).replace("/me/", f"/{shop.id}/", 1)
+        bob.open("/project")
         answer = bob.open(path) if page.method == "GET" else bob.submit(path)
         assert page.needed_role is not None
         lacks = not role.includes(page.needed_role)
@@ -191,7 +225,7 @@ def test_roles_are_changed_and_people_removed(house: House, ann: Browser, bob: B
     assert ann.submit(f"/project/members/{ids['bob']}/role", role="king").status == 400
     bob.open("/project")
     bob.follow(bob.submit(f"/project/members/{ids['ann']}/remove"))
-    assert ann.open("/project").status == 303
+    assert ann.open("/project").status == 404
     ann.open("/projects")
     assert "shop" not in ann.page.text
     bob.open("/project")
@@ -199,12 +233,12 @@ def test_roles_are_changed_and_people_removed(house: House, ann: Browser, bob: B
 
 
 def test_a_member_leaves(house: House, ann: Browser, bob: Browser) -> None:
-    """Someone who leaves a project sees the own account again."""
+    """The pages of a project are closed to someone who has left it."""
     join(bob, invite(ann, Role.READER))
     bob.open("/project")
     bob.follow(bob.submit("/project/leave"))
     assert "You have left the project" in bob.page.text
-    assert show(bob, house, "shop") == 404
+    assert bob.open("/inbox").status == 404
 
 
 def test_a_project_is_renamed_and_deleted(house: House, ann: Browser) -> None:

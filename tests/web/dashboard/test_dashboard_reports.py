@@ -86,11 +86,11 @@ def test_the_tabs_of_a_domain(owner: Browser) -> None:
     titles |= {"/reports": "Reports", "/history": "History"}
     for end in titles:
         body = owner.open(f"/domains/{DOMAIN}{end}?whole=true").body.decode()
-        assert '<a href="/domains" aria-current="page">Domains</a>' in body
+        assert '<a href="/p/me/domains" aria-current="page">Domains</a>' in body
         for other, title in titles.items():
             mark = ' aria-current="page"' if other == end else ""
-            assert f'<a href="/domains/{DOMAIN}{other}"{mark}>{title}</a>' in body
-    assert '<a href="/domains" aria-current="page">' in owner.open("/reports").body.decode()
+            assert f'<a href="/p/me/domains/{DOMAIN}{other}"{mark}>{title}</a>' in body
+    assert '<a href="/p/me/domains" aria-current="page">' in owner.open("/reports").body.decode()
 
 
 def test_complaints_beside_the_sender(owner: Browser, local: str, zone: MemoryZone) -> None:
@@ -159,7 +159,7 @@ def test_the_plan_of_the_next_policy() -> None:
     owner, year = visit_tools(zone), Year(zone)
     account = run(owner.house.assembly.accounts.keep.find("ann"))
     zone.publish(f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; rua=mailto:{address(owner)}")
-    path = f"/domains/{DOMAIN}/plan"
+    path = f"/p/me/domains/{DOMAIN}/plan"
     assert "There are no reports about the last 30 days." in owner.read(path)
     count_days(owner.house, year, 20, account.id)
     owner.sign_in()
@@ -176,7 +176,11 @@ def test_the_plan_of_the_next_policy() -> None:
     ):
         owner.open(path)
         sent = owner.submit(
-            f"/domains/{DOMAIN}/senders", sender=sender, decision=decision, days="30", next="plan"
+            f"/p/me/domains/{DOMAIN}/senders",
+            sender=sender,
+            decision=decision,
+            days="30",
+            next="plan",
         )
         assert sent.headers["location"] == f"{path}?done=sender-decided&days=30"
     page = owner.read(path)
@@ -207,9 +211,11 @@ def test_reports_are_deleted_by_their_owner(owner: Browser, local: str, zone: Me
         owner.house.receive(local, raw=signed_report(name, local), sender="")
         owner.house.pass_time(1)
     owner.open("/reports")
-    newest = next(one for one in owner.page.addresses if re.fullmatch("/reports/.+/delete", one))
+    newest = next(
+        one for one in owner.page.addresses if re.fullmatch("/p/me/reports/.+/delete", one)
+    )
     gone = owner.submit(newest)
-    assert (gone.status, gone.headers["location"]) == (303, "/reports?done=report-deleted")
+    assert (gone.status, gone.headers["location"]) == (303, "/p/me/reports?done=report-deleted")
     assert "Received reports (2)" in owner.read("/reports?done=report-deleted")
     assert owner.submit("/reports/delete", reporter=" ", day="").status == 400
     assert owner.submit("/reports/delete", reporter="google.com", day="").status == 303

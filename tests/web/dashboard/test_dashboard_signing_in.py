@@ -177,7 +177,7 @@ def test_a_password_that_is_not_changed(
 
 def test_the_form_redirects_a_signed_in_visitor(ann: Browser) -> None:
     """The sign-in page redirects a signed-in visitor to the requested page."""
-    assert ann.open("/sign-in?next=/keys").headers["location"] == "/keys"
+    assert ann.open("/sign-in?next=/keys").headers["location"] == "/p/me/keys"
 
 
 def test_the_requested_page_after_signing_in(ann: Browser) -> None:
@@ -186,8 +186,8 @@ def test_the_requested_page_after_signing_in(ann: Browser) -> None:
     answer = other.open("/keys?done=key-revoked&x=%2F")
     assert answer.status == 303
     form = other.follow(answer).body.decode()
-    assert 'name="next" value="/keys?done=key-revoked&amp;x=%2F"' in form
-    wanted = "/keys?done=key-revoked&x=%2F"
+    assert 'name="next" value="/p/me/keys?done=key-revoked&amp;x=%2F"' in form
+    wanted = "/p/me/keys?done=key-revoked&x=%2F"
     answer = other.submit("/sign-in", name="ann", password="correct horse", next=wanted)
     assert answer.headers["location"] == wanted
 

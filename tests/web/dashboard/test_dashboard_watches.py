@@ -21,7 +21,7 @@ def zone() -> MemoryZone:
     return zone_with({})
 
 
-PAGE = "/domains/good.example/history"
+PAGE = "/p/me/domains/good.example/history"
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_the_life_of_a_watch(owner: Browser, zone: MemoryZone) -> None:
     body = owner.open(PAGE).body.decode()
     assert body.count('class="score-line"') == 9
     assert re.findall(r'<circle class="(\w+)"', body)[-1] == "bad"  # it lies on top
-    (action,) = re.findall(rf'action="({path}/alerts/\w+/acknowledge)"', body)
+    (action,) = re.findall(rf'action="(/p/me{path}/alerts/\w+/acknowledge)"', body)
     owner.submit(action)
     assert ", acknowledged" in owner.read(PAGE)
     assert "good.example" in owner.read("/domains")

@@ -40,7 +40,7 @@ def create(owner: Browser, **form: str) -> str:
 
 def webhook_of(owner: Browser) -> str:
     """Return the path of the only webhook on the page."""
-    found = re.search(r'action="(/webhooks/\w+)/test"', owner.open("/webhooks").body.decode())
+    found = re.search(r'action="(/p/me/webhooks/\w+)/test"', owner.open("/webhooks").body.decode())
     assert found is not None
     return found[1]
 
@@ -72,9 +72,9 @@ def test_deliveries_show_subject_and_response(owner: Browser, receivers: Scripte
     receivers.answers = [Attempt(202, response="queued <b>1</b>")]
     receive(owner, "Sign-up <b>")
     page = owner.open("/webhooks").body.decode()
-    assert re.search(r'<a href="/inbox/messages/[^"]+" dir="auto">Sign-up &lt;b&gt;</a>', page)
+    assert re.search(r'<a href="/p/me/inbox/messages/[^"]+" dir="auto">Sign-up &lt;b&gt;</a>', page)
     assert "queued &lt;b&gt;1&lt;/b&gt;" in page
-    message_id = re.search(r'href="/inbox/messages/([^"]+)"', page)
+    message_id = re.search(r'href="/p/me/inbox/messages/([^"]+)"', page)
     assert message_id is not None
     owner.submit(f"/inbox/messages/{message_id[1]}/delete")
     assert "(deleted message)" in owner.read("/webhooks")

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.content.bodies import digest_attachments
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import (
@@ -95,7 +96,7 @@ class Mailpit(Struct, frozen=True):
     _chaos: Chaos
     _sockets: EventSockets
     _turns: PacedQueue
-    _dashboard: Callable[[], str]
+    _pages: Callable[[], PublicUrls]
     _domain: str
     _random_bytes: RandomBytes
     _began: Instant
@@ -283,8 +284,8 @@ class Mailpit(Struct, frozen=True):
         return self._sockets.stream(call.caller, WebSocket(call.headers))
 
     async def home(self, call: Call[NoParameters]) -> Reply:
-        """GET /: to the dashboard."""
-        return _redirect(self._dashboard())
+        """GET /: to the inbox of the project on the dashboard."""
+        return _redirect(self._pages().page_url(call.caller.account_id, "/inbox"))
 
     async def ready(self, call: Call[NoParameters]) -> Reply:
         """GET /livez and /readyz: whether the store answers, which it has done for the caller."""

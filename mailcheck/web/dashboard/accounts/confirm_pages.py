@@ -7,6 +7,7 @@ from msgspec import Struct
 from mailcheck.core.errors import ExpectedFailure, SignInFailed
 from mailcheck.operations.accounts.confirm import FRESH_MINUTES, Confirmation
 from mailcheck.operations.accounts.passkeys import MAX_CREDENTIAL, Passkeys
+from mailcheck.web.dashboard.addresses import address_in, first_segment
 from mailcheck.web.dashboard.rendering import FORM_TOKEN, Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
 from mailcheck.web.site import costs
@@ -85,7 +86,7 @@ class ConfirmPages(Struct, frozen=True):
             action=path,
             fields=[pair for pair in visit.form.pairs() if pair[0] not in (FORM_TOKEN, *_FIELDS)],
             ways=await self._confirmation.ways_of(visit.visitor),
-            back=back or "/" + path.split("/")[1],
+            back=back or _first_page(visit),
             minutes=FRESH_MINUTES,
         )
 
@@ -103,6 +104,12 @@ class ConfirmPages(Struct, frozen=True):
         elif password:
             await self._confirmation.by_password(person, session, password, client)
         return bool(credential or password)
+
+
+def _first_page(visit: Visit) -> str:
+    """Return the path of the page with the first segment of the path, in its project."""
+    page = "/" + first_segment(visit.page_path)
+    return address_in(visit.project, page) if visit.project else page
 
 
 _FIELDS = (PASSWORD, CREDENTIAL, "confirm-username")

@@ -109,7 +109,7 @@ class ConsentPages(Struct, frozen=True):
     ) -> Reply:
         accounts = await self._grants.offered(visit.visitor)
         shown = {one.id for one in accounts}
-        wanted = visit.form.text("account") or visit.account.id
+        wanted = visit.form.text("account") or visit.nearest
         return self._renderer.page(
             visit,
             "authorize.html",

@@ -1,4 +1,4 @@
-"""The pages of projects: those of a person, and the members of the project that is shown."""
+"""The pages of projects: those of a person, and the members of a project."""
 
 from msgspec import Struct
 
@@ -9,8 +9,8 @@ from mailcheck.core.projects import ROLE_TEXTS, Role
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.projects import ManageProjects
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS
-from mailcheck.operations.accounts.sign_in import DashboardSessions
 from mailcheck.web.dashboard.accounts.sign_in_pages import JOIN_PATH
+from mailcheck.web.dashboard.addresses import address_in
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site import costs
@@ -21,11 +21,10 @@ LIST_PATH, PATH = "/projects", "/project"
 
 
 class ProjectPages(Struct, frozen=True):
-    """The pages to create, choose, join and change projects."""
+    """The pages to list, create, join and change projects."""
 
     _projects: ManageProjects
     _accounts: ManageAccounts
-    _sessions: DashboardSessions
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
@@ -34,7 +33,6 @@ class ProjectPages(Struct, frozen=True):
         return [
             Page("GET", LIST_PATH, self.list, costs.FREE, is_personal=True),
             Page("POST", LIST_PATH, self.create, costs.PROJECT, is_personal=True),
-            Page("POST", f"{LIST_PATH}/show", self.switch, costs.FREE, is_personal=True),
             Page("GET", JOIN_PATH, self.show_invitation, costs.FREE, is_personal=True),
             Page("POST", JOIN_PATH, self.join, costs.AUDITED, is_personal=True),
             Page("GET", PATH, self.show, costs.FREE),
@@ -72,26 +70,13 @@ class ProjectPages(Struct, frozen=True):
         )
 
     async def create(self, visit: Visit) -> Reply:
-        """POST /projects: name. The pages show the new project from now on."""
+        """POST /projects: name."""
         name = visit.form.text("name") or ""
         try:
             project = await self._projects.create(visit.visitor, name, visit.actor)
         except ExpectedFailure as failure:
             return await self.list(visit, failure)
-        await self._sessions.show_project(visit.session, project.id)
-        return redirect(visit, PATH, done="project-created")
-
-    async def switch(self, visit: Visit) -> Reply:
-        """POST /projects/show: id of a project, or empty for the person's own account.
-
-        :raises AccountNotFound: the person is not a member of such a project.
-        """
-        wanted = visit.form.text("id") or ""
-        known = {one.project.id for one in await self._projects.of_person(visit.visitor)}
-        if wanted and wanted not in known:
-            raise AccountNotFound("you are not a member of such a project")
-        await self._sessions.show_project(visit.session, AccountId(wanted) if wanted else None)
-        return redirect(visit, "/")
+        return redirect(visit, address_in(project.id, PATH), done="project-created")
 
     async def show_invitation(self, visit: Visit) -> Reply:
         """GET /join?invitation=<code>."""
@@ -106,11 +91,10 @@ class ProjectPages(Struct, frozen=True):
         )
 
     async def join(self, visit: Visit) -> Reply:
-        """POST /join: invitation. The pages show the project from now on."""
+        """POST /join: invitation."""
         code = visit.form.text("invitation") or ""
         joined = await self._projects.join(visit.visitor, code, visit.actor)
-        await self._sessions.show_project(visit.session, joined.project.id)
-        return redirect(visit, PATH, done="project-joined")
+        return redirect(visit, address_in(joined.project.id, PATH), done="project-joined")
 
     async def show(
         self,
@@ -118,7 +102,7 @@ class ProjectPages(Struct, frozen=True):
         failure: ExpectedFailure | None = None,
         invitation: str | None = None,
     ) -> Reply:
-        """GET /project: the members of the project that the pages show."""
+        """GET /project: its members. The person's own account has none."""
         if visit.membership is None:
             return redirect(visit, LIST_PATH)
         project = visit.account
@@ -202,12 +186,12 @@ class ProjectPages(Struct, frozen=True):
 
 
 def _project(visit: Visit) -> Account:
-    """Return the project that the pages show.
+    """Return the project of the URL.
 
-    :raises AccountNotFound: the pages show the person's own account.
+    :raises AccountNotFound: it is the person's own account.
     """
     if visit.membership is None:
-        raise AccountNotFound("choose a project first")
+        raise AccountNotFound("your own account is not a project: choose a project first")
     return visit.membership.project
 
 

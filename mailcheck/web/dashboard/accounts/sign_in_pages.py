@@ -13,6 +13,7 @@ from mailcheck.operations.accounts.company_sign_in import CompanySignIn
 from mailcheck.operations.accounts.passkeys import Passkeys
 from mailcheck.operations.accounts.register import Register
 from mailcheck.operations.accounts.sign_in import DashboardSessions, SignedIn, SignIn
+from mailcheck.web.dashboard.addresses import address_in
 from mailcheck.web.dashboard.cookies import (
     DEVICE,
     DEVICE_AGE,
@@ -109,8 +110,8 @@ class SignInPages(Struct, frozen=True):
             return self._sign_up_form(visit, invitation, invited, name, failure)
         if new.joined is None:
             return await self.welcome(visit, new.signed_in, "/", done="signed-up")
-        await self._sessions.show_project(new.signed_in.secret, new.joined.project.id)
-        return await self.welcome(visit, new.signed_in, "/project", done="project-joined")
+        path = address_in(new.joined.project.id, "/project")
+        return await self.welcome(visit, new.signed_in, path, done="project-joined")
 
     async def sign_out(self, visit: Visit) -> Reply:
         """POST /sign-out: delete the session from the browser and from the store."""
@@ -122,7 +123,9 @@ class SignInPages(Struct, frozen=True):
             back = f"{visit.urls.public_url}/sign-in?done=signed-out"
             url = await self._company.logout_url(back)
             if url:
-                reply = lead_away(replace(visit, person=None, membership=None), self._renderer, url)
+                reply = lead_away(
+                    replace(visit, person=None, projects=(), project=""), self._renderer, url
+                )
                 return replace(reply, cookies=[gone])
         return redirect(visit, "/sign-in", cookies=[gone], done="signed-out")
 

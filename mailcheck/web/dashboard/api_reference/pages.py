@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from markupsafe import Markup
 from msgspec import Struct, field
 
-from mailcheck.api.urls import API_PAGE_PATH, API_PATH, PublicUrls
+from mailcheck.api.urls import API_PAGE_PATH, PublicUrls
 from mailcheck.core.errors import InvalidParameter, PageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.projects import Role
@@ -184,10 +184,18 @@ class ApiPages(Struct, frozen=True):
     _parts: dict[PublicUrls, Mapping[str, Markup]] = field(default_factory=dict)
 
     def pages(self) -> list[Page]:
-        """List the pages."""
+        """List the pages: those of visitors, and those on which calls can be tried."""
+        pages = {API_PAGE_PATH: self.overview, f"{API_PAGE_PATH}/<group>": self.show}
         return [
-            Page("GET", API_PAGE_PATH, self.overview, costs.FREE, is_open=True),
-            Page("GET", f"{API_PAGE_PATH}/<group>", self.show, costs.FREE, is_open=True),
+            Page(
+                "GET",
+                path,
+                handle,
+                costs.FREE,
+                is_open=is_open,
+            )
+            for path, handle in pages.items()
+            for is_open in (True, False)
         ]
 
     async def overview(self, visit: Visit) -> Reply:
@@ -215,18 +223,18 @@ class ApiPages(Struct, frozen=True):
             groups=view_groups(document),
             prose=view_prose(document),
             base_url=urls.base_url,
-            document_url=visit.link(API_PATH + DOCUMENT_PATH),
+            document_url=urlsplit(urls.base_url).path + DOCUMENT_PATH,
             part=part,
         )
 
     def _render(self, document: Mapping[str, Any], urls: PublicUrls) -> Mapping[str, Markup]:
         """Render the main part of each page, by the name of its group."""
-        base = urlsplit(urls.public_url).path
         groups = view_groups(document)
         common = {
             "groups": groups,
-            "base": base + API_PAGE_PATH,
-            "answers_path": base + ANSWERS_PATH,
+            # Relative, so that the parts are the same for all projects.
+            "base": API_PAGE_PATH.removeprefix("/"),
+            "answers_path": ANSWERS_PATH.removeprefix(f"{API_PAGE_PATH}/"),
             "answered": self._answered,
         }
         return {

@@ -81,14 +81,19 @@ class OverviewPages(Struct, frozen=True):
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
-        """List the page."""
-        return [Page("GET", "/", self.show, costs.FREE, is_open=True)]
+        """List the pages: that of visitors, and that of a project."""
+        return [
+            Page("GET", "/", self.welcome, costs.FREE, is_open=True),
+            Page("GET", "/", self.show, costs.FREE),
+        ]
+
+    async def welcome(self, visit: Visit) -> Reply:
+        """GET /, for visitors who are not signed in."""
+        can_register = self._register.rules.mode is Registration.OPEN
+        return self._renderer.page(visit, "welcome.html", can_register=can_register)
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /: the overview of an account, or the welcome page."""
-        if visit.person is None:
-            can_register = self._register.rules.mode is Registration.OPEN
-            return self._renderer.page(visit, "welcome.html", can_register=can_register)
+        """GET /, in a project: its overview."""
         account = visit.account
         servers = self._servers
         tagged = join_subaddress(account.mailbox_name, EXAMPLE_TAG, servers.domain)
