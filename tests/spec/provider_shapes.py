@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tests.spec.matching import Schema
 from tests.spec.shapes import (
+    ADDRESS,
     BOOLEAN,
     COUNT,
     INTEGER,
@@ -62,6 +63,26 @@ _MAILTRAP_BATCH = shape(
 
 _MESSAGE_ID: Schema = {"type": "string", "pattern": "^<[^<>]+@[^<>]+>$"}
 _MAILGUN_SENT = shape(record({"id": _MESSAGE_ID, "message": WORD}))
+
+_MAILGUN_DOMAIN = record(
+    {
+        **dict.fromkeys(("id", "name", "state", "type", "spam_action", "smtp_login"), WORD),
+        **dict.fromkeys(("web_prefix", "web_scheme"), WORD),
+        "smtp_password": STRING,
+        "created_at": TIMESTAMP,
+        **dict.fromkeys(("wildcard", "is_disabled", "require_tls", "skip_verification"), BOOLEAN),
+        "use_automatic_sender_security": BOOLEAN,
+    }
+)
+_MAILGUN_DOMAINS = shape(record({"total_count": COUNT, "items": array(_MAILGUN_DOMAIN)}))
+_MAILGUN_SHOWN_DOMAIN = shape(
+    record(
+        {
+            "domain": _MAILGUN_DOMAIN,
+            **dict.fromkeys(("receiving_dns_records", "sending_dns_records"), array(WORD)),
+        }
+    )
+)
 
 _IDENTITY = {
     "IdentityType": WORD,
@@ -127,6 +148,95 @@ PROVIDER_ROUTES: Mapping[tuple[str, str], Mapping[int, _Bodies]] = {
     },
     ("PATCH", "/providers/resend/emails/{id}"): {200: _RESEND_CONFIRMED},
     ("POST", "/providers/resend/emails/{id}/cancel"): {200: _RESEND_CONFIRMED},
+    ("GET", "/providers/resend/domains"): {
+        200: shape(
+            record(
+                {
+                    "object": {"const": "list"},
+                    "has_more": BOOLEAN,
+                    "data": array(
+                        record(
+                            {
+                                "id": UUID,
+                                "name": WORD,
+                                "status": {"const": "verified"},
+                                "created_at": TIMESTAMP,
+                                "region": WORD,
+                                "capabilities": record({"sending": WORD, "receiving": WORD}),
+                            }
+                        )
+                    ),
+                }
+            )
+        )
+    },
+    ("GET", "/providers/postmark/server"): {
+        200: shape(
+            record(
+                {
+                    **dict.fromkeys(("ID", "InboundSpamThreshold"), COUNT),
+                    **dict.fromkeys(("Name", "Color", "DeliveryType", "TrackLinks"), WORD),
+                    **dict.fromkeys(("InboundAddress", "InboundHash", "ServerLink"), STRING),
+                    **dict.fromkeys(("SmtpApiActivated", "RawEmailEnabled"), BOOLEAN),
+                    **dict.fromkeys(("PostFirstOpenOnly", "TrackOpens"), BOOLEAN),
+                    **dict.fromkeys(("IncludeBounceContentInHook",), BOOLEAN),
+                    "EnableSmtpApiErrorHooks": BOOLEAN,
+                    "ApiTokens": array(WORD, maxItems=0),
+                }
+            )
+        )
+    },
+    ("GET", "/providers/sendgrid/v3/scopes"): {200: shape(record({"scopes": array(WORD)}))},
+    ("GET", "/providers/sendgrid/v3/user/account"): {
+        200: shape(record({"type": WORD, "reputation": COUNT}))
+    },
+    ("GET", "/providers/mailgun/v3/domains"): {200: _MAILGUN_DOMAINS},
+    ("GET", "/providers/mailgun/v4/domains"): {200: _MAILGUN_DOMAINS},
+    ("GET", "/providers/mailgun/v3/domains/{domain}"): {200: _MAILGUN_SHOWN_DOMAIN},
+    ("GET", "/providers/mailgun/v4/domains/{domain}"): {200: _MAILGUN_SHOWN_DOMAIN},
+    ("GET", "/providers/brevo/v3/account"): {
+        200: shape(
+            record(
+                {
+                    **dict.fromkeys(("organization_id", "email", "firstName", "companyName"), WORD),
+                    "lastName": STRING,
+                    "user_id": COUNT,
+                    "enterprise": BOOLEAN,
+                    "plan": array(record({"type": WORD, "credits": COUNT, "creditsType": WORD})),
+                    "relay": record(
+                        {
+                            "enabled": BOOLEAN,
+                            "data": record({"userName": STRING, "relay": WORD, "port": COUNT}),
+                        }
+                    ),
+                }
+            )
+        )
+    },
+    ("GET", "/providers/brevo/v3/senders"): {
+        200: shape(
+            record(
+                {
+                    "senders": array(
+                        record(
+                            {
+                                "id": COUNT,
+                                "name": WORD,
+                                "email": ADDRESS,
+                                "active": BOOLEAN,
+                                "ips": array(WORD),
+                            }
+                        )
+                    )
+                }
+            )
+        )
+    },
+    ("GET", "/providers/mailtrap/api/accounts"): {
+        200: shape(
+            array(record({"id": COUNT, "name": WORD, "access_levels": array(INTEGER)}), minItems=1)
+        )
+    },
     ("POST", "/providers/postmark/email"): {200: shape(_POSTMARK_SENT)},
     ("POST", "/providers/postmark/email/withTemplate"): {200: shape(_POSTMARK_SENT)},
     ("POST", "/providers/postmark/email/withTemplate/"): {200: shape(_POSTMARK_SENT)},

@@ -43,6 +43,7 @@ from mailcheck.web.providers.mime import (
 )
 from mailcheck.web.providers.people import Named, people_of
 from mailcheck.web.providers.provider import (
+    AskRoute,
     BadBody,
     FieldMissing,
     KeyMissing,
@@ -229,6 +230,32 @@ def write_event(event: Event) -> object:
     return {**facts, **_EVENTS[event.kind]}
 
 
+def tell_account(posting: Posting) -> Response:
+    """Return the facts of the account."""
+    facts: dict[str, object] = {
+        "organization_id": "mailcheck",
+        "user_id": 1,
+        "enterprise": False,
+        "email": f"postmaster@{posting.domain}",
+        "firstName": "mailcheck",
+        "lastName": "",
+        "companyName": posting.domain,
+        "plan": [{"type": "payAsYouGo", "credits": 50_000, "creditsType": "sendLimit"}],
+        "relay": {
+            "enabled": False,
+            "data": {"userName": "", "relay": posting.domain, "port": 587},
+        },
+    }
+    return json_response(facts)
+
+
+def list_senders(posting: Posting) -> Response:
+    """Return a sender at the domain of this server. Mail from any address is sent."""
+    address = f"postmaster@{posting.domain}"
+    sender = {"id": 1, "name": "mailcheck", "email": address, "active": True, "ips": []}
+    return json_response({"senders": [sender]})
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Brevo."""
     return json_response({"code": code, "message": message}, status)
@@ -237,7 +264,11 @@ def write_error(status: int, code: str, message: str) -> Response:
 BREVO = Provider(
     name="brevo",
     read_key=partial(header_key, "api-key"),
-    routes=(SendRoute("/v3/smtp/email", read_mails, answer),),
+    routes=(
+        SendRoute("/v3/smtp/email", read_mails, answer),
+        AskRoute("/v3/account", tell_account),
+        AskRoute("/v3/senders", list_senders),
+    ),
     statuses={
         KeyMissing: (401, "unauthorized"),
         InvalidCredentials: (401, "unauthorized"),
@@ -266,6 +297,7 @@ BREVO = Provider(
     support=(
         Support("`POST /v3/smtp/email`, `messageVersions`", Like.SAME),
         Support("errors with `code` and `message`", Like.SAME),
+        Support("`GET /v3/account`, `GET /v3/senders`", Like.CLOSE, "the answers are fixed"),
         Support("`sender.id`", Like.CLOSE, "the author is sender-N@brevo.example"),
         Support(
             "the header `X-Sib-Sandbox: drop`", Like.SAME, "the mail is checked and not stored"

@@ -31,7 +31,9 @@ from mailcheck.web.providers.mime import (
     read_people,
 )
 from mailcheck.web.providers.provider import (
+    CREATED_AT,
     STATUSES_WITHOUT_CODES,
+    AskRoute,
     FieldMissing,
     KeyMissing,
     Mails,
@@ -220,6 +222,37 @@ def write_event(event: Event) -> object:
     }
 
 
+def list_domains(posting: Posting) -> Response:
+    """Return the domain of this server. Mail from any domain is sent."""
+    return json_response({"total_count": 1, "items": [_domain(posting.domain)]})
+
+
+def tell_domain(posting: Posting) -> Response:
+    """Return the facts of any domain, which is verified."""
+    domain = _domain(posting.path["domain"])
+    return json_response({"domain": domain, "receiving_dns_records": [], "sending_dns_records": []})
+
+
+def _domain(name: str) -> dict[str, object]:
+    return {
+        "id": name,
+        "name": name,
+        "state": "active",
+        "type": "custom",
+        "created_at": CREATED_AT,
+        "smtp_login": f"postmaster@{name}",
+        "smtp_password": "",
+        "spam_action": "disabled",
+        "wildcard": False,
+        "is_disabled": False,
+        "require_tls": False,
+        "skip_verification": False,
+        "use_automatic_sender_security": False,
+        "web_prefix": "email",
+        "web_scheme": "http",
+    }
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Mailgun, which has no codes."""
     return json_response({"message": message}, status)
@@ -231,6 +264,11 @@ MAILGUN = Provider(
     routes=(
         SendRoute("/v3/<domain>/messages", read_mails, answer),
         SendRoute("/v3/<domain>/messages.mime", read_mime, answer),
+        *(
+            AskRoute(f"/{version}/domains{path}", answer)
+            for version in ("v3", "v4")
+            for path, answer in (("", list_domains), ("/<domain>", tell_domain))
+        ),
     ),
     statuses={**STATUSES_WITHOUT_CODES, InboxFull: (420, "")},
     write_error=write_error,
@@ -250,6 +288,11 @@ MAILGUN = Provider(
             "`o:deliverytime`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"
         ),
         Support("events", Like.SAME, "signed with HMAC; four kinds"),
+        Support(
+            "`GET /v3/domains`, `GET /v3/domains/{name}`, the same of version 4",
+            Like.CLOSE,
+            "each domain is active",
+        ),
         Support("stored messages, routes, lists, statistics", Like.NOT_OFFERED),
     ),
     ignored=(

@@ -25,6 +25,7 @@ from mailcheck.web.providers.mime import OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
+    AskRoute,
     FieldMissing,
     KeyMissing,
     Mails,
@@ -179,6 +180,11 @@ def write_event(event: Event) -> object:
     return {"events": [{**_EVENTS[event.kind], **facts}]}
 
 
+def list_accounts(posting: Posting) -> Response:
+    """Return the account of the key."""
+    return json_response([{"id": 1, "name": posting.domain, "access_levels": [1000]}])
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Mailtrap, which has no codes."""
     return json_response({"success": False, "errors": [message]}, status)
@@ -192,6 +198,7 @@ MAILTRAP = Provider(
         SendRoute("/api/send/<inbox_id>", read_email, answer_email),
         SendRoute("/api/batch", read_batch, answer_batch, is_partial=True),
         SendRoute("/api/batch/<inbox_id>", read_batch, answer_batch, is_partial=True),
+        AskRoute("/api/accounts", list_accounts),
     ),
     statuses={**STATUSES_WITHOUT_CODES, InboxFull: (402, "")},
     write_error=write_error,
@@ -211,6 +218,7 @@ MAILTRAP = Provider(
         Support("errors with `success` and `errors`", Like.CLOSE, "one error at a time"),
         Support("`template_uuid`", Like.CLOSE, "the text contains the id and the variables"),
         Support("events", Like.SAME, "signed with HMAC; four kinds, one event in a request"),
+        Support("`GET /api/accounts`", Like.CLOSE, "one account, with the domain of this server"),
         Support("sandbox inboxes, contacts, domains", Like.NOT_OFFERED),
     ),
 )

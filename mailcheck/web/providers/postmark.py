@@ -35,6 +35,7 @@ from mailcheck.web.providers.bodies import (
 from mailcheck.web.providers.events import BOUNCE, Event, fold_test_recipient
 from mailcheck.web.providers.mime import File, OutgoingMail, Person, make_headers, read_people
 from mailcheck.web.providers.provider import (
+    AskRoute,
     BadBody,
     FieldMissing,
     KeyMissing,
@@ -298,6 +299,29 @@ def write_event(event: Event) -> object:
     return {**facts, "Details": "250 OK"}
 
 
+def tell_server(posting: Posting) -> Response:
+    """Return the facts of the server, without its tokens."""
+    facts: dict[str, object] = {
+        "ID": 1,
+        "Name": posting.domain,
+        "ApiTokens": [],
+        "Color": "blue",
+        "SmtpApiActivated": False,
+        "RawEmailEnabled": False,
+        "DeliveryType": "Sandbox",
+        "InboundAddress": "",
+        "InboundHash": "",
+        "InboundSpamThreshold": 0,
+        "ServerLink": "",
+        "PostFirstOpenOnly": False,
+        "TrackOpens": False,
+        "TrackLinks": "None",
+        "IncludeBounceContentInHook": False,
+        "EnableSmtpApiErrorHooks": False,
+    }
+    return json_response(facts)
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Postmark."""
     return json_response({"ErrorCode": int(code), "Message": message}, status)
@@ -334,6 +358,7 @@ POSTMARK = Provider(
         SendRoute("/email/withTemplate", read_templated, answer_email),
         SendRoute("/email/withTemplate/", read_templated, answer_email),
         SendRoute("/email/batchWithTemplates", read_templated_batch, answer_batch, is_partial=True),
+        AskRoute("/server", tell_server),
     ),
     statuses=STATUSES,
     write_error=write_error,
@@ -361,8 +386,9 @@ POSTMARK = Provider(
             Like.SAME,
             "events of all types of bounces; the mail is in the inbox",
         ),
+        Support("`GET /server`", Like.CLOSE, "without tokens and hooks"),
         Support("the header `X-PM-Bounce-Type`", Like.NOT_OFFERED, "it is in the mail"),
-        Support("`POST /email/bulk`, servers, streams, statistics, suppressions", Like.NOT_OFFERED),
+        Support("`POST /email/bulk`, streams, statistics, suppressions", Like.NOT_OFFERED),
     ),
     ignored=("TrackOpens", "TrackLinks", "InlineCss"),
 )

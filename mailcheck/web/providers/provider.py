@@ -150,6 +150,9 @@ class Sending(Struct, frozen=True):
     is_stored: bool = True
 
 
+CREATED_AT = "2026-01-01T00:00:00.000Z"
+"""The time at which the domains of accounts were created, for answers that need one."""
+
 JSON = "application/json; charset=utf-8"
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
 
 from msgspec import Struct, field
 
@@ -42,6 +43,8 @@ from mailcheck.web.providers.events import (
 )
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers, read_people
 from mailcheck.web.providers.provider import (
+    CREATED_AT,
+    AskRoute,
     BadBody,
     FieldMissing,
     KeyMissing,
@@ -317,6 +320,19 @@ def write_event(event: Event) -> object:
     return {"type": f"email.{name}", "created_at": at, "data": data}
 
 
+def list_domains(posting: Posting) -> Response:
+    """Return the domain of this server. Mail from any domain is sent."""
+    domain = {
+        "id": str(uuid5(NAMESPACE_DNS, posting.domain)),
+        "name": posting.domain,
+        "status": "verified",
+        "created_at": CREATED_AT,
+        "region": "us-east-1",
+        "capabilities": {"sending": "enabled", "receiving": "disabled"},
+    }
+    return json_response({"object": "list", "has_more": False, "data": [domain]})
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Resend."""
     value = {"statusCode": status, "name": code, "message": message}
@@ -331,6 +347,7 @@ RESEND = Provider(
         SendRoute("/emails", read_email, answer_email, idempotency="idempotency-key"),
         SendRoute("/emails/batch", read_batch, answer_batch, idempotency="idempotency-key"),
         ListRoute("/emails", list_emails),
+        AskRoute("/domains", list_domains),
         ShowRoute("/emails/<id>", show_email),
         ShowRoute("/emails/<id>", confirm, "PATCH"),
         ShowRoute("/emails/<id>/cancel", confirm, "POST"),
@@ -386,9 +403,9 @@ RESEND = Provider(
             Like.SAME,
             "in events and in `last_event`; the mail is in the inbox",
         ),
+        Support("`GET /domains`", Like.CLOSE, "the domain of this server, which is verified"),
         Support(
-            "attachments, sharing and metrics of mails, domains, contacts, broadcasts,"
-            " received mail",
+            "attachments, sharing and metrics of mails, contacts, broadcasts, received mail",
             Like.NOT_OFFERED,
         ),
     ),

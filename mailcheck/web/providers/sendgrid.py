@@ -30,6 +30,7 @@ from mailcheck.web.providers.mime import (
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
+    AskRoute,
     FieldMissing,
     Mails,
     Posting,
@@ -208,6 +209,16 @@ def write_event(event: Event) -> object:
     return [{**facts, **_EVENTS[event.kind]}]
 
 
+def tell_scopes(_: Posting) -> Response:
+    """Return the scope of the key, which sends mail."""
+    return json_response({"scopes": ["mail.send"]})
+
+
+def tell_account(_: Posting) -> Response:
+    """Return the facts of the account."""
+    return json_response({"type": "paid", "reputation": 100})
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of SendGrid. The code is always null in this API."""
     error = {"message": message, "field": code or None, "help": None}
@@ -218,7 +229,11 @@ def write_error(status: int, code: str, message: str) -> Response:
 SENDGRID = Provider(
     name="sendgrid",
     read_key=bearer_key,
-    routes=(SendRoute("/v3/mail/send", read_mails, answer),),
+    routes=(
+        SendRoute("/v3/mail/send", read_mails, answer),
+        AskRoute("/v3/scopes", tell_scopes),
+        AskRoute("/v3/user/account", tell_account),
+    ),
     statuses={**STATUSES_WITHOUT_CODES, InboxFull: (401, "")},
     write_error=write_error,
     write_event=write_event,
@@ -238,6 +253,7 @@ SENDGRID = Provider(
         Support("errors", Like.CLOSE, "one error at a time; `field` and `help` are null"),
         Support("`template_id` with template data", Like.CLOSE, "the text contains both"),
         Support("`send_at`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
+        Support("`GET /v3/scopes`, `GET /v3/user/account`", Like.CLOSE, "the answers are fixed"),
         Support("test recipients at `sink.sendgrid.net`", Like.SAME, "reported as delivered"),
         Support("events", Like.SAME, "signed with ECDSA; four kinds, one event in a request"),
         Support("contacts, templates, statistics, suppressions", Like.NOT_OFFERED),

@@ -18,12 +18,13 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.rights import make_rights
 from mailcheck.web.providers.catalogue import PROVIDERS
-from mailcheck.web.providers.provider import KeyMissing, Provider, SendRoute
+from mailcheck.web.providers.provider import AskRoute, KeyMissing, Provider, SendRoute
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.server import BoundedSite
 from tests.house import House, config_in_memory
 from tests.table import rows
 from tests.web.provider_requests import (
+    ask,
     encode,
     filled,
     headers_for,
@@ -262,10 +263,10 @@ def test_a_mail_over_the_maximum_is_rejected(small_house: House, path: str) -> N
 def test_an_unknown_path_has_the_error_of_the_provider(house: House, path: str) -> None:
     """A path or method that is not offered is named, in the format of the provider."""
     headers = headers_for(path, house.key)
-    unknown = f"/providers/{provider_of(path).name}/domains"
+    unknown = f"/providers/{provider_of(path).name}/nowhere"
     answer = house.open(unknown, headers=headers).answer()
     assert answer.status == status(path, PathUnknown)
-    assert b"/domains" in answer.body
+    assert b"/nowhere" in answer.body
     answer = house.open(filled(path), "PATCH", headers=headers).answer()
     assert answer.status == status(path, WrongMethod)
     assert "POST" in answer.headers["allow"]
@@ -311,3 +312,37 @@ def test_a_store_that_cannot_write_is_unavailable(house: House, path: str) -> No
     answer = post(house, path)
     assert answer.status == 503
     assert b"sqlite" not in answer.body.lower()
+
+
+QUESTIONS = {
+    "/providers/resend/domains": ("data", 0, "status", "verified"),
+    "/providers/postmark/server": ("Name", "mailcheck.example"),
+    "/providers/sendgrid/v3/scopes": ("scopes", ["mail.send"]),
+    "/providers/sendgrid/v3/user/account": ("type", "paid"),
+    "/providers/mailgun/v3/domains": ("items", 0, "name", "mailcheck.example"),
+    "/providers/mailgun/v3/domains/<domain>": ("domain", "state", "active"),
+    "/providers/mailgun/v4/domains": ("total_count", 1),
+    "/providers/mailgun/v4/domains/<domain>": ("domain", "name", "example.com"),
+    "/providers/brevo/v3/account": ("plan", 0, "credits", 50_000),
+    "/providers/brevo/v3/senders": ("senders", 0, "active", True),
+    "/providers/mailtrap/api/accounts": (0, "access_levels", 0, 1000),
+}
+
+
+def test_what_senders_ask_before_the_first_mail_is_answered(house: House) -> None:
+    """Each question has an answer with which senders go on, for a key that may only send."""
+    asked = {
+        f"/providers/{one.name}{route.path}"
+        for one in PROVIDERS
+        for route in one.routes
+        if isinstance(route, AskRoute) and one.name != "ses"
+    }
+    assert asked == set(QUESTIONS)
+    key = house.issue_key(house.account, rights=make_rights(["inbox:write"]))
+    for path, (*steps, expected) in QUESTIONS.items():
+        value = ask(house, filled(path), key=key).json
+        for step in steps:
+            value = value[step]
+        assert value == expected, path
+        assert ask(house, filled(path), key="unknown").status in (401, 403), path
+    assert received(house) == []
