@@ -7,6 +7,7 @@ from msgspec import Struct
 from mailcheck.assembly.accounts import AccountParts, build_accounts
 from mailcheck.assembly.checks import Checks, build_checks
 from mailcheck.assembly.deliverability import DeliverabilityParts, build_tests
+from mailcheck.assembly.deployment import backup_plan
 from mailcheck.assembly.inbox import (
     MailParts,
     build_inbox,
@@ -19,6 +20,8 @@ from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import Scoring, build_scoring, scoring_settings
 from mailcheck.assembly.watches import WatchParts, build_watches
 from mailcheck.assembly.webhooks import WebhookParts, build_webhooks
+from mailcheck.core.instants import SECOND
+from mailcheck.daemon.backups import Backups
 from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.follow_account import FollowAccount
 from mailcheck.operations.inbox.all_operations import InboxOperations
@@ -59,6 +62,7 @@ class Daemon(Struct, frozen=True):
     logins: Mapping[str, LoginJournal]
     responses: ResponseBuffers
     incoming: MemoryBudget
+    backups: Backups
 
 
 def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
@@ -114,6 +118,12 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         {name: LoginJournal(name, runtime.clients) for name in ("IMAP", "POP3")},
         ResponseBuffers(runtime.memory.responses, runtime.memory.responses_of_client),
         MemoryBudget(runtime.memory.incoming),
+        Backups(
+            lambda: backup_plan(runtime.config),
+            runtime.conditions,
+            lambda: runtime.now() / SECOND,
+            runtime.reactor,
+        ),
     )
 
 

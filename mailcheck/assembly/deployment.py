@@ -32,6 +32,7 @@ from mailcheck.core.network_addresses import (
     parse_listen_address,
 )
 from mailcheck.core.signing_in.company import parse_group_role
+from mailcheck.daemon.backups import BackupPlan
 from mailcheck.daemon.first_start import ACCOUNT_NAME
 from mailcheck.daemon.listening import half_of_files, real_address
 from mailcheck.daemon.usable_memory import usable_memory
@@ -254,6 +255,22 @@ def memory_plan(config: Config) -> MemoryPlan:
 def body_limits(larger: Mapping[bytes, int], memory: MemoryPlan) -> BodyLimits:
     """Return the limits of bodies of a door. ``larger`` has maxima by the beginnings of paths."""
     return BodyLimits(larger, memory.bodies, memory.bodies_of_client)
+
+
+def backup_folder(config: Config) -> Path:
+    """Return the folder of scheduled backups."""
+    return Path(config.backup.folder or Path(config.storage.state_directory) / "backup")
+
+
+def backup_plan(config: Config) -> BackupPlan:
+    """Return when and where backups are made."""
+    return BackupPlan(
+        every=config.backup.every,
+        keep=config.backup.keep,
+        folder=backup_folder(config),
+        url=config.storage.url,
+        least_free=least_free(config),
+    )
 
 
 def receive_settings(config: Config, retention: int) -> ReceiveSettings:

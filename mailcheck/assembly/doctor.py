@@ -1,5 +1,6 @@
 """Builds the doctor: the topics it examines, and the checks it uses."""
 
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +10,12 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 
 from mailcheck.assembly.checks import CheckRuntime, Checks
-from mailcheck.assembly.deployment import has_public_programs, least_free, own_domains
+from mailcheck.assembly.deployment import (
+    backup_folder,
+    has_public_programs,
+    least_free,
+    own_domains,
+)
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import rspamd_client
 from mailcheck.checks.dns_answers import CLOSED_RESOLVER, Answers, look_up, look_up_addresses
@@ -23,10 +29,12 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
 from mailcheck.core.instruments import RedisFigures
 from mailcheck.core.network_addresses import IpAddress, parse_listen_address, why_not_public
+from mailcheck.core.version import has_older_distribution
 from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.dns.internet import ROOT
 from mailcheck.engines.backup import require_database
 from mailcheck.milter.probe import answers
+from mailcheck.operations.backups import HOUR, find_backups, is_overdue
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.doctor import Advice, Doctor, Examine, undetermined_finding
 from mailcheck.operations.verify_fixes import verify_fixes
@@ -100,11 +108,14 @@ class DoctorParts(NamedTuple):
             "disk": self._disk,
             "rights": self._rights,
             "database": self._database,
+            "installation": self._installation,
         }
         if self._config.smtp.certificate not in ("", SELF_SIGNED):
             examiners["certificate"] = self._certificate
         elif has_public_programs(self._config):
             examiners["certificate"] = self._self_signed
+        if self._config.backup.every:
+            examiners["backup"] = self._backup
         if self._config.milter.listen:
             examiners["milter"] = self._milter
         if self._config.rspamd.url:
@@ -233,6 +244,25 @@ class DoctorParts(NamedTuple):
             return []
         return examine_disk(self._folder, least_free(self._config))
 
+    async def _backup(self) -> Iterable[Finding]:
+        folder, every = backup_folder(self._config), self._config.backup.every
+        try:
+            newest = next(iter(find_backups(folder)), None)
+        except OSError as error:
+            why = f"The backups in {folder} cannot be listed: {error.strerror}."
+            return [undetermined_finding("backup", why)]
+        if newest is None:
+            meaning = f"[backup] every is {every:g} hours, but {folder} has no backup."
+            return [make_finding("doctor.backup.missing", meaning)]
+        if is_overdue(newest, every, time.time()):
+            hours = (time.time() - newest.made_at) / HOUR
+            meaning = (
+                f"The newest backup, {newest.path}, is {hours:.0f} hours old, and [backup] every is"
+                f" {every:g} hours."
+            )
+            return [make_finding("doctor.backup.old", meaning)]
+        return []
+
     async def _rights(self) -> Iterable[Finding]:
         files = [self._folder / name for name in (KEY_FILE, PASSWORD_FILE)]
         if not self._config.storage.is_shared:
@@ -243,6 +273,15 @@ class DoctorParts(NamedTuple):
 
     async def _certificate(self) -> Iterable[Finding]:
         return examine_certificate(Path(self._config.smtp.certificate), time.time())
+
+    async def _installation(self) -> Iterable[Finding]:
+        if not has_older_distribution(sys.path):
+            return []
+        meaning = (
+            "The distribution mailcheck, the name of this one before it became mailcheck-daemon, is"
+            " installed in the same environment."
+        )
+        return [make_finding("doctor.installation.twice", meaning)]
 
     async def _self_signed(self) -> Iterable[Finding]:
         meaning = (

@@ -18,6 +18,7 @@ from mailcheck.core.instruments import (
     Tally,
 )
 from mailcheck.core.version import installed_version
+from mailcheck.daemon.backups import Backups
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds
@@ -83,6 +84,7 @@ def list_metrics(
             ("endpoint", "outcome"),
             daemon.accounts.oauth_outcomes,
         ),
+        *backup_metrics(daemon.backups),
         *state_metrics(runtime.conditions, certificate_expiry, log),
     ]
 
@@ -366,6 +368,35 @@ def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
 
 def _build() -> Values:
     return {(installed_version(), platform.python_version(), version("twisted")): 1}
+
+
+def backup_metrics(backups: Backups) -> list[Metric]:
+    """Return the metrics of scheduled backups, which are absent without a schedule."""
+
+    def newest() -> Values:
+        found = backups.newest
+        return {} if found is None else {ALONE: found.made_at}
+
+    return [
+        gauge(
+            "backup_timestamp_seconds",
+            "Time at which the newest backup in [backup] folder began, in seconds since 1970.",
+            ALONE,
+            newest,
+        ),
+        gauge(
+            "backup_interval_seconds",
+            "Seconds between backups, from [backup] every.",
+            ALONE,
+            lambda: {ALONE: backups.every} if backups.every else {},
+        ),
+        counter(
+            "backups",
+            "Backups of this daemon: made (and checked) or failed.",
+            ("outcome",),
+            backups.outcomes,
+        ),
+    ]
 
 
 def state_metrics(

@@ -41,6 +41,7 @@ from mailcheck.config.access import daemon_url
 from mailcheck.connections.policies import TlsPolicy, offer_to_all
 from mailcheck.core.identifiers import ADDRESS_FILE
 from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
+from mailcheck.daemon.backups import INTERVAL as BACKUP_INTERVAL
 from mailcheck.daemon.first_start import FirstStart, Shown
 from mailcheck.daemon.first_steps import FirstSteps
 from mailcheck.daemon.listening import SYSTEMD, AddressFile, ListeningService
@@ -97,6 +98,8 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
     reloading = Reloading(daemon, _servers(site, ports), certificates, missing, environment)
     for service in (
         *_store_services(daemon, Supervisor(environment.variables)),
+        PeriodicService("making backups", BACKUP_INTERVAL, daemon.backups.look, reactor),
+        daemon.backups,
         *runtime.cluster_services,
         daemon.mail.derivation,
         *check_services(runtime, daemon.checks),

@@ -12,6 +12,13 @@ _ERROR, _WARNING, _NOTE, _UNDETERMINED = (
 
 # fmt: off
 _FIXED_ROWS = (
+    Row("doctor.backup.missing", None, "There is no backup",
+        "Accounts and mail are lost with the disk", _WARNING,
+        advice="Read why in the log of the daemon. Start it if it is stopped: it makes a backup at"
+        " once."),
+    Row("doctor.backup.old", None, "The newest backup is too old",
+        "Newer accounts and mail are lost with the disk", _WARNING,
+        advice="Read in the log of the daemon why the last backups failed."),
     Row("doctor.blocklists.refused", None, "Blocklists fail their self-test",
         "They refuse the resolver, so checks do not use them", _WARNING,
         advice="Set [blocklists] resolvers to a resolver of your own that queries name servers"
@@ -94,6 +101,10 @@ _FIXED_ROWS = (
     Row("doctor.rights.open-file", None, "Other users can read a file of the service",
         "It contains mail or secrets", _WARNING,
         advice="Remove the permissions of other users: chmod 600 and the name of the file."),
+    Row("doctor.installation.twice", None, "An earlier distribution of mailcheck is installed too",
+        "It has the same files, so uninstalling it deletes this one's command", _WARNING,
+        advice="Run pip uninstall mailcheck, then install the wheel again: pip install"
+        " --force-reinstall --no-deps dist/mailcheck_daemon-*.whl. Restart the daemon."),
     Row("doctor.milter.silent", None, "The milter endpoint does not answer",
         "Mail servers deliver their mail without a copy", _WARNING,
         advice="Start the daemon, or correct [milter] listen."),
@@ -119,7 +130,8 @@ _FIXED_ROWS = (
 
 TOPICS = (
     "resolver", "dns", "port-in", "port-out", "blocklists", "spamd", "clock", "disk", "rights",
-    "database", "certificate", "redis",
+    "database", "certificate", "redis", "backup", "milter",
+    "rspamd", "installation",
 )
 """Topics that the doctor checks."""
 # fmt: on

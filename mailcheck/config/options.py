@@ -468,6 +468,37 @@ class StorageOptions(Struct, frozen=True):
         return self.url.partition(":")[2]
 
 
+class BackupOptions(Struct, frozen=True):
+    """Backups on a schedule: see `docs/how-to/back-up-and-upgrade.md`."""
+
+    every: Annotated[
+        float,
+        Option(
+            "Hours between backups of the database. Each is checked after it was written. 0: none.",
+            lowest=0,
+            highest=24 * 31,
+            is_reloadable=True,
+        ),
+    ] = 0.0
+    keep: Annotated[
+        int,
+        Option(
+            "Number of backups that are kept; older ones are deleted.",
+            lowest=1,
+            highest=10_000,
+            is_reloadable=True,
+        ),
+    ] = 7
+    folder: Annotated[
+        str,
+        Option(
+            "Folder of the backups, which contain all accounts and mail. Empty: backup in the "
+            "state directory. A folder on another disk survives the loss of this one.",
+            is_reloadable=True,
+        ),
+    ] = ""
+
+
 class OidcOptions(Struct, frozen=True):
     """Sign-in with the accounts of a company: see `docs/how-to/sign-in-with-your-company.md`."""
 
@@ -917,6 +948,7 @@ class Config(Struct, frozen=True):
     compatible: CompatibleOptions = CompatibleOptions()
     mailpit: MailpitOptions = MailpitOptions()
     storage: StorageOptions = StorageOptions()
+    backup: BackupOptions = BackupOptions()
     cluster: ClusterOptions = ClusterOptions()
     daemon: DaemonOptions = DaemonOptions()
     limits: LimitsOptions = LimitsOptions()

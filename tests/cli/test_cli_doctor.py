@@ -163,7 +163,7 @@ def make_store(folder: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_planted_faults_are_found(tmp_path: Path) -> None:
-    """Thirteen faults at once are each named with advice."""
+    """Fourteen faults at once are each named with advice."""
     authority = Authority()
     certificate, key = authority.issue(HOST, is_expired=True).write_to(tmp_path)
     (tmp_path / "api-key").write_text("mc_secret\n")
@@ -178,6 +178,7 @@ async def test_planted_faults_are_found(tmp_path: Path) -> None:
         settings["storage"]["min_free"] = 2**50
         settings["smtp"] |= {"certificate": str(certificate), "private_key": str(key)}
         settings["spamassassin"]["spamd"] = "127.0.0.1:1"
+        settings["backup"] = {"every": 24}
         status, printed = await diagnose(tmp_path, settings, "--json")
         _, text = await diagnose(tmp_path, settings)
     found = {name: one for topic in findings_of(printed).values() for name, one in topic.items()}
@@ -191,13 +192,14 @@ async def test_planted_faults_are_found(tmp_path: Path) -> None:
         "doctor.spamd.silent",
         "doctor.clock.wrong",
         "doctor.disk.full",
+        "doctor.backup.missing",
         "doctor.rights.open-file",
         "doctor.database.away",
         "doctor.certificate.ending",
     } <= set(found)
     assert [name for name, finding in found.items() if not finding["fix"]] == []
-    # All topics of the table except Redis, which this daemon does not use.
-    assert {*findings_of(printed), "redis"} == set(TOPICS)
+    # All topics of the table except those of services that this daemon does not use.
+    assert {*findings_of(printed), "redis", "milter", "rspamd"} == set(TOPICS)
     assert found["doctor.mx.elsewhere"]["record"]["value"] == f"10 {HOST}."
     assert status == 1
     assert text.count("PROBLEM") >= 8

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from twisted.internet.task import Clock
 from twisted.logger import LogEvent, LogLevel, capturedLogs, formatEvent
 
-from mailcheck.assembly.deployment import accounts_to_find
+from mailcheck.assembly.deployment import accounts_to_find, backup_plan
 from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.ops import Certificates, Environment
 from mailcheck.assembly.probes import Probes
@@ -211,6 +211,11 @@ CHANGES = [
         lambda one: one.house.site.connections.limits.of_address,
     ),
     Change("storage.min_free", "7", 7, lambda one: one.daemon.receiver.settings.min_free),
+    Change("backup.every", "7", 7 * 3_600, lambda one: one.daemon.backups.every),
+    Change("backup.keep", "3", 3, lambda one: backup_plan(one.config).keep),
+    Change(
+        "backup.folder", '"/backup"', Path("/backup"), lambda one: backup_plan(one.config).folder
+    ),
     Change("limits.requests_per_minute", "7", 7, lambda one: key_limits(one).per_minute),
     Change("limits.requests_per_day", "7", 7, lambda one: key_limits(one).per_day),
     Change("limits.waits_per_key", "7", 7, lambda one: one.daemon.slots.waits.per_owner),
