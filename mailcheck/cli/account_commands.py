@@ -15,7 +15,7 @@ from typing import Any
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
 from mailcheck.assembly.deployment import has_oauth
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Console, whole_id
 from mailcheck.cli.daemon_access import local_url
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.cli.parser import read_digits, whole_number
@@ -163,7 +163,9 @@ def show_passkeys(options: argparse.Namespace, console: Console) -> int:
     async def read(accounts: AccountParts, account: Account) -> list[Passkey]:
         return await accounts.passkey_store.passkeys_of(account.id)
 
-    for one in _with_account(console, options.name, read):
+    found = _with_account(console, options.name, read)
+    console.explain_empty(found, f"{options.name} has no passkeys: people add them on their page")
+    for one in found:
         row = {
             "id": one.id,
             "name": one.name,
@@ -178,9 +180,10 @@ def show_passkeys(options: argparse.Namespace, console: Console) -> int:
 
 
 def _remove_passkeys(options: argparse.Namespace, console: Console) -> int:
-    chosen = None if options.remove == "all" else options.remove
-
     async def remove(accounts: AccountParts, account: Account) -> list[str]:
+        known = [one.id for one in await accounts.passkey_store.passkeys_of(account.id)]
+        is_all = options.remove == "all"
+        chosen = None if is_all else whole_id(options.remove, known, "passkey")
         return await remove_passkeys(accounts.passkey_store, accounts.audit, account, chosen)
 
     removed = _with_account(console, options.name, remove)
@@ -433,7 +436,9 @@ def add_client(options: argparse.Namespace, console: Console) -> int:
 
 def list_clients(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck client list``: print a line for each registered client."""
-    for client in with_accounts(console.config, lambda accounts: accounts.oauth_clients.list()):
+    found = with_accounts(console.config, lambda accounts: accounts.oauth_clients.list())
+    console.explain_empty(found, "no programs yet: mailcheck client add NAME --redirect-uri URI")
+    for client in found:
         shown = {
             "id": client.id,
             "name": client.name,
@@ -455,9 +460,12 @@ def list_clients(options: argparse.Namespace, console: Console) -> int:
 
 def remove_client(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck client remove ID``: also revoke what people have granted to it."""
-    revoked = with_accounts(
-        console.config, lambda accounts: accounts.oauth_clients.delete(options.id)
-    )
+
+    async def remove(accounts: AccountParts) -> int:
+        known = [one.id for one in await accounts.oauth_clients.list()]
+        return await accounts.oauth_clients.delete(whole_id(options.id, known, "program"))
+
+    revoked = with_accounts(console.config, remove)
     console.print_note(f"removed; {revoked} grants were revoked")
     return EXIT_FINE
 
@@ -491,7 +499,9 @@ def add_account(options: argparse.Namespace, console: Console) -> int:
 
 def list_accounts(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account list``: print name, address, creation time and use of each account."""
-    for use in with_accounts(console.config, lambda accounts: accounts.keep.uses()):
+    found = with_accounts(console.config, lambda accounts: accounts.keep.uses())
+    console.explain_empty(found, "no accounts yet: mailcheck account add NAME")
+    for use in found:
         account = use.account
         address = join_subaddress(account.mailbox_name, "", console.config.inbox.domain)
         if options.json:
@@ -591,9 +601,11 @@ def show_sessions(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account sessions NAME``: a line for each session, or end one or all."""
     if options.end is not None:
         return _end_sessions(options, console)
-    for one in _with_account(
+    found = _with_account(
         console, options.name, lambda accounts, account: accounts.sessions.of_account(account.id)
-    ):
+    )
+    console.explain_empty(found, f"{options.name} is not signed in")
+    for one in found:
         shown = {
             "id": one.id,
             "client": one.client or None,
@@ -612,7 +624,8 @@ def show_sessions(options: argparse.Namespace, console: Console) -> int:
 def _end_sessions(options: argparse.Namespace, console: Console) -> int:
     async def end(accounts: AccountParts, account: Account) -> int:
         listed = await accounts.sessions.of_account(account.id)
-        ended = [one.id for one in listed if options.end in ("all", one.id)]
+        chosen = whole_id(options.end, [one.id for one in listed], "session")
+        ended = [one.id for one in listed if chosen in ("all", one.id)]
         if not ended and options.end != "all":
             problem = f"{options.name} has no session with the id {options.end!r}"
             raise InvalidParameter("end", problem)
@@ -632,7 +645,9 @@ def show_audit(options: argparse.Namespace, console: Console) -> int:
         account_id = None if account is None else account.id
         return await accounts.audit.newest(account_id, limit=options.limit)
 
-    for one in with_accounts(console.config, read):
+    found = with_accounts(console.config, read)
+    console.explain_empty(found, "nothing has been recorded yet")
+    for one in found:
         shown = {
             "at": format_instant(one.happened_at),
             "account": one.account_name or None,
@@ -689,7 +704,10 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
         return [(account, key) for account in listed for key in await keep.list_keys(account)]
 
     defaults = console.config.limits
-    for account, key in with_accounts(console.config, read):
+    found = with_accounts(console.config, read)
+    of_whom = "ACCOUNT" if options.account is None else shlex.quote(options.account)
+    console.explain_empty(found, f"no keys yet: mailcheck key issue {of_whom}")
+    for account, key in found:
         shown: dict[str, object] = {
             "id": key.id,
             "account": account.name,
@@ -722,9 +740,11 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
 
 def set_fault(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key fault ID``: takes effect at the next sign-in on the submission port."""
-    with_accounts(
-        console.config, lambda accounts: accounts.keep.set_fault(options.id, options.every)
-    )
+
+    async def change(accounts: AccountParts) -> None:
+        await accounts.keep.set_fault(await _whole_key_id(accounts, options.id), options.every)
+
+    with_accounts(console.config, change)
     console.print_note("no mail is rejected" if options.off else "set")
     if not console.config.inbox.faults:
         console.print_note("[inbox] faults is false, so no mail is rejected")
@@ -733,9 +753,19 @@ def set_fault(options: argparse.Namespace, console: Console) -> int:
 
 def revoke_key(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck key revoke ID``: requests with the key get 401 from now on."""
-    with_accounts(console.config, lambda accounts: accounts.keep.revoke_key(options.id))
+
+    async def revoke(accounts: AccountParts) -> None:
+        await accounts.keep.revoke_key(await _whole_key_id(accounts, options.id))
+
+    with_accounts(console.config, revoke)
     console.print_note("revoked")
     return EXIT_FINE
+
+
+async def _whole_key_id(accounts: AccountParts, beginning: str) -> str:
+    keep = accounts.keep
+    listed = [key.id for account in await keep.accounts() for key in await keep.list_keys(account)]
+    return whole_id(beginning, listed, "key")
 
 
 def _state_of(key: ApiKey) -> str:

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from threading import Event, RLock, Thread
 from typing import TextIO
@@ -82,10 +82,31 @@ class Console:
             self.output.buffer.write(data)
             self.output.buffer.flush()
 
+    def explain_empty(self, rows: Sized, text: str) -> None:
+        """Print a note about what would fill a list if it is empty."""
+        if not rows:
+            self.print_note(text)
+
     def print_note(self, text: str) -> None:
         """Print a note to standard error, which is not part of the result."""
         with self.progress.hidden():
             self.errors.write(f"{text}\n")
+
+
+def whole_id(beginning: str, known: Collection[str], what: str) -> str:
+    """Return the id that begins with a text, or the text if none does.
+
+    :param what: what has the id, in the singular.
+    :raises ConfigError: several ids begin with the text.
+    """
+    matching = [one for one in known if beginning and one.startswith(beginning)]
+    if beginning in known or not matching:
+        return beginning
+    if len(matching) > 1:
+        from mailcheck.config.reading import ConfigError  # only loaded for this error
+
+        raise ConfigError(f"{len(matching)} {what}s have an id that begins with {beginning}")
+    return matching[0]
 
 
 class Progress:

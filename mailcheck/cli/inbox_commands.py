@@ -142,8 +142,10 @@ def seconds(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= LONGEST_WAIT:
+        is_in_milliseconds = LONGEST_WAIT < value <= 1_000 * LONGEST_WAIT
+        hint = f"; {value:g} ms are {value / 1_000:g}" if is_in_milliseconds else ""
         raise argparse.ArgumentTypeError(
-            f"the timeout must be a number of seconds from 1 to {LONGEST_WAIT:,}; got {text}"
+            f"the timeout must be a number of seconds from 1 to {LONGEST_WAIT:,}; got {text}{hint}"
         )
     return value
 
@@ -213,7 +215,10 @@ def _show_list(inbox: Mailcheck, options: argparse.Namespace, console: Console) 
         console.print_json({**mails.body, "messages": mails, "nextPage": mails.next_page})
         return EXIT_FINE
     if not mails:
-        console.print_note("mailcheck: no mail matches")
+        is_whole = not options.query and not _filters(options)
+        address = inbox.address().email if is_whole else ""
+        text = f"the inbox is empty: send mail to {address}" if address else "no mail matches"
+        console.print_note(f"mailcheck: {text}")
         return EXIT_PROBLEM if is_of_newest else EXIT_FINE
     if mails.next_page is not None and not is_of_newest:
         console.print_note(

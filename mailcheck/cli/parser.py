@@ -2,8 +2,8 @@
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NoReturn
 
 _CHOICES = re.compile(r"(argument \S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", re.DOTALL)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
@@ -22,6 +22,13 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: object, **settings: object) -> None:
         super().__init__(*arguments, **settings)  # type: ignore[arg-type]
         self.set_defaults(parser=self)
+        self._commands: Collection[str] = ()
+
+    def add_subparsers(self, **settings: Any) -> Any:
+        """Add the commands of a group, as `argparse.ArgumentParser.add_subparsers` does."""
+        added = super().add_subparsers(**settings)
+        self._commands = added.choices
+        return added
 
     def format_help(self) -> str:
         """Return the help text, followed by the examples."""
@@ -30,6 +37,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error with the usage, and exit with 2."""
+        if self._commands and message.endswith("required: COMMAND"):
+            message = f"name a command: {', '.join(self._commands)}"
         super().error(_suggest_choice(message))
 
     def reject_unknown(self, words: Sequence[str]) -> NoReturn:

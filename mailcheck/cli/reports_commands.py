@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from mailcheck.cli.commands import BOLD, GREEN, RED, YELLOW, Console, Line, Painted
+from mailcheck.cli.commands import BOLD, GREEN, RED, YELLOW, Console, Line, Painted, whole_id
 from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import (
     EXIT_FINE,
@@ -16,6 +16,7 @@ from mailcheck.cli.exit_statuses import (
 )
 from mailcheck.cli.parser import whole_number
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
+from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.receiver_reports import ReportKind
 
 KINDS = [kind.value for kind in ReportKind]
@@ -51,6 +52,11 @@ def list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Consol
     if options.json:
         console.print_line(json.dumps(found))
         return EXIT_FINE
+    of_kind = "" if options.kind is None else f"{options.kind} "
+    console.explain_empty(
+        found["reports"],
+        f"no {of_kind}reports yet: `mailcheck dmarc plan DOMAIN` says which record requests them",
+    )
     for one in found["reports"]:
         day = (one["beginsAt"] or one["receivedAt"])[:10]
         facts = (one["id"], day, one["kind"], one["state"], one["reporter"] or "-", one["domain"])
@@ -83,7 +89,10 @@ def delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Cons
             "mailcheck: name the reports to delete: ids, or --reporter DOMAIN, --day DATE"
         )
         return EXIT_USAGE
-    for one in options.ids:
+    known: list[str] = []
+    if any(len(one) < SHORT_ID_LENGTH for one in options.ids):
+        known = [one["id"] for one in daemon.request("GET", "/reports", {"limit": 100})["reports"]]
+    for one in [whole_id(beginning, known, "report") for beginning in options.ids]:
         daemon.request("DELETE", f"/reports/{quote(one, safe='')}")
     deleted = len(options.ids)
     if asked:

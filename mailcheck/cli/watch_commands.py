@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Console, whole_id
 from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.cli.parser import whole_number
@@ -92,6 +92,7 @@ def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Consol
     if options.json:
         console.print_text(json.dumps({"watches": watches, "openAlerts": alerts}))
     else:
+        console.explain_empty(watches, "nothing is watched yet: mailcheck watch add DOMAIN")
         for one in watches:
             state = "paused" if one["paused"] else f"every {one['everyMinutes']} min"
             console.print_line(f"{one['id']}  {one['target']}  {state}")
@@ -154,7 +155,8 @@ def _path(daemon: Mailcheck, named: str) -> str:
     """Return the path of a watch, which is named by its target or its id."""
     watches, _ = _all(daemon)
     known = {one["target"]: one["id"] for one in watches}
-    return f"/watches/{quote(known.get(named.lower().rstrip('.'), named), safe='')}"
+    found = known.get(named.lower().rstrip("."))
+    return f"/watches/{quote(found or whole_id(named, known.values(), 'watch'), safe='')}"
 
 
 def _alert_line(alert: Any) -> str:

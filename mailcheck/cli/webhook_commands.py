@@ -5,10 +5,11 @@ import json
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Console, whole_id
 from mailcheck.cli.daemon_access import command_line, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.clients.mailcheck_client import Mailcheck
+from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.webhooks import EVENT_PROVIDERS, EventKind
 
 PATH = "/inbox/webhooks"
@@ -96,6 +97,7 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
     if options.json:
         console.print_text(json.dumps(found))
         return EXIT_FINE
+    console.explain_empty(found["webhooks"], "no webhooks yet: mailcheck webhook add URL")
     for one in found["webhooks"]:
         wanted = [f"{name}={value}" for name, value in one["filter"].items()]
         problem = [f"({one['failures']} failures: {one['problem']})"] if one["problem"] else []
@@ -110,7 +112,7 @@ def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
     asked = {"event": options.event, "messageId": options.message}
     given = {name: value for name, value in asked.items() if value is not None}
     query = f"?{urlencode(given)}" if given else ""
-    tried = inbox.request("POST", _path(options, f"/test{query}"), seconds=LONGEST_TEST)
+    tried = inbox.request("POST", _path(inbox, options, f"/test{query}"), seconds=LONGEST_TEST)
     if options.json:
         console.print_text(json.dumps(tried))
     elif tried["delivered"]:
@@ -122,19 +124,21 @@ def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
 
 def _replay(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook replay ID``."""
-    replayed = inbox.request("POST", _path(options, "/replay"), body={"after": options.after})
+    replayed = inbox.request(
+        "POST", _path(inbox, options, "/replay"), body={"after": options.after}
+    )
     return _tell(replayed, options, console, f"sending the mail after {options.after} again")
 
 
 def _resume(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook resume ID``."""
-    resumed = inbox.request("POST", _path(options, "/resume"))
+    resumed = inbox.request("POST", _path(inbox, options, "/resume"))
     return _tell(resumed, options, console, f"continues after {resumed['cursor']}")
 
 
 def _rotate(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook secret ID``: print only the secret to standard output."""
-    rotated = inbox.request("POST", _path(options, "/secret"))
+    rotated = inbox.request("POST", _path(inbox, options, "/secret"))
     console.print_text(json.dumps(rotated) if options.json else rotated["secret"])
     if not options.json:
         until = rotated["earlierSignsUntil"]
@@ -144,7 +148,7 @@ def _rotate(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> 
 
 def _remove(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook remove ID``."""
-    removed = inbox.request("DELETE", _path(options))
+    removed = inbox.request("DELETE", _path(inbox, options))
     return _tell(removed, options, console, "removed")
 
 
@@ -156,8 +160,12 @@ def _tell(answer: dict[str, Any], options: argparse.Namespace, console: Console,
     return EXIT_FINE
 
 
-def _path(options: argparse.Namespace, more: str = "") -> str:
-    return f"{PATH}/{quote(options.id, safe='')}{more}"
+def _path(inbox: Mailcheck, options: argparse.Namespace, more: str = "") -> str:
+    webhook_id = options.id
+    if len(webhook_id) < SHORT_ID_LENGTH:
+        known = [one["id"] for one in inbox.request("GET", PATH)["webhooks"]]
+        webhook_id = whole_id(webhook_id, known, "webhook")
+    return f"{PATH}/{quote(webhook_id, safe='')}{more}"
 
 
 def _as_json(option: str) -> str:

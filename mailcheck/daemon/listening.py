@@ -101,7 +101,7 @@ class ListeningService(Service):
                 problem = cannot_listen(self._purpose, address, problems[0].value)
                 if self._is_needed:
                     raise problem
-                self._log.error("{problem}", problem=problem)
+                self._log.error("{problem}; the daemon runs without it", problem=problem)
 
     def stopService(self) -> Deferred[None]:
         """Stop listening, and drain the open connections."""

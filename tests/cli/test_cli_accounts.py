@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mailcheck.cli.commands import whole_id
+from mailcheck.config.reading import ConfigError
 from tests.cli.command_line import Mailcheck
 from tests.table import rows
 
@@ -65,10 +67,35 @@ def test_accounts_are_listed(mailcheck: Mailcheck, alice: str) -> None:
 
 
 def test_no_accounts_yet(mailcheck: Mailcheck) -> None:
-    """Without accounts the lists are empty, with status 0."""
-    for arguments in (("account", "list"), ("key", "list")):
+    """Without accounts the lists are empty, with status 0, and say what would fill them."""
+    for arguments, following in (
+        (("account", "list"), "no accounts yet: mailcheck account add NAME\n"),
+        (("key", "list"), "no keys yet: mailcheck key issue ACCOUNT\n"),
+        (("client", "list"), "no programs yet: mailcheck client add NAME --redirect-uri URI\n"),
+        (("audit",), "nothing has been recorded yet\n"),
+    ):
         listed = mailcheck(*arguments)
-        assert (listed.status, listed.output, listed.errors) == (0, "", "")
+        assert (listed.status, listed.output, listed.errors) == (0, "", following)
+        assert mailcheck(*arguments, "--json").output == ""
+
+
+def test_ids_can_be_shortened(with_alice: Mailcheck) -> None:
+    """A key is named by the beginning of its id, if no other key has the same."""
+    for _ in range(2):
+        with_alice("key", "issue", "alice")
+    ids = [json.loads(line)["id"] for line in with_alice("key", "list", "--json").lines]
+    assert with_alice("key", "revoke", ids[0][:12]).errors == "revoked\n"
+    with pytest.raises(ConfigError, match="2 keys have an id that begins with ab"):
+        whole_id("ab", ["abc", "abd", "b"], "key")
+    assert whole_id("ab", ["ab", "abd"], "key") == "ab"
+    unknown = with_alice("key", "revoke", "0")
+    assert (unknown.status, "`mailcheck key list` shows" in unknown.errors) == (1, True)
+
+
+def test_a_misspelt_account(with_alice: Mailcheck) -> None:
+    """An unknown name names the most similar account."""
+    assert "did you mean 'alice'?" in with_alice("key", "issue", "alise").errors
+    assert "`mailcheck account list` shows all" in with_alice("key", "issue", "xyz").errors
 
 
 def test_the_next_command_can_be_pasted(mailcheck: Mailcheck) -> None:

@@ -94,7 +94,8 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     """``inbox`` has a line for each mail, newest first, and shows a mail by its id."""
     empty = mailcheck("inbox")
     assert (empty.status, empty.output) == (0, "")
-    assert empty.errors == "mailcheck: no mail matches\n"
+    assert empty.errors.startswith("mailcheck: the inbox is empty: send mail to dev-")
+    assert mailcheck("inbox", "--tag=x").errors == "mailcheck: no mail matches\n"
     for tag in ("a", "b"):
         mailcheck("send-sample", daemon.address(tag))
     lines = mailcheck("inbox").lines
@@ -261,7 +262,7 @@ def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path)
     (["inbox", NO_MESSAGE, "--all"], 2, "remove it, or the ids"),
     (["inbox", "--page", "0"], 2, "must be an integer from 1"),
     (["inbox", "--json", "--jsonl"], 2, "not allowed with"),
-    (["inbox", "--code"], 1, "no mail matches"),
+    (["inbox", "--code"], 1, "the inbox is empty"),
     (["inbox", "delete"], 2, "name the mails to delete"),
     (["inbox", "delete", "--all", "--tag", "a"], 2, "name the mails to delete"),
     (["inbox", "delete", "--all", "-q", ""], 2, "name the mails to delete"),

@@ -37,6 +37,7 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.rights import ALL_RIGHTS, Rights
+from mailcheck.core.similar import nearest
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import (
     Authenticator,
@@ -138,13 +139,15 @@ class ManageAccounts:
         )
 
     async def find(self, name: str) -> Account:
-        """Return the account with a name.
+        """Return the account with a name. For the operator, whom the error tells similar names.
 
         :raises AccountNotFound: no account has this name.
         """
         account = await self._store.find_account(name)
         if account is None:
-            raise AccountNotFound(f"no account named {name!r} exists")
+            similar = nearest(name, [one.name for one in await self.accounts()])
+            hint = f"did you mean {similar!r}?" if similar else "`mailcheck account list` shows all"
+            raise AccountNotFound(f"no account named {name!r} exists; {hint}")
         return account
 
     async def first(self) -> Account | None:
@@ -338,7 +341,9 @@ class ManageAccounts:
         """
         key = await self._store.revoke_key(KeyId(key_id), self._now())
         if key is None:
-            raise KeyNotFound(f"no key with the id {key_id!r} can be revoked")
+            raise KeyNotFound(
+                f"no key with the id {key_id!r} can be revoked; `mailcheck key list` shows the ids"
+            )
         await self._audit.note(Action.KEY_REVOKED, key.account_id, by, _describe(key))
 
 
