@@ -367,11 +367,12 @@ class CompatibleOptions(Struct, frozen=True):
         float,
         Option(
             "Seconds for which a search that finds nothing waits for mail, so that a client that "
-            "polls gets its mail at once. 0: such a search is answered at once.",
+            "polls gets its mail at once. Some clients have a time-out of one second. 0: such a "
+            "search is answered at once.",
             lowest=0,
             highest=60,
         ),
-    ] = 1.0
+    ] = 0.7
 
 
 class MailpitOptions(Struct, frozen=True):
