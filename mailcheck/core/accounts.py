@@ -166,6 +166,7 @@ class Caller(Struct, frozen=True):
     the rest of the request. It is `None` if no key was read. ``client`` is the address that rate
     limits are counted for, if the request came from one. ``is_grant`` is whether an OAuth client
     uses the key. ``session``, ``password_hash`` and ``ends_at`` are as in `Access`.
+    ``user_name`` is the name that a client without a key has given.
     """
 
     account_id: AccountId
@@ -179,6 +180,7 @@ class Caller(Struct, frozen=True):
     session: bytes = b""
     password_hash: str = ""
     ends_at: Instant | None = None
+    user_name: str = ""
 
     @property
     def access(self) -> Access:

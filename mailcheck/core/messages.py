@@ -59,7 +59,8 @@ class TlsFacts(Struct, frozen=True, array_like=True, gc=False):
 class Session(Struct, frozen=True, array_like=True, gc=False):
     """Facts of an SMTP connection at the beginning of a transaction.
 
-    ``account_id`` is the account that authenticated, on the submission port.
+    ``account_id`` is the account that authenticated, on the submission port. ``user_name`` is the
+    name that a client has given on a listener that needs no key.
     """
 
     client_ip: str
@@ -67,6 +68,7 @@ class Session(Struct, frozen=True, array_like=True, gc=False):
     is_extended: bool
     tls: TlsFacts | None = None
     account_id: AccountId | None = None
+    user_name: str = ""
 
 
 class Recipient(Struct, frozen=True, array_like=True, gc=False):

@@ -67,6 +67,7 @@ class MailJournal:
         self._port = port
         self._pace = pace
         self.replies = Tally()
+        self.accepted_size = 0
 
     def note_delivery(
         self,
@@ -79,6 +80,7 @@ class MailJournal:
     ) -> None:
         """Log a mail that is on disk."""
         self.replies.add("DATA", "250", "2.0.0")
+        self.accepted_size += size
         self._log.info(
             ACCEPTED,
             client=session.client_ip,

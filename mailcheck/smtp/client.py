@@ -73,15 +73,10 @@ class Client:
         mail comes from the forwarding host itself (Postfix's XFORWARD_README, notes 4 and "server
         operation").
         """
-        forwarded = self.forwarded
+        forwarded, account_id = self.forwarded, self.account_id
+        user_name = "" if self.signed_in is None else self.signed_in.user_name
         if forwarded is None or forwarded.client_ip is None:
-            return Session(
-                self.claimed_ip, self.helo_name, self.is_extended, self.tls, self.account_id
-            )
-        return Session(
-            forwarded.client_ip,
-            forwarded.helo_name or "",
-            forwarded.is_extended or False,
-            None,
-            self.account_id,
-        )
+            helo = self.helo_name, self.is_extended
+            return Session(self.claimed_ip, *helo, self.tls, account_id, user_name)
+        helo = forwarded.helo_name or "", forwarded.is_extended or False
+        return Session(forwarded.client_ip, *helo, None, account_id, user_name)

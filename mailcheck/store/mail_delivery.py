@@ -465,6 +465,7 @@ def _delivery_row(delivery: Delivery, header: HeaderSummary) -> dict[str, Value]
         "is_extended": int(session.is_extended),
         "tls_version": session.tls.version if session.tls else None,
         "tls_cipher": session.tls.cipher if session.tls else None,
+        "user_name": session.user_name,
         "author_address": header.author_address,
         "author_name": header.author_name,
         "subject": header.subject,

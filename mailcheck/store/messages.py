@@ -112,7 +112,7 @@ SUMMARY_COLUMNS = f"{columns_of(MessageSummary, 'message', 'header')}, {HEADER_C
 
 SESSION_COLUMNS = """
     delivery.client_ip, delivery.helo_name, delivery.is_extended,
-    delivery.tls_version, delivery.tls_cipher
+    delivery.tls_version, delivery.tls_cipher, delivery.user_name
 """
 
 FROM_MESSAGE = "FROM message JOIN delivery ON delivery.id = message.delivery_id"
@@ -137,7 +137,8 @@ def summary_of(row: Row, **given: object) -> MessageSummary:
 def session_of(row: Row) -> Session:
     """Return the session of a row with `SESSION_COLUMNS`."""
     tls = None if row.tls_version is None else TlsFacts(row.tls_version, row.tls_cipher)
-    return Session(row.client_ip, row.helo_name, bool(row.is_extended), tls)
+    is_extended = bool(row.is_extended)
+    return Session(row.client_ip, row.helo_name, is_extended, tls, user_name=row.user_name)
 
 
 def read_inboxes(

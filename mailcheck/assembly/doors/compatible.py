@@ -20,10 +20,12 @@ from mailcheck.operations.inbox.open_inbox import Chaos, OpenInbox, OpenReceiver
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
+from mailcheck.ops.journal import MailJournal
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailhog import MAILHOG, MailHog
+from mailcheck.web.compatible.mailosaur.repeats import Repeats, admit_repeats
 from mailcheck.web.compatible.mailosaur.routes import MAILOSAUR, Mailosaur
 from mailcheck.web.compatible.mailosaur.servers import KeepServers
 from mailcheck.web.compatible.mailpit.admission import OpenAdmission
@@ -35,7 +37,7 @@ from mailcheck.web.compatible.mailslurp.names import KeepNames
 from mailcheck.web.compatible.reading import HeldMails, Messages
 from mailcheck.web.providers.conversion import Conversion
 from mailcheck.web.site.access_control import AccessControl
-from mailcheck.web.site.application import Application, Door, OpenDoor, admit_with_key
+from mailcheck.web.site.application import Admit, Application, Door, OpenDoor, admit_with_key
 from mailcheck.web.site.requests import ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite
 
@@ -55,6 +57,7 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
         servers,
         daemon.tests.operations,
         build_hold(daemon),
+        Repeats(runtime.persistent_state.memory),
         runtime.turns,
     )
     mailslurp = MailSlurp(
@@ -81,10 +84,15 @@ def build_facades(
     def base_of(facade: Door, request: Request) -> str:
         return urls.of(request).public_url + facade.base
 
+    def admission(facade: Door, handlers: object) -> Admit:
+        if isinstance(handlers, Mailosaur):
+            return admit_repeats(access, facade.read_key, handlers.repeats, Mailosaur.search)
+        return admit_with_key(access, facade.read_key)
+
     opened = [
         OpenDoor(
             one,
-            admit_with_key(access, one.read_key),
+            admission(one, operations[one.name]),
             urls.of,
             partial(base_of, one),
             operations[one.name],
@@ -149,7 +157,7 @@ def build_open_listeners(
         OpenDoor(replace(facade, base=root), admit, base=base_of, operations=operations)
         for facade, operations in (
             (MAILPIT, _mailpit(daemon, hold, chaos)),
-            (MAILHOG, MailHog(inbox, daemon.mail.mail_bytes, HeldMails(inbox, hold), chaos)),
+            (MAILHOG, _mailhog(daemon, hold, chaos)),
         )
     ]
     site = BoundedSite(
@@ -179,6 +187,11 @@ def build_open_listeners(
     return OpenListeners(site, mail)
 
 
+def _mailhog(daemon: Daemon, hold: Hold, chaos: Chaos) -> MailHog:
+    inbox, domain = daemon.inbox, daemon.runtime.config.inbox.domain
+    return MailHog(inbox, daemon.mail.mail_bytes, HeldMails(inbox, hold), chaos, domain)
+
+
 def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
     runtime, config = daemon.runtime, daemon.runtime.config
     submit = SubmitMail(
@@ -205,10 +218,22 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
         EventSockets(inbox.follow, inbox.mails, chance.clock),
         runtime.turns,
         lambda: PublicUrls(public_url(config)),
+        partial(_received, daemon.journals["open"]),
         config.inbox.domain,
         chance.random_bytes,
         runtime.now(),
     )
+
+
+def _received(journal: MailJournal) -> Mapping[str, int]:
+    """Return the numbers of mails on a port since the start, as Mailpit names them."""
+    counts = journal.replies.counts
+    accepted = sum(count for (_, reply, _), count in counts.items() if reply == "250")
+    return {
+        "SMTPAccepted": accepted,
+        "SMTPAcceptedSize": journal.accepted_size,
+        "SMTPRejected": sum(counts.values()) - accepted,
+    }
 
 
 def build_open(daemon: Daemon, tls_for: TlsPolicy) -> OpenListeners:

@@ -113,15 +113,21 @@ class Mails:
         """
         return await self._first(caller, wanted)
 
-    async def mark(self, caller: Caller, wanted: MessageFilter, *, is_read: bool) -> None:
-        """Mark all matching mails as read or unread."""
-        for batch in await self._batches(caller, wanted):
+    async def mark(
+        self, caller: Caller, wanted: MessageFilter, *, is_read: bool
+    ) -> list[DeliveryId]:
+        """Mark all matching mails as read or unread, and return their ids."""
+        batches = await self._batches(caller, wanted)
+        for batch in batches:
             await self._read.mark_all(caller.account_id, batch, is_read=is_read)
+        return [one for batch in batches for one in batch.mails or ()]
 
-    async def delete(self, caller: Caller, wanted: MessageFilter) -> None:
-        """Delete all matching mails that exist now."""
-        for batch in await self._batches(caller, wanted):
+    async def delete(self, caller: Caller, wanted: MessageFilter) -> list[DeliveryId]:
+        """Delete all matching mails that exist now, and return their ids."""
+        batches = await self._batches(caller, wanted)
+        for batch in batches:
             await self._delete.matching(caller.account_id, batch)
+        return [one for batch in batches for one in batch.mails or ()]
 
     async def derive(self, account_id: AccountId, wanted: MessageFilter) -> None:
         """Derive the content of possible matches, the newest first, so that searches find them."""

@@ -42,6 +42,10 @@ UNLIMITED = RequestLimits(2**31 - 1, 2**31 - 1)
 """Limits of requests: the clients are on this machine or in its network, or have the password."""
 
 
+MAX_USER_NAME = 200
+"""Maximum number of characters of the name of a client that is stored."""
+
+
 class Passwords:
     """The users and passwords of a listener. Without any, everyone may use it.
 
@@ -103,14 +107,16 @@ class OpenInbox:
         self._known.put(self._name, found, self._now())
         return found
 
-    async def caller(self, client: str) -> Caller:
+    async def caller(self, client: str, user_name: str = "") -> Caller:
         """Return the caller of a request from the address ``client``.
 
+        :param user_name: the name that the client has given.
         :raises OperatorMissing: the account does not exist yet.
         """
         account = await self.account()
         state = await self._read.state(account.id)
-        return Caller(account.id, KEY_ID, UNLIMITED, state.last_position, client=client)
+        position, name = state.last_position, _shown_name(user_name)
+        return Caller(account.id, KEY_ID, UNLIMITED, position, client=client, user_name=name)
 
 
 class ChaosTrigger(Struct, frozen=True, rename="pascal"):
@@ -262,7 +268,7 @@ class OpenReceiver:
         await self._chaos.meet("authentication")
         if self._passwords and not self._passwords.allows(name, password):
             raise InvalidCredentials("the user or the password is wrong")
-        return await self._inbox.caller(client_ip)
+        return await self._inbox.caller(client_ip, name)
 
     async def _accept(self, session: Session, envelope_sender: str, mailbox: Mailbox) -> Recipient:
         await self._chaos.meet("sender", "recipient")
@@ -272,6 +278,9 @@ class OpenReceiver:
 
 
 def _of(session: Session, account: Account) -> Session:
-    return Session(
-        session.client_ip, session.helo_name, session.is_extended, session.tls, account.id
-    )
+    return replace(session, account_id=account.id)
+
+
+def _shown_name(user_name: str) -> str:
+    """Return a name as it is stored: of limited length, and without control characters."""
+    return "".join(one if one.isprintable() else "?" for one in user_name[:MAX_USER_NAME])

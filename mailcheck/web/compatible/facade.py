@@ -1,12 +1,12 @@
 """Declarations of the doors of other products, and lenient reading of their requests."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, inspect
 from msgspec.structs import fields, replace
 from twisted.web.server import Request
 
@@ -56,6 +56,7 @@ def make_facade(
         read_key,
         reads,
         challenge='Basic realm="mailcheck"',
+        allows_slash=True,
     )
 
 
@@ -103,7 +104,8 @@ def read_lenient(route: Route[R], sent: Sent) -> R:
     """Return the parameters and the body of a request as one Struct.
 
     A repeated parameter becomes a list. Names are compared without case, and `None` is the same
-    as a missing value. Unknown names are ignored, as the products do, except by routes that delete.
+    as a missing value, also in the values of a body. Unknown names are ignored, as the products do,
+    except by routes that delete.
 
     :raises InvalidParameter: the body is not a JSON object, or a value has the wrong type.
     """
@@ -119,9 +121,7 @@ def read_lenient(route: Route[R], sent: Sent) -> R:
     elif sent.media_type == FORM and sent.body and not any(name.lower() in names for name in body):
         # Without its fields, the request could mean more than the client wanted.
         raise InvalidParameter("body", "the form has no field that this route reads")
-    known = {
-        names[name]: value for name, value in given.items() if name in names and value is not None
-    }
+    known = _named(_shape_of(kind), given)
     try:
         return msgspec.convert(known, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -129,6 +129,33 @@ def read_lenient(route: Route[R], sent: Sent) -> R:
         name = where.strip("`").removeprefix("$.") or "request"
         got = f"; you sent {str(known[name])[:100]}" if name in known else ""
         raise InvalidParameter(name, f"{name}: {what}{got}") from None
+
+
+@cache
+def _shape_of(kind: type[Struct]) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _named(shape: inspect.Type, value: Any) -> Any:
+    """Return a value with the names that its class has, without fields that are `None`.
+
+    The keys of a mapping stay as they are: they are no names of fields.
+    """
+    if isinstance(shape, inspect.UnionType):
+        shape = next((one for one in shape.types if isinstance(one, _NESTED)), shape)
+    if isinstance(shape, inspect.StructType) and isinstance(value, dict):
+        known = {one.encode_name.lower(): one for one in shape.fields}
+        return {
+            known[name.lower()].encode_name: _named(known[name.lower()].type, one)
+            for name, one in value.items()
+            if name.lower() in known and one is not None
+        }
+    if isinstance(shape, inspect.CollectionType) and isinstance(value, list):
+        return [_named(shape.item_type, one) for one in value]
+    return value
+
+
+_NESTED = (inspect.StructType, inspect.CollectionType)
 
 
 def _read_object(body: bytes) -> Mapping[str, Any]:

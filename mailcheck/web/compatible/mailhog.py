@@ -1,16 +1,17 @@
 """The API of MailHog, on the listener of Mailpit, whose paths it shares."""
 
 from collections.abc import Mapping, Sequence
+from email.utils import formatdate
 from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from mailcheck.checks.content.raw_parts import RawPart, read_raw_parts
-from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.errors import AttachmentNotFound, InvalidParameter, MessageNotFound
 from mailcheck.core.filters import ANY, Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.instants import format_instant
+from mailcheck.core.instants import SECOND, format_instant
 from mailcheck.core.rights import Scope
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import MailBytes
@@ -24,14 +25,20 @@ from mailcheck.web.compatible.facade import (
     read_no_key,
     with_notes,
 )
-from mailcheck.web.compatible.reading import HeldMails, MailRange, group_fields
+from mailcheck.web.compatible.reading import HeldMails, MailRange, group_fields, read_number
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
-from mailcheck.web.site.failures import NOT_FOUND, Problem, RefusedAsProduct
+from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND, Problem, RefusedAsProduct
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
+
+PAGE, MOST = 50, 250
+"""Number of messages of a list without a limit, and of the longest list."""
+
+NOTHING, CREATED = Reply(200, b"", "text/json"), Reply(201, b"", "text/json")
+"""The answers without a body, which clients cannot read as JSON."""
 
 _KINDS = {
     "from": Field.FROM,
@@ -43,16 +50,21 @@ _KINDS = {
 class SearchMessages(MailRange, frozen=True):
     """A search by sender, recipient or content."""
 
-    kind: str = "containing"
+    kind: str = ""
     query: str = ""
 
 
 class Jim(Struct, frozen=True, rename="pascal"):
-    """The chances of simulated failures, from 0 to 1. Other chances of MailHog are ignored."""
+    """The chances of simulated failures, from 0 to 1. The last five are always the same here."""
 
     reject_sender_chance: float = 0.05
     reject_recipient_chance: float = 0.05
     reject_auth_chance: float = 0.05
+    disconnect_chance: float = 0
+    accept_chance: float = 1
+    link_speed_affect: float = 0
+    link_speed_min: float = 0
+    link_speed_max: float = 0
 
 
 class MailHog(Struct, frozen=True):
@@ -62,6 +74,7 @@ class MailHog(Struct, frozen=True):
     _mail_bytes: MailBytes
     _mails: HeldMails
     _chaos: Chaos
+    _domain: str
 
     async def messages(self, call: Call[MailRange]) -> Reply:
         """GET /api/v2/messages."""
@@ -74,16 +87,17 @@ class MailHog(Struct, frozen=True):
             raise InvalidParameter(
                 "kind", f"kind must be one of {', '.join(_KINDS)}; got {asked.kind[:80]!r}"
             )
-        wanted = ANY
-        if asked.query:
-            wanted = MessageFilter(
-                search=Search(asked.query, (Term(_KINDS[asked.kind], asked.query),))
-            )
-        return await self._list(call, wanted)
+        if not asked.query:
+            raise InvalidParameter("query", "query is missing: send what to search for")
+        terms = (Term(_KINDS[asked.kind], asked.query),)
+        return await self._list(call, MessageFilter(search=Search(asked.query, terms)))
 
     async def message(self, call: Call[NoParameters]) -> Reply:
-        """GET /api/v1/messages/{id}."""
-        mail = await self._inbox.mails.mail(call.caller, call.path["id"])
+        """GET /api/v1/messages/{id}: null for an unknown id."""
+        try:
+            mail = await self._inbox.mails.mail(call.caller, call.path["id"])
+        except MessageNotFound:
+            return json_reply(None)
         return json_reply(await self._render(mail))
 
     async def download(self, call: Call[NoParameters]) -> Reply:
@@ -91,23 +105,55 @@ class MailHog(Struct, frozen=True):
         mail = await self._inbox.mails.mail(call.caller, call.path["id"])
         return download_reply(await self._raw(mail), "message/rfc822", f"{mail.id}.eml")
 
-    async def delete(self, call: Call[NoParameters]) -> Reply:
-        """DELETE /api/v1/messages/{id}."""
+    async def download_part(self, call: Call[NoParameters]) -> Reply:
+        """GET /api/v1/messages/{id}/mime/part/{part}/download: a part of the first level."""
         mail = await self._inbox.mails.mail(call.caller, call.path["id"])
-        await self._inbox.mails.delete(call.caller, MessageFilter(mails=(DeliveryId(mail.id),)))
-        return json_reply({})
+        parts, number = (await self._read(mail, await self._raw(mail))).parts, call.path["part"]
+        if not number.isdecimal() or int(number[:9]) >= len(parts):
+            raise AttachmentNotFound(f"the message has no part {number[:80]!r}")
+        body = parts[int(number)].body.encode("utf-8", "replace")
+        return download_reply(body, "application/octet-stream", f"{mail.id}-part-{number}")
+
+    async def delete(self, call: Call[NoParameters]) -> Reply:
+        """DELETE /api/v1/messages/{id}. An unknown id is no error."""
+        wanted = MessageFilter(mails=(DeliveryId(call.path["id"]),))
+        await self._inbox.mails.delete(call.caller, wanted)
+        return NOTHING
 
     async def jim(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v2/jim: 404 while no failure is simulated."""
-        triggers = await self._chaos.triggers()
-        chances = {name: trigger.probability / 100 for name, trigger in triggers.items()}
-        if not self._chaos.is_on or not any(chances.values()):
-            raise RefusedAsProduct("Jim is not enabled", NOT_FOUND)
+        chances = await self._chances()
+        self._require_jim(is_there=any(chances.values()))
         return json_reply(Jim(chances["sender"], chances["recipient"], chances["authentication"]))
 
-    async def set_jim(self, call: Call[Jim]) -> Reply:
-        """POST and PUT /api/v2/jim."""
-        asked = call.request
+    async def start_jim(self, call: Call[Jim]) -> Reply:
+        """POST /api/v2/jim: 400 while Jim is there."""
+        if any((await self._chances()).values()):
+            raise RefusedAsProduct("Jim is enabled already: change him with PUT", BAD_REQUEST)
+        await self._set(call.request)
+        return CREATED
+
+    async def change_jim(self, call: Call[Jim]) -> Reply:
+        """PUT /api/v2/jim."""
+        self._require_jim(is_there=any((await self._chances()).values()))
+        await self._set(call.request)
+        return NOTHING
+
+    async def stop_jim(self, call: Call[NoParameters]) -> Reply:
+        """DELETE /api/v2/jim."""
+        self._require_jim(is_there=any((await self._chances()).values()))
+        await self._chaos.set({})
+        return NOTHING
+
+    async def _chances(self) -> dict[str, float]:
+        triggers = await self._chaos.triggers() if self._chaos.is_on else {}
+        return {name: trigger.probability / 100 for name, trigger in triggers.items()}
+
+    def _require_jim(self, *, is_there: bool) -> None:
+        if not is_there:
+            raise RefusedAsProduct("Jim is not enabled", NOT_FOUND)
+
+    async def _set(self, asked: Jim) -> None:
         chances = {
             "sender": asked.reject_sender_chance,
             "recipient": asked.reject_recipient_chance,
@@ -119,23 +165,18 @@ class MailHog(Struct, frozen=True):
                 for name, chance in chances.items()
             }
         )
-        return json_reply({})
-
-    async def stop_jim(self, call: Call[NoParameters]) -> Reply:
-        """DELETE /api/v2/jim."""
-        await self._chaos.set({})
-        return json_reply({})
 
     async def _list(
         self, call: Call[MailRange] | Call[SearchMessages], wanted: MessageFilter
     ) -> Reply:
-        found = await self._mails.find(call.caller, wanted, call.request)
+        most = min(read_number(call.request.limit, PAGE, 1), MOST)
+        found = await self._mails.find(call.caller, wanted, call.request, most)
         items = [await self._render(one) for one in found.mails]
         return json_reply(
             {
                 "total": found.matches.total,
                 "count": len(items),
-                "start": call.request.start,
+                "start": call.request.first,
                 "items": items,
             }
         )
@@ -144,26 +185,45 @@ class MailHog(Struct, frozen=True):
         summary = mail.message.summary
         return await self._inbox.read.raw_message(summary.account_id, summary.id)
 
+    async def _read(self, mail: Mail, raw: bytes) -> RawPart:
+        work, account_id = partial(read_raw_parts, raw), mail.message.summary.account_id
+        found: RawPart = await self._mail_bytes.work(work, len(raw), account_id)
+        return found
+
     async def _render(self, mail: Mail) -> Mapping[str, object]:
         raw = await self._raw(mail)
-        work = partial(read_raw_parts, raw)
-        account_id = mail.message.summary.account_id
-        root: RawPart = await self._mail_bytes.work(work, len(raw), account_id)
+        root = await self._read(mail, raw)
         sender, recipients = mail.message.envelope_sender, [one.recipient for one in mail.messages]
+        content = _content(root)
         return {
             "ID": mail.id,
             "From": _path(sender),
             "To": [_path(one) for one in recipients],
-            "Content": {**_content(root), "MIME": None},
+            "Content": {**content, "Headers": self._headers(mail, root), "MIME": None},
             "Created": format_instant(mail.received_at),
-            "MIME": _mime(root),
+            "MIME": content["MIME"],
             "Raw": {
                 "From": sender,
                 "To": recipients,
-                "Data": raw.decode("utf-8", "replace"),
+                "Data": raw.decode("utf-8", "replace").removesuffix("\r\n"),
                 "Helo": mail.message.session.helo_name,
             },
         }
+
+    def _headers(self, mail: Mail, root: RawPart) -> Mapping[str, list[str]]:
+        """Return the header with the fields that MailHog adds at its end."""
+        helo, at = mail.message.session.helo_name, formatdate(mail.received_at / SECOND)
+        received = f"from {helo} by {self._domain} (mailcheck)\r\n          id {mail.id}; {at}"
+        found = group_fields(root.fields)
+        names = {name.lower(): name for name in found}
+        if "message-id" not in names:
+            found["Message-ID"] = [mail.id]
+        for name, value in (
+            ("Received", received),
+            ("Return-Path", f"<{mail.message.envelope_sender}>"),
+        ):
+            found.setdefault(names.get(name.lower(), name), []).append(value)
+        return found
 
 
 def _path(address: str) -> Mapping[str, object]:
@@ -177,7 +237,7 @@ def _content(part: RawPart) -> Mapping[str, object]:
     return {
         "Headers": group_fields(part.fields),
         "Body": part.body,
-        "Size": len(part.body),
+        "Size": part.size,
         "MIME": _mime(part),
     }
 
@@ -193,10 +253,13 @@ def write_error(problem: Problem) -> Reply:
 
 
 _MESSAGE = "/api/v1/messages/<id>"
-
+_PART = f"{_MESSAGE}/mime/part/<part>/download"
 _SEARCH, _JIM = "/api/v2/search", "/api/v2/jim"
 _EVENTS = "use the WebSocket /api/events, or GET /api/v1/inbox/events"
-_HELD = "held while it is empty"
+_HELD = (
+    "held while it is empty; a header field that occurs several times has all its values. "
+    "`GET` and `DELETE /api/v1/messages` are those of Mailpit"
+)
 _NOTES = {
     f"GET {_SEARCH}": (
         "held until a message matches; `containing` looks at subject, addresses, text and names of "
@@ -204,6 +267,7 @@ _NOTES = {
     ),
     f"POST {_JIM}": "the chances to reject; connections are not closed or slowed down",
     f"PUT {_JIM}": "as POST",
+    f"GET {_PART}": "the body alone, without header fields of the part as those of HTTP",
 }
 _ROUTES: Sequence[Route[Any]] = (
     Route(
@@ -213,12 +277,14 @@ _ROUTES: Sequence[Route[Any]] = (
     Route("GET", _MESSAGE, MailHog.message, NoParameters, costs.CONTENT, READ),
     Route("DELETE", _MESSAGE, MailHog.delete, NoParameters, costs.FREE, WRITE),
     Route("GET", f"{_MESSAGE}/download", MailHog.download, NoParameters, costs.FREE, READ),
+    Route("GET", _PART, MailHog.download_part, NoParameters, costs.CONTENT, READ),
     not_offered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, 403),
     Route("GET", _JIM, MailHog.jim, NoParameters, costs.FREE, READ),
-    Route("POST", _JIM, MailHog.set_jim, Jim, costs.CHAOS, WRITE),
-    Route("PUT", _JIM, MailHog.set_jim, Jim, costs.CHAOS, WRITE),
+    Route("POST", _JIM, MailHog.start_jim, Jim, costs.CHAOS, WRITE),
+    Route("PUT", _JIM, MailHog.change_jim, Jim, costs.CHAOS, WRITE),
     Route("DELETE", _JIM, MailHog.stop_jim, NoParameters, costs.CHAOS, WRITE),
     not_offered("GET", "/api/v1/events", _EVENTS),
+    not_offered("GET", "/api/v2/websocket", _EVENTS),
     not_offered("GET", "/api/v2/outgoing-smtp", SENDS_NOTHING),
 )
 

@@ -1,5 +1,6 @@
 """What the handlers of facades share: the messages and mails that a caller may use."""
 
+import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Annotated
@@ -25,9 +26,6 @@ _JOINT = "."
 
 PageNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
 """The number of a page, counted from 0. Databases have no larger offsets than 64 bits."""
-
-ListNumber = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
-"""A number of mails. Negative numbers have a meaning for no product, but clients send them."""
 
 
 def parse_time(name: str, text: str | None) -> Instant | None:
@@ -135,11 +133,29 @@ class Messages(Struct, frozen=True):
         return MessageId(message_id)
 
 
+_NUMBER = re.compile(r"\+?0*([0-9]{1,9})")
+
+
+def read_number(text: str, default: int, lowest: int) -> int:
+    """Return a number of a query, or the default for any text that is not one.
+
+    Mailpit and MailHog ignore such texts, and numbers below the lowest one.
+    """
+    match = _NUMBER.fullmatch(text)
+    number = default if match is None else int(match[1])
+    return number if number >= lowest else default
+
+
 class MailRange(Struct, frozen=True):
     """A part of a list of mails, as Mailpit and MailHog ask for it."""
 
-    start: ListNumber = 0
-    limit: ListNumber = 50
+    start: str = ""
+    limit: str = ""
+
+    @property
+    def first(self) -> int:
+        """The number of newer mails that are left out."""
+        return read_number(self.start, 0, 1)
 
 
 class HeldMails(Struct, frozen=True):
@@ -148,8 +164,9 @@ class HeldMails(Struct, frozen=True):
     _inbox: InboxOperations
     _hold: Hold
 
-    async def find(self, caller: Caller, wanted: MessageFilter, asked: MailRange) -> MailList:
-        """Return a part of the matching mails, newest first."""
-        start, limit = max(asked.start, 0), max(asked.limit, 0)
-        look = partial(self._inbox.mails.page, caller, wanted, limit, start)
+    async def find(
+        self, caller: Caller, wanted: MessageFilter, asked: MailRange, most: int
+    ) -> MailList:
+        """Return a part of the matching mails, newest first, and at most so many."""
+        look = partial(self._inbox.mails.page, caller, wanted, most, asked.first)
         return await self._hold.until(caller, look, lambda one: one.matches.total > 0)

@@ -158,7 +158,9 @@ class Door(Struct, frozen=True):
     ``name`` is also the name of its guide, and ``base`` the path before its routes, which is empty
     on a listener of its own. ``reads`` are the media types of bodies (`media_type_of`), and
     ``challenge`` is the value of WWW-Authenticate of a 401. With ``is_exact``, a path without
-    variables has its own methods only, even if a path with variables matches it too.
+    variables has its own methods only, even if a path with variables matches it too. With
+    ``allows_slash``, a path may end with a slash, except those of routes that delete: the variable
+    at its end may be empty, and the path without it means all.
     """
 
     name: str
@@ -171,6 +173,7 @@ class Door(Struct, frozen=True):
     reads: Sequence[str] = (JSON,)
     challenge: str = "Bearer"
     is_exact: bool = False
+    allows_slash: bool = False
 
 
 def read_nothing(*_: object) -> None:
@@ -330,11 +333,21 @@ class Application(Resource):
         except MethodNotAllowed as problem:
             return self._find_none(request, path, own or problem.valid_methods or ())
         except HTTPException:
-            return self._find_none(request, path)
+            return self._find_with_slash(path, wanted) or self._find_none(request, path)
         if own and method not in own:
             return self._find_none(request, path, own)
         opened, route = self.routes[number]
         return _Found(opened, route, values)
+
+    def _find_with_slash(self, path: str, method: str) -> _Found | None:
+        """Return the route of a path with a slash at its end, if its door allows one."""
+        try:
+            number, values = self._map.bind("").match(path.removesuffix("/"), method)
+        except HTTPException:
+            return None
+        opened, route = self.routes[number]
+        is_allowed = opened.door.allows_slash and not route.is_destructive
+        return _Found(opened, route, values) if is_allowed else None
 
     def _find_none(self, request: Request, path: str, methods: Iterable[str] = ()) -> _Found:
         opened = next(

@@ -29,7 +29,9 @@ await aside(() => mailpit.setReadStatus());
 await call("getMessageSummary", async () => {
   const found = await mailpit.getMessageSummary(ID);
   fields(found, "ID", "MessageID", "From", "To", "Cc", "Bcc", "ReplyTo", "ReturnPath", "Subject", "ListUnsubscribe",
-    "Date", "Tags", "Username", "Text", "HTML", "Size", "Inline", "Attachments");
+    "Date", "Tags", "Username", "Text", "HTML", "Size", "Inline", "Attachments",
+    // An earlier field, which mailpit-api-client needs.
+    "Read");
   assert.ok(found.HTML.includes("<b>482913</b>"));
   assert.ok(found.Text.endsWith("token=abc\r\n"));
   const files = [...found.Inline, ...found.Attachments].map((one) => one.FileName);

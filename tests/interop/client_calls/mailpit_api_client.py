@@ -34,7 +34,9 @@ def get_message_attachment() -> None:
 
 def get_message_headers() -> None:
     """Get the headers."""
-    assert api.get_message_headers(newest).subject == ["Welcome"]
+    headers = api.get_message_headers(newest)
+    assert headers.message_id == [f"<{api.get_message(newest).message_id}>"]
+    assert headers.additional["Subject"] == ["Welcome"]
 
 
 def put_messages() -> None:

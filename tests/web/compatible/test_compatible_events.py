@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from twisted.internet.defer import CancelledError, Deferred
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, CloseConnection, Ping, Pong, Request, TextMessage
 
+from mailcheck.web.compatible.mailpit.events import MAX_QUEUED, PRUNE, STATISTICS, EventQueue
 from tests.web.compatible.open_site import OpenSite, mail
 from tests.web.raw_http import RawHttp
 
@@ -42,7 +44,9 @@ class Client:
 def client(site: OpenSite) -> Client:
     """A connected client."""
     client = Client(site)
-    assert isinstance(client.events()[0], AcceptConnection)
+    accepted, *_, stats = client.events()
+    assert isinstance(accepted, AcceptConnection)
+    assert isinstance(stats, TextMessage | Ping)
     return client
 
 
@@ -61,10 +65,68 @@ def test_a_new_message_is_an_event(site: OpenSite, client: Client) -> None:
 def test_a_deletion_is_an_event(site: OpenSite, client: Client) -> None:
     """After a deletion the numbers are sent again."""
     site.send()
+    site.send()
+    ids = {one["ID"] for one in site.get("/api/v1/messages").json["messages"]}
+    client.texts()
+    found = site.ask("DELETE", "/api/v1/search?query=subject:welcome").answer()
+    *deleted, stats = client.texts()
+    assert (found.body, stats["Data"]["Total"]) == (b"ok", 0)
+    assert [one["Type"] for one in deleted] == ["delete", "delete"]
+    assert {one["Data"]["ID"] for one in deleted} == ids
+    site.send()
     client.texts()
     site.ask("DELETE", "/api/v1/messages").answer()
+    truncate, stats = client.texts()
+    assert (truncate, stats["Data"]["Total"]) == ({"Type": "truncate", "Data": None}, 0)
+
+
+def test_a_deletion_by_others_is_an_event(site: OpenSite, client: Client) -> None:
+    """Of messages that another program deletes, only the fact is told."""
+    site.send()
+    (message,) = site.get("/api/v2/messages").json["items"]
+    client.texts()
+    site.ask("DELETE", f"/api/v1/messages/{message['ID']}").answer()
     prune, stats = client.texts()
     assert (prune, stats["Data"]["Total"]) == ({"Type": "prune", "Data": None}, 0)
+
+
+def test_marks_and_tags_are_events(site: OpenSite, client: Client) -> None:
+    """A message that is read, marked or tagged is told with what has changed."""
+    site.send("ann+a@customer.example")
+    (message,) = site.get("/api/v1/messages").json["messages"]
+    client.texts()
+    site.get(f"/api/v1/message/{message['ID']}")
+    update, stats = client.texts()
+    assert update == {"Type": "update", "Data": {"ID": message["ID"], "Read": True}}
+    assert stats["Data"]["Unread"] == 0
+    for body, types in (
+        ({"IDs": [message["ID"]], "Read": True}, ["update", "stats"]),
+        ({"Search": "subject:welcome", "Read": False}, ["update", "stats"]),
+        ({"Read": True}, ["stats"]),
+        ({"IDs": ["unknown"], "Read": True}, ["stats"]),
+    ):
+        site.ask("PUT", "/api/v1/messages", json=body).answer()
+        assert [one["Type"] for one in client.texts()] == types, body
+    site.ask("PUT", "/api/v1/tags", json={"IDs": [message["ID"], "no"], "Tags": ["x"]}).answer()
+    (update,) = client.texts()
+    assert update["Data"] == {"ID": message["ID"], "Tags": ["a", "x"]}
+    site.ask("PUT", "/api/v1/tags/x", json={"Name": "y"}).answer()
+    site.ask("DELETE", "/api/v1/tags/y").answer()
+    assert [one["Type"] for one in client.texts()] == ["prune", "prune"]
+
+
+def test_events_that_a_client_does_not_read() -> None:
+    """They wait within a limit; then one event that lists have changed takes their place."""
+    queue = EventQueue()
+    for _ in range(40):
+        queue.put(b"x" * (MAX_QUEUED // 32))
+    taken = [Deferred.fromCoroutine(queue.take()) for _ in range(10)]
+    found = [one.result for one in taken if one.called]
+    assert found[:2] == [PRUNE, STATISTICS]
+    assert len(found) < 10
+    for one in taken:
+        one.addErrback(lambda failure: failure.trap(CancelledError))
+        one.cancel()
 
 
 def test_an_idle_connection_is_kept_alive(site: OpenSite, client: Client) -> None:

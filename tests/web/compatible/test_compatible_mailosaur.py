@@ -1,5 +1,6 @@
 """The API of Mailosaur: each of its routes answers as Mailosaur's clients expect."""
 
+import base64
 import re
 from typing import Any
 
@@ -160,6 +161,63 @@ class TestSearch:
         assert answer.json == {"items": []}
         assert answer.headers["x-ms-delay"] == "250"
         assert client.subjects(subject="Welcome", query="dir=Sent") == []
+
+
+@pytest.fixture
+def metered(house: House) -> Client:
+    """A client whose key has the default limits: 60 requests a minute, 1,000 a day."""
+    return Client(house, house.issue_key(house.account, per_minute=60, per_day=1_000))
+
+
+class TestWaits:
+    """Clients wait by repeating a search, which counts once."""
+
+    def test_waits_of_any_length(self, house: House, metered: Client) -> None:
+        """Four waits at once are beyond the limit of a minute in no time, and find their mail."""
+        names = [f"name{number}" for number in range(4)]
+        for _ in range(20):
+            asked = [metered.search(sentTo=address(house, name)) for name in names]
+            metered.pass_time(0.8)
+            assert [one.answer().json for one in asked] == [{"items": []}] * 4
+            metered.pass_time(0.25)
+        to = receive(house, "name2")
+        assert metered.subjects(sentTo=to) == ["Welcome"]
+
+    def test_searches_that_are_counted(self, house: House, metered: Client) -> None:
+        """Counted are the first one, another at the same time, a late one, and one after mail."""
+
+        def cost(*searches: str) -> int:
+            before = remaining(house, metered)
+            for one in [metered.search(subject=subject) for subject in searches]:
+                metered.pass_time(0.8)
+                assert one.answer().status == 200
+            return before - remaining(house, metered) - 1
+
+        for searches, expected in (
+            (["one"], 1),
+            (["one"], 0),
+            (["one", "one"], 1),
+            (["other"], 1),
+            (["one", "other"], 0),
+        ):
+            assert cost(*searches) == expected, searches
+        receive(house, subject="one")
+        assert [cost("one"), cost("one"), cost("other")] == [0, 1, 0]
+        metered.pass_time(11)
+        assert cost("other") == 1
+
+    def test_a_key_is_checked_each_time(self, house: House, metered: Client) -> None:
+        """A search that repeats that of another key is no repetition, and needs a valid key."""
+        metered.search(subject="one")
+        metered.pass_time(0.8)
+        assert Client(house, "unknown").search(subject="one").answer().status == 401
+
+
+def remaining(house: House, client: Client) -> int:
+    """Return how many requests the key of a client has left in this minute, after this one."""
+    key = base64.b64decode(client.headers["Authorization"].partition(" ")[2]).decode()[:-1]
+    answer = house.get("/inbox", key=key)
+    return int(answer.headers["x-ratelimit-remaining"])
 
 
 class TestServers:

@@ -1,5 +1,6 @@
 """Every route of Mailpit's API, and what its clients rely on."""
 
+import base64
 import hashlib
 import json
 from functools import reduce
@@ -17,6 +18,7 @@ from mailcheck.checks.deliverability.content_filter import (
 from mailcheck.core.errors import FaultMet
 from mailcheck.operations.inbox.open_inbox import CHAOS_LIFETIME, Chaos
 from mailcheck.web.compatible.mailpit.routes import MAILPIT
+from mailcheck.web.compatible.mailpit.sniffing import sniff_type
 from mailcheck.web.site.application import Route
 from mailcheck.web.site.likeness import Like
 from tests.house import run
@@ -321,6 +323,164 @@ def test_sending_over_the_api(site: OpenSite) -> None:
     assert (headers["X-Own"], headers["X-Tags"]) == (["1"], ["one"])
 
 
+PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(50)).decode()
+
+
+def sent(site: OpenSite, **more: Any) -> Any:
+    """Send a mail over the API, and return the message under the id that was returned."""
+    given = {"From": {"Email": "a@x.test"}, "To": [{"Email": "b@x.test"}], "Subject": "s", **more}
+    answer = site.ask("POST", "/api/v1/send", json=given).answer()
+    assert answer.status == 200, answer.body
+    return site.get(f"/api/v1/message/{answer.json['ID']}").json
+
+
+def test_names_in_any_case_and_null(site: OpenSite) -> None:
+    """Names are compared without case also in inner objects, and null is no value, as in Go."""
+    message = sent(
+        site,
+        TO=[{"email": "b@x.test", "NAME": "Bob"}, {"Email": "c@x.test", "Name": None}],
+        cc=None,
+        text="t",
+        html=None,
+        attachments=[{"content": "aGk=", "FILENAME": "a.txt", "contenttype": None}],
+        Headers={"X-Own": "1"},
+        Unknown={"x": None},
+    )
+    assert message["To"] == [
+        {"Name": "Bob", "Address": "b@x.test"},
+        {"Name": "", "Address": "c@x.test"},
+    ]
+    assert [one["FileName"] for one in message["Attachments"]] == ["a.txt"]
+    assert site.get("/api/v1/message/latest/headers").json["X-Own"] == ["1"]
+
+
+@rows("Subject", "subject", "TO", "Reply-To", "Date", "Mime-Version", "content-type", "X-Tags")
+def test_header_fields_that_are_not_overwritten(site: OpenSite, name: str) -> None:
+    """A header field that follows from another field of the request is an error."""
+    body = {
+        "From": {"Email": "a@x.test"},
+        "To": [{"Email": "b@x.test"}],
+        "Tags": ["t"],
+        "Headers": {name: "x"},
+    }
+    answer = site.ask("POST", "/api/v1/send", json=body).answer()
+    assert (answer.status, answer.json) == (400, {"Error": f'cannot overwrite header: "{name}"'})
+
+
+def test_files_that_are_sent(site: OpenSite) -> None:
+    """The type of a file is that of its bytes, unless it is given; a Content-ID makes it inline."""
+    message = sent(
+        site,
+        HTML="<p>no picture</p>",
+        Attachments=[
+            {"Content": PICTURE, "Filename": "noext"},
+            {"Content": PICTURE, "Filename": "a.pdf"},
+            {"Content": PICTURE, "Filename": "b.png", "ContentType": "application/x-own"},
+            {"Content": PICTURE, "Filename": "c.png", "ContentID": "c1"},
+        ],
+    )
+    types = [one["ContentType"] for one in message["Attachments"]]
+    assert types == ["image/png", "image/png", "application/x-own"]
+    assert [(one["FileName"], one["ContentID"]) for one in message["Inline"]] == [("c.png", "c1")]
+
+
+@rows(
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"%PDF-1.7", "application/pdf"),
+    (b"PK\x03\x04", "application/zip"),
+    (b"RIFF0000WEBPVP8 ", "image/webp"),
+    (b"RIFF0000WAVE", "audio/wave"),
+    (b" \n<!doctype html>", "text/html"),
+    (b"<p>", "text/html"),
+    (b"<path>", "text/plain"),
+    (b"<?xml version='1.0'?>", "text/xml"),
+    (b"a,b\n", "text/plain"),
+    ("größer".encode("latin-1"), "text/plain"),
+    (b"", "text/plain"),
+    (b"a\0b", "application/octet-stream"),
+    (b"x" * 600 + b"\0", "text/plain"),
+)
+def test_the_type_of_bytes(data: bytes, media_type: str) -> None:
+    """Types are found as browsers find them, in the first 512 bytes."""
+    assert sniff_type(data) == media_type
+
+
+@rows({"To": []}, {"To": None}, {})
+def test_a_mail_without_a_recipient_is_refused(site: OpenSite, more: Any) -> None:
+    """It would be stored for nobody, under an id that leads nowhere."""
+    body = {"From": {"Email": "a@x.test"}, "Subject": "s", **more}
+    answer = site.ask("POST", "/api/v1/send", json=body).answer()
+    assert (answer.status, "recipient" in answer.json["Error"]) == (400, True)
+
+
+def test_line_ends_of_bodies(site: OpenSite) -> None:
+    """Text and HTML have the line ends with which they were sent, after decoding."""
+    parts = (
+        b"Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n\r\none\r\ntwo\r\n--b\r\n"
+        b"Content-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        + base64.b64encode(b"<p>one</p>\n<p>two</p>")
+        + b"\r\n--b--\r\n"
+    )
+    site.send(raw=b"Subject: s\r\nMIME-Version: 1.0\r\n" + parts)
+    message = newest(site)
+    assert message["Text"] == "one\r\ntwo"
+    assert message["HTML"] == "<p>one</p>\n<p>two</p>"
+    assert site.get("/view/latest.txt").body == b"one\r\ntwo"
+
+
+def test_the_header_has_the_fields_that_mailpit_adds(site: OpenSite) -> None:
+    """They are the sender, recipients that no field names, and an id if the mail has none."""
+    raw = b"From: a@x.test\r\nSubject: =?utf-8?q?=C3=BC?=\r\nX: a\r\n b\r\n\r\nt\r\n"
+    site.send("ann@x.test", "bob@x.test", raw=raw)
+    headers = site.get("/api/v1/message/latest/headers").json
+    message = newest(site)
+    assert headers == {
+        "Bcc": ["ann@x.test, bob@x.test"],
+        "From": ["a@x.test"],
+        "Message-Id": [f"<{message['MessageID']}>"],
+        "Return-Path": ["<shop@example.com>"],
+        "Subject": ["=?utf-8?q?=C3=BC?="],
+        "X": ["a b"],
+    }
+    assert message["From"] == {"Name": "", "Address": "a@x.test"}
+
+
+def test_the_name_of_a_client(site: OpenSite) -> None:
+    """It is the name of SMTP AUTH, or that of HTTP Basic, with which the mail was sent."""
+    site.talk(
+        b"EHLO client",
+        b"AUTH PLAIN " + base64.b64encode(b"\0shop\x07\0any"),
+        b"MAIL FROM:<a@x.test>",
+        b"RCPT TO:<b@x.test>",
+        b"DATA",
+        mail() + b".",
+    )
+    assert listed(site)["messages"][0]["Username"] == "shop?"
+    headers = {"Authorization": "Basic " + base64.b64encode(b"billing:x").decode()}
+    body = {"From": {"Email": "a@x.test"}, "To": [{"Email": "b@x.test"}]}
+    site.ask("POST", "/api/v1/send", json=body, headers=headers).answer()
+    assert newest(site)["Username"] == "billing"
+    site.send()
+    assert newest(site)["Username"] == ""
+
+
+def test_numbers_that_mailpit_ignores(site: OpenSite) -> None:
+    """A text that is no number, or a negative one, is the same as none; the limit 0 means all."""
+    for number in range(3):
+        site.send(raw=mail(str(number)))
+    for path in ("/api/v1/messages?", "/api/v1/search?query=from:shop&"):
+        for query, start, count in (
+            ("start=x&limit=y", 0, 3),
+            ("start=-1&limit=-1", 0, 3),
+            ("start=1.5&limit=0", 0, 3),
+            ("start=99999999999999999999&limit=2", 0, 2),
+            ("start=&limit=", 0, 3),
+        ):
+            found = listed(site, path + query)
+            assert (found["start"], found["count"]) == (start, count), query
+    assert site.get("/api/v1/message/latest/link-check?follow=maybe").status == 200
+
+
 @rows(
     ({"To": [{"Email": "a@example.com"}]}, "From"),
     ({"From": {"Email": "nonsense"}, "To": [{"Email": "a@b.example"}]}, "nonsense"),
@@ -339,9 +499,20 @@ def test_tags_information_and_settings(site: OpenSite) -> None:
     assert site.get("/api/v1/tags").json == ["b"]
     found = site.get("/api/v1/info").json
     assert (found["Messages"], found["Unread"], found["Tags"]) == (1, 1, {"b": 1})
+    counted = found["RuntimeStats"]
+    assert counted.pop("Memory") > 0
+    assert counted.pop("SMTPAcceptedSize") > 100
+    assert counted == {
+        "Uptime": 0,
+        "MessagesDeleted": 0,
+        "SMTPAccepted": 1,
+        "SMTPRejected": 0,
+        "SMTPIgnored": 0,
+    }
     found = site.get("/api/v1/webui").json
     assert (found["ChaosEnabled"], found["MessageRelay"]["Enabled"]) == (True, False)
     assert set(found["MessageRelay"].values()) == {False, ""}
+    assert {"PreserveMessageIDs", "RecipientAllowlist"} <= set(found["MessageRelay"])
 
 
 def tags_of(site: OpenSite, query: str = "") -> Any:

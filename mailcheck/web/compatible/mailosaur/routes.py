@@ -15,7 +15,9 @@ from mailcheck.core.errors import (
     DeliverabilityTestNotFound,
     InvalidCredentials,
     InvalidParameter,
+    LimitExceeded,
     Overloaded,
+    WaitInterrupted,
 )
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.instants import DAY, Instant, format_instant
@@ -33,6 +35,7 @@ from mailcheck.web.compatible.facade import (
 )
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailosaur.analysis import render_deliverability, render_spam
+from mailcheck.web.compatible.mailosaur.repeats import Repeats
 from mailcheck.web.compatible.mailosaur.servers import KeepServers, require_server
 from mailcheck.web.compatible.mailosaur.shapes import render_list, render_message
 from mailcheck.web.compatible.reading import Messages, PageNumber, parse_time
@@ -98,6 +101,7 @@ class Mailosaur(Struct, frozen=True):
     _servers: KeepServers
     _tests: DeliverabilityOperations
     _hold: Hold
+    repeats: Repeats
     _turns: PacedQueue
 
     async def list_messages(self, call: Call[ListMessages]) -> Reply:
@@ -107,11 +111,18 @@ class Mailosaur(Struct, frozen=True):
 
     async def search(self, call: Call[SearchMessages]) -> Reply:
         """POST /api/messages/search."""
-        request, filters = call.request, _criteria(call.request)
-        seconds = 0.0 if request.dir == SENT else None
-        found = await self._hold.until(
-            call.caller, lambda: self._find(call.caller, request, filters), bool, seconds
-        )
+        caller, request, filters = call.caller, call.request, _criteria(call.request)
+
+        async def look() -> Sequence[ListedMessage]:
+            return await self._find(caller, request, filters)
+
+        seconds = 0.0 if request.dir == SENT else self._hold.seconds
+        try:
+            found = await self._hold.until(caller, look, bool, seconds)
+        except (LimitExceeded, WaitInterrupted):
+            return json_reply(render_list(await look()), headers=POLL_DELAY)
+        if seconds and not found:
+            await self.repeats.allow(caller, call.http)
         return json_reply(render_list(found), headers=POLL_DELAY)
 
     async def message(self, call: Call[NoParameters]) -> Reply:
@@ -307,8 +318,9 @@ _NO_DEVICES = "mailcheck has no devices for one-time passwords: a library such a
 
 _NOTES = {
     "GET /api/messages": "`to` is the recipient of the envelope; `cc` and `bcc` are empty in lists",
-    "POST /api/messages/search": "held until mail arrives; `sentTo` is the recipient of the "
-    "envelope, and `body` is searched in the text, or in the HTML if the mail has no text",
+    "POST /api/messages/search": "held until mail arrives, and counted once while it is "
+    "repeated; `sentTo` is the recipient of the envelope, and `body` is searched in the text, or "
+    "in the HTML if the mail has no text",
     "GET /api/messages/<id>": "mail to several addresses of a server is several messages",
     "GET /api/servers": "the servers with mail among the newest 200 tags",
     "POST /api/servers": "not necessary: each id of eight letters and digits receives mail; the "

@@ -57,7 +57,8 @@ class OpenAdmission(Struct, frozen=True):
             denied = await self._access.authenticate(request, _wrong_password)
             assert isinstance(denied, Denied)
             raise denied.failure
-        return await self._inbox.caller(client)
+        names = (basic_credentials(one)[0] for one in header_values(request, b"Authorization"))
+        return await self._inbox.caller(client, next(names, ""))
 
     def base(self, request: Request) -> str:
         """Return the URL of the listener for a client."""

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.messages import Posted, SubmittedMail
 from mailcheck.operations.inbox.keywords import write_keywords
 from mailcheck.operations.inbox.open_inbox import ChaosTrigger
+from mailcheck.web.compatible.mailpit.sniffing import sniff_type
 from mailcheck.web.compatible.reading import MailRange
 from mailcheck.web.providers.bodies import decode_base64
 from mailcheck.web.providers.conversion import RequestSize, Stamp
@@ -19,6 +21,14 @@ from mailcheck.web.providers.mime import (
     write_mail,
 )
 from mailcheck.web.providers.posted import describe_request
+
+OWN_HEADERS = frozenset(
+    (
+        *("to", "from", "cc", "bcc", "reply-to", "date", "subject", "content-type"),
+        "mime-version",
+    )
+)
+"""Header fields that Mailpit does not accept in ``Headers``."""
 
 
 class SearchMessages(MailRange, frozen=True):
@@ -69,9 +79,9 @@ class HtmlView(OneMessage, frozen=True):
 
 
 class LinkCheck(OneMessage, frozen=True):
-    """Whether redirects are followed."""
+    """Whether redirects are followed. They are not with another text than "true" or "1"."""
 
-    follow: bool = False
+    follow: str = ""
 
 
 class SetChaos(Struct, frozen=True):
@@ -117,8 +127,11 @@ class SendMessage(Struct, frozen=True):
 def mail_of(request: SendMessage, stamp: Stamp) -> SubmittedMail:
     """Return the mail that a request describes. It runs in a worker process.
 
-    :raises InvalidParameter: an address, a header or a file is invalid.
+    :raises InvalidParameter: an address, a header or a file is invalid, or no address is given.
     """
+    _require_free_headers(request)
+    if not (request.to or request.cc or request.bcc):
+        raise InvalidParameter("To", "no recipient is given: send To, Cc or Bcc")
     mail = OutgoingMail(
         author=_person("From", request.from_),
         to=_people("To", request.to),
@@ -141,6 +154,14 @@ def mail_of(request: SendMessage, stamp: Stamp) -> SubmittedMail:
     )
 
 
+def _require_free_headers(request: SendMessage) -> None:
+    """Check that no header field overwrites one that follows from other fields."""
+    taken = {*OWN_HEADERS, "x-tags"} if request.tags else OWN_HEADERS
+    for name in request.headers:
+        if name.lower() in taken:
+            raise InvalidParameter("Headers", f'cannot overwrite header: "{name[:100]}"')
+
+
 def _shown(request: SendMessage) -> object:
     return {name: getattr(request, name) for name in SendMessage.__struct_fields__}
 
@@ -160,4 +181,5 @@ def _people(name: str, given: Sequence[NamedAddress]) -> tuple[Person, ...]:
 def _file(given: SentFile) -> File:
     data = decode_base64("Attachments.Content", given.content.rpartition(",")[2])
     is_inline = bool(given.content_id)
-    return File(given.filename, given.content_type, data, given.content_id, is_inline=is_inline)
+    kind = given.content_type or sniff_type(data)
+    return File(given.filename, kind, data, given.content_id, is_inline=is_inline)

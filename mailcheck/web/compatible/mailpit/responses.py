@@ -1,6 +1,7 @@
 """The responses of Mailpit's API, as its clients parse them."""
 
 import re
+import resource
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
@@ -9,6 +10,7 @@ from typing import Any
 from mailcheck.api.inbox.checks import FEATURE_PAGE
 from mailcheck.checks import mail_checks as checks
 from mailcheck.checks.content.bodies import Digests
+from mailcheck.checks.content.raw_parts import Details, Fields
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
 from mailcheck.checks.link_checks import LinkCheck, LinkProblem
 from mailcheck.core.content import AttachmentFacts, Person
@@ -26,6 +28,11 @@ PRIVATE = "Blocked private/reserved address"
 _TAG = re.compile(r"<[A-Za-z]")
 _LINK = re.compile(r"<\s*([^<>\s]+)\s*>")
 _SUPPORT = ("supported", "partial", "unsupported")
+
+
+def used_memory() -> int:
+    """Return the largest number of bytes of memory that the process has used."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def own_version() -> str:
@@ -59,21 +66,28 @@ def render_summary(mail: Mail) -> Json:
     }
 
 
-def render_message(mail: Mail, digests: Mapping[str, Digests]) -> Json:
-    """Render a whole message."""
+def text_of(mail: Mail, details: Details) -> str:
+    """Return the text of a message with the line ends that it was sent with."""
+    return mail.message.content.text.replace("\n", details.text_line_end)
+
+
+def render_message(mail: Mail, details: Details) -> Json:
+    """Render a whole message. As with Mailpit, Content-Disposition tells what is inline."""
     content = mail.message.content
     fields = {name.lower(): value for name, value in reversed(content.header_list)}
-    inline = [one for one in content.attachments if one not in content.files]
+    files: dict[bool, list[Json]] = {True: [], False: []}
+    for one in content.attachments:
+        files[one.id in details.inline].append(_attachment(one, details.digests))
     return {
         **_head(mail),
         "Read": True,
         "ReturnPath": mail.message.envelope_sender,
         "ListUnsubscribe": _unsubscribe(fields),
         "Date": format_instant(_date(fields.get("date", ""), mail.received_at)),
-        "Text": content.text,
-        "HTML": content.html,
-        "Inline": [_attachment(one, digests) for one in inline],
-        "Attachments": [_attachment(one, digests) for one in content.files],
+        "Text": text_of(mail, details),
+        "HTML": content.html.replace("\n", details.html_line_end),
+        "Inline": files[True],
+        "Attachments": files[False],
     }
 
 
@@ -81,21 +95,25 @@ def _head(mail: Mail) -> Json:
     """Return what lists and whole messages have in common."""
     summary, content = mail.message.summary, mail.message.content
     header = summary.header
-    author = _address(header.author_name, header.author_address) if header.author_address else None
     hidden = [_address("", one) for one in mail.hidden_recipients]
     return {
         "ID": mail.id,
-        "MessageID": content.message_id.strip("<>"),
-        "From": author,
+        "MessageID": content.message_id.strip("<>") or _own_message_id(mail),
+        "From": _address(header.author_name, header.author_address),
         "To": _people(content.people_in("to")),
         "Cc": _people(content.people_in("cc")),
         "Bcc": _people(content.people_in("bcc")) + hidden,
         "ReplyTo": _people(content.people_in("reply-to")),
         "Subject": header.subject,
-        "Username": "",
+        "Username": mail.message.session.user_name,
         "Tags": mail.tags,
         "Size": summary.size,
     }
+
+
+def _own_message_id(mail: Mail) -> str:
+    """Return the Message-ID of a mail that was sent without one."""
+    return f"{mail.id}@mailcheck"
 
 
 def _people(people: Sequence[Person]) -> list[Json]:
@@ -135,12 +153,16 @@ def _date(value: str, received_at: Instant) -> Instant:
     return received_at
 
 
-def render_headers(header_list: Sequence[tuple[str, str]]) -> Mapping[str, list[str]]:
-    """Render all header fields, by names as Go writes them."""
+def render_headers(mail: Mail, fields: Fields) -> Mapping[str, list[str]]:
+    """Render all header fields, by names as Go writes them, with those that Mailpit adds."""
     found: dict[str, list[str]] = {}
-    for name, value in header_list:
+    for name, value in fields:
         found.setdefault("-".join(one.capitalize() for one in name.split("-")), []).append(value)
-    return found
+    found["Return-Path"] = [f"<{mail.message.envelope_sender}>"]
+    found.setdefault("Message-Id", [f"<{_own_message_id(mail)}>"])
+    if mail.hidden_recipients:
+        found["Bcc"] = [", ".join([*found.get("Bcc", ()), *mail.hidden_recipients])]
+    return dict(sorted(found.items()))
 
 
 def render_html_check(compatibility: checks.Compatibility, html: str) -> Json:

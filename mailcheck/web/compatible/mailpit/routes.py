@@ -1,13 +1,14 @@
 """The routes of Mailpit's API."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from mailcheck.api.urls import PublicUrls
-from mailcheck.checks.content.bodies import digest_attachments
+from mailcheck.checks.content.raw_parts import Details, read_details, read_raw_fields
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import (
     AttachmentNotFound,
@@ -23,7 +24,7 @@ from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.operations.inbox.keywords import Keywords
-from mailcheck.operations.inbox.mails import Mail
+from mailcheck.operations.inbox.mails import MOST, Mail
 from mailcheck.operations.inbox.open_inbox import Chaos
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.spam import CheckSpam
@@ -52,7 +53,7 @@ from mailcheck.web.compatible.mailpit.requests import (
     mail_of,
 )
 from mailcheck.web.compatible.mailpit.search import NO_INLINE, read_search
-from mailcheck.web.compatible.reading import HeldMails, MailRange
+from mailcheck.web.compatible.reading import HeldMails, MailRange, read_number
 from mailcheck.web.providers.conversion import Conversion, Stamp
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call, Route
@@ -67,21 +68,33 @@ READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
 
 TEXT = "text/plain; charset=utf-8"
 OK = Reply(200, b"ok", TEXT)
+MAILHOG_DONE = Reply(200, b"", "text/json")
+"""MailHog's answer to a deletion. Its client for Node.js sends no Accept, and cannot read "ok"."""
 FOUND = 302
 PROBES = ("/livez", "/readyz")
 LATEST = "latest"
 
+PAGE = 50
+"""Number of messages of a list without a limit, as Mailpit has it."""
+
+MAX_TOLD = 100
+"""Maximum number of messages whose new tags are told one by one."""
+
 OWN_SITES = ("same-origin", "none")
 """Values of Sec-Fetch-Site in a request of this listener's own pages, or of a typed address."""
 
-_RELAY = ("SMTPServer", "ReturnPath", "AllowedRecipients", "BlockedRecipients", "OverrideFrom")
+_RELAY = (
+    *("SMTPServer", "ReturnPath", "AllowedRecipients", "BlockedRecipients", "OverrideFrom"),
+    "RecipientAllowlist",
+)
 _NO_CHAOS = "chaos is off: the operator has set [inbox] faults = false"
 
 
 class Mailpit(Struct, frozen=True):
     """Handles the requests of Mailpit's clients.
 
-    ``dashboard`` returns the URL of the inbox on the dashboard; ``domain`` is that of new mails.
+    ``pages`` returns the URLs of the dashboard. ``received`` returns the numbers
+    of mails on the SMTP listener since the start. ``domain`` is that of new mails.
     """
 
     _inbox: InboxOperations
@@ -97,6 +110,7 @@ class Mailpit(Struct, frozen=True):
     _sockets: EventSockets
     _turns: PacedQueue
     _pages: Callable[[], PublicUrls]
+    _received: Callable[[], Mapping[str, int]]
     _domain: str
     _random_bytes: RandomBytes
     _began: Instant
@@ -113,18 +127,17 @@ class Mailpit(Struct, frozen=True):
         """GET /api/v1/message/{id}; marks it as read."""
         mail = await self._mail(call)
         if not mail.is_read:
-            await self._inbox.mails.mark(call.caller, MessageFilter(mails=(mail.id,)), is_read=True)
-        digests = {}
-        if mail.message.content.attachments:
-            raw = await self._raw(call, mail)
-            work = partial(digest_attachments, raw)
-            digests = await self._mail_bytes.work(work, len(raw), call.caller.account_id)
-        return await large_json_reply(responses.render_message(mail, digests), self._turns)
+            await self._mark(call.caller, MessageFilter(mails=(mail.id,)), is_read=True)
+        details = await self._details(call, mail)
+        return await large_json_reply(responses.render_message(mail, details), self._turns)
 
     async def headers(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}/headers."""
         mail = await self._mail(call)
-        return json_reply(responses.render_headers(mail.message.content.header_list))
+        raw = await self._raw(call, mail)
+        work = partial(read_raw_fields, raw)
+        fields = await self._mail_bytes.work(work, len(raw), call.caller.account_id)
+        return json_reply(responses.render_headers(mail, fields))
 
     async def raw(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}/raw."""
@@ -158,7 +171,8 @@ class Mailpit(Struct, frozen=True):
         checks = await self._inbox.check.of_message(message)
         urls = [one.url for one in checks.links][:100]
         found = await self._inbox.check_links.check(call.caller.account_id, checks, urls, "HEAD")
-        return json_reply(responses.render_links(found, call.request.follow))
+        follows = call.request.follow in ("true", "1")
+        return json_reply(responses.render_links(found, follows))
 
     async def spam_check(self, call: Call[OneMessage]) -> Reply:
         """GET /api/v1/message/{id}/sa-check."""
@@ -167,20 +181,20 @@ class Mailpit(Struct, frozen=True):
 
     async def mark(self, call: Call[ChosenMessages]) -> Reply:
         """PUT /api/v1/messages."""
-        await self._inbox.mails.mark(call.caller, _chosen(call.request), is_read=call.request.read)
+        await self._mark(call.caller, _chosen(call.request), is_read=call.request.read)
         return OK
 
     async def delete(self, call: Call[ChosenMessages]) -> Reply:
         """DELETE /api/v1/messages."""
-        await self._inbox.mails.delete(call.caller, _chosen(call.request))
-        return OK
+        await self._delete(call.caller, _chosen(call.request))
+        return OK if call.accept or call.body else MAILHOG_DONE
 
     async def delete_matches(self, call: Call[SearchMessages]) -> Reply:
         """DELETE /api/v1/search."""
         wanted = _require_search(call.request)
         if wanted == ANY:
             raise InvalidParameter("query", "Error: no term of the query has a value")
-        await self._inbox.mails.delete(call.caller, wanted)
+        await self._delete(call.caller, wanted)
         return OK
 
     async def send(self, call: Call[SendMessage]) -> Reply:
@@ -189,7 +203,13 @@ class Mailpit(Struct, frozen=True):
         stamp = Stamp(call.received_at, self._random_bytes(16), self._domain)
         work = partial(mail_of, call.request, stamp)
         mail = await self._conversion.run(work, caller.account_id)
-        session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
+        session = Session(
+            call.client_ip,
+            "",
+            is_extended=True,
+            account_id=caller.account_id,
+            user_name=caller.user_name,
+        )
         (delivery_id,) = await self._submit.submit(caller, session, [mail])
         return json_reply({"ID": delivery_id})
 
@@ -199,18 +219,27 @@ class Mailpit(Struct, frozen=True):
 
     async def set_tags(self, call: Call[SetTags]) -> Reply:
         """PUT /api/v1/tags."""
-        mails = [DeliveryId(one) for one in call.request.ids]
-        await self._keywords.replace(call.caller, mails, call.request.tags)
+        caller, mails = call.caller, [DeliveryId(one) for one in call.request.ids]
+        await self._keywords.replace(caller, mails, call.request.tags)
+        if len(mails) > MAX_TOLD:
+            self._sockets.tell_pruned(caller.account_id)
+            return OK
+        for one in mails:
+            with suppress(MessageNotFound):
+                tags = (await self._inbox.mails.mail(caller, one)).tags
+                self._sockets.tell_changed(caller.account_id, one, tags=tags)
         return OK
 
     async def rename_tag(self, call: Call[RenameTag]) -> Reply:
         """PUT /api/v1/tags/{tag}."""
         await self._keywords.rename(call.caller, call.path["tag"], call.request.name)
+        self._sockets.tell_pruned(call.caller.account_id)
         return OK
 
     async def delete_tag(self, call: Call[NoParameters]) -> Reply:
         """DELETE /api/v1/tags/{tag}."""
         await self._keywords.remove(call.caller, call.path["tag"])
+        self._sockets.tell_pruned(call.caller.account_id)
         return OK
 
     async def info(self, call: Call[NoParameters]) -> Reply:
@@ -227,7 +256,13 @@ class Mailpit(Struct, frozen=True):
                 "Messages": found.inbox.total,
                 "Unread": found.inbox.unread,
                 "Tags": await self._tags(caller),
-                "RuntimeStats": {"Uptime": (call.received_at - self._began) // SECOND},
+                "RuntimeStats": {
+                    "Uptime": (call.received_at - self._began) // SECOND,
+                    "Memory": responses.used_memory(),
+                    "MessagesDeleted": self._sockets.deleted,
+                    **self._received(),
+                    "SMTPIgnored": 0,
+                },
             }
         )
 
@@ -236,7 +271,11 @@ class Mailpit(Struct, frozen=True):
         return json_reply(
             {
                 "Label": "",
-                "MessageRelay": {"Enabled": False, **dict.fromkeys(_RELAY, "")},
+                "MessageRelay": {
+                    "Enabled": False,
+                    "PreserveMessageIDs": False,
+                    **dict.fromkeys(_RELAY, ""),
+                },
                 "SpamAssassin": self._spam.is_on,
                 "ChaosEnabled": self._chaos.is_on,
                 "DuplicatesIgnored": False,
@@ -276,7 +315,8 @@ class Mailpit(Struct, frozen=True):
 
     async def text(self, call: Call[OneMessage]) -> Reply:
         """GET /view/{id}.txt."""
-        text = (await self._mail(call)).message.content.text
+        mail = await self._mail(call)
+        text = responses.text_of(mail, await self._details(call, mail))
         return Reply(200, text.encode("utf-8", "replace"), TEXT)
 
     async def events(self, call: Call[NoParameters]) -> Stream:
@@ -294,9 +334,11 @@ class Mailpit(Struct, frozen=True):
     async def _list(
         self, call: Call[MailRange] | Call[SearchMessages], wanted: MessageFilter
     ) -> Reply:
-        found = await self._mails.find(call.caller, wanted, call.request)
+        # With the limit 0, Mailpit lists all messages.
+        most = read_number(call.request.limit, PAGE, 0) or MOST
+        found = await self._mails.find(call.caller, wanted, call.request, most)
         tags = list(await self._tags(call.caller))
-        return json_reply(responses.render_list(found, call.request.start, tags))
+        return json_reply(responses.render_list(found, call.request.first, tags))
 
     async def _mail(self, call: Call[OneMessage] | Call[HtmlView] | Call[LinkCheck]) -> Mail:
         if call.path["id"] != LATEST:
@@ -317,6 +359,23 @@ class Mailpit(Struct, frozen=True):
 
     async def _raw(self, call: Call[OneMessage], mail: Mail) -> bytes:
         return await self._inbox.read.raw_message(call.caller.account_id, mail.message.summary.id)
+
+    async def _mark(self, caller: Caller, wanted: MessageFilter, *, is_read: bool) -> None:
+        """Mark messages, and tell it. Of all messages, Mailpit tells the numbers alone."""
+        mails = await self._inbox.mails.mark(caller, wanted, is_read=is_read)
+        told = [] if wanted == ANY else mails
+        self._sockets.tell_marked(caller.account_id, told, is_read=is_read)
+
+    async def _delete(self, caller: Caller, wanted: MessageFilter) -> None:
+        with self._sockets.deleting(caller.account_id):
+            mails = await self._inbox.mails.delete(caller, wanted)
+        self._sockets.tell_deleted(caller.account_id, mails, is_all=wanted == ANY)
+
+    async def _details(self, call: Call[OneMessage], mail: Mail) -> Details:
+        raw = await self._raw(call, mail)
+        work = partial(read_details, raw)
+        found: Details = await self._mail_bytes.work(work, len(raw), call.caller.account_id)
+        return found
 
     async def _tags(self, caller: Caller) -> dict[str, int]:
         """Return all tags in order, with the numbers of their messages."""
@@ -363,7 +422,10 @@ _MESSAGE, _TAGS, _SEARCH = "/api/v1/message/<id>", "/api/v1/tags", "/api/v1/sear
 _TAG, _VIEW = f"{_TAGS}/<tag>", "/view/<id>"
 _STATUS_OF_RELEASE = 403
 
-_LATEST = "ids have another form; `latest` is held until a message arrives"
+_LATEST = (
+    "ids have another form; `latest` is held until a message arrives. It has `Read` as in earlier "
+    "versions, which mailpit-api-client needs"
+)
 _OWN_FILTER = "with the SpamAssassin of mailcheck, see `[spamassassin]`"
 _FIXED_TAGS = "the +tags of the recipients stay"
 _NOTES = {
@@ -376,7 +438,6 @@ _NOTES = {
         "held until a message matches; at most 500 messages; invalid dates and sizes are errors, "
         f"and so is `has:inline`: {NO_INLINE}"
     ),
-    f"GET {_MESSAGE}/headers": "values are decoded",
     f"GET {_MESSAGE}/part/<part>/thumb": "the picture in its own size; 404 for other files",
     f"GET {_MESSAGE}/html-check": (
         "over the checks of mailcheck: only features without full support are listed"
@@ -385,7 +446,6 @@ _NOTES = {
     f"PUT {_TAGS}": f"{_FIXED_TAGS}; invalid tags are an error",
     f"PUT {_TAG}": _FIXED_TAGS,
     f"DELETE {_TAG}": _FIXED_TAGS,
-    f"GET {_API}/info": "of the runtime statistics, only the uptime",
     f"PUT {_CHAOS}": (
         "for all daemons of a cluster, and for at most a day. The sender is rejected at RCPT; tags "
         "such as `fault.data-451` fail single mails"
@@ -393,7 +453,10 @@ _NOTES = {
     f"GET {_VIEW}": "leads to the HTML, or to the text without HTML",
     f"GET {_VIEW}.html": "sanitised, without scripts; remote pictures are shown with `remote=1` "
     "only; `embed` is ignored",
-    "GET /api/events": "a WebSocket with `new`, `stats`, and `prune` for every deletion",
+    "GET /api/events": (
+        "a WebSocket. `update`, `delete` and `truncate` are sent by the daemon that the request "
+        "reaches; other changes are `prune`"
+    ),
     "GET /": "leads to the dashboard",
     "GET /search": "leads to the dashboard",
 }
@@ -404,7 +467,7 @@ _ROUTES: Sequence[Route[Any]] = (
     Route("GET", _SEARCH, Mailpit.search, SearchMessages, costs.FREE, READ),
     Route("DELETE", _SEARCH, Mailpit.delete_matches, SearchMessages, costs.FREE, WRITE),
     Route("GET", _MESSAGE, Mailpit.message, OneMessage, costs.CONTENT, READ, note=_LATEST),
-    Route("GET", f"{_MESSAGE}/headers", Mailpit.headers, OneMessage, costs.FREE, READ),
+    Route("GET", f"{_MESSAGE}/headers", Mailpit.headers, OneMessage, costs.CONTENT, READ),
     Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, OneMessage, costs.FREE, READ),
     Route("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, OneMessage, costs.CONTENT, READ),
     Route(
@@ -441,7 +504,7 @@ _ROUTES: Sequence[Route[Any]] = (
     Route("PUT", _CHAOS, Mailpit.set_chaos, SetChaos, costs.CHAOS, WRITE),
     Route("GET", _VIEW, Mailpit.page, OneMessage, costs.FREE, READ),
     Route("GET", f"{_VIEW}.html", Mailpit.html, HtmlView, costs.CONTENT, READ),
-    Route("GET", f"{_VIEW}.txt", Mailpit.text, OneMessage, costs.FREE, READ),
+    Route("GET", f"{_VIEW}.txt", Mailpit.text, OneMessage, costs.CONTENT, READ),
     Route("GET", "/api/events", Mailpit.events, NoParameters, costs.FREE, READ),
     Route("GET", "/", Mailpit.home, NoParameters, costs.FREE, READ),
     Route("GET", "/search", Mailpit.home, NoParameters, costs.FREE, READ),
