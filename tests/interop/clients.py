@@ -59,6 +59,24 @@ class Client(NamedTuple):
         return found[1]
 
 
+SENDERS = (
+    ("resend (Node.js)", "resend", "resend", "resend.mjs"),
+    ("resend (Python)", "resend", "resend", "resend_client.py"),
+    ("postmark (Node.js)", "postmark", "postmark", "postmark.mjs"),
+    ("@sendgrid/mail (Node.js)", "sendgrid", "@sendgrid/mail", "sendgrid.mjs"),
+    ("sendgrid (Python)", "sendgrid", "sendgrid", "sendgrid_client.py"),
+    ("mailgun.js (Node.js)", "mailgun", "mailgun.js", "mailgun.mjs"),
+    ("mailgun (Python)", "mailgun", "mailgun", "mailgun_client.py"),
+    ("@aws-sdk/client-sesv2 (Node.js)", "ses", "@aws-sdk/client-sesv2", "sesv2.mjs"),
+    ("boto3 (Python)", "ses", "boto3", "boto3_ses.py"),
+    ("django-ses (Python)", "ses", "django-ses", "django_ses_client.py"),
+    ("nodemailer (Node.js)", "ses", "nodemailer", "nodemailer_ses.mjs"),
+    ("@getbrevo/brevo (Node.js)", "brevo", "@getbrevo/brevo", "brevo.mjs"),
+    ("brevo-python (Python)", "brevo", "brevo-python", "brevo_client.py"),
+    ("mailtrap (Python)", "mailtrap", "mailtrap", "mailtrap_client.py"),
+)
+"""The clients that send mail over the API of a provider: name, provider, package and script."""
+
 CLIENTS = (
     Client("mailpit-api (Node.js)", "mailpit", "mailpit-api", "mailpit_api.mjs"),
     Client("cypress-mailpit (Node.js)", "mailpit", "cypress-mailpit", "cypress_mailpit.mjs"),
@@ -68,6 +86,7 @@ CLIENTS = (
     Client("mailhog (Python)", "mailhog", "mailhog", "mailhog_client.py"),
     Client("mailosaur (Node.js)", "mailosaur", "mailosaur", "mailosaur.mjs"),
     Client("mailosaur (Python)", "mailosaur", "mailosaur", "mailosaur_client.py"),
+    *(Client(*one, ".venv-providers", "scripts/install-provider-sdks") for one in SENDERS),
 )
 """All clients, in the order of the page."""
 

@@ -91,6 +91,24 @@ _IDENTITY = {
 }
 
 
+_IDENTITIES = shape(
+    record(
+        {
+            "EmailIdentities": array(
+                record(
+                    {
+                        "IdentityType": WORD,
+                        "IdentityName": WORD,
+                        "SendingEnabled": BOOLEAN,
+                        "VerificationStatus": WORD,
+                    }
+                )
+            )
+        }
+    )
+)
+
+
 def _empty(name: str) -> Shape:
     return shape(record({name: array(WORD, maxItems=0)}))
 
@@ -280,24 +298,9 @@ PROVIDER_ROUTES: Mapping[tuple[str, str], Mapping[int, _Bodies]] = {
             )
         )
     },
-    ("GET", "/providers/ses/v2/email/identities"): {
-        200: shape(
-            record(
-                {
-                    "EmailIdentities": array(
-                        record(
-                            {
-                                "IdentityType": WORD,
-                                "IdentityName": WORD,
-                                "SendingEnabled": BOOLEAN,
-                                "VerificationStatus": WORD,
-                            }
-                        )
-                    )
-                }
-            )
-        )
-    },
+    ("GET", "/providers/ses/v2/email/identities"): {200: _IDENTITIES},
+    ("POST", "/providers/ses/v2/email/list-identities"): {200: _IDENTITIES},
+    ("POST", "/providers/ses/v2/email/list-configuration-sets"): {200: _empty("ConfigurationSets")},
     ("POST", "/providers/ses/v2/email/identities"): {200: shape(record(_IDENTITY))},
     ("GET", "/providers/ses/v2/email/identities/{id}"): {
         200: shape(

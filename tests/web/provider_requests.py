@@ -65,6 +65,8 @@ def sample(path: str, to: str) -> Any:
             "BulkEmailEntries": [{"Destination": {"ToAddresses": [to]}}],
         },
         "/providers/ses/v2/email/identities": {"EmailIdentity": to},
+        "/providers/ses/v2/email/list-identities": {},
+        "/providers/ses/v2/email/list-configuration-sets": {},
         "/providers/ses": query,
         "/providers/ses/": query,
         "/providers/brevo/v3/smtp/email": {

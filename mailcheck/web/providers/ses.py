@@ -547,9 +547,13 @@ SES = Provider(
         SendRoute("/v2/email/outbound-bulk-emails", read_bulk, answer_bulk, is_partial=True),
         AskRoute("/v2/email/account", tell_account),
         AskRoute("/v2/email/identities", list_identities),
+        AskRoute("/v2/email/list-identities", list_identities, "POST"),
         AskRoute("/v2/email/identities", create_identity, "POST"),
         AskRoute("/v2/email/identities/<identity>", tell_identity),
         AskRoute("/v2/email/configuration-sets", partial(list_nothing, "ConfigurationSets")),
+        AskRoute(
+            "/v2/email/list-configuration-sets", partial(list_nothing, "ConfigurationSets"), "POST"
+        ),
         AskRoute("/v2/email/templates", partial(list_nothing, "TemplatesMetadata")),
         AskRoute(
             "/v2/email/suppression/addresses",

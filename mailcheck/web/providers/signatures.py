@@ -71,7 +71,10 @@ def verify(posting: Posting, secret: str) -> None:
 
 
 def sign(posting: Posting, credentials: Credentials, secret: str) -> str:
-    """Return the signature of a request (AWS General Reference, "Signature Version 4")."""
+    """Return the signature of a request (AWS General Reference, "Signature Version 4").
+
+    A path is encoded once more than in the request.
+    """
     path, _, query = posting.target.partition("?")
     headers = "".join(
         f"{name}:{' '.join(posting.headers.get(name, '').split())}\n" for name in credentials.signed
@@ -80,7 +83,7 @@ def sign(posting: Posting, credentials: Credentials, secret: str) -> str:
     canonical = "\n".join(
         (
             posting.method,
-            quote(path, safe="/-_.~%"),
+            quote(path, safe="/-_.~"),
             _canonical_query(query),
             headers,
             ";".join(credentials.signed),

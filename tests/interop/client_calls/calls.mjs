@@ -66,3 +66,12 @@ export function finish(all) {
   for (const name of all) if (!done.has(name)) results.push({ call: name, outcome: "differs", why: "not called" });
   console.log(JSON.stringify(results));
 }
+
+// Returns the mail to an address, once it is in the inbox.
+export async function received(to) {
+  const query = new URLSearchParams({ to, after: "c0", timeout: "10" });
+  const headers = { Authorization: `Bearer ${process.env.API_KEY}` };
+  const answer = await fetch(`${recorder}/api/v1/inbox/wait?${query}`, { headers });
+  assert.equal(answer.status, 200, `no mail to ${to}`);
+  return await answer.json();
+}

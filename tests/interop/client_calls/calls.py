@@ -7,8 +7,9 @@ import json
 import os
 import traceback
 from collections.abc import Callable, Iterable
+from typing import Any
 from urllib.parse import quote
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 RECORDER = os.environ["RECORDER"]
 
@@ -57,6 +58,15 @@ def refused(name: str, reason: str, work: Callable[[], object]) -> None:
 def local(*names: str) -> None:
     """Name functions of the client that send no request."""
     results.extend({"call": name, "outcome": "sends no request"} for name in names)
+
+
+def received(to: str) -> dict[str, Any]:
+    """Return the mail to an address, once it is in the inbox."""
+    key = {"Authorization": f"Bearer {os.environ['API_KEY']}"}
+    url = f"{RECORDER}/api/v1/inbox/wait?to={quote(to, '')}&after=c0&timeout=10"
+    with urlopen(Request(url, headers=key), timeout=60) as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
 
 
 def finish(every: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from mailcheck.web.providers.provider import AskRoute, Posting
 from mailcheck.web.providers.ses import SES
 from mailcheck.web.providers.ses_query import QUESTIONS
-from mailcheck.web.providers.signatures import parse_credentials, sign
+from mailcheck.web.providers.signatures import Credentials, parse_credentials, sign
 from tests.house import House
 from tests.table import rows
 from tests.web.provider_requests import ask, headers_for, post, raw_mail, received, sample
@@ -147,22 +147,21 @@ def test_an_error_of_the_query_api_is_xml(house: House) -> None:
     assert b"&lt;Delete&gt;&amp;" in answer.body
 
 
+IDENTITY = {
+    "IdentityType": "DOMAIN",
+    "IdentityName": "mailcheck.example",
+    "SendingEnabled": True,
+    "VerificationStatus": "SUCCESS",
+}
 VERIFIED = {"VerifiedForSendingStatus": True}
 ANSWERS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/v2/email/account"): {
         "SendingEnabled": True,
         "SendQuota": {"Max24HourSend": 50000.0, "MaxSendRate": 14.0, "SentLast24Hours": 0.0},
     },
-    ("GET", "/v2/email/identities"): {
-        "EmailIdentities": [
-            {
-                "IdentityType": "DOMAIN",
-                "IdentityName": "mailcheck.example",
-                "SendingEnabled": True,
-                "VerificationStatus": "SUCCESS",
-            }
-        ]
-    },
+    ("GET", "/v2/email/identities"): {"EmailIdentities": [IDENTITY]},
+    ("POST", "/v2/email/list-identities"): {"EmailIdentities": [IDENTITY]},
+    ("POST", "/v2/email/list-configuration-sets"): {"ConfigurationSets": []},
     ("POST", "/v2/email/identities"): {"IdentityType": "EMAIL_ADDRESS", **VERIFIED},
     ("GET", "/v2/email/identities/<identity>"): {"IdentityType": "DOMAIN", **VERIFIED},
     ("GET", "/v2/email/configuration-sets"): {"ConfigurationSets": []},
@@ -182,6 +181,16 @@ def test_questions_of_version_2_are_answered(house: House) -> None:
         assert {name: answer.json[name] for name in expected} == expected
         assert len(answer.headers["x-amzn-requestid"]) == 36
     assert received(house) == []
+
+
+def test_a_path_is_encoded_twice_in_a_signature(house: House) -> None:
+    """An address in a path is verified as the SDKs sign it (Signature Version 4, canonical URI)."""
+    path = "/providers/ses/v2/email/identities/shop%40example.com"
+    assert ask(house, path).json["IdentityType"] == "EMAIL_ADDRESS"
+    posting = Posting("GET", "/a%40b", {"x-amz-date": "20261121T120000Z"}, b"")
+    found = Credentials("k", ("20261121", "eu-west-1", "ses", "aws4_request"), ("x-amz-date",), "")
+    expected = "214903fca7f31ac6360f213aad1f34523c6f2e1a3b7c39a1017f39039c602996"
+    assert sign(posting, found, "k") == expected
 
 
 def test_a_question_needs_a_signature(house: House) -> None:
