@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import dns.flags
@@ -45,7 +46,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
-from mailcheck.ports.probes import OutboundPort
+from mailcheck.ports.probes import OutboundPort, Relayed
 from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import GOOD
 
@@ -162,6 +163,10 @@ class DelayedHosts:
 
     def stop(self) -> None:
         """Do nothing: there is no connection to close."""
+
+    async def send_mail(self, sender: str, recipients: Sequence[str], mail: bytes) -> Relayed:
+        """Send no mail: there is no relay."""
+        raise NotImplementedError
 
 
 def longest_chain(arrivals: list[float]) -> int:

@@ -17,14 +17,21 @@ from mailcheck.api.requests.checks import (
     WatchesToCreate,
     WatchToCreate,
 )
-from mailcheck.api.requests.inbox import KeyFault, LinksToCheck, WebhookReplay, WebhookToCreate
+from mailcheck.api.requests.inbox import (
+    KeyFault,
+    LinksToCheck,
+    ReleaseMessage,
+    WebhookReplay,
+    WebhookToCreate,
+)
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.config.options import InboxOptions, WebOptions
+from mailcheck.config.options import InboxOptions, ReleaseOptions, WebOptions
 from mailcheck.core.instants import Instant
 from mailcheck.core.receiver_reports import MAX_DECISIONS, SenderDecision
 from mailcheck.core.rights import make_rights
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
+from mailcheck.ports.probes import Relayed
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.sender_store import SenderStore
 from tests.corpus.feedback_mails import feedback_mail
@@ -91,13 +98,21 @@ WELCOME = (
 )
 
 
+RELEASE = ReleaseOptions(
+    relay="mail.example.net:587",
+    sender="release@example.net",
+    allow_recipients=("*=@example.org",),
+)
+
+
 class ExampleHouse:
     """A house in which every operation was used once."""
 
     def __init__(self) -> None:
         zone = MemoryZone({**PERFECT, **_as_example_com(), **_listed()})
         self.zone = zone
-        self.scored = ScoredHouse(zone, config_in_memory(web=WEB, inbox=InboxOptions()))
+        config = config_in_memory(web=WEB, inbox=InboxOptions(), release=RELEASE)
+        self.scored = ScoredHouse(zone, config)
         self.scored.content_filter.outcome = CONTENT
         self.house = self.scored.house
 
@@ -162,6 +177,11 @@ def _inbox(world: ExampleHouse) -> dict[str, Any]:
     found["pressed unsubscribe"] = world.ask(
         "POST", f"/inbox/messages/{welcome}/checks/unsubscribe"
     )
+    released = f"/inbox/messages/{welcome}/release"
+    found["released"] = world.ask("POST", released, data=ReleaseMessage.example.encode())
+    no_mailbox = "the relay answered 550 5.1.1 no such mailbox"
+    house.hosts.relayed = Relayed(550, no_mailbox, is_permanent=True)
+    found["relay rejected"] = world.ask("POST", released, 502, data=ReleaseMessage.example.encode())
     found["deleted many"] = world.ask("DELETE", "/inbox/messages?tag=reset")
     found["no message"] = world.get(f"/inbox/messages/{first}", 404)
     house.receive(house.address("signup"), raw=SIGN_UP)

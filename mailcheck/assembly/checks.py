@@ -60,6 +60,7 @@ from mailcheck.ports.probes import (
     ClientDocuments,
     DomainFiles,
     LinkProber,
+    MailRelay,
     RegistrationFinder,
     StarttlsProber,
 )
@@ -67,9 +68,18 @@ from mailcheck.ports.resolver import Resolver
 
 
 class OutsideProbes(
-    StarttlsProber, RegistrationFinder, DomainFiles, ClientDocuments, LinkProber, Protocol
+    StarttlsProber,
+    RegistrationFinder,
+    DomainFiles,
+    ClientDocuments,
+    LinkProber,
+    MailRelay,
+    Protocol,
 ):
-    """Examines hosts, registries, policy files, documents of OAuth clients, and links."""
+    """Examines hosts, registries, policy files, documents of OAuth clients, and links.
+
+    It also sends released mail.
+    """
 
     def open(self) -> None:
         """Prepare the probes; raise an error for an invalid configuration."""

@@ -21,7 +21,7 @@ from mailcheck.connections.certificates import (
     find_self_signed,
 )
 from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy
-from mailcheck.core.accounts import EVERY_ACCOUNT
+from mailcheck.core.accounts import EVERY_ACCOUNT, AllowedRecipients
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.client_limits import ConnectionLimits, MemoryPlan
 from mailcheck.core.instants import Instant
@@ -39,6 +39,7 @@ from mailcheck.daemon.usable_memory import usable_memory
 from mailcheck.engines.sqlite import IN_MEMORY
 from mailcheck.operations.domains.watches.send_alerts import SENDER
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
+from mailcheck.operations.inbox.release_mail import ReleaseSettings
 from mailcheck.smtp.settings import Limits, SmtpSettings
 from mailcheck.web.site.requests import BodyLimits
 
@@ -72,6 +73,7 @@ def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
         "[mailpit] project": [config.mailpit.project],
         "[oidc] roles": [parse_group_role(one).project for one in config.oidc.roles],
         "[alerts] allow_recipients": parse_recipients(config.alerts.allow_recipients),
+        "[release] allow_recipients": parse_recipients(config.release.allow_recipients),
         "[accounts] bootstrap": [ACCOUNT_NAME] if config.accounts.bootstrap else [],
     }
     return tuple(
@@ -280,6 +282,19 @@ def receive_settings(config: Config, retention: int) -> ReceiveSettings:
         retention=retention,
         min_free=least_free(config),
         submission_port=urlsplit(f"//{submission_server(config)}").port,
+    )
+
+
+def release_settings(config: Config) -> ReleaseSettings:
+    """Return what the operator allows about the release of mail."""
+    options = config.release
+    return ReleaseSettings(
+        bool(options.relay),
+        options.sender,
+        AllowedRecipients(parse_recipients(options.allow_recipients)),
+        options.per_hour,
+        own_domains(config),
+        config.smtp.host_name or config.inbox.domain,
     )
 
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from mailcheck.assembly.accounts import AccountParts
 from mailcheck.assembly.deliverability import DeliverabilityParts
-from mailcheck.assembly.deployment import receive_settings
+from mailcheck.assembly.deployment import receive_settings, release_settings
 from mailcheck.assembly.reports import ReportParts
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import scoring_settings
@@ -28,9 +28,11 @@ from mailcheck.operations.inbox.mails import Mails
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.receive_mail import ReceiveMail, RequestedFaults
+from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.ports.cluster import Notifications
+from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore
@@ -125,6 +127,14 @@ def build_inbox(
         store, mail.contents, loader, mail.mail_bytes, expiry_now, mail.notifications.publish
     )
     delete = DeleteMessages(store, expiry_now, mail.removals.publish)
+    authenticate = AuthenticateMessage(
+        known,
+        mail.content_store,
+        runtime.resolvers.plain,
+        runtime.workers.analysis,
+        scoring_settings(runtime.config),
+        runtime.reactor,
+    )
     return InboxOperations(
         read=read,
         mails=Mails(MailsStore(runtime.engine), mail.contents, loader, read, delete, expiry_now),
@@ -132,17 +142,20 @@ def build_inbox(
         follow=FollowInbox(store, mail.feeds, loader, slots, clock_and_randomness),
         delete=delete,
         share=ShareMessage(store, loader, clock_and_randomness),
-        authenticate=AuthenticateMessage(
-            known,
-            mail.content_store,
-            runtime.resolvers.plain,
-            runtime.workers.analysis,
-            scoring_settings(runtime.config),
-            runtime.reactor,
-        ),
+        authenticate=authenticate,
         check=CheckMail(mail.mail_bytes),
         check_links=CheckLinks(runtime.probes, accounts.meter, runtime.clock),
         webhooks=webhooks,
+        release=ReleaseMail(
+            release_settings(runtime.config),
+            runtime.probes,
+            read,
+            authenticate,
+            WebhookStore(runtime.engine),
+            runtime.cluster.counters,
+            accounts.audit,
+            clock_and_randomness,
+        ),
     )
 
 

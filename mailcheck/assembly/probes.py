@@ -1,6 +1,6 @@
 """Builds the probes of a configuration when they are first needed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -18,9 +18,10 @@ from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import LinkAnswer
 from mailcheck.checks.press_unsubscribe import PressAnswer
 from mailcheck.cluster.local import LocalCluster
-from mailcheck.config.options import Config
+from mailcheck.config.options import AlertOptions, Config, ReleaseOptions
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_allowed, parse_recipients, parse_relay
+from mailcheck.core.accounts import AllowedRecipients
 from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import undetermined_finding
@@ -28,9 +29,11 @@ from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import (
     ClientDocuments,
     DomainFiles,
+    MailRelay,
     OutboundPort,
     ReceiverRules,
     RegistrationFinder,
+    Relayed,
     StarttlsProber,
     WebhookDialer,
     WebhookLine,
@@ -284,27 +287,33 @@ class Probes:
         return WebhookAndMailDialer(posts, self._alert_mail() if config.alerts.smtp_relay else None)
 
     def _alert_mail(self) -> "AlertMail":
-        from mailcheck.probes.alert_mail import AlertMail, Relay
+        from mailcheck.probes.alert_mail import AlertMail
 
-        options, domain = self._config.alerts, self._config.inbox.domain
-        host, port = parse_relay(options.smtp_relay)
-        relay = Relay(
-            host,
-            port,
-            options.tls,
-            options.user,
-            options.password,
-            alerts_from(self._config),
-            self._config.smtp.host_name or domain,
-        )
+        options = self._config.alerts
         return AlertMail(
-            self._reactor,
-            relay,
-            parse_recipients(options.allow_recipients),
-            self._trust or TrustRoots(()),
+            self._mail_relay("alerts", options.smtp_relay, options),
+            alerts_from(self._config),
+            AllowedRecipients(parse_recipients(options.allow_recipients)),
             self._shared.counters,
             self._now,
         )
+
+    async def send_mail(self, sender: str, recipients: Sequence[str], mail: bytes) -> Relayed:
+        """Send released mail as defined by `MailRelay`, over the relay of `[release]`."""
+        options = self._config.release
+        relay = self._mail_relay("release", options.relay, options)
+        return await relay.send_mail(sender, recipients, mail)
+
+    def _mail_relay(
+        self, section: str, address: str, options: AlertOptions | ReleaseOptions
+    ) -> MailRelay:
+        # Imported here, since most daemons send no mail.
+        from mailcheck.probes.smtp_relay import Relay, SmtpRelay
+
+        host, port = parse_relay(address)
+        own_name = self._config.smtp.host_name or self._config.inbox.domain
+        relay = Relay(host, port, options.tls, options.user, options.password, own_name, section)
+        return SmtpRelay(self._reactor, relay, self._trust or TrustRoots(()))
 
     def stop(self) -> None:
         """Stop the probes under way."""

@@ -786,6 +786,51 @@ class AlertOptions(Struct, frozen=True):
     ] = ()
 
 
+class ReleaseOptions(Struct, frozen=True):
+    """Release of captured mail to real mailboxes: see `docs/how-to/release-mail.md`."""
+
+    relay: Annotated[
+        str,
+        Option(
+            "Mail server that relays released mail: host:port. Empty: no mail leaves mailcheck."
+        ),
+    ] = ""
+    tls: Annotated[
+        str,
+        Option(
+            "When the connection uses STARTTLS with certificate verification: required, offered "
+            "(if the relay offers it), never (for example for a relay on this machine).",
+            choices=("required", "offered", "never"),
+        ),
+    ] = "required"
+    user: Annotated[str, Option("User name for the relay. Empty: no authentication.")] = ""
+    password: Annotated[str, Option("Password of the user.", is_secret=True)] = ""
+    sender: Annotated[
+        str,
+        Option(
+            "Address that sends released mail: the envelope sender, which gets the bounces, and "
+            "Resent-From. Required with relay."
+        ),
+    ] = ""
+    allow_recipients: Annotated[
+        tuple[str, ...],
+        Option(
+            "Addresses to which an account may release mail: account=address, or "
+            "account=@domain for all addresses of the domain; * is every account. "
+            "The names of the accounts are reserved. Required with relay."
+        ),
+    ] = ()
+    per_hour: Annotated[
+        int,
+        Option(
+            "Maximum number of recipients to which an account may release mail in an hour, in all "
+            "daemons of a cluster together.",
+            lowest=1,
+            highest=10_000,
+        ),
+    ] = 20
+
+
 class ReportsOptions(Struct, frozen=True):
     """Failure reports and complaints, which are about one mail each."""
 
@@ -961,6 +1006,7 @@ class Config(Struct, frozen=True):
     network: NetworkOptions = NetworkOptions()
     webhooks: WebhookOptions = WebhookOptions()
     alerts: AlertOptions = AlertOptions()
+    release: ReleaseOptions = ReleaseOptions()
     reports: ReportsOptions = ReportsOptions()
     tests: DeliverabilityOptions = DeliverabilityOptions()
     spamassassin: SpamassassinOptions = SpamassassinOptions()

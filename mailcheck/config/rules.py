@@ -8,8 +8,8 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from mailcheck.cluster.redis_address import parse_redis_address
-from mailcheck.config.options import SELF_SIGNED, Config
-from mailcheck.core.addresses import is_domain_name
+from mailcheck.config.options import SELF_SIGNED, AlertOptions, Config, ReleaseOptions
+from mailcheck.core.addresses import is_domain_name, parse_plain_address
 from mailcheck.core.domain_names import origin_of
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MIN_PRESET_KEY, is_possible_key
@@ -54,6 +54,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_manhole(config),
         _check_webhooks(config),
         _check_alerts(config),
+        _check_release(config),
     )
     return next(problems, None)
 
@@ -243,20 +244,41 @@ def _check_alerts(config: Config) -> Iterator[Problem]:
         yield from _check_each("alerts", "smtp_relay", [alerts.smtp_relay], parse_relay)
     if alerts.from_address:
         yield from _check_each("alerts", "from_address", [alerts.from_address], parse_alert_address)
-    if alerts.user and not alerts.password:
-        yield "alerts", "user", "requires password; set both"
-    if alerts.password and not alerts.user:
-        yield "alerts", "password", "requires user; set both"
-    if alerts.user and alerts.tls != "required":
+    yield from _check_relay_login("alerts", alerts)
+
+
+def _check_release(config: Config) -> Iterator[Problem]:
+    release = config.release
+    yield from _check_relay_login("release", release)
+    if release.sender:
+        yield from _check_each("release", "sender", [release.sender], parse_plain_address)
+    if not release.relay:
+        set_ones = [name for name in ("sender", "allow_recipients") if getattr(release, name)]
+        if set_ones:
+            yield "release", set_ones[0], "requires relay; without it, no mail is released"
+        return
+    yield from _check_each("release", "relay", [release.relay], parse_relay)
+    if not release.sender:
+        yield "release", "relay", "requires sender, the address that gets the bounces"
+    if not release.allow_recipients:
+        yield "release", "relay", "requires allow_recipients; without it, no mail can be released"
+
+
+def _check_relay_login(section: str, options: AlertOptions | ReleaseOptions) -> Iterator[Problem]:
+    if options.user and not options.password:
+        yield section, "user", "requires password; set both"
+    if options.password and not options.user:
+        yield section, "password", "requires user; set both"
+    if options.user and options.tls != "required":
         yield (
-            "alerts",
+            section,
             "user",
             "requires tls = required, since a password must not be sent unencrypted",
         )
     try:
-        parse_recipients(alerts.allow_recipients)
+        parse_recipients(options.allow_recipients)
     except ValueError as error:
-        yield "alerts", "allow_recipients", str(error)
+        yield section, "allow_recipients", str(error)
 
 
 def _require_own_machine(text: str) -> None:

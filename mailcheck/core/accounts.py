@@ -1,5 +1,6 @@
 """Accounts, their API keys and their inboxes."""
 
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from msgspec import Struct
@@ -13,6 +14,29 @@ from mailcheck.core.rights import ALL_RIGHTS, Rights, Scope, TagLimit
 
 EVERY_ACCOUNT = "*"
 """Name that stands for all accounts in the configuration."""
+
+
+MOST_RECIPIENTS = 10
+"""Maximum number of recipients of one released mail."""
+
+
+class AllowedRecipients(Struct, frozen=True):
+    """The addresses to which accounts may send mail.
+
+    :param of_account: addresses, or whole domains as ``@domain``, by the name of an account.
+    """
+
+    of_account: Mapping[str, Sequence[str]]
+
+    def of(self, account_name: str) -> tuple[str, ...]:
+        """Return the addresses and domains of an account, and those of all accounts."""
+        own, common = (self.of_account.get(name, ()) for name in (account_name, EVERY_ACCOUNT))
+        return tuple(dict.fromkeys(one.lower() for one in (*own, *common)))
+
+    def has(self, address: str, account_name: str) -> bool:
+        """Return whether an account may send mail to an address. Subdomains are not included."""
+        folded = address.lower()
+        return not {folded, f"@{folded.rpartition('@')[2]}"}.isdisjoint(self.of(account_name))
 
 
 class RequestLimits(Struct, frozen=True):

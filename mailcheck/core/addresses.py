@@ -89,6 +89,24 @@ def parse_mailbox(text: str) -> Mailbox:
     return Mailbox(local_part, domain)
 
 
+def parse_plain_address(text: str) -> str:
+    """Parse an ASCII address without quotes, a source route, or signs that some servers route by.
+
+    The address can be a word of a header field and of a command as it is.
+
+    :raises ValueError: the text is no such address; the message is a phrase that follows it.
+    """
+    local_part, _, domain = text.rpartition("@")
+    is_plain = (
+        text.isascii() and is_dot_atom(local_part) and not set("%!/|").intersection(local_part)
+    )
+    if not is_plain or not is_domain_name(domain) or "." not in domain:
+        raise ValueError("is not a plain mail address like ops@example.com")
+    if len(local_part) > MAX_LOCAL_PART or len(text) > MAX_DOMAIN:
+        raise ValueError("is too long for a mail address")
+    return text
+
+
 def parse_local_name(text: str) -> Mailbox | None:
     """Parse a local part without a domain, such as ``root``; return `None` for anything else."""
     if len(text) > MAX_LOCAL_PART or _UNQUOTED.fullmatch(text) is None:

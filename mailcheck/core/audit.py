@@ -65,6 +65,8 @@ class Action(StrEnum):
     CLIENT_DELETED = "client deleted"
     WEBHOOK_CREATED = "webhook created"
     WEBHOOK_DELETED = "webhook deleted"
+    RELEASE_ASKED = "release of a message asked"
+    MESSAGE_RELEASED = "message given to the relay"
     SECRET_REPLACED = "webhook secret replaced"  # noqa: S105
 
 

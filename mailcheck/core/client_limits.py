@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from mailcheck.core.accounts import RequestLimits
-from mailcheck.core.instants import DAY, MINUTE, SECOND, Instant
+from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from mailcheck.core.network_addresses import counting_key
 
 
@@ -36,6 +36,7 @@ class Window(Struct, frozen=True):
 
 
 MINUTE_WINDOW = Window("minute", MINUTE)
+HOUR_WINDOW = Window("hour", HOUR)
 DAY_WINDOW = Window("day", DAY)
 
 

@@ -169,6 +169,18 @@ class RequestRunning(RequestRepeated):
     """The request with the same idempotency key is not answered yet."""
 
 
+class ReleaseOff(ExpectedFailure):
+    """The operator does not allow mail to leave this service."""
+
+
+class RelayRejected(ExpectedFailure):
+    """The relay rejected a mail or all of its recipients. The same request will fail again."""
+
+
+class RelayUnavailable(ExpectedFailure):
+    """The relay cannot take a mail now, or does not answer. A retry may succeed."""
+
+
 class OutOfSpace(ExpectedFailure):
     """The disk has less free space than the configured minimum."""
 

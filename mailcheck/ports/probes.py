@@ -7,6 +7,7 @@ cache, so a host is not probed again because a client disconnected.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -150,6 +151,39 @@ class Post(Struct, frozen=True):
     sent_at: Instant
     body: bytes
     provider: str = ""
+
+
+class RelayReply(Struct, frozen=True):
+    """What a relay answered about one recipient."""
+
+    address: str
+    code: int
+    text: str
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the relay accepted the recipient."""
+        return 200 <= self.code < 300
+
+
+class Relayed(Struct, frozen=True):
+    """The result of a mail that was given to a relay.
+
+    :param problem: empty if the relay accepted the mail for at least one recipient.
+    :param is_permanent: whether the same mail will be rejected again.
+    """
+
+    status: int | None = None
+    problem: str = ""
+    is_permanent: bool = False
+    replies: tuple[RelayReply, ...] = ()
+
+
+class MailRelay(Protocol):
+    """Sends mails over a relay of the operator."""
+
+    async def send_mail(self, sender: str, recipients: Sequence[str], mail: bytes) -> Relayed:
+        """Send a mail whose lines end in CRLF. Failures are part of the result."""
 
 
 class WebhookLine(Protocol):

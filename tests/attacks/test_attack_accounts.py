@@ -114,6 +114,7 @@ def test_other_names_are_taken(house: House, name: str) -> None:
 NAMED = {
     "webhooks.allow": ("in-webhooks=10.0.0.0/8",),
     "alerts.allow_recipients": ("in-alerts=@example.org", "*=a@example.org"),
+    "release.allow_recipients": ("in-release=@example.org",),
     "milter.project": "in-milter",
     "mailpit.project": "in-mailpit",
     "oidc.roles": ("staff=in-oidc:editor",),
@@ -133,12 +134,22 @@ NOT_NAMES = {
     "accounts.passwords",
     "accounts.per_address",
     "alerts.smtp_relay",
+    "release.per_hour",
     "limits.requests_per_minute",
 }
 """The options whose texts speak of accounts or projects, but do not name any."""
 
 RESERVED = (
-    *("in-webhooks", "in-alerts", "in-milter", "in-mailpit", "in-oidc", "developer", "*"),
+    *(
+        "in-webhooks",
+        "in-alerts",
+        "in-release",
+        "in-milter",
+        "in-mailpit",
+        "in-oidc",
+        "developer",
+        "*",
+    ),
     *("IN-mailpit", "\u0456n-oidc"),
 )
 """The names in those options, and some that look like them."""

@@ -1,5 +1,7 @@
 """A test double for mail hosts, registries, policy files and links."""
 
+from collections.abc import Sequence
+
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.checks.bimi.evaluate import FileFetch
@@ -11,7 +13,7 @@ from mailcheck.checks.link_checks import Hop, LinkAnswer
 from mailcheck.checks.press_unsubscribe import PressAnswer
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.oauth.clients import ClientDocument
-from mailcheck.ports.probes import OutboundPort
+from mailcheck.ports.probes import OutboundPort, Relayed, RelayReply
 from tests.fakes.clock_and_randomness import TEST_START
 
 TEN_YEARS_AGO = int(TEST_START * 1000) - 3652 * DAY
@@ -33,6 +35,8 @@ class FakeHosts:
         self.clients: dict[str, ClientDocument] = {}
         self.links: dict[str, LinkAnswer] = {}
         self.pressed: dict[str, PressAnswer] = {}
+        self.released: list[tuple[str, tuple[str, ...], bytes]] = []
+        self.relayed: Relayed | None = None
         self.looked_at: list[tuple[str, str]] = []
         self.registry_questions = 0
         self.is_held = False
@@ -102,6 +106,12 @@ class FakeHosts:
             return Deferred(lambda _: None)
         usual = LinkAnswer(url, method, (Hop(url, 200),))
         return succeed(self.links.get(url, usual))
+
+    async def send_mail(self, sender: str, recipients: Sequence[str], mail: bytes) -> Relayed:
+        """Record a released mail as `MailRelay` specifies; answer with ``relayed``."""
+        self.released.append((sender, tuple(recipients), mail))
+        replies = tuple(RelayReply(one, 250, "2.1.5 Ok") for one in recipients)
+        return self.relayed or Relayed(250, replies=replies)
 
     def press_unsubscribe(self, url: str) -> Deferred[PressAnswer]:
         """Send an unsubscribe request as `LinkProber` specifies."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mailcheck.cluster.local import LocalCluster
+from mailcheck.core.accounts import AllowedRecipients
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import instant_of
 from mailcheck.core.webhooks import MAILTO, Attempt
@@ -16,10 +17,10 @@ from mailcheck.ports.probes import Post
 from mailcheck.probes.alert_mail import (
     MOST_A_DAY,
     AlertMail,
-    Relay,
     WebhookAndMailDialer,
     WebhookOrMailLine,
 )
+from mailcheck.probes.smtp_relay import Relay, SmtpRelay
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.probes.test_probes_webhooks_loopback import posts
 from tests.servers.certificates import Authority, self_signed
@@ -46,11 +47,11 @@ def sender(
     from twisted.internet import reactor
 
     anything: Any = reactor
+    to = Relay("127.0.0.1", relay.port, tls, *login, "here.example", "alerts")
     return AlertMail(
-        anything,
-        Relay("127.0.0.1", relay.port, tls, *login, "alerts@here.example", "here.example"),
-        {"ann": [OPS, "@Night.example"], "*": ["all@example.com"]},
-        trust or TrustRoots(()),
+        SmtpRelay(anything, to, trust or TrustRoots(())),
+        "alerts@here.example",
+        AllowedRecipients({"ann": [OPS, "@Night.example"], "*": ["all@example.com"]}),
         LocalCluster(anything).counters,
         now,
     )

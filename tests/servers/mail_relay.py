@@ -35,13 +35,16 @@ class Taken:
     is_encrypted: bool
     login: tuple[str, str] | None
     raw: bytes = b""
+    recipients: tuple[str, ...] = ()
+    mail_command: str = ""
 
 
 @dataclass
 class MailRelay:
-    """The received mails, and the replies to send."""
+    """The received mails, and the replies to send. ``offers`` are extensions for EHLO."""
 
     port: int = 0
+    offers: tuple[bytes, ...] = ()
     tls: ssl.SSLContext | None = None
     replies: dict[str, bytes] = field(default_factory=dict)
     taken: list[Taken] = field(default_factory=list)
@@ -65,7 +68,8 @@ class _Session:
         self.relay = relay
         self.connection = connection
         self.lines = connection.makefile("rb")
-        self.sender = self.recipient = ""
+        self.sender = self.recipient = self.mail_command = ""
+        self.recipients: list[str] = []
         self.is_encrypted = False
         self.login: tuple[str, str] | None = None
 
@@ -74,7 +78,8 @@ class _Session:
         self.say(b"220 relay.test")
         while line := self.lines.readline():
             verb, _, rest = line.decode().strip().partition(" ")
-            reply = self.relay.replies.get(verb.upper())
+            replies = self.relay.replies
+            reply = replies.get(line.decode().strip()) or replies.get(verb.upper())
             if reply is not None:
                 self.say(reply)
             elif not self.handle(verb.upper(), rest):
@@ -94,9 +99,11 @@ class _Session:
             self.say(b"235 welcome")
         elif verb == "MAIL":
             self.sender = rest.partition("<")[2].partition(">")[0]
+            self.recipients, self.mail_command = [], rest
             self.say(b"250 ok")
         elif verb == "RCPT":
             self.recipient = rest.partition("<")[2].partition(">")[0]
+            self.recipients.append(self.recipient)
             self.say(b"250 ok")
         elif verb == "DATA":
             self.take()
@@ -108,9 +115,10 @@ class _Session:
 
     def greeting(self) -> list[bytes]:
         """Return the extensions."""
-        if self.relay.tls is None:
-            return [b"250 relay.test"]
-        return [b"250-relay.test", b"250 AUTH PLAIN" if self.is_encrypted else b"250 STARTTLS"]
+        lines = [b"relay.test", *self.relay.offers]
+        if self.relay.tls is not None:
+            lines.append(b"AUTH PLAIN" if self.is_encrypted else b"STARTTLS")
+        return [*(b"250-" + one for one in lines[:-1]), b"250 " + lines[-1]]
 
     def take(self) -> None:
         """Receive a mail."""
@@ -120,7 +128,9 @@ class _Session:
             lines.append(line.removeprefix(b".") if line.startswith(b"..") else line)
         raw = b"".join(lines)
         mail: Any = message_from_bytes(raw, policy=SMTP)
-        self.relay.add(Taken(self.sender, self.recipient, mail, self.is_encrypted, self.login, raw))
+        envelope = self.sender, self.recipient
+        more = tuple(self.recipients), self.mail_command
+        self.relay.add(Taken(*envelope, mail, self.is_encrypted, self.login, raw, *more))
         self.say(b"250 taken")
 
     def say(self, *lines: bytes) -> None:

@@ -388,6 +388,20 @@ MESSAGE_CHECKS = shape(
 
 _STATUS: Schema = {"type": "integer", "minimum": 100, "maximum": 999}
 
+RELEASED = shape(
+    record(
+        {
+            "id": UUID,
+            "recipients": {
+                "type": "array",
+                "minItems": 1,
+                "items": record({"address": ADDRESS, "accepted": BOOLEAN, "reply": WORD}),
+            },
+            "warnings": {"type": "array", "items": WORD},
+        }
+    )
+)
+
 PRESSED = shape(
     record(
         {

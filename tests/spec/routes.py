@@ -33,6 +33,7 @@ from tests.spec.inbox_shapes import (
     OVERVIEW,
     PRESSED,
     RAW,
+    RELEASED,
     SHARE,
     TIMED_OUT,
     UNWANTED,
@@ -173,6 +174,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", f"{_MESSAGE_PATH}/checks"): {200: MESSAGE_CHECKS, 404: ERROR},
     ("POST", f"{_MESSAGE_PATH}/checks/links"): {200: CHECKED_LINKS, 404: ERROR},
     ("POST", f"{_MESSAGE_PATH}/checks/unsubscribe"): {200: PRESSED, 404: ERROR},
+    ("POST", f"{_MESSAGE_PATH}/release"): {200: RELEASED, 404: ERROR, 502: ERROR},
     # The description of the API
     ("GET", "/openapi.json"): {
         200: shape(

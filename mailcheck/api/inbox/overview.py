@@ -21,6 +21,7 @@ from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.instants import HOUR, format_instant
 from mailcheck.operations.inbox.messages import MessageList
+from mailcheck.operations.inbox.release_mail import Released
 from mailcheck.store.messages import InboxOverview
 
 MessageIdField = Annotated[str, doc("id of the message"), schema_keywords(format="uuid")]
@@ -141,6 +142,36 @@ def explain_hidden_tags(overview: InboxOverview) -> str:
     return (
         f"tags has the newest {shown} of {overview.tag_total:,} tags; list the mail to another one"
         " with GET /inbox/messages?tag=NAME, or to several with tagPrefix=BEGINNING"
+    )
+
+
+class ReleasedTo(Shape):
+    """What the relay answered about a recipient."""
+
+    address: str
+    accepted: bool
+    reply: Annotated[str, doc("code and text of the relay's answer")]
+
+
+class ReleasedMessage(Shape):
+    """A message that the relay has accepted."""
+
+    id: MessageIdField
+    recipients: tuple[ReleasedTo, ...]
+    warnings: Annotated[
+        tuple[str, ...], doc("why a receiver may reject the mail, such as a DMARC policy")
+    ]
+
+
+def render_released(found: Released) -> ReleasedMessage:
+    """Render a released message."""
+    return ReleasedMessage(
+        found.message_id,
+        tuple(
+            ReleasedTo(one.address, one.is_accepted, f"{one.code} {one.text}".rstrip())
+            for one in found.replies
+        ),
+        found.warnings,
     )
 
 

@@ -42,6 +42,7 @@ from mailcheck.api.requests.fields import (
     required_text,
 )
 from mailcheck.api.requests.parsing import Description, Request
+from mailcheck.core.accounts import MOST_RECIPIENTS
 from mailcheck.core.addresses import MAX_TAG
 from mailcheck.core.content import LINK_METHODS, LINKS_AT_ONCE
 from mailcheck.core.cursors import Position
@@ -349,6 +350,20 @@ class LinksToCheck(Request, frozen=True, kw_only=True):
         one_of(LINK_METHODS),
         Description("HEAD is the default; GET requests exactly one link"),
     ] = "HEAD"
+
+
+class ReleaseMessage(Request, frozen=True, kw_only=True):
+    """The recipients of a released message."""
+
+    example: ClassVar = '{"to": ["ops@example.org"]}'
+
+    to: Annotated[
+        tuple[Annotated[str, LONG_TEXT], ...],
+        Description(
+            "addresses that the operator allows in `[release] allow_recipients`",
+            at_most=MOST_RECIPIENTS,
+        ),
+    ]
 
 
 class KeyFault(Request, frozen=True, kw_only=True):

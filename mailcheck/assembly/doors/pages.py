@@ -231,6 +231,8 @@ def _inbox_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[
     return [
         *InboxPages(listed, read, inbox.delete, sample, renderer).pages(),
         *LivePages(inbox.follow, inbox.read, renderer, runtime.clock).pages(),
-        *MessagePages(read, listed, authenticate, show, share, inbox.delete, renderer).pages(),
+        *MessagePages(
+            read, listed, authenticate, show, share, inbox.delete, inbox.release, renderer
+        ).pages(),
         *SharePages(share, authenticate, show, renderer, runtime.turns).pages(),
     ]

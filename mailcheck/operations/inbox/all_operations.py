@@ -7,6 +7,7 @@ from mailcheck.operations.inbox.follow_inbox import FollowInbox
 from mailcheck.operations.inbox.mails import Mails
 from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
+from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 
 
@@ -23,3 +24,4 @@ class InboxOperations(Struct, frozen=True):
     check: CheckMail
     check_links: CheckLinks
     webhooks: ManageWebhooks
+    release: ReleaseMail

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from mailcheck.api.errors import Interrupted
+from mailcheck.api.errors import Error, Interrupted
 from mailcheck.api.inbox.checks import (
     CheckedLinks,
     MessageChecks,
@@ -23,11 +23,13 @@ from mailcheck.api.inbox.overview import (
     InboxAddress,
     Messages,
     RawMessage,
+    ReleasedMessage,
     Share,
     render_address,
     render_list,
     render_overview,
     render_raw_message,
+    render_released,
     render_share,
 )
 from mailcheck.api.inbox.waits import (
@@ -48,6 +50,7 @@ from mailcheck.api.requests.inbox import (
     ExpectNoMessage,
     LinksToCheck,
     ListMessages,
+    ReleaseMessage,
     TakeAddress,
     WaitForMessage,
     WaitForMessages,
@@ -370,6 +373,40 @@ MESSAGE_SHARE = Operation(
 )
 
 
+MESSAGE_RELEASE = Operation(
+    "releaseMessage",
+    (Scope.INBOX_WRITE,),
+    _TAG,
+    "Release a message to a real mailbox",
+    "Sends the mail over the relay of the operator to addresses that `[release] allow_recipients` "
+    "names for the account. The mail is sent as it was received, behind new fields Resent-Date, "
+    "Resent-From, Resent-To and Resent-Message-ID. It stays in the inbox. The operator limits the "
+    "recipients of an hour, and the audit log names the key.",
+    {
+        200: Response(
+            "The relay has accepted the mail for at least one recipient.",
+            [json_body("released", ReleasedMessage)],
+        ),
+        403: Response(
+            "The operator does not release mail, or the API key is limited.",
+            COMMON_ERRORS[403].bodies,
+        ),
+        404: not_found("message"),
+        502: Response(
+            "The relay rejected the mail or all recipients for good; `error` has its answer.",
+            [json_body("relay rejected", Error)],
+        ),
+        503: Response(
+            "The relay does not take the mail now. `error` says why, and a retry may succeed.",
+            COMMON_ERRORS[503].bodies,
+            COMMON_ERRORS[503].headers,
+        ),
+    },
+    ReleaseMessage,
+    reads_body=True,
+)
+
+
 _Handler = Callable[[Call[Any]], Awaitable[Reply]]
 
 _RenderedFor = tuple[PublicUrls, Authentication | None]
@@ -397,6 +434,7 @@ class InboxRoutes:
         self._authenticate = operations.authenticate
         self._check = operations.check
         self._check_links = operations.check_links
+        self._release = operations.release
         self._domain = domain
         self._retention = retention
         self._random_bytes = random_bytes
@@ -455,6 +493,13 @@ class InboxRoutes:
                 of_allowed(self.press_unsubscribe),
                 PRESS_UNSUBSCRIBE,
                 costs.PARTS,
+            ),
+            make_route(
+                "POST",
+                f"{message}/release",
+                of_allowed(self.release),
+                MESSAGE_RELEASE,
+                costs.RELEASE,
             ),
             make_route(
                 "POST", f"{message}/share", of_allowed(self.renew_share), MESSAGE_SHARE, costs.FREE
@@ -569,6 +614,13 @@ class InboxRoutes:
         checks = await self._check.of_message(message)
         found = await self._check_links.press_unsubscribe(account_id, checks.one_click)
         return json_reply(render_pressed(found))
+
+    async def release(self, call: Call[ReleaseMessage]) -> Reply:
+        """POST /inbox/messages/{id}/release."""
+        recipients, caller = call.request.to, call.caller
+        message = await self._read.message(caller.account_id, _message_id(call))
+        found = await self._release.release(message, recipients, caller.actor)
+        return json_reply(render_released(found))
 
     async def delete_message(self, call: Call[NoParameters]) -> Reply:
         """DELETE /inbox/messages/{id}."""

@@ -60,6 +60,10 @@ the projects of groups."""
 MESSAGE = Cost(questions=30, content=1, analysis=2)
 """Reading a message: its content is derived once, and its authentication is checked once."""
 
+RELEASE = Cost(rows=2, octets=4096, questions=30, content=1, analysis=2)
+"""Releasing a message: it is authenticated once, and noted twice in the audit log. The operator
+allows it, names the recipients, and limits them by hour."""
+
 CONTENT = Cost(content=1)
 """The content of one mail is read."""
 

@@ -51,6 +51,9 @@ INTERNAL_SERVER_ERROR = 500
 NOT_IMPLEMENTED = 501
 """mailcheck does not offer this part of the API of another product."""
 
+BAD_GATEWAY = 502
+"""Another server, such as the relay of released mail, rejected the request for good."""
+
 SERVICE_UNAVAILABLE = 503
 """Sent with ``Retry-After``. The same request can succeed a moment later."""
 
@@ -138,6 +141,7 @@ STATUSES: Mapping[type[ExpectedFailure], int] = {
     OAuthRefused: BAD_REQUEST,
     errors.InvalidCredentials: UNAUTHORIZED,
     errors.NotPermitted: FORBIDDEN,
+    errors.ReleaseOff: FORBIDDEN,
     errors.SignInFailed: FORBIDDEN,
     errors.PasskeyNeeded: FORBIDDEN,
     errors.RegistrationClosed: FORBIDDEN,
@@ -179,6 +183,8 @@ STATUSES: Mapping[type[ExpectedFailure], int] = {
     errors.RequestRepeated: CONFLICT,
     errors.MailTooLarge: CONTENT_TOO_LARGE,
     errors.LimitExceeded: TOO_MANY_REQUESTS,
+    errors.RelayRejected: BAD_GATEWAY,
+    errors.RelayUnavailable: SERVICE_UNAVAILABLE,
     errors.SignInUnavailable: SERVICE_UNAVAILABLE,
     errors.WaitInterrupted: SERVICE_UNAVAILABLE,
     errors.ShuttingDown: SERVICE_UNAVAILABLE,

@@ -7,12 +7,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.content.bodies import Attachment
-from mailcheck.core.errors import InvalidParameter, MessageNotFound
+from mailcheck.core.errors import (
+    InvalidParameter,
+    LimitExceeded,
+    MessageNotFound,
+    Overloaded,
+    RelayRejected,
+    RelayUnavailable,
+    ReleaseOff,
+)
 from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.messages import MessageSummary, StoredMessage
 from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
+from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_view import (
     ResultRow,
@@ -31,6 +40,16 @@ from mailcheck.web.site.replies import Reply, download_reply
 
 BASE = "/inbox/messages/<message_id>"
 
+_NOT_RELEASED = (
+    InvalidParameter,
+    LimitExceeded,
+    Overloaded,
+    RelayRejected,
+    RelayUnavailable,
+    ReleaseOff,
+)
+"""Why a mail was not released. The form shows it."""
+
 
 class MessagePages(Struct, frozen=True):
     """The pages of a message for its owner."""
@@ -41,6 +60,7 @@ class MessagePages(Struct, frozen=True):
     _show: ShowMessage
     _share: ShareMessage
     _delete: DeleteMessages
+    _release: ReleaseMail
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
@@ -53,6 +73,7 @@ class MessagePages(Struct, frozen=True):
             Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment, costs.PARTS),
             Page("GET", f"{BASE}/attachments/<attachment_id>/preview", self.preview, costs.PARTS),
             Page("POST", f"{BASE}/share", self.renew_share, costs.FREE),
+            Page("POST", f"{BASE}/release", self.release, costs.RELEASE),
             Page("POST", f"{BASE}/delete", self.delete, costs.FREE),
         ]
 
@@ -80,6 +101,7 @@ class MessagePages(Struct, frozen=True):
             here=f"/inbox/messages/{summary.id}",
             authentication=None if is_pane else await self._authentication_rows(message),
             share_url=visit.urls.share_url(summary.id, summary.share_token),
+            **await self._release_values(visit),
             **{**listed, "status": 200},
             **view.values(),
         )
@@ -126,6 +148,30 @@ class MessagePages(Struct, frozen=True):
         message_id = _message_id(visit)
         await self._share.renew(visit.account.id, message_id)
         return redirect(visit, f"/inbox/messages/{message_id}", done="share-renewed")
+
+    async def release(self, visit: Visit) -> Reply:
+        """POST /inbox/messages/{id}/release: to, one or more addresses."""
+        message, to = await self._load(visit), visit.form.text("to") or ""
+        released = error = None
+        try:
+            recipients = to.replace(",", " ").split()
+            released = await self._release.release(message, recipients, visit.actor)
+        except _NOT_RELEASED as failure:
+            error = failure
+        return self._renderer.page(
+            visit,
+            "release_page.html",
+            here=f"/inbox/messages/{message.summary.id}",
+            error=error,
+            released=released,
+            release_to=to if error else "",
+            **await self._release_values(visit),
+        )
+
+    async def _release_values(self, visit: Visit) -> dict[str, Any]:
+        """Return the addresses to which mail may be released, and the one that sends it."""
+        offers = await self._release.recipients(visit.account.id)
+        return {"release_offers": offers, "release_sender": self._release.sender}
 
     async def delete(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/delete."""

@@ -1,0 +1,257 @@
+"""Sending mail over a relay of the operator, byte for byte (RFC 5321).
+
+``twisted.mail`` speaks SMTP. It escapes dots inside of a block only, changes line ends, and sends
+no parameters with MAIL, so these steps are here.
+"""
+
+import re
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any, cast
+
+from msgspec import Struct
+from OpenSSL.SSL import Error as TlsError
+from twisted.internet.defer import Deferred
+from twisted.mail.smtp import (
+    AuthenticationError,
+    AUTHRequiredError,
+    EHLORequiredError,
+    ESMTPSender,
+    ESMTPSenderFactory,
+    SMTPClientError,
+    SMTPConnectError,
+    SMTPDeliveryError,
+    TLSRequiredError,
+)
+from twisted.python.failure import Failure
+
+from mailcheck.ports.probes import Relayed, RelayReply
+from mailcheck.probes.guarded_dialer import ProbeReactor
+from mailcheck.probes.trust import TrustRoots
+
+SECONDS = 60.0
+"""Seconds for sending one mail. Servers that scan mail take their time before they reply."""
+
+QUIT_SECONDS = 5.0
+"""Seconds for QUIT after it."""
+
+LONGEST_REPLY = 200
+"""Maximum length of the relay's reply, in characters, that is shown."""
+
+REQUIRED, OFFERED, NEVER = "required", "offered", "never"
+"""Whether STARTTLS is required, used if offered, or never used."""
+
+
+class Relay(Struct, frozen=True):
+    """The relay, with the name that this server says in EHLO, and the section of its options."""
+
+    host: str
+    port: int
+    tls: str
+    user: str
+    password: str
+    own_name: str
+    section: str
+
+
+class SmtpRelay:
+    """Sends mails, each over its own connection.
+
+    :param seconds: time limit for one mail.
+    """
+
+    def __init__(
+        self, reactor: ProbeReactor, relay: Relay, trust: TrustRoots, seconds: float = SECONDS
+    ) -> None:
+        self._reactor = reactor
+        self._relay = relay
+        self._trust = trust
+        self._seconds = seconds
+
+    async def send_mail(self, sender: str, recipients: Sequence[str], mail: bytes) -> Relayed:
+        """Send a mail whose lines end in CRLF. Failures are part of the result."""
+        relay, reactor = self._relay, cast(Any, self._reactor)
+        if not self._trust and relay.tls != NEVER:
+            return Relayed(
+                problem="no certificate authorities are installed to verify the relay's certificate"
+            )
+        context = None if relay.tls == NEVER else self._trust.verify_as(relay.host)
+        sent: Deferred[Any] = Deferred(lambda _: factory.hang_up())
+        factory = _Sending(
+            relay.user.encode(),
+            relay.password.encode(),
+            sender,
+            recipients,
+            _ReadAtOnce(mail),
+            sent,
+            retries=0,
+            timeout=self._seconds,
+            contextFactory=context,
+            heloFallback=False,
+            requireAuthentication=bool(relay.user),
+            requireTransportSecurity=relay.tls == REQUIRED,
+        )
+        factory.domain = relay.own_name.encode("ascii")
+        factory.connector = reactor.connectTCP(relay.host, relay.port, factory, self._seconds)
+        tried: Deferred[Relayed] = sent.addCallbacks(_accepted, self._explain)
+        problem = f"the relay did not accept it within {self._seconds:g} seconds"
+        tried.addTimeout(self._seconds, self._reactor, lambda *_: Relayed(problem=problem))
+        try:
+            return await tried
+        finally:
+            # The result does not depend on QUIT.
+            factory.gone.addTimeout(QUIT_SECONDS, self._reactor)
+            factory.gone.addErrback(lambda _: factory.hang_up())
+            await factory.gone
+
+    def _explain(self, failure: Failure) -> Relayed:
+        error = failure.value
+        if isinstance(error, _CannotCarry):
+            return Relayed(problem=_readable(error.resp), is_permanent=True)
+        if isinstance(error, SMTPDeliveryError):
+            return _refused(error)
+        if isinstance(error, TLSRequiredError):
+            return Relayed(problem="the relay offers no STARTTLS")
+        if isinstance(error, EHLORequiredError):
+            return Relayed(problem="the relay does not support EHLO")
+        if isinstance(error, AuthenticationError | AUTHRequiredError):
+            section = self._relay.section
+            return Relayed(problem=f"the relay rejected the user and password of [{section}]")
+        if isinstance(error, SMTPConnectError):
+            if isinstance(error.__cause__, TlsError):
+                problem = "the relay's certificate is not for its host name, or not from a known"
+                return Relayed(problem=f"{problem} authority")
+            return Relayed(problem="the relay does not answer, or closed the connection")
+        failure.trap(Exception)
+        return Relayed(problem="the relay does not speak SMTP")
+
+
+class _CannotCarry(SMTPClientError):
+    """The relay has no extension that the mail needs."""
+
+
+class _Sender(ESMTPSender):
+    """Sends one mail as it is, with the parameters of MAIL that it needs."""
+
+    _parameters = b""
+
+    def authenticate(self, code: int, resp: bytes, items: dict[bytes, bytes | None]) -> None:
+        """Compare what the relay offers with what the mail needs, and go on."""
+        mail = self.factory.file.getvalue()
+        offered = {name.upper(): value for name, value in items.items()}
+        problem = self._choose_parameters(mail, offered)
+        if problem:
+            self.sendError(_CannotCarry(552, problem.encode()))
+        else:
+            super().authenticate(code, resp, items)
+
+    def _choose_parameters(self, mail: bytes, offered: dict[bytes, bytes | None]) -> str:
+        """Set the parameters, or return why the relay cannot carry the mail."""
+        chosen = []
+        if b"SIZE" in offered:
+            most = int(limit) if (limit := offered[b"SIZE"] or b"").isdigit() else 0
+            if 0 < most < len(mail):
+                return f"the mail has {len(mail):,} octets, and the relay accepts {most:,}"
+            chosen.append(b"SIZE=%d" % len(mail))
+        if not mail.isascii():
+            if b"8BITMIME" not in offered:
+                return "the mail has 8-bit characters, and the relay does not offer 8BITMIME"
+            chosen.append(b"BODY=8BITMIME")
+            is_plain = mail.partition(b"\r\n\r\n")[0].isascii()
+            if b"SMTPUTF8" in offered and not is_plain:
+                chosen.append(b"SMTPUTF8")
+        self._parameters = b"".join(b" " + one for one in chosen)
+        return ""
+
+    def sendLine(self, line: bytes) -> None:  # noqa: N802
+        """Send a command."""
+        is_mail = line.startswith(b"MAIL FROM:")
+        super().sendLine(line + self._parameters if is_mail else line)
+
+    def transformChunk(self, chunk: bytes) -> bytes:  # noqa: N802
+        """Return the whole mail with its dots escaped (RFC 5321 4.5.2)."""
+        self.resetTimeout()
+        return _DOT_AT_START.sub(b"..", chunk)
+
+
+_DOT_AT_START = re.compile(rb"(?:\A|(?<=\r\n))\.")
+
+
+class _Sending(ESMTPSenderFactory):
+    """The factory for one mail. ``gone`` fires when its connection has ended."""
+
+    noisy = False
+    protocol = _Sender
+    connector: Any = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.gone: Deferred[None] = Deferred()
+        self._made: Any = None
+
+    def buildProtocol(self, addr: object) -> Any:
+        """Create the protocol."""
+        self._made = super().buildProtocol(addr)
+        return self._made
+
+    def clientConnectionLost(self, connector: object, err: Failure) -> None:  # noqa: N802
+        """Record the end of the connection."""
+        super().clientConnectionLost(connector, err)
+        self._note_gone()
+
+    def clientConnectionFailed(self, connector: object, err: Failure) -> None:  # noqa: N802
+        """Record that no connection was made."""
+        super().clientConnectionFailed(connector, err)
+        self._note_gone()
+
+    def hang_up(self) -> None:
+        """Close the connection in any state. The result is not changed any more."""
+        self.sendFinished = True
+        transport = getattr(self._made, "transport", None)
+        if transport is None:
+            self.connector.disconnect()
+        else:
+            transport.abortConnection()
+
+    def _note_gone(self) -> None:
+        if not self.gone.called:
+            self.gone.callback(None)
+
+
+class _ReadAtOnce(BytesIO):
+    """A mail that is read as a whole, so that all of its dots are found."""
+
+    def read(self, _: int | None = -1, /) -> bytes:
+        """Return the whole mail."""
+        return super().read()
+
+
+def _accepted(result: tuple[int, Sequence[tuple[bytes, int, bytes]]]) -> Relayed:
+    return Relayed(250, replies=_replies(result[1]))
+
+
+def _refused(error: SMTPDeliveryError) -> Relayed:
+    """Return the result of a rejection. Only rejected recipients and mails are permanent.
+
+    A relay that rejects the sender may reject everything until the operator fixes the cause.
+    """
+    replies = _replies(cast(Any, error.addresses) or ())
+    code, said = error.code, _readable(error.resp)
+    for one in replies:
+        if not one.is_accepted:
+            code, said = one.code, one.text
+    problem = f"the relay answered {code} {said}"[:LONGEST_REPLY].rstrip()
+    is_permanent = bool(replies) and 500 <= code < 600
+    return Relayed(code if code > 0 else None, problem, is_permanent, replies)
+
+
+def _replies(answered: Sequence[tuple[bytes, int, bytes]]) -> tuple[RelayReply, ...]:
+    return tuple(
+        RelayReply(address.decode("ascii", "replace"), code, _readable(said)[:LONGEST_REPLY])
+        for address, code, said in answered
+    )
+
+
+def _readable(said: bytes | str) -> str:
+    words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    return " ".join("".join(one if one.isprintable() else " " for one in words).split())
