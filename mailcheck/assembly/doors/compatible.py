@@ -56,6 +56,7 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
         messages,
         servers,
         daemon.tests.operations,
+        inbox.release,
         build_hold(daemon),
         Repeats(runtime.persistent_state.memory),
         runtime.turns,

@@ -11,6 +11,7 @@ from msgspec.structs import fields, replace
 from twisted.web.server import Request
 
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.web.site.application import Door, ReadKey, Route, Sent, WriteError
 from mailcheck.web.site.bodies import FORM, JSON, decode_json, require_known
 from mailcheck.web.site.costs import FREE
@@ -19,7 +20,7 @@ from mailcheck.web.site.likeness import Like
 from mailcheck.web.site.replies import Reply
 
 SENDS_NOTHING = "mailcheck sends no captured mail to the outside"
-"""Why no facade releases, forwards or replies to a message."""
+"""Why no facade forwards or replies to a message, or releases it without `[release]`."""
 
 MAX_FIELDS = 1_000
 """Maximum number of fields of a query or a form."""
@@ -72,6 +73,20 @@ def not_offered(
         raise RefusedAsProduct(reason, status)
 
     return Route(method, path, refuse, NoParameters, FREE, like=Like.NOT_OFFERED, note=reason)
+
+
+def require_release(release: ReleaseMail, status: int) -> None:
+    """Refuse to send a mail, as `not_offered` does, if the operator does not allow its release.
+
+    :raises RefusedAsProduct: the operator does not allow it.
+    """
+    if not release.is_on:
+        raise RefusedAsProduct(SENDS_NOTHING, status)
+
+
+def release_note(status: int, more: str = "") -> str:
+    """Return the note of a route that releases a mail."""
+    return f"only if the operator sets `[release]`, and {status} otherwise{more}"
 
 
 def with_notes(routes: Sequence[Route[Any]], notes: Mapping[str, str]) -> Sequence[Route[Any]]:

@@ -23,13 +23,15 @@ from mailcheck.web.compatible.facade import (
     make_facade,
     not_offered,
     read_no_key,
+    release_note,
+    require_release,
     with_notes,
 )
 from mailcheck.web.compatible.reading import HeldMails, MailRange, group_fields, read_number
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
-from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND, Problem, RefusedAsProduct
+from mailcheck.web.site.failures import BAD_REQUEST, FORBIDDEN, NOT_FOUND, Problem, RefusedAsProduct
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 READ, WRITE = (Scope.INBOX_READ,), (Scope.INBOX_WRITE,)
@@ -65,6 +67,12 @@ class Jim(Struct, frozen=True, rename="pascal"):
     link_speed_affect: float = 0
     link_speed_min: float = 0
     link_speed_max: float = 0
+
+
+class ReleaseTo(Struct, frozen=True):
+    """The recipient of a released mail. The server that MailHog's clients name is ignored."""
+
+    email: str = ""
 
 
 class MailHog(Struct, frozen=True):
@@ -118,6 +126,14 @@ class MailHog(Struct, frozen=True):
         """DELETE /api/v1/messages/{id}. An unknown id is no error."""
         wanted = MessageFilter(mails=(DeliveryId(call.path["id"]),))
         await self._inbox.mails.delete(call.caller, wanted)
+        return NOTHING
+
+    async def release(self, call: Call[ReleaseTo]) -> Reply:
+        """POST /api/v1/messages/{id}/release: without a body, as MailHog answers."""
+        require_release(self._inbox.release, FORBIDDEN)
+        mail = await self._inbox.mails.mail(call.caller, call.path["id"])
+        to = (call.request.email,)
+        await self._inbox.release.release(mail.message, to, call.caller.actor)
         return NOTHING
 
     async def jim(self, call: Call[NoParameters]) -> Reply:
@@ -268,6 +284,9 @@ _NOTES = {
     f"POST {_JIM}": "the chances to reject; connections are not closed or slowed down",
     f"PUT {_JIM}": "as POST",
     f"GET {_PART}": "the body alone, without header fields of the part as those of HTTP",
+    f"POST {_MESSAGE}/release": release_note(
+        FORBIDDEN, "; the relay is that of the operator: `host`, `port` and the login are ignored"
+    ),
 }
 _ROUTES: Sequence[Route[Any]] = (
     Route(
@@ -278,7 +297,7 @@ _ROUTES: Sequence[Route[Any]] = (
     Route("DELETE", _MESSAGE, MailHog.delete, NoParameters, costs.FREE, WRITE),
     Route("GET", f"{_MESSAGE}/download", MailHog.download, NoParameters, costs.FREE, READ),
     Route("GET", _PART, MailHog.download_part, NoParameters, costs.CONTENT, READ),
-    not_offered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, 403),
+    Route("POST", f"{_MESSAGE}/release", MailHog.release, ReleaseTo, costs.RELEASE, WRITE),
     Route("GET", _JIM, MailHog.jim, NoParameters, costs.FREE, READ),
     Route("POST", _JIM, MailHog.start_jim, Jim, costs.CHAOS, WRITE),
     Route("PUT", _JIM, MailHog.change_jim, Jim, costs.CHAOS, WRITE),

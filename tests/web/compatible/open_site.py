@@ -7,7 +7,7 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
 
 from mailcheck.assembly.doors.compatible import OpenListeners, build_open
-from mailcheck.config.options import CompatibleOptions, MailpitOptions
+from mailcheck.config.options import CompatibleOptions, MailpitOptions, ReleaseOptions
 from mailcheck.connections.policies import offer_no_tls
 from tests.house import Answer, House, config_in_memory, stub_of
 from tests.web.compatible.sites import Requests
@@ -22,8 +22,12 @@ class OpenSite(Requests):
     :param hold: seconds for which a search that finds nothing is held.
     """
 
-    def __init__(self, hold: float = 0.0, **options: Any) -> None:
-        config = config_in_memory(mailpit=MailpitOptions(**options))
+    def __init__(
+        self, hold: float = 0.0, release: ReleaseOptions | None = None, **options: Any
+    ) -> None:
+        config = config_in_memory(
+            mailpit=MailpitOptions(**options), release=release or ReleaseOptions()
+        )
         house = House(replace(config, compatible=CompatibleOptions(hold=hold)))
         self.listeners: OpenListeners = build_open(house.assembly, offer_no_tls)
         self.site = self.listeners.site

@@ -21,16 +21,19 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.instants import DAY, Instant, format_instant
-from mailcheck.core.messages import ListedMessage
+from mailcheck.core.messages import ListedMessage, StoredMessage
 from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.inbox.messages import ReadInbox
+from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
     NoParameters,
     make_facade,
     not_offered,
+    release_note,
+    require_release,
     with_notes,
 )
 from mailcheck.web.compatible.hold import Hold
@@ -93,6 +96,13 @@ class NamedServer(Struct, frozen=True):
     name: str | None = None
 
 
+class ForwardMessage(Struct, frozen=True):
+    """The recipients of a message that is forwarded: addresses with commas between them."""
+
+    to: str = ""
+    cc: str = ""
+
+
 class Mailosaur(Struct, frozen=True):
     """Handles the requests of Mailosaur's clients."""
 
@@ -100,6 +110,7 @@ class Mailosaur(Struct, frozen=True):
     _messages: Messages
     _servers: KeepServers
     _tests: DeliverabilityOperations
+    _release: ReleaseMail
     _hold: Hold
     repeats: Repeats
     _turns: PacedQueue
@@ -127,9 +138,16 @@ class Mailosaur(Struct, frozen=True):
 
     async def message(self, call: Call[NoParameters]) -> Reply:
         """GET /api/messages/{id}."""
+        return await self._reply(call, await self._messages.message(call.caller, call.path["id"]))
+
+    async def forward(self, call: Call[ForwardMessage]) -> Reply:
+        """POST /api/messages/{id}/forward: release the message, and return it."""
+        require_release(self._release, BAD_REQUEST)
         message = await self._messages.message(call.caller, call.path["id"])
-        outline = await self._messages.outline(message)
-        return await large_json_reply(render_message(message, outline, call.base), self._turns)
+        recipients = ",".join(filter(None, (call.request.to, call.request.cc))).split(",")
+        chosen = [one.strip() for one in recipients]
+        await self._release.release(message, chosen, call.caller.actor)
+        return await self._reply(call, message)
 
     async def delete_message(self, call: Call[NoParameters]) -> Reply:
         """DELETE /api/messages/{id}."""
@@ -212,6 +230,10 @@ class Mailosaur(Struct, frozen=True):
             days.append({"timestamp": format_instant(day), "email": so_far - later, "sms": 0})
             later = so_far
         return json_reply({"items": days})
+
+    async def _reply(self, call: Call[Any], message: StoredMessage) -> Reply:
+        outline = await self._messages.outline(message)
+        return await large_json_reply(render_message(message, outline, call.base), self._turns)
 
     async def _find(
         self, caller: Caller, request: ListMessages, filters: Sequence[MessageFilter]
@@ -322,6 +344,10 @@ _NOTES = {
     "repeated; `sentTo` is the recipient of the envelope, and `body` is searched in the text, or "
     "in the HTML if the mail has no text",
     "GET /api/messages/<id>": "mail to several addresses of a server is several messages",
+    "POST /api/messages/<id>/forward": release_note(
+        BAD_REQUEST,
+        "; the mail is sent as it was received: `subject`, `text` and `html` are ignored",
+    ),
     "GET /api/servers": "the servers with mail among the newest 200 tags",
     "POST /api/servers": "not necessary: each id of eight letters and digits receives mail; the "
     "name is forgotten after 30 days",
@@ -335,7 +361,6 @@ _NOTES = {
 }
 _REFUSED = (
     ("POST", "/api/messages", f"{SENDS_NOTHING}; send mail over SMTP"),
-    ("POST", "/api/messages/<id>/forward", SENDS_NOTHING),
     ("POST", "/api/messages/<id>/reply", SENDS_NOTHING),
     ("POST", "/api/messages/<id>/screenshots", _NO_PREVIEWS),
     ("GET", "/api/files/screenshots/<id>", _NO_PREVIEWS),
@@ -353,6 +378,14 @@ _ROUTES: Sequence[Route[Any]] = (
     Route("POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages, costs.PARTS, _READ),
     Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, costs.FREE, _WRITE),
     Route("GET", f"{_MESSAGES}/<id>", Mailosaur.message, NoParameters, costs.PARTS, _READ),
+    Route(
+        "POST",
+        f"{_MESSAGES}/<id>/forward",
+        Mailosaur.forward,
+        ForwardMessage,
+        costs.RELEASE,
+        _WRITE,
+    ),
     Route("DELETE", f"{_MESSAGES}/<id>", Mailosaur.delete_message, NoParameters, costs.FREE, _BOTH),
     Route("GET", f"{_FILES}/attachments/<id>", Mailosaur.file, NoParameters, costs.PARTS, _READ),
     Route("GET", f"{_FILES}/email/<id>", Mailosaur.raw_message, NoParameters, costs.FREE, _READ),

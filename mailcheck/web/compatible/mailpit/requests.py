@@ -78,6 +78,12 @@ class HtmlView(OneMessage, frozen=True):
     remote: bool = False
 
 
+class ReleaseTo(OneMessage, frozen=True):
+    """The recipients of a released mail."""
+
+    to: list[str] = field(name="To", default_factory=list)
+
+
 class LinkCheck(OneMessage, frozen=True):
     """Whether redirects are followed. They are not with another text than "true" or "1"."""
 

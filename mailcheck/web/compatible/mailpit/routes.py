@@ -30,11 +30,11 @@ from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.web.compatible.facade import (
-    SENDS_NOTHING,
     NoParameters,
     make_facade,
-    not_offered,
     read_no_key,
+    release_note,
+    require_release,
     with_notes,
 )
 from mailcheck.web.compatible.hold import Hold
@@ -45,6 +45,7 @@ from mailcheck.web.compatible.mailpit.requests import (
     HtmlView,
     LinkCheck,
     OneMessage,
+    ReleaseTo,
     RenameTag,
     SearchMessages,
     SendMessage,
@@ -59,7 +60,7 @@ from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call, Route
 from mailcheck.web.site.bodies import ANY_TYPE, FORM, JSON
 from mailcheck.web.site.event_streams import Stream
-from mailcheck.web.site.failures import BAD_REQUEST, NOT_FOUND, Problem, RefusedAsProduct
+from mailcheck.web.site.failures import BAD_REQUEST, FORBIDDEN, NOT_FOUND, Problem, RefusedAsProduct
 from mailcheck.web.site.mail_frame import frame_reply
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 from mailcheck.web.site.websockets import WebSocket
@@ -272,9 +273,10 @@ class Mailpit(Struct, frozen=True):
             {
                 "Label": "",
                 "MessageRelay": {
-                    "Enabled": False,
-                    "PreserveMessageIDs": False,
+                    "PreserveMessageIDs": self._inbox.release.is_on,
                     **dict.fromkeys(_RELAY, ""),
+                    "Enabled": self._inbox.release.is_on,
+                    "ReturnPath": self._inbox.release.sender,
                 },
                 "SpamAssassin": self._spam.is_on,
                 "ChaosEnabled": self._chaos.is_on,
@@ -282,6 +284,13 @@ class Mailpit(Struct, frozen=True):
                 "HideDeleteAllButton": False,
             }
         )
+
+    async def release(self, call: Call[ReleaseTo]) -> Reply:
+        """POST /api/v1/message/{id}/release."""
+        require_release(self._inbox.release, FORBIDDEN)
+        mail = await self._mail(call)
+        await self._inbox.release.release(mail.message, call.request.to, call.caller.actor)
+        return OK
 
     async def chaos(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/chaos."""
@@ -340,7 +349,9 @@ class Mailpit(Struct, frozen=True):
         tags = list(await self._tags(call.caller))
         return json_reply(responses.render_list(found, call.request.first, tags))
 
-    async def _mail(self, call: Call[OneMessage] | Call[HtmlView] | Call[LinkCheck]) -> Mail:
+    async def _mail(
+        self, call: Call[OneMessage] | Call[HtmlView] | Call[LinkCheck] | Call[ReleaseTo]
+    ) -> Mail:
         if call.path["id"] != LATEST:
             return await self._inbox.mails.mail(call.caller, call.path["id"])
 
@@ -420,8 +431,6 @@ def write_json_error(problem: Problem) -> Reply:
 _API, _MESSAGES, _CHAOS = "/api/v1", "/api/v1/messages", "/api/v1/chaos"
 _MESSAGE, _TAGS, _SEARCH = "/api/v1/message/<id>", "/api/v1/tags", "/api/v1/search"
 _TAG, _VIEW = f"{_TAGS}/<tag>", "/view/<id>"
-_STATUS_OF_RELEASE = 403
-
 _LATEST = (
     "ids have another form; `latest` is held until a message arrives. It has `Read` as in earlier "
     "versions, which mailpit-api-client needs"
@@ -442,6 +451,7 @@ _NOTES = {
     f"GET {_MESSAGE}/html-check": (
         "over the checks of mailcheck: only features without full support are listed"
     ),
+    f"POST {_MESSAGE}/release": release_note(FORBIDDEN),
     f"GET {_TAGS}": "the +tags of the recipients, and the keywords of IMAP",
     f"PUT {_TAGS}": f"{_FIXED_TAGS}; invalid tags are an error",
     f"PUT {_TAG}": _FIXED_TAGS,
@@ -484,7 +494,7 @@ _ROUTES: Sequence[Route[Any]] = (
         READ,
         note=_OWN_FILTER,
     ),
-    not_offered("POST", f"{_MESSAGE}/release", SENDS_NOTHING, _STATUS_OF_RELEASE),
+    Route("POST", f"{_MESSAGE}/release", Mailpit.release, ReleaseTo, costs.RELEASE, WRITE),
     Route(
         "POST",
         f"{_API}/send",
