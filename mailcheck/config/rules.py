@@ -258,10 +258,24 @@ def _check_release(config: Config) -> Iterator[Problem]:
             yield "release", set_ones[0], "requires relay; without it, no mail is released"
         return
     yield from _check_each("release", "relay", [release.relay], parse_relay)
+    if _is_own_listener(config, release.relay):
+        yield "release", "relay", "is this daemon itself; released mail would come back"
     if not release.sender:
         yield "release", "relay", "requires sender, the address that gets the bounces"
     if not release.allow_recipients:
         yield "release", "relay", "requires allow_recipients; without it, no mail can be released"
+
+
+def _is_own_listener(config: Config, relay: str) -> bool:
+    """Return whether the address of a relay is one at which this daemon receives mail."""
+    host, port = parse_relay(relay)
+    smtp, mailpit = config.smtp, config.mailpit
+    own = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *mailpit.smtp_listen)
+    listens = map(parse_listen_address, own)
+    return any(one.port == port and host in (*_LOOPBACK, one.host) for one in listens)
+
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def _check_relay_login(section: str, options: AlertOptions | ReleaseOptions) -> Iterator[Problem]:

@@ -97,6 +97,8 @@ ENDS_NOTHING = {
     Action.WEBHOOK_CREATED,
     Action.WEBHOOK_DELETED,
     Action.SECRET_REPLACED,
+    Action.RELEASE_ASKED,
+    Action.MESSAGE_RELEASED,
 }
 """The actions after which everything that is open goes on."""
 
