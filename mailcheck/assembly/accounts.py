@@ -5,7 +5,7 @@ from twisted.application.service import Service
 
 from mailcheck.assembly.deployment import reserved_names
 from mailcheck.assembly.runtime import Runtime
-from mailcheck.config.options import Config
+from mailcheck.config.options import Config, OidcOptions
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.instruments import Tally
 from mailcheck.core.signing_in.company import parse_group_role
@@ -196,6 +196,20 @@ def build_passkeys(
     return Passkeys(site, store, sign_in, attempts, audit, runtime.clients, clocks)
 
 
+def company_rules(options: OidcOptions) -> CompanyRules:
+    """Return how people of the company sign in."""
+    return CompanyRules(
+        options.client_id,
+        options.client_secret,
+        options.title,
+        options.scopes,
+        options.groups_claim,
+        options.allowed_groups,
+        [parse_group_role(one) for one in options.roles],
+        options.create_accounts,
+    )
+
+
 def build_company(
     runtime: Runtime,
     keep: ManageAccounts,
@@ -209,18 +223,8 @@ def build_company(
     options, provider = runtime.config.oidc, runtime.identity_provider
     if provider is None:
         return None
-    rules = CompanyRules(
-        options.client_id,
-        options.client_secret,
-        options.title,
-        options.scopes,
-        options.groups_claim,
-        options.allowed_groups,
-        [parse_group_role(one) for one in options.roles],
-        options.create_accounts,
-    )
     return CompanySignIn(
-        rules,
+        company_rules(options),
         Provider(options.issuer, provider, runtime.now),
         IdentityStore(runtime.engine),
         keep,

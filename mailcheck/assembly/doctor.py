@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
 from mailcheck.core.instruments import RedisFigures
 from mailcheck.core.network_addresses import IpAddress, parse_listen_address, why_not_public
+from mailcheck.core.signing_in.company import CALLBACK
 from mailcheck.core.version import has_older_distribution
 from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.dns.internet import ROOT
@@ -60,6 +62,23 @@ UNSPECIFIED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S1
 
 EXAMPLE_MAIL = b"From: doctor@example.com\r\nSubject: test\r\n\r\nThis is a test.\r\n"
 """The mail that rspamd is asked about, to see whether it accepts the password."""
+
+
+COMPANY = "company"
+"""The topic of the company's sign-in service."""
+
+
+async def examine_company(config: Config, reactor: Any) -> list[Finding]:
+    """Examine the company's sign-in service, which is configured."""
+    # Imported here, since few daemons have one.
+    from mailcheck.assembly.accounts import company_rules
+    from mailcheck.assembly.runtime import open_identity_provider
+    from mailcheck.operations.accounts.examine_company import examine_company
+
+    provider, options = open_identity_provider(config, reactor), config.oidc
+    assert provider is not None, "the issuer is configured"
+    redirect = config.web.public_url + CALLBACK
+    return await examine_company(company_rules(options), options.issuer, provider, redirect)
 
 
 class DoctorParts(NamedTuple):
@@ -116,6 +135,8 @@ class DoctorParts(NamedTuple):
             examiners["certificate"] = self._self_signed
         if self._config.backup.every:
             examiners["backup"] = self._backup
+        if self._config.oidc.issuer:
+            examiners[COMPANY] = partial(examine_company, self._config, self.reactor)
         if self._config.milter.listen:
             examiners["milter"] = self._milter
         if self._config.rspamd.url:

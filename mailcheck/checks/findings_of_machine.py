@@ -38,6 +38,21 @@ _FIXED_ROWS = (
     Row("doctor.clock.wrong", None, "The clock of this machine is wrong",
         "Dates, signatures and codes are checked incorrectly", _WARNING,
         advice="Synchronize the clock over the network: timedatectl set-ntp true."),
+    Row("doctor.company.groups", None, "The provider does not list the claim of groups",
+        "People may get no role, and may not be allowed to sign in", _WARNING,
+        advice="Set [oidc] groups_claim to the claim that has the groups, or let the provider add"
+        " it. A person who signs in without groups is named in the log."),
+    Row("doctor.company.groups-claim", None, "The claim that holds the groups of people",
+        "It gives them roles in projects, and lets them sign in", _NOTE,
+        advice="If the provider writes groups into another claim, set [oidc] groups_claim to it."),
+    Row("doctor.company.redirect", None, "The provider refuses the redirect address or the client",
+        "Nobody can sign in with a company account", _ERROR,
+        advice="Register this redirect address at the provider, for the client of [oidc] client_id,"
+        " and compare [web] public_url."),
+    Row("doctor.company.unusable", None, "The company's sign-in service is not usable",
+        "Nobody can sign in with a company account", _ERROR,
+        advice="Correct [oidc] issuer: it is written exactly as in the metadata of the provider, at"
+        " issuer/.well-known/openid-configuration."),
     Row("doctor.database.away", None, "The database does not answer",
         "No mail is accepted", _ERROR,
         advice="Start the daemon once, or correct [storage] url."),
@@ -131,7 +146,7 @@ _FIXED_ROWS = (
 TOPICS = (
     "resolver", "dns", "port-in", "port-out", "blocklists", "spamd", "clock", "disk", "rights",
     "database", "certificate", "redis", "backup", "milter",
-    "rspamd", "installation",
+    "rspamd", "installation", "company",
 )
 """Topics that the doctor checks."""
 # fmt: on

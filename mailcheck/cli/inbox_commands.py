@@ -25,8 +25,8 @@ from mailcheck.clients.mailcheck_client import (
     UnexpectedMail,
 )
 from mailcheck.config.reading import ConfigError
+from mailcheck.core.errors import nearest_word
 from mailcheck.core.network_addresses import parse_listen_address
-from mailcheck.core.similar import nearest
 
 ACTIONS = ("list", "show", "delete")
 """What ``mailcheck inbox`` does with mails."""
@@ -236,7 +236,7 @@ def _split_action(words: Sequence[str]) -> tuple[str, Sequence[str]]:
     action, ids = (words[0], words[1:]) if words[:1] and words[0] in ACTIONS else ("", words)
     for word in ids:
         if not _BEGINNING_OF_ID.fullmatch(word):
-            similar = nearest(word, ACTIONS) if not action else None
+            similar = nearest_word(word, ACTIONS) if not action else None
             hint = f"did you mean `inbox {similar}`?" if similar else "`inbox list` shows the ids"
             raise ConfigError(f"{word} is not the id of a message; {hint}")
     if action == "show" and not ids:

@@ -43,12 +43,12 @@ class Parser(argparse.ArgumentParser):
 
     def reject_unknown(self, words: Sequence[str]) -> NoReturn:
         """Print which words are no options or arguments of the command, and exit with 2."""
-        from mailcheck.core.similar import nearest  # only loaded for errors
+        from mailcheck.core.errors import nearest_word  # only loaded for errors
 
         options = _OPTION.findall(self.format_help())
         unknown = next((word for word in words if word.startswith("-")), words[0])
         name = unknown.partition("=")[0]
-        similar = nearest(name, options)
+        similar = nearest_word(name, options)
         hint = f"did you mean {similar}?" if similar else f"see {self.prog} --help"
         kind = "option" if unknown.startswith("-") else "argument"
         self.error(f"{self.prog} has no {kind} {name}; {hint}")
@@ -59,11 +59,11 @@ def _suggest_choice(message: str) -> str:
     match = _CHOICES.fullmatch(message)
     if match is None:
         return message
-    from mailcheck.core.similar import nearest
+    from mailcheck.core.errors import nearest_word
 
     argument, word, written = match.groups()
     choices = _WORD.findall(written)
-    similar = nearest(word, choices)
+    similar = nearest_word(word, choices)
     hint = f"did you mean {similar}?" if similar else f"choose from {', '.join(choices)}"
     return f"{argument}: {word!r} is unknown; {hint}"
 

@@ -186,10 +186,26 @@ def check_config(options: argparse.Namespace, console: Console) -> int:
 
     if not _could_start(console):
         return EXIT_USAGE
-    if options.connect:
+    if options.connect or console.config.oidc.issuer:
         return on_reactor(options, console)
     console.print_note(f"{options.config or 'the configuration'} is valid")
     return EXIT_FINE
+
+
+async def _can_sign_in(console: Console, reactor: Any) -> bool:
+    """Return whether the company's sign-in service is usable, if one is configured.
+
+    A provider that does not answer now is only named.
+    """
+    if not console.config.oidc.issuer:
+        return True
+    from mailcheck.assembly.doctor import examine_company
+    from mailcheck.checks.findings import Severity
+
+    found = await examine_company(console.config, reactor)
+    for one in found:
+        console.print_note(f"[oidc] {one.meaning}\n  -> {one.fix}")
+    return all(one.severity is not Severity.ERROR for one in found)
 
 
 def _could_start(console: Console) -> bool:
@@ -212,16 +228,21 @@ def _could_start(console: Console) -> bool:
 
 
 async def check_connections(options: argparse.Namespace, console: Console, reactor: Any) -> int:
-    """``mailcheck config check --connect``: bind the ports and open the database."""
+    """``mailcheck config check``: examine [oidc]; with ``--connect``, use ports and database."""
     from mailcheck.assembly.starting import try_connecting
     from mailcheck.daemon.listening import CannotStart
 
+    if not await _can_sign_in(console, reactor):
+        return EXIT_PROBLEM
+    what = options.config or "the configuration"
+    if not options.connect:
+        console.print_note(f"{what} is valid")
+        return EXIT_FINE
     try:
         await try_connecting(console.config, reactor)
     except CannotStart as problem:
         console.print_note(str(problem))
         return EXIT_PROBLEM
-    what = options.config or "the configuration"
     console.print_note(f"{what} is valid; its ports and its database can be used")
     return EXIT_FINE
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mailcheck.config.options import Config, NamedOption, options_of
 from mailcheck.config.rules import find_problem
-from mailcheck.core.similar import did_you_mean, nearest
+from mailcheck.core.errors import did_you_mean, nearest_word
 
 ENVIRONMENT_PREFIX = "MAILCHECK_"
 FILE_SUFFIX = "_file"
@@ -134,7 +134,7 @@ def _explain_variable(variable: str, known: Collection[str], sections: Mapping[s
                 variable.removeprefix(prefix).lower(), names, partial(variable_name, section)
             )
     bare = {one.removeprefix(ENVIRONMENT_PREFIX): one for one in known}
-    similar = nearest(variable.removeprefix(ENVIRONMENT_PREFIX), bare)
+    similar = nearest_word(variable.removeprefix(ENVIRONMENT_PREFIX), bare)
     return f"did you mean {bare[similar]}?" if similar else _SEE_OPTIONS
 
 
@@ -142,7 +142,7 @@ def _explain_option(
     name: str, names: Collection[str], shown: Callable[[str], str] = lambda name: name
 ) -> str:
     """Return which option of a section was meant, or which ones it has."""
-    meant = "listen" if name in _OF_LISTEN and "listen" in names else nearest(name, names)
+    meant = "listen" if name in _OF_LISTEN and "listen" in names else nearest_word(name, names)
     return f"did you mean {shown(meant)}?" if meant else f"there are {', '.join(map(shown, names))}"
 
 

@@ -19,7 +19,7 @@ from mailcheck.core.network_addresses import (
     parse_listen_address,
 )
 from mailcheck.core.oauth.clients import LOOPBACK_HOSTS
-from mailcheck.core.signing_in.company import is_safe_url, parse_group_role
+from mailcheck.core.signing_in.company import DISCOVERY, is_safe_url, parse_group_role
 from mailcheck.core.webhooks import MAILTO, parse_alert_receiver
 from mailcheck.dns.servers import parse_server
 from mailcheck.probes.spamd_address import parse_rspamd_url, parse_spamd_address
@@ -137,6 +137,9 @@ def _check_oidc(config: Config) -> Iterator[Problem]:
         return
     if not is_safe_url(oidc.issuer) or "?" in oidc.issuer:
         yield "oidc", "issuer", f"{oidc.issuer!r} is not an https URL without a query"
+    if oidc.issuer.endswith(DISCOVERY):
+        issuer = oidc.issuer.removesuffix(DISCOVERY)
+        yield "oidc", "issuer", f"is the address of the metadata; write the issuer: {issuer}"
     if not oidc.client_id:
         yield "oidc", "client_id", "is empty; write the client id that the provider has given you"
     if not config.web.public_url:

@@ -5,7 +5,7 @@ reply to clients: ``web/site/failures.py`` for HTTP and MCP, ``smtp/replies.py``
 ``imap/failures.py`` for IMAP, and ``imap/pop3.py`` for POP3. Any other exception is a bug.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 
@@ -364,3 +364,20 @@ class WaitInterrupted(ExpectedFailure):
         super().__init__(problem)
         self.cursor = cursor
         self.reference = reference
+
+
+CLOSE = 0.5
+"""Similarity from which a word is named, between 0 and 1."""
+
+
+def nearest_word(word: str, words: Collection[str], close: float = CLOSE) -> str | None:
+    """Return the most similar of some words, or `None` if none is similar."""
+    from difflib import get_close_matches  # only loaded for errors
+
+    return next(iter(get_close_matches(word, list(words), 1, close)), None)
+
+
+def did_you_mean(word: str, words: Collection[str]) -> str:
+    """Return the question that names the most similar word, or what there is if none is."""
+    similar = nearest_word(word, words)
+    return f"did you mean {similar}?" if similar else f"there are {', '.join(words)}"

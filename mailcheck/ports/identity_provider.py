@@ -1,7 +1,7 @@
 """The connection to an OpenID Connect provider."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from twisted.internet.defer import Deferred
 
@@ -27,6 +27,13 @@ class ProviderRefused(Exception):
         self.error = error
 
 
+class Visited(NamedTuple):
+    """The answer to a browser: its status, and where it leads; empty if it leads nowhere."""
+
+    status: int
+    location: str
+
+
 class IdentityProvider(Protocol):
     """Sends requests to the provider. Answers are bounded in size and time."""
 
@@ -36,6 +43,13 @@ class IdentityProvider(Protocol):
         :raises ProviderSilent: there is no answer, or the provider has a fault.
         :raises ProviderUnusable: the answer is not that of a provider.
         :raises ProviderRefused: the answer is an error.
+        """
+
+    def visit(self, url: str) -> Deferred[Visited]:
+        """Open a page as a browser does, without following where it leads.
+
+        :raises ProviderSilent: there is no answer.
+        :raises ProviderUnusable: the certificate is not that of the provider.
         """
 
     def post(

@@ -6,10 +6,10 @@ Redirects are not followed, and answers are bounded in size and time.
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from functools import cached_property, partial
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from OpenSSL import SSL
@@ -25,6 +25,7 @@ from mailcheck.ports.identity_provider import (
     ProviderRefused,
     ProviderSilent,
     ProviderUnusable,
+    Visited,
 )
 from mailcheck.probes.trust import FindTrust, NoAuthorities, VerifiedHosts
 
@@ -41,6 +42,9 @@ TOO_MANY_REQUESTS = 429
 
 class _TooLarge(Exception):
     pass
+
+
+Answer = TypeVar("Answer")
 
 
 class HttpIdentityProvider:
@@ -72,18 +76,34 @@ class HttpIdentityProvider:
         trust = self._find_trust()
         return Agent(self._reactor, VerifiedHosts(lambda: trust), connectTimeout=SECONDS)
 
+    def visit(self, url: str) -> Deferred[Visited]:
+        """Open a page, as defined by `IdentityProvider`."""
+
+        async def open_page() -> Visited:
+            response, _ = await self._exchange(b"GET", url, "", None)
+            (location,) = response.headers.getRawHeaders(b"Location") or [b""]
+            return Visited(response.code, location.decode("utf-8", "replace"))
+
+        return self._in_time(url, open_page())
+
     def _ask(
         self, method: bytes, url: str, authorization: str, body: bytes | None
     ) -> Deferred[JsonObject]:
-        def too_late(_: object, __: float) -> JsonObject:
+        async def ask() -> JsonObject:
+            response, received = await self._exchange(method, url, authorization, body)
+            return _read(url, response.code, received)
+
+        return self._in_time(url, ask())
+
+    def _in_time(self, url: str, exchange: Coroutine[Any, Any, Answer]) -> Deferred[Answer]:
+        def too_late(_: object, __: float) -> Answer:
             raise ProviderSilent(f"{url} has not answered within {SECONDS:g} seconds")
 
-        asking = Deferred.fromCoroutine(self._exchange(method, url, authorization, body))
-        return asking.addTimeout(SECONDS, self._reactor, too_late)
+        return Deferred.fromCoroutine(exchange).addTimeout(SECONDS, self._reactor, too_late)
 
     async def _exchange(
         self, method: bytes, url: str, authorization: str, body: bytes | None
-    ) -> JsonObject:
+    ) -> tuple[IResponse, bytes]:
         headers = Headers({"Accept": ["application/json"], "User-Agent": [USER_AGENT]})
         if authorization:
             headers.setRawHeaders("Authorization", [authorization])
@@ -104,7 +124,7 @@ class HttpIdentityProvider:
             problem = f"{url}: {type(failure).__name__} {failure}"
             kind = ProviderUnusable if _is_of_tls(failure) else ProviderSilent
             raise kind(problem) from failure
-        return _read(url, response.code, bytes(received))
+        return response, bytes(received)
 
 
 def _is_of_tls(failure: Exception) -> bool:

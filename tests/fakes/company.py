@@ -12,7 +12,7 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from twisted.internet.defer import Deferred, fail, succeed
 
-from mailcheck.ports.identity_provider import JsonObject, ProviderRefused
+from mailcheck.ports.identity_provider import JsonObject, ProviderRefused, Visited
 from tests.fakes.clock_and_randomness import TEST_START
 
 ISSUER = "https://login.company.example"
@@ -56,6 +56,7 @@ class Company:
         self.change: Callable[[dict[str, Any]], object] = lambda claims: None
         self.sign: Callable[[dict[str, Any]], str] = self.sign_properly
         self.asked: list[str] = []
+        self.visited: Visited | None = None
         self.forms: list[tuple[Mapping[str, str], tuple[str, str] | None]] = []
         self._codes: dict[str, dict[str, str]] = {}
 
@@ -69,6 +70,14 @@ class Company:
         if url.endswith("/userinfo"):
             return succeed(dict(self.user_info))
         return succeed(self.published)
+
+    def visit(self, url: str) -> Deferred[Visited]:
+        """Answer as defined by `IdentityProvider`: a person is needed, unless a test changes it."""
+        self.asked.append(url)
+        if self.visited is None:
+            back = parse_qs(urlsplit(url).query)["redirect_uri"][0]
+            return succeed(Visited(302, f"{back}?error=login_required&state=doctor"))
+        return succeed(self.visited)
 
     def post(
         self, url: str, form: Mapping[str, str], user: tuple[str, str] | None

@@ -15,8 +15,7 @@ from urllib.parse import unquote_to_bytes
 from msgspec import NODEFAULT, UNSET, Struct
 from msgspec.structs import fields
 
-from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.similar import nearest
+from mailcheck.core.errors import InvalidParameter, nearest_word
 
 MAX_SHOWN = 80
 """Maximum number of characters of an invalid value in an error."""
@@ -549,7 +548,7 @@ def _name_type(value: object) -> str:
 
 def _unknown(request: type[Request], name: str, wording: Wording) -> InvalidParameter:
     known, sent = list(request_fields(request)), shorten(name)
-    similar = nearest(sent.lower(), known)
+    similar = nearest_word(sent.lower(), known)
     problem = wording.unknown.format(
         sent=sent,
         meant=f". Did you mean {similar}?" if similar else ".",

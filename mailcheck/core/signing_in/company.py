@@ -12,6 +12,12 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.core.projects import Role
 
+DISCOVERY = "/.well-known/openid-configuration"
+"""Path of the metadata of a provider, below its issuer (OpenID Connect Discovery 4)."""
+
+CALLBACK = "/sign-in/company/callback"
+"""Path of the redirect address, to which the provider sends browsers back."""
+
 MAX_SUBJECT = 255
 """Maximum number of characters of a subject (OpenID Connect Core 2)."""
 

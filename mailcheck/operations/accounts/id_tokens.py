@@ -19,7 +19,7 @@ from mailcheck.core.errors import (
     SignInUnavailable,
 )
 from mailcheck.core.instants import HOUR, MINUTE, SECOND, Instant
-from mailcheck.core.signing_in.company import MAX_SUBJECT, is_safe_url
+from mailcheck.core.signing_in.company import DISCOVERY, MAX_SUBJECT, is_safe_url
 from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.identity_provider import (
@@ -108,6 +108,27 @@ class Metadata(Struct, frozen=True):
 
 _NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _OPTIONAL = ("userinfo_endpoint", "end_session_endpoint")
+
+
+def discovery_url(issuer: str) -> str:
+    """Return the address of the metadata of a provider."""
+    return issuer.rstrip("/") + DISCOVERY
+
+
+def read_metadata(document: JsonObject, issuer: str) -> tuple[Metadata | None, str]:
+    """Return the metadata of a provider, or why it is not usable for this issuer."""
+    try:
+        found = msgspec.convert(_without_nulls(document), Metadata)
+    except msgspec.ValidationError as failure:
+        return None, f"its metadata is unusable: {failure}"
+    if found.issuer != issuer:
+        return None, f"its metadata names the issuer {found.issuer}: write exactly this one"
+    given = [getattr(found, name) for name in _NEEDED]
+    given += filter(None, (getattr(found, name) for name in _OPTIONAL))
+    unsafe = [one for one in given if not is_safe_url(one)]
+    if unsafe:
+        return None, f"its metadata names an address without HTTPS: {unsafe[0]}"
+    return found, ""
 
 
 class Provider:
@@ -202,26 +223,12 @@ class Provider:
     async def _fetch(self, what: str) -> Any:
         if what == "keys":
             metadata = await self.metadata()
-            found = await self._answer(self._connection.get(metadata.jwks_uri))
-            return self._read_keys(found)
-        url = self.issuer.rstrip("/") + "/.well-known/openid-configuration"
-        return self._read_metadata(await self._answer(self._connection.get(url)))
-
-    def _read_metadata(self, document: JsonObject) -> Metadata:
-        try:
-            found = msgspec.convert(_without_nulls(document), Metadata)
-        except msgspec.ValidationError as failure:
-            self._log.error("the metadata of the provider is unusable: {why}", why=failure)
-            raise SignInMisconfigured(MISCONFIGURED) from None
-        given = [getattr(found, name) for name in _NEEDED]
-        given += filter(None, (getattr(found, name) for name in _OPTIONAL))
-        if found.issuer != self.issuer or not all(map(is_safe_url, given)):
-            self._log.error(
-                "the metadata of the provider names the issuer {found}, or an address without "
-                "HTTPS; [oidc] issuer is {configured}",
-                found=found.issuer,
-                configured=self.issuer,
-            )
+            keys = await self._answer(self._connection.get(metadata.jwks_uri))
+            return self._read_keys(keys)
+        document = await self._answer(self._connection.get(discovery_url(self.issuer)))
+        found, problem = read_metadata(document, self.issuer)
+        if found is None:
+            self._log.error("[oidc] issuer {issuer}: {why}", issuer=self.issuer, why=problem)
             raise SignInMisconfigured(MISCONFIGURED)
         return found
 

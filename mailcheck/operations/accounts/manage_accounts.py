@@ -23,6 +23,7 @@ from mailcheck.core.errors import (
     KeyNotFound,
     OnlyOwner,
     TooManyKeys,
+    nearest_word,
 )
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import (
@@ -37,7 +38,6 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.rights import ALL_RIGHTS, Rights
-from mailcheck.core.similar import nearest
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import (
     Authenticator,
@@ -145,7 +145,7 @@ class ManageAccounts:
         """
         account = await self._store.find_account(name)
         if account is None:
-            similar = nearest(name, [one.name for one in await self.accounts()])
+            similar = nearest_word(name, [one.name for one in await self.accounts()])
             hint = f"did you mean {similar!r}?" if similar else "`mailcheck account list` shows all"
             raise AccountNotFound(f"no account named {name!r} exists; {hint}")
         return account

@@ -25,7 +25,6 @@ from mailcheck.core.errors import ConnectionDropped, ExpectedFailure, InvalidPar
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 from mailcheck.core.rights import Scope
-from mailcheck.core.similar import nearest_path
 from mailcheck.ports.clocks import Now
 from mailcheck.web.site.access_control import (
     AccessControl,
@@ -52,6 +51,7 @@ from mailcheck.web.site.requests import (
     headers_of,
     read_body,
 )
+from mailcheck.web.site.similar_paths import nearest_path
 
 MAX_SHOWN = 200
 """Maximum number of characters of an unknown path or method in an error."""

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.errors import ExpectedFailure, SignInFailed
+from mailcheck.core.signing_in.company import CALLBACK
 from mailcheck.operations.accounts.company_sign_in import Answer, Beginning, CompanySignIn
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages, lead_away
 from mailcheck.web.dashboard.cookies import (
@@ -20,8 +21,6 @@ from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, next_path
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
-
-CALLBACK = "/sign-in/company/callback"
 
 LONGEST_ANSWER = 8_192
 """Maximum number of characters of a parameter of the callback. The state carries a path."""

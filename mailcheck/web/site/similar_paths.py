@@ -1,9 +1,8 @@
-"""The most similar of the words that could have been meant, for error messages."""
+"""The path that an unknown path may have meant."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-CLOSE = 0.5
-"""Similarity from which a word is named, between 0 and 1."""
+from mailcheck.core.errors import nearest_word
 
 CLOSE_PATH = 0.83
 """The same for paths, which have most of their characters in common."""
@@ -13,19 +12,6 @@ MAX_SEGMENTS, MAX_PATH = 12, 200
 
 MAX_MISSING = 2
 """Maximum number of segments that a path may lack, such as the prefix of the API."""
-
-
-def nearest(word: str, words: Collection[str], close: float = CLOSE) -> str | None:
-    """Return the most similar of some words, or `None` if none is similar."""
-    from difflib import get_close_matches  # only loaded for errors
-
-    return next(iter(get_close_matches(word, list(words), 1, close)), None)
-
-
-def did_you_mean(word: str, words: Collection[str]) -> str:
-    """Return the question that names the most similar word, or what there is if none is."""
-    similar = nearest(word, words)
-    return f"did you mean {similar}?" if similar else f"there are {', '.join(words)}"
 
 
 def nearest_path(path: str, patterns: Iterable[str]) -> str | None:
@@ -58,7 +44,7 @@ def nearest_path(path: str, patterns: Iterable[str]) -> str | None:
 def _are_similar(segments: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether each pair of segments is similar, since paths have most of them in common."""
     pairs = zip(segments, others, strict=True)
-    return all(one == other or nearest(one, [other]) for one, other in pairs)
+    return all(one == other or nearest_word(one, [other]) for one, other in pairs)
 
 
 def _fill(pattern: Sequence[str], sent: Sequence[str]) -> tuple[str, Sequence[str], Sequence[str]]:

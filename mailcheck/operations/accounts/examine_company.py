@@ -1,0 +1,97 @@
+"""Examines the sign-in with the accounts of a company before the first person tries it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from mailcheck.checks.findings import Finding
+from mailcheck.checks.findings_table import make_finding
+from mailcheck.operations.accounts.company_sign_in import CompanyRules
+from mailcheck.operations.accounts.id_tokens import KEY_TYPES, discovery_url, read_metadata
+from mailcheck.operations.doctor import undetermined_finding
+from mailcheck.ports.identity_provider import (
+    IdentityProvider,
+    ProviderRefused,
+    ProviderSilent,
+    ProviderUnusable,
+)
+
+TOPIC = "company"
+_FAULT = "doctor.company.unusable"
+_UNKNOWN_CLIENT = ("invalid_client", "unauthorized_client", "invalid_request")
+
+
+async def examine_company(
+    rules: CompanyRules, issuer: str, provider: IdentityProvider, redirect: str
+) -> list[Finding]:
+    """Examine discovery, keys, the redirect address, and the claim of groups.
+
+    :param redirect: the address to which the provider sends browsers back.
+    """
+    try:
+        document = await provider.get(discovery_url(issuer))
+        metadata, problem = read_metadata(document, issuer)
+        if metadata is None:
+            return [make_finding(_FAULT, f"[oidc] issuer {issuer}: {problem}.")]
+        found = list(_examine_keys(metadata.jwks_uri, await provider.get(metadata.jwks_uri)))
+        query = urlencode(
+            {
+                "response_type": "code",
+                "client_id": rules.client_id,
+                "redirect_uri": redirect,
+                "scope": " ".join(rules.scopes),
+                "state": "doctor",
+                "nonce": "doctor",
+                "prompt": "none",
+            }
+        )
+        joint = "&" if "?" in metadata.authorization_endpoint else "?"
+        visited = await provider.visit(f"{metadata.authorization_endpoint}{joint}{query}")
+        found += _examine_visit(visited.status, visited.location, rules.client_id, redirect)
+    except ProviderSilent as failure:
+        return [undetermined_finding(TOPIC, f"The provider does not answer: {failure}.")]
+    except (ProviderUnusable, ProviderRefused) as failure:
+        meaning = f"[oidc] issuer does not lead to a usable provider: {failure}."
+        return [make_finding(_FAULT, meaning)]
+    if rules.roles or rules.allowed_groups:
+        found.append(_describe_groups(document, rules.groups_claim))
+    return found
+
+
+def _examine_keys(address: str, document: Mapping[str, Any]) -> Iterator[Finding]:
+    listed = document.get("keys")
+    keys = listed if isinstance(listed, list) else []
+    usable = [one for one in keys if isinstance(one, dict) and one.get("kty") in KEY_TYPES]
+    if not usable:
+        yield make_finding(_FAULT, f"The provider publishes no usable key at {address}.")
+
+
+def _examine_visit(status: int, location: str, client_id: str, redirect: str) -> Iterator[Finding]:
+    """Judge the answer to a sign-in without a person, which a provider sends back to us."""
+    if location.startswith(redirect):
+        errors = parse_qs(urlsplit(location).query).get("error", [""])
+        if errors[0] in _UNKNOWN_CLIENT:
+            meaning = f"The provider refuses [oidc] client_id {client_id}: {errors[0]}."
+            yield make_finding("doctor.company.redirect", meaning)
+    elif status >= 400:
+        yield make_finding(
+            "doctor.company.redirect",
+            f"The provider refuses the client {client_id} with the redirect address {redirect}: it"
+            f" answers with status {status}.",
+        )
+
+
+def _describe_groups(document: Mapping[str, Any], claim: str) -> Finding:
+    listed = document.get("claims_supported")
+    known = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    if known and claim.partition(".")[0] not in known:
+        shown = ", ".join(known[:20])
+        return make_finding(
+            "doctor.company.groups",
+            f"Groups are read from the claim {claim} ([oidc] groups_claim), which the provider does"
+            f" not list. Its claims are {shown}.",
+        )
+    return make_finding(
+        "doctor.company.groups-claim",
+        f"Groups are read from the claim {claim} ([oidc] groups_claim).",
+    )
