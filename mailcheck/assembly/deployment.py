@@ -23,7 +23,7 @@ from mailcheck.connections.certificates import (
 from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy
 from mailcheck.core.accounts import EVERY_ACCOUNT, AllowedRecipients
 from mailcheck.core.addresses import is_domain_name
-from mailcheck.core.client_limits import ConnectionLimits, MemoryPlan
+from mailcheck.core.client_limits import MAX_REJECTED_AT_ONCE, ConnectionLimits, MemoryPlan
 from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import (
     IpNetwork,
@@ -34,7 +34,7 @@ from mailcheck.core.network_addresses import (
 from mailcheck.core.signing_in.company import parse_group_role
 from mailcheck.daemon.backups import BackupPlan
 from mailcheck.daemon.first_start import ACCOUNT_NAME
-from mailcheck.daemon.listening import half_of_files, real_address
+from mailcheck.daemon.listening import files_for_connections, real_address
 from mailcheck.daemon.usable_memory import usable_memory
 from mailcheck.engines.sqlite import IN_MEMORY
 from mailcheck.operations.domains.watches.send_alerts import SENDER
@@ -145,11 +145,40 @@ def trusted_proxies(config: Config) -> list[IpNetwork]:
     return [ip_network(text) for text in config.web.trusted_proxies]
 
 
+SITES = (("web", "listen"), ("providers", "listen"), ("mailpit", "listen"))
+LINES = (
+    ("smtp", "listen"),
+    ("smtp", "submission_listen"),
+    ("smtp", "broken_tls_listen"),
+    ("mailpit", "smtp_listen"),
+    ("imap", "listen"),
+    ("imap", "tls_listen"),
+    ("pop3", "listen"),
+    ("pop3", "tls_listen"),
+    ("milter", "listen"),
+)
+"""The options with ports for HTTP, and for protocols of lines. Each kind may use half of the open
+files for connections, and the ports of a kind share it."""
+
+
+def used_ports(config: Config, ports: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the options that have addresses."""
+    return [one for one in ports if getattr(getattr(config, one[0]), one[1])]
+
+
+def limit_connections(
+    config: Config, ports: Sequence[tuple[str, str]], in_all: int, of_address: int
+) -> ConnectionLimits:
+    """Return the limits of one of several ports: the configured ones, or fewer if files are few."""
+    share = files_for_connections() / (2 * max(1, len(used_ports(config, ports))))
+    surplus = int(min(MAX_REJECTED_AT_ONCE, share / 6))
+    return ConnectionLimits(int(min(in_all, share - 2 * surplus)), of_address, surplus)
+
+
 def connection_limits(config: Config) -> ConnectionLimits:
-    """Return the limits of HTTP connections."""
+    """Return the limits of HTTP connections at one site."""
     web = config.web
-    in_all = int(min(web.max_connections, half_of_files()))
-    return ConnectionLimits(in_all, web.max_connections_per_address)
+    return limit_connections(config, SITES, web.max_connections, web.max_connections_per_address)
 
 
 def smtp_settings(
@@ -162,13 +191,17 @@ def smtp_settings(
 ) -> SmtpSettings:
     """Return the settings of the SMTP server on one port."""
     smtp = config.smtp
+    limits = limit_connections(
+        config, LINES, smtp.max_connections, smtp.max_connections_per_address
+    )
     return SmtpSettings(
         host_name=smtp.host_name or config.inbox.domain,
         limits=Limits(
             message_size=smtp.max_message_size,
             recipients=smtp.max_recipients,
-            connections=smtp.max_connections,
-            connections_per_address=smtp.max_connections_per_address,
+            connections=limits.in_all,
+            connections_per_address=limits.of_address,
+            surplus=limits.surplus,
             idle=smtp.idle_timeout,
         ),
         is_submission=is_submission,

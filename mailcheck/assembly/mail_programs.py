@@ -3,11 +3,11 @@
 from ipaddress import ip_network
 
 from mailcheck.assembly.daemon import Daemon
+from mailcheck.assembly.deployment import LINES, limit_connections
 from mailcheck.config.options import Config, ImapOptions, Pop3Options
 from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy
 from mailcheck.connections.receive_path import LineLimits
 from mailcheck.connections.server import PortSettings
-from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.imap.connection import COMMAND_LINE as IMAP_COMMAND_LINE
 from mailcheck.imap.connection import ImapFactory
 from mailcheck.imap.pop3 import Pop3Factory
@@ -61,7 +61,9 @@ def port_settings(
     return PortSettings(
         host_name=smtp.host_name or config.inbox.domain,
         lines=LineLimits(command_line, limits.first_command, options.idle_timeout, limits.closing),
-        connections=ConnectionLimits(options.max_connections, options.max_connections_per_address),
+        connections=limit_connections(
+            config, LINES, options.max_connections, options.max_connections_per_address
+        ),
         tls_for=tls_for,
         is_tls=is_tls,
         auth_without_tls=AuthWithoutTls(smtp.auth_without_tls),

@@ -16,7 +16,9 @@ from mailcheck.assembly.accounts import registration_rules, request_limits
 from mailcheck.assembly.checks import configured_catalogue, daily_budgets
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import (
+    LINES,
     connection_limits,
+    limit_connections,
     receive_settings,
     reserved_names,
     smtp_settings,
@@ -55,7 +57,9 @@ def milter_access(config: Config) -> tuple[tuple[IpNetwork, ...], ConnectionLimi
     """Return which mail servers may use the milter endpoint, and how many connections."""
     options = config.milter
     allowed = tuple(ip_network(text) for text in options.allow_from)
-    return allowed, ConnectionLimits(options.max_connections, options.max_connections)
+    return allowed, limit_connections(
+        config, LINES, options.max_connections, options.max_connections
+    )
 
 
 def change_log(environment: Environment, config: Config) -> None:

@@ -322,7 +322,7 @@ class WebOptions(Struct, frozen=True):
     max_connections: Annotated[
         int,
         Option(
-            "Maximum number of connections; at most half of the files that the process may open. "
+            "Maximum number of connections; fewer if the process may open few files. "
             "When it is reached, the one idle longest is closed; if none is idle, new ones get "
             "503.",
             lowest=1,

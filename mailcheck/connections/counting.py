@@ -66,6 +66,11 @@ class OpenConnections(Generic[C]):
         """Add a new connection."""
         self._connections.add(connection)
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many connections are open that the next one cannot even be rejected."""
+        return len(self._connections) >= self.limits.open
+
     def admit(self, connection: C, client_ip: str) -> Rejection | None:
         """Count a connection for its client's address, or return why it is rejected.
 

@@ -201,6 +201,11 @@ class ServerFactory(Factory):
         """Number of connected clients."""
         return len(self.open)
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the next connection cannot even be rejected."""
+        return self.open.is_crowded
+
     def buildProtocol(self, addr: IAddress | None) -> Any:
         """Return the protocol of a new connection."""
         connection = self.make()

@@ -70,11 +70,25 @@ def judge_usage(minute_count: int, day_count: int, limits: RequestLimits) -> Usa
     )
 
 
+MAX_REJECTED_AT_ONCE = 100
+"""Maximum number of rejected clients that receive a response. Further ones are disconnected."""
+
+
 class ConnectionLimits(Struct, frozen=True):
-    """Maximum number of concurrent connections, in all and of one address."""
+    """Maximum number of concurrent connections, in all and of one address.
+
+    ``surplus`` is the number of further connections that are told why they are rejected. Others are
+    aborted, so that a crowd leaves open files to the rest of the daemon.
+    """
 
     in_all: int
     of_address: int
+    surplus: int = MAX_REJECTED_AT_ONCE
+
+    @property
+    def open(self) -> int:
+        """Maximum number that are open: admitted, rejected, and those that are being closed."""
+        return self.in_all + 2 * self.surplus
 
 
 Connection = TypeVar("Connection")

@@ -20,11 +20,14 @@ from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
 from twisted.internet.endpoints import AdoptedStreamServerEndpoint, serverFromString
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import (
+    IAddress,
     IListeningPort,
+    IProtocolFactory,
     IStreamServerEndpoint,
 )
 from twisted.logger import Logger
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
 from mailcheck.core.network_addresses import ListenAddress
 
@@ -77,7 +80,7 @@ class ListeningService(Service):
         self._purpose = purpose
         self._inherited = inherited
         self._listen = [
-            (address, partial(self._endpoint(reactor, address).listen, factory))
+            (address, partial(self._endpoint(reactor, address).listen, _guarded(factory, address)))
             for address in addresses
         ]
         self._drain = drain
@@ -128,6 +131,41 @@ class ListeningService(Service):
         return endpoint
 
 
+OUTERMOST = ("tcp:", "tcp6:", "unix:", SYSTEMD)
+"""The beginnings of endpoints on which a factory gets the connections themselves. Others wrap them,
+for example in TLS, and would keep a connection open that has no protocol."""
+
+
+def _guarded(factory: Any, address: ListenAddress) -> Any:
+    """Return a factory whose connections are closed at once while it has too many."""
+    is_outermost = address.endpoint.startswith(OUTERMOST)
+    return CrowdGuard(factory) if is_outermost and hasattr(factory, "is_crowded") else factory
+
+
+@implementer(IProtocolFactory)
+class CrowdGuard:
+    """Closes connections without a protocol while a factory is crowded.
+
+    Twisted accepts up to a hundred connections at a time, and closes an aborted one later. A crowd
+    would use all open files before the first of its connections is closed.
+    """
+
+    def __init__(self, factory: Any) -> None:
+        self._factory = factory
+
+    def doStart(self) -> None:
+        """Start the factory."""
+        self._factory.doStart()
+
+    def doStop(self) -> None:
+        """Stop the factory."""
+        self._factory.doStop()
+
+    def buildProtocol(self, addr: IAddress) -> Any:
+        """Return the protocol of a connection, or `None`: Twisted closes its socket."""
+        return None if self._factory.is_crowded else self._factory.buildProtocol(addr)
+
+
 def cannot_listen(purpose: str, address: ListenAddress, error: object) -> CannotStart:
     """Return the error for an address that cannot be bound."""
     if isinstance(error, CannotListenError):
@@ -163,10 +201,16 @@ def raise_file_limit() -> None:
         _log.info("open files stay limited to {soft}: {error}", soft=soft, error=error)
 
 
-def half_of_files() -> float:
-    """Return how many open files one kind of connection may use; others need some too."""
+RESERVED_FILES = 160
+"""Open files for everything but connections of clients: the store with its readers, pipes of child
+processes, ports, DNS, probes and health. An idle daemon has 40, and 80 more while it tests the
+blocklists."""
+
+
+def files_for_connections() -> float:
+    """Return how many open files connections of clients may use together."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return math.inf if soft == resource.RLIM_INFINITY else soft // 2
+    return math.inf if soft == resource.RLIM_INFINITY else max(soft - RESERVED_FILES, soft // 4)
 
 
 class AddressFile(Service):

@@ -238,6 +238,11 @@ class MilterFactory(Factory):
         """Number of connections."""
         return len(self.open)
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the next connection cannot even be rejected."""
+        return self.open.is_crowded
+
     def buildProtocol(self, addr: IAddress | None) -> Any:
         """Return the protocol of a new connection."""
         connection = MilterConnection(self._traffic, self._clock)

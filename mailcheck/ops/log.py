@@ -32,9 +32,13 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 # listening addresses.
 _NOISE = re.compile(
     r"\S+ starting on .+|\(.*Port .* Closed\)|Timing out client: .*|"
-    r"twistd \S+ \(.*\) starting up\.|reactor class: .*|Main loop terminated\.",
+    r"twistd \S+ \(.*\) starting up\.|reactor class: .*|Main loop terminated\.|"
+    r"EMFILE recovery: .*|Re-reserving EMFILE recovery file descriptor\.",
     re.DOTALL,
 )
+
+_NO_FILES = re.compile(r"EMFILE encountered; .*")
+"""Twisted's message about a connection that it closes, since all open files are in use."""
 
 OWN = "mailcheck."
 """Prefix of the names of mailcheck's modules."""
@@ -78,6 +82,9 @@ class LogWriter:
         text = _text_of(event, is_our_own=is_our_own)
         if not is_our_own and number <= INFO and _NOISE.fullmatch(text):
             return
+        if not is_our_own and _NO_FILES.fullmatch(text):
+            level, number = LogLevel.warn, WARN
+            text = "a connection was closed: all open files are in use (LimitNOFILE)"
         if number >= WARN:
             self.problems.add(level.name)
         self.output.write(self.render(event, level.name, text))

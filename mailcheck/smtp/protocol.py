@@ -346,6 +346,11 @@ class MailFactory(SMTPFactory):
         """Number of connected clients."""
         return len(self.open)
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the next connection cannot even be rejected."""
+        return self.open.is_crowded
+
     def buildProtocol(self, addr: IAddress | None) -> MailProtocol:
         """Return the protocol of a new connection."""
         connection = MailProtocol(self._receiver, self.settings, self._clock, self._verbs, self)

@@ -4,7 +4,7 @@ from msgspec import Struct, field
 
 from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy, offer_no_tls
 from mailcheck.connections.receive_path import LineLimits
-from mailcheck.core.client_limits import ConnectionLimits
+from mailcheck.core.client_limits import MAX_REJECTED_AT_ONCE, ConnectionLimits
 from mailcheck.core.network_addresses import IpNetwork
 
 SMALL_CHUNK = 1_024
@@ -43,6 +43,9 @@ class Limits(Struct, frozen=True):
     """Maximum number for a public client (an IPv6 client is its /64): twice Postfix's limit, which
     is made for relays. Private and loopback clients are exempt, since a CI farm may share one."""
 
+    surplus: int = MAX_REJECTED_AT_ONCE
+    """Maximum number of further connections, which get 421."""
+
     first_command: float = 30
     """Seconds from the greeting to the end of the first command. A client with mail needs less. A
     client that only holds connections needs ten times as many of them. Postfix uses 10 s under
@@ -77,7 +80,7 @@ class Limits(Struct, frozen=True):
     @property
     def of_connections(self) -> ConnectionLimits:
         """The limits of the number of connections."""
-        return ConnectionLimits(self.connections, self.connections_per_address)
+        return ConnectionLimits(self.connections, self.connections_per_address, self.surplus)
 
     @property
     def of_lines(self) -> LineLimits:

@@ -12,12 +12,26 @@ from twisted.internet.testing import StringTransport
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 
-from mailcheck.assembly.deployment import connection_limits
-from mailcheck.config.options import Config, WebOptions
-from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_REJECTED_AT_ONCE, MIN_IDLE, REJECT_TIMEOUT
+from mailcheck.assembly.deployment import (
+    LINES,
+    SITES,
+    connection_limits,
+    limit_connections,
+    used_ports,
+)
+from mailcheck.config.options import (
+    Config,
+    ImapOptions,
+    MilterOptions,
+    ProvidersOptions,
+    WebOptions,
+)
+from mailcheck.core.client_limits import MAX_REJECTED_AT_ONCE
+from mailcheck.daemon.listening import RESERVED_FILES
+from mailcheck.web.site.server import IDLE_TIMEOUT, MIN_IDLE, REJECT_TIMEOUT
 from tests.house import House, config_in_memory
 from tests.table import rows
-from tests.web.raw_http import RawHttp, request
+from tests.web.raw_http import RawHttp, read_answer, request
 
 pytestmark = pytest.mark.attack
 
@@ -62,7 +76,8 @@ def is_served(house: House, peer: str) -> bool:
 def require_turned_away(connection: RawHttp) -> None:
     """Check that a connection gets 503 with Retry-After, and is closed."""
     assert connection.received() == b""
-    answer = connection.ask(PAGE)
+    connection.send(request(WAIT))
+    answer, _ = read_answer(connection.received(), "GET")
     assert answer.status == 503
     assert answer.headers["connection"] == "close"
     assert int(answer.headers["retry-after"]) > 0
@@ -136,13 +151,31 @@ def test_when_all_are_at_work_the_next_is_told_so(build: BuildHouse) -> None:
     assert is_served(house, "203.0.113.8")
 
 
+def test_health_is_told_at_the_maximum(build: BuildHouse) -> None:
+    """A supervisor learns that a daemon with all its connections in use is well."""
+    house = build(max_connections=1)
+    wait = park(house)
+    for path in ("/healthz", "/readyz"):
+        connection = RawHttp(house, "203.0.113.7")
+        assert connection.ask(path).status == 200
+        house.pass_time(REJECT_TIMEOUT)
+        connection.send(b"")
+        assert connection.is_closed
+    require_turned_away(RawHttp(house, "203.0.113.7"))
+    wait.hang_up()
+    assert not house.clock.getDelayedCalls()
+
+
 def test_those_turned_away_are_few(build: BuildHouse) -> None:
-    """A silent client that was rejected is disconnected soon, and beyond a hundred at once."""
+    """A silent client that was rejected is disconnected soon, or for the hundredth after it."""
     house = build(max_connections=1)
     wait = park(house)
     silent = [RawHttp(house, "203.0.113.7") for _ in range(MAX_REJECTED_AT_ONCE)]
     assert not any(connection.is_closed for connection in silent)
-    assert RawHttp(house, "203.0.113.7").is_closed
+    silent.append(RawHttp(house, "203.0.113.7"))
+    for connection in silent:
+        connection.send(b"")
+    assert [connection.is_closed for connection in silent] == [True] + [False] * (len(silent) - 1)
     house.pass_time(REJECT_TIMEOUT)
     for connection in silent:
         connection.send(b"")
@@ -154,14 +187,14 @@ def test_those_turned_away_are_few(build: BuildHouse) -> None:
 
 
 def test_those_turned_away_are_few_over_tls_too(build: BuildHouse) -> None:
-    """A TLS connection beyond the hundred rejected ones is closed like any other."""
+    """A TLS connection is closed for the hundredth rejected one after it, like any other."""
     house = build(max_connections=1)
     wait = park(house)
-    silent = [RawHttp(house, "203.0.113.7") for _ in range(MAX_REJECTED_AT_ONCE)]
     factory = TLSMemoryBIOFactory(CertificateOptions(), False, house.site)
     protocol = factory.buildProtocol(IPv4Address("TCP", "203.0.113.7", 40_000))
     transport = StringTransport()
     protocol.makeConnection(transport)
+    silent = [RawHttp(house, "203.0.113.7") for _ in range(MAX_REJECTED_AT_ONCE)]
     assert transport.disconnecting
     protocol.connectionLost(Failure(ConnectionDone()))
     for connection in (wait, *silent):
@@ -187,12 +220,23 @@ def test_every_connection_that_ends_is_uncounted(build: BuildHouse) -> None:
 
 
 def test_connections_leave_files_to_the_others() -> None:
-    """HTTP uses half of the open files at most, since store, mail and DNS need files too."""
+    """All connections together leave open files to store, children, DNS and health."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = min(1_000, before[0])
     resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
     try:
-        assert connection_limits(Config()).in_all == few // 2
+        everywhere = Config(
+            providers=ProvidersOptions(listen=("127.0.0.1:1",)),
+            imap=ImapOptions(listen=("127.0.0.1:2",)),
+            milter=MilterOptions(listen=("127.0.0.1:3",)),
+        )
+        for config in (Config(), everywhere):
+            sites = [connection_limits(config) for _, _ in used_ports(config, SITES)]
+            lines = [
+                limit_connections(config, LINES, 5_000, 100) for _ in used_ports(config, LINES)
+            ]
+            together = sum(one.open for one in (*sites, *lines))
+            assert few - 2 * RESERVED_FILES < together <= few - RESERVED_FILES
         assert connection_limits(Config(web=WebOptions(max_connections=7))).in_all == 7
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

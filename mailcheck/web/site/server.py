@@ -102,6 +102,15 @@ class Connections:
         self._clock = clock
         self._counts: ConnectionCounts[WebConnection] = ConnectionCounts()
         self._idle_since: dict[WebConnection, float] = {}
+        self.open: set[Protocol] = set()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many connections are open that the next one cannot even be rejected.
+
+        It counts connections until they are closed, when others have had their places already.
+        """
+        return len(self.open) >= self.limits.open
 
     def __len__(self) -> int:
         """Return the number of connections."""
@@ -305,6 +314,7 @@ class WebConnection(OpenHttpChannel):
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Remove the connection from the limits."""
         self._connections.remove(self)
+        self._connections.open.discard(self)
         super().connectionLost(reason)
 
     def _discard_rest(self, request: HttpRequest) -> None:
@@ -366,33 +376,51 @@ def _keep_kernel_buffer_small(transport: Any) -> None:
             handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_UNSENT)
 
 
-MAX_REJECTED_AT_ONCE = 100
-"""Maximum number of rejected clients that receive a response. Further ones are disconnected."""
-
 REJECT_TIMEOUT = 5
 """Seconds in which a rejected client must send its request and read the response."""
+
+
+HEALTH = tuple(
+    b"%s /%s " % (method, path) for method in (b"GET", b"HEAD") for path in (b"healthz", b"readyz")
+)
+"""Beginnings of requests that are answered even at the maximum of connections."""
 
 
 class RejectedConnection(Protocol):
     """Responds to a rejected client with 503, and closes the connection.
 
-    It waits for the first bytes of the request. A response before them would be lost.
+    It waits for the first bytes of the request. A response before them would be lost. A question
+    about the health of the daemon is answered: a supervisor must not restart a busy daemon.
+
+    :param ordinary: the connection that then answers.
     """
 
     transport: Any
 
-    def __init__(self, clock: IReactorTime, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        clock: IReactorTime,
+        ordinary: Protocol,
+        on_end: Callable[["RejectedConnection"], None],
+    ) -> None:
         self._clock = clock
+        self._ordinary = ordinary
         self._on_end = on_end
         self._timer: IDelayedCall | None = None
+        self._served: Protocol | None = None
 
     def connectionMade(self) -> None:
-        """Start the timeout for the request."""
+        """Start the timeout for the request and its response."""
         self._timer = self._clock.callLater(REJECT_TIMEOUT, self.transport.abortConnection)
 
     def dataReceived(self, data: bytes) -> None:
         """Respond to the beginning of a request. The rest is not read."""
-        if not self.transport.disconnecting:
+        if self._served is None and data.startswith(HEALTH):
+            self._served = self._ordinary
+            self._served.makeConnection(self.transport)
+        if self._served is not None:
+            self._served.dataReceived(data)
+        elif not self.transport.disconnecting:
             self.transport.write(_too_many_connections())
             self.transport.loseConnection()
 
@@ -400,17 +428,9 @@ class RejectedConnection(Protocol):
         """Make room for the next rejected client."""
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
-        self._on_end()
-
-
-class AbortedConnection(Protocol):
-    """Aborts a connection. If Twisted received no protocol, a TLS connection would stay open."""
-
-    transport: Any
-
-    def connectionMade(self) -> None:
-        """Abort the connection."""
-        self.transport.abortConnection()
+        if self._served is not None:
+            self._served.connectionLost(reason)
+        self._on_end(self)
 
 
 def _too_many_connections() -> bytes:
@@ -499,7 +519,7 @@ class BoundedSite(Site):
         )
         self._clock = clock
         self.answers = Tally()
-        self._rejected = 0
+        self._rejected: dict[RejectedConnection, None] = {}
         self._warned_at = -math.inf
 
     def protocol(self) -> Any:
@@ -509,9 +529,15 @@ class BoundedSite(Site):
     def buildProtocol(self, addr: IAddress | None) -> Any:
         """Create a connection, or a protocol that rejects the client."""
         connection = super().buildProtocol(addr)
-        if self.connections.admit(connection, getattr(addr, "host", None) or LOCAL_PEER):
-            return connection
-        return self._reject_connection()
+        if not self.connections.admit(connection, getattr(addr, "host", None) or LOCAL_PEER):
+            connection = self._reject_connection(connection)
+        self.connections.open.add(connection)
+        return connection
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the next connection cannot even be rejected."""
+        return self.connections.is_crowded
 
     def acceptableProtocols(self) -> list[bytes]:  # noqa: N802
         """Return the supported protocols for TLS endpoints."""
@@ -523,27 +549,30 @@ class BoundedSite(Site):
         if request.code in SERVER_ERRORS and isinstance(request, PacedRequest):
             self._journal.note_fault(request.fault())
 
-    def _reject_connection(self) -> Protocol:
+    def _reject_connection(self, ordinary: Protocol) -> Protocol:
         now = self._clock.seconds()
         if now - self._warned_at >= WARNING_INTERVAL:
             self._warned_at, count = now, len(self.connections)
             self._log.warn("HTTP connections are rejected: {count} are open", count=count)
-        if self._rejected >= MAX_REJECTED_AT_ONCE:
-            return AbortedConnection()
-        self._rejected += 1
-        return RejectedConnection(self._clock, self._remove_rejected)
+        if len(self._rejected) >= self.connections.limits.surplus:
+            # The oldest has sent nothing yet, or it does not read.
+            oldest = next(iter(self._rejected))
+            del self._rejected[oldest]
+            oldest.transport.abortConnection()
+        rejected = RejectedConnection(self._clock, ordinary, self._end_rejected)
+        self._rejected[rejected] = None
+        return rejected
 
-    def _remove_rejected(self) -> None:
-        self._rejected -= 1
+    def _end_rejected(self, rejected: RejectedConnection) -> None:
+        self._rejected.pop(rejected, None)
+        self.connections.open.discard(rejected)
 
 
 @implementer(IProtocolFactory)
 class ProxyProtocolFactory:
     """Expects the PROXY protocol from the hosts of some networks, and plain HTTP from others."""
 
-    def __init__(
-        self, factory: IProtocolFactory, networks: Sequence[IPv4Network | IPv6Network]
-    ) -> None:
+    def __init__(self, factory: BoundedSite, networks: Sequence[IPv4Network | IPv6Network]) -> None:
         self._factory = factory
         self._networks = networks
         # Twisted supports the PROXY protocol only for whole endpoints. This port has both kinds
@@ -551,6 +580,11 @@ class ProxyProtocolFactory:
         endpoint = _CapturingEndpoint()
         proxyEndpoint(endpoint).listen(factory)
         self._for_proxies = cast(IProtocolFactory, endpoint.factory)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the next connection cannot even be rejected."""
+        return self._factory.is_crowded
 
     def buildProtocol(self, addr: IAddress) -> IProtocol | None:
         """Create a protocol. The protocol for a proxy reads the PROXY header first."""
