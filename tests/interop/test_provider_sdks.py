@@ -139,6 +139,9 @@ VERIFIERS = {
     "anymail-mailgun": ("mailgun", ["delivered", "bounced"]),
     "anymail-postmark": ("postmark", ["delivered", "bounced"]),
     "anymail-brevo": ("brevo", ["delivered", "bounced"]),
+    "anymail-mailtrap": ("mailtrap", ["delivered", "bounced"]),
+    "mailtrap": ("mailtrap", ["delivery", "bounce"]),
+    "anymail-amazon_ses": ("ses", ["delivered", "bounced"]),
 }
 """The libraries that verify events: the provider, and the names of two events."""
 

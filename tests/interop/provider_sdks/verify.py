@@ -41,12 +41,16 @@ def with_anymail(name: str) -> list[Any]:
 
     from django.conf import settings
 
-    secrets = {"resend": "RESEND_SIGNING_SECRET", "mailgun": "MAILGUN_WEBHOOK_SIGNING_KEY"}
+    secrets = {
+        "resend": "RESEND_SIGNING_SECRET",
+        "mailgun": "MAILGUN_WEBHOOK_SIGNING_KEY",
+        "mailtrap": "MAILTRAP_TRACKING_SECRET",
+    }
     key = {secrets[name]: KEY} if name in secrets else {}
     settings.configure(ANYMAIL=key, ALLOWED_HOSTS=["*"], USE_TZ=True)
     import django
     from anymail import signals
-    from anymail.webhooks import brevo, mailgun, postmark, resend
+    from anymail.webhooks import amazon_ses, brevo, mailgun, mailtrap, postmark, resend
     from django.test import RequestFactory
 
     django.setup()
@@ -56,6 +60,8 @@ def with_anymail(name: str) -> list[Any]:
         "mailgun": mailgun.MailgunTrackingWebhookView,
         "postmark": postmark.PostmarkTrackingWebhookView,
         "brevo": brevo.BrevoTrackingWebhookView,
+        "mailtrap": mailtrap.MailtrapTrackingWebhookView,
+        "amazon_ses": amazon_ses.AmazonSESTrackingWebhookView,
     }
     found: list[Any] = []
 
@@ -70,5 +76,15 @@ def with_anymail(name: str) -> list[Any]:
     return found
 
 
-KINDS = {"svix": with_svix, "sendgrid": with_sendgrid}
+def with_mailtrap() -> list[Any]:
+    """Verify with the package ``mailtrap``."""
+    from mailtrap.webhooks import verify_signature
+
+    assert verify_signature(BODY, HEADERS["mailtrap-signature"], KEY)
+    assert not verify_signature(BODY + " ", HEADERS["mailtrap-signature"], KEY)
+    (event,) = json.loads(BODY)["events"]
+    return [event["event"], event["email"]]
+
+
+KINDS = {"svix": with_svix, "sendgrid": with_sendgrid, "mailtrap": with_mailtrap}
 print(json.dumps(KINDS[SDK]() if SDK in KINDS else with_anymail(SDK.removeprefix("anymail-"))))
