@@ -30,10 +30,11 @@ def write_event(
     message: ListedMessage,
     text: str,
     message_id: str,
+    request: str,
 ) -> bytes:
     """Return the event for a message, the same for each attempt. Mails are from ``sender``."""
     if webhook.provider:
-        return dump_json(_event_of(webhook, message.summary, message_id))
+        return dump_json(_event_of(webhook, message.summary, message_id, request))
     if not webhook.is_mail:
         return dump_json(render_listed_message(message, urls))
     summary = message.summary
@@ -47,7 +48,7 @@ def write_event(
     return write_external_mail(head, summary.header.subject, text, why)
 
 
-def _event_of(webhook: Webhook, summary: MessageSummary, message_id: str) -> object:
+def _event_of(webhook: Webhook, summary: MessageSummary, message_id: str, request: str) -> object:
     # Imported here, since few webhooks have the format of a provider.
     from mailcheck.web.providers.catalogue import events_of
     from mailcheck.web.providers.events import Event, kind_of
@@ -63,6 +64,7 @@ def _event_of(webhook: Webhook, summary: MessageSummary, message_id: str) -> obj
         summary.header.subject,
         summary.received_at,
         webhook.secret,
+        request if summary.via == webhook.provider else "",
     )
     return write(event)
 
@@ -83,9 +85,11 @@ def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookPa
         runtime.cluster,
     )
 
-    def write(webhook: Webhook, message: ListedMessage, text: str, message_id: str) -> bytes:
+    def write(
+        webhook: Webhook, message: ListedMessage, text: str, message_id: str, request: str
+    ) -> bytes:
         sender = alerts_from(runtime.config)
-        return write_event(sender, runtime.urls, webhook, message, text, message_id)
+        return write_event(sender, runtime.urls, webhook, message, text, message_id, request)
 
     store = WebhookStore(runtime.engine)
     changes: Notifications[str] = cluster.notifications("webhooks")

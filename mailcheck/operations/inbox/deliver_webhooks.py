@@ -432,7 +432,8 @@ class _WebhookSender:
             return False
         listed = ListedMessage(message.summary, message.content.extracted)
         event_id = f"{MESSAGE_EVENT}{message.summary.id}"
-        body = queue.write(webhook, listed, message.content.text, message.content.message_id)
+        content = message.content
+        body = queue.write(webhook, listed, content.text, content.message_id, message.request)
         delivery = await send_once(self._line, webhook, event_id, body, queue.clock, queue.now())
         if self.webhook.revision != revision:
             return False  # the owner has changed the webhook meanwhile

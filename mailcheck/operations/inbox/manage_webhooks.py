@@ -39,8 +39,9 @@ from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.probes import Post, WebhookDialer, WebhookLine
 from mailcheck.store.accounts.webhook_store import WebhookStore
 
-WriteMessage = Callable[[Webhook, ListedMessage, str, str], bytes]
-"""Renders the event about a message with its text and Message-ID, as JSON or as a mail."""
+WriteMessage = Callable[[Webhook, ListedMessage, str, str, str], bytes]
+"""Renders the event about a message with its text, its Message-ID, and the request that it was made
+from, as JSON or as a mail."""
 
 SAMPLE_EVENT = "test_"
 SAMPLE_MESSAGE_ID = "<test@example.com>"
@@ -188,16 +189,17 @@ class ManageWebhooks:
             problem = "only a webhook with a provider has events: send none to this webhook"
             raise InvalidParameter("event", problem)
         message, text, header_id = self._sample(webhook), SAMPLE_TEXT, SAMPLE_MESSAGE_ID
+        request = ""
         if message_id is not None:
             stored = await self._loader.load(account_id, message_id)
             content = stored.content
             message = ListedMessage(stored.summary, content.extracted)
-            text, header_id = content.text, content.message_id
+            text, header_id, request = content.text, content.message_id, stored.request
         if event is not None:
             # The tag chooses the event. The recipient of the message stays.
             message = replace(message, summary=replace(message.summary, tag=tag_of_event(event)))
         event_id = SAMPLE_EVENT + new_short_id(self._random_bytes)
-        body = self._write(webhook, message, text, header_id)
+        body = self._write(webhook, message, text, header_id, request)
         line = self._dialer.line(webhook.account_name)
         try:
             delivery = await send_once(line, webhook, event_id, body, self._clock, self._now())

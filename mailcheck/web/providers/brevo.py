@@ -225,7 +225,7 @@ def write_event(event: Event) -> object:
         "ts": event.seconds,
         "ts_event": event.seconds,
         "ts_epoch": event.at,
-        "tags": [],
+        "tags": event.sent.get("tags") or [],
     }
     return {**facts, **_EVENTS[event.kind]}
 

@@ -1,12 +1,14 @@
 """Events that a provider reports of a mail: what happened, and the facts that its format needs."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct
 
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.webhooks import EVENT_TAGS, EventKind
+from mailcheck.web.providers.posted import read_request
 
 BOUNCE = "550 5.1.1 The mailbox does not exist (simulated)"
 
@@ -14,7 +16,8 @@ BOUNCE = "550 5.1.1 The mailbox does not exist (simulated)"
 class Event(Struct, frozen=True):
     """An event. ``message_id`` is that of the header, without brackets.
 
-    ``secret`` is that of the webhook. Mailgun signs inside the body.
+    ``secret`` is that of the webhook. Mailgun signs inside the body. ``request`` is the stored copy
+    of the request, if the mail came over the API of the provider.
     """
 
     kind: EventKind
@@ -26,6 +29,12 @@ class Event(Struct, frozen=True):
     subject: str
     at: Instant
     secret: str
+    request: str = ""
+
+    @property
+    def sent(self) -> Mapping[str, Any]:
+        """The fields of the request."""
+        return read_request(self.request)
 
     @property
     def seconds(self) -> int:

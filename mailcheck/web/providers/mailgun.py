@@ -200,6 +200,7 @@ _EVENTS: Mapping[EventKind, Mapping[str, object]] = {
 
 def write_event(event: Event) -> object:
     """Return an event of Mailgun with its signature."""
+    tags = event.sent.get("o:tag", [])
     timestamp, token = str(event.seconds), event.id.replace("-", "")
     signature = sign_with_hmac(event.secret, timestamp, token)
     headers = {
@@ -213,8 +214,12 @@ def write_event(event: Event) -> object:
         "timestamp": event.seconds,
         "recipient": event.recipient,
         "message": {"headers": headers},
-        "tags": [],
-        "user-variables": {},
+        "tags": tags if isinstance(tags, list) else [tags],
+        "user-variables": {
+            name.removeprefix("v:"): value
+            for name, value in event.sent.items()
+            if name.startswith("v:")
+        },
     }
     return {
         "signature": {"timestamp": timestamp, "token": token, "signature": signature},

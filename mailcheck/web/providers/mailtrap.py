@@ -177,7 +177,9 @@ def write_event(event: Event) -> object:
         "sending_stream": "transactional",
         "sending_domain_name": event.author.rpartition("@")[2],
     }
-    return {"events": [{**_EVENTS[event.kind], **facts}]}
+    names = ("category", "custom_variables")
+    marks = {name: event.sent[name] for name in names if event.sent.get(name)}
+    return {"events": [{**_EVENTS[event.kind], **facts, **marks}]}
 
 
 def list_accounts(posting: Posting) -> Response:

@@ -1,8 +1,12 @@
 """The stored copy of a request: readable JSON without secrets and without long texts."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from mailcheck.api.shapes import dump_json
+from mailcheck.web.site.bodies import decode_json
 
 MAX_STORED = 16_384
 """Maximum number of characters of a stored request."""
@@ -23,6 +27,15 @@ def describe_request(value: object, secret: str) -> str:
     if len(text) <= MAX_STORED:
         return text
     return f"{text[: MAX_STORED - 100]}\n... ({len(text):,} characters)"
+
+
+def read_request(text: str) -> Mapping[str, Any]:
+    """Return the fields of a stored copy, or none if it was cut or is not an object."""
+    try:
+        found = decode_json(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _short(value: object, name: str, depth: int, secret: str) -> object:

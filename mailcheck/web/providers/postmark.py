@@ -267,6 +267,7 @@ def _bounce_type_of(event: Event) -> BounceType:
 def write_event(event: Event) -> object:
     """Return an event of Postmark, which is not signed."""
     record, recipient, moment = _RECORDS[event.kind]
+    sent = event.sent
     facts = {
         "RecordType": record,
         "MessageID": event.delivery_id,
@@ -274,8 +275,8 @@ def write_event(event: Event) -> object:
         moment: format_instant(event.at),
         "ServerID": 1,
         "MessageStream": "outbound",
-        "Tag": "",
-        "Metadata": {},
+        "Tag": sent.get("Tag") or "",
+        "Metadata": sent.get("Metadata") or {},
     }
     if event.kind in (EventKind.BOUNCED, EventKind.COMPLAINED):
         kind = _bounce_type_of(event)

@@ -42,6 +42,7 @@ from mailcheck.web.providers.events import (
     kind_of,
 )
 from mailcheck.web.providers.mime import File, OutgoingMail, make_headers, read_people
+from mailcheck.web.providers.posted import read_request
 from mailcheck.web.providers.provider import (
     CREATED_AT,
     AskRoute,
@@ -62,7 +63,6 @@ from mailcheck.web.providers.provider import (
     bearer_key,
     json_response,
 )
-from mailcheck.web.site.bodies import decode_json
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
 
@@ -256,12 +256,7 @@ def confirm(message: StoredMessage) -> Response:
 
 
 def _request_of(message: StoredMessage) -> Mapping[str, Any]:
-    """Return the request of a mail, or an empty one if it is not stored as a whole."""
-    try:
-        found = decode_json(message.request)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_request(message.request) if message.summary.via == RESEND.name else {}
 
 
 def _facts_of(message: StoredMessage, sent: Mapping[str, Any]) -> dict[str, object]:
@@ -311,6 +306,9 @@ def write_event(event: Event) -> object:
         "to": [event.recipient],
         "subject": event.subject,
     }
+    tags = {one["name"]: one["value"] for one in event.sent.get("tags") or ()}
+    if tags:
+        data["tags"] = tags
     name = _event_name(event.kind, event.recipient)
     if name == "bounced":
         data["bounce"] = {"message": BOUNCE, "type": "Permanent", "subType": "General"}

@@ -206,7 +206,20 @@ def write_event(event: Event) -> object:
         "sg_event_id": event.id,
         "sg_message_id": f"{event.delivery_id}.recvd",
     }
-    return [{**facts, **_EVENTS[event.kind]}]
+    return [{**_marks_of_event(event), **facts, **_EVENTS[event.kind]}]
+
+
+def _marks_of_event(event: Event) -> dict[str, object]:
+    """Return the categories, and the custom arguments by their names, of the mail of an event."""
+    sent = event.sent
+    marks: dict[str, object] = {**(sent.get("custom_args") or {})}
+    for one in sent.get("personalizations") or ():
+        people = [*(one.get("to") or ()), *(one.get("cc") or ()), *(one.get("bcc") or ())]
+        if any(person["email"].lower() == event.recipient.lower() for person in people):
+            marks |= one.get("custom_args") or {}
+    if sent.get("categories"):
+        marks["category"] = sent["categories"]
+    return marks
 
 
 def tell_scopes(_: Posting) -> Response:

@@ -508,7 +508,7 @@ def write_event(event: Event) -> object:
             "messageId": f"<{event.message_id}>",
             "subject": event.subject,
         },
-        "tags": {},
+        "tags": {one["Name"]: [one["Value"]] for one in event.sent.get("EmailTags") or ()},
     }
     message = {"eventType": name, name.lower(): facts, "mail": mail}
     return {

@@ -81,8 +81,8 @@ def read_mail(posting: Posting) -> Mails | Response:
         raise InvalidParameter(
             "Action", f"Action {action[:100]!r} is not offered; there are {known}"
         )
-    shown = {"action": action}
-    return (Sending(mail, form.shown, shown) for mail in read(form))
+    source, shown = form.shown, {"action": action}
+    return (Sending(mail, source, shown) for mail in read(form))
 
 
 def _read_raw(form: Form) -> Iterable[OutgoingMail | RawMail]:

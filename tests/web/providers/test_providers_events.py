@@ -291,3 +291,57 @@ def test_a_notification_of_ses_has_the_headers_of_sns(house: House) -> None:
     assert given["content-type"] == "text/plain; charset=UTF-8"
     assert (body["Signature"], body["SigningCertURL"]) == ("", "")
     assert json.loads(body["Message"])["mail"]["messageId"] == received(house)[0]["deliveryId"]
+
+
+@rows(
+    ("resend", {"tags": [{"name": "kind", "value": "order"}]}, '"tags": {"kind": "order"}'),
+    (
+        "postmark",
+        {"Tag": "order", "Metadata": {"a": "1"}},
+        '"Tag": "order", "Metadata": {"a": "1"}',
+    ),
+    ("sendgrid", {"categories": ["a", "b"]}, '"category": ["a", "b"]'),
+    ("sendgrid", {"custom_args": {"id": "7", "email": "x"}}, '"id": "7"'),
+    ("mailgun", {"o:tag": ["a", "b"]}, '"tags": ["a", "b"]'),
+    ("mailgun", {"o:tag": "a", "v:id": "7"}, '"tags": ["a"], "user-variables": {"id": "7"}'),
+    ("ses", {"EmailTags": [{"Name": "a", "Value": "1"}]}, '"tags": {"a": ["1"]}'),
+    ("brevo", {"tags": ["a"]}, '"tags": ["a"]'),
+    ("mailtrap", {"category": "a", "custom_variables": {"id": 7}}, '"custom_variables": {"id": 7}'),
+)
+def test_an_event_has_the_marks_of_the_request(
+    house: House, provider: str, fields: dict[str, Any], said: str
+) -> None:
+    """Tags, categories, metadata and variables come back with the event, as at the provider."""
+    made = create(house, provider)
+    value = {**sample(SEND[provider], "you@customer.example"), **fields}
+    assert post(house, SEND[provider], value).status < 300
+    house.pass_time(1)
+    event = event_in(house.receivers.posts[-1])
+    assert said in json.dumps(event)
+    assert "you@customer.example" in json.dumps(event)
+    assert house.ask("DELETE", f"/inbox/webhooks/{made['id']}").answer().status == 200
+
+
+def test_an_argument_of_one_personalization_is_in_its_event(house: House) -> None:
+    """A custom argument of SendGrid belongs to the recipients of its personalization."""
+    create(house, "sendgrid")
+    people = [
+        {"to": [{"email": f"{name}@customer.example"}], "custom_args": {"name": name}}
+        for name in ("ann", "bob")
+    ]
+    value = {**sample(SEND["sendgrid"], "x@y.example"), "personalizations": people}
+    post(house, SEND["sendgrid"], value)
+    house.pass_time(1)
+    events = [event_in(one) for one in house.receivers.posts]
+    assert [one["name"] for one in events] == ["ann", "bob"]
+
+
+def test_an_event_of_other_mail_has_no_marks(house: House) -> None:
+    """Mail over another API, and a request that was cut, have events without marks."""
+    create(house, "resend")
+    fields = {"tags": [{"name": "kind", "value": "order"}], "text": "x" * 20_000}
+    headers = {f"X-{number}": "y" * 1_000 for number in range(18)}
+    post(house, SEND["resend"], {**sample(SEND["resend"], "a@b.de"), **fields, "headers": headers})
+    post(house, SEND["brevo"], {**sample(SEND["brevo"], "a@b.de"), "tags": ["a"]})
+    house.pass_time(1)
+    assert [event_in(one)["data"].get("tags") for one in house.receivers.posts] == [None, None]

@@ -228,3 +228,11 @@ def test_the_last_event_is_that_of_the_recipient(house: House, to: str, expected
     """Test recipients and tags choose the last event of a mail."""
     sent = post(house, EMAILS, with_fields(EMAILS, to=to)).json["id"]
     assert ask(house, f"{EMAILS}/{sent}").json["last_event"] == expected
+
+
+def test_a_mail_of_another_provider_is_shown_by_its_header(house: House) -> None:
+    """The request of another provider has other fields, so the mail itself is shown."""
+    post(house, "/providers/sendgrid/v3/mail/send")
+    (message,) = received(house)
+    shown = ask(house, f"{EMAILS}/{message['deliveryId']}").json
+    assert (shown["from"], shown["bcc"], shown["tags"]) == ("Shop <shop@example.com>", [], [])
