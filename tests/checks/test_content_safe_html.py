@@ -370,22 +370,28 @@ def test_only_what_is_allowed_comes_out(markup: str) -> None:
 )
 def test_markup_is_balanced(markup: str, written: str) -> None:
     """Unclosed elements are closed where a browser closes them."""
-    assert write_bounded(read_tree(markup)) == written
+    assert write_bounded(read_tree(markup)) == (written, None)
 
 
 def test_depth_and_number_are_capped() -> None:
-    """Elements that are too deep or too many lose their tags and keep their text."""
-    deep = write_bounded(read_tree("<div>" * 1000 + "x"))
+    """Elements that are too deep lose their tags; too many end the page, with their text."""
+    deep, _ = write_bounded(read_tree("<div>" * 1000 + "x"))
     assert deep == "<div>" * MAX_DEPTH + "x" + "</div>" * MAX_DEPTH
-    many = write_bounded(read_tree("<p>x</p>" * (MAX_ELEMENTS + 5)))
-    assert many.count("<p>") == MAX_ELEMENTS
-    assert many.count("x") == MAX_ELEMENTS + 5
+    many, end = write_bounded(read_tree("<p>x</p>" * (MAX_ELEMENTS + 5) + "y"))
+    assert many == "<p>x</p>" * MAX_ELEMENTS
+    assert end == len(many)
+    table = "<table><tr>" + "<td>x</td>" * MAX_ELEMENTS * 2
+    cut, _ = write_bounded(read_tree(table))
+    assert cut.endswith("<td>x</td></tr></table>")
+    assert cut.count("x") == cut.count("<td>")
 
 
 def test_long_html_is_cut() -> None:
     """Very long HTML is cut and marked as such."""
-    assert sanitise_html("x" * (MAX_HTML + 1)).is_cut
-    assert not sanitise_html("x" * MAX_HTML).is_cut
+    assert sanitise_html("x" * (MAX_HTML + 1)).end == MAX_HTML
+    assert sanitise_html("x" * MAX_HTML).end is None
+    assert sanitise_html("<p>x</p>" * MAX_ELEMENTS * 2).end == len("<p>x</p>" * MAX_ELEMENTS)
+    assert sanitise_html("<p>x</p>" * MAX_ELEMENTS).end is None
 
 
 COSTLY = {

@@ -16,7 +16,7 @@ __all__ = ["browser", "one_browser"]
 
 pytestmark = pytest.mark.end_to_end
 
-WIDTHS = (390, 1440)  # pixels
+WIDTHS = (320, 375, 700, 768, 825, 1280)  # pixels
 MOST_REQUESTS = 10
 MOST_BYTES = 80_000
 """Maximum number of bytes that a first visit of a page receives, compressed."""

@@ -360,16 +360,16 @@ class SafeHtml(Struct, frozen=True):
     """Sanitized HTML: ``body`` is a fragment, ``style_sheet`` the text of a ``<style>``.
 
     ``remote_count`` is the number of remote images, which the page includes only if they are
-    allowed. ``content_ids`` are the images of the mail itself that the page shows. ``is_cut`` is
-    true if only the beginning is shown. ``language`` (a BCP 47 tag) and ``direction`` (``ltr``,
-    ``rtl``, ``auto``) are those of the whole document, or empty.
+    allowed. ``content_ids`` are the images of the mail itself that the page shows. ``end`` is the
+    offset in the markup at which the page ends, or `None` if all is shown. ``language`` (a BCP 47
+    tag) and ``direction`` (``ltr``, ``rtl``, ``auto``) are those of the whole document, or empty.
     """
 
     body: str
     style_sheet: str
     remote_count: int
     content_ids: tuple[str, ...]
-    is_cut: bool
+    end: int | None = None
     language: str = ""
     direction: str = ""
 
@@ -395,8 +395,9 @@ def sanitise_html(
         if name and _PLACE.fullmatch(name)
     )
     rules = _AttributeRules(pictures, places, StyleFilter(allows_remote, pictures))
+    bounded, end = write_bounded(tree, places)
     body = nh3.clean(
-        write_bounded(tree, places),
+        bounded,
         tags=set(SHOWN),
         clean_content_tags={"script", "style", "svg", "math", "template"},
         attributes={name: set(names) for name, names in ATTRIBUTES.items()},
@@ -417,7 +418,7 @@ def sanitise_html(
         style_sheet="\n".join(filter(None, sheets)),
         remote_count=rules.styles.remote_count,
         content_ids=tuple(dict.fromkeys(pictures.wanted)),
-        is_cut=len(markup) > MAX_HTML,
+        end=MAX_HTML if end is None and len(markup) > MAX_HTML else end,
         **_read_language_and_direction(tree),
     )
 
@@ -442,17 +443,18 @@ def _media_of(tag: StartTag) -> str | None:
     return media if any(word in media for word in ("all", "screen", "(")) else None
 
 
-def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> str:
+def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> tuple[str, int | None]:
     """Write a page with balanced tags and limits on depth and number of elements.
 
-    Content that is not text of the page is left out. Elements beyond the limits lose their tags,
-    but keep their words. The result is not safe yet.
+    Return it with the offset in the markup at which it ends because of the number of elements, or
+    `None`. Content that is not text of the page is left out. Elements that are too deep lose their
+    tags, but keep their words. The result is not safe yet.
 
     :param places: anchors of the page; links open a new tab, except links to these.
     """
     pieces: list[str] = []
     written: list[Element] = []
-    count = 0
+    count, reached, end = 0, 0, None
     for node in tree.nodes:
         if isinstance(node, Words):
             if node.look.is_text:
@@ -460,17 +462,19 @@ def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> str:
         elif not isinstance(node, Element):
             if written and written[-1] is node.element:
                 pieces.append(f"</{_shown_name(written.pop())}>")
-        elif (
-            node.look.is_text
-            and _shown_name(node) in SHOWN
-            and len(written) < MAX_DEPTH
-            and count < MAX_ELEMENTS
-        ):
+        else:
+            reached = max(reached, node.position)
+            if not node.look.is_text or _shown_name(node) not in SHOWN or len(written) >= MAX_DEPTH:
+                continue
+            if count == MAX_ELEMENTS:
+                end = reached
+                break
             count += 1
             pieces.append(_start_tag(node, places))
             if node.name not in VOID:
                 written.append(node)
-    return "".join(pieces)
+    pieces += [f"</{_shown_name(one)}>" for one in reversed(written)]
+    return "".join(pieces), end
 
 
 def _shown_name(element: Element) -> str:

@@ -208,6 +208,13 @@ class MessageView(Struct, frozen=True):
         return PROVIDER_TITLES.get(self.message.summary.via, "")
 
     @property
+    def percent(self) -> int:
+        """The shown part of the HTML in percent, below 100 if only the beginning is shown."""
+        if self.safe is None or self.safe.end is None:
+            return 100
+        return max(1, 100 * self.safe.end // len(self.message.content.html))
+
+    @property
     def people(self) -> list[tuple[str, list[str]]]:
         """The addresses in the header by their title, unless they repeat the recipient."""
         titles = {"to": "To", "cc": "Cc", "bcc": "Bcc", "reply-to": "Reply-To"}
@@ -278,7 +285,7 @@ async def view_message(
             if name == "markup"
             else raw[:MAX_TEXT_SHOWN].decode("utf-8", "replace")
         ),
-        is_cut=safe.is_cut if safe else len(shown) > MAX_TEXT_SHOWN,
+        is_cut=safe is None and len(shown) > MAX_TEXT_SHOWN,
         beside=beside,
         invitation=invitation,
     )
