@@ -345,7 +345,7 @@ def _fill_programs(filled: Filled, watched: Watched) -> None:
         page.get_by_role("button", name="Create key").click()
 
     def create_webhook(page: Page) -> None:
-        page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/" + "mail/" * 30)
+        page.get_by_label("URL", exact=True).fill("https://ci.example.com/" + "mail/" * 30)
         page.get_by_label("Only mail with this tag").fill("signup")
         page.get_by_role("button", name="Create webhook").click()
 
@@ -354,8 +354,10 @@ def _fill_programs(filled: Filled, watched: Watched) -> None:
 
     watched.go("/keys")
     create_key(page)
+    page.locator("#new-key").wait_for()
     watched.go("/webhooks")
     create_webhook(page)
+    page.locator("#webhook-secret").wait_for()
     watched.go("/webhooks")
     page.get_by_role("button", name="Send a test").click()
     filled.scenes += [

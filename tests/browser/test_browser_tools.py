@@ -19,7 +19,7 @@ def test_a_domain_is_checked_in_its_row(visitor: Watched, world: ToolWorld) -> N
         page.get_by_label("Domain or IP address", exact=True).fill("unchecked.test")
         page.get_by_role("button", name="Check", exact=True).click()
         expect(page).to_have_url(
-            f"{visitor.origin}/domains?check=unchecked.test&selectors=&ips=&logo="
+            f"{visitor.origin}/p/me/domains?check=unchecked.test&selectors=&ips=&logo="
         )
         row = page.locator("#checked tr")
         expect(row.get_by_title("SPF: pass")).to_be_visible()

@@ -64,8 +64,7 @@ def fill(watched: Watched, world: ToolWorld) -> list[str]:
     shared = page.locator("#share-link").get_attribute("href") or ""
     watched.go("/")
     menu = [
-        urlsplit(one.get_attribute("href") or "").path
-        for one in page.locator("header nav a, header .owner").all()
+        urlsplit(one.get_attribute("href") or "").path for one in page.locator("header a").all()
     ]
     return [
         *dict.fromkeys(menu),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlencode
 
@@ -15,24 +15,27 @@ from mailcheck.checks.quality.topics import Topic, topic_of, topic_of_finding
 from mailcheck.core.addresses import SEPARATOR, split_subaddress
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded
 from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.projects import Role
 from mailcheck.web.dashboard.addresses import MINE, address_in
 from mailcheck.web.dashboard.cookies import THEMES, theme_of
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.failures import NOT_FOUND, status_of
+from mailcheck.web.site.public_pages import has_documentation
 from mailcheck.web.site.replies import Reply
 
-Entry = tuple[str, str]
+Entry = tuple[str, str, Role]
 
 MENU: tuple[Entry, ...] = (
-    ("Overview", "/"),
-    ("Inbox", "/inbox"),
-    ("Deliverability", "/tests"),
-    ("Domains", "/domains"),
-    ("Webhooks", "/webhooks"),
-    ("Connect", "/connect"),
-    ("Keys", "/keys"),
+    ("Overview", "/", Role.READER),
+    ("Inbox", "/inbox", Role.READER),
+    ("Deliverability", "/tests", Role.READER),
+    ("Domains", "/domains", Role.READER),
+    ("Webhooks", "/webhooks", Role.EDITOR),
+    ("Connect", "/connect", Role.READER),
+    ("Keys", "/keys", Role.EDITOR),
 )
+"""The pages of the menu, with the roles that they need."""
 
 PERSONAL = "Personal"
 """The name of a person's own account among the projects."""
@@ -154,10 +157,19 @@ class Renderer(Struct, frozen=True):
     """Renders templates.
 
     :param refuses_mail: returns whether the server rejects mail because its disk is full.
+    :param has_documentation: returns whether the documentation was built.
     """
 
     _static: StaticFiles
     _refuses_mail: Callable[[], bool]
+    _has_documentation: Callable[[], bool] = has_documentation
+
+    def _guide(self, visit: Visit, path: str, title: str, before: str = "") -> Markup:
+        """Return a link to the documentation, or nothing if it was not built."""
+        if not self._has_documentation():
+            return Markup()
+        text = Markup('{}<a href="{}">{}</a>')
+        return text.format(before, visit.link(f"/docs/{path}"), title)
 
     def part(self, template: str, **values: Any) -> Markup:
         """Render part of a page without the values that pages share."""
@@ -187,13 +199,15 @@ class Renderer(Struct, frozen=True):
             person=visit.person,
             membership=visit.membership,
             link=visit.link,
+            guide=partial(self._guide, visit),
             static=lambda name: visit.link(self._static.path(name)),
             static_text=self._static.text,
             form_token=lambda: field.format(FORM_TOKEN, visit.form_secret.token()),
             bare_form_token=visit.form_secret.token,
             menu=[
                 (title, entry, is_current(entry, path) and status != NOT_FOUND)
-                for title, entry in MENU
+                for title, entry, role in MENU
+                if visit.role.includes(role)
             ],
             **_view_projects(visit, path),
             refuses_mail=self._refuses_mail(),
@@ -213,7 +227,8 @@ def _view_projects(visit: Visit, path: str) -> dict[str, Any]:
         MINE: PERSONAL,
         **{one.project.id: one.project.name for one in visit.projects},
     }
-    section = next((entry for _, entry in MENU if visit.project and is_current(entry, path)), "/")
+    entries = [entry for _, entry, _ in MENU if visit.project and is_current(entry, path)]
+    section = entries[0] if entries else "/"
     shown = visit.project or visit.nearest
     return {
         "project_name": names[shown],

@@ -45,6 +45,11 @@ OTHER = "text/plain; charset=utf-8"
 MOVED = 302
 
 
+def has_documentation() -> bool:
+    """Return whether the documentation was built."""
+    return files("mailcheck.web.site").joinpath(ARCHIVE).is_file()
+
+
 class Documentation:
     """Reads files from the archive. Its index is cached until the archive changes."""
 

@@ -10,7 +10,7 @@ from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, mail, run
 from tests.web.dashboard.browser import Browser
-from tests.web.dashboard.inbox_visit import receive
+from tests.web.dashboard.inbox_visit import fetch, receive
 from tests.web.dashboard.tools_visit import visit_scored, visit_tools
 
 MAX_PAGE = 80_000
@@ -91,3 +91,16 @@ def test_the_domains_that_need_attention(zone: MemoryZone) -> None:
     assert "problems" in page
     assert len(body(browser)) < MAX_PAGE
     house.close()
+
+
+def test_the_places_of_the_command_palette(browser: Browser, account: Account) -> None:
+    """The palette finds pages that are not in the menu, and tests and domains of the project."""
+    browser.open("/tests")
+    test = browser.submit("/tests").headers["location"]
+    browser.submit("/domains/good.example/watch", on="true")
+    answer = fetch(browser, "/places")
+    places = {one["title"]: one["href"] for one in answer.json}
+    assert places["Received reports"] == "/p/me/reports"
+    assert places["Projects"] == "/projects"
+    assert places["Domain good.example"] == "/p/me/domains/good.example"
+    assert test in places.values()

@@ -11,10 +11,11 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.projects import Role
 from mailcheck.web.api.description import ApiDescription
-from mailcheck.web.dashboard.addresses import MINE, address_in, split_address
+from mailcheck.web.dashboard.addresses import MINE, address_in, segments_of, split_address
+from mailcheck.web.dashboard.rendering import MENU
 from mailcheck.web.dashboard.visits import Page
 from tests.house import House, mail, run
-from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.browser import SEGMENTS, Browser
 
 PATHS = {
     "account_id": "aaaaaaaaaaaaa",
@@ -281,3 +282,20 @@ def test_a_project_cannot_sign_in(house: House, ann: Browser) -> None:
             house.assembly.accounts.sign_in.set_password(account_of(house, "shop"), "correct horse")
         )
     assert Browser(house).sign_in("shop").status == 403
+
+
+def test_the_menu_has_the_pages_of_the_role(house: House, ann: Browser, bob: Browser) -> None:
+    """A reader has no links to pages that need a higher role; the menu declares their roles."""
+    needed = {page.path: page.needed_role for page in pages_of(house) if page.method == "GET"}
+    roles = {entry: role for _, entry, role in MENU}
+    assert roles == {entry: needed[entry] for entry in roles}
+    join(bob, invite(ann, Role.READER))
+    bob.open("/inbox")
+    linked = {one.removeprefix(f"/p/{bob.project}") for one in bob.page.addresses}
+    assert roles.keys() - linked == {"/keys", "/webhooks"}
+    assert "<title>Inbox - shop - mailcheck</title>" in bob.page.source
+
+
+def test_the_tests_know_the_paths_of_projects(house: House) -> None:
+    """The browser of the tests adds the project to the paths that have one."""
+    assert segments_of(page.path for page in pages_of(house) if page.is_of_project) == SEGMENTS

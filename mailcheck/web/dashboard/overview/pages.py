@@ -19,15 +19,26 @@ from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.inbox.messages import LOOKED_THROUGH, ReadInbox
 from mailcheck.web.dashboard.charts import draw_trend
 from mailcheck.web.dashboard.deliverability.report_view import BEST, level_of
-from mailcheck.web.dashboard.domains.frame import view_domain
+from mailcheck.web.dashboard.domains.frame import path_of, view_domain
 from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
 from mailcheck.web.dashboard.rendering import Renderer, format_count
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_first_mail, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site import costs
-from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.replies import Reply, json_reply
 
 EXAMPLE_TAG = "signup"
+
+MOST_PLACES = 100
+"""Maximum number of domains, and of tests, that the command palette finds."""
+
+MORE_PLACES = {
+    "Received reports": "/reports",
+    "Traffic of your mail server": "/traffic",
+    "Activity": "/account/activity",
+    "Projects": "/projects",
+}
+"""Pages that are not in the menu, with their paths."""
 
 RECENT = 5
 """Number of messages, and of tests, on the overview."""
@@ -85,7 +96,20 @@ class OverviewPages(Struct, frozen=True):
         return [
             Page("GET", "/", self.welcome, costs.FREE, is_open=True),
             Page("GET", "/", self.show, costs.FREE),
+            Page("GET", "/places", self.places, costs.FREE),
         ]
+
+    async def places(self, visit: Visit) -> Reply:
+        """GET /places: the pages, domains and tests that the command palette finds, as JSON."""
+        account_id = visit.account.id
+        domains = (await self._domains.page(account_id, MOST_PLACES)).domains
+        tests = (await self._tests.page(account_id, MOST_PLACES, 1)).entries
+        places = [
+            *MORE_PLACES.items(),
+            *((f"Domain {one.name}", path_of(one.name)) for one in domains),
+            *((f"Test {_name_of(one)}", f"/tests/{one.test.id}") for one in tests),
+        ]
+        return json_reply([{"title": title, "href": visit.link(p)} for title, p in places])
 
     async def welcome(self, visit: Visit) -> Reply:
         """GET /, for visitors who are not signed in."""
@@ -182,6 +206,11 @@ def write_status(
         path = f"/tests/{newest.test.id}"
         parts.append(StatusPart(level, "gauge", f"Last test {score} of {BEST}", path))
     return parts
+
+
+def _name_of(one: ListedTest) -> str:
+    """Return the subject of the mail of a test, or its id."""
+    return (one.header.subject if one.header else "") or one.test.id
 
 
 def _newest_report(tests: Iterable[ListedTest]) -> ListedTest | None:

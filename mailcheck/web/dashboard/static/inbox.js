@@ -13,7 +13,9 @@ const toast = document.getElementById("toast");
 
 const REFRESH_AFTER = 250; // milliseconds
 const UNDO_FOR = 1000 * Number(mails.dataset.undo); // milliseconds in which a deletion can be undone
-const listTitle = document.title.includes("Inbox - ") ? document.title : "Inbox - mailcheck";
+const heading = document.querySelector("#mail h1")?.textContent ?? "Inbox";
+const titleEnd = document.title.startsWith(heading) ? document.title.slice(heading.length) : " - mailcheck";
+const listTitle = `Inbox${titleEnd}`;
 
 const rows = () => [...mails.querySelectorAll("li:not([hidden])")];
 const rowOf = (id) => document.getElementById(`m-${id}`);
@@ -70,8 +72,7 @@ function updateList() {
     else row.dataset.day = moment.toLocaleDateString(undefined, { dateStyle: "full" });
     before = day;
   }
-  const unread = mails.querySelectorAll("li.unread:not([hidden])").length;
-  if (!isReading()) document.title = unread ? `(${unread}) ${listTitle}` : listTitle;
+  showUnread();
   updateTools();
 }
 
@@ -167,6 +168,13 @@ function refreshSoon() {
   refreshing ??= setTimeout(() => { refreshing = undefined; refresh(); }, REFRESH_AFTER);
 }
 
+// The title has the number of all unread messages of the list, like the filter "Unread".
+function showUnread() {
+  const place = document.getElementById("unread");
+  const count = place && !place.hidden ? place.textContent.trim() : "";
+  if (!isReading()) document.title = count ? `(${count}) ${listTitle}` : listTitle;
+}
+
 // Update the counter at once. The server counts again at the next refresh.
 function countUnread(by) {
   const place = document.getElementById("unread");
@@ -175,6 +183,7 @@ function countUnread(by) {
   place.dataset.count = count;
   place.textContent = count.toLocaleString("en");
   place.hidden = !count;
+  showUnread();
 }
 
 function markCurrent(id, isOpened = false) {
@@ -236,7 +245,7 @@ async function open(href, push = true) {
   pane.replaceChildren(...page.body.children);
   showReading(true);
   if (push) history.pushState(null, "", href);
-  document.title = `${pane.querySelector("h1").textContent} - mailcheck`;
+  document.title = `${pane.querySelector("h1").textContent}${titleEnd}`;
   window.mailcheck.enhance(pane);
   window.mailcheck.prepareMail(pane);
   markCurrent(openedId(), true);

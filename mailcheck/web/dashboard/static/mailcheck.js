@@ -218,26 +218,38 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// Command palette (Ctrl+K): all pages of the menu, and the commands added by other scripts.
-const commands = [...document.querySelectorAll(".top nav a")].map((link) => ({
-  title: link.textContent.trim(),
-  run: () => location.assign(link.href),
-}));
+// Command palette (Ctrl+K): all pages, the projects, the commands added by other scripts, and the
+// domains and tests of the project, which are loaded when it opens.
+const pageOf = (title, href) => ({ title, run: () => location.assign(href) });
+const commands = [...document.querySelectorAll(".top nav a, .projects a, .who > a, footer a")].map(
+  (link) => pageOf(link.textContent.trim(), link.href),
+);
+
+async function loadPlaces() {
+  const from = document.body.dataset.places;
+  const answer = from && await fetch(from, { headers: { Accept: "application/json" } });
+  return answer?.ok ? (await answer.json()).map(({ title, href }) => pageOf(title, href)) : [];
+}
 
 function palette() {
   const dialog = document.createElement("dialog");
   dialog.className = "palette";
   dialog.setAttribute("aria-label", "Command palette");
   const field = document.createElement("input");
-  field.setAttribute("aria-label", "Search commands");
-  field.placeholder = "Search commands …";
+  field.setAttribute("aria-label", "Search pages and commands");
+  field.placeholder = "Search pages and commands …";
   const list = document.createElement("ul");
   dialog.append(field, list);
+  const known = [...commands];
+  const nothing = document.createElement("p");
+  nothing.setAttribute("role", "status");
+  dialog.append(nothing);
   const fill = () => {
     const words = field.value.toLowerCase().split(/\s+/);
-    const found = commands.filter(
+    const found = known.filter(
       ({ title }) => words.every((word) => title.toLowerCase().includes(word)),
     );
+    nothing.textContent = found.length ? "" : "Nothing found";
     list.replaceChildren(...found.map(({ title, run }) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -258,6 +270,10 @@ function palette() {
   document.body.append(dialog);
   fill();
   dialog.showModal();
+  loadPlaces().then((places) => {
+    known.push(...places);
+    if (!dialog.contains(document.activeElement) || document.activeElement === field) fill();
+  }).catch(() => {});
 }
 
 document.addEventListener("keydown", (event) => {
