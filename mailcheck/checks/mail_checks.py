@@ -76,7 +76,8 @@ class Compatibility(Struct, frozen=True):
 
     In ``clients`` a client counts as ``supported`` if it supports all features of the mail, as
     ``unsupported`` if it lacks one, and otherwise as ``partial``. ``not_judged`` is not part of
-    these counts.
+    these counts. ``feature_count`` is the number of features that the mail uses and that were
+    tested.
     """
 
     source: str
@@ -85,6 +86,7 @@ class Compatibility(Struct, frozen=True):
     clients: tuple[Support, ...]
     findings: tuple[FeatureFinding, ...]
     not_judged: tuple[NotJudged, ...] = ()
+    feature_count: int = 0
 
 
 class AccessibilityFinding(Struct, frozen=True):

@@ -122,6 +122,7 @@ def judge_compatibility(
             NotJudged(what, reason, lines.places(positions), len(positions))
             for (what, reason), positions in unseen.items()
         ),
+        len(features),
     )
 
 

@@ -1,5 +1,6 @@
 """The checks of a mail on the pages of a message and of a test."""
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
@@ -70,6 +71,9 @@ def test_the_page_has_all_three(visited: Visited) -> None:
     text = visited.open()
     assert "https://www.caniemail.com/features/css-border-radius/" in text
     assert "Outlook (Windows)" in text
+    counts = [int(one) for one in re.findall(r"(\d+) of \d+ features", text)]
+    assert counts == sorted(counts), "the families that support least come first"
+    assert counts
     assert "2026-" in text
     assert "MIT" in text
     assert "Add an alt text to every image" in text

@@ -13,7 +13,7 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.all_operations import InboxOperations
-from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.rendering import Renderer, format_count
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
@@ -116,19 +116,22 @@ def view_checks(checks: MailChecks, asked: Sequence[LinkCheck] = ()) -> dict[str
 
 
 def _view_compatibility(found: Compatibility | None) -> dict[str, Any] | None:
+    """Return the template values, with the families that support least first."""
     if found is None:
         return None
+    families = [_whole(found, place) for place in range(len(found.clients))]
+    order = sorted(range(len(families)), key=lambda place: families[place][0])
     return {
         "date": found.date,
         "licence": found.licence,
-        "families": [_cell(one) for one in found.clients],
+        "families": [families[place][1] for place in order],
         "not_judged": found.not_judged,
         "findings": [
             {
                 "title": one.title,
                 "url": FEATURE_PAGE.format(slug=one.slug),
                 "lines": ", ".join(str(place.line) for place in one.places),
-                "cells": [_cell(support) for support in one.support],
+                "cells": [_cell(one.support[place]) for place in order],
                 "unsupported": one.unsupported,
                 "partial": one.partial,
                 "notes": one.notes,
@@ -140,9 +143,28 @@ def _view_compatibility(found: Compatibility | None) -> dict[str, Any] | None:
     }
 
 
+def _whole(found: Compatibility, place: int) -> tuple[int, Cell]:
+    """Return how many features of the mail all clients of a family support, and the cell."""
+    family = found.clients[place].family
+    cells = [_cell(one.support[place]) for one in found.findings]
+    lacking = sum(one.level in ("bad", "warn") for one in cells)
+    supported = found.feature_count - lacking
+    words = f"{supported} of {format_count(found.feature_count, 'feature')}"
+    if not _known(found.clients[place]):
+        return found.feature_count + 1, Cell(family, "unknown", "not tested")
+    if not lacking:
+        return supported, Cell(family, "good", words if found.feature_count else "100 %")
+    level = "bad" if any(one.level == "bad" for one in cells) else "warn"
+    return supported, Cell(family, level, words)
+
+
+def _known(one: Support) -> int:
+    return one.supported + one.partial + one.unsupported
+
+
 def _cell(one: Support) -> Cell:
     """Return the share of a family's clients that support a feature, as a cell."""
-    known = one.supported + one.partial + one.unsupported
+    known = _known(one)
     if not known:
         return Cell(one.family, "unknown", "not tested")
     if one.supported == known:
