@@ -18,6 +18,7 @@ from mailcheck.checks.quality.links import judge_links
 from mailcheck.checks.quality.reading import read_mail
 from mailcheck.checks.quality.unsubscribe import (
     MUST_BE_SIGNED,
+    ONE_CLICK,
     OneClick,
     find_one_click,
     judge_unsubscribe,
@@ -243,6 +244,17 @@ def test_common_properties_are_not_reported(identifier: str, raw: bytes) -> None
         (make_mail(List_Unsubscribe_Post="list-unsubscribe=one-click"), MUST_BE_SIGNED,
          OneClick.WRONG_POST),
         (make_mail("List-Unsubscribe: <https://c.example/>"), MUST_BE_SIGNED, OneClick.REPEATED),
+        (make_mail("List-Unsubscribe: <https://c.example/>", List_Unsubscribe="<mailto:a@b.c>"),
+         MUST_BE_SIGNED, OneClick.REPEATED),
+        (make_mail(f"List-Unsubscribe-Post: {ONE_CLICK}"), MUST_BE_SIGNED, OneClick.REPEATED),
+        (make_mail(List_Unsubscribe="=?utf-8?q?=3Chttps=3A//b.example/?=\r\n =?utf-8?q?u=3E?="),
+         MUST_BE_SIGNED, OneClick.ENCODED),
+        (make_mail(List_Unsubscribe="<=?utf-8?b?aHR0cHM6Ly9iLmV4YW1wbGUvdQ==?=>"), None,
+         OneClick.ENCODED),
+        (make_mail(List_Unsubscribe="=?iso-8859-1?q?=3Cmailto=3Aa=40b.example=3E?="), None,
+         OneClick.ENCODED),
+        (make_mail(List_Unsubscribe_Post="=?utf-8?q?List-Unsubscribe=3DOne-Click?="), None,
+         OneClick.ENCODED),
     )  # fmt: skip
 def test_one_click_works_by_rfc_8058_only(
     raw: bytes, signed: frozenset[str] | None, expected: OneClick

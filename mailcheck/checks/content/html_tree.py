@@ -20,10 +20,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urljoin
 
 from msgspec import Struct
 
-from mailcheck.checks.content.limits import MAX_HTML
+from mailcheck.checks.content.limits import MAX_HTML, MAX_LINKS
 from mailcheck.checks.content.styles import NO_STYLE, Look, Looks, Style, read_style
 
 _START_OF_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)(>)?")
@@ -204,6 +205,42 @@ class End(Struct, eq=False):
 
 
 Node = Element | Words | End
+
+
+MAX_BASE = 2_000
+"""Maximum length of the URL of a base. Each relative link becomes longer by it."""
+
+
+class BaseUrl(Struct):
+    """The URL to which the links of a page are relative (HTML standard 4.2.3).
+
+    ``left`` is the number of links that may still be joined with it.
+    """
+
+    url: str = ""
+    left: int = MAX_LINKS
+
+    def note(self, element: Element) -> None:
+        """Take the URL of the first ``<base>`` with an http(s) URL."""
+        if element.name == "base" and not self.url:
+            url = element.attributes.get("href", "").strip()
+            is_web = url[:8].lower().startswith(("http://", "https://"))
+            self.url = url if is_web and len(url) <= MAX_BASE else ""
+
+    def join(self, href: str) -> str:
+        """Return a link as an absolute URL if it is relative; a place of the page stays."""
+        link = href.strip()
+        is_relative = link and link[0] != "#" and _SCHEME.match(link) is None
+        if not self.url or not is_relative or not self.left:
+            return href
+        self.left -= 1
+        try:
+            return urljoin(self.url, link)
+        except ValueError:
+            return href
+
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*+:", re.IGNORECASE | re.ASCII)
 
 
 class HtmlTree(Struct, frozen=True):

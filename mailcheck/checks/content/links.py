@@ -179,15 +179,15 @@ class Links(Struct, frozen=True):
 def collect_links(text: str, page: VisibleText) -> Links:
     """Collect all places of all links.
 
-    Links of the text come before links of the HTML. A ``<base>`` is ignored, since web mail
-    removes it; a relative link therefore leads nowhere.
+    Links of the text come before links of the HTML. A relative link without a ``<base>`` leads
+    nowhere.
     """
     links = _links_of_text(text)
     mail_addresses: list[str] = []
     apps: list[str] = find_app_urls(text)
     spans = [(anchor.position, anchor.end) for anchor in page.anchors]
     for anchor, (before, after) in zip(page.anchors, _surroundings(page.text, spans), strict=True):
-        href = anchor.href.strip().translate(_NO_WHITE_SPACE).replace(" ", "%20")
+        href = anchor.url.strip().translate(_NO_WHITE_SPACE).replace(" ", "%20")
         if is_web_url(href):
             label = anchor.title if not anchor.text or is_web_url(anchor.text) else anchor.text
             links.append(Link(href, label, before, after, anchor.is_button, anchor.has_text))

@@ -23,7 +23,15 @@ from itertools import islice
 from msgspec import Struct
 
 from mailcheck.checks.content.bodies import find_inline_images
-from mailcheck.checks.content.html_tree import VOID, Element, HtmlTree, StartTag, Words, read_tree
+from mailcheck.checks.content.html_tree import (
+    VOID,
+    BaseUrl,
+    Element,
+    HtmlTree,
+    StartTag,
+    Words,
+    read_tree,
+)
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.links import is_web_url
 from mailcheck.checks.content.styles import COMMENT, MAX_CSS, MAX_SELECTOR, split_declarations
@@ -454,6 +462,7 @@ def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> tuple[str, 
     """
     pieces: list[str] = []
     written: list[Element] = []
+    base = BaseUrl()
     count, reached, end = 0, 0, None
     for node in tree.nodes:
         if isinstance(node, Words):
@@ -463,6 +472,7 @@ def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> tuple[str, 
             if written and written[-1] is node.element:
                 pieces.append(f"</{_shown_name(written.pop())}>")
         else:
+            base.note(node)
             reached = max(reached, node.position)
             if not node.look.is_text or _shown_name(node) not in SHOWN or len(written) >= MAX_DEPTH:
                 continue
@@ -470,7 +480,7 @@ def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> tuple[str, 
                 end = reached
                 break
             count += 1
-            pieces.append(_start_tag(node, places))
+            pieces.append(_start_tag(node, places, base))
             if node.name not in VOID:
                 written.append(node)
     pieces += [f"</{_shown_name(one)}>" for one in reversed(written)]
@@ -481,8 +491,10 @@ def _shown_name(element: Element) -> str:
     return "div" if element.name == "body" else element.name
 
 
-def _start_tag(element: Element, places: Set[str] | None) -> str:
+def _start_tag(element: Element, places: Set[str] | None, base: BaseUrl) -> str:
     attributes = element.attributes
+    if "href" in attributes and element.name in ("a", "area"):
+        attributes = {**attributes, "href": base.join(attributes["href"])}
     if element.name == "body":
         # The attributes of ``<body>`` become CSS.
         said = {"bgcolor": "background-color", "text": "color"}

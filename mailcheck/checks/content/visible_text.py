@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from mailcheck.checks.content.html_tree import Element, End, HtmlTree, Words
+from mailcheck.checks.content.html_tree import BaseUrl, Element, End, HtmlTree, Words
 from mailcheck.checks.content.styles import is_button, is_prominent
 
 # fmt: off
@@ -25,11 +25,13 @@ _GAPS = {**dict.fromkeys(BLOCKS, "\n"), **dict.fromkeys(CELLS, "\t")}
 class Anchor(Struct, frozen=True):
     """A link of the page: its target, its visible text and its look.
 
+    ``href`` is written in the page, and ``url`` is the same relative to its ``<base>``.
     ``position`` and ``end`` are its offsets in the visible text. ``has_text`` is false if it
     contains only images; its text is then their ``alt`` texts.
     """
 
     href: str
+    url: str
     text: str
     title: str
     position: int
@@ -56,10 +58,12 @@ def render_visible_text(tree: HtmlTree) -> VisibleText:
         if isinstance(node, Words):
             if node.look.hidden_by is None and node.look.is_text:
                 page.add_text(node.text)
-        elif isinstance(node, Element):
-            page.open(node)
-        else:
+        elif not isinstance(node, Element):
             page.close(node)
+        elif node.name == "base":
+            page.base.note(node)
+        else:
+            page.open(node)
     return VisibleText("".join(page.pieces), tuple(page.anchors), tuple(page.prominent))
 
 
@@ -73,6 +77,7 @@ class _OpenAnchor(Struct):
 class _Page(Struct):
     """The text so far; at most one white-space character is pending."""
 
+    base: BaseUrl = field(default_factory=BaseUrl)
     pieces: list[str] = field(default_factory=list)
     length: int = 0
     gap: str = ""
@@ -100,9 +105,10 @@ class _Page(Struct):
             if attributes.get("href") and look.shows_images:
                 words = " ".join(attributes.get("alt", "").split())
                 title = attributes.get("title", "")
-                place = self.length
+                place, href = self.length, attributes["href"]
+                url = self.base.join(href)
                 self.anchors.append(
-                    Anchor(attributes["href"], words, title, place, place, False, is_button=False)
+                    Anchor(href, url, words, title, place, place, False, is_button=False)
                 )
         elif name == "pre":
             self.preformatted += 1
@@ -160,6 +166,7 @@ class _Page(Struct):
         self.anchors.append(
             Anchor(
                 href=element.attributes["href"],
+                url=self.base.join(element.attributes["href"]),
                 text=" ".join((text or " ".join(anchor.alternative)).split()),
                 title=element.attributes.get("title", ""),
                 position=anchor.start,

@@ -100,12 +100,14 @@ class UnsubscribeFacts(Struct, frozen=True):
 
     ``uris`` are those in angle brackets, in order. ``post`` is the body of the other field, or
     `None` without it. ``body_links`` is the number of links whose text offers to unsubscribe.
+    ``is_encoded`` is true if a field has its value in encoded words (RFC 2047).
     """
 
     is_present: bool = False
     uris: tuple[str, ...] = ()
     post: str | None = None
     body_links: int = 0
+    is_encoded: bool = False
 
 
 class BulkFacts(Struct, frozen=True):

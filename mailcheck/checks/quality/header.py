@@ -7,7 +7,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from email.utils import parsedate_tz
 
-from mailcheck.checks.content.decoding import decode_header_bytes, flatten_controls
+from mailcheck.checks.content.decoding import (
+    decode_header_bytes,
+    decode_words,
+    flatten_controls,
+)
 from mailcheck.checks.content.header import HeaderField, parse_first_mailbox, parse_mailboxes
 from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.mail_domains import is_local_name, registrable_domain
@@ -156,13 +160,17 @@ def read_message_id(fields: Sequence[HeaderField]) -> MessageIdFacts | None:
 
 def read_unsubscribe(fields: Sequence[HeaderField]) -> UnsubscribeFacts:
     """Parse List-Unsubscribe (RFC 2369 3.2) and List-Unsubscribe-Post (RFC 8058 3.1)."""
-    found = find_field(fields, "list-unsubscribe")
+    found = [one for one in fields if one.name.lower() == "list-unsubscribe"]
     post = find_field(fields, "list-unsubscribe-post")
-    body = decode_header_bytes(found.body) if found else ""
+    body = ", ".join(decode_header_bytes(one.body) for one in found)
+    said = decode_header_bytes(post.body) if post else ""
+    uris = uris_in(body)
     return UnsubscribeFacts(
-        is_present=found is not None,
-        uris=uris_in(body),
-        post=flatten_controls(decode_header_bytes(post.body))[:MAX_SHOWN] if post else None,
+        is_present=bool(found),
+        uris=uris,
+        post=flatten_controls(said)[:MAX_SHOWN] if post else None,
+        is_encoded=uris != uris_in(decode_words(body))
+        or ("=?" in said and said != decode_words(said)),
     )
 
 

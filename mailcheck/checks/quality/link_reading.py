@@ -40,7 +40,10 @@ def list_hosts(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def judge_urls(urls: Sequence[str], anchors: Sequence[Anchor]) -> LinkFacts:
-    """Group the URLs of a mail by suspicious properties."""
+    """Group the URLs of a mail by suspicious properties.
+
+    A link relative to a ``<base>`` is relative, since web mail removes the base.
+    """
     authorities = {url: split_authority(url) for url in urls}
     hosts = list_hosts(urls)
     others = [_squeeze(anchor.href) for anchor in anchors if not is_web_url(_squeeze(anchor.href))]
@@ -88,7 +91,7 @@ def _find_disguised(anchors: Iterable[Anchor]) -> tuple[tuple[str, str], ...]:
     """Find links whose text shows a host of another domain than the target's."""
     found: dict[tuple[str, str], None] = {}
     for anchor in anchors:
-        href = _squeeze(anchor.href)
+        href = _squeeze(anchor.url)
         shown = _find_shown_host(anchor.text)
         actual = normalize_host(split_authority(href)[1]) if shown and is_web_url(href) else ""
         if shown and actual and registrable_domain(shown) != registrable_domain(actual):

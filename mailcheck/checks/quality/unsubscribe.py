@@ -26,6 +26,9 @@ class OneClick(Enum):
     WORKS = "works"
     UNDETERMINED = "undetermined"
     NO_FIELD = "no List-Unsubscribe field"
+    ENCODED = (
+        "List-Unsubscribe or List-Unsubscribe-Post in encoded words, which receivers do not decode"
+    )
     NO_HTTPS = "no https address in List-Unsubscribe"
     NO_POST = "no List-Unsubscribe-Post field"
     WRONG_POST = "a List-Unsubscribe-Post field without List-Unsubscribe=One-Click"
@@ -86,12 +89,11 @@ def find_one_click(facts: MailFacts, signed_fields: Set[str] | None) -> OneClick
     :param signed_fields: lower-case names of the header fields that valid DKIM signatures cover;
         `None` if this could not be determined.
     """
-    unsubscribe = facts.unsubscribe
-    broken = _find_fault_of_fields(unsubscribe)
-    if broken is not None:
-        return broken
     if MUST_BE_SIGNED & set(facts.repeated_fields):
         return OneClick.REPEATED
+    broken = _find_fault_of_fields(facts.unsubscribe)
+    if broken is not None:
+        return broken
     if signed_fields is None:
         return OneClick.UNDETERMINED
     return OneClick.WORKS if signed_fields >= MUST_BE_SIGNED else OneClick.NOT_SIGNED
@@ -100,6 +102,8 @@ def find_one_click(facts: MailFacts, signed_fields: Set[str] | None) -> OneClick
 def _find_fault_of_fields(unsubscribe: UnsubscribeFacts) -> OneClick | None:
     if not unsubscribe.is_present:
         return OneClick.NO_FIELD
+    if unsubscribe.is_encoded:
+        return OneClick.ENCODED
     if not any(map(_is_https, unsubscribe.uris)):
         return OneClick.NO_HTTPS
     if unsubscribe.post is None:
@@ -111,6 +115,10 @@ _FIXES = {
     OneClick.NO_FIELD: (
         "Add both fields: List-Unsubscribe: <https://your.domain/unsubscribe/id> and"
         f" List-Unsubscribe-Post: {ONE_CLICK}. A POST to that URL must unsubscribe at once."
+    ),
+    OneClick.ENCODED: (
+        "Send both fields as they are, without encoded words (RFC 2047 5), and fold a long one only"
+        " at white space."
     ),
     OneClick.NO_HTTPS: (
         "Add an https URL in angle brackets to List-Unsubscribe. A POST to it must unsubscribe at"
@@ -148,7 +156,7 @@ def judge_unsubscribe(
                 _FIXES[one_click],
             )
         )
-    if one_click is not OneClick.NO_FIELD and not facts.unsubscribe.uris:
+    if one_click not in (OneClick.NO_FIELD, OneClick.ENCODED) and not facts.unsubscribe.uris:
         findings.append(_no_uris(facts))
     if not facts.unsubscribe.body_links:
         findings.append(_no_link())

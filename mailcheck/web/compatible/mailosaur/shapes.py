@@ -49,7 +49,7 @@ def render_message(message: StoredMessage, outline: Outline, base: str) -> Json:
         "html": {
             "body": content.html,
             "links": [
-                {"href": one.href, "text": one.text if one.has_text else None}
+                {"href": one.url, "text": one.text if one.has_text else None}
                 for one in outline.anchors
             ],
             "codes": _codes(content.codes, content.html),
