@@ -86,7 +86,7 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("to:signup", "the recipient, To, Cc, Bcc or Reply-To contains it"),
     ("tag:signup", 'it came to the address with this +tag; tag:"" is mail without a tag'),
     ("subject:welcome", "the subject contains it"),
-    ("text:code", "the text contains it"),
+    ("text:code", "the text, or what the HTML shows, contains it"),
     (
         "has:attachment",
         "something is attached; pictures that the HTML shows in its text do not count",
@@ -256,9 +256,9 @@ class MessageFilter(Struct, frozen=True):
     tag. ``author`` (name and address) and ``subject`` must contain the text, as `fold_text` folds
     them.
 
-    Three conditions need the parsed content: ``headers`` (pairs of a field name and a part of its
-    value, which must all be present), ``text`` (contained in the searched text) and
-    ``has_attachment``.
+    Three conditions need the parsed content: ``headers`` (pairs of a field name, or `ANY_FIELD`,
+    and a part of its value, which must all be present), ``text`` (contained in the searched text)
+    and ``has_attachment``.
     ``allowed`` are the tags of the caller; other messages do not exist for it. ``foreign_to`` are
     domains, in lower case: only mail to recipients of other domains matches.
     ``mails`` are the deliveries that messages must belong to. With ``once_per_mail``, only the
@@ -370,9 +370,14 @@ class MessageFilter(Struct, frozen=True):
         return not self.mismatches(message)
 
 
+ANY_FIELD = ""
+"""Stands for the name of any header field."""
+
+
 def _has_field(content: MessageContent, name: str, key: str) -> bool:
     return any(
-        field.lower() == name and key in fold_text(value) for field, value in content.header_list
+        name in (ANY_FIELD, field.lower()) and key in fold_text(value)
+        for field, value in content.header_list
     )
 
 

@@ -187,10 +187,18 @@ class Delivery(Struct, frozen=True, array_like=True, gc=False):
             share_token=self.share_tokens[number],
             via=self.envelope.via,
             flags=" ".join(sorted(self.envelope.keywords)),
+            added_octets=count_added_octets(self.raw_message),
         )
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
         return _decode_delivery, (_encode_delivery(self),)
+
+
+def count_added_octets(raw_message: bytes) -> int:
+    """Return by how many octets a mail grows when each line ends with CRLF."""
+    is_ended = not raw_message or raw_message.endswith(b"\n")
+    bare = raw_message.count(b"\n") - raw_message.count(b"\r\n")
+    return bare if is_ended else bare + 2
 
 
 _encode_delivery = msgpack.Encoder().encode
@@ -234,7 +242,7 @@ class MessageSummary(Struct, frozen=True):
     """The fields of a stored message that filters and lists need.
 
     ``is_read``: the message was opened on the dashboard. ``via``: see `Envelope.via`. ``flags``
-    are separated by spaces.
+    are separated by spaces. ``added_octets``: see `count_added_octets`.
     """
 
     id: MessageId
@@ -251,6 +259,7 @@ class MessageSummary(Struct, frozen=True):
     is_read: bool = False
     via: str = SMTP
     flags: str = ""
+    added_octets: int = 0
 
     @property
     def keywords(self) -> list[str]:

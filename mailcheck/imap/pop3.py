@@ -133,7 +133,7 @@ class Session:
         return number
 
     def size(self, number: int) -> int:
-        """Return the size of a message in octets."""
+        """Return the number of octets of a message with CRLF line ends (RFC 1939 11)."""
         return self.sizes[number - 1]
 
     def positions_of(self, numbers: list[int]) -> list[Position]:
@@ -276,7 +276,7 @@ class Pop3Connection(ServedConnection):
         return Session(
             caller,
             array("Q", [one.position for one in found]),
-            array("Q", [one.size for one in found]),
+            array("Q", [one.size + one.added_octets for one in found]),
         )
 
     def _enter(self, session: Session) -> None:
@@ -529,7 +529,7 @@ def _send(
         entry, beginning = found
         connection.journal.note_fetched()
         return connection.send_pieces(
-            ok(f"{entry.size} octets"), _mail(mailboxes, entry, beginning, top_lines)
+            ok(f"{session.size(number)} octets"), _mail(mailboxes, entry, beginning, top_lines)
         )
 
     connection.wait_for(Deferred.fromCoroutine(read_beginning()), send, connection.fail)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position
-from mailcheck.core.filters import Field, MessageFilter, Term
+from mailcheck.core.filters import ANY_FIELD, Field, MessageFilter, Term
 from mailcheck.core.filters import Search as StoreSearch
 from mailcheck.core.instants import Instant
 from mailcheck.imap.commands import (
@@ -150,11 +150,16 @@ def _header(name: str) -> Callable[[str], list[MessageFilter]]:
 
 
 _TEXT_FILTERS: Mapping[str, Callable[[str], list[MessageFilter]]] = {
-    "FROM": lambda text: [MessageFilter(author=text)],
+    # The first author is known at once, the others with the header.
+    "FROM": lambda text: [MessageFilter(author=text), *_header("from")(text)],
     "SUBJECT": lambda text: [MessageFilter(subject=text)],
     "BODY": lambda text: [MessageFilter(text=text)],
-    # Like a word of ``q``, and for mail whose content is not derived yet its text.
-    "TEXT": lambda text: [_searched(Field.ANYWHERE, text), MessageFilter(text=text)],
+    # Like a word of ``q``, and for mail whose content is not derived yet its text; all fields.
+    "TEXT": lambda text: [
+        _searched(Field.ANYWHERE, text),
+        MessageFilter(text=text),
+        *_header(ANY_FIELD)(text),
+    ],
     **{where: _header(name) for where, name in _HEADERS.items()},
 }
 

@@ -43,7 +43,8 @@ from mailcheck.imap.writing import CRLF, write_flags, write_name, write_set
 from mailcheck.operations.inbox.mailboxes import Mailboxes
 from mailcheck.store.mailbox_store import MailboxStatus, Marks
 
-CHARSETS = frozenset({"US-ASCII", "UTF-8"})
+CHARSETS = frozenset({"US-ASCII", "ASCII", "UTF-8", "UTF8"})
+"""Charsets of SEARCH; programs also write the short names."""
 """The charsets of search texts."""
 
 ENABLED = frozenset({"CONDSTORE", "UTF8=ACCEPT", "IMAP4REV2"})

@@ -135,6 +135,7 @@ NOTHING_TO_VERIFY = reply(501, "Syntax: VRFY address", "5.5.4")
 INPUT_BEFORE_TLS = reply(501, "Send no command after STARTTLS before its reply", "5.5.1")
 BAD_AUTH_RESPONSE = reply(501, "Cannot decode the authentication response", "5.5.2")
 AUTH_CANCELLED = reply(501, "Authentication cancelled", "5.7.0")
+NO_MECHANISM = reply(501, "Syntax: AUTH PLAIN or AUTH LOGIN", "5.5.4")
 UNKNOWN_MECHANISM = reply(504, "Mechanisms: PLAIN, LOGIN", "5.5.4")
 
 HELO_FIRST = reply(503, "Send EHLO first", "5.5.1")

@@ -61,6 +61,8 @@ def auth(connection: MailProtocol, argument: bytes) -> None:
         raise CommandError(replies.IS_AUTHENTICATED)
     if not may_authenticate(connection):
         raise CommandError(replies.TLS_REQUIRED)
+    if not argument:
+        raise CommandError(replies.NO_MECHANISM)
     mechanism, _, response = argument.partition(b" ")
     begin = MECHANISMS.get(mechanism.decode("latin-1").upper())
     if begin is None:

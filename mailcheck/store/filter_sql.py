@@ -12,6 +12,7 @@ from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import DERIVATION, fold_text, signs_within
 from mailcheck.core.cursors import START
 from mailcheck.core.filters import (
+    ANY_FIELD,
     ATTACHMENT,
     CODE,
     READ,
@@ -255,6 +256,8 @@ def header_key(header_list: Sequence[tuple[str, str]]) -> str:
 
 def _field_containing(name: str, part: str) -> str:
     key, looked_for = escape_like(name.lower()), escape_like(_without_marks(fold_text(part)))
+    if name == ANY_FIELD:
+        return f"%{looked_for}%"
     return f"%{FIELD_BEGINS}{key}:%{looked_for}%{FIELD_ENDS}{key}:%"
 
 

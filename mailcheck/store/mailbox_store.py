@@ -33,7 +33,7 @@ from mailcheck.store.transactions import Store, frees_space, inbox_write, read, 
 
 SEEN, DELETED = "\\Seen", "\\Deleted"
 
-STRUCTURE_DERIVATION = 1
+STRUCTURE_DERIVATION = 2
 """Version of the rules that derive a `MailStructure`. Increase it when their results change."""
 
 MAX_MARKED = 500
@@ -65,7 +65,10 @@ class Marks(Struct, frozen=True):
 
 
 class MailEntry(Struct, frozen=True):
-    """A message of a mailbox; its position is its UID."""
+    """A message of a mailbox; its position is its UID.
+
+    ``added_octets``: see `count_added_octets`.
+    """
 
     marks: Marks
     id: MessageId
@@ -73,6 +76,7 @@ class MailEntry(Struct, frozen=True):
     delivery_id: DeliveryId
     size: int
     received_at: Instant
+    added_octets: int = 0
 
     @property
     def position(self) -> Position:
@@ -158,7 +162,7 @@ _MARK_COLUMNS = (
 )
 _ENTRY_COLUMNS = (
     f"{_MARK_COLUMNS}, message.id, message.account_id, message.delivery_id, message.size, "
-    "message.received_at"
+    "message.received_at, message.added_octets"
 )
 
 
@@ -533,7 +537,13 @@ def _marks_of(row: Row) -> Marks:
 
 def _entry_of(row: Row) -> MailEntry:
     return MailEntry(
-        _marks_of(row), row.id, row.account_id, row.delivery_id, row.size, row.received_at
+        _marks_of(row),
+        row.id,
+        row.account_id,
+        row.delivery_id,
+        row.size,
+        row.received_at,
+        row.added_octets,
     )
 
 

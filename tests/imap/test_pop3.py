@@ -12,6 +12,7 @@ from tests.table import rows
 
 PASSWORD = "correct horse battery"
 MAIL = b"From: a@x.example\r\nSubject: one\r\n\r\n.dots\r\n..more\r\nlast"
+SIZE = len(MAIL + b"\r\n")
 
 
 def session(house: House, *mails: bytes) -> Talk:
@@ -116,6 +117,29 @@ def test_lists(house: House) -> None:
     assert talk.say(b"UIDL 1") == f"+OK 1 {ids[0]}\r\n".encode()
 
 
+LINE_ENDS = (
+    b"Subject: s\r\n\r\none\r\n.two\r\n",
+    b"Subject: s\n\none\n.two\n",
+    b"Subject: s\r\n\r\none\n.two\r\n",
+    b"Subject: s\n\none\r.two",
+    b"Subject: s\n\none\r",
+    b"Subject: s\r\n\r\n",
+)
+
+
+def test_sizes_count_the_octets_that_are_sent(house: House) -> None:
+    """A line end counts as two octets (RFC 1939 11), and stuffed dots do not count."""
+    talk = session(house, *LINE_ENDS)
+    total = 0
+    for number in range(1, len(LINE_ENDS) + 1):
+        line, _, rest = talk.say(b"RETR %d" % number).partition(b"\r\n")
+        size = len(rest.removesuffix(b".\r\n").replace(b"\r\n..", b"\r\n."))
+        assert line == b"+OK %d octets" % size
+        assert talk.say(b"LIST %d" % number) == b"+OK %d %d\r\n" % (number, size)
+        total += size
+    assert talk.say(b"STAT") == b"+OK %d %d\r\n" % (len(LINE_ENDS), total)
+
+
 def test_an_empty_inbox(house: House) -> None:
     """Lists of an empty inbox have no lines."""
     talk = session(house)
@@ -129,7 +153,7 @@ def test_a_mail_is_sent_with_stuffed_dots(house: House) -> None:
     talk = session(house, MAIL)
     head, _ = MAIL.split(b"\r\n\r\n")
     stuffed = head + b"\r\n\r\n..dots\r\n...more\r\nlast\r\n.\r\n"
-    assert talk.say(b"RETR 1") == f"+OK {len(MAIL)} octets\r\n".encode() + stuffed
+    assert talk.say(b"RETR 1") == f"+OK {SIZE} octets\r\n".encode() + stuffed
 
 
 @rows(
@@ -143,7 +167,7 @@ def test_the_top_of_a_mail(house: House, lines: int, rest: bytes) -> None:
     talk = session(house, MAIL)
     head = MAIL.split(b"\r\n\r\n")[0]
     reply = talk.say(b"TOP 1 %d" % lines)
-    assert reply == f"+OK {len(MAIL)} octets\r\n".encode() + head + b"\r\n\r\n" + rest + b".\r\n"
+    assert reply == f"+OK {SIZE} octets\r\n".encode() + head + b"\r\n\r\n" + rest + b".\r\n"
 
 
 def test_a_large_mail_is_exact(house: House) -> None:

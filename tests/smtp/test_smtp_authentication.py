@@ -80,7 +80,8 @@ def test_login_asks_in_the_words_that_clients_know() -> None:
     ([b"AUTH PLAIN", b""], b"501 5.5.2 "),
     ([b"AUTH LOGIN", b"\xff"], b"501 5.5.2 "),
     ([b"AUTH LOGIN", b"x" * 12_289], b"500 5.5.6 "),
-    ([b"AUTH"], b"504 5.5.4 "),
+    ([b"AUTH"], b"501 5.5.4 "),
+    ([b"AUTH "], b"501 5.5.4 "),
     ([b"AUTH CRAM-MD5"], b"504 5.5.4 "),
     ([b"AUTH \xff"], b"504 5.5.4 "),
 )
