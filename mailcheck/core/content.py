@@ -112,11 +112,12 @@ class MessageContent:
     """Everything that is shown of a mail except its envelope.
 
     ``header_list`` has every header field in order, unfolded and decoded.
-    ``text`` and ``html`` are empty if the mail has no such part.
+    ``text`` and ``html`` are empty if the mail has no such part. Texts and HTML that follow each
+    other are in both, converted.
     ``links`` are absolute http(s) URLs in order, without duplicates. ``codes``
     are one-time codes, best first. ``problems`` are sentences about broken
-    parts and exceeded limits. ``searched`` is the folded text for searches: the text, or the words
-    of the HTML if there is no text. ``signature`` is the signature of ``searched``. It is empty
+    parts and exceeded limits. ``searched`` is the folded text for searches: the text, and the words
+    of the HTML. ``signature`` is the signature of ``searched``. It is empty
     if none was computed: stores write it and do not read it back.
     ``snippet`` is the beginning of the text in one line. ``people`` are the addresses of To, Cc,
     Bcc and Reply-To in order.

@@ -16,6 +16,7 @@ from mailcheck.checks.content.limits import (
     MAX_HEADER_FIELDS,
     MAX_PARTS,
 )
+from mailcheck.checks.content.mime_parts import derive_structures
 from mailcheck.core.content import MessageContent
 from tests.linear import assert_linear
 from tests.table import rows
@@ -168,13 +169,22 @@ def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
     b",:;",
     b"a@",
     b"\xff",
+    b"a:",
+    b"g:a;",
+    b"a b,",
+    b"root,",
+    b"=?a?q?=\r\n",
+    b"=\r\n",
+    b"=?a?q?b= ",
 )
 def test_hostile_names_and_subjects_take_linear_time(piece: bytes) -> None:
     """A repeated piece in From, Subject or a file name is read in one pass."""
     fields = (b"From: ", b"Subject: ", b"Content-Disposition: attachment; filename=")
 
     def read(value: bytes) -> None:
-        derive_content(b"".join(field + value + b"\r\n" for field in fields) + b"\r\n")
+        raw_message = b"".join(field + value + b"\r\n" for field in fields) + b"\r\n"
+        derive_content(raw_message)
+        derive_structures([raw_message])
 
     assert_linear(read, piece, b"")
     for field in fields:

@@ -4,6 +4,7 @@ import base64
 
 from mailcheck.checks.content.bodies import find_attachment
 from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.quality.reading import read_mail
 from mailcheck.core.content import MessageContent
 from tests.table import rows
 
@@ -72,6 +73,84 @@ def test_another_form_of_the_body_is_no_attachment(media_type: str) -> None:
         assert [one.content_type for one in derive(beside).attachments] == [f"text/{media_type}"]
 
 
+OTHER_TEXT = "Content-Type: text/plain\r\n\r\nfooter"
+OTHER_HTML = "Content-Type: text/html\r\n\r\n<b>more</b>"
+BLANK = "Content-Type: text/plain\r\n\r\n \r\n"
+PDF = "Content-Type: application/pdf; name=a.pdf\r\n\r\n%PDF"
+NAMED = "Content-Type: text/plain; name=a.txt\r\n\r\nnamed"
+INLINE = "Content-Disposition: inline\r\n" + OTHER_TEXT
+UNKNOWN = "Content-Disposition: notification\r\n" + OTHER_TEXT
+CSV = "Content-Type: text/csv\r\n\r\na,b"
+PAGE, MORE, FOOTER = "<p>the text</p>", "<b>more</b>", "<p>footer</p>"
+
+BOTH = multipart("alternative", TEXT, HTML)
+PICTURED = multipart("related", HTML, PDF)
+NESTINGS = [
+    # Parts of a mixed mail follow each other, whatever their types and depth.
+    (multipart("mixed", TEXT, OTHER_TEXT), "the text|footer", ""),
+    (multipart("mixed", HTML, OTHER_HTML), "", f"{PAGE}|{MORE}"),
+    (multipart("mixed", TEXT, OTHER_HTML), "the text|more", f"{PAGE}|{MORE}"),
+    (multipart("mixed", HTML, PDF, OTHER_TEXT), "the text|footer", f"{PAGE}|{FOOTER}"),
+    (
+        multipart("mixed", HTML, INLINE, OTHER_HTML),
+        "the text|footer|more",
+        f"{PAGE}|{FOOTER}|{MORE}",
+    ),
+    (multipart("mixed", BOTH, OTHER_TEXT), "the text|footer", f"{PAGE}|{FOOTER}"),
+    (multipart("mixed", BOTH, OTHER_HTML), "the text|more", f"{PAGE}|{MORE}"),
+    (multipart("mixed", PICTURED, OTHER_TEXT), "the text|footer", f"{PAGE}|{FOOTER}"),
+    (
+        multipart("signed", multipart("mixed", HTML, OTHER_TEXT), PDF),
+        "the text|footer",
+        f"{PAGE}|{FOOTER}",
+    ),
+    # A mail that has only blank texts beside its HTML has no text.
+    (multipart("mixed", BLANK, HTML, BLANK), "", PAGE),
+    (multipart("mixed", multipart("alternative"), HTML), "", PAGE),
+    # Of alternatives, the last of each kind.
+    (
+        multipart("alternative", TEXT, multipart("mixed", OTHER_HTML, OTHER_TEXT)),
+        "the text",
+        f"{MORE}|{FOOTER}",
+    ),
+    (
+        multipart("alternative", multipart("mixed", TEXT, OTHER_TEXT), OTHER_HTML),
+        "the text|footer",
+        MORE,
+    ),
+    (multipart("alternative", HTML, TEXT), "the text", PAGE),
+    (multipart("alternative", OTHER_TEXT, TEXT), "the text", ""),
+    (multipart("alternative", OTHER_HTML, HTML), "", PAGE),
+    (multipart("alternative", OTHER_TEXT, PICTURED), "footer", PAGE),
+    # Other types, dispositions and names.
+    (multipart("mixed", TEXT, CSV), "the text", ""),
+    (multipart("mixed", TEXT, UNKNOWN), "the text", ""),
+    (multipart("mixed", TEXT, NAMED), "the text", ""),
+    (multipart("mixed", HTML, NAMED), "", PAGE),
+    (multipart("mixed", PDF, NAMED, NAMED), "named|named", ""),
+]
+
+
+@rows(*NESTINGS)
+def test_all_texts_of_a_mail_are_its_body(body: str, text: str, html: str) -> None:
+    """Text and HTML have all parts that are shown, in order, and searches find all words."""
+    content = derive(body)
+    lines = [line for line in content.text.split("\n") if line.strip()]
+    assert lines == (text.split("|") if text else [])
+    assert content.html.split("\n") == html.split("|")
+    for word in ("the text", "footer", "more", "named"):
+        assert (word in content.searched) is (word in f"{text} {html}")
+    # The report of the mail is about the same parts.
+    assert (read_mail(raw(body)).html is not None) is bool(html)
+
+
+def test_words_of_text_parts_are_no_markup() -> None:
+    """A text between HTML parts is shown as it is, in its lines."""
+    text = "Content-Type: text/plain; format=flowed\r\n\r\n1 <b> &amp; \r\n2\r\n3"
+    html = derive(multipart("mixed", HTML, text)).html
+    assert html == f"{PAGE}\n<p>1 &lt;b&gt; &amp;amp; 2<br>\n3</p>"
+
+
 NAMES = {
     "Content-Type: text/calendar; method=REQUEST": "invite.ics",
     "Content-Type: text/calendar; name=Meeting": "Meeting.ics",
@@ -82,6 +161,11 @@ NAMES = {
     "Content-Type: message/rfc822; name=a.EML": "a.EML",
     "Content-Type: message/rfc822; name=a.msg": "a.msg",
     "Content-Type: message/delivery-status": "delivery-status.txt",
+    "Content-Type: message/global-delivery-status": "delivery-status.txt",
+    "Content-Type: message/global-disposition-notification": "disposition-notification.txt",
+    "Content-Type: message/global-headers": "mail-headers.txt",
+    "Content-Type: message/global-headers; name=head": "head.txt",
+    "Content-Type: message/feedback-report": "feedback-report.txt",
     "Content-Type: text/rfc822-headers": "mail-headers.txt",
     "Content-Type: text/vcard": "contact.vcf",
     "Content-Type: application/octet-stream": "",

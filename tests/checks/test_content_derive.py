@@ -50,7 +50,7 @@ def test_alternatives_give_text_and_html() -> None:
 
 
 def test_of_several_alternatives_the_richest_html_counts() -> None:
-    """The first text and the last HTML are chosen, also inside other multiparts."""
+    """The last text and the last HTML are chosen, also inside other multiparts."""
     content = derive_content(
         _mail(
             "Content-Type: multipart/alternative; boundary=b",
@@ -82,7 +82,7 @@ text two
 """,
         )
     )
-    assert (content.text, content.html) == ("text one", "html two")
+    assert (content.text, content.html) == ("text two", "html two")
     assert [fact.content_id for fact in content.attachments] == ["i"]
 
 
@@ -112,7 +112,7 @@ def test_a_lone_named_text_is_the_body(part: str, text: str, html: str) -> None:
 
 
 def test_of_several_named_texts_those_that_are_inline_are_the_body() -> None:
-    """Among several texts with names, only inline ones are the body."""
+    """Among several texts with names, the inline ones are the body, or else all of them."""
     mixed = "Content-Type: multipart/mixed; boundary=b"
     named = "--b\nContent-Type: text/plain; name=a.txt\n\none\n"
     inline = "--b\nContent-Disposition: inline; filename=b.txt\n\ntwo\n"
@@ -121,8 +121,8 @@ def test_of_several_named_texts_those_that_are_inline_are_the_body() -> None:
         derive_content(_mail(mixed, body=f"{parts}--b--\n"))
         for parts in (named + named, inline + inline, named + inline, plain + inline)
     ]
-    assert [content.text for content in found] == ["", "two\ntwo", "two", "hello"]
-    assert [len(content.attachments) for content in found] == [2, 0, 1, 1]
+    assert [content.text for content in found] == ["one\none", "two\ntwo", "two", "hello"]
+    assert [len(content.attachments) for content in found] == [0, 0, 1, 1]
 
 
 def test_header_list_has_every_field_in_order() -> None:
@@ -266,7 +266,7 @@ def test_a_boundary_that_begins_like_another_is_another() -> None:
 def test_a_delimiter_may_be_followed_by_blanks_and_carriage_returns(line_end: str) -> None:
     """Doubled line ends and blanks from transport do not hide a part."""
     lines = ["--b", "Content-Type: text/html", "", "<p>x</p>", "--b", "", "text", "--b--", ""]
-    raw = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + line_end.join(lines).encode()
+    raw = b"Content-Type: multipart/alternative; boundary=b\r\n\r\n" + line_end.join(lines).encode()
     content = derive_content(raw)
     assert (content.text.strip(), content.html.strip()) == ("text", "<p>x</p>")
 
@@ -363,7 +363,7 @@ def test_parts_are_found_where_the_type_is_not_one(content_type: str) -> None:
     """A boundary shows that the mail has parts."""
     body = "--b\nContent-Type: text/html\n\n<p>x</p>\n--b\n\ntext\n--b--\n"
     content = derive_content(_mail(f"Content-Type: {content_type}; boundary=b", body=body))
-    assert (content.text, content.html) == ("text", "<p>x</p>")
+    assert (content.text, content.html) == ("x\ntext", "<p>x</p>\n<p>text</p>")
 
 
 @rows("multipart/mixed", "multipart/mixed; boundary=other")
@@ -371,7 +371,7 @@ def test_a_boundary_is_found_where_the_header_has_not_the_right_one(content_type
     """The boundary is taken from the first delimiter line with a part's header after it."""
     body = "preamble\n--b=1\nContent-Type: text/html\n\n<p>x</p>\n--b=1\n\ntext\n--b=1--\n"
     content = derive_content(_mail(f"Content-Type: {content_type}", body=body))
-    assert (content.text, content.html) == ("text", "<p>x</p>")
+    assert (content.text, content.html) == ("x\ntext", "<p>x</p>\n<p>text</p>")
     assert any("boundary" in problem for problem in content.problems)
 
 

@@ -81,6 +81,17 @@ def test_author_and_subject_are_read_from_an_ordinary_header() -> None:
     ("From: =?utf-8?Q?Ann_<x@y.example>?= <a@b.example>", "a@b.example", "Ann <x@y.example>"),
     ("From: =?utf-8?Q?Re:_Ann;_(B,_C)?= <a@b.example>", "a@b.example", "Re: Ann; (B, C)"),
     ("From: =?utf-8?Q?Ann_<a@b.example>?=", "a@b.example", "Ann"),
+    # Local mail.
+    ("From: root (Cron Daemon)", "root", "Cron Daemon"),
+    ("From: MAILER-DAEMON", "MAILER-DAEMON", ""),
+    ("From: <root>", "root", ""),
+    ("From: Mail Delivery System <MAILER-DAEMON>", "MAILER-DAEMON", "Mail Delivery System"),
+    ("From: www-data (=?utf-8?q?J=C3=B6rg?=)", "www-data", "Jörg"),
+    ("From: root, daemon", "root", ""),
+    ("From: root, a@b.example", "root", ""),
+    ("From: Team: root, a@b.example;", "root", ""),
+    ("From: =?utf-8?q?Shop?=", "", "Shop"),
+    ("From: 株式会社", "", "株式会社"),
 )
 def test_author_is_read_in_every_common_spelling(field: str, address: str, name: str) -> None:
     """The first mailbox of From is found in every common spelling."""
@@ -140,6 +151,18 @@ BOOKING = "Bestätigung Ihrer Bestellung"
     (b"Subject: \xc8\xcf\r\nContent-Type: text/plain; charset=koi8-r", "хо"),
     ("Subject: first\r\nSubject: second", "first"),
     ("X: 1", ""),
+    # Soft line breaks of quoted-printable, with and without a fold.
+    ("Subject: =?utf-8?Q?abc=\r\n def?=", "abcdef"),
+    ("Subject: =?utf-8?Q?abc=\r\n\tdef?= x", "abcdef x"),
+    ("Subject: =?utf-8?Q?abc=\r\ndef?=", "abcdef"),
+    ("Subject: =?utf-8?Q?=C3=\r\n=A4_=\r\nb?= =?utf-8?Q?=\r\nc?=\r\n d", "ä bc d"),
+    ("Subject: =?utf-8?Q?a=3D= b?=", "a=b"),
+    ("Subject: =?utf-8?Q?abc=\r\nX: def", "=?utf-8?Q?abc="),
+    # Programs encode the NUL after a text.
+    ("Subject: =?utf-8?B?YWJjAA==?=", "abc"),
+    ("Subject: =?utf-8?Q?abc=00?= =?utf-8?Q?def=00=00?=", "abcdef"),
+    ("Subject: =?utf-8?Q?a=00b?=", "a\ufffdb"),
+    ("Subject: =?utf-16le?B?YQA=?=", "a"),
 )
 def test_subject_is_decoded(field: str | bytes, subject: str) -> None:
     """Encoded words and raw bytes become text on one line."""
@@ -222,6 +245,9 @@ LINES = st.sampled_from(
         b": no name",
         b"",
         b"\xef\xbb\xbfSubject: marked",
+        b"Subject: =?utf-8?q?cut=",
+        b"within=",
+        b"word?=",
     ]
 )
 
@@ -270,6 +296,38 @@ def test_a_stray_line_is_left_out_where_fields_follow() -> None:
     assert any("not a header field" in problem for problem in content.problems)
     text = derive_content(b"Subject: s\r\nHello Ann\r\nhttp://a.example\r\nNote: x\r\n\r\nbye")
     assert text.text == "Hello Ann\nhttp://a.example\nNote: x\n\nbye"
+
+
+ENCODED = {"7bit": b"b\xc3\xb6dy", "base64": b"YsO2ZHk=", "quoted-printable": b"b=C3=B6dy"}
+
+
+@rows(
+    *product(
+        ENCODED,
+        [
+            "Reply To: x",
+            "no colon",
+            "lost",
+            "lost\r\n and its rest",
+            ": x",
+            "Ä: x",
+            "lost\r\nA B: c",
+        ],
+        ["", "--b"],
+        ["\r\n", "\n"],
+    )
+)
+def test_the_header_ends_at_the_empty_line(
+    encoding: str, last: str, delimiter: str, line_end: str
+) -> None:
+    """The last lines may be no fields; the body is decoded as the fields above them say."""
+    multipart = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n" if delimiter else ""
+    head = f"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: {encoding}\r\n"
+    raw = f"Subject: s\r\n{multipart}{head}{last}\r\n\r\n".encode() + ENCODED[encoding]
+    raw += f"\r\n{delimiter}--".encode() if delimiter else b""
+    content = derive_content(raw.replace(b"\r\n", line_end.encode()))
+    assert content.text.strip() == "bödy"
+    assert any("not a header field" in problem for problem in content.problems)
 
 
 def test_nothing_is_read_from_the_body() -> None:

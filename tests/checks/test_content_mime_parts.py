@@ -1,14 +1,19 @@
 """The parts of a mail as mail programs number and describe them."""
 
+import base64
 import email
 import email.policy
+import re
 from collections.abc import Iterator
+from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.decoding import decode_transfer
+from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.mime_parts import (
+    MAX_ATTACHED,
     Part,
     derive_structures,
     find_part,
@@ -64,6 +69,37 @@ def test_numbers() -> None:
     assert attached.startswith(b"Subject: in\r\n")
     assert [body(3), body(1, 1), body(2, 2, 1), body(0)] == [None] * 4
     assert body() == MAIL[MAIL.index(b"--b") :]
+
+
+ENCODED_MAIL = base64.b64encode(b"Subject: in\r\n\r\nwords").decode()
+
+
+@rows(
+    *product(("message/rfc822", "message/global"), ("base64", "quoted-printable", "x"), (1, 3, 11))
+)
+def test_an_attached_mail_is_described_or_is_data(kind: str, encoding: str, depth: int) -> None:
+    """An attached mail has an envelope and parts, or another type, at any depth."""
+    inner = f"Content-Type: {kind}\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n{ENCODED_MAIL}"
+    for number in range(depth):
+        mixed = f"Content-Type: multipart/mixed; boundary=b{number}"
+        inner = f"{mixed}\r\n\r\n--b{number}\r\n{inner}\r\n--b{number}--"
+        if number < depth - 1:
+            inner = f"Content-Type: message/rfc822\r\n\r\nSubject: {number}\r\n{inner}"
+    ((_, structure, _),) = derive_structures([inner.encode()])
+    assert structure.count(b'"APPLICATION" "OCTET-STREAM"') == 1
+    assert structure.count(b'("MESSAGE" "RFC822"') == min(depth - 1, MAX_ATTACHED)
+    described = re.findall(rb'"MESSAGE" "RFC822" NIL NIL NIL "7BIT" \d+ \(NIL "\d', structure)
+    assert len(described) == min(depth - 1, MAX_ATTACHED)
+
+
+@rows("", "\r\n", "--b--", "preamble\r\n--b--\r\nepilogue", "--b\r\n--b--", "--b\r\n\r\n--b--")
+def test_a_multipart_without_parts_has_an_empty_text(body: str) -> None:
+    """A multipart has at least one part in its description (RFC 9051 9), and no text of its own."""
+    raw = f"Content-Type: multipart/alternative; boundary=b\r\n\r\n{body}".encode()
+    ((_, structure, _),) = derive_structures([raw])
+    assert structure.startswith(b'(("TEXT" "PLAIN" NIL NIL NIL "7BIT" 0 0 NIL')
+    content = derive_content(raw)
+    assert (content.text, content.html, content.attachments) == ("", "", ())
 
 
 @given(

@@ -112,7 +112,8 @@ def test_envelope(house: House) -> None:
     assert sent.startswith(
         b'* 1 FETCH (ENVELOPE ("Thu, 26 Nov 2026 23:30:00 -0500" "a \\"quoted\\"  subject" '
         + b" ".join([author] * 3)
-        + b' NIL (("Ann, Bee" NIL "ann" "y.example")(NIL NIL "bob" "y.example")) NIL NIL '
+        + b' ((NIL NIL "Undisclosed" NIL)(NIL NIL NIL NIL)) '
+        b'(("Ann, Bee" NIL "ann" "y.example")(NIL NIL "bob" "y.example")) NIL NIL '
         b'"<1@x.example>"))\r\n'
     )
 
@@ -283,6 +284,41 @@ def test_search(searched: Talk, key: bytes, numbers: bytes) -> None:
     """Each key finds what the same filter of the API finds (RFC 9051 6.4.4)."""
     expected = (b"* SEARCH " + numbers).rstrip() + b"\r\nx OK SEARCH completed\r\n"
     assert searched.do(b"SEARCH " + key) == expected
+
+
+SEVERAL = (
+    "From: a@x.example, Bea Second <second@y.example>\r\nSubject: Bestätigung\r\n"
+    "Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n\r\nsee HTML\r\n"
+    "--b\r\nContent-Type: text/html\r\n\r\n<p>Zugspitze voucher</p>\r\n--b--\r\n"
+).encode()
+
+
+FOUND = (
+    "FROM second@y.example",
+    "FROM bea",
+    "FROM a@x",
+    "TEXT second@y.example",
+    "TEXT alternative",
+    'BODY "zugspitze voucher"',
+    "BODY see",
+    "TEXT Zugspitze",
+    'CHARSET utf8 SUBJECT "Bestätigung"',
+    'CHARSET "UTF8" UNSEEN',
+    "CHARSET UTF-8 SUBJECT {12+}\r\nBestätigung",
+    "CHARSET us-ascii ALL",
+    "CHARSET ascii ALL",
+)
+NOT_FOUND = ("FROM zugspitze", "BODY second@y", "TEXT nobody")
+
+
+def test_authors_and_words_are_searched_wherever_they_are(house: House) -> None:
+    """Every author, all fields and words of HTML alone are found, before and after derivation."""
+    talk = opened(house, SEVERAL)
+    for _ in range(2):
+        for key in (*FOUND, *NOT_FOUND):
+            expected = b"* SEARCH 1\r\n" if key in FOUND else b"* SEARCH\r\n"
+            assert talk.do(b"SEARCH " + key.encode()).startswith(expected), key
+        house.get("/inbox/messages")  # derives the contents
 
 
 def test_extended_search(house: House) -> None:

@@ -110,8 +110,20 @@ class Candidate(Shape):
 class Message(SummarizedMessage):
     """A complete message; `authentication` is present only when it is requested by its id."""
 
-    text: Annotated[str, doc("plain-text body; empty if there is none")]
-    html: Annotated[str, doc("original, unsanitized HTML body; empty if there is none")]
+    text: Annotated[
+        str,
+        doc(
+            "plain-text body; empty if there is none. Text and HTML parts that follow each other "
+            "are joined in order, with the visible words of the HTML"
+        ),
+    ]
+    html: Annotated[
+        str,
+        doc(
+            "original, unsanitized HTML body; empty if there is none. Text parts before and after "
+            "HTML parts are joined to it in order, as paragraphs"
+        ),
+    ]
     headers: Annotated[
         dict[str, str], doc("by lower-case name; repeated fields are joined by newlines, in order")
     ]

@@ -129,8 +129,8 @@ class ContentFilters(MessageFilters, frozen=True, kw_only=True):
     text: Annotated[
         Annotated[str, SEARCH_TEXT] | None,
         Description(
-            "Only mail whose text contains this, case-insensitive. The text of an HTML-only mail "
-            "is its visible text. For lists see `header`.",
+            "Only mail whose text, or the visible text of its HTML, contains this, "
+            "case-insensitive. For lists see `header`.",
             brief="only mail whose text contains this",
         ),
     ] = None

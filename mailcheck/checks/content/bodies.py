@@ -4,6 +4,9 @@ import base64
 import hashlib
 import re
 from collections.abc import Collection, Iterator, Sequence, Set
+from functools import cached_property
+from html import escape
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -21,22 +24,116 @@ from mailcheck.checks.content.decoding import (
     flatten_controls,
     is_utf_8,
 )
-from mailcheck.checks.content.html_tree import read_tree
-from mailcheck.checks.content.limits import MAX_FILENAME
-from mailcheck.checks.content.structure import Entity, scan_structure
-from mailcheck.checks.content.visible_text import render_visible_text
+from mailcheck.checks.content.html_tree import HtmlTree, read_tree
+from mailcheck.checks.content.limits import MAX_FILENAME, MAX_HTML
+from mailcheck.checks.content.structure import MAIL_TYPES, Entity, scan_structure
+from mailcheck.checks.content.visible_text import VisibleText, render_visible_text
 from mailcheck.core.content import AttachmentFacts, content_id_key
 
 
-class BodyPart(Struct, frozen=True):
-    """A decoded text part with line feeds as line breaks.
+class Chosen(Struct, frozen=True):
+    """The parts that are shown as text, and those that are shown as HTML, in document order.
 
-    ``is_flowed`` and ``deletes_space`` are the format and DelSp parameters of RFC 3676.
+    A text part and an HTML part that are no alternatives of each other are in both.
+    """
+
+    plain: tuple[Entity, ...]
+    rich: tuple[Entity, ...]
+
+
+class BodyPart(Struct, frozen=True):
+    """A decoded text or HTML part with line feeds as line breaks.
+
+    ``unflowed`` is the text with the lines joined that format=flowed wrapped.
     """
 
     text: str
-    is_flowed: bool
-    deletes_space: bool
+    unflowed: str
+    is_html: bool
+
+
+class Bodies:
+    """The decoded parts of a mail that are shown, and what they say."""
+
+    def __init__(self, plain: Sequence[BodyPart], rich: Sequence[BodyPart]) -> None:
+        """Take the parts of a `Chosen`; a part that is in both is one object."""
+        self._plain = plain
+        known = set(map(id, plain))
+        self._rich_only = [part for part in rich if id(part) not in known]
+        self._rich = rich
+        every = [*plain, *self._rich_only]
+        self.has_text = any(not part.is_html for part in every)
+        self.htmls = [part for part in every if part.is_html]
+        self.prose = "\n".join(part.unflowed for part in every if not part.is_html)
+        """The text parts alone, with joined lines."""
+        self.markup = "\n".join(part.text for part in self.htmls)
+        """The HTML parts alone."""
+
+    @cached_property
+    def tree(self) -> HtmlTree:
+        """The elements of the HTML parts."""
+        return read_tree(self.markup)
+
+    @cached_property
+    def page(self) -> VisibleText:
+        """The visible text of the HTML parts."""
+        return render_visible_text(self.tree)
+
+    @property
+    def text(self) -> str:
+        """The text of the mail as it was sent, with the words of HTML parts in their place.
+
+        It is blank if the mail has no text part, or only blank ones.
+        """
+        has_words = any(part.text.strip() for part in self._plain if not part.is_html)
+        return "\n".join(
+            self._words_of(part) if part.is_html else part.text
+            for part in self._plain
+            if part.text and (has_words or not part.is_html)
+        )
+
+    @property
+    def html(self) -> str:
+        """The HTML of the mail as it was sent, with text parts as paragraphs in their place.
+
+        It is blank if the mail has no HTML part, or only blank ones.
+        """
+        has_html = any(part.text.strip() for part in self._rich if part.is_html)
+        return "\n".join(
+            part.text if part.is_html else _write_paragraph(part.unflowed)
+            for part in self._rich
+            if part.is_html or (has_html and part.text.strip())
+        )
+
+    @property
+    def words(self) -> str:
+        """The text of the mail with joined lines, or the visible words if it is blank."""
+        words = "\n".join(map(self._words_of, self._plain))
+        return words if words.strip() else self.page.text
+
+    @property
+    def other_words(self) -> str:
+        """The words of the HTML of a mail that has a text as well."""
+        return "\n".join(map(self._words_of, self._rich_only))
+
+    @cached_property
+    def _words_by_part(self) -> dict[int, str]:
+        if len(self.htmls) == 1:
+            return {id(self.htmls[0]): self.page.text}
+        words: dict[int, str] = {}
+        room = MAX_HTML
+        for one in self.htmls:
+            words[id(one)] = render_visible_text(read_tree(one.text, room)).text
+            room = max(0, room - len(one.text))
+        return words
+
+    def _words_of(self, part: BodyPart) -> str:
+        return self._words_by_part[id(part)] if part.is_html else part.unflowed
+
+
+def _write_paragraph(text: str) -> str:
+    """Return text as HTML, in elements that all mail programs show."""
+    return f"<p>{escape(text.strip(), quote=False)}</p>".replace("\n", "<br>\n")
 
 
 class _Leaf(Struct, frozen=True):
@@ -48,9 +145,12 @@ class _Leaf(Struct, frozen=True):
 
     @property
     def is_text(self) -> bool:
-        """Whether it is text and not declared an attachment; it may still have a file name."""
+        """Whether it is text and not declared an attachment; it may still have a file name.
+
+        An unknown disposition is that of an attachment (RFC 2183 2.8).
+        """
         one = self.entity
-        return one.content_type in ("text/plain", "text/html") and one.disposition != "attachment"
+        return one.content_type in ("text/plain", "text/html") and one.disposition in _SHOWN
 
     @property
     def is_body(self) -> bool:
@@ -68,17 +168,19 @@ class _Leaf(Struct, frozen=True):
         return is_known and self.is_alternative and not self.is_whole and not self.entity.filename
 
 
+_SHOWN = ("", "inline")
 _OTHER_FORMS = frozenset(
     ("text/x-amp-html", "text/watch-html", "text/enriched", "text/richtext", "text/markdown")
 )
 
 
-def choose_bodies(root: Entity) -> tuple[list[Entity], list[Entity]]:
-    """Return the parts that are shown as text and as HTML, in document order.
+def choose_bodies(root: Entity) -> Chosen:
+    """Return the parts that are shown. All readers of a mail use this choice.
 
-    Of alternatives (RFC 2046 5.1.4), the first with text and the last with HTML count. The parts
-    of any other multipart are shown one after another. If there are none, texts with a file name
-    are used: the only one, or all that are declared inline (RFC 2183 2.1).
+    The parts of a multipart are shown one after another, text and HTML alike (RFC 2046 5.1.3). Of
+    alternatives (RFC 2046 5.1.4), the last with text alone is shown as text, and the last with HTML
+    as HTML. If there are no parts without a file name, the texts with one are used: those that are
+    declared inline (RFC 2183 2.1), or else all that are not declared attachments.
     """
     return _choose(root, _bodies_of(root))
 
@@ -103,23 +205,33 @@ def _bodies_of(root: Entity) -> frozenset[int]:
     if not bodies:
         named = [leaf for leaf in leaves if leaf.is_text]
         inline = [leaf for leaf in named if leaf.entity.disposition == "inline"]
-        bodies = named if len(named) == 1 else inline
+        bodies = inline or named
     return frozenset(id(leaf.entity) for leaf in bodies)
 
 
-def _choose(entity: Entity, bodies: Set[int]) -> tuple[list[Entity], list[Entity]]:
-    texts: list[Entity] = []
-    htmls: list[Entity] = []
+def _choose(entity: Entity, bodies: Set[int]) -> Chosen:
     if id(entity) in bodies:
-        (htmls if entity.content_type == "text/html" else texts).append(entity)
-    for part in entity.parts:
-        more_texts, more_htmls = _choose(part, bodies)
-        if entity.content_type == "multipart/alternative":
-            texts, htmls = texts or more_texts, more_htmls or htmls
-        else:
-            texts += more_texts
-            htmls += more_htmls
-    return texts, htmls
+        return Chosen((entity,), (entity,))
+    found = [_choose(part, bodies) for part in entity.parts]
+    if entity.content_type != "multipart/alternative":
+        return Chosen(
+            tuple(chain.from_iterable(one.plain for one in found)),
+            tuple(chain.from_iterable(one.rich for one in found)),
+        )
+    # The last of the best: sorting keeps the order of equal ones.
+    plain = sorted((one.plain for one in found), key=_judge_plain)
+    rich = sorted((one.rich for one in found), key=_judge_rich)
+    return Chosen(plain[-1] if plain else (), rich[-1] if rich else ())
+
+
+def _judge_plain(parts: Sequence[Entity]) -> int:
+    """Return how well parts are shown as text: 3 if all are text, 2 if some are."""
+    of_text = [one.content_type != "text/html" for one in parts]
+    return bool(parts) + any(of_text) + all(of_text)
+
+
+def _judge_rich(parts: Sequence[Entity]) -> int:
+    return bool(parts) + any(one.content_type == "text/html" for one in parts)
 
 
 def _leaves(
@@ -133,34 +245,34 @@ def _leaves(
         yield from _leaves(part, is_alternative=is_alternative, is_whole=False)
 
 
-def read_bodies(
-    raw_message: bytes, entities: Sequence[Entity], problems: list[str]
-) -> list[BodyPart]:
-    """Decode text parts, and add a sentence about each error to ``problems``."""
-    parts = []
-    for entity in entities:
-        data, transfer_problem = decode_transfer(raw_message[slice(*entity.body)], entity.encoding)
-        label, declared = entity.parameters.get("charset", ""), ""
-        if (is_ascii_label(label) or not find_codec(label)) and not is_utf_8(data):
-            is_html = entity.content_type == "text/html"
-            declared = find_declared_in_html(data) if is_html else ""
-            declared = declared or find_declared_charset(raw_message)
-        text, charset_problem = decode_text(data, label, declared)
-        problems += filter(None, (transfer_problem, charset_problem))
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        is_flowed = entity.parameters.get("format", "").lower() == "flowed"
-        deletes_space = entity.parameters.get("delsp", "").lower() == "yes"
-        parts.append(BodyPart(text, is_flowed, deletes_space))
-    return parts
+def read_bodies(raw_message: bytes, chosen: Chosen, problems: list[str]) -> Bodies:
+    """Decode the parts that are shown, and add a sentence about each error to ``problems``."""
+    every = {id(one): one for one in (*chosen.plain, *chosen.rich)}
+    parts = {key: _read_part(raw_message, one, problems) for key, one in every.items()}
+    return Bodies([parts[id(one)] for one in chosen.plain], [parts[id(one)] for one in chosen.rich])
 
 
-def unflow(part: BodyPart) -> str:
+def _read_part(raw_message: bytes, entity: Entity, problems: list[str]) -> BodyPart:
+    data, transfer_problem = decode_transfer(raw_message[slice(*entity.body)], entity.encoding)
+    label, declared = entity.parameters.get("charset", ""), ""
+    is_html = entity.content_type == "text/html"
+    if (is_ascii_label(label) or not find_codec(label)) and not is_utf_8(data):
+        declared = find_declared_in_html(data) if is_html else ""
+        declared = declared or find_declared_charset(raw_message)
+    text, charset_problem = decode_text(data, label, declared)
+    problems += filter(None, (transfer_problem, charset_problem))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    is_flowed = entity.parameters.get("format", "").lower() == "flowed" and not is_html
+    deletes_space = entity.parameters.get("delsp", "").lower() == "yes"
+    unflowed = _unflow(text, deletes_space=deletes_space) if is_flowed else text
+    return BodyPart(text, unflowed, is_html)
+
+
+def _unflow(text: str, *, deletes_space: bool) -> str:
     """Join the lines that format=flowed wrapped (RFC 3676 4.2), including quoted lines."""
-    if not part.is_flowed:
-        return part.text
     joined: list[str] = []
     is_open = False
-    for line in part.text.split("\n"):
+    for line in text.split("\n"):
         content = line.lstrip(">")
         depth = len(line) - len(content)
         content = content.removeprefix(" ")
@@ -169,7 +281,7 @@ def unflow(part: BodyPart) -> str:
         else:
             joined.append(("\n" if joined else "") + ">" * depth + content)
         is_open = content.endswith(" ") and content != "-- "
-        if is_open and part.deletes_space:
+        if is_open and deletes_space:
             joined[-1] = joined[-1][:-1]
     return "".join(joined)
 
@@ -184,8 +296,8 @@ _NOT_IN_FILENAMES = dict.fromkeys(
 class Attachment(Struct, frozen=True):
     """One attachment with its decoded bytes; ``filename`` is safe to show and to download.
 
-    ``opened`` is the text of an attached mail, and empty for any other part. ``charset`` is the
-    parameter of the media type, which may be missing or wrong.
+    ``opened`` is the text of an attached mail, and empty for any other part. ``charset`` and
+    ``method`` are the parameters of the media type, which may be missing or wrong.
     """
 
     filename: str
@@ -193,6 +305,7 @@ class Attachment(Struct, frozen=True):
     data: bytes
     opened: str = ""
     charset: str = ""
+    method: str = ""
 
 
 def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFacts, ...]:
@@ -217,8 +330,9 @@ def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None
         if str(number) == attachment_id:
             data = decode_entity(raw_message, entity)
             opened = open_mail(data) if is_mail(entity) else ""
-            charset = entity.parameters.get("charset", "")
-            return Attachment(name_attachment(entity), entity.content_type, data, opened, charset)
+            charset, method = (entity.parameters.get(one, "") for one in ("charset", "method"))
+            name = name_attachment(entity)
+            return Attachment(name, entity.content_type, data, opened, charset, method)
     return None
 
 
@@ -248,7 +362,7 @@ def _digest(data: bytes) -> Digests:
 OPENED_FIELDS = ("from", "to", "cc", "date", "subject")
 
 MAX_OPENED = 128 * 1024
-"""Maximum number of characters of text, and of HTML, of an attached mail that are read."""
+"""Maximum number of characters of the text of an attached mail that are shown."""
 
 
 def open_mail(raw_message: bytes) -> str:
@@ -260,11 +374,7 @@ def open_mail(raw_message: bytes) -> str:
         for one in structure.fields
         if one.name.lower() in OPENED_FIELDS
     ]
-    texts, htmls = (read_bodies(raw_message, some, []) for some in choose_bodies(structure.root))
-    text = "\n".join(unflow(part) for part in texts)
-    if not text.strip():
-        markup = "\n".join(part.text for part in htmls)
-        text = render_visible_text(read_tree(markup[:MAX_OPENED])).text
+    text = read_bodies(raw_message, choose_bodies(structure.root), []).words
     names = [
         f"[{name_attachment(one) or one.content_type}]" for one in list_attachments(structure.root)
     ]
@@ -285,9 +395,17 @@ def clean_filename(name: str) -> str:
 _NAMES = {
     "message/delivery-status": "delivery-status.txt",
     "message/disposition-notification": "disposition-notification.txt",
+    "message/feedback-report": "feedback-report.txt",
+    "message/global-delivery-status": "delivery-status.txt",
+    "message/global-disposition-notification": "disposition-notification.txt",
+    "message/global-headers": "mail-headers.txt",
+    "message/rfc822-headers": "mail-headers.txt",
+    "application/ics": "invite.ics",
     "text/calendar": "invite.ics",
     "text/rfc822-headers": "mail-headers.txt",
+    "text/vcalendar": "invite.vcs",
     "text/vcard": "contact.vcf",
+    "text/x-vcalendar": "invite.vcs",
     "text/x-vcard": "contact.vcf",
 }
 """Names by type for attachments without a name; their extension determines the program."""
@@ -313,8 +431,6 @@ def is_mail(entity: Entity) -> bool:
     """Return whether an attached part is a forwarded mail or a whole multipart."""
     return bool(entity.parts) or entity.content_type in MAIL_TYPES
 
-
-MAIL_TYPES = frozenset(("message/rfc822", "message/global"))
 
 _TEXT_TYPES = frozenset(
     ("application/json", "application/xml", "application/x-yaml", "text/rfc822-headers")

@@ -1,13 +1,19 @@
-"""Calendar invitations: the first event of an iCalendar part (RFC 5545, RFC 5546)."""
+"""Calendar invitations: the first event of an iCalendar (RFC 5545, RFC 5546) or a vCalendar."""
 
+import binascii
 import re
-from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
 
 from msgspec import Struct
 
-CALENDAR_TYPES = frozenset(("text/calendar", "application/ics"))
-"""Media types of calendar parts."""
+from mailcheck.checks.content.charsets import find_codec
+from mailcheck.checks.content.decoding import decode_text
+
+CALENDAR_TYPES = frozenset(
+    ("text/calendar", "application/ics", "text/vcalendar", "text/x-vcalendar")
+)
+"""Media types of calendar parts. The last two are of vCalendar 1.0, which old programs send."""
 
 MAX_CALENDAR = 256 * 1024
 """Maximum number of bytes of a calendar part that are read."""
@@ -74,14 +80,18 @@ class _Property(Struct, frozen=True):
     value: str
 
 
-def read_invitation(data: bytes) -> Invitation | None:
-    """Return the first event of an iCalendar object, or `None` if there is no event."""
-    method = ""
+def read_invitation(data: bytes, charset: str = "", method: str = "") -> Invitation | None:
+    """Return the first event of an iCalendar object, or `None` if there is no event.
+
+    :param charset: label of the media type, or empty.
+    :param method: the method of the media type (RFC 6047 2.4), for an object without one.
+    """
+    said = ""
     event: list[_Property] = []
     inside = 0
-    for one in _properties(data[:MAX_CALENDAR].decode("utf-8", "replace")):
+    for one in _properties(data, charset):
         if one.name == "METHOD":
-            method = method or one.value.upper()
+            said = said or one.value
         elif (one.name, one.value.upper()) == ("BEGIN", "VEVENT"):
             inside = 1
         elif one.name == "BEGIN" and inside:
@@ -89,7 +99,7 @@ def read_invitation(data: bytes) -> Invitation | None:
         elif one.name == "END" and inside:
             inside -= 1
             if not inside:
-                return _invitation(method, event)
+                return _invitation((said or method).upper(), event)
         elif inside == 1:
             event.append(one)
     return None
@@ -102,25 +112,41 @@ def _invitation(method: str, event: list[_Property]) -> Invitation:
         return _unescape(first[name].value) if name in first else ""
 
     people = [one for one in event if one.name == "ATTENDEE"][:MAX_ATTENDEES]
+    hosts = [one for one in event if one.name == "ORGANIZER" or _is_organizer(one)]
+    starts, ends = _time(first.get("DTSTART")), _time(first.get("DTEND"))
+    if ends is None and starts is not None and "DURATION" in first:
+        ends = _end_after(starts, first["DURATION"].value)
     is_cancelled = text("STATUS").upper() == "CANCELLED"
     return Invitation(
         METHODS["CANCEL"] if is_cancelled else METHODS.get(method, "Event"),
         text("SUMMARY"),
-        _time(first.get("DTSTART")),
-        _time(first.get("DTEND")),
+        starts,
+        ends,
         text("LOCATION"),
-        _person(first["ORGANIZER"]) if "ORGANIZER" in first else "",
+        _person(hosts[0]) if hosts else "",
         tuple(
-            Attendee(_person(one), ANSWERS.get(one.parameters.get("PARTSTAT", "").upper(), ""))
+            Attendee(_person(one), ANSWERS.get(_answer(one).upper(), ""))
             for one in people
+            if not _is_organizer(one)
         ),
         repeats="RRULE" in first or "RDATE" in first,
     )
 
 
-def _properties(text: str) -> Iterator[_Property]:
+def _is_organizer(one: _Property) -> bool:
+    """Return whether an attendee of a vCalendar is the organizer."""
+    return one.name == "ATTENDEE" and one.parameters.get("ROLE", "").upper() == "ORGANIZER"
+
+
+def _answer(attendee: _Property) -> str:
+    parameters = attendee.parameters
+    return parameters.get("PARTSTAT", "") or parameters.get("STATUS", "")  # vCalendar has STATUS
+
+
+def _properties(data: bytes, charset: str) -> Iterator[_Property]:
     """Yield the properties of unfolded content lines (RFC 5545 3.1)."""
-    for line in re.sub(r"\r?\n[ \t]", "", text).splitlines():
+    lines = iter(_unfold(data, charset))
+    for line in lines:
         match = _LINE.fullmatch(line)
         if match is None:
             continue
@@ -128,13 +154,43 @@ def _properties(text: str) -> Iterator[_Property]:
             name.upper(): value.strip('"')
             for name, value in _PARAMETER.findall(match["parameters"])
         }
-        yield _Property(match["name"].upper(), parameters, match["value"].strip())
+        value = match["value"].strip()
+        # vCalendar 1.0 has the encoding also without a name.
+        if QUOTED in (parameters.get("ENCODING", "").upper(), *parameters):
+            pieces = [value]
+            while pieces[-1].endswith("="):
+                pieces.append(next(lines, "").strip())
+            octets = binascii.a2b_qp("\r\n".join(pieces).encode("utf-8", "replace"))
+            value = decode_text(octets, parameters.get("CHARSET", charset))[0]
+        yield _Property(match["name"].upper(), parameters, value)
 
 
+QUOTED = "QUOTED-PRINTABLE"
+
+
+def _unfold(data: bytes, charset: str) -> Sequence[str]:
+    """Return the content lines. A fold may be within a character, so decoding comes last.
+
+    Only line breaks end a line: other marks, such as U+2028, belong to a value.
+    """
+    is_cut = len(data) > MAX_CALENDAR
+    data = data[:MAX_CALENDAR].rpartition(b"\n")[0] if is_cut else data
+    if data[:2] in _WIDE_MARKS or (find_codec(charset) or "").startswith(("utf-16", "utf-32")):
+        data, charset = decode_text(data, charset)[0].encode("utf-8"), "utf-8"
+    text, _ = decode_text(_FOLD.sub(b"", data), charset)
+    return _LINE_END.split(text)
+
+
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_FOLD = re.compile(rb"(?:\r*\n|\r)[ \t]")
+_LINE_END = re.compile(r"\r*\n|\r")
 _LINE = re.compile(
-    r'(?P<name>[A-Za-z0-9-]+)(?P<parameters>(?:;[^":;=]+=(?:"[^"]*"|[^":;]*))*):(?P<value>.*)'
+    r"(?P<name>[A-Za-z0-9-]++)"
+    r'(?P<parameters>(?:;[^":;=]++(?:=(?:"[^"]*+"|[^":;]*+))?+)*+):(?P<value>.*)',
+    re.DOTALL,
 )
-_PARAMETER = re.compile(r';([^":;=]+)=("[^"]*"|[^":;]*)')
+_PARAMETER = re.compile(r';([^":;=]+)(?:=("[^"]*"|[^":;]*))?')
+_SHOWN = "%Y-%m-%d %H:%M"
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -162,7 +218,30 @@ def _time(one: _Property | None) -> EventTime | None:
         moment = datetime.strptime(one.value.removesuffix("Z"), "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         return None
-    text = moment.strftime("%Y-%m-%d %H:%M")
+    text = moment.strftime(_SHOWN)
     if is_utc:
         return EventTime(moment, text, "UTC")
     return EventTime(None, text, one.parameters.get("TZID", ""))
+
+
+_DURATION = re.compile(
+    r"\+?P(?:(?P<weeks>\d{1,6})W)?(?:(?P<days>\d{1,6})D)?"
+    r"(?:T(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,6})M)?(?:(?P<seconds>\d{1,9})S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def _end_after(starts: EventTime, duration: str) -> EventTime | None:
+    """Return the end of an event with a duration (RFC 5545 3.3.6), or `None` if it is not valid."""
+    match = _DURATION.fullmatch(duration)
+    if match is None:
+        return None
+    lasts = timedelta(**{unit: int(number or 0) for unit, number in match.groupdict().items()})
+    try:
+        if len(starts.text) == len("2026-12-01"):
+            return EventTime(None, date.isoformat(date.fromisoformat(starts.text) + lasts))
+        ends = datetime.strptime(starts.text, _SHOWN).replace(tzinfo=UTC) + lasts
+        moment = starts.moment and starts.moment + lasts
+    except OverflowError:
+        return None
+    return EventTime(moment, ends.strftime(_SHOWN), starts.zone)

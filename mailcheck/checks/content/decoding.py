@@ -38,10 +38,10 @@ def is_utf_8(data: bytes) -> bool:
 def decode_text(data: bytes, label: str, declared: str = "") -> tuple[str, str | None]:
     """Decode bytes with a charset label.
 
-    Return the text and a sentence about an error, or `None`. UTF-8 takes precedence over a
-    missing, unknown or ASCII label if the bytes are valid UTF-8. Otherwise ``declared`` counts,
-    missing, unknown or ASCII label if the bytes are valid UTF-8. Otherwise ``declared`` is used: a
-    label that another part of the mail declares. A byte order mark and the escape
+    Return the text and a sentence about an error, or `None`. A byte order mark and the escape
+    sequences of ISO-2022 take precedence over all labels. UTF-8 takes precedence over a missing,
+    unknown or ASCII label if the bytes are valid UTF-8. Otherwise ``declared`` is used: a label
+    that another part of the mail declares.
     """
     codec = find_codec(label) if label else None
     problem = f"charset {label[:MAX_LABEL]!r} is unknown" if label and codec is None else None
@@ -290,6 +290,9 @@ _ENCODED_WORD = re.compile(
     r"=\?\s*+([^?\s]{0,64})\s*+\?\s*+([bBqQ])\s*+\?"
     r"([^?]*+(?:(?<!=)\?(?!\s?=)[^?]*+){0,8}+)\?\s?="
 )
+_SOFT_BREAK = re.compile(r"=[ \t]++")
+"""A soft line break of quoted-printable, unfolded. An encoded word has none (RFC 2047 4.2)."""
+
 _TEXT_TO_STANDARD = str.maketrans("-_", "+/")
 _NOT_BASE64_TEXT = re.compile(r"[^A-Za-z0-9+/]+")
 _REPLACEMENT = "\ufffd"
@@ -328,15 +331,21 @@ def decode_words(text: str) -> str:
 def _decode_run(run: Sequence[Word], label: str) -> str:
     """Decode adjacent words of one charset; use the first reading without a bad character."""
     if len(run) == 1:
-        return decode_text(_decode_word(*run[0]), label)[0]
+        return _decode_octets(_decode_word(*run[0]), label)
     readings: list[str] = []
     for is_cut in (_is_cut, lambda _: False, lambda _: True):
-        text = decode_text(b"".join(_decode_neighbours(run, is_cut)), label)[0]
+        text = _decode_octets(b"".join(_decode_neighbours(run, is_cut)), label)
         if _REPLACEMENT not in text:
             return text
         readings.append(text)
-    apart = "".join(decode_text(_decode_word(*word), label)[0] for word in run)
+    apart = "".join(_decode_octets(_decode_word(*word), label) for word in run)
     return readings[0] if _REPLACEMENT in apart else apart
+
+
+def _decode_octets(data: bytes, label: str) -> str:
+    """Decode the octets of words; some programs encode the NUL after a text."""
+    is_wide = (find_codec(label) or "").startswith(("utf-16", "utf-32"))
+    return decode_text(data if is_wide else data.rstrip(b"\0"), label)[0]
 
 
 def _is_cut(texts: Sequence[str]) -> bool:
@@ -372,6 +381,7 @@ def _decode_word(encoding: str, text: str) -> bytes:
 
 
 def _decode_q(text: str) -> bytes:
+    text = _SOFT_BREAK.sub("", text)
     return binascii.a2b_qp(text.encode("utf-8", "replace"), header=True)
 
 

@@ -3,15 +3,14 @@
 import re
 
 from mailcheck.checks.content.bodies import (
+    Bodies,
     choose_bodies,
     describe_attachments,
     read_bodies,
-    unflow,
 )
 from mailcheck.checks.content.codes import find_codes
 from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.header import parse_mailboxes, unsubscribe_addresses
-from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (
     MAX_CODES,
     MAX_HEADER_BYTES,
@@ -29,7 +28,6 @@ from mailcheck.checks.content.links import (
     score_links,
 )
 from mailcheck.checks.content.structure import scan_structure
-from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import (
     Candidate,
     CandidateKind,
@@ -65,25 +63,20 @@ def derive_content(raw_message: bytes) -> MessageContent:
     problems = list(structure.problems)
     if raw_message is not as_sent:
         problems.append(LONE_LINE_FEEDS)
-    text_entities, html_entities = choose_bodies(structure.root)
-    text_parts = read_bodies(raw_message, text_entities, problems)
-    html_parts = read_bodies(raw_message, html_entities, problems)
-    text = "\n".join(unflow(part) for part in text_parts)
-    html = "\n".join(part.text for part in html_parts)
-    if len(text) > MAX_LINK_TEXT or len(html) > MAX_HTML:
+    bodies = read_bodies(raw_message, choose_bodies(structure.root), problems)
+    if len(bodies.prose) > MAX_LINK_TEXT or len(bodies.markup) > MAX_HTML:
         problems.append(f"only the first {MAX_HTML // 1024} KiB were searched for links and codes")
-    page = render_visible_text(read_tree(html))
-    links = collect_links(text, page)
+    links = collect_links(bodies.prose, bodies.page)
     header_list = tuple((field.name, field.decode()) for field in structure.fields)
     link_candidates = score_links(links.web, unsubscribe_addresses(header_list))
     subjects = (value for name, value in header_list if name.lower() == "subject")
-    code_candidates = find_codes(next(subjects, ""), text, page)
-    words = text if text.strip() else page.text
-    searched = fold_text(words[:MAX_SEARCHED])
+    code_candidates = find_codes(next(subjects, ""), bodies.prose, bodies.page)
+    words = bodies.words
+    searched = _write_searched(words, bodies)
     return MessageContent(
         header_list=header_list,
-        text="\n".join(part.text for part in text_parts),
-        html=html,
+        text=bodies.text,
+        html=bodies.html,
         attachments=describe_attachments(raw_message, structure.root),
         links=list_urls(links.web),
         best_link=next(iter(_accepted(link_candidates)), None),
@@ -104,6 +97,13 @@ def derive_content(raw_message: bytes) -> MessageContent:
 
 PEOPLE = ("to", "cc", "bcc", "reply-to")
 """Fields whose addresses are shown and searched; the author is stored with the header."""
+
+
+def _write_searched(words: str, bodies: Bodies) -> str:
+    """Return what searches look in: the text, and what else the HTML says."""
+    searched = fold_text(words[:MAX_SEARCHED])
+    others = fold_text(bodies.other_words[:MAX_SEARCHED])
+    return searched if others.strip() in searched else f"{searched} {others}"
 
 
 def _write_snippet(text: str) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
@@ -36,6 +37,10 @@ MAX_REMEMBERED = 128
 # A name, a colon, a body with its continuation lines. The quantifiers are possessive, so a line
 # that is not a field fails at once.
 _FIELD = re.compile(rb"([\x21-\x39\x3b-\x7e]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)\n?")
+# An encoded word that quoted-printable cut with a soft line break (RFC 2045 6.7), and the lines
+# after it up to the end of the word. Encoders write them without a fold.
+_CUT_WORD = re.compile(rb"=\?[^?\s]{1,64}\?[qQ]\?[^?\s]*+(?<==)\r?\Z")
+_REST_OF_WORD = re.compile(rb"(?:[^?\s]*=\r?\n[ \t]*+)*+[^?\s]*+\?=[^\n]*+(?:\n[ \t][^\n]*+)*+\n?")
 _BLANK_LINE = re.compile(rb"\r?\n")
 _END_OF_SECTION = re.compile(rb"\n\r?\n")
 _MBOX_LINE = re.compile(rb">?From (?![ \t]*+:)[^\n]*\n")
@@ -79,8 +84,9 @@ def split_header(
 ) -> HeaderSection:
     """Read the header section that begins at ``start``.
 
-    A line that is not a field is skipped if fields that every mail may have follow it. Otherwise
-    it ends the section.
+    The section ends at the empty line (RFC 5322 2.1). A line that is not a field is skipped if
+    fields that every mail may have follow it, or if it is one of the last `MAX_STRAY_LINES`.
+    Otherwise the empty line is missing, and the body begins there.
     """
     fields: list[HeaderField] = []
     problems: list[str] = []
@@ -100,14 +106,14 @@ def split_header(
             break
         match = _FIELD.match(raw_message, position, limit)
         if match is None:
-            following = strays.find_field_behind(position)
+            following = strays.skip(position, has_fields=bool(fields))
             problems.append(_END_IN_TEXT if following is None else _NO_FIELD)
             if following is None:
                 break
             position = following
             continue
-        fields.append(HeaderField(match[1].decode("ascii"), unfold(match[2])))
-        position = match.end()
+        body, position = _complete_word(raw_message, match[2], match.end(), limit)
+        fields.append(HeaderField(match[1].decode("ascii"), unfold(body)))
     if not raw_message[start:position].isascii():
         fields = _declare_charset(raw_message, fields)
     return HeaderSection(tuple(fields), position, tuple(dict.fromkeys(problems)))
@@ -117,6 +123,11 @@ _TOO_LONG = f"{MAX_HEADER_BYTES} bytes"
 _NO_FIELD = "a line of the header section is not a header field; it is left out"
 _END_IN_TEXT = "the header section ends in a line that is not a header field"
 
+MAX_STRAY_LINES = 2
+"""Maximum number of lines before the empty line that are left out because they are not fields. More
+lines are text whose empty line is missing."""
+
+_END_OF_FIELD = re.compile(rb"\n(?![ \t])")
 _ANY_FIELD = re.compile(rb"\n(?=[\x21-\x39\x3b-\x7e]++[ \t]*+:)")
 _PART_FIELD = re.compile(rb"\ncontent-[a-z-]++[ \t]*+:", re.IGNORECASE)
 _COMMON_FIELD = re.compile(
@@ -137,27 +148,50 @@ def _skip_preamble(raw_message: bytes, start: int, limit: int) -> int:
     return mbox_line.end() if mbox_line else start
 
 
+def _complete_word(raw_message: bytes, body: bytes, position: int, limit: int) -> tuple[bytes, int]:
+    """Add the lines at ``position`` to a field that ends within an encoded word."""
+    lines = [body]
+    while _ends_in_word(lines[-1]):
+        rest = _REST_OF_WORD.match(raw_message, position, limit)
+        if rest is None:
+            break
+        lines.append(_END_OF_FIELD.sub(b"\n ", rest[0].rstrip()))
+        position = rest.end()
+    return b"\n ".join(lines), position
+
+
+def _ends_in_word(body: bytes) -> bool:
+    start = max(0, body.rfind(b"=?"))
+    return body.endswith((b"=", b"=\r")) and _CUT_WORD.match(body, start) is not None
+
+
 class _StrayLines(Struct):
-    """Finds the fields after lines that are not fields, in one pass over the section."""
+    """Skips lines that are not fields, in one pass over the section."""
 
     raw_message: bytes
     limit: int
     expected: re.Pattern[bytes]
     end: int = -1
+    is_closed: bool = False
     expected_at: int = -1
 
-    def find_field_behind(self, position: int) -> int | None:
-        """Return where the next field begins, or `None` if no expected field follows."""
+    def skip(self, position: int, *, has_fields: bool) -> int | None:
+        """Return where the next field or the empty line is, or `None` if the body begins here."""
         if self.end < 0:
             blank = _END_OF_SECTION.search(self.raw_message, position, self.limit)
             self.end = blank.start() + 1 if blank else self.limit
+            self.is_closed = blank is not None
         if self.expected_at < position:
             found = self.expected.search(self.raw_message, position, self.end)
             self.expected_at = self.limit if found is None else found.start()
-        if self.expected_at == self.limit:
+        if self.expected_at == self.limit and not (has_fields and self._are_last(position)):
             return None
         following = _ANY_FIELD.search(self.raw_message, position, self.end)
-        return None if following is None else following.end()
+        return self.end if following is None else following.end()
+
+    def _are_last(self, position: int) -> bool:
+        lines = _END_OF_FIELD.finditer(self.raw_message, position, self.end)
+        return self.is_closed and len(list(islice(lines, MAX_STRAY_LINES + 1))) <= MAX_STRAY_LINES
 
 
 def _declare_charset(raw_message: bytes, fields: Sequence[HeaderField]) -> list[HeaderField]:
@@ -188,6 +222,8 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 _ADDRESS_BEHIND = re.compile(r"\s*+(?:<|[^\s<>,;:@\"]++@[^\s<>,;:@]++)")
+_BARE_ADDRESS_BEHIND = re.compile(r"[^<@,;:\"]*+@[^<,;:\"]*+(?:[,;]|\Z)")
+_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]++")  # RFC 5322 3.2.3, dot-atom
 _WHOLE_ADDRESS = re.compile(r"[^@]++@[^@]++")
 # A route (RFC 5322 4.4) or the scheme of a link.
 _BEFORE_ADDRESS = re.compile(r"^(?:@[^<>:]++:(?=[^@]*+@)|mailto:)", re.IGNORECASE)
@@ -200,7 +236,7 @@ def parse_first_mailbox(body: str) -> tuple[str, str]:
     """Return address and display name of the first mailbox, or two empty strings.
 
     The display name is decoded (RFC 2047) and unquoted. A name with a comma that should have been
-    quoted is kept as a whole.
+    quoted is kept as a whole. The address of a local user is one word without a domain.
     """
     return _first_mailbox(body[:MAX_MAILBOX_LIST])
 
@@ -208,11 +244,21 @@ def parse_first_mailbox(body: str) -> tuple[str, str]:
 @lru_cache(REMEMBERED)
 def _first_mailbox(body: str) -> tuple[str, str]:
     body = _prepare(body)
-    address, name, _ = _parse(body, 0)
+    address, name = _first(body)
     if "@" not in address and "=?" in body:
         # Some senders encode the whole field, address included.
-        address, name, _ = _parse(decode_words(body), 0)
+        decoded = _first(decode_words(body))
+        address, name = decoded if "@" in decoded[0] else (address, name)
     return address.strip(), _clean_name(name)
+
+
+def _first(body: str) -> tuple[str, str]:
+    name = ""
+    for address, said in _Mailboxes(body).read():
+        if address:
+            return address, said
+        name = said if address is not None else name
+    return "", name
 
 
 def parse_mailboxes(body: str, limit: int = MAX_MAILBOX_LIST) -> list[tuple[str, str]]:
@@ -220,16 +266,23 @@ def parse_mailboxes(body: str, limit: int = MAX_MAILBOX_LIST) -> list[tuple[str,
 
     :param limit: maximum number of characters of the field that are read.
     """
+    return [
+        (address, name) for address, name in parse_addresses(body, limit) if address is not None
+    ]
+
+
+def parse_addresses(body: str, limit: int) -> Iterator[tuple[str | None, str]]:
+    """Yield the mailboxes of `parse_mailboxes`, and the groups around them (RFC 5322 3.4).
+
+    The address `None` with a name begins a group, and without a name it ends the group.
+    """
     body = _prepare(body[:limit])
-    if "@" not in body:
-        body = decode_words(body)
-    mailboxes: list[tuple[str, str]] = []
-    position = 0
-    while position < len(body):
-        address, name, position = _parse(body, position)
-        if address:
-            mailboxes.append((address.strip(), _clean_name(name)))
-    return mailboxes
+    if "@" not in body and "=?" in body:
+        decoded = decode_words(body)
+        body = decoded if "@" in decoded else body
+    for address, name in _Mailboxes(body).read():
+        if address is None or address:
+            yield address and address.strip(), _clean_name(name)
 
 
 def _prepare(body: str) -> str:
@@ -251,47 +304,102 @@ def _clean_name(name: str) -> str:
     return " ".join(decode_words(name).split())
 
 
-def _parse(body: str, position: int) -> tuple[str, str, int]:
-    """Return the mailbox at a position and the position after it."""
-    phrase: list[str] = []
-    written: list[str] = []
-    name = comment = ""
-    end = len(body)
-    for token in _TOKEN.finditer(body, position):
-        kind = token.lastgroup
-        if kind == "angle":
-            if "@" not in token["angle"] and _ADDRESS_BEHIND.match(body, token.end()):
-                # Some senders put the brackets around the name: <Ann Bee>ann@example.com
-                name = token["angle"].strip()
-                continue
-            address = _strip_quotes(_BEFORE_ADDRESS.sub("", token["angle"].strip()))
-            name = "".join(phrase).strip().lstrip(" ,;") or name or comment.strip()
-            behind = None if name else _COMMENT_BEHIND.match(body, token.end())
-            return (address, behind[1], behind.end()) if behind else (address, name, token.end())
-        if kind == "comment":
-            comment = comment or token["comment"]
-            continue
-        if kind == "mark":
-            if "@" in "".join(written):
-                end = token.end()
-                break
-            # ":" ends the name of a group; other marks before an address belong to the name.
-            written.clear()
-            if token["mark"] == ":":
-                phrase.clear()
-            else:
+class _Mailboxes:
+    """Reads a list of mailboxes and groups."""
+
+    def __init__(self, body: str) -> None:
+        self._body = body
+        self._last_angle = body.rfind("<")
+        self._last_semicolon = body.rfind(";")
+        self._end = len(body.rstrip())
+        self._position = 0
+        self._is_in_group = False
+
+    def read(self) -> Iterator[tuple[str | None, str]]:
+        """Yield addresses and names, undecoded. For groups see `parse_addresses`.
+
+        An empty address has a name that belongs to no address.
+        """
+        while self._position < len(self._body):
+            yield self._read_one()
+        if self._is_in_group:
+            yield None, ""
+
+    def _read_one(self) -> tuple[str | None, str]:
+        body, self._position, start = self._body, len(self._body), self._position
+        phrase: list[str] = []
+        written: list[str] = []
+        name = comment = ""
+        for token in _TOKEN.finditer(body, start):
+            kind = token.lastgroup
+            if kind == "angle":
+                if "@" not in token["angle"] and _ADDRESS_BEHIND.match(body, token.end()):
+                    # Some senders put the brackets around the name: <Ann Bee>ann@example.com
+                    name = token["angle"].strip()
+                    continue
+                name = "".join(phrase).strip().lstrip(" ,;") or name or comment.strip()
+                return self._end_at_angle(token, name)
+            if kind == "comment":
+                comment = comment or token["comment"]
+            elif kind == "mark":
+                if self._is_end(token, "".join(written)):
+                    self._position = token.start()
+                    break
+                if self._changes_group(token, phrase):
+                    self._position = token.end()
+                    return None, "".join(phrase).strip(" ,;") if self._is_in_group else ""
+                # Other marks before an address belong to the name.
+                written.clear()
                 phrase.append(token["mark"])
-            continue
-        phrase.append(_ESCAPED.sub(r"\1", token["quoted"]) if kind == "quoted" else token["text"])
-        written.append(token.group())
-    address = "".join(written).strip()
-    if "@" in address:
-        return *_read_bare_address(address, name or comment.strip()), end
-    return "", "".join(phrase).strip(" ,;"), end
+                if token["mark"] == ":":
+                    phrase.clear()
+            else:
+                is_quoted = kind == "quoted"
+                phrase.append(_ESCAPED.sub(r"\1", token["quoted"]) if is_quoted else token["text"])
+                written.append(token.group())
+        said = "".join(phrase).strip(" ,;")
+        return _read_bare_address("".join(written).strip(), name or comment.strip(), said)
+
+    def _end_at_angle(self, angle: re.Match[str], name: str) -> tuple[str, str]:
+        """Return the address in brackets, and its name, which may be in a comment behind it."""
+        address = _strip_quotes(_BEFORE_ADDRESS.sub("", angle["angle"].strip()))
+        behind = None if name else _COMMENT_BEHIND.match(self._body, angle.end())
+        self._position = behind.end() if behind else angle.end()
+        return address, behind[1] if behind else name
+
+    def _is_end(self, mark: re.Match[str], written: str) -> bool:
+        """Return whether a mark ends the address that has been written without brackets."""
+        if "@" in written:
+            return True
+        if mark["mark"] == ":" or not _is_local_user(written.strip()):
+            return False
+        is_last = self._last_angle < mark.start() or (self._is_in_group and mark["mark"] == ";")
+        return is_last or _BARE_ADDRESS_BEHIND.match(self._body, mark.end()) is not None
+
+    def _changes_group(self, mark: re.Match[str], phrase: Sequence[str]) -> bool:
+        """Return whether a mark begins a group after its name, or ends one."""
+        if self._is_in_group:
+            self._is_in_group = mark["mark"] != ";"
+            return not self._is_in_group
+        is_ended = self._last_semicolon > mark.start() or mark.end() >= self._end
+        if mark["mark"] == ":" and is_ended:
+            name = "".join(phrase).strip(" ,;")
+            self._is_in_group = bool(name) and "[" not in name
+        return self._is_in_group
 
 
-def _read_bare_address(text: str, name: str) -> tuple[str, str]:
-    """Return the address in a text without brackets, and its name: the words around it."""
+def _is_local_user(text: str) -> bool:
+    """Return whether a text can be the address of a local user, which has no domain."""
+    return _ATOM.fullmatch(text) is not None and "=?" not in text
+
+
+def _read_bare_address(text: str, name: str, said: str) -> tuple[str, str]:
+    """Return the address in a text without brackets, and its name: the words around it.
+
+    A text without an address is a name, as it is ``said`` without quotes.
+    """
+    if "@" not in text:
+        return (text, name) if _is_local_user(text) else ("", said)
     words = text.split() if '"' not in text else [text]
     whole = [word for word in words if _WHOLE_ADDRESS.fullmatch(word)]
     if not whole:
@@ -413,9 +521,6 @@ def _undo_extended_form(text: str) -> str:
     return decode_text(unquote_to_bytes(match[2]), match[1])[0]
 
 
-_END_OF_FIELD = re.compile(rb"\n(?![ \t])")
-
-
 def summarize_header(raw_message: bytes) -> HeaderSummary:
     """Read author and subject as `split_header` does; a missing or broken one is "".
 
@@ -467,8 +572,10 @@ def _find_start(lowered: bytes, name: bytes) -> int:
 def _read_body(header: bytes, start: int) -> bytes:
     if start < 0:
         return b""
-    end = _END_OF_FIELD.search(header, start)
-    return unfold(header[start : end.start() if end else None])
+    match = _END_OF_FIELD.search(header, start)
+    end = match.start() if match else len(header)
+    body, _ = _complete_word(header, header[start:end], end + 1, len(header))
+    return unfold(body)
 
 
 def unsubscribe_addresses(header_list: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -1,25 +1,30 @@
 """The parts of a mail as mail programs number them, and their description (RFC 9051 7.5.2).
 
-The tree is that of ``structure.py``, with two differences: an attached mail has the parts of that
-mail, and a text with uuencoded files is one part. All offsets refer to the received bytes.
+The tree is that of ``structure.py``, with these differences: an attached mail has the parts of that
+mail, and a text with uuencoded files is one part. An attached mail or a multipart whose parts are
+not known is data, since the grammar needs them (RFC 9051 9). All offsets refer to the received
+bytes.
 """
 
 import base64
+import re
 from calendar import timegm
 from collections.abc import Iterator, Mapping, Sequence
 from email.utils import parsedate
+from itertools import islice
 from urllib.parse import quote
 
 from msgspec import Struct
 
+from mailcheck.checks.content.decoding import decode_words
 from mailcheck.checks.content.header import (
     HeaderField,
-    parse_mailboxes,
+    parse_addresses,
     parse_value,
     split_header,
 )
 from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_HEADER_FIELDS, MAX_PART_FIELDS
-from mailcheck.checks.content.structure import Entity, scan_structure
+from mailcheck.checks.content.structure import MAIL_TYPES, Entity, scan_structure
 from mailcheck.core.instants import Instant, instant_of
 
 MAX_ATTACHED = 10
@@ -90,11 +95,14 @@ def _part_of(raw_message: bytes, base: int, entity: Entity, attached: int) -> Pa
     else:
         parts = tuple(_part_of(raw_message, base, one, attached) for one in entity.parts)
     inner = None
-    is_mail = content_type in ("message/rfc822", "message/global")
-    if is_mail and entity.encoding in _UNENCODED and attached < MAX_ATTACHED:
+    # An encoded mail (against RFC 2046 5.2.1) has no parts at offsets of the received bytes.
+    is_known = entity.encoding in _UNENCODED and attached < MAX_ATTACHED
+    if content_type in MAIL_TYPES and is_known:
         mail = raw_message[base + start : base + end]
         root = scan_structure(mail).root
         inner = _part_of(raw_message, base + start, root, attached + 1)
+    elif content_type in MAIL_TYPES or (content_type.startswith("multipart/") and not parts):
+        content_type = "application/octet-stream"
     return Part(
         content_type,
         entity.parameters,
@@ -164,15 +172,29 @@ def _addresses(fields: Fields, name: str, default: bytes = b"NIL") -> bytes:
     field = fields.get(name)
     if field is None:
         return default
-    found = parse_mailboxes(field.as_text(), MAX_HEADER_BYTES)[:MAX_ADDRESSES]
+    found = list(islice(parse_addresses(field.as_text(), MAX_HEADER_BYTES), MAX_ADDRESSES))
+    if len(found) == MAX_ADDRESSES and _is_group_open(found):
+        found[-1] = _END_OF_GROUP
     written = [_address(address, display_name) for address, display_name in found]
     return b"(" + b"".join(written) + b")" if written else default
 
 
-def _address(address: str, name: str) -> bytes:
+_END_OF_GROUP = (None, "")
+
+
+def _is_group_open(found: Sequence[tuple[str | None, str]]) -> bool:
+    return next((bool(name) for address, name in reversed(found) if address is None), False)
+
+
+def _address(address: str | None, name: str) -> bytes:
+    """Return an address, or the marker of a group: its name, or NIL at its end."""
+    if address is None:
+        return b"(NIL NIL %s NIL)" % (_header_string(name) if name else b"NIL")
     local_part, _, domain = address.rpartition("@")
     # An address without a domain is only a local part; an empty host would begin a group.
     local_part, domain = (local_part, domain) if local_part else (domain, "")
+    if len(local_part) > 1 and local_part[0] == local_part[-1] == '"':
+        local_part = _ESCAPED.sub(r"\1", local_part[1:-1])
     return b"(%s NIL %s %s)" % (
         _header_string(name) if name else b"NIL",
         write_string(local_part.encode("utf-8", "replace")),
@@ -180,8 +202,23 @@ def _address(address: str, name: str) -> bytes:
     )
 
 
+_ESCAPED = re.compile(r"\\(.)")
+_WORD = re.compile(r"=\?[^?\s]++\?[bBqQ]\?([^?]*+)\?=")
+
+
+def _is_unreadable(word: re.Match[str]) -> bool:
+    """Return whether an encoded word may end with a NUL, or has a soft line break."""
+    text = word[1]
+    return text.rstrip("=").endswith(("A", "=00")) or "= " in text or "=\t" in text
+
+
 def _header_string(text: str) -> bytes:
-    """Return a text of a header as a string of ASCII, with encoded words where needed."""
+    """Return a text of a header as a string of ASCII, with encoded words where needed.
+
+    ASCII stays as it was received, except encoded words that clients do not read.
+    """
+    if not text.isascii() or ("=?" in text and any(map(_is_unreadable, _WORD.finditer(text)))):
+        text = decode_words(text)
     return write_string(text.encode("ascii") if text.isascii() else _encode_words(text))
 
 

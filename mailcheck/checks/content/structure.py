@@ -21,6 +21,9 @@ from mailcheck.checks.content.limits import (
     MAX_PARTS,
 )
 
+MAIL_TYPES = frozenset(("message/rfc822", "message/global"))
+"""Media types of attached mails (RFC 2046 5.2.1, RFC 6532 3.7)."""
+
 _MEDIA_TYPE = re.compile(r"[\w!#$%&'*+.^`{|}~-]+/[\w!#$%&'*+.^`{|}~-]+", re.ASCII)  # RFC 2045 5.1
 _DELIMITER_LINE = re.compile(rb"\n--([^\s]{1,70})[ \t]*+\r?\n(?=content-[a-z-]+:)", re.IGNORECASE)
 _WELL_FORMED = re.compile(
@@ -52,6 +55,18 @@ class Entity(Struct, frozen=True):
     body: tuple[int, int]
     parts: "tuple[Entity, ...]"
     start: int = 0
+
+
+_NO_BOUNDARY = "the boundary of a {} part does not occur in it"
+
+
+def _empty_text(position: int) -> Entity:
+    """Return the part of a multipart without parts, which must have one (RFC 2046 5.1)."""
+    return Entity(_DEFAULT_TYPE, {}, "", "", "", None, (position, position), (), position)
+
+
+def _compile_delimiter(delimiter: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"\n--" + re.escape(delimiter) + rb"(--)?[ \t\r]*+(?:\n|\Z)")
 
 
 class Structure(Struct, frozen=True):
@@ -87,9 +102,12 @@ class _Scan(Struct):
         content_id = section.find("content-id")
         body = (min(section.body_start, end), end)
         parts: tuple[Entity, ...] = ()
-        if content_type.startswith("multipart/"):
-            parts = self._read_parts(content_type, parameters.get("boundary", ""), body, depth)
-            if not parts and depth < MAX_DEPTH:
+        if content_type.startswith("multipart/") and depth == MAX_DEPTH:
+            self.problems.append(f"parts are nested deeper than {MAX_DEPTH}: not looked into")
+        elif content_type.startswith("multipart/"):
+            found = self._read_parts(content_type, parameters.get("boundary", ""), body, depth)
+            parts = found or ()
+            if found is None:
                 content_type = _DEFAULT_TYPE
         entity = Entity(
             content_type=content_type,
@@ -155,16 +173,14 @@ class _Scan(Struct):
 
     def _read_parts(
         self, content_type: str, boundary: str, body: tuple[int, int], depth: int
-    ) -> tuple[Entity, ...]:
-        if depth == MAX_DEPTH:
-            self.problems.append(f"parts are nested deeper than {MAX_DEPTH}: not looked into")
-            return ()
+    ) -> tuple[Entity, ...] | None:
+        """Return the parts of a multipart, or `None` if its body has no boundary."""
         delimiter = boundary.rstrip().encode("utf-8", "replace")
         if not delimiter or len(delimiter) > MAX_BOUNDARY:
             self.problems.append(f"a {content_type} part has no usable boundary")
             delimiter = self._guess_delimiter(body)
             if not delimiter:
-                return ()
+                return None
         default_type = "message/rfc822" if content_type == "multipart/digest" else _DEFAULT_TYPE
         parts = []
         for start, end in self._split(delimiter, body):
@@ -176,11 +192,22 @@ class _Scan(Struct):
             self.problems.extend(section.problems)
             parts.append(self.read_entity(section, (start, end), default_type, depth + 1))
         if not parts:
-            self.problems.append(f"the boundary of a {content_type} part does not occur in it")
             guessed = self._guess_delimiter(body).decode("utf-8", "replace")
             if guessed and guessed != boundary:
+                self.problems.append(_NO_BOUNDARY.format(content_type))
                 return self._read_parts(content_type, guessed, body, depth)
+            if self._is_closed(delimiter, body):
+                self.problems.append(f"a {content_type} part has no parts")
+                return (_empty_text(body[1]),)
+            self.problems.append(_NO_BOUNDARY.format(content_type))
+            return None
         return tuple(parts)
+
+    def _is_closed(self, delimiter: bytes, body: tuple[int, int]) -> bool:
+        """Return whether a multipart without parts is empty or has its closing boundary."""
+        start, end = max(0, body[0] - 1), body[1]
+        closing = _compile_delimiter(delimiter).search(self.raw_message, start, end)
+        return closing is not None or not self.raw_message[slice(*body)].strip()
 
     def _guess_delimiter(self, body: tuple[int, int]) -> bytes:
         """Return the boundary of the first delimiter line with a part's header after it."""
@@ -191,7 +218,7 @@ class _Scan(Struct):
         """Yield the range of each part; text before the first and after the last is not one."""
         # The line break belongs to the delimiter (RFC 2046 5.1.1), so the
         # search begins at the one that ends the header section.
-        line = re.compile(rb"\n--" + re.escape(delimiter) + rb"(--)?[ \t\r]*+(?:\n|\Z)")
+        line = _compile_delimiter(delimiter)
         position, end = max(0, body[0] - 1), body[1]
         start: int | None = None
         while match := line.search(self.raw_message, position, end):

@@ -1,11 +1,10 @@
 """Shrink a large mail for the content filter by leaving out attachments."""
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
+from mailcheck.checks.content.bodies import list_attachments
 from mailcheck.checks.content.limits import KIB
-from mailcheck.checks.content.structure import Entity, scan_structure
+from mailcheck.checks.content.structure import scan_structure
 
 MAX_FILTERED = 256 * KIB
 """Maximum number of octets sent to the filter. SpamAssassin took over 30 s for 300 KB in one
@@ -32,7 +31,8 @@ def shrink_for_filter(raw_message: bytes, max_octets: int = MAX_FILTERED) -> Fil
     if excess <= 0:
         return FilteredMail(raw_message)
     left_out: list[tuple[int, int]] = []
-    for start, end in sorted(_attachments(raw_message), key=lambda body: body[0] - body[1]):
+    bodies = [one.body for one in list_attachments(scan_structure(raw_message).root)]
+    for start, end in sorted(bodies, key=lambda body: body[0] - body[1]):
         if excess <= 0:
             break
         left_out.append((start, end))
@@ -41,22 +41,6 @@ def shrink_for_filter(raw_message: bytes, max_octets: int = MAX_FILTERED) -> Fil
         return None
     kept = _without(raw_message, sorted(left_out))
     return FilteredMail(kept, len(raw_message) - len(kept))
-
-
-def _attachments(raw_message: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of bodies that are not shown as text."""
-    waiting = [scan_structure(raw_message).root]
-    while waiting:
-        part = waiting.pop()
-        waiting.extend(part.parts)
-        if not part.parts and _is_attachment(part):
-            yield part.body
-
-
-def _is_attachment(part: Entity) -> bool:
-    if part.content_type.startswith("text/"):
-        return part.disposition == "attachment"
-    return not part.content_type.startswith("multipart/")
 
 
 def _without(raw_message: bytes, ranges: list[tuple[int, int]]) -> bytes:

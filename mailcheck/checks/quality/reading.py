@@ -3,13 +3,11 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.checks.content.bodies import choose_bodies, read_bodies, unflow
+from mailcheck.checks.content.bodies import choose_bodies, read_bodies
 from mailcheck.checks.content.decoding import end_lines
-from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import MAX_PROBLEMS
 from mailcheck.checks.content.links import collect_links, list_urls
 from mailcheck.checks.content.structure import Structure, scan_structure
-from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.checks.quality import header
 from mailcheck.checks.quality.content import (
     compare_words,
@@ -105,29 +103,27 @@ class _Bodies(Struct, frozen=True):
 
 
 def _read_bodies(raw_message: bytes, structure: Structure) -> _Bodies:
-    text_entities, html_entities = choose_bodies(structure.root)
+    chosen = choose_bodies(structure.root)
     problems: list[str] = []
-    texts = read_bodies(raw_message, text_entities, problems)
-    text = "\n".join(unflow(part) for part in texts)
-    markup = "\n".join(part.text for part in read_bodies(raw_message, html_entities, problems))
-    tree = read_tree(markup)
-    page = render_visible_text(tree)
+    bodies = read_bodies(raw_message, chosen, problems)
+    text, markup, page = bodies.prose, bodies.markup, bodies.page
     links = collect_links(text, page).web
     urls = list_urls(links)
     html = None
-    if html_entities:
+    if bodies.htmls:
+        of_html = (one for one in (*chosen.plain, *chosen.rich) if one.content_type == "text/html")
         html = replace(
-            read_html(markup, tree),
+            read_html(markup, bodies.tree),
             size=len(markup.encode()),
-            is_base64=any(entity.encoding == "base64" for entity in html_entities),
+            is_base64=any(entity.encoding == "base64" for entity in of_html),
             visible_length=len(page.text),
         )
     return _Bodies(
         text=text,
         visible=page.text,
-        has_text=bool(text_entities),
+        has_text=bodies.has_text,
         text_size=len(text.strip().encode()),
-        overlap=compare_words(text, page.text) if html_entities else None,
+        overlap=compare_words(bodies.text, page.text) if bodies.htmls else None,
         html=html,
         urls=urls,
         links=judge_urls(urls, page.anchors),

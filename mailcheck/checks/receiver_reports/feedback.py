@@ -418,8 +418,7 @@ def _key(structure: Structure, mail: bytes) -> str:
 def _with_mail(feedback: Feedback, report: _Fields, reported: _Reported) -> Feedback:
     """Add the personal data of the reported mail."""
     data = reported.data
-    texts, _ = choose_bodies(scan_structure(data).root)
-    bodies = read_bodies(data, texts[:1], [])
+    bodies = read_bodies(data, choose_bodies(scan_structure(data).root), [])
     recipients = (
         *report.addresses("original-rcpt-to"),
         *reported.addresses(_RECIPIENT),
@@ -430,6 +429,6 @@ def _with_mail(feedback: Feedback, report: _Fields, reported: _Reported) -> Feed
         recipients=tuple(dict.fromkeys(map(_clean, recipients)))[:MAX_NAMES],
         author=reported.text("from"),
         subject=reported.text("subject"),
-        text=bodies[0].text[:MAX_REPORTED_TEXT] if bodies else "",
+        text=bodies.text[:MAX_REPORTED_TEXT],
     )
     return replace(feedback, mail=mail)

@@ -341,8 +341,8 @@ _NO_DEVICES = "mailcheck has no devices for one-time passwords: a library such a
 _NOTES = {
     "GET /api/messages": "`to` is the recipient of the envelope; `cc` and `bcc` are empty in lists",
     "POST /api/messages/search": "held until mail arrives, and counted once while it is "
-    "repeated; `sentTo` is the recipient of the envelope, and `body` is searched in the text, or "
-    "in the HTML if the mail has no text",
+    "repeated; `sentTo` is the recipient of the envelope, and `body` is searched in the text and "
+    "in the words of the HTML",
     "GET /api/messages/<id>": "mail to several addresses of a server is several messages",
     "POST /api/messages/<id>/forward": release_note(
         BAD_REQUEST,

@@ -296,7 +296,7 @@ async def _find_invitation(show: ShowMessage, message: StoredMessage) -> Invitat
     for one in message.content.attachments:
         if one.content_type in CALENDAR_TYPES:
             attachment = await show.attachment(message, one.id)
-            return read_invitation(attachment.data)
+            return read_invitation(attachment.data, attachment.charset, attachment.method)
     return None
 
 
