@@ -422,6 +422,34 @@ def test_a_text_without_a_charset_is_in_that_of_the_mail() -> None:
     assert derive_content(head.encode() + "żółw".encode() + b"\r\n--b--\r\n").text == "żółw"
 
 
+WORDS_OF_CHARSETS = [
+    ("=?koi8-r?B?68/E?=", "Код доступа", "koi8-r"),
+    ("=?windows-1251*ru?q?=CA=EE=E4?=", "Код доступа", "cp1251"),
+    ("=?utf-8?q?x?= =?gb2312?B?0enWpMLr?=", "验证码", "gb2312"),
+    ("=?ISO-2022-JP?B?GyRCRyc+WiUzITwlSRsoQg==?=", "認証コード", "cp932"),
+    ("=?big5?B?xeSusA==?=", "驗證碼", "big5"),
+    ("=?iso-8859-2?Q?=B1?=", "żółw", "iso-8859-2"),
+    ("=?utf-8?Q?=C3=A4?=", "Größe", "cp1252"),
+]
+UNDECLARED = ["", "text/plain", "text/plain; charset=us-ascii", "text/plain; charset=unknown-8bit"]
+
+
+@rows(*((content_type, *one) for content_type in UNDECLARED for one in WORDS_OF_CHARSETS))
+def test_a_text_without_a_charset_is_in_that_of_encoded_words(
+    content_type: str, word: str, text: str, charset: str
+) -> None:
+    """Octets over 127 without a charset are in the one that encoded words of the header name."""
+    head = f"Subject: {word}\r\n" + (f"Content-Type: {content_type}\r\n" if content_type else "")
+    octets = text.encode(charset)
+    assert derive_content(head.encode() + b"\r\n" + octets).text == text
+    multipart = f"Subject: {word}\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n"
+    parts = multipart.encode() + head.encode() + b"\r\n" + octets + b"\r\n--b--"
+    assert derive_content(parts).text == text
+    assert derive_content(head.encode() + b"\r\n" + "Grüße".encode()).text == "Grüße"
+    declared = head.encode() + b"X: charset=koi8-u\r\n\r\n" + "Ґанок".encode("koi8-u")
+    assert derive_content(declared).text == "Ґанок"
+
+
 def test_a_forwarded_mail_is_an_attachment() -> None:
     """message/rfc822 is one attachment with the bytes of the mail inside."""
     raw = _mail(

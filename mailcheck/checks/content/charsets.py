@@ -471,12 +471,21 @@ _SEARCHED_FOR_CHARSET = 64 * 1024
 _MAX_PARAMETERS = 20
 
 
+_WORD = re.compile(rb"=\?([!-)+->@-~]{1,64}+)(?:\*[!->@-~]{0,64}+)?+\?[bq]\?", re.IGNORECASE)
+"""The beginning of an encoded word (RFC 2047 2), with its charset and language (RFC 2231 5)."""
+
+
 def find_declared_charset(raw_message: bytes) -> str:
     """Return the first label in a mail that says more than UTF-8 or ASCII, or ``""``.
 
-    Mail programs that write raw octets into a header write the text in the same charset.
+    Mail programs write raw octets of a header, the text and encoded words in the same charset. A
+    parameter takes precedence over an encoded word.
     """
-    found = _PARAMETER.finditer(raw_message, 0, _SEARCHED_FOR_CHARSET)
-    labels = (match[1].decode("ascii") for match in islice(found, _MAX_PARAMETERS))
-    known = (one for one in labels if find_codec(one) not in (None, "utf-8"))
-    return next((label for label in known if not is_ascii_label(label)), "")
+    for pattern in (_PARAMETER, _WORD):
+        found = pattern.finditer(raw_message, 0, _SEARCHED_FOR_CHARSET)
+        labels = (match[1].decode("ascii") for match in islice(found, _MAX_PARAMETERS))
+        known = (one for one in labels if find_codec(one) not in (None, "utf-8"))
+        label = next((one for one in known if not is_ascii_label(one)), "")
+        if label:
+            return label
+    return ""
