@@ -193,8 +193,6 @@ _ACCENTS = range(0x300, 0x370)
 """Combining diacritical marks. The marks of Thai, Devanagari and kana are parts of letters."""
 
 _DROPPED = dict.fromkeys((*_ACCENTS, *INVISIBLE), "")
-# PostgreSQL rejects NUL characters in text.
-_BLANKS = re.compile(r"[\s\x00]+")
 
 _SIGNS = 2_297
 """Number of bits of a signature, a prime. Four kilobytes of English set two fifths of them."""
@@ -221,7 +219,19 @@ def fold_text(text: str) -> str:
         text = _decompose(_decompose(text).casefold())
     text = text.casefold()
     # Most subjects need no replacement. This runs for every incoming mail.
-    return text if text.isprintable() and "  " not in text else _BLANKS.sub(" ", text)
+    return text if text.isprintable() and "  " not in text else _single_blanks(text)
+
+
+def _single_blanks(text: str) -> str:
+    """Return a text with one space for each run of white space, which includes NUL characters.
+
+    PostgreSQL rejects NUL characters. A regular expression takes five times as long.
+    """
+    text = text.replace("\0", " ")
+    words = " ".join(text.split())
+    if not words:
+        return " " if text else ""
+    return f"{' ' * text[0].isspace()}{words}{' ' * text[-1].isspace()}"
 
 
 def is_blank(text: str) -> bool:

@@ -111,7 +111,11 @@ def _write_snippet(text: str) -> str:
 
     Long URLs do not help readers of a list.
     """
-    beginning = _BLANKS.sub(" ", text[: MAX_SNIPPET * 20]).strip()
+    beginning = text[: MAX_SNIPPET * 20]
+    if beginning.isascii():  # without invisible characters, for a tenth of the time
+        beginning = " ".join(beginning.split())
+    else:
+        beginning = _BLANKS.sub(" ", beginning).strip()
     words = _LINES.sub(" ", _ADDRESSES.sub(" \u2026", beginning))
     line = " ".join(words.split()) if words.strip(" \u2026") else beginning
     return line[:MAX_SNIPPET].rstrip()

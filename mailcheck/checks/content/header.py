@@ -150,6 +150,8 @@ def _skip_preamble(raw_message: bytes, start: int, limit: int) -> int:
 
 def _complete_word(raw_message: bytes, body: bytes, position: int, limit: int) -> tuple[bytes, int]:
     """Add the lines at ``position`` to a field that ends within an encoded word."""
+    if not body.endswith(_SOFT_BREAKS):
+        return body, position
     lines = [body]
     while _ends_in_word(lines[-1]):
         rest = _REST_OF_WORD.match(raw_message, position, limit)
@@ -162,7 +164,10 @@ def _complete_word(raw_message: bytes, body: bytes, position: int, limit: int) -
 
 def _ends_in_word(body: bytes) -> bool:
     start = max(0, body.rfind(b"=?"))
-    return body.endswith((b"=", b"=\r")) and _CUT_WORD.match(body, start) is not None
+    return body.endswith(_SOFT_BREAKS) and _CUT_WORD.match(body, start) is not None
+
+
+_SOFT_BREAKS = (b"=", b"=\r")
 
 
 class _StrayLines(Struct):
