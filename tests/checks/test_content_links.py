@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.html_tree import MAX_BASE
 from mailcheck.checks.content.links import find_urls
+from mailcheck.checks.content.safe_html import sanitise_html
 from mailcheck.core.content import CandidateKind, MessageContent
 from tests.table import rows
 
@@ -111,8 +113,52 @@ def test_links_of_html_are_its_anchors_and_visible_urls() -> None:
         "https://a.example/?x=1&copy=2&y=3",
         "https://b.example/?a=1&copy=2",
         "https://c.example/%20x",
+        "https://base.example/relative",
+        "https://d.example/x",
         "https://e.example/x",
     )
+
+
+BASE = "https://a.example/m/"
+
+
+@rows(
+    (BASE, "x?y=1", f"{BASE}x?y=1"),
+    (BASE, "../x", "https://a.example/x"),
+    (BASE, "/x", "https://a.example/x"),
+    (BASE, "?y", f"{BASE}?y"),
+    (BASE, "//b.example/z", "https://b.example/z"),
+    (f" {BASE} ", " x ", f"{BASE}x"),
+    ("HTTP://a.example", "x y", "http://a.example/x%20y"),
+    (BASE, "https://b.example/", "https://b.example/"),
+    (BASE, "#place", ""),
+    (BASE, "javascript:alert(1)", ""),
+    (BASE, "java\tscript:alert(1)", ""),
+    ("/m/", "x", ""),
+    ("javascript:alert(1)//", "x", ""),
+    ("https://[", "x", ""),
+    (BASE + "x" * MAX_BASE, "x", ""),
+)
+def test_links_are_relative_to_the_base_of_their_page(base: str, href: str, url: str) -> None:
+    """Lists of links and the shown page agree where a relative link leads."""
+    content = _html_mail(f'<base href="{base}"><a href="{href}">Verify</a><area href="{href}">')
+    assert content.links == ((url,) if url else ())
+    shown = sanitise_html(content.html).body.replace(" y", "%20y")
+    assert (f'href="{url}"' in shown) is bool(url)
+    assert "script:" not in shown
+    # The first base with a web address counts.
+    second = _html_mail(
+        f'<base><base href="/"><base href="{BASE}"><base href="x"><a href="y">z</a>'
+    )
+    assert second.links == (f"{BASE}y",)
+
+
+def test_few_links_are_joined_with_a_long_base() -> None:
+    """The length of a base does not multiply with the number of links."""
+    base = f"https://a.example/{'x' * 1_900}/"
+    content = _html_mail(f'<base href="{base}">' + "<a href=y>z</a>" * 20_000)
+    assert content.links == (f"{base}y",)
+    assert len(sanitise_html(content.html).body) < 5_000_000
 
 
 def test_hidden_links_are_left_out() -> None:

@@ -89,10 +89,10 @@ def read_details(raw_message: bytes) -> Details:
     """Return the details of a mail. Never raises."""
     raw_message = end_lines(raw_message)
     root = scan_structure(raw_message).root
-    texts, htmls = choose_bodies(root)
+    chosen = choose_bodies(root)
     return Details(
-        _line_end_of(raw_message, texts),
-        _line_end_of(raw_message, htmls),
+        _line_end_of(raw_message, chosen.plain),
+        _line_end_of(raw_message, chosen.rich),
         digest_attachments(raw_message),
         frozenset(
             str(number)
