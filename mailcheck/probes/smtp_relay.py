@@ -4,7 +4,6 @@
 no parameters with MAIL, so these steps are here.
 """
 
-import re
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, cast
@@ -171,10 +170,8 @@ class _Sender(ESMTPSender):
     def transformChunk(self, chunk: bytes) -> bytes:  # noqa: N802
         """Return the whole mail with its dots escaped (RFC 5321 4.5.2)."""
         self.resetTimeout()
-        return _DOT_AT_START.sub(b"..", chunk)
-
-
-_DOT_AT_START = re.compile(rb"(?:\A|(?<=\r\n))\.")
+        escaped = chunk.replace(b"\r\n.", b"\r\n..")
+        return b"." + escaped if escaped.startswith(b".") else escaped
 
 
 class _Sending(ESMTPSenderFactory):

@@ -248,8 +248,8 @@ def test_without_the_option_nothing_is_released() -> None:
     assert house.hosts.released == []
     browser = Browser(house)
     own = receive(house, sign_up(browser))
-    assert "release-form" not in browser.open(f"/inbox/messages/{own}").body.decode()
-    browser.open(f"/inbox/messages/{own}")
+    assert "/release" not in browser.open(f"/inbox/messages/{own}").body.decode()
+    browser.open(f"/inbox/messages/{own}/release")
     assert browser.submit(f"/inbox/messages/{own}/release", to=OPS).status == 403
 
 
@@ -265,7 +265,10 @@ def visit() -> tuple[Browser, str]:
 def test_the_page_releases_a_mail(visit: tuple[Browser, str]) -> None:
     """The form shows who may get mail, and then what the relay answered, with the warning."""
     browser, path = visit
-    assert "Allowed: ops@there.example" in browser.read(path)
+    assert f'{path}/release" data-part-id="release-form"' in browser.open(path).body.decode()
+    browser.open(f"{path}/release")
+    assert "Allowed: ops@there.example" in browser.page.text
+    assert "policy of sender.example is reject" in browser.page.text, "before it is released"
     answer = browser.submit(f"{path}/release", to=OPS)
     assert answer.status == 200
     assert f"{OPS}: given to the relay" in browser.page.text
@@ -277,7 +280,7 @@ def test_the_page_releases_a_mail(visit: tuple[Browser, str]) -> None:
 def test_the_page_shows_why_a_mail_was_not_released(visit: tuple[Browser, str]) -> None:
     """A recipient that is not allowed, and an answer of the relay, are shown with the form."""
     browser, path = visit
-    browser.open(path)
+    browser.open(f"{path}/release")
     answer = browser.submit(f"{path}/release", to="x@evil.example")
     assert (answer.status, "does not allow" in browser.page.text) == (400, True)
     browser.house.hosts.relayed = Relayed(450, "the relay answered 450 later")

@@ -132,6 +132,11 @@ class ReleaseMail:
             return ()
         return self._settings.allowed.of(await self._names.account_name(account_id))
 
+    async def warnings(self, message: StoredMessage) -> tuple[str, ...]:
+        """Return why a receiver may reject a message that is released."""
+        warning = self._warn_of_dmarc(await self._authenticate.of(message))
+        return (warning,) if warning else ()
+
     async def release(
         self, message: StoredMessage, addresses: Sequence[str], by: Actor
     ) -> Released:
@@ -147,12 +152,13 @@ class ReleaseMail:
         summary = message.summary
         owner = summary.account_id
         recipients = await self._choose(owner, addresses)
-        raw = await self._read.raw_message(owner, summary.id)
-        self._require_no_loop(raw)
         try:
             async with self._semaphore.held(owner, PATIENCE):
+                # Loaded here, so that mails that wait are not in memory.
+                raw = await self._read.raw_message(owner, summary.id)
+                self._require_no_loop(raw)
                 await self._count(owner, recipients)
-                warnings = self._warnings(await self._authenticate.of(message), raw)
+                warnings = (*await self.warnings(message), *_warn_of_line_ends(raw))
                 named = f"{summary.id} to {', '.join(recipients)}"
                 # Noted first: who sent a mail must be known even if this daemon dies meanwhile.
                 await self._audit.note(Action.RELEASE_ASKED, owner, by, named)
@@ -243,15 +249,6 @@ class ReleaseMail:
         }
         return "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode("ascii")
 
-    def _warnings(self, found: Authentication, raw: bytes) -> tuple[str, ...]:
-        warnings = [self._warn_of_dmarc(found)]
-        if _with_line_ends(raw) is not raw:
-            warnings.append(
-                "Lines of the mail end in a lone CR or LF, which SMTP does not allow. They were "
-                "changed to CRLF, so a DKIM signature may be invalid."
-            )
-        return tuple(filter(None, warnings))
-
     def _warn_of_dmarc(self, found: Authentication) -> str:
         """Return why receivers will reject the mail from this relay, or an empty text.
 
@@ -281,6 +278,14 @@ class ReleaseMail:
             f"The DMARC policy of {author} is {policy.value}, and the mail has no valid DKIM "
             f"signature of that domain: receivers will {action}."
         )
+
+
+def _warn_of_line_ends(raw: bytes) -> tuple[str, ...]:
+    warning = (
+        "Lines of the mail end in a lone CR or LF, which SMTP does not allow. They were changed to "
+        "CRLF, so a DKIM signature may be invalid."
+    )
+    return () if _with_line_ends(raw) is raw else (warning,)
 
 
 def _with_line_ends(raw: bytes) -> bytes:

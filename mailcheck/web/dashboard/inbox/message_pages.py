@@ -19,6 +19,7 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.messages import MessageSummary, StoredMessage
+from mailcheck.core.projects import Role
 from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.release_mail import ReleaseMail
@@ -73,6 +74,7 @@ class MessagePages(Struct, frozen=True):
             Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment, costs.PARTS),
             Page("GET", f"{BASE}/attachments/<attachment_id>/preview", self.preview, costs.PARTS),
             Page("POST", f"{BASE}/share", self.renew_share, costs.FREE),
+            Page("GET", f"{BASE}/release", self.release_form, costs.MESSAGE),
             Page("POST", f"{BASE}/release", self.release, costs.RELEASE),
             Page("POST", f"{BASE}/delete", self.delete, costs.FREE),
         ]
@@ -101,7 +103,8 @@ class MessagePages(Struct, frozen=True):
             here=f"/inbox/messages/{summary.id}",
             authentication=None if is_pane else await self._authentication_rows(message),
             share_url=visit.urls.share_url(summary.id, summary.share_token),
-            **await self._release_values(visit),
+            may_release=visit.role.includes(Role.EDITOR)
+            and bool(await self._release.recipients(visit.account.id)),
             **{**listed, "status": 200},
             **view.values(),
         )
@@ -149,6 +152,11 @@ class MessagePages(Struct, frozen=True):
         await self._share.renew(visit.account.id, message_id)
         return redirect(visit, f"/inbox/messages/{message_id}", done="share-renewed")
 
+    async def release_form(self, visit: Visit) -> Reply:
+        """GET /inbox/messages/{id}/release: the form, with what receivers will reject."""
+        warnings = await self._release.warnings(await self._load(visit))
+        return await self._release_page(visit, released=None, to="", warnings=warnings)
+
     async def release(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/release: to, one or more addresses."""
         message, to = await self._load(visit), visit.form.text("to") or ""
@@ -158,20 +166,20 @@ class MessagePages(Struct, frozen=True):
             released = await self._release.release(message, recipients, visit.actor)
         except _NOT_RELEASED as failure:
             error = failure
+        warnings = await self._release.warnings(message) if released is None else released.warnings
+        return await self._release_page(
+            visit, error=error, released=released, to=to if error else "", warnings=warnings
+        )
+
+    async def _release_page(self, visit: Visit, **values: Any) -> Reply:
         return self._renderer.page(
             visit,
             "release_page.html",
-            here=f"/inbox/messages/{message.summary.id}",
-            error=error,
-            released=released,
-            release_to=to if error else "",
-            **await self._release_values(visit),
+            here=f"/inbox/messages/{_message_id(visit)}",
+            offers=await self._release.recipients(visit.account.id),
+            sender=self._release.sender,
+            **values,
         )
-
-    async def _release_values(self, visit: Visit) -> dict[str, Any]:
-        """Return the addresses to which mail may be released, and the one that sends it."""
-        offers = await self._release.recipients(visit.account.id)
-        return {"release_offers": offers, "release_sender": self._release.sender}
 
     async def delete(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/delete."""
