@@ -149,9 +149,10 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
     @property
     def header_texts(self) -> tuple[str, ...]:
         """The subject, the values of header fields, and what the headers of parts consist of."""
-        parts = [one.media_type.header for one in self.alternatives]
+        parts = [value for one in self.alternatives for _, value in one.media_type.parameters]
         for file in self.files:
-            parts += (file.filename, file.content_type, file.content_id, file.description)
+            parameters = file.content_type.partition(";")[2]
+            parts += (file.filename, parameters, file.content_id, file.description)
         return (self.subject, *(value for _, value in self.headers), *parts)
 
     @property

@@ -260,8 +260,11 @@ def _bounce_type_of(event: Event) -> BounceType:
     if event.kind is EventKind.COMPLAINED:
         return SPAM_COMPLAINT
     local_part, domain = fold_test_recipient(event.recipient)
-    types = _BOUNCE_TYPES if domain == BOUNCE_TESTING else {}
-    return types.get(local_part, HARD_BOUNCE)
+    if domain != BOUNCE_TESTING:
+        return HARD_BOUNCE
+    headers = {one["Name"].lower(): one["Value"] for one in event.sent.get("Headers") or ()}
+    asked = headers.get("x-pm-bounce-type", local_part).lower().replace("_", "")
+    return _BOUNCE_TYPES.get(asked, HARD_BOUNCE)
 
 
 def write_event(event: Event) -> object:
@@ -383,12 +386,12 @@ POSTMARK = Provider(
         ),
         Support("events", Like.SAME, "not signed, as by Postmark; four kinds"),
         Support(
-            f"test recipients `<type of bounce>@{BOUNCE_TESTING}`",
+            f"test recipients `<type of bounce>@{BOUNCE_TESTING}`, and the header"
+            " `X-PM-Bounce-Type` for them",
             Like.SAME,
             "events of all types of bounces; the mail is in the inbox",
         ),
         Support("`GET /server`", Like.CLOSE, "without tokens and hooks"),
-        Support("the header `X-PM-Bounce-Type`", Like.NOT_OFFERED, "it is in the mail"),
         Support("`POST /email/bulk`, streams, statistics, suppressions", Like.NOT_OFFERED),
     ),
     ignored=("TrackOpens", "TrackLinks", "InlineCss"),

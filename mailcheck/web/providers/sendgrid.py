@@ -1,6 +1,6 @@
 """The API of SendGrid."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -111,8 +111,10 @@ def read_mails(posting: Posting) -> Mails:
     if not request.personalizations:
         raise FieldMissing("personalizations", "The personalizations field is required.")
     require_few("personalizations", request.personalizations, MAX_BATCH, "items")
+    content = [(_media_type_of(part), part.value) for part in request.content or ()]
+    require_few("content", content, MAX_ALTERNATIVES, "items")
     mails = (
-        _mail_of(request, one, f"personalizations.{number}")
+        _mail_of(request, one, f"personalizations.{number}", content)
         for number, one in enumerate(request.personalizations)
     )
     mode = (request.mail_settings or MailSettings()).sandbox_mode
@@ -120,7 +122,9 @@ def read_mails(posting: Posting) -> Mails:
     return (Sending(mail, value, is_stored=is_stored) for mail in mails)
 
 
-def _mail_of(request: SendMail, one: Personalization, place: str) -> OutgoingMail:
+def _mail_of(
+    request: SendMail, one: Personalization, place: str, content: Sequence[tuple[MediaType, str]]
+) -> OutgoingMail:
     author = one.from_ or request.from_
     if author is None:
         raise FieldMissing("from", "The from object must be provided for every email send.")
@@ -141,10 +145,8 @@ def _mail_of(request: SendMail, one: Personalization, place: str) -> OutgoingMai
     elif not subject:
         raise FieldMissing("subject", "The subject is required.")
     alternatives = [
-        Alternative(_media_type_of(part), substitute(part.value, substitutions) or "")
-        for part in request.content or ()
+        Alternative(kind, substitute(text, substitutions) or "") for kind, text in content
     ]
-    require_few("content", alternatives, MAX_ALTERNATIVES, "items")
     require_bodies("content", text, *(one.text for one in alternatives))
     send_at = one.send_at or request.send_at
     if send_at is not None:

@@ -249,8 +249,19 @@ def test_test_recipients_behave_as_documented(
     assert name_of(event) == expected
     assert said in json.dumps(event)
     assert to in json.dumps(event)
-    assert received(house)[-1]["to"] == to
+    assert house.get("/inbox/messages?limit=1").json["messages"][0]["to"] == to
     assert house.ask("DELETE", f"/inbox/webhooks/{made['id']}").answer().status == 200
+
+
+@rows(("DnsError", 256), ("soft_bounce", 4096), ("Nothing", 1))
+def test_a_header_chooses_the_type_of_a_bounce(house: House, header: str, code: int) -> None:
+    """X-PM-Bounce-Type chooses the type for a test recipient of Postmark."""
+    create(house, "postmark")
+    value = sample(SEND["postmark"], f"anything@{BLACK_HOLE}")
+    value["Headers"] = [{"Name": "X-PM-Bounce-Type", "Value": header}]
+    post(house, SEND["postmark"], value)
+    house.pass_time(1)
+    assert event_in(house.receivers.posts[-1])["TypeCode"] == code
 
 
 def test_a_spam_complaint_of_postmark_has_its_code(house: House) -> None:
