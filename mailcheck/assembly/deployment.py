@@ -122,6 +122,10 @@ def submission_server(config: Config) -> str:
     return _reachable(config, config.smtp.submission_listen)
 
 
+def _submission_port(config: Config) -> int | None:
+    return urlsplit(f"//{submission_server(config)}").port
+
+
 def _reachable(config: Config, addresses: Sequence[str]) -> str:
     listen = real_address(parse_listen_address(addresses[0])) if addresses else None
     if listen is None or listen.url is None:
@@ -211,6 +215,7 @@ def smtp_settings(
         auth_without_tls=AuthWithoutTls(smtp.auth_without_tls),
         proxy_protocol_from=tuple(ip_network(text) for text in smtp.proxy_protocol_from),
         xclient_from=tuple(ip_network(text) for text in smtp.xclient_from),
+        submission_port=_submission_port(config),
     )
 
 
@@ -314,7 +319,7 @@ def receive_settings(config: Config, retention: int) -> ReceiveSettings:
         domains=own_domains(config),
         retention=retention,
         min_free=least_free(config),
-        submission_port=urlsplit(f"//{submission_server(config)}").port,
+        submission_port=_submission_port(config),
     )
 
 

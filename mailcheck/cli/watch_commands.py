@@ -11,6 +11,7 @@ from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.cli.parser import whole_number
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
+from mailcheck.core.errors import WatchNotFound
 
 AT_ONCE = 500
 """Maximum number of watches per request."""
@@ -156,6 +157,8 @@ def _path(daemon: Mailcheck, named: str) -> str:
     watches, _ = _all(daemon)
     known = {one["target"]: one["id"] for one in watches}
     found = known.get(named.lower().rstrip("."))
+    if found is None and "." in named:
+        raise WatchNotFound(f"{named} is not watched; `mailcheck watch list` shows what is")
     return f"/watches/{quote(found or whole_id(named, known.values(), 'watch'), safe='')}"
 
 

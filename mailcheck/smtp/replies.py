@@ -83,6 +83,11 @@ def reply_lines(code: int, lines: list[str]) -> bytes:
     return "".join(f"{code}-{line}\r\n" for line in first).encode() + f"{code} {last}\r\n".encode()
 
 
+def log_in_at(port: int) -> bytes:
+    """Return the reply to AUTH on a port that offers none."""
+    return reply(502, f"Clients log in on the submission port, {port}", "5.5.1")
+
+
 def reply_to_failure(failure: BaseException | None, table: FailureTable) -> bytes | None:
     """Return the reply to an expected failure, or `None` for a bug."""
     if isinstance(failure, FaultMet):

@@ -94,7 +94,8 @@ class SmtpSettings(Struct, frozen=True):
     ``host_name`` is sent in the greeting. Hosts of ``proxy_protocol_from`` must send a PROXY header
     first. Hosts of ``xclient_from`` may use XCLIENT and XFORWARD. ``is_submission`` offers AUTH,
     which is required unless ``is_auth_optional``. ``is_private`` rejects clients outside of this
-    machine and its private network.
+    machine and its private network. ``submission_port`` is named to local clients that want to log
+    in on another port.
     """
 
     host_name: str
@@ -106,3 +107,4 @@ class SmtpSettings(Struct, frozen=True):
     auth_without_tls: AuthWithoutTls = AuthWithoutTls.PRIVATE
     proxy_protocol_from: tuple[IpNetwork, ...] = ()
     xclient_from: tuple[IpNetwork, ...] = ()
+    submission_port: int | None = None

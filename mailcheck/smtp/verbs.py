@@ -20,7 +20,7 @@ from mailcheck.connections.sasl import (
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import InvalidCredentials, RecipientUnknown
 from mailcheck.core.messages import Recipient
-from mailcheck.core.network_addresses import parse_ip_address
+from mailcheck.core.network_addresses import is_local_client, parse_ip_address
 from mailcheck.smtp import replies
 from mailcheck.smtp.client import ClientOverrides
 from mailcheck.smtp.commands import (
@@ -54,7 +54,10 @@ def may_authenticate(connection: MailProtocol) -> bool:
 def auth(connection: MailProtocol, argument: bytes) -> None:
     """Authenticate the client; only on the submission port."""
     if not connection.settings.is_submission:
-        raise CommandError(replies.NOT_IMPLEMENTED)
+        port = connection.settings.submission_port
+        if port is None or not is_local_client(connection.client.claimed_ip):
+            raise CommandError(replies.NOT_IMPLEMENTED)
+        raise CommandError(replies.log_in_at(port))
     if not connection.client.helo_name:
         raise CommandError(replies.HELO_FIRST)
     if connection.client.account_id is not None:

@@ -307,7 +307,7 @@ class ReadInbox:
         return row.summary
 
 
-GONE = "the mail has expired"
+GONE = "the mail was deleted or has expired"
 LINK_ENDED = "the time of the link is over"
 
 ATTACHMENT_LINK_AGE = 10 * MINUTE
