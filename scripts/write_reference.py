@@ -41,7 +41,7 @@ from mailcheck.web.providers.provider import MEANINGS, Provider, Support
 from mailcheck.web.site.likeness import Like
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.house import House, config_in_memory
-from tests.interop.clients import CLIENTS, CallResult, Outcome, proofs, recorded_run
+from tests.interop.clients import CLIENTS, CallResult, ClientRun, Outcome, proofs, recorded_run
 from tests.ops.test_ops_monitoring import our_metrics
 from tests.spec.description import load_document
 from tests.web.mcp.agent import Agent
@@ -661,7 +661,16 @@ def write_clients() -> str:
         f"## {client.name}\n\n"
         + table(
             ("Call", "Request", "Result"),
-            [(code(call.call), code(call.route), _result(call)) for call in run.calls],
+            [
+                (code(call.call), code(call.route), _result(call))
+                for call in run.calls
+                if call.outcome is not Outcome.REFUSED
+            ],
+        )
+        + "\n"
+        + table(
+            ("Refused", "Reason"),
+            [(", ".join(map(code, calls)), cell(why)) for why, calls in _refusals(run)],
         )
         for client, run in runs
     ]
@@ -693,6 +702,15 @@ def titles() -> Mapping[str, str]:
 def slug(title: str) -> str:
     """Return the anchor of a heading."""
     return re.sub(r"[^a-z0-9-]", "", title.lower().replace(" ", "-"))
+
+
+def _refusals(run: ClientRun) -> Iterable[tuple[str, list[str]]]:
+    """Return the calls that were refused for each reason."""
+    found: dict[str, list[str]] = {}
+    for call in run.calls:
+        if call.outcome is Outcome.REFUSED:
+            found.setdefault(call.why, []).append(call.call)
+    return found.items()
 
 
 def _result(call: CallResult) -> str:

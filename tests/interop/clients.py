@@ -86,6 +86,8 @@ CLIENTS = (
     Client("mailhog (Python)", "mailhog", "mailhog", "mailhog_client.py"),
     Client("mailosaur (Node.js)", "mailosaur", "mailosaur", "mailosaur.mjs"),
     Client("mailosaur (Python)", "mailosaur", "mailosaur", "mailosaur_client.py"),
+    Client("mailslurp-client (Node.js)", "mailslurp", "mailslurp-client", "mailslurp.mjs"),
+    Client("mailslurp-client (Python)", "mailslurp", "mailslurp-client", "mailslurp_python.py"),
     *(Client(*one, ".venv-providers", "scripts/install-provider-sdks") for one in SENDERS),
 )
 """All clients, in the order of the page."""
@@ -162,6 +164,9 @@ def routes_of(product: str) -> Sequence[tuple[str, str]]:
     return sorted(found, key=lambda one: one[1].count("<"))
 
 
+_ID = re.compile(r"/[0-9A-Za-z]*[0-9][0-9A-Za-z-]{15,}(?=/|$)")
+
+
 def base_of(product: str) -> str:
     """Return the path before the routes of a product."""
     bases = {one.name: one.base for one in FACADES}
@@ -174,7 +179,7 @@ def route_of(routes: Iterable[tuple[str, str]], method: str, path: str) -> str:
         steps = (re.escape(one) for one in re.split(r"<\w+>", pattern))
         if own == method and re.fullmatch("[^/]+".join(steps) + "/?", path):
             return f"{method} {pattern}"
-    return f"{method} {path}"
+    return f"{method} {_ID.sub('/<id>', path)}"
 
 
 def proofs(product: str) -> Mapping[str, Sequence[str]]:

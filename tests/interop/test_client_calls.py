@@ -77,7 +77,7 @@ def run(client: Client, recorder: Recorder, environment: Mapping[str, str]) -> C
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

@@ -126,7 +126,7 @@ def read_lenient(route: Route[R], sent: Sent) -> R:
     """
     kind = route.request
     names = {one.encode_name.lower(): one.encode_name for one in fields(kind)}
-    if not names and not route.is_destructive:
+    if route.like is Like.NOT_OFFERED or (not names and not route.is_destructive):
         return kind()
     read_form = partial(read_fields, keeps_empty=route.is_destructive)
     body = read_form(sent.body) if sent.media_type == FORM else _read_object(sent.body)

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 
 const recorder = process.env.RECORDER;
-const results = [];
+export const results = [];
 
 export const require = createRequire(`${process.env.CLIENTS}/package.json`);
 export { assert };

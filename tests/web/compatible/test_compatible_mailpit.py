@@ -167,6 +167,7 @@ def test_marking_messages(site: OpenSite) -> None:
         answer = site.ask("PUT", "/api/v1/messages", json=body).answer()
         assert (answer.status, answer.body) == (200, b"ok")
         assert listed(site)["unread"] == unread
+    assert site.ask("PUT", "/api/v1/messages").answer().status == 400
 
 
 def test_deleting_messages(site: OpenSite) -> None:

@@ -383,6 +383,36 @@ class TestWebhooks:
         assert answer.status == 400
 
 
+@pytest.fixture
+def two(house: House, client: Client) -> Client:
+    """A client whose inbox has two messages."""
+    for _ in range(2):
+        receive(house)
+    return client
+
+
+class TestCountType:
+    """A wait may be for an exact number of messages."""
+
+    @rows(
+        ("ATLEAST", 1, 200),
+        ("ATLEAST", 2, 200),
+        ("EXACTLY", 2, 200),
+        ("EXACTLY", 1, 408),
+        ("EXACTLY", 3, 408),
+        (None, 1, 200),
+        ("ABOUT", 1, 400),
+    )
+    def test_a_number_of_messages(
+        self, two: Client, count_type: str | None, count: int, status: int
+    ) -> None:
+        """More messages than an exact number are no match."""
+        body = {"inboxId": INBOX, "count": count, "countType": count_type, "timeout": 0}
+        answer = two.send("POST", "/waitFor", json=body)
+        assert answer.status == status
+        assert status != 200 or len(answer.json) == 2
+
+
 class TestErrors:
     """Errors name what was wrong."""
 
@@ -417,10 +447,29 @@ class TestErrors:
             find_pattern(pattern, "a" * 40 + "b")
         assert part in str(refused.value)
 
+    @rows(
+        ("GET", "/inboxes/imap-smtp-access?inboxId=x"),
+        ("GET", "/inboxes/smtp-access"),
+        ("GET", "/inboxes/tags"),
+        ("GET", "/inboxes/organization"),
+        ("PATCH", "/inboxes/imap-access"),
+        ("POST", "/inboxes/search"),
+        ("DELETE", "/inboxes/by-tag?tag=x"),
+        ("DELETE", "/inboxes/expired?before=2026-01-01"),
+        ("GET", "/emails/threads"),
+        ("GET", "/webhooks/results"),
+    )
+    def test_a_word_is_no_id(self, house: House, client: Client, method: str, path: str) -> None:
+        """No inbox, message or webhook is invented for a word of another path of MailSlurp."""
+        receive(house, path.rpartition("/")[2].partition("?")[0])
+        answer = client.send(method, path, json={"name": "x"} if method[0] == "P" else None)
+        assert (answer.status, answer.json["errorClass"]) == (501, "NotOffered")
+        assert client.get("/emails").json["totalElements"] > 0
+
     def test_what_is_not_offered(self, client: Client) -> None:
         """A route that is not offered is refused with its reason."""
         refused = [one for one in MAILSLURP.routes if one.like is Like.NOT_OFFERED]
-        assert len(refused) == 14
+        assert len(refused) == 55
         for route in refused:
             answer = client.send(route.method, route.path.replace("<id>", "x"))
             assert (answer.status, answer.json["message"]) == (501, route.note)
@@ -432,9 +481,9 @@ class TestErrors:
         assert client.get("/inboxes").status == 401
 
     def test_an_unknown_path(self, client: Client) -> None:
-        """A path that does not exist is answered with an error of MailSlurp."""
+        """A path that does not exist is not offered: MailSlurp has about 850 calls."""
         answer = client.get("/elsewhere")
-        assert answer.status == 404
+        assert answer.status == 501
         assert set(json.loads(answer.body)) == {"message", "errorClass", "status"}
 
 

@@ -51,6 +51,9 @@ from mailcheck.web.site.requests import basic_credentials, header_values
 POLL_DELAY = {"x-ms-delay": "250"}
 """Milliseconds that a client waits between two searches; each is held meanwhile."""
 
+SHORTEST_HOLD = 0.5
+"""Seconds for which a search must be held at least, so that its repetition is not counted."""
+
 SENT = "Sent"
 """The direction of messages that mailcheck never has, since it sends none."""
 
@@ -132,7 +135,7 @@ class Mailosaur(Struct, frozen=True):
             found = await self._hold.until(caller, look, bool, seconds)
         except (LimitExceeded, WaitInterrupted):
             return json_reply(render_list(await look()), headers=POLL_DELAY)
-        if seconds and not found:
+        if seconds >= SHORTEST_HOLD and not found:
             await self.repeats.allow(caller, call.http)
         return json_reply(render_list(found), headers=POLL_DELAY)
 

@@ -144,22 +144,30 @@ class EventSockets:
         self, account_id: AccountId, mails: Sequence[DeliveryId], *, is_read: bool
     ) -> None:
         """Tell that messages were read or are unread again."""
-        self._tell(account_id, [_event("update", {"ID": one, "Read": is_read}) for one in mails])
+        self._tell_each(account_id, "update", mails, Read=is_read)
 
     def tell_deleted(
         self, account_id: AccountId, mails: Sequence[DeliveryId], *, is_all: bool
     ) -> None:
         """Tell that messages, or all, were deleted."""
         self.deleted += len(mails)
-        events = [TRUNCATE] if is_all else [_event("delete", {"ID": one}) for one in mails]
-        self._tell(account_id, events)
+        if is_all:
+            self._put(account_id, TRUNCATE, STATISTICS)
+        else:
+            self._tell_each(account_id, "delete", mails)
 
     def tell_pruned(self, account_id: AccountId) -> None:
         """Tell that clients should read the list again."""
         self._put(account_id, PRUNE)
 
-    def _tell(self, account_id: AccountId, events: Sequence[bytes]) -> None:
-        self._put(account_id, *(events if len(events) <= MAX_TOLD else [PRUNE]), STATISTICS)
+    def _tell_each(
+        self, account_id: AccountId, kind: str, mails: Sequence[DeliveryId], **more: object
+    ) -> None:
+        if len(mails) > MAX_TOLD:
+            self._put(account_id, PRUNE, STATISTICS)
+        else:
+            events = [_event(kind, {"ID": one, **more}) for one in mails]
+            self._put(account_id, *events, STATISTICS)
 
     def _put(self, account_id: AccountId, *events: bytes) -> None:
         for one in self._open.get(account_id, ()):

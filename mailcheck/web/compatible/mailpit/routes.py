@@ -181,7 +181,9 @@ class Mailpit(Struct, frozen=True):
         return json_reply(responses.render_spam_check(outcome))
 
     async def mark(self, call: Call[ChosenMessages]) -> Reply:
-        """PUT /api/v1/messages."""
+        """PUT /api/v1/messages. Without a body it is an error, as with Mailpit."""
+        if not call.body.strip():
+            raise InvalidParameter("body", "a body is missing: send {} to mark all messages")
         await self._mark(call.caller, _chosen(call.request), is_read=call.request.read)
         return OK
 
@@ -435,6 +437,7 @@ _LATEST = (
     "ids have another form; `latest` is held until a message arrives. It has `Read` as in earlier "
     "versions, which mailpit-api-client needs"
 )
+_SENT = "as it was sent, without the fields that Mailpit adds; they are in `headers`"
 _OWN_FILTER = "with the SpamAssassin of mailcheck, see `[spamassassin]`"
 _FIXED_TAGS = "the +tags of the recipients stay"
 _NOTES = {
@@ -478,7 +481,7 @@ _ROUTES: Sequence[Route[Any]] = (
     Route("DELETE", _SEARCH, Mailpit.delete_matches, SearchMessages, costs.FREE, WRITE),
     Route("GET", _MESSAGE, Mailpit.message, OneMessage, costs.CONTENT, READ, note=_LATEST),
     Route("GET", f"{_MESSAGE}/headers", Mailpit.headers, OneMessage, costs.CONTENT, READ),
-    Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, OneMessage, costs.FREE, READ),
+    Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, OneMessage, costs.FREE, READ, note=_SENT),
     Route("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, OneMessage, costs.CONTENT, READ),
     Route(
         "GET", f"{_MESSAGE}/part/<part>/thumb", Mailpit.thumbnail, OneMessage, costs.CONTENT, READ

@@ -28,7 +28,7 @@ from mailcheck.web.compatible.mailslurp.handlers import (
 from mailcheck.web.compatible.mailslurp.names import InboxNames
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Route
-from mailcheck.web.site.failures import Problem, RefusedAsProduct
+from mailcheck.web.site.failures import NOT_IMPLEMENTED, PathUnknown, Problem, RefusedAsProduct
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.web.site.requests import header_values
 
@@ -36,6 +36,9 @@ from mailcheck.web.site.requests import header_values
 def write_error(problem: Problem) -> Reply:
     """Return an error as MailSlurp's clients show it."""
     failure, status = problem.failure, problem.status
+    if isinstance(failure, PathUnknown):
+        # The clients have about 850 calls, and their errors show the sentence.
+        failure, status = RefusedAsProduct(problem.sentence, NOT_IMPLEMENTED), NOT_IMPLEMENTED
     kind = "NotOffered" if isinstance(failure, RefusedAsProduct) else type(failure).__name__
     return json_reply({"message": problem.sentence, "errorClass": kind, "status": status}, status)
 
@@ -70,13 +73,76 @@ _SENDING = (
 _NO_SMS = "mailcheck receives no text messages"
 _NO_AI = "mailcheck has no language model: use codes, links and patterns"
 
+_NO_LOGIN_DATA = (
+    "mail programs log in with the name of the inbox and the API key: the ports are those of "
+    "[imap] listen and [smtp] submission_listen"
+)
+_NOT_LISTED = "names and tags of inboxes are kept with each inbox, and not searched"
+_NO_TEAM = "mailcheck has no organizations: the members of a project use its inbox with their keys"
+_NO_PLUS = "an inbox is a +tag already: create one for each address"
+_NO_JOBS = "mailcheck sends no captured mail to the outside, also not later"
+_NO_RULES = "mailcheck has no rules of inboxes"
+_NO_EXPIRY = "mailcheck has no expired inboxes: mail expires with the retention of the inbox"
+_NO_THREADS = "mailcheck has no threads: search for Message-ID and In-Reply-To"
+_NO_PREVIEWS = "mailcheck takes no pictures of mail in other mail programs"
+_NO_DRAFTS = "mailcheck has no drafts"
+_NO_LOOKUP = "mailcheck asks no other service about an address"
+_NO_RESULTS = "the deliveries of webhooks are on the page of webhooks on the dashboard"
+_FIXED_HOOKS = "a webhook is not changed: delete it, and create another"
+_NO_FILES = "files are listed and deleted with their message"
+_SIGNED = "events have the form and the signature of mailcheck's webhooks"
+_ELSEWHERE = (
+    ("GET", "/inboxes/imap-access", _NO_LOGIN_DATA),
+    ("PATCH", "/inboxes/imap-access", _NO_LOGIN_DATA),
+    ("GET", "/inboxes/smtp-access", _NO_LOGIN_DATA),
+    ("PATCH", "/inboxes/smtp-access", _NO_LOGIN_DATA),
+    ("GET", "/inboxes/imap-smtp-access", _NO_LOGIN_DATA),
+    ("GET", "/inboxes/imap-smtp-access/env", _NO_LOGIN_DATA),
+    ("GET", "/inboxes/imap-smtp-access/servers", _NO_LOGIN_DATA),
+    ("GET", "/inboxes/tags", _NOT_LISTED),
+    ("GET", "/inboxes/tags/paginated", _NOT_LISTED),
+    ("GET", "/inboxes/tags/inboxes", _NOT_LISTED),
+    ("GET", "/inboxes/byName", _NOT_LISTED),
+    ("POST", "/inboxes/search", _NOT_LISTED),
+    ("DELETE", "/inboxes/by-tag", _NOT_LISTED),
+    ("DELETE", "/inboxes/by-name", _NOT_LISTED),
+    ("DELETE", "/inboxes/by-description", _NOT_LISTED),
+    ("DELETE", "/inboxes/expired", _NO_EXPIRY),
+    ("POST", "/inboxes/available", "each address of the inbox can be used: create an inbox"),
+    ("GET", "/inboxes/automations", _NO_RULES),
+    ("GET", "/inboxes/organization", _NO_TEAM),
+    ("GET", "/inboxes/outboxes", SENDS_NOTHING),
+    ("GET", "/inboxes/plus-addresses", _NO_PLUS),
+    ("POST", "/inboxes/get-or-create-plus-address", _NO_PLUS),
+    ("GET", "/inboxes/scheduled-jobs", _NO_JOBS),
+    ("GET", "/emails/device-previews", _NO_PREVIEWS),
+    ("GET", "/emails/drafts", _NO_DRAFTS),
+    ("GET", "/emails/gravatarFor", _NO_LOOKUP),
+    ("GET", "/emails/organization", _NO_TEAM),
+    ("GET", "/emails/threads", _NO_THREADS),
+    ("GET", "/webhooks/endpoints", _NO_RESULTS),
+    ("GET", "/webhooks/results", _NO_RESULTS),
+    ("GET", "/webhooks/test", _NO_RESULTS),
+    ("DELETE", "/webhooks", "delete each webhook by its id"),
+    ("PATCH", "/webhooks/<hook>", _FIXED_HOOKS),
+    ("POST", "/webhooks/schema", _SIGNED),
+    ("POST", "/webhooks/verify", _SIGNED),
+    ("GET", "/attachments", _NO_FILES),
+    ("DELETE", "/attachments", _NO_FILES),
+    ("POST", "/emails/can-send", SENDS_NOTHING),
+    ("POST", "/emails/check-email-client-support", _NO_PREVIEWS),
+    ("POST", "/emails/drafts", _NO_DRAFTS),
+    ("POST", "/emails/search", "search with GET /emails and searchFilter"),
+)
+"""Paths of MailSlurp in which a word stands where other paths have an id, or which have another
+method here. No inbox, message or webhook is invented for them."""
+
 _CREATE = ("", "/withOptions", "/withDefaults")
 _NEW = "any id that can be a tag is an inbox; names, descriptions and tags are stored for 30 days"
 _LISTED = "the tags with mail, newest first; a search or a tag is ignored"
 _SORTED = "newest first"
 _EMPTIED = "deletes the messages; the address still receives mail"
 _NEWEST = "looks at the newest 100 messages of the inbox"
-_SIGNED = "events have the form and the signature of mailcheck's webhooks"
 _PATTERNS = "a regular expression is one of Python, and may take a quarter of a second"
 _NOTES = {
     **{f"POST /inboxes{ending}": _NEW for ending in _CREATE},
@@ -198,6 +264,7 @@ _ROUTES: Sequence[Route[Any]] = (
         "DELETE", f"{_INBOX}{_HOOK}", MailSlurp.delete_webhook, NoParameters, costs.SMALL, _HOOKS
     ),
     *(not_offered(method, path, SENDS_NOTHING) for method, path in _SENDING),
+    *(not_offered(*one) for one in _ELSEWHERE),
     not_offered("POST", "/waitForLatestSms", _NO_SMS),
     not_offered("POST", "/waitForSms", _NO_SMS),
     not_offered("POST", "/waitForAIMessage", _NO_AI),

@@ -120,6 +120,7 @@ class FindEmails(OfInbox, frozen=True, rename="camel"):
     retry_timeout: Milliseconds = 0
     min_count: int = 0
     count: Count = 1
+    count_type: Literal["EXACTLY", "ATLEAST"] = "ATLEAST"
     index: Annotated[int, Meta(ge=0, lt=MAX_EMAILS)] = 0
     matches: Annotated[list[Match], Meta(max_length=MAX_MATCHES)] = []
     conditions: list[Condition] = []
@@ -128,6 +129,10 @@ class FindEmails(OfInbox, frozen=True, rename="camel"):
     def most(self) -> int:
         """The size of a page, or of a list."""
         return self.size or self.limit or MAX_EMAILS
+
+    def is_met_by(self, found: int, count: int) -> bool:
+        """Return whether a number of messages is the one that is waited for."""
+        return found == count if self.count_type == "EXACTLY" else found >= count
 
 
 class CodeOptions(Struct, frozen=True, rename="camel"):
@@ -490,10 +495,10 @@ class MailSlurp(Struct, frozen=True):
         found = await self._hold.until(
             call.caller,
             lambda: self._find(call.caller, request, sort),
-            lambda one: len(one) >= count,
+            lambda one: request.is_met_by(len(one), count),
             request.timeout / SECOND,
         )
-        if len(found) < count:
+        if not request.is_met_by(len(found), count):
             raise TimeIsUp(
                 f"{len(found)} of {count} matching messages arrived within {request.timeout} ms"
             )
