@@ -9,6 +9,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable
+from typing import Any
 
 import mailslurp_client as slurp
 from calls import RECORDER, call, finish, results, send
@@ -25,19 +26,19 @@ waits = slurp.WaitForControllerApi(api)
 webhooks = slurp.WebhookControllerApi(api)
 
 
-def new_inbox() -> object:
+def new_inbox() -> Any:
     """Return a new inbox with a mail."""
     inbox = inboxes.create_inbox(name="calls")
     send(inbox.email_address)
     return inbox
 
 
-def new_hook(inbox_id: str) -> str:
+def new_hook(inbox_id: str) -> Any:
     """Return the id of a new webhook."""
     return webhooks.create_webhook(inbox_id, {"url": "https://hooks.example/mail"}).id
 
 
-def values_for(inbox: object, hook_id: str = "x") -> dict[str, object]:
+def values_for(inbox: Any, hook_id: str = "x") -> dict[str, object]:
     """Return values for the parameters of all calls."""
     email = waits.wait_for_latest_email(inbox_id=inbox.id, timeout=10_000)
     files = {one.name: one.id for one in emails.get_email_attachments(email.id)}
@@ -96,7 +97,7 @@ def is_shown(value: object, code: str = "482913") -> bool:
     return code in str(value)
 
 
-CHECKS: dict[str, Callable[[object], bool]] = {
+CHECKS: dict[str, Callable[[Any], bool]] = {
     "get_email": lambda one: one.subject == "Welcome" and one._from == "shop@example.com",
     "wait_for_latest_email": lambda one: one.subject == "Welcome" and is_shown(one.body),
     "wait_for_nth_email": lambda one: one.subject == "Welcome",
