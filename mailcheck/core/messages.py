@@ -167,8 +167,13 @@ class Delivery(Struct, frozen=True, array_like=True, gc=False):
     message_ids: tuple[MessageId, ...]
     share_tokens: tuple[str, ...]
 
-    def message(self, number: int, position: Position, header: HeaderSummary) -> "MessageSummary":
-        """Return the message for the recipient with this index, stored at a position."""
+    def message(
+        self, number: int, position: Position, header: HeaderSummary, added_octets: int = 0
+    ) -> "MessageSummary":
+        """Return the message for the recipient with this index, stored at a position.
+
+        :param added_octets: see `count_added_octets`; only the store needs it.
+        """
         recipient = self.envelope.recipients[number]
         expires_at = self.expires_at
         if recipient.retention_hours is not None:
@@ -187,7 +192,7 @@ class Delivery(Struct, frozen=True, array_like=True, gc=False):
             share_token=self.share_tokens[number],
             via=self.envelope.via,
             flags=" ".join(sorted(self.envelope.keywords)),
-            added_octets=count_added_octets(self.raw_message),
+            added_octets=added_octets,
         )
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
@@ -242,7 +247,7 @@ class MessageSummary(Struct, frozen=True):
     """The fields of a stored message that filters and lists need.
 
     ``is_read``: the message was opened on the dashboard. ``via``: see `Envelope.via`. ``flags``
-    are separated by spaces. ``added_octets``: see `count_added_octets`.
+    are separated by spaces. ``added_octets``: see `count_added_octets`; 0 if it was not stored.
     """
 
     id: MessageId

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +17,7 @@ from mailcheck.core.deliverability_tests import State, Trigger, next_state
 from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
 from mailcheck.core.instants import Instant
-from mailcheck.core.messages import Delivery, Recipient
+from mailcheck.core.messages import Delivery, Recipient, count_added_octets
 from mailcheck.core.receiver_reports import (
     MAX_WAITING,
     MAX_WAITING_BYTES,
@@ -405,7 +405,8 @@ class _Group:
             self._deliveries.append(_delivery_row(delivery, header))
         if self._tests is not None:
             self._tests.take(delivery, planned.tests)
-        return tuple(self._add_message(delivery, number, header) for number, _ in planned.messages)
+        add = partial(self._add_message, delivery, header, count_added_octets(delivery.raw_message))
+        return tuple(add(number) for number, _ in planned.messages)
 
     def _plan(self, delivery: Delivery) -> DeliveryPlan | RecipientUnknown | AddressUsed:
         if self._tests is None:
@@ -427,10 +428,12 @@ class _Group:
                 return InboxFull("the inbox is full; delete mail, or wait until old mail expires")
         return None
 
-    def _add_message(self, delivery: Delivery, number: int, header: HeaderSummary) -> Position:
+    def _add_message(
+        self, delivery: Delivery, header: HeaderSummary, added_octets: int, number: int
+    ) -> Position:
         account_id = delivery.envelope.recipients[number].account_id
         position = self._counters[account_id].add(len(delivery.raw_message))
-        message = delivery.message(number, position, header)
+        message = delivery.message(number, position, header, added_octets)
         self._messages.append(message_row(message))
         tag = self._tags.setdefault((account_id, fold_tag(message.tag)), _TagCount())
         tag.tag, tag.latest_at = message.tag, message.received_at

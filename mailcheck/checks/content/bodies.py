@@ -86,29 +86,35 @@ class Bodies:
         It is blank if the mail has no text part, or only blank ones.
         """
         has_words = any(part.text.strip() for part in self._plain if not part.is_html)
-        return "\n".join(
+        texts = (
             self._words_of(part) if part.is_html else part.text
             for part in self._plain
-            if part.text and (has_words or not part.is_html)
+            if has_words or not part.is_html
         )
+        return "\n".join(filter(None, texts))
 
     @property
     def html(self) -> str:
         """The HTML of the mail as it was sent, with text parts as paragraphs in their place.
 
-        It is blank if the mail has no HTML part, or only blank ones.
+        It is blank if the mail has no HTML part, or only blank ones. Text beyond `MAX_HTML`
+        characters is left out, since markup can make it five times as long.
         """
         has_html = any(part.text.strip() for part in self._rich if part.is_html)
-        return "\n".join(
-            part.text if part.is_html else _write_paragraph(part.unflowed)
-            for part in self._rich
-            if part.is_html or (has_html and part.text.strip())
-        )
+        pieces: list[str] = []
+        room = MAX_HTML if has_html else 0
+        for part in self._rich:
+            if part.is_html:
+                pieces.append(part.text)
+            elif room and part.text.strip():
+                pieces.append(_write_paragraph(part.unflowed[:room]))
+                room = max(0, room - len(part.unflowed))
+        return "\n".join(pieces)
 
     @property
     def words(self) -> str:
         """The text of the mail with joined lines, or the visible words if it is blank."""
-        words = "\n".join(map(self._words_of, self._plain))
+        words = "\n".join(filter(None, map(self._words_of, self._plain)))
         return words if words.strip() else self.page.text
 
     @property
