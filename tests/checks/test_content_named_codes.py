@@ -112,6 +112,9 @@ def test_a_code_that_its_sentence_names_is_found_in_any_format(name: str) -> Non
     ("Your temporary login code: plush-tidal-bamboo-fern", "plush-tidal-bamboo-fern"),
     ("Your login code is CEWX, valid today.", "CEWX"),
     ("BEP2 is your login code", "BEP2"),
+    ("Use the code CEWX to sign in", "CEWX"),
+    ("Enter K7Q2 to sign in", "K7Q2"),
+    ("Your OTP is BAFE.", "BAFE"),
 )
 def test_rarer_formats_of_codes(text: str, code: str) -> None:
     """Mixed case, short groups and drawn words are codes if the sentence names them."""
@@ -161,7 +164,10 @@ def test_an_ordinary_word_after_code_is_no_code() -> None:
         assert _codes(text, is_page=random.random() < 0.5) == (), text
 
 
-NAMES = "23andMe 98point6 4ocean 2captcha 7shifts 37signals 99designs 1Password 8x8 Office365"
+NAMES = (
+    "23andMe 98point6 4ocean 2captcha 7shifts 37signals 99designs 1Password 8x8 Office365 Xbox360 "
+    "Web3Auth B2broker"
+)
 
 
 @rows(
@@ -253,6 +259,8 @@ MANUAL = (
     "If the button does not work, enter it by hand: {c}",
     "or type in manually: {c}",
     "Or copy this manually: {c}",
+    "Scan the QR code or enter {c} manually",
+    "Manual entry: {c}",
     "oder manuell eingeben: {c}",
     "ou saisissez manuellement : {c}",
     "o ingresa manualmente: {c}",
@@ -269,6 +277,8 @@ TRANSLITERATED = (
     "Kod avtorizacii {c}. Nikomu ne soobshchayte.",
     "Parol {c}. Pokupka 1200 RUB. Karta *4829",
     "Parol podtverzhdeniya operacii: {c}",
+    "Kod dlya podtverzhdeniya operacii {c}. Summa 500 rub",
+    "Kod vosstanovleniya: {c}",
     "Vvedite kod {c} dlya podtverzhdeniya platezha",
     "{c} - vash kod podtverzhdeniya",
 )

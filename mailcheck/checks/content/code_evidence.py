@@ -140,16 +140,32 @@ def _is_drawn(text: CodeText, shape: Shape, word: Occurrence, connector: str) ->
     """
     value = shape.value
     has_digit = any(map(str.isdigit, value))
+    if connector == "blank" and not has_digit:
+        return value.isupper() and not is_word(value) and _is_behind_request(text, word)
     if connector == "blank":
-        return has_digit and (value.isupper() or value.isdigit())
+        return value.isupper() or value.isdigit()
     if connector == "verb":
         return not _is_like_name(value) if has_digit else value.isupper() and not is_word(value)
     if has_digit or not is_word(value):
         return True
     if len(value) != FEWEST_LETTERS or not value.isupper():
         return False
-    is_shouted = text.plain[word.start : word.end].isupper()
+    is_shouted = text.plain[max(0, word.start - _SENTENCE) : word.end].isupper()
     return not is_shouted and _CLAUSE_END.match(text.plain, shape.end) is not None
+
+
+_SENTENCE = 12
+"""Characters before the word for a code that show whether all of a sentence is in capitals."""
+
+
+def _is_behind_request(text: CodeText, word: Occurrence) -> bool:
+    """Return whether a sentence asks to type or use a code: "enter the code"."""
+    return any(
+        verb is not None
+        and word.start - verb.end <= _LINK_REACH
+        and not _NEW_SENTENCE.search(text.plain, verb.end, word.start)
+        for verb in (text.last_before(kind, word.start) for kind in ("verb", "use"))
+    )
 
 
 _CLAUSE_END = re.compile(
@@ -494,6 +510,8 @@ def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
             continue
         if _is_sender(text, label, shape) and _is_named_after(text, shape):
             continue
+        if _is_behind_verb(text, shape, label):
+            continue
         gap = text.plain[label.end : shape.start]
         # After the word "code" in the same sentence, a label belongs to the code:
         # "use this code to confirm your order: 123456".
@@ -506,6 +524,16 @@ def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
         elif kind == "label" and is_apart and not _NEW_SENTENCE.search(gap):
             return True
     return False
+
+
+def _is_behind_verb(text: CodeText, shape: Shape, label: Occurrence) -> bool:
+    """Return whether a request is between: "scan the QR code or enter 123456"."""
+    verb = text.last_before("verb", shape.start)
+    return (
+        verb is not None
+        and verb.start >= label.end
+        and TIGHT.fullmatch(text.plain, verb.end, shape.start) is not None
+    )
 
 
 def _is_other_code(text: CodeText, shape: Shape) -> bool:

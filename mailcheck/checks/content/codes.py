@@ -80,7 +80,7 @@ POINTS = {
     "letters unexplained": (-2, "has letters, but no word for a code near it"),
     "inline letters": (-9, "is a word of its sentence"),
     "known word": (-9, "is a word that mails write in capitals"),
-    "outdone": (-9, "has no digit, but another code of the mail has one"),
+    "outdone": (-9, "is a word or a name beside another code of the mail"),
     "long groups": (-3, "is long for a code"),
     "rare length": (-9, "has a length that codes rarely have"),
     "mixed": (-2, "has lower case letters"),
@@ -125,10 +125,9 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
         known = best.get(scored.value)
         best[scored.value] = scored if known is None else _merge(known, scored)
     accepted = [scored for scored in best.values() if scored.score >= ACCEPTED_FROM]
-    if any(character.isdigit() for scored in accepted for character in scored.value):
-        for scored in accepted:
-            if "letters" in scored.findings:
-                best[scored.value] = _score(scored.value, [*scored.findings, "outdone"])
+    for scored in accepted:
+        if any(_outdoes(other, scored) for other in accepted):
+            best[scored.value] = _score(scored.value, [*scored.findings, "outdone"])
     sole = _find_sole(texts, [*best.values()])
     if sole is not None:
         best[sole.value] = _score(sole.value, [*sole.findings, "sole"])
@@ -143,6 +142,19 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
         )
         for scored in ranked[:MAX_KEPT_CANDIDATES]
     ]
+
+
+def _outdoes(code: _ScoredNumber, other: _ScoredNumber) -> bool:
+    """Return whether a code makes it likely that another candidate is a word or a name.
+
+    Letters without a digit are a word if a code has digits. A name such as ``Web3Auth`` stands in
+    the sentence of a number that is called a code.
+    """
+    if "letters" in other.findings:
+        return any(map(str.isdigit, code.value))
+    is_apart = not {"named", "alone"}.isdisjoint(other.findings)
+    is_number = code.value.isdigit() and "explicit" in code.findings
+    return "mixed" in other.findings and is_number and not is_apart
 
 
 def _find_sole(
@@ -204,7 +216,8 @@ def _score_shape(
         findings.append("unexplained" if shape.value.isdigit() else "letters unexplained")
     if len(shape.value) == 6:
         findings.append("length six")
-    if "explicit" not in findings and shape.is_of_rare_length:
+    is_asked = "asked" in findings and any(map(str.isdigit, shape.value))
+    if "explicit" not in findings and not is_asked and shape.is_of_rare_length:
         findings.append("rare length")
     kind = shape.kind.removeprefix("short ")
     if kind == "letters":
