@@ -9,11 +9,14 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.daemon.first_start import ACCOUNT_NAME
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 
 
 class MissingAccounts(Service):
     """Logs which of these accounts do not exist, after startup and after a reload.
+
+    Without any account, the first start creates that with `ACCOUNT_NAME` now.
 
     :param named: returns pairs of an option and the account that it names.
     """
@@ -42,7 +45,7 @@ class MissingAccounts(Service):
         return Deferred.fromCoroutine(self._look()).addErrback(self._log_failure)
 
     async def _look(self) -> None:
-        known = {account.name for account in await self._accounts.accounts()}
+        known = {account.name for account in await self._accounts.accounts()} or {ACCOUNT_NAME}
         for option, name in self._named():
             if name not in known:
                 self._log.warn(

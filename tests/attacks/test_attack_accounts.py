@@ -232,6 +232,23 @@ def test_a_name_means_the_account_that_had_it_first(house: House) -> None:
     assert run(accounts.projects.meant_by("ops")).id == impostor.id, "the operator has assigned it"
 
 
+def test_the_first_start_creates_its_account() -> None:
+    """No warning names the account that the first start creates at the same time."""
+    config = config_in_memory(webhooks=WebhookOptions(allow=("developer=10.0.0.0/8",)))
+    with closing(House(config)) as house, capturedLogs() as events:
+        house.sqlite.connection.execute("DELETE FROM account")
+        run_missing(house, config)
+    assert not events
+
+
+def run_missing(house: House, config: Config) -> None:
+    """Look for missing accounts as at the start."""
+    reactor = MemoryReactor()
+    accounts = house.assembly.accounts.keep
+    MissingAccounts(accounts, lambda: named_accounts(config), reactor).startService()
+    reactor.run()
+
+
 def test_missing_accounts_are_named_at_the_start() -> None:
     """The log names each account that an option refers to but does not exist, and the remedy."""
     config = config_in_memory(
@@ -239,12 +256,7 @@ def test_missing_accounts_are_named_at_the_start() -> None:
         alerts=AlertOptions(allow_recipients=("ops=@example.org", "*=a@example.org")),
     )
     with closing(House(config)) as house, capturedLogs() as events:
-        reactor = MemoryReactor()
-        missing = MissingAccounts(
-            house.assembly.accounts.keep, lambda: named_accounts(config), reactor
-        )
-        missing.startService()
-        reactor.run()
+        run_missing(house, config)
     said = [str(formatEvent(event)) for event in events]
     assert [one.partition(",")[0] for one in said] == [
         "[webhooks] allow names the account 'ci'",

@@ -58,6 +58,11 @@ def fill(watched: Watched, world: ToolWorld) -> list[str]:
     page.get_by_role("button", name="Create webhook").click()
     watched.go("/webhooks")
     page.get_by_role("button", name="Test").click()
+    for domain in ("good.test", "poor.test", "listed.test"):
+        watched.go(f"/domains/{domain}")
+        page.locator(".score-card").wait_for()
+        page.get_by_role("switch").click()
+        page.locator("[role=switch][aria-checked=true]").wait_for()
     watched.go("/inbox")
     messages = [one.get_attribute("href") or "" for one in page.locator("#mails a").all()]
     watched.go(messages[0])
@@ -78,6 +83,13 @@ def fill(watched: Watched, world: ToolWorld) -> list[str]:
         urlsplit(report).path,
         *tests,
         f"{tests[0]}/preflight",
+        "/domains/poor.test",
+        "/domains/poor.test/checks",
+        "/domains/poor.test/reports",
+        "/domains/poor.test/history",
+        "/domains/listed.test/blocklists",
+        "/reports",
+        "/traffic",
         "/account/activity",
         "/projects",
         "/api/webhooks",

@@ -4,7 +4,7 @@ The probes are made elsewhere. They show what a host offers to senders, but not 
 when it sends mail.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -163,14 +163,17 @@ def _unverified(probe: StarttlsProbe) -> Finding:
     )
 
 
+UNDETERMINED: Mapping[ProbeOutcome, str] = {
+    ProbeOutcome.REJECTED: "rejects connections of this service",
+    ProbeOutcome.NO_SMTP: "did not answer like a mail server",
+    ProbeOutcome.UNREACHABLE: "could not be reached on port 25 from here",
+    ProbeOutcome.NOT_PROBED: "was not probed",
+}
+"""What a host did whose encryption could not be determined."""
+
+
 def _unknown(probe: StarttlsProbe) -> Finding:
-    reasons = {
-        ProbeOutcome.REJECTED: "rejects connections of this service",
-        ProbeOutcome.NO_SMTP: "did not answer like a mail server",
-        ProbeOutcome.UNREACHABLE: "could not be reached on port 25 from here",
-        ProbeOutcome.NOT_PROBED: "was not probed",
-    }
     return make_finding(
         "starttls.undetermined",
-        f"Could not be determined: {probe.exchange} {reasons[probe.outcome]}.",
+        f"Could not be determined: {probe.exchange} {UNDETERMINED[probe.outcome]}.",
     )

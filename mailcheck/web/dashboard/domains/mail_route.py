@@ -5,7 +5,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, StarttlsVerdict
+from mailcheck.checks.hosts.starttls import (
+    UNDETERMINED,
+    ProbeOutcome,
+    StarttlsProbe,
+    StarttlsVerdict,
+)
 from mailcheck.web.dashboard.domains.view import HOST_PROBLEMS
 
 Step = tuple[str, str]
@@ -76,8 +81,10 @@ def _encryption(probe: StarttlsProbe | None) -> tuple[Step, ...]:
         return (("unknown", "TLS: not checked"),)
     if probe.outcome is ProbeOutcome.NOT_OFFERED:
         return (("bad", "no STARTTLS"),)
+    if probe.outcome is ProbeOutcome.HANDSHAKE_FAILED:
+        return (("bad", "TLS handshake failed"),)
     if probe.outcome is not ProbeOutcome.ENCRYPTED:
-        return (("unknown", f"TLS: {probe.outcome.value}"),)
+        return (("unknown", f"TLS: {UNDETERMINED[probe.outcome]}"),)
     certificate = ("good", "certificate valid")
     if not probe.is_certificate_trusted:
         certificate = ("warn", "certificate not trusted")

@@ -1,11 +1,17 @@
 // The frame of a mail: adjust its height, and preview phone widths and the dark theme.
 "use strict";
 
+// Whether wide mails are shrunk: as chosen last, or on screens of phones.
+const FIT = "mailcheck-fit-to-width";
+const remembered = () => { try { return localStorage.getItem(FIT); } catch { return null; } };
+const remember = (isOn) => { try { localStorage.setItem(FIT, isOn); } catch { /* it is not kept */ } };
+
 function prepareMail(root) {
   const frame = root.querySelector("iframe.mail-frame");
   const preview = root.querySelector("#preview");
   if (!frame) return;
   const shrink = preview.querySelector("#fit-mail");
+  shrink.setAttribute("aria-pressed", remembered() ?? String(innerWidth < 600));
   const fit = () => {
     const shown = frame.contentDocument?.documentElement;
     if (!shown) return;
@@ -35,7 +41,9 @@ function prepareMail(root) {
     const button = event.target.closest("button");
     if (!button) return;
     if (button === shrink) {
-      shrink.setAttribute("aria-pressed", String(shrink.getAttribute("aria-pressed") !== "true"));
+      const isOn = shrink.getAttribute("aria-pressed") !== "true";
+      shrink.setAttribute("aria-pressed", String(isOn));
+      remember(isOn);
     } else if (button.id === "dark-mail") {
       const isDark = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", String(isDark));
