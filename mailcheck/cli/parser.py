@@ -32,8 +32,17 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help text, followed by the examples."""
-        examples = "".join(f"  {example}\n" for example in self.examples)
+        examples = "".join(f"  {example}\n" for example in self.examples or self._of_group())
         return super().format_help() + (f"\nexamples:\n{examples}" if examples else "")
+
+    def _of_group(self) -> Sequence[str]:
+        """Return the examples of a command of a group."""
+        import tomllib  # only loaded for help
+        from importlib.resources import files
+
+        text = files("mailcheck.cli").joinpath("examples.toml").read_text("utf-8")
+        program, _, command = self.prog.partition(" ")
+        return [f"{program} {example}" for example in tomllib.loads(text).get(command, ())]
 
     def error(self, message: str) -> NoReturn:
         """Print the error with the usage, and exit with 2."""

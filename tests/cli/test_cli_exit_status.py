@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mailcheck.assembly.checks import load_catalogue
+from mailcheck.cli.completion_commands import list_commands
 from mailcheck.cli.main import COMMANDS, main, make_parser
 from mailcheck.cli.store_commands import read_url
 from mailcheck.config.options import BlocklistOptions
@@ -249,3 +250,17 @@ def test_the_url_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ) as refused:
             read_url(wrong)
         assert "secret" not in str(refused.value)
+
+
+def test_each_command_of_a_group_has_examples() -> None:
+    """The help of each command, also below a group, ends with two examples that can be parsed."""
+    for one in list_commands():
+        path = one.path.split()[1:]
+        done = run_command(*path, "--help")
+        examples = done.output.partition("\nexamples:\n")[2].split("\n\n")[0].splitlines()
+        assert len(examples) == 2, one.path
+        for example in examples:
+            words = shlex.split(example.strip().partition(" > ")[0])[1:]
+            if "--help" not in words:
+                options = make_parser(words).parse_args(words)
+                assert options.parser.prog.startswith(one.path), example
