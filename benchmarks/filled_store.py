@@ -3,9 +3,9 @@
 import os
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 

@@ -25,6 +25,11 @@ class SmallDisk:
                     while filler.write(bytes(size)) == size:
                         pass
 
+    def resize(self, octets: int) -> None:
+        """Change the size of the filesystem."""
+        options = f"remount,size={octets}"
+        subprocess.run(["mount", "-o", options, str(self.folder)], check=True)
+
     def make_room(self) -> None:
         """Delete the file."""
         self._filler.unlink()

@@ -104,7 +104,12 @@ def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], 
             runtime.now,
             is_on=config.inbox.faults,
         ),
-        Retention(ExpiryStore(engine), clock_and_randomness.expiry_now, removals.publish),
+        Retention(
+            ExpiryStore(engine),
+            runtime.retention,
+            clock_and_randomness.expiry_now,
+            removals.publish,
+        ),
     )
 
 

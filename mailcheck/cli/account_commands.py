@@ -235,7 +235,7 @@ def _add_change(change: argparse.ArgumentParser) -> None:
     change.add_argument(
         "--retention-hours",
         type=hours,
-        help=f"hours until new mail expires, at least {SHORTEST_RETENTION}{of_default}",
+        help=f"hours until mail expires, at least {SHORTEST_RETENTION}{of_default}",
     )
     change.set_defaults(command=change_account)
 

@@ -39,7 +39,13 @@ class InboxOptions(Struct, frozen=True):
     ] = "mailcheck.example"
     aliases: Annotated[tuple[str, ...], Option("Additional domains of the inbox addresses.")] = ()
     retention_hours: Annotated[
-        float, Option("Hours until a message expires.", lowest=0.01, highest=24 * 365)
+        float,
+        Option(
+            "Hours until a message expires. After a restart with fewer hours, stored mail expires "
+            "earlier too, but not within 24 hours of its receipt.",
+            lowest=0.01,
+            highest=24 * 365,
+        ),
     ] = 24.0
     max_messages: Annotated[
         int,

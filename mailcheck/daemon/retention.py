@@ -37,6 +37,9 @@ BATCH = 200
 
 REFUSALS_KEPT = 1 * HOUR
 
+LEAST_KEPT = 1 * DAY
+"""Minimum retention of mail that is stored already, when the retention is shortened."""
+
 
 def retention_service(
     name: str, interval: float, sweep: Callable[[], Coroutine[Any, Any, None]], clock: IReactorTime
@@ -48,16 +51,25 @@ def retention_service(
 class Retention:
     """Deletes expired mail and old records of rejected mail.
 
+    Mail that would be stored for longer than the retention of today expires earlier, but never
+    before it was stored for `LEAST_KEPT`: clients were told when it expires.
+
+    :param kept: the retention of inboxes without their own, in milliseconds.
     :param tell: called for each inbox with a deletion that cannot be undone any more.
     """
 
-    def __init__(self, store: ExpiryStore, now: Now, tell: Callable[[AccountId], None]) -> None:
+    def __init__(
+        self, store: ExpiryStore, kept: int, now: Now, tell: Callable[[AccountId], None]
+    ) -> None:
         self._store = store
+        self._kept = kept
         self._now = now
         self._tell = tell
+        self._applied: dict[AccountId | None, int] = {}
 
     async def sweep(self) -> None:
         """Delete all that has expired, and reclaim the disk space."""
+        await self._shorten()
         now = self._now()
         final = await self._store.final_deletions(now)
         await delete_in_batches(partial(self._store.expire, now), BATCH)
@@ -67,6 +79,18 @@ class Retention:
         await delete_in_batches(partial(self._store.forget_refusals, before), BATCH)
         # Reclaims a part in each round.
         await self._store.reclaim_space()
+
+    async def _shorten(self) -> None:
+        """Apply each retention that was not applied yet."""
+        wanted: dict[AccountId | None, int] = {None: self._kept}
+        for account_id, hours in (await self._store.own_retentions()).items():
+            wanted[account_id] = hours * HOUR
+        for owner, kept in wanted.items():
+            if self._applied.get(owner) != kept:
+                longest = max(kept, LEAST_KEPT)
+                while found := await self._store.expiring_after(owner, longest, BATCH):
+                    await self._store.shorten(found, longest)
+        self._applied = wanted
 
 
 class DeliverabilityRetention:

@@ -14,7 +14,7 @@ from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
 from mailcheck.core.cursors import Position
-from mailcheck.core.identifiers import AccountId
+from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import UNDO_TIME, MessageSummary, Session, TagCount, TlsFacts
 from mailcheck.ports.engine import Row, Transaction, Value
@@ -372,6 +372,47 @@ class ExpiryStore(Store):
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         return remove_messages(transaction, _expired(transaction, now, limit))
+
+    @read
+    def own_retentions(self, transaction: Transaction) -> dict[AccountId, int]:
+        """Return the retention of the accounts that have their own, in hours."""
+        rows = transaction.rows(
+            "SELECT id, retention_hours FROM account WHERE retention_hours IS NOT NULL"
+        )
+        return {row.id: row.retention_hours for row in rows}
+
+    @read
+    def expiring_after(
+        self, transaction: Transaction, account_id: AccountId | None, longest: int, limit: int
+    ) -> list[tuple[AccountId, MessageId]]:
+        """Return some of the messages that expire later than ``longest`` after their receipt.
+
+        :param account_id: the owner; `None`: all accounts without their own retention.
+        :param longest: milliseconds.
+        """
+        owned = "m.account_id = ?" if account_id else "a.retention_hours IS NULL"
+        owner = (account_id,) if account_id else ()
+        rows = transaction.rows(
+            "SELECT m.id, m.account_id FROM message m JOIN account a ON a.id = m.account_id "
+            f"WHERE {owned} AND m.undo_expires_at IS NULL AND m.expires_at > m.received_at + ? "
+            "LIMIT ?",
+            (*owner, longest, limit),
+        )
+        return [(row.account_id, row.id) for row in rows]
+
+    @frees_space
+    @write
+    def shorten(
+        self, transaction: Transaction, found: Sequence[tuple[AccountId, MessageId]], longest: int
+    ) -> None:
+        """Let messages expire ``longest`` milliseconds after their receipt."""
+        lock_inboxes(transaction, {account_id for account_id, _ in found})
+        marks = ", ".join("?" * len(found))
+        transaction.execute(
+            "UPDATE message SET expires_at = received_at + ? "
+            f"WHERE expires_at > received_at + ? AND id IN ({marks})",
+            (longest, longest, *(message_id for _, message_id in found)),
+        )
 
     @read
     def final_deletions(self, transaction: Transaction, now: Instant) -> list[AccountId]:

@@ -1,8 +1,9 @@
 """The contract of `ExpiryStore` on every engine."""
 
+from mailcheck.core.accounts import AccountLimits
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import UNDO_TIME
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
@@ -44,6 +45,24 @@ async def test_expiry(stores: Stores) -> None:
         assert overview.state.message_count == count
         assert overview.state.byte_count == count * len(new.raw_message)
         assert sum(tag.message_count for tag in overview.tags) == count
+
+
+async def test_a_shorter_retention(stores: Stores) -> None:
+    """Mail that expires too late is found by its owner's retention, and expires earlier."""
+    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("bob"))
+    await stores.accounts.set_limits(AccountId("bob"), AccountLimits(retention_hours=48))
+    sent = delivery(recipient("ann"), recipient("bob"), expires_at=Instant(NOON + 100 * HOUR))
+    await stores.deliveries.deliver(sent)
+    assert await stores.expiry.own_retentions() == {"bob": 48}
+    for owner, name, hours in ((None, "ann", 24), (AccountId("bob"), "bob", 48)):
+        found = await stores.expiry.expiring_after(owner, hours * HOUR, 10)
+        assert [account_id for account_id, _ in found] == [name]
+        await stores.expiry.shorten(found, hours * HOUR)
+        assert not await stores.expiry.expiring_after(owner, hours * HOUR, 10)
+        page = await stores.messages.page(AccountId(name), MessageFilter(), NOON, 10, 0)
+        ((summary, _),) = page.entries
+        assert summary.expires_at - summary.received_at == hours * HOUR
 
 
 async def test_expiry_makes_room(stores: Stores) -> None:

@@ -6,14 +6,17 @@ import pytest
 
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import InboxOptions
+from mailcheck.core.accounts import AccountLimits
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.instants import HOUR, instant_of
+from mailcheck.core.instants import HOUR, instant_of, parse_instant
 from mailcheck.core.messages import Refusal
-from mailcheck.daemon.retention import BATCH, REFUSALS_KEPT
+from mailcheck.daemon.retention import BATCH, REFUSALS_KEPT, Retention
 from mailcheck.ports.engine import Transaction
+from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import BlockedWorker
 from tests.house import House, config_in_memory, result_of, run
+from tests.table import rows
 
 
 class Archive(House):
@@ -48,6 +51,56 @@ def archive() -> Iterator[Archive]:
     archive.receive()
     yield archive
     archive.close()
+
+
+class Keeping(House):
+    """An application with a retention of a week, whose account may have its own."""
+
+    def __init__(self) -> None:
+        super().__init__(config_in_memory(inbox=InboxOptions(retention_hours=168.0)))
+        self.store = ExpiryStore(self.assembly.runtime.engine)
+
+    def ages(self) -> list[float]:
+        """Return how many hours after its receipt each message expires, as the API tells it."""
+        messages = self.get("/inbox/messages").json["messages"]
+        return [
+            (parse_instant(one["expiresAt"]) - parse_instant(one["receivedAt"])) / HOUR
+            for one in messages
+        ]
+
+    def restart(self, hours: int) -> None:
+        """Sweep as a daemon with another retention does."""
+        retention = Retention(self.store, hours * HOUR, self.assembly.runtime.now, lambda _: None)
+        run(retention.sweep())
+
+
+@rows((72, [72, 72]), (48, [48]), (24, [24]), (1, [24]), (200, [168, 168]))
+def test_a_shorter_retention(hours: int, ages: list[float]) -> None:
+    """Stored mail that is older than the new retention, and than a day, is dropped."""
+    house = Keeping()
+    house.receive()
+    house.clock.advance(50 * 3600)
+    house.receive()
+    house.restart(hours)
+    assert house.ages() == ages
+    house.clock.advance(23 * 3600)
+    assert house.ages(), "a mail of 23 hours was dropped"
+    house.close()
+
+
+def test_the_retention_of_an_inbox() -> None:
+    """A shorter retention of one inbox applies to its stored mail within a round."""
+    house = Keeping()
+    house.receive()
+    house.clock.advance(30 * 3600)
+    house.receive()
+    run(house.assembly.mail.retention.sweep())
+    assert house.ages() == [168, 168]
+    limits = AccountLimits(retention_hours=26)
+    run(house.assembly.accounts.keep.set_limits(house.account, limits))
+    run(house.assembly.mail.retention.sweep())
+    assert house.ages() == [26]
+    house.close()
 
 
 def test_sweeping(archive: Archive) -> None:

@@ -1,6 +1,6 @@
 """A disk that other programs fill completely: deleting still works, for any time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from mailcheck.core.accounts import Quota
 from mailcheck.core.errors import StoreFull
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import HOUR
 from mailcheck.core.messages import Delivery
 from mailcheck.daemon.retention import Retention
 from mailcheck.engines.sqlite import SqliteEngine
@@ -46,10 +47,13 @@ class Store:
         self.contents = ContentStore(self.engine)
         self.expiry = ExpiryStore(self.engine)
 
+    kept = 60
+    """Minutes for which mail is kept."""
+
     def deliver(self, octets: int) -> Delivery:
         """Store a mail of Ann's; like the daemon, check the free space before."""
         self.engine.free_bytes()
-        one = delivery(recipient("ann", "full"), raw=bytes(octets), expires_at=at(60))
+        one = delivery(recipient("ann", "full"), raw=bytes(octets), expires_at=at(self.kept))
         result_of(self.mails.deliver(one))
         return one
 
@@ -186,13 +190,47 @@ def test_expiry(disk: SmallDisk, store: Store) -> None:
     sent = store.deliver_until_full(70 * KIBIBYTE, 1_000)
     disk.fill_up()
     size = store.file.stat().st_size
-    sweep = Retention(store.expiry, lambda: at(61), lambda _: None).sweep
+    sweep = Retention(store.expiry, HOUR, lambda: at(61), lambda _: None).sweep
     for _ in range(20):
         result_of(Deferred.fromCoroutine(sweep()))
     assert result_of(store.mails.find_message(ANN, sent[0].message_ids[0], NOON)) is None
     assert store.pages()[1] == 0
     assert store.file.stat().st_size < size // 4
     assert (store.engine.free_bytes() or 0) > size // 2
+    store.deliver(70 * KIBIBYTE)
+
+
+def delete_mail(disk: SmallDisk, store: Store) -> None:
+    """Delete all mail of the inbox."""
+    deleting = DeleteMessages(store.mails, lambda: NOON, lambda _: None)
+    result_of(Deferred.fromCoroutine(deleting.matching(ANN, MessageFilter())))
+
+
+def shorten_retention(disk: SmallDisk, store: Store) -> None:
+    """Restart with a retention of a day, when all mail is older than that."""
+    store.close()
+    store.open()
+    sweep = Retention(store.expiry, 24 * HOUR, lambda: at(25 * 60), lambda _: None).sweep
+    for _ in range(20):
+        result_of(Deferred.fromCoroutine(sweep()))
+
+
+def enlarge_disk(disk: SmallDisk, store: Store) -> None:
+    """Make the disk twice as large."""
+    disk.resize(2 * DISK_SIZE)
+
+
+@pytest.mark.parametrize("remedy", [delete_mail, shorten_retention, enlarge_disk])
+def test_each_remedy(
+    disk: SmallDisk, store: Store, remedy: Callable[[SmallDisk, Store], None]
+) -> None:
+    """Each remedy that the documents name makes room on a disk that is full to the last byte."""
+    store.kept = 7 * 24 * 60
+    store.deliver_until_full(70 * KIBIBYTE, 1_000)
+    disk.fill_up()
+    with pytest.raises(StoreFull):
+        store.deliver(70 * KIBIBYTE)
+    remedy(disk, store)
     store.deliver(70 * KIBIBYTE)
 
 

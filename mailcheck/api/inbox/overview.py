@@ -49,7 +49,10 @@ class TagInUse(Shape):
 class Inbox(InboxAddress):
     """The inbox with its newest tags."""
 
-    retention_hours: Annotated[float, doc("hours until a message is deleted", ge=0)]
+    retention_hours: Annotated[
+        float,
+        doc("hours until a new message is deleted; a stored one has its own `expiresAt`", ge=0),
+    ]
     total: Annotated[int, doc("number of messages in the inbox", ge=0)]
     tags: Annotated[tuple[TagInUse, ...], doc("newest first")]
     tag_total: Annotated[int, doc("number of tags in use, including those not shown", ge=0)]
