@@ -302,7 +302,7 @@ def write_event(event: Event) -> object:
     data: dict[str, object] = {
         "created_at": at,
         "email_id": event.delivery_id,
-        "from": event.author,
+        "from": event.sent.get("from") or event.author,
         "to": [event.recipient],
         "subject": event.subject,
     }

@@ -48,7 +48,7 @@ from mailcheck.web.site.likeness import Like
 MAX_PEOPLE = 1_000
 """Maximum number of addresses of one mail."""
 
-MAX_ALTERNATIVES = 20
+MAX_ALTERNATIVES = 10
 """Maximum number of alternatives of the text of one mail."""
 
 

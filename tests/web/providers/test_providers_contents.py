@@ -129,6 +129,12 @@ def test_sendgrid_keeps_each_content(
             assert part["Content-Type"].params["method"] == "REQUEST"
 
 
+def test_sendgrid_keeps_ten_contents(house: House) -> None:
+    """More contents are an error that names their maximum."""
+    answer = post(house, SENDGRID, with_fields(SENDGRID, content=[PLAIN] * 11))
+    assert (answer.status, "10 items" in answer.body.decode()) == (400, True)
+
+
 @pytest.mark.parametrize("kind", ["", "text", "multipart/mixed", "message/rfc822"])
 def test_sendgrid_rejects_a_content_without_a_type(house: House, kind: str) -> None:
     """A type that is none, or has parts of its own, is named in the error."""

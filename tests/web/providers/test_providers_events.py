@@ -306,6 +306,7 @@ def test_a_notification_of_ses_has_the_headers_of_sns(house: House) -> None:
 
 @rows(
     ("resend", {"tags": [{"name": "kind", "value": "order"}]}, '"tags": {"kind": "order"}'),
+    ("resend", {"from": "Shop <a@x.test>"}, '"from": "Shop <a@x.test>"'),
     (
         "postmark",
         {"Tag": "order", "Metadata": {"a": "1"}},
