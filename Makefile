@@ -128,7 +128,8 @@ docs: $(VENV)/installed-docs
 ## wheel: build a wheel with the documentation in dist/
 wheel: docs
 	rm -rf build/lib build/bdist.* dist/mailcheck_daemon-*.whl
-	$(BIN)/pip wheel --quiet --no-deps --wheel-dir=dist .
+	@printf '[metadata]\nversion = %s\n' "$$(bash scripts/build-version)" > build/version.cfg
+	DIST_EXTRA_CONFIG=$(CURDIR)/build/version.cfg $(BIN)/pip wheel --quiet --no-deps --wheel-dir=dist .
 
 ## deb: build the Debian package with the documentation in dist/, for the Debian release of this machine
 deb: docs
@@ -138,7 +139,7 @@ deb: docs
 lock: $(VENV)/installed-release
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	    --output-file requirements.lock setup.cfg
+	    --extra manhole --output-file requirements.lock setup.cfg
 
 ## sbom: write the software bill of materials (CycloneDX) of requirements.lock to dist/
 sbom: $(VENV)/installed-release

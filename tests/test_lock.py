@@ -18,10 +18,11 @@ PINS = {
 
 
 def required() -> list[Requirement]:
-    """Return the requirements of ``setup.cfg``."""
+    """Return the requirements of ``setup.cfg``, with those of the shell inside the daemon."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    lines = setup["options"]["install_requires"].splitlines()
+    texts = setup["options"]["install_requires"], setup["options.extras_require"]["manhole"]
+    lines = "\n".join(texts).splitlines()
     return [Requirement(line) for line in lines if line and not line.startswith("#")]
 
 

@@ -53,7 +53,8 @@ def require_known(version: int, steps: Sequence[SchemaStep], name: str) -> None:
     if version > newest:
         raise SchemaTooNew(
             f"{name} has schema version {version}, but this mailcheck supports versions up to "
-            f"{newest}: start the newer mailcheck again"
+            f"{newest}: install the newer mailcheck again, or restore a backup that this version "
+            "has made (mailcheck store restore)"
         )
 
 

@@ -405,7 +405,7 @@ class TestStore:
         [
             (no_folder, "unable to open"),
             (no_database, "not a database"),
-            (too_new, "start the newer mailcheck"),
+            (too_new, "install the newer mailcheck"),
         ],
     )
     def test_a_store_that_can_not_be_opened(

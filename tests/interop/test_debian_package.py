@@ -1,8 +1,9 @@
 """The Debian package on an empty Debian, with systemd, from its installation to its removal.
 
-The tests run the commands of docs/how-to/install-the-debian-package.md. ``scripts/build-deb``
-builds the package from the checkout. Its successor is a copy with a higher version and a line more
-in its configuration. ``scripts/make-debian-root`` makes the empty Debian, which has no network: all
+The tests run the commands of docs/how-to/install-the-debian-package.md on Debian 12 and 13. Two
+packages are built from the checkout, in a Debian with the tools that the page names: the second one
+from a later commit, with a step of the schema and a line in the configuration.
+``scripts/make-debian-root`` makes both kinds of Debian. The one that boots has no network: all
 packages that mailcheck needs are there already.
 """
 
@@ -10,16 +11,17 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.docs.blocks import ROOT, read_blocks
 from tests.servers.booted_debian import BootedDebian, booted_debian
+from tests.servers.debian_packages import build_package, commit, copy_checkout, debian_root
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.long, pytest.mark.timeout(900)]
 
 RUNNER = "tests/interop/test_debian_package.py"
 PAGE = ROOT / "docs" / "how-to" / "install-the-debian-package.md"
@@ -30,58 +32,51 @@ INSTALL, START, UPGRADE, DELETE_MAIL = [
 PASSWORD = "a-password-of-alice\n"
 CONFIGURATION = "/etc/mailcheck/mailcheck.toml"
 NEW_LINE = "# A line of the next version."
-NEXT_VERSION = "9.0.0"
+NEXT_STEP = "mailcheck/store/schema/9999_next.sql"
 
 POST = """
 printf 'Subject: {subject}\\n\\nHello\\n' |
     curl -sf --crlf -T - smtp://127.0.0.1:25 --mail-from shop@example.com --mail-rcpt {address}
 """
+TAKE_NEW = "--option=Dpkg::Options::=--force-confnew"
 PURGE = "apt-get purge mailcheck-daemon"
 CONTINUE = "Do you want to continue?"
 QUESTION = "Delete all accounts and mail of mailcheck?"
 LIST = "curl -sf -H 'X-API-Key: {key}' http://127.0.0.1:8080/api/v1/inbox/messages"
+VERSION = "dpkg-query --show --showformat='${Version}' mailcheck-daemon"
+LOG = "journalctl --unit=mailcheck.service --output=cat"
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package of the checkout."""
-    for program in ("dpkg-buildpackage", "dh", "po2debconf", "lintian"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is missing")
-    folder = tmp_path_factory.mktemp("package")
-    command = ["bash", "scripts/build-deb", str(folder)]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHON": sys.executable}, check=True)
-    (built,) = folder.glob("*.deb")
-    return built
+class Packages(NamedTuple):
+    """A package, its successor, and the release of Debian that they are for."""
+
+    release: str
+    first: Path
+    next: Path
 
 
-@pytest.fixture(scope="module")
-def next_package(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with a higher version and another configuration file."""
-    folder = tmp_path_factory.mktemp("next")
-    files = folder / "files"
-    subprocess.run(["dpkg-deb", "--raw-extract", package, files], check=True)
-    control = files / "DEBIAN" / "control"
-    text = re.sub(r"^Version: .*$", f"Version: {NEXT_VERSION}", control.read_text(), flags=re.M)
-    control.write_text(text)
-    configuration = files / CONFIGURATION.lstrip("/")
-    configuration.write_text(f"{configuration.read_text()}{NEW_LINE}\n")
-    built = folder / f"mailcheck-daemon_{NEXT_VERSION}.deb"
-    command = ["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", str(files), str(built)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    shutil.rmtree(files)
-    return built
+@pytest.fixture(scope="module", params=["bookworm", "trixie"])
+def packages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    """Two packages of the checkout, from two commits."""
+    release: str = request.param
+    debian_root(release, "build")
+    folder = tmp_path_factory.mktemp(release)
+    sources = folder / "sources"
+    sources.mkdir()
+    copy_checkout(sources)
+    first = build_package(release, sources, folder / "first")
+    with (sources / "debian" / "mailcheck.toml").open("a") as configuration:
+        configuration.write(f"{NEW_LINE}\n")
+    (sources / NEXT_STEP).write_text("CREATE TABLE of_the_next_version (id INTEGER);\n")
+    commit(sources)
+    return Packages(release, first, build_package(release, sources, folder / "next"))
 
 
 @pytest.fixture
-def debian(package: Path, next_package: Path, tmp_path: Path) -> Iterator[BootedDebian]:
+def debian(packages: Packages, tmp_path: Path) -> Iterator[BootedDebian]:
     """An empty Debian with the packages in /packages/first and /packages/next."""
-    command = ["bash", "scripts/make-debian-root"]
-    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    root = Path(made.stdout.strip())
-    if os.geteuid() != 0 or not root.exists():
-        pytest.skip("root with debootstrap is needed")
-    for name, file in (("first", package), ("next", next_package)):
+    root = debian_root(packages.release)
+    for name, file in (("first", packages.first), ("next", packages.next)):
         (tmp_path / "packages" / name).mkdir(parents=True)
         os.link(file, tmp_path / "packages" / name / file.name)
     with booted_debian(root, tmp_path / "packages", tmp_path / "layers") as machine:
@@ -124,9 +119,16 @@ def daemon_process(debian: BootedDebian) -> int:
     return int(debian.run("systemctl show --property=MainPID --value mailcheck.service"))
 
 
-def test_lintian_finds_no_error(package: Path) -> None:
+def is_later(debian: BootedDebian, version: str, other: str) -> bool:
+    """Return whether a version of a package is later than another one."""
+    return debian.start(f"dpkg --compare-versions {version} gt {other}").returncode == 0
+
+
+def test_lintian_finds_no_error(packages: Packages) -> None:
     """The package has no error and no warning of lintian except those listed with their reasons."""
-    command = ["lintian", "--allow-root", "--fail-on=error,warning", str(package)]
+    if shutil.which("lintian") is None:
+        pytest.skip("lintian is missing")
+    command = ["lintian", "--allow-root", "--fail-on=error,warning", str(packages.first)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -134,9 +136,13 @@ def test_lintian_finds_no_error(package: Path) -> None:
 def test_an_upgrade_keeps_the_mail_and_the_configuration(debian: BootedDebian) -> None:
     """The installation creates no account and starts no daemon.
 
-    The page's commands start it as the user mailcheck. A reload does not restart it. An upgrade
-    restarts it and keeps the administrator's configuration; the new one is beside it. No start
-    logs a warning about Twisted's list of plugins.
+    The page's commands start it as the user mailcheck. A reload does not restart it, and fails if
+    the configuration is invalid. The page's command installs the successor, whose version is later.
+    It restarts the daemon, which upgrades the store, and keeps the administrator's configuration;
+    the new one is beside it. No start logs a warning about Twisted's list of plugins.
+
+    The first package, installed again, refuses the upgraded store, and names the remedies. The
+    backup that it made before is one.
     """
     printed = install(debian, "first")
     assert "systemctl enable --now mailcheck.service" in printed
@@ -150,43 +156,81 @@ def test_an_upgrade_keeps_the_mail_and_the_configuration(debian: BootedDebian) -
     assert debian.run(f"stat --format=%U:%a /proc/{before} /var/lib/mailcheck").split() == [
         *("mailcheck:555", "mailcheck:700"),
     ]
-    debian.run("systemctl reload mailcheck.service")
-    assert daemon_process(debian) == before
     assert debian.run(f"stat --format=%U:%G:%a {CONFIGURATION}") == "root:mailcheck:640\n"
+    reload(debian, before)
 
+    first = debian.run(VERSION)
     install(debian, "next", UPGRADE)
     assert daemon_process(debian) not in (0, before)
-    assert debian.run("dpkg-query --show --showformat='${Version}' mailcheck-daemon") == (
-        NEXT_VERSION
+    assert is_later(debian, debian.run(VERSION), first)
+    assert is_later(debian, first, "0.1.0+deb12")
+    assert (
+        debian.run("mailcheck --version") == f"mailcheck {debian.run(VERSION)[: -len('+deb12')]}\n"
     )
     assert 'domain = "inbox.example.com"' in debian.run(f"cat {CONFIGURATION}")
     assert NEW_LINE in debian.run(f"cat {CONFIGURATION}.dpkg-dist")
     post(debian, address, "second")
     assert subjects(debian, key) == ["second", "first"]
-    assert "plugin cache" not in debian.run("journalctl --unit=mailcheck.service --output=cat")
+    assert "plugin cache" not in debian.run(LOG)
+
+    debian.run("apt-get install --yes --allow-downgrades /packages/first/*.deb", "N\n")
+    assert daemon_process(debian) == 0
+    said = debian.run(LOG)
+    assert "but this mailcheck supports versions up to" in said
+    assert "install the newer mailcheck again, or restore a backup" in said
+    debian.run(RESTORE)
+    assert subjects(debian, key) == ["first"]
+
+
+RESTORE = """
+systemctl stop mailcheck.service 'mailcheck-*.socket'
+mailcheck store restore "$(ls -1 /var/lib/mailcheck/backup/mailcheck-*.db | tail -n 1)"
+systemctl reset-failed
+systemctl start mailcheck-{smtp,submission,http}.socket mailcheck.service
+"""
+
+
+def reload(debian: BootedDebian, process: int) -> None:
+    """Reload a valid configuration, which makes a backup, and an invalid one."""
+    with_backups = "printf '[backup]\\nevery = 24\\n' >> " + CONFIGURATION
+    debian.run(f"{with_backups}; systemctl reload mailcheck.service")
+    assert "reloaded: [backup] every" in debian.run(LOG)
+    debian.run("until ls /var/lib/mailcheck/backup/mailcheck-*.db; do sleep 0.1; done")
+    debian.run(f"cp {CONFIGURATION} /root/valid; echo nonsense >> {CONFIGURATION}")
+    failed = debian.start("systemctl reload mailcheck.service")
+    assert failed.returncode == 1
+    assert f"{CONFIGURATION}: " in debian.run(LOG)
+    debian.run(f"cp /root/valid {CONFIGURATION}; systemctl reload mailcheck.service")
+    assert daemon_process(debian) == process
 
 
 def test_a_purge_deletes_mail_only_after_yes(debian: BootedDebian) -> None:
     """A removal stops the daemon, and keeps the configuration and the mail.
 
-    A purge asks before it deletes the mail. After "no", the next installation has the mail.
+    A purge asks before it deletes the mail. After "no", the next installation has the mail. No
+    removal warns. An existing configuration becomes private.
     """
-    install(debian, "first")
+    debian.run(f"install -D -m 0644 /dev/null {CONFIGURATION}")
+    install(debian, "first", INSTALL.replace(" install", f" install {TAKE_NEW}"))
+    assert debian.run(f"stat --format=%U:%G:%a {CONFIGURATION}") == "root:mailcheck:640\n"
     address, key = start(debian)
     post(debian, address, "first")
 
-    debian.run("apt-get remove --yes mailcheck-daemon")
+    printed = debian.run("apt-get remove --yes mailcheck-daemon")
+    assert "warning" not in printed
     assert debian.start("curl -s smtp://127.0.0.1:25").returncode == 7  # connection refused
     assert not exists(debian, "/usr/lib/mailcheck")
     assert exists(debian, CONFIGURATION)
 
-    debian.answer(PURGE, (CONTINUE, "y"), (QUESTION, "no"))
+    printed = debian.answer(PURGE, (CONTINUE, "y"), (QUESTION, "no"))
+    assert "warning" not in printed
     assert not exists(debian, CONFIGURATION)
     install(debian, "next")
     debian.run("systemctl start mailcheck.service")
     assert subjects(debian, key) == ["first"]
 
-    debian.answer(PURGE, (CONTINUE, "y"), (QUESTION, "yes"))
+    printed = debian.answer(PURGE, (CONTINUE, "y"), (QUESTION, "yes"))
+    assert "warning" not in printed
     assert not exists(debian, "/var/lib/mailcheck")
 
 
@@ -201,3 +245,10 @@ def test_mail_is_kept_without_an_answer(debian: BootedDebian) -> None:
     debian.run(DELETE_MAIL)
     debian.run(purge)
     assert not exists(debian, "/var/lib/mailcheck")
+
+
+def test_the_shell_inside_the_daemon_is_there(debian: BootedDebian) -> None:
+    """The package contains the packages of the manhole, which no pip could add."""
+    install(debian, "first")
+    debian.run("ls /usr/lib/mailcheck/lib/python3*/site-packages/bcrypt")
+    debian.run("/usr/lib/mailcheck/bin/python -c 'import mailcheck.ops.manhole'")
