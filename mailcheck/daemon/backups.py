@@ -24,7 +24,7 @@ from mailcheck.operations.backups import (
     name_of_backup,
 )
 
-INTERVAL = 60.0
+INTERVAL = 10.0
 """Seconds between two checks whether a backup is due."""
 
 RETRY = 600.0

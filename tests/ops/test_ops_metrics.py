@@ -1,5 +1,7 @@
 """``/metrics``: Prometheus reads the values that were counted."""
 
+import resource
+import time
 from typing import Any
 
 import pytest
@@ -65,6 +67,10 @@ async def test_what_was_counted(accept: str, media_type: str) -> None:
         ("x_seconds_count",): 4.0,
     }
     assert samples["process_open_fds",] > 0
+    assert samples["process_max_fds",] == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert samples["process_virtual_memory_bytes",] > samples["process_resident_memory_bytes",] > 0
+    assert 0 < samples["process_cpu_seconds_total",] <= time.process_time()
+    assert 0 <= time.time() - samples["process_start_time_seconds",] < 24 * 3_600
 
 
 def test_no_version_is_named() -> None:
