@@ -15,7 +15,7 @@ from mailcheck.api.requests.parsing import Query
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Account
 from mailcheck.core.audit import Actor
-from mailcheck.core.identifiers import RandomBytes, new_session_secret
+from mailcheck.core.identifiers import AccountId, RandomBytes, new_session_secret
 from mailcheck.core.instants import Instant
 from mailcheck.core.projects import Membership, Role
 from mailcheck.web.dashboard.addresses import MINE, address_in, first_segment, split_address
@@ -159,6 +159,11 @@ class Visit(Struct, frozen=True):
     def page_path(self) -> str:
         """The path of the request without the project."""
         return split_address(self.request.path.decode("ascii", "replace"))[1]
+
+    def own_address(self, account_id: AccountId, path: str) -> str:
+        """Return the address of a page in a project of the visitor; empty if it is not theirs."""
+        project = "" if self.person is None else self.own_project(account_id)
+        return self.link(address_in(project, path)) if project else ""
 
     def link(self, path: str) -> str:
         """Return the address of a page, with the path of the public URL.

@@ -88,3 +88,17 @@ def test_nothing_behind_a_share_link_is_listed(browser: Browser) -> None:
     for rest in ("", "/frame", "/attachments/1", "/attachments/1/preview"):
         answer = fetch(browser, path + rest)
         assert (answer.status, answer.headers["x-robots-tag"]) == (200, "noindex, nofollow")
+
+
+def test_a_share_link_leads_to_the_own_mail(browser: Browser, stranger: Browser) -> None:
+    """A person who has the mail in a project can open it there; other visitors cannot."""
+    message_id = receive(browser.house, sign_up(browser))
+    path = share_path(browser, message_id)
+    own = f"/p/me/inbox/messages/{message_id}"
+    browser.open(path)
+    assert own in browser.page.addresses
+    stranger.open(path)
+    assert own not in stranger.page.addresses
+    stranger.sign_up("bob")
+    stranger.open(path)
+    assert own not in stranger.page.addresses

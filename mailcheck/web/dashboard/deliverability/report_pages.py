@@ -53,6 +53,7 @@ class ReportPages(Struct, frozen=True):
             "report_shared.html",
             headers=UNLISTED,
             here=f"/share/{visit.path['token']}",
+            own=visit.own_address(result.test.account_id, f"/tests/{result.test.id}"),
             **view_result(result),
             **await self._mail.values(visit, result),
         )

@@ -76,6 +76,9 @@ class SharePages(Struct, frozen=True):
             "share.html",
             headers=UNLISTED,
             here=f"/share/{visit.path['token']}",
+            own=visit.own_address(
+                message.summary.account_id, f"/inbox/messages/{message.summary.id}"
+            ),
             authentication=list_results(authentication),
             **view.values(),
         )
