@@ -86,7 +86,7 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("to:signup", "the recipient, To, Cc, Bcc or Reply-To contains it"),
     ("tag:signup", 'it came to the address with this +tag; tag:"" is mail without a tag'),
     ("subject:welcome", "the subject contains it"),
-    ("text:code", "the text, or what the HTML shows, contains it"),
+    ("text:code", "the text or the visible HTML contains it"),
     (
         "has:attachment",
         "something is attached; pictures that the HTML shows in its text do not count",

@@ -1,5 +1,6 @@
 """The commands after the login (RFC 9051 6.3 and 6.4)."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -43,8 +44,10 @@ from mailcheck.imap.writing import CRLF, write_flags, write_name, write_set
 from mailcheck.operations.inbox.mailboxes import Mailboxes
 from mailcheck.store.mailbox_store import MailboxStatus, Marks
 
-CHARSETS = frozenset({"US-ASCII", "ASCII", "UTF-8", "UTF8"})
-"""Charsets of SEARCH; programs also write the short names."""
+CHARSETS = frozenset({"USASCII", "ASCII", "CSASCII", "UTF8", "CSUTF8"})
+"""Charsets of SEARCH, without punctuation: programs write their names in several ways."""
+
+_PUNCTUATION = re.compile(r"[^A-Z0-9]")
 """The charsets of search texts."""
 
 ENABLED = frozenset({"CONDSTORE", "UTF8=ACCEPT", "IMAP4REV2"})
@@ -380,7 +383,7 @@ class Session:
             self._enable_condstore()
         uids: list[Position] = []
         try:
-            if command.charset not in CHARSETS:
+            if _PUNCTUATION.sub("", command.charset) not in CHARSETS:
                 raise Refused("NO [BADCHARSET (US-ASCII UTF-8)] send the text in UTF-8")
             messages = SearchMessages(self._mailboxes, self._caller, selected)
             found = await messages.run(command)

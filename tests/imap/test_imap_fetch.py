@@ -305,6 +305,8 @@ FOUND = (
     'CHARSET utf8 SUBJECT "Bestätigung"',
     'CHARSET "UTF8" UNSEEN',
     "CHARSET UTF-8 SUBJECT {12+}\r\nBestätigung",
+    'CHARSET utf_8 SUBJECT "Bestätigung"',
+    "CHARSET csUTF8 ALL",
     "CHARSET us-ascii ALL",
     "CHARSET ascii ALL",
 )

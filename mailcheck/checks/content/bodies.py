@@ -32,7 +32,7 @@ from mailcheck.core.content import AttachmentFacts, content_id_key
 
 
 class Chosen(Struct, frozen=True):
-    """The parts that are shown as text, and those that are shown as HTML, in document order.
+    """The parts that are shown as text, and the parts that are shown as HTML, in document order.
 
     A text part and an HTML part that are no alternatives of each other are in both.
     """
@@ -53,7 +53,7 @@ class BodyPart(Struct, frozen=True):
 
 
 class Bodies:
-    """The decoded parts of a mail that are shown, and what they say."""
+    """The decoded parts of a mail that are shown, and their text."""
 
     def __init__(self, plain: Sequence[BodyPart], rich: Sequence[BodyPart]) -> None:
         """Take the parts of a `Chosen`; a part that is in both is one object."""
@@ -183,10 +183,10 @@ _OTHER_FORMS = frozenset(
 def choose_bodies(root: Entity) -> Chosen:
     """Return the parts that are shown. All readers of a mail use this choice.
 
-    The parts of a multipart are shown one after another, text and HTML alike (RFC 2046 5.1.3). Of
-    alternatives (RFC 2046 5.1.4), the last with text alone is shown as text, and the last with HTML
-    as HTML. If there are no parts without a file name, the texts with one are used: those that are
-    declared inline (RFC 2183 2.1), or else all that are not declared attachments.
+    The parts of a multipart are shown one after another, text and HTML alike (RFC 2046 5.1.3). The
+    last alternative with text alone is shown as text, and the last one with HTML as HTML (RFC 2046
+    5.1.4). If all parts have a file name, the texts among them are used: the inline ones (RFC 2183
+    2.1), or else all that are not declared attachments.
     """
     return _choose(root, _bodies_of(root))
 

@@ -100,7 +100,7 @@ PEOPLE = ("to", "cc", "bcc", "reply-to")
 
 
 def _write_searched(words: str, bodies: Bodies) -> str:
-    """Return what searches look in: the text, and what else the HTML says."""
+    """Return the text for searches: the text of the mail, and other words of its HTML."""
     searched = fold_text(words[:MAX_SEARCHED])
     others = fold_text(bodies.other_words[:MAX_SEARCHED])
     return searched if others.strip() in searched else f"{searched} {others}"
