@@ -174,6 +174,8 @@ def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
     b"a b,",
     b"root,",
     b"=?a?q?=\r\n",
+    b"=?a?b?b\r\n",
+    b"b\r\n",
     b"=\r\n",
     b"=?a?q?b= ",
 )

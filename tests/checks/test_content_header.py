@@ -157,6 +157,9 @@ BOOKING = "Bestätigung Ihrer Bestellung"
     ("Subject: =?utf-8?Q?abc=\r\ndef?=", "abcdef"),
     ("Subject: =?utf-8?Q?=C3=\r\n=A4_=\r\nb?= =?utf-8?Q?=\r\nc?=\r\n d", "ä bc d"),
     ("Subject: =?utf-8?Q?a=3D= b?=", "a=b"),
+    ("Subject: =?utf-8?B?w5xi\r\nZXI=?= x\r\n y", "Über x y"),
+    ("Subject: =?utf-8?B?w5xi\r\nZXI\r\n=?=", "Über"),
+    ("Subject: =?utf-8?B?w5xi\r\nX: def", "=?utf-8?B?w5xi"),
     ("Subject: =?utf-8?Q?abc=\r\nX: def", "=?utf-8?Q?abc="),
     # Programs encode the NUL after a text.
     ("Subject: =?utf-8?B?YWJjAA==?=", "abc"),
@@ -248,6 +251,8 @@ LINES = st.sampled_from(
         b"Subject: =?utf-8?q?cut=",
         b"within=",
         b"word?=",
+        b"Subject: =?utf-8?b?w5xi",
+        b"ZXIx",
     ]
 )
 

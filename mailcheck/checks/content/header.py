@@ -37,10 +37,14 @@ MAX_REMEMBERED = 128
 # A name, a colon, a body with its continuation lines. The quantifiers are possessive, so a line
 # that is not a field fails at once.
 _FIELD = re.compile(rb"([\x21-\x39\x3b-\x7e]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)\n?")
-# An encoded word that quoted-printable cut with a soft line break (RFC 2045 6.7), and the lines
-# after it up to the end of the word. Encoders write them without a fold.
-_CUT_WORD = re.compile(rb"=\?[^?\s]{1,64}\?[qQ]\?[^?\s]*+(?<==)\r?\Z")
-_REST_OF_WORD = re.compile(rb"(?:[^?\s]*=\r?\n[ \t]*+)*+[^?\s]*+\?=[^\n]*+(?:\n[ \t][^\n]*+)*+\n?")
+# An encoded word that an encoder of bodies has divided into lines (RFC 2045 6.7, 6.8), and its
+# other lines, which have no fold: with soft line breaks, or of base64.
+_CUT_WORD = re.compile(
+    rb"=\?[^?\s]{1,64}\?(?:[qQ]\?[^?\s]*+(?<==)|(?P<base64>[bB])\?[A-Za-z0-9+/]*+)\r?\Z"
+)
+_END_OF_WORD = rb"\?=[^\n]*+(?:\n[ \t][^\n]*+)*+\n?"
+_REST_OF_WORD = re.compile(rb"(?:[^?\s]*=\r?\n[ \t]*+)*+[^?\s]*+" + _END_OF_WORD)
+_REST_OF_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]++\r?\n)*+[A-Za-z0-9+/=]*+" + _END_OF_WORD)
 _BLANK_LINE = re.compile(rb"\r?\n")
 _END_OF_SECTION = re.compile(rb"\n\r?\n")
 _MBOX_LINE = re.compile(rb">?From (?![ \t]*+:)[^\n]*\n")
@@ -150,24 +154,15 @@ def _skip_preamble(raw_message: bytes, start: int, limit: int) -> int:
 
 def _complete_word(raw_message: bytes, body: bytes, position: int, limit: int) -> tuple[bytes, int]:
     """Add the lines at ``position`` to a field that ends within an encoded word."""
-    if not body.endswith(_SOFT_BREAKS):
-        return body, position
     lines = [body]
-    while _ends_in_word(lines[-1]):
-        rest = _REST_OF_WORD.match(raw_message, position, limit)
+    while (start := lines[-1].rfind(b"=?")) >= 0 and (cut := _CUT_WORD.match(lines[-1], start)):
+        pattern = _REST_OF_BASE64 if cut["base64"] else _REST_OF_WORD
+        rest = pattern.match(raw_message, position, limit)
         if rest is None:
             break
         lines.append(_END_OF_FIELD.sub(b"\n ", rest[0].rstrip()))
         position = rest.end()
     return b"\n ".join(lines), position
-
-
-def _ends_in_word(body: bytes) -> bool:
-    start = max(0, body.rfind(b"=?"))
-    return body.endswith(_SOFT_BREAKS) and _CUT_WORD.match(body, start) is not None
-
-
-_SOFT_BREAKS = (b"=", b"=\r")
 
 
 class _StrayLines(Struct):
