@@ -20,6 +20,7 @@ from mailcheck.assembly.deployment import (
     connection_limits,
     limit_connections,
     receive_settings,
+    release_settings,
     reserved_names,
     smtp_settings,
     trusted_proxies,
@@ -134,6 +135,10 @@ class Reloading(NamedTuple):
         self.daemon.receiver.settings = receive_settings(config, self.daemon.runtime.retention)
 
     def _change_receivers(self, merged: Merged) -> None:
+        if any(one.startswith("[release]") for one in merged.changed):
+            self.daemon.runtime.receivers.change(merged.config)
+            self.daemon.inbox.release.settings = release_settings(merged.config)
+            self.missing.look()
         if any(one.startswith(("[webhooks]", "[alerts]")) for one in merged.changed):
             self.daemon.runtime.receivers.change(merged.config)
             self.daemon.webhooks.deliver.reconnect()

@@ -798,7 +798,8 @@ class ReleaseOptions(Struct, frozen=True):
     relay: Annotated[
         str,
         Option(
-            "Mail server that relays released mail: host:port. Empty: no mail leaves mailcheck."
+            "Mail server that relays released mail: host:port. Empty: no mail leaves mailcheck.",
+            is_reloadable=True,
         ),
     ] = ""
     tls: Annotated[
@@ -807,15 +808,21 @@ class ReleaseOptions(Struct, frozen=True):
             "When the connection uses STARTTLS with certificate verification: required, offered "
             "(if the relay offers it), never (for example for a relay on this machine).",
             choices=("required", "offered", "never"),
+            is_reloadable=True,
         ),
     ] = "required"
-    user: Annotated[str, Option("User name for the relay. Empty: no authentication.")] = ""
-    password: Annotated[str, Option("Password of the user.", is_secret=True)] = ""
+    user: Annotated[
+        str, Option("User name for the relay. Empty: no authentication.", is_reloadable=True)
+    ] = ""
+    password: Annotated[
+        str, Option("Password of the user.", is_secret=True, is_reloadable=True)
+    ] = ""
     sender: Annotated[
         str,
         Option(
             "Address that sends released mail: the envelope sender, which gets the bounces, and "
-            "Resent-From. Required with relay."
+            "Resent-From. Required with relay.",
+            is_reloadable=True,
         ),
     ] = ""
     allow_recipients: Annotated[
@@ -823,7 +830,8 @@ class ReleaseOptions(Struct, frozen=True):
         Option(
             "Addresses to which an account may release mail: account=address, or "
             "account=@domain for all addresses of the domain; * is every account. "
-            "The names of the accounts are reserved. Required with relay."
+            "The names of the accounts are reserved. Required with relay.",
+            is_reloadable=True,
         ),
     ] = ()
     per_hour: Annotated[
@@ -833,6 +841,7 @@ class ReleaseOptions(Struct, frozen=True):
             "daemons of a cluster together.",
             lowest=1,
             highest=10_000,
+            is_reloadable=True,
         ),
     ] = 20
 

@@ -256,10 +256,7 @@ def _check_release(config: Config) -> Iterator[Problem]:
     if release.sender:
         yield from _check_each("release", "sender", [release.sender], parse_plain_address)
     if not release.relay:
-        set_ones = [name for name in ("sender", "allow_recipients") if getattr(release, name)]
-        if set_ones:
-            yield "release", set_ones[0], "requires relay; without it, no mail is released"
-        return
+        return  # the other options may stay, so that an operator can stop the release of mail
     yield from _check_each("release", "relay", [release.relay], parse_relay)
     if _is_own_listener(config, release.relay):
         yield "release", "relay", "is this daemon itself; released mail would come back"

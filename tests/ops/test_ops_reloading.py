@@ -36,6 +36,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.daemon.reserved_names import MissingAccounts
 from mailcheck.milter.connection import MilterFactory
 from mailcheck.operations.accounts.registration_rules import RegistrationRules
+from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.operations.reloads import ReloadReport
 from mailcheck.ops.log import RENDERINGS, LogWriter
 from mailcheck.smtp.settings import SmtpSettings
@@ -91,6 +92,11 @@ class Reloaded:
         )
 
     @property
+    def release(self) -> ReleaseMail:
+        """The release of mail."""
+        return self.daemon.inbox.release
+
+    @property
     def config(self) -> Config:
         """The configuration in use."""
         return self.daemon.runtime.config
@@ -136,6 +142,9 @@ def limits_of_port(one: Reloaded, name: str) -> Any:
 
 RELAY = 'smtp_relay = "relay.example:25"\n'
 LOGIN = f'{RELAY}user = "u"\npassword = "p"\n'
+ALLOWED = 'allow_recipients = ["*=a@c.example"]\n'
+SENDER = 'sender = "a@c.example"\n'
+TO = f'relay = "a.example:7"\n{ALLOWED}'
 NETWORK = ip_network("192.0.2.0/24")
 
 CHANGES = [
@@ -253,6 +262,19 @@ CHANGES = [
     Change("alerts.user", '"v"', "v", lambda one: alerts(one)[2], f'{RELAY}password = "p"\n'),
     Change("alerts.password", '"q"', "q", lambda one: alerts(one)[3], f'{RELAY}user = "u"\n'),
     Change("alerts.from_address", '"a@b.example"', "a@b.example", lambda one: alerts(one)[4]),
+    Change("release.relay", '"a.example:7"', True, lambda one: one.release.is_on, ALLOWED + SENDER),
+    Change("release.sender", '"b@c.example"', "b@c.example", lambda one: one.release.sender, TO),
+    Change(
+        "release.allow_recipients",
+        '["*=b@c.example"]',
+        True,
+        lambda one: one.release.settings.allowed.has("b@c.example", "x"),
+        f'relay = "a.example:7"\n{SENDER}',
+    ),
+    Change("release.per_hour", "7", 7, lambda one: one.release.settings.per_hour),
+    Change("release.tls", '"offered"', "offered", lambda one: released_over(one)[0]),
+    Change("release.user", '"v"', "v", lambda one: released_over(one)[1], 'password = "p"\n'),
+    Change("release.password", '"q"', "q", lambda one: released_over(one)[2], 'user = "u"\n'),
     Change("ops.log", '"json"', True, lambda one: one.log.render is RENDERINGS["json"]),
     Change("ops.log_level", '"debug"', True, lambda one: writes(one, LogLevel.debug)),
 ]
@@ -300,6 +322,12 @@ def alerts(one: Reloaded) -> tuple[str, ...]:
     """Return the relay of alerts and its options, as their sender knows them."""
     options = one.house.receivers.config.alerts
     return options.smtp_relay, options.tls, options.user, options.password, options.from_address
+
+
+def released_over(one: Reloaded) -> tuple[str, ...]:
+    """Return the options of the relay of released mail, as their sender knows them."""
+    options = one.house.receivers.config.release
+    return options.tls, options.user, options.password
 
 
 def writes(one: Reloaded, level: LogLevel) -> bool:

@@ -89,6 +89,7 @@ class ReleaseMail:
     """Sends captured mails to the recipients that the operator allows an account.
 
     The hourly limit counts recipients of an account, and mails to each recipient from all accounts.
+    ``settings`` may be replaced.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class ReleaseMail:
         audit: Audit,
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._relay = relay
         self._read = read
         self._authenticate = authenticate
@@ -119,18 +120,18 @@ class ReleaseMail:
     @property
     def is_on(self) -> bool:
         """Whether the operator has configured the release of mail."""
-        return self._settings.is_on
+        return self.settings.is_on
 
     @property
     def sender(self) -> str:
         """The address that sends released mail."""
-        return self._settings.sender
+        return self.settings.sender
 
     async def recipients(self, account_id: AccountId) -> tuple[str, ...]:
         """Return the addresses and ``@domains`` to which an account may release mail."""
-        if not self._settings.is_on:
+        if not self.settings.is_on:
             return ()
-        return self._settings.allowed.of(await self._names.account_name(account_id))
+        return self.settings.allowed.of(await self._names.account_name(account_id))
 
     async def warnings(self, message: StoredMessage) -> tuple[str, ...]:
         """Return why a receiver may reject a message that is released."""
@@ -163,7 +164,7 @@ class ReleaseMail:
                 # Noted first: who sent a mail must be known even if this daemon dies meanwhile.
                 await self._audit.note(Action.RELEASE_ASKED, owner, by, named)
                 mail = self._resent_fields(recipients) + _with_line_ends(raw)
-                sent = await self._relay.send_mail(self._settings.sender, recipients, mail)
+                sent = await self._relay.send_mail(self.settings.sender, recipients, mail)
         except NoPermit:
             raise Overloaded("too many mails are being released; try again in a moment") from None
         await self._audit.note(Action.MESSAGE_RELEASED, owner, by, f"{summary.id}: {_told(sent)}")
@@ -178,7 +179,7 @@ class ReleaseMail:
         :raises ReleaseOff: the operator allows no release.
         :raises InvalidParameter: a recipient is invalid or not allowed.
         """
-        if not self._settings.is_on:
+        if not self.settings.is_on:
             raise ReleaseOff(_NOT_ON)
         chosen: dict[str, str] = {}
         for text in addresses:
@@ -193,14 +194,14 @@ class ReleaseMail:
             )
         name = await self._names.account_name(owner)
         for folded, address in chosen.items():
-            if not self._settings.allowed.has(folded, name):
+            if not self.settings.allowed.has(folded, name):
                 raise InvalidParameter(
                     "to",
                     f"to: the operator does not allow this account to release mail to {address}; "
                     "see [release] allow_recipients",
                 )
             domain = folded.rpartition("@")[2]
-            if any(is_within(domain, own) for own in self._settings.own_domains):
+            if any(is_within(domain, own) for own in self.settings.own_domains):
                 raise InvalidParameter(
                     "to", f"to: {address} is an address of this service, which would come back"
                 )
@@ -220,14 +221,14 @@ class ReleaseMail:
     @property
     def _mark(self) -> str:
         """The end of the Resent-Message-ID of each mail that this service releases."""
-        return f".released@{self._settings.host_name}>"
+        return f".released@{self.settings.host_name}>"
 
     async def _count(self, owner: AccountId, recipients: Sequence[str]) -> None:
         """Count a release.
 
         :raises LimitExceeded: the limit of the account or of a recipient is reached.
         """
-        now, most = self._now(), self._settings.per_hour
+        now, most = self._now(), self.settings.per_hour
         window = ((HOUR_WINDOW, HOUR_WINDOW.index(now), most),)
         hits = [Hit(key_of("released by account", owner), window, len(recipients))]
         hits += [Hit(key_of("released to", one.lower()), window) for one in recipients]
@@ -243,7 +244,7 @@ class ReleaseMail:
         """Return the resent fields (RFC 5322 3.6.6). All values are ASCII without line ends."""
         fields = {
             "Resent-Date": formatdate(self._now() / SECOND),
-            "Resent-From": self._settings.sender,
+            "Resent-From": self.settings.sender,
             "Resent-To": ",\r\n ".join(recipients),
             "Resent-Message-ID": f"<{new_short_id(self._random_bytes)}{self._mark}",
         }
@@ -257,7 +258,7 @@ class ReleaseMail:
         """
         dmarc = found.dmarc
         author, policy = dmarc.author_domain, dmarc.policy
-        sender_domain = self._settings.sender.rpartition("@")[2]
+        sender_domain = self.settings.sender.rpartition("@")[2]
         if author is None:
             return (
                 ""
