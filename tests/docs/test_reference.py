@@ -1,8 +1,11 @@
 """Generated pages of the documentation: they match the code."""
 
+import re
+
 import pytest
 
 from mailcheck.checks.weights import MAX_LISTINGS, MAX_QUALITY
+from mailcheck.core.cursors import parse_cursor
 from scripts.write_reference import (
     FOLDER,
     PRICES,
@@ -48,3 +51,12 @@ def test_published_points_are_those_of_the_code() -> None:
     assert text == write_prices(), "run `make reference`"
     for most in (MAX_LISTINGS, MAX_QUALITY):
         assert f"{most / 10:.1f} at most for all together" in text
+
+
+def test_the_uid_of_a_cursor_is_the_position_that_mail_programs_see() -> None:
+    """The page about mail programs converts a cursor to a UID as the daemon does."""
+    text = " ".join((FOLDER / "mail-programs.md").read_text("utf-8").split())
+    found = re.search(r"`(c[0-9a-f]+)` is UID (\d+)", text)
+    assert found is not None
+    assert parse_cursor(found[1]) == int(found[2])
+    assert found[1] != f"c{found[2]}"
