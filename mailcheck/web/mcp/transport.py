@@ -186,7 +186,7 @@ class McpExchange:
             self.headers["Allow"] = "POST"
             raise RpcError(METHOD_NOT_ALLOWED, "send a POST: other methods are not supported")
         if isinstance(self.http, BoundedRequest) and self.http.is_too_large:
-            raise RpcError(CONTENT_TOO_LARGE, f"a message must have at most {MAX_BODY} bytes")
+            raise RpcError(CONTENT_TOO_LARGE, f"a message must have at most {MAX_BODY:,} bytes")
         if _media_types(self.header(b"Content-Type")) != [JSON]:
             raise RpcError(UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
         if not self._accepts(JSON):

@@ -467,7 +467,7 @@ def _read_bounded(request: Request) -> bytes:
     if isinstance(request, PacedRequest) and request.has_no_room:
         raise Overloaded("too many large requests are being received; try again later")
     if isinstance(request, BoundedRequest) and request.is_too_large:
-        raise BodyTooLarge(f"the request body must have at most {request.max_body} bytes")
+        raise BodyTooLarge(f"the request body must have at most {request.max_body:,} bytes")
     return read_body(request)
 
 
