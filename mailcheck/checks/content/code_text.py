@@ -216,7 +216,8 @@ def find_shapes(masked: str) -> Iterator[Shape]:
     while index < len(tokens):
         token = tokens[index].group()
         if token.isalpha() and not token.isupper():
-            named = classify_named(token)  # `None` for a word
+            is_plain = token.islower() or token.istitle()
+            named = None if is_plain else classify_named(token)
             if named is not None:
                 yield Shape(*named, tokens[index].start(), tokens[index].end())
             index += 1
