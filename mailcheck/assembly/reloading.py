@@ -101,6 +101,8 @@ class Reloading(NamedTuple):
             catalogue = configured_catalogue(merged.config)
             offered = load_offered(merged.config, runtime.now())
         except ConfigError as error:
+            for subject, problem in certificates.look():
+                runtime.conditions.set(subject, problem)
             return tell(ReloadReport(problem=str(error)))
         changed = list(merged.changed)
         if catalogue != self.daemon.checks.catalogue:

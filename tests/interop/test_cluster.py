@@ -198,7 +198,7 @@ def test_a_second_daemon_without_redis(tmp_path: Path, postgresql_database: str)
 
 
 def test_processes(tmp_path: Path, postgresql_database: str, redis: RedisServer) -> None:
-    """Two processes share the same ports, and a killed one is replaced."""
+    """Two processes share the same ports, a killed one is replaced, and a reload asks both."""
     options = options_of(postgresql_database, redis, daemon_processes=2)
     metrics = free_ports(1)[0]
     options["ops_listen"] = f"{HOST}:{metrics}"
@@ -219,6 +219,15 @@ def test_processes(tmp_path: Path, postgresql_database: str, redis: RedisServer)
                 assert time.monotonic() < deadline, daemon.output()
                 time.sleep(0.05)
         assert "has ended (SIGKILL)" in daemon.output()
+        done = subprocess.run(
+            [sys.executable, "-c", "from mailcheck.cli.main import main; main()", "reload"],
+            cwd=daemon.folder,
+            env={**os.environ, **daemon.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout == "reloaded: no option has changed\n", done.stderr
         assert daemon.stop() in (0, -signal.SIGTERM)
 
 

@@ -108,10 +108,10 @@ class SupervisedDaemon(Daemon):
 
     def reload(self) -> None:
         """Do what ``systemctl reload`` does, and wait until it is done."""
-        before = self.output().count("read again:") + self.output().count("stays as it was")
+        before = self.output().count("reloaded:") + self.output().count("stays as it was")
         self.process.send_signal(signal.SIGHUP)
         deadline = time.monotonic() + PATIENCE
-        while self.output().count("read again:") + self.output().count("stays as it was") <= before:
+        while self.output().count("reloaded:") + self.output().count("stays as it was") <= before:
             assert time.monotonic() < deadline, self.output()
             time.sleep(POLL)
 
