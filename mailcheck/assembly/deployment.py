@@ -341,5 +341,23 @@ def naming(option: str) -> Iterator[None]:
     """Convert errors of an option's file or value to a `ConfigError` that names the option."""
     try:
         yield
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(f"{option}: {_explain(error)}") from error
+    except ValueError as error:
         raise ConfigError(f"{option}: {error}") from error
+
+
+_ADVICE = (
+    (NotADirectoryError, "a file has the name of the folder: name another folder, or move it"),
+    (FileExistsError, "a file has the name of the folder: name another folder, or move it"),
+    (PermissionError, "run as the user that owns the folder, or give it to this user with chown"),
+    (FileNotFoundError, "create it, or name another one"),
+)
+"""What to do about an error of a file or a folder."""
+
+
+def _explain(error: OSError) -> str:
+    """Return what is wrong with a file or a folder, and what to do."""
+    advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "")
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return f"{what}; {advice}" if advice else what

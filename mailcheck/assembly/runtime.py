@@ -203,6 +203,8 @@ def database_engine(config: Config, workers: Workers, gather: CallSoon) -> Datab
     if path != IN_MEMORY:
         with naming("[storage] url"):
             require_writable(Path(path).parent)
+            if Path(path).is_dir():
+                raise ValueError(f"{path} is a folder: name a file in it, like {path}/mail.db")
     state = Path(config.storage.state_directory)
     state_files = [state / name for name in (KEY_FILE, PASSWORD_FILE)]
     return SqliteEngine(path, writer, reader, gather, state_files)

@@ -198,7 +198,8 @@ def parse_listen_address(text: str) -> ListenAddress:
                 f"write host:port, such as 127.0.0.1:{port[1]} (this machine only) or "
                 f"0.0.0.0:{port[1]}"
             )
-        raise ValueError("write host:port, [IPv6]:port, or a Twisted endpoint")
+        hint = "" if text else "; an empty list, [], listens nowhere"
+        raise ValueError(f"write host:port, [IPv6]:port, or a Twisted endpoint{hint}")
     host = match["six"] or match["host"]
     escaped = host.replace(":", r"\:")
     endpoint = (

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from twisted.logger import Logger
 
+from mailcheck.assembly.deployment import naming
+from mailcheck.config.reading import ConfigError
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import Session
 from mailcheck.operations.accounts.log_in import WRONG
@@ -198,3 +200,18 @@ def test_the_journal_of_systemd(tmp_path: Path, kind: str) -> None:
     urgent = re.findall("^<4>(.*)$", log, re.M)
     assert warnings.read_text().splitlines() == urgent
     assert 0 < len(urgent) < len(log.splitlines())
+
+
+@rows(
+    (NotADirectoryError(20, "Not a directory", "/srv/var"), "name another folder"),
+    (FileExistsError(17, "File exists", "/srv/var"), "name another folder"),
+    (PermissionError(13, "Permission denied", "/srv/var"), "give it to this user with chown"),
+    (FileNotFoundError(2, "No such file or directory", "/srv/var"), "create it"),
+)
+def test_errors_of_folders(error: OSError, advice: str) -> None:
+    """An error of a folder names the option, the folder, and what to do."""
+    with pytest.raises(ConfigError) as refused, naming("[storage] state_directory"):
+        raise error
+    said = str(refused.value)
+    assert said.startswith(f"[storage] state_directory: /srv/var: {error.strerror}; ")
+    assert advice in said
