@@ -55,7 +55,7 @@ class ChosenMessages(Struct, frozen=True):
 class SetTags(Struct, frozen=True, rename="pascal"):
     """The tags of messages, which replace earlier ones."""
 
-    ids: list[str] = field(name="IDs")
+    ids: list[str] = field(name="IDs", default_factory=list)
     tags: list[str] = field(default_factory=list)
 
 
