@@ -134,6 +134,7 @@ NOT_NAMES = {
     "accounts.passwords",
     "accounts.per_address",
     "alerts.smtp_relay",
+    "backup.folder",
     "release.per_hour",
     "limits.requests_per_minute",
 }

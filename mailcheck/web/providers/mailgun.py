@@ -118,7 +118,7 @@ def _mail_of(form: Form) -> OutgoingMail:
         subject=form.get("subject") or "",
         text=text,
         html=form.get("html"),
-        alternatives=() if amp is None else (Alternative(AMP, amp),),
+        other_forms=() if amp is None else (Alternative(AMP, amp),),
         headers=make_headers("h:", [one for one in headers if one[0].lower() != "reply-to"]),
         files=tuple(_file_of(one) for one in form.files),
     )
@@ -140,9 +140,9 @@ def _personal(mail: OutgoingMail, person: Person, variables: Mapping[str, Any]) 
         subject=substitute(mail.subject, values) or "",
         text=substitute(mail.text, values),
         html=substitute(mail.html, values),
-        alternatives=tuple(
+        other_forms=tuple(
             msgspec.structs.replace(one, text=substitute(one.text, values) or "")
-            for one in mail.alternatives
+            for one in mail.other_forms
         ),
     )
 

@@ -125,7 +125,7 @@ class RawMail(Struct, frozen=True):
 class OutgoingMail(Struct, frozen=True, kw_only=True):
     """The content of a mail. ``headers`` are further fields, in order.
 
-    ``alternatives`` are forms of the text besides ``text`` and ``html``.
+    ``other_forms`` are forms of the text besides ``text`` and ``html``.
     """
 
     author: Person
@@ -136,7 +136,7 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
     subject: str = ""
     text: str | None = None
     html: str | None = None
-    alternatives: tuple[Alternative, ...] = ()
+    other_forms: tuple[Alternative, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
     files: tuple[File, ...] = ()
     returns_to: Person | None = None
@@ -149,7 +149,7 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
     @property
     def header_texts(self) -> tuple[str, ...]:
         """The subject, the values of header fields, and what the headers of parts consist of."""
-        parts = [value for one in self.alternatives for _, value in one.media_type.parameters]
+        parts = [value for one in self.other_forms for _, value in one.media_type.parameters]
         for file in self.files:
             parameters = file.content_type.partition(";")[2]
             parts += (file.filename, parameters, file.content_id, file.description)
@@ -168,7 +168,7 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
     @property
     def body_size(self) -> int:
         """The number of characters and bytes of the texts and files."""
-        texts = (self.text or "", self.html or "", *(one.text for one in self.alternatives))
+        texts = (self.text or "", self.html or "", *(one.text for one in self.other_forms))
         return sum(map(len, texts)) + sum(len(file.data) for file in self.files)
 
     @property
@@ -305,7 +305,7 @@ def _write_bodies(message: EmailMessage, mail: OutgoingMail) -> None:
     """
     given = ((PLAIN, mail.text), (HTML, mail.html))
     forms = [Alternative(kind, text) for kind, text in given if text is not None]
-    forms = sorted((*forms, *mail.alternatives), key=_rank) or [Alternative(PLAIN, "")]
+    forms = sorted((*forms, *mail.other_forms), key=_rank) or [Alternative(PLAIN, "")]
     for form in forms:
         _write_form(message, form, is_first=form is forms[0])
     html: Any = message.get_body(("html",))

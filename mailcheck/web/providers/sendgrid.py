@@ -163,7 +163,7 @@ def _mail_of(
         reply_to=people_of("reply_to", replies),
         subject=substitute(subject, substitutions) or "",
         text=text,
-        alternatives=tuple(alternatives),
+        other_forms=tuple(alternatives),
         headers=make_headers("headers", headers.items()),
         files=tuple(map(file_of, request.attachments or ())),
     )

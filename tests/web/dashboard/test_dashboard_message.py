@@ -61,7 +61,7 @@ def test_the_views_of_a_message(browser: Browser, account: Account, view: str, w
     message_id = receive(browser.house, account)
     path = f"/inbox/messages/{message_id}?view={view}"
     assert words in browser.read(path)
-    assert path in browser.page.addresses
+    assert f"/p/me{path}" in browser.page.addresses
 
 
 def test_html_is_the_first_view_where_there_is_any(browser: Browser, account: Account) -> None:

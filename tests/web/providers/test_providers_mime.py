@@ -129,7 +129,7 @@ def test_nothing_in_a_request_adds_header_fields(
         text=text,
         html=text,
         headers=make_headers("headers", headers),
-        alternatives=(Alternative(parse_media_type(content_type) or HTML, text),),
+        other_forms=(Alternative(parse_media_type(content_type) or HTML, text),),
         files=(
             File(filename, content_type, b"x", content_id, is_inline=True),
             File(filename, content_type, b"y", content_id, description=subject),
@@ -214,7 +214,7 @@ def test_encoded_words_hide_no_header_fields(hidden: str) -> None:
         text="x",
         html="x",
         headers=(("X-Own", hidden), ("Message-ID", hidden), ("Date", hidden)),
-        alternatives=(
+        other_forms=(
             Alternative(parse_media_type(f'text/calendar; method="{hidden}"') or HTML, "x"),
         ),
         files=(
@@ -270,7 +270,7 @@ def test_forms_of_the_text_are_in_the_order_that_programs_expect() -> None:
     """AMP stands before the HTML and an invitation after it, with its method."""
     kinds = ("text/calendar; method=REQUEST; charset=x", "application/ics", "text/x-amp-html")
     forms = tuple(Alternative(parse_media_type(kind) or HTML, "é") for kind in kinds)
-    message = parsed(OutgoingMail(author=AUTHOR, text="t", html="h", alternatives=forms))
+    message = parsed(OutgoingMail(author=AUTHOR, text="t", html="h", other_forms=forms))
     assert message.get_content_type() == "multipart/alternative"
     written = [part["Content-Type"] for part in message.iter_parts()]
     assert written == [
