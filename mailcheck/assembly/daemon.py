@@ -14,6 +14,7 @@ from mailcheck.assembly.inbox import (
     build_mail,
     build_mailboxes,
     build_receiver,
+    default_quota,
 )
 from mailcheck.assembly.reports import ReportParts, TrafficParts, build_reports, build_traffic
 from mailcheck.assembly.runtime import Runtime
@@ -30,7 +31,9 @@ from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.parked_waits import PAGES_OF_PERSON, WaitSlots
 from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import LoginJournal, MailJournal
+from mailcheck.ops.store_figures import StoreLook
 from mailcheck.smtp.transaction import MemoryBudget
+from mailcheck.store.figures import FigureStore
 from mailcheck.web.site.requests import ResponseBuffers
 
 
@@ -62,6 +65,7 @@ class Daemon(Struct, frozen=True):
     logins: Mapping[str, LoginJournal]
     responses: ResponseBuffers
     incoming: MemoryBudget
+    figures: StoreLook
     backups: Backups
 
 
@@ -118,6 +122,11 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         {name: LoginJournal(name, runtime.clients) for name in ("IMAP", "POP3")},
         ResponseBuffers(runtime.memory.responses, runtime.memory.responses_of_client),
         MemoryBudget(runtime.memory.incoming),
+        StoreLook(
+            FigureStore(runtime.engine),
+            runtime.engine.store_bytes,
+            lambda: default_quota(runtime.config),
+        ),
         Backups(
             lambda: backup_plan(runtime.config),
             runtime.conditions,

@@ -8,6 +8,7 @@ from mailcheck.assembly.checks import Checks
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.instants import SECOND
 from mailcheck.core.instruments import (
     Conditions,
     Distribution,
@@ -30,6 +31,8 @@ from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.traffic.score_traffic import ScoreTraffic
 from mailcheck.ops.journal import LoginJournal, MailJournal
 from mailcheck.ops.log import LogWriter
+from mailcheck.ops.store_figures import StoreLook
+from mailcheck.store.figures import StoreFigures
 from mailcheck.web.site.server import BoundedSite
 
 PREFIX = "mailcheck_"
@@ -75,8 +78,9 @@ def list_metrics(
         *filter_metrics(runtime.filters.outcomes),
         *traffic_metrics(daemon.traffic.score),
         *store_metrics(runtime.engine, runtime.workers),
+        *figure_metrics(daemon.figures),
         *redis_metrics(runtime.redis_figures),
-        *web_metrics(site.answers, runtime.clients.failed_access),
+        *web_metrics(site, runtime.clients.failed_access),
         counter(
             "oauth_requests",
             "Requests to the authorization server: done, or refused with the error of OAuth. A "
@@ -334,6 +338,43 @@ def store_metrics(engine: DatabaseEngine, workers: Workers) -> list[Metric]:
     ]
 
 
+def figure_metrics(look: StoreLook) -> list[Metric]:
+    """Return the metrics of the store's content, which are read once a minute."""
+
+    def of(read: Callable[[StoreFigures], float | None]) -> Read:
+        def values() -> Values:
+            found = None if look.figures is None else read(look.figures)
+            return {} if found is None else {ALONE: found}
+
+        return values
+
+    return [
+        gauge(
+            "storage_bytes",
+            "Bytes of the database on its disk.",
+            ALONE,
+            lambda: {} if look.size is None else {ALONE: look.size},
+        ),
+        gauge("messages", "Messages in all inboxes.", ALONE, of(lambda one: one.messages)),
+        gauge(
+            "message_bytes", "Bytes of raw mail in all inboxes.", ALONE, of(lambda one: one.octets)
+        ),
+        gauge("inboxes", "Inboxes.", ALONE, of(lambda one: one.inboxes)),
+        gauge(
+            "oldest_message_timestamp_seconds",
+            "Time at which the oldest stored message was received, in seconds since 1970.",
+            ALONE,
+            of(lambda one: None if one.oldest is None else one.oldest / SECOND),
+        ),
+        gauge(
+            "fullest_inbox_ratio",
+            "Part of its quota that the fullest inbox uses, of messages or bytes: 1 is full.",
+            ALONE,
+            of(lambda one: one.fullest),
+        ),
+    ]
+
+
 def redis_metrics(figures: RedisFigures) -> list[Metric]:
     """Return the metrics of the shared Redis."""
     return [
@@ -352,10 +393,23 @@ def redis_metrics(figures: RedisFigures) -> list[Metric]:
     ]
 
 
-def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
+def web_metrics(site: BoundedSite, failed_access: Tally) -> list[Metric]:
     """Return the metrics of HTTP and of failed authentication."""
     return [
-        counter("http_answers", "Answered HTTP requests, by status.", ("status",), answers),
+        counter(
+            "http_answers",
+            "Answered HTTP requests, by route and status. Paths without a route are none.",
+            ("route", "status"),
+            site.answers,
+        ),
+        Metric(
+            f"{PREFIX}http_seconds",
+            "Seconds from a complete HTTP request to the end of its answer, by route. Waits and "
+            "streams take as long as their clients want.",
+            Kind.DISTRIBUTION,
+            ("route",),
+            lambda: {**site.seconds},
+        ),
         counter(
             "failed_access",
             "Requests with a missing or wrong API key or OAuth secret, failed sign-ins, and failed "

@@ -41,6 +41,7 @@ from mailcheck.ops.log import (
     twistd_output,
 )
 from mailcheck.ops.start_report import Doors, StartReport
+from mailcheck.ops.store_figures import INTERVAL as FIGURES
 from mailcheck.ops.supervision import READY_FD, SupervisedService, Supervisor
 from mailcheck.ops.watch import (
     INTERVAL,
@@ -203,6 +204,7 @@ def ops_services(
     return [
         PeriodicService("counting refusals", MINUTE, runtime.pace.begin_minute, reactor),
         PeriodicService("looking after the daemon", INTERVAL, watch.look, reactor),
+        PeriodicService("figures of the store", FIGURES, daemon.figures.look, reactor),
         PeriodicService("writing to the store", BEAT, heartbeat.look, reactor),
         StartReport(
             doors, installed_version(), has_account, lambda begin: reactor.callWhenRunning(begin)

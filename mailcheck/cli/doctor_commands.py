@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mailcheck.api.domains.doctor import render_diagnosis, worst_health
@@ -10,7 +10,7 @@ from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import CheckRuntime, build_checks, open_resolvers
 from mailcheck.assembly.doctor import DoctorParts
 from mailcheck.assembly.probes import Probes
-from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.findings import Finding, RecordToPublish
 from mailcheck.checks.hosts.own_zone import list_zone_records
 from mailcheck.checks.proofs import proof_of
 from mailcheck.cli.commands import Console
@@ -18,7 +18,7 @@ from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMIN
 from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.daemon.wall_clock import of_the_system
-from mailcheck.operations.doctor import Health
+from mailcheck.operations.doctor import Examination, Health
 
 STATUSES = {
     Health.FINE: EXIT_FINE,
@@ -57,17 +57,31 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     if options.json:
         console.print_json(as_json(render_diagnosis(found)))
     else:
-        marks = {Health.FINE: "ok", Health.PROBLEM: "PROBLEM", Health.UNKNOWN: "unknown"}
-        for one in found:
-            console.print_line(f"{one.topic:<12} {marks[one.health]}")
-            for finding in one.findings:
-                console.print_line(f"  {finding.meaning}")
-                console.print_line(f"  -> {finding.fix}")
-                fix = proof_of(finding, one.proofs)
-                if fix is not None:
-                    record = fix.record
-                    console.print_line(f"     {record.name}  {record.rdtype}  {record.value}")
+        console.print_lines(describe(found))
     return STATUSES[worst_health(one.health for one in found)]
+
+
+def describe(found: Iterable[Examination]) -> Iterator[str]:
+    """Yield the lines of a diagnosis. Each problem, remedy and record is named once."""
+    marks = {Health.FINE: "ok", Health.PROBLEM: "PROBLEM", Health.UNKNOWN: "unknown"}
+    named: dict[str, str] = {}
+    records: set[str] = set()
+    for one in found:
+        yield f"{one.topic:<12} {marks[one.health]}"
+        by_remedy: dict[str, list[Finding]] = {}
+        for finding in one.findings:
+            by_remedy.setdefault(finding.fix, []).append(finding)
+        for remedy, findings in by_remedy.items():
+            yield from dict.fromkeys(f"  {finding.meaning}" for finding in findings)
+            topic = named.setdefault(remedy, one.topic)
+            if remedy:
+                yield f"  -> {remedy}" if topic == one.topic else f"  -> as for {topic}"
+            fixes = [proof_of(finding, one.proofs) for finding in findings]
+            for record in [fix.record for fix in fixes if fix is not None]:
+                line = f"     {record.name}  {record.rdtype}  {record.value}"
+                if line not in records:
+                    records.add(line)
+                    yield line
 
 
 def _print_zone(records: Iterable[RecordToPublish], console: Console) -> int:

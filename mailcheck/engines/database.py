@@ -235,6 +235,13 @@ class DatabaseEngine:
         """Return the bytes that each action would free on the disk."""
         return self.read(self._freeable)
 
+    def store_bytes(self) -> Deferred[int]:
+        """Return the bytes of the database on its disk."""
+        return self.read(self._store_bytes)
+
+    def _store_bytes(self, transaction: Transaction) -> int:
+        raise NotImplementedError
+
     def reclaim_space(self) -> Deferred[None]:
         """Return part of the space of expired mail to the disk."""
         raise NotImplementedError

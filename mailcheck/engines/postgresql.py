@@ -109,6 +109,10 @@ class PostgresqlEngine(DatabaseEngine):
             self._open_readers.append(connection)
         return connection
 
+    def _store_bytes(self, transaction: Transaction) -> int:
+        ((size,),) = transaction.rows("SELECT pg_database_size(current_database())")
+        return int(size)
+
     def _close_readers(self) -> None:
         for connection in self._open_readers:
             connection.close()

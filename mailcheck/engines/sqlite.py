@@ -261,6 +261,11 @@ class SqliteEngine(DatabaseEngine):
             "mail that is deleted already, within minutes": pages * page_size,
         }
 
+    def _store_bytes(self, transaction: Transaction) -> int:
+        ((pages,),) = transaction.rows("PRAGMA page_count")
+        ((page_size,),) = transaction.rows("PRAGMA page_size")
+        return int(pages * page_size)
+
     def _close_readers(self) -> None:
         for connection in self._open_readers:
             connection.close()

@@ -18,10 +18,13 @@ from twisted.internet.defer import Deferred, succeed
 from mailcheck.assembly.doctor import DoctorParts
 from mailcheck.assembly.probes import Probes
 from mailcheck.checks.findings_of_machine import TOPICS
+from mailcheck.checks.findings_table import make_finding
+from mailcheck.cli.doctor_commands import describe
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import ProbeOptions, SpamassassinOptions
 from mailcheck.dns.servers import Server
 from mailcheck.engines.sqlite import SqliteEngine
+from mailcheck.operations.doctor import Examination
 from mailcheck.ports.probes import OutboundPort
 from mailcheck.workers.scheduling import DirectWorker
 from tests.cli.command_line import run_work
@@ -300,3 +303,21 @@ def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> Non
     found = run(DoctorParts(house.assembly.runtime, clock, checks, network).doctor.examine())
     (findings,) = [one.findings for one in found if one.topic == "port-out"]
     assert [finding.id for finding in findings] == ([expected] if expected else [])
+
+
+def test_each_remedy_is_named_once() -> None:
+    """A problem or a remedy that several findings share is printed once."""
+    shared = make_finding("doctor.dns.example", "One thing is wrong.", "Mend the resolver.")
+    other = make_finding("doctor.dns.example", "Another thing is wrong.", "Mend the resolver.")
+    alone = make_finding("doctor.dns.example", "A third thing is wrong.", "Mend the disk.")
+    found = (Examination("dns", (shared, other, shared, alone)), Examination("clock", (other,)))
+    lines = list(describe(found))
+    assert [line.strip() for line in lines if not line.startswith(("dns", "clock"))] == [
+        "One thing is wrong.",
+        "Another thing is wrong.",
+        "-> Mend the resolver.",
+        "A third thing is wrong.",
+        "-> Mend the disk.",
+        "Another thing is wrong.",
+        "-> as for dns",
+    ]

@@ -36,6 +36,7 @@ from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.sender_store import SenderStore
 from mailcheck.store.domains.traffic_store import TrafficStore
 from mailcheck.store.domains.watch_store import WatchStore
+from mailcheck.store.figures import FigureStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore
 from mailcheck.store.mails import MailsStore
@@ -59,6 +60,7 @@ class Stores:
     mailboxes: MailboxStore
     mails: MailsStore
     expiry: ExpiryStore
+    figures: FigureStore
     accounts: AccountStore
     passwords: PasswordStore
     sessions: SessionStore
@@ -175,6 +177,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         mailboxes=MailboxStore(engine),
         mails=MailsStore(engine),
         expiry=ExpiryStore(engine),
+        figures=FigureStore(engine),
         accounts=AccountStore(engine),
         passwords=PasswordStore(engine),
         sessions=SessionStore(engine),

@@ -9,6 +9,9 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,12 +28,16 @@ from tests.end_to_end.load import (
     start_load,
 )
 from tests.servers.clocks import ACCELERATION
-from tests.servers.daemon import HOST, Daemon
+from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.postgresql import TEMPLATE
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.interop]
 
 ROUNDS = 4
 SOAK_ROUNDS = 100
+KILLS = int(os.environ.get("KILLS", "1000"))
+"""Kills of the daemon on each store; a variable of the environment may set fewer."""
+
 CHILD_ROUNDS = 5
 CHILD = "a child"
 AT_LAST = 60.0  # seconds for a reply; an otherwise idle machine needs ten
@@ -53,6 +60,37 @@ def test_killed_under_load(daemon: Daemon) -> None:
         assert daemon.total() == total, "a message of an earlier round is gone or came again"
         cursor = daemon.cursor()
     assert len(load.acknowledged) > ROUNDS * SENDERS, "there was no load"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_many_kills(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """After each of many kills of the daemon, on both stores, no acknowledged mail is lost, changed
+    or there twice, and a client that waits gets its mail or a cursor to go on from.
+    """
+    options: dict[str, Any] = {"inbox_max_messages": 10**9, "inbox_max_bytes": 10**12}
+    if store == "postgresql":
+        server = request.getfixturevalue("postgresql_server")
+        options["storage_url"] = server.make_database(f"kills_{os.getpid()}", TEMPLATE)
+    with running_daemon(tmp_path / "killed", **options) as daemon:
+        load = start_load(daemon)
+        cursor = waiting_from = daemon.cursor()
+        for _ in range(KILLS):
+            before = set(load.acknowledged)
+            waiter = daemon.ask("GET", f"/inbox/wait?tag=one&timeout=5&after={waiting_from}")
+            load.run(random.uniform(SHORTEST_LOAD, LONGEST_LOAD), daemon.kill)
+            daemon.start()
+            with contextlib.suppress(OSError, HTTPException):
+                answer = waiter.answer()
+                assert answer.status in (200, 408, 503)
+                waiting_from = answer.json.get("cursor", waiting_from)
+            again = daemon.get("/inbox/wait", tag="one", timeout=1, after=waiting_from)
+            assert again.status in (200, 408)
+            waiting_from = again.json["cursor"]
+            messages = list_after(daemon, cursor)
+            load.check(messages, load.acknowledged - before)
+            cursor = daemon.cursor()
+        assert len(load.acknowledged) > KILLS
 
 
 @pytest.mark.soak

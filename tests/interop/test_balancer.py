@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 import pytest
@@ -166,6 +166,36 @@ def test_waits_outlive_a_daemon_that_is_killed(balanced: Balanced) -> None:
     assert {answer.json["subject"] for answer in answers} == {"outlived"}
     killed.start()
     other.wait_until(balanced.is_complete)
+
+
+KILLS = 20
+
+
+def test_a_client_that_reads_notices_no_kill(balanced: Balanced) -> None:
+    """Every GET is answered while daemons are killed again and again."""
+    is_over = threading.Event()
+    statuses: list[int] = []
+
+    def read() -> None:
+        while not is_over.is_set():
+            try:
+                statuses.append(balanced.get("/inbox/messages?limit=1").status)
+            except (OSError, HTTPException):
+                statuses.append(0)
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        try:
+            for number in range(KILLS):
+                killed = balanced.daemons[number % 2]
+                killed.kill()
+                killed.start()
+                killed.wait_until(balanced.is_complete)
+        finally:
+            is_over.set()
+    for reader in readers:
+        reader.result()
+    assert set(statuses) == {200}, [status for status in statuses if status != 200]
 
 
 class Traffic:

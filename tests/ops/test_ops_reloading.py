@@ -529,7 +529,14 @@ def test_what_is_answered_well_has_no_line(house: House) -> None:
         house.get("/inbox")
         house.get("/nowhere")
     assert ours(events, JOURNAL) == []
-    assert house.site.answers.counts == {("200",): 1, ("404",): 1}
+    assert sorted(house.site.answers.counts.items()) == [
+        (("GET /api/v1/inbox", "200"), 1),
+        (("none", "404"), 1),
+    ]
+    assert {route: taken.count for (route,), taken in house.site.seconds.items()} == {
+        "GET /api/v1/inbox": 1,
+        "none": 1,
+    }
 
 
 def test_a_failed_sign_in_has_a_line(house: House) -> None:

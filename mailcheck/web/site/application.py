@@ -375,6 +375,8 @@ class Application(Resource):
         self, request: Request, received_at: Instant, headers: MoreHeaders
     ) -> Reply | Stream:
         found = self._find(request)
+        if isinstance(request, BoundedRequest) and found.problem is None:
+            request.route_name = f"{found.route.method} {found.opened.door.base}{found.route.path}"
         reply = await self._reply(request, found, received_at, headers)
         if isinstance(reply, Stream) or found.opened.finish is None:
             return reply

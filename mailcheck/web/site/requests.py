@@ -370,6 +370,8 @@ class BoundedRequest(Request):
     """A request with a body of at most ``max_body`` bytes. Its handler rejects a larger one."""
 
     is_too_large = False
+    route_name = ""
+    """The method and the path of its route, with the names of path variables; for metrics."""
     max_body = MAX_BODY
     _received = 0
 

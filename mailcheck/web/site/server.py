@@ -39,7 +39,7 @@ from zope.interface import implementer
 
 from mailcheck.api.urls import API_PATH, MCP_PATH
 from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
-from mailcheck.core.instruments import Tally
+from mailcheck.core.instruments import SECONDS, Distribution, Labels, Tally
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.ports.journals import WebJournal
 from mailcheck.web.site.failures import (
@@ -82,6 +82,10 @@ MAX_UNSENT = 131_072
 MIN_IDLE = 0.2
 """Minimum number of seconds before an idle connection is closed to make room. Otherwise many
 clients that connect at once would close each other's connections before their requests are read."""
+
+
+NO_ROUTE = "none"
+"""The name in metrics of all requests that no route answers."""
 
 
 class Connections:
@@ -130,6 +134,10 @@ class Connections:
         self._idle_since[connection] = self._clock.seconds()
         return True
 
+    def seconds(self) -> float:
+        """Return the time on the clock of the site."""
+        return self._clock.seconds()
+
     def mark_busy(self, connection: "WebConnection") -> None:
         """Mark a connection as answering a request."""
         self._idle_since.pop(connection, None)
@@ -165,6 +173,8 @@ class WebConnection(OpenHttpChannel):
     """
 
     is_full = False
+    began = 0.0
+    """The time at which the last request was complete, on the clock of the site."""
     _has_begun = False
     _is_answering = False
     _ahead = b""
@@ -236,6 +246,7 @@ class WebConnection(OpenHttpChannel):
     def allContentReceived(self) -> None:  # noqa: N802
         """Process a complete request."""
         self._connections.mark_busy(self)
+        self.began = self._connections.seconds()
         self._is_answering = True
         super().allContentReceived()
 
@@ -519,6 +530,7 @@ class BoundedSite(Site):
         )
         self._clock = clock
         self.answers = Tally()
+        self.seconds: dict[Labels, Distribution] = {}
         self._rejected: dict[RejectedConnection, None] = {}
         self._warned_at = -math.inf
 
@@ -544,8 +556,15 @@ class BoundedSite(Site):
         return [b"http/1.1"]
 
     def log(self, request: HttpRequest) -> None:
-        """Count the response. Log it if it is an internal error."""
-        self.answers.add(str(request.code))
+        """Count the response and its time. Log it if it is an internal error.
+
+        Requests without a route share a name, so that strangers cannot make metrics.
+        """
+        route = getattr(request, "route_name", "") or NO_ROUTE
+        self.answers.add(route, str(request.code))
+        if isinstance(request.channel, WebConnection):
+            taken = self.seconds.setdefault((route,), Distribution(SECONDS))
+            taken.observe(self._clock.seconds() - request.channel.began)
         if request.code in SERVER_ERRORS and isinstance(request, PacedRequest):
             self._journal.note_fault(request.fault())
 
