@@ -19,6 +19,20 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "docs" / "reference"
 
+SHELL = r"""
+set -E -u -o pipefail
+failed() {
+    case "$1 $2" in
+        # The result of a check is not a failure of the command.
+        [13]\ *mailcheck\ doctor*|[13]\ mailcheck\ dmarc\ plan*) ;;
+        [13]\ mailcheck\ score*|[13]\ mailcheck\ test*) ;;
+        *) echo "status $1 of: $2" >&2; exit "$1" ;;
+    esac
+}
+trap 'failed $? "$BASH_COMMAND"' ERR
+"""
+"""The beginning of a script of commands that a reader types: each must succeed."""
+
 _BLOCK = re.compile(
     r"^(?:[ ]*<!--[ ]*(?P<marker>(?:run by|not run:)[^>]*?)[ ]*-->\n)?"
     r"(?P<indent>[ ]*)(?P<fence>`{3,})(?P<language>[^\n]*)\n"
@@ -31,13 +45,17 @@ _INDENTED = re.compile(r"(?:\A|\n\n)( {4}[^ *\n].*)")
 
 @dataclass(frozen=True)
 class Block:
-    """A code block. ``marker`` is the text of its comment, or empty."""
+    """A code block. ``marker`` is the text of its comment, or empty.
+
+    ``follows`` is whether the block stands directly below another one.
+    """
 
     page: Path
     line: int
     language: str
     text: str
     marker: str
+    follows: bool
 
     @property
     def name(self) -> str:
@@ -74,12 +92,15 @@ def list_pages() -> list[Path]:
 def read_blocks(page: Path) -> Iterator[Block]:
     """Yield the blocks of a page, from top to bottom."""
     text = page.read_text("utf-8")
+    end = 0
     for found in _BLOCK.finditer(text):
+        follows = end > 0 and not text[end : found.start()].strip()
+        end = found.end()
         line = text.count("\n", 0, found.start("fence")) + 1
         indent = len(found["indent"])
         lines = [one[indent:] for one in found["text"].splitlines()]
         marker = " ".join((found["marker"] or "").split())
-        yield Block(page, line, found["language"].strip(), "\n".join(lines) + "\n", marker)
+        yield Block(page, line, found["language"].strip(), "\n".join(lines) + "\n", marker, follows)
 
 
 def code_with(page: Path, part: str) -> str:

@@ -31,6 +31,17 @@ def test_each_block_is_run(block: Block) -> None:
         assert block.language in ("sh", *DATA, *NOTHING_TO_RUN), "no test runs it"
 
 
+_COMMAND = re.compile(r"^(\$ )?(mailcheck|curl|docker|make|twistd|apt-get|systemctl|swaks) ", re.M)
+
+
+@pytest.mark.parametrize(
+    "block", [one for one in BLOCKS if one.language == "text"], ids=lambda block: block.name
+)
+def test_commands_are_no_text(block: Block) -> None:
+    """A block that shows commands is shell, so that it is run, or states why not."""
+    assert block.marker or not _COMMAND.search(block.text)
+
+
 @rows(*list_pages())
 def test_every_block_has_a_fence(page: Path) -> None:
     """No block is marked by indentation only, because its language would be unknown."""

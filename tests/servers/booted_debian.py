@@ -77,7 +77,18 @@ class BootedDebian:
     """A running machine. ``first`` is the process ID of its systemd, as seen from outside."""
 
     def __init__(self, first: int) -> None:
+        self._first = first
         self._enter = ("nsenter", f"--target={first}", "--all")
+
+    @contextmanager
+    def beside(self, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a program of the outside in the machine's network."""
+        enter = ("nsenter", f"--target={self._first}", "--net")
+        with subprocess.Popen([*enter, *command]) as program:
+            try:
+                yield program
+            finally:
+                program.terminate()
 
     def start(self, script: str, input_text: str = "") -> subprocess.CompletedProcess[str]:
         """Run a script as root. Its standard error becomes a part of its output."""

@@ -97,12 +97,14 @@ def _running(zone: MemoryZone, host: str, ttl: int) -> Iterator[tuple[Server, Ca
         pytest.fail(f"NSD does not start: {log.read_text()}")
 
 
-def write_name_server(zone: MemoryZone, folder: Path, host: str, port: int) -> Path:
+def write_name_server(
+    zone: MemoryZone, folder: Path, host: str, port: int, ttl: int = POSITIVE_TTL, serial: int = 1
+) -> Path:
     """Write the files for NSD to serve a zone on an address; return its configuration.
 
     The names below the root are in ``0.zone``, to which records may be added before the start.
     """
-    zones = _write_zones(zone, folder, POSITIVE_TTL, 1)
+    zones = _write_zones(zone, folder, ttl, serial)
     configuration = folder / "nsd.conf"
     configuration.write_text(_CONFIGURATION.format(host=host, port=port, folder=folder) + zones)
     return configuration
