@@ -174,7 +174,8 @@ generators: interop-needs
 	@PYTHON=$(BIN)/python bash scripts/install-generators
 
 debian-root: interop-needs
-	@bash scripts/make-debian-root
+	@for release in bookworm trixie; do for purpose in run build; do \
+	    bash scripts/make-debian-root $$release $$purpose > /dev/null; done; done
 
 provider-sdks: interop-needs
 	@PYTHON=$(BIN)/python bash scripts/install-provider-sdks
