@@ -21,7 +21,7 @@ from tests.docs.blocks import ROOT, read_blocks
 from tests.servers.booted_debian import BootedDebian, booted_debian
 from tests.servers.debian_packages import build_package, commit, copy_checkout, debian_root
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.long, pytest.mark.timeout(1800)]
 
 RUNNER = "tests/interop/test_debian_package.py"
 PAGE = ROOT / "docs" / "how-to" / "install-the-debian-package.md"
