@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_network
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -41,7 +42,10 @@ from mailcheck.operations.domains.watches.send_alerts import SENDER
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
 from mailcheck.operations.inbox.release_mail import ReleaseSettings
 from mailcheck.smtp.settings import Limits, SmtpSettings
-from mailcheck.web.site.requests import BodyLimits
+
+if TYPE_CHECKING:
+    from mailcheck.web.site.requests import BodyLimits
+
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -292,8 +296,10 @@ def memory_plan(config: Config) -> MemoryPlan:
     return MemoryPlan(wanted if isinstance(wanted, int) else usable_memory())
 
 
-def body_limits(larger: Mapping[bytes, int], memory: MemoryPlan) -> BodyLimits:
+def body_limits(larger: Mapping[bytes, int], memory: MemoryPlan) -> "BodyLimits":
     """Return the limits of bodies of a door. ``larger`` has maxima by the beginnings of paths."""
+    from mailcheck.web.site.requests import BodyLimits  # commands without a server load none
+
     return BodyLimits(larger, memory.bodies, memory.bodies_of_client)
 
 
