@@ -553,7 +553,8 @@ class TestSetTags:
     def test_messages_that_are_named_only(self, site: OpenSite) -> None:
         """Without ids, or with an unknown one, no message is changed."""
         site.send()
-        for body in ({}, {"IDs": None}, {"IDs": []}, {"IDs": ["unknown"]}):
+        bodies: list[dict[str, Any]] = [{}, {"IDs": None}, {"IDs": []}, {"IDs": ["unknown"]}]
+        for body in bodies:
             answer = site.ask("PUT", "/api/v1/tags", json={**body, "Tags": ["x"]}).answer()
             assert (answer.status, answer.body) == (200, b"ok")
         assert tags_of(site) == []
