@@ -598,7 +598,7 @@ def _write_provider(name: str, parts: Sequence[Provider]) -> Iterator[str]:
     support = [row for one in parts for row in one.support]
     ignored = ", ".join(code(field) for one in parts for field in one.ignored)
     if ignored:
-        support.append(Support(ignored, Like.NOT_OFFERED, "accepted; they change nothing"))
+        support.append(Support(ignored, Like.NOT_OFFERED, "accepted and ignored"))
     yield table(
         ("Part", "Here", "Note"), [(row.what, row.like.value, cell(row.note)) for row in support]
     )
