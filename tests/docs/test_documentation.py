@@ -66,6 +66,15 @@ def test_links_of_the_sources_exist(name: str) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+def test_the_index_lists_the_pages_of_the_side_bar() -> None:
+    """Each section of the index lists its pages, for readers of the files, as the side bar does."""
+    sections = (ROOT / "docs" / "index.md").read_text("utf-8").split("\n## ")[1:]
+    for section in sections:
+        listed = re.findall(r"^\* \[.+\]\((.+)\.md\)$", section, re.M)
+        (in_side_bar,) = re.findall(r"\n:hidden:\n\n(.*?)```", section, re.S)
+        assert listed == in_side_bar.split()
+
+
 def test_mailcheck_is_not_installed_from_pypi() -> None:
     """No document installs mailcheck by name, because that name on PyPI is another project."""
     by_name = re.compile(r"\b(?:pip|pipx) (?:install|run) (?:-\S+ )*mailcheck")
