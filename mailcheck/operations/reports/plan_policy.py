@@ -61,6 +61,8 @@ from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
 from mailcheck.store.domains.report_store import ReportStore
 
+_AGAIN = "Try again in a minute; if it persists, `mailcheck doctor` says why."
+
 MOST_SET_UP = 10
 """Maximum number of steps whose records are looked up. The steps come in the order of their
 messages, so the next plan has the others."""
@@ -205,7 +207,7 @@ class PlanPolicy:
         if is_silent:
             steps = [one for one in steps if one.step.kind is not StepKind.REQUEST_REPORTS]
         if verdict.presence is Presence.UNDETERMINED:
-            doubts.append("DNS gave no usable answer about the DMARC record.")
+            doubts.append(f"DNS gave no usable answer about the DMARC record. {_AGAIN}")
         target = next_policy(verdict)
         if is_silent and target is not None:
             target = Policy.REJECT
@@ -213,7 +215,7 @@ class PlanPolicy:
         simulations = [simulate_policy(one, mail, decisions, total) for one in proposals]
         chosen = proposals[0]
         if None in chosen.policies.values():
-            doubts.append("DNS gave no usable answer about the policies of subdomains.")
+            doubts.append(f"DNS gave no usable answer about the policies of subdomains. {_AGAIN}")
         missing = list(find_steps(chosen, mail, decisions, total))
         steps += await self._explain(missing)
         state = state_of(target, steps, doubts)
