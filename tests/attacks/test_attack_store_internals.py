@@ -53,7 +53,7 @@ class BrokenHouse:
         self.house = House(config_in_memory(accounts=CHEAP, smtp=smtp), workers)
         self.browser = Browser(self.house)
         self.account = sign_up(self.browser)
-        self.browser.open("/keys")
+        self.browser.open("/p/me/keys")
         self.agent = Agent(self.house)
 
     def break_store(self, cause: StoreUnavailable, good_reads: int = 0) -> None:
@@ -139,7 +139,7 @@ def in_page_stream(broken: BrokenHouse) -> bytes:
     broken.reader.good_calls = 99
     cookies = "; ".join(f"{name}={value}" for name, value in broken.browser.cookies.items())
     connection = RawHttp(broken.house, broken.browser.peer)
-    connection.send(request("/inbox/live", f"Cookie: {cookies}"))
+    connection.send(request("/p/me/inbox/live", f"Cookie: {cookies}"))
     broken.reader.good_calls = 0
     broken.house.assembly.mail.notifications.publish(broken.account.id)
     said = connection.received()
@@ -311,11 +311,11 @@ def test_the_line_of_a_503_has_its_reference(broken: BrokenHouse, log: Sequence[
     connection = RawHttp(broken.house)
     for path in ("/api/v1/inbox", "/share/" + "a" * 52):
         connection.send(request(path, f"X-API-Key: {broken.house.key}"))
-    broken.browser.open("/keys")
+    broken.browser.open("/p/me/keys")
     assert broken.agent.request("tools/list").status == 503
     (reference,) = set(REFERENCE.findall(connection.received().decode()))
     lines: list[Any] = [event for event in log if event.get("status") == 503]
-    assert {str(line["path"]) for line in lines} >= {"/api/v1/inbox", "/keys", "/mcp"}
+    assert {str(line["path"]) for line in lines} >= {"/api/v1/inbox", "/p/me/keys", "/mcp"}
     assert {line["reference"] for line in lines} == {reference}
 
 

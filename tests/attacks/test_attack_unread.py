@@ -34,15 +34,15 @@ def test_live_pages_of_a_person(house: House, browser: Browser) -> None:
     """A person has a limited number of live pages, in all projects together; others have theirs."""
     ann = sign_up(browser)
     run(house.assembly.accounts.projects.create(ann, "shop"))
-    paths = ("/live", "/inbox/live")
+    paths = ("/p/me/live", "/p/me/inbox/live")
     opened = [stream(browser, paths[number % 2]) for number in range(PAGES_OF_PERSON)]
     assert not any(b"problem" in one.unread for one in opened)
     browser.open("/projects")
-    refused = stream(browser, "/inbox/live")
+    refused = stream(browser, "/p/me/inbox/live")
     assert b"live pages open, the maximum" in refused.unread
     other = Browser(house, "192.0.2.11")
     sign_up(other, "bob")
-    assert b"problem" not in stream(other, "/inbox/live").unread
+    assert b"problem" not in stream(other, "/p/me/inbox/live").unread
 
 
 @pytest.mark.parametrize(("query", "repeated"), [("", 0), ("?after=c0", MOST_REPLAYED)])
@@ -53,7 +53,7 @@ def test_a_live_page_repeats_what_it_shows(
     ann = sign_up(browser)
     for number in range(MOST_REPLAYED + 5):
         house.receive(house.address(account=ann), raw=mail(f"{number}"))
-    sent = stream(browser, f"/inbox/live{query}")
+    sent = stream(browser, f"/p/me/inbox/live{query}")
     text = b""
     while sent.unread:
         text += sent.take(len(sent.unread))
@@ -63,12 +63,12 @@ def test_a_live_page_repeats_what_it_shows(
 def test_streams_that_wait_unread_are_counted(house: House, browser: Browser) -> None:
     """A stream whose client does not read counts as a response; at the maximum it is closed."""
     ann, buffers = sign_up(browser), house.site.response_buffers
-    opened = [stream(browser, "/inbox/live") for _ in range(3)]
+    opened = [stream(browser, "/p/me/inbox/live") for _ in range(3)]
     for number in range(90):
         house.receive(house.address(account=ann), raw=mail(f"{number} {'x' * 400}"))
     assert buffers.size == 3 * STALLED
     release = buffers.hold(bytes(MAX_BUFFERED_OF_CLIENT - 4 * STALLED), browser.peer, print)
-    opened += [stream(browser, "/inbox/live?after=c0") for _ in range(4)]
+    opened += [stream(browser, "/p/me/inbox/live?after=c0") for _ in range(4)]
     assert [one.disconnecting for one in opened] == [False] * 4 + [True] * 3
     release()
     house.pass_time(30)

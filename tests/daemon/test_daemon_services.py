@@ -156,7 +156,10 @@ class TestListening:
         with capturedLogs() as events:
             service.privilegedStartService()
         assert [formatEvent(event) for event in events] == [
-            f"mailcheck: cannot listen for metrics on {where}: Address already in use"
+            (
+                f"mailcheck: cannot listen for metrics on {where}: Address already in use; "
+                "the daemon runs without it"
+            )
         ]
         await service.stopService()
         await taken.stopListening()

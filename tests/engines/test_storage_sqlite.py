@@ -155,10 +155,10 @@ async def test_a_reader_of_a_closed_engine(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """Another kind of file, a folder, and a path without a folder are rejected."""
+    """Another kind of file, a folder, and a path below a file are rejected."""
     text = tmp_path / "notes.txt"
     text.write_text("no database" * 1000)
-    for path in (text, tmp_path, tmp_path / "none" / "mail.db"):
+    for path in (text, tmp_path, text / "mail.db"):
         with pytest.raises(StoreUnavailable, match="cannot answer"):
             direct_engine(path).open()
     assert text.read_text().startswith("no database")

@@ -32,7 +32,7 @@ INSTALL, START, UPGRADE, DELETE_MAIL = [
 PASSWORD = "a-password-of-alice\n"
 CONFIGURATION = "/etc/mailcheck/mailcheck.toml"
 NEW_LINE = "# A line of the next version."
-NEXT_STEP = "mailcheck/store/schema/9999_next.sql"
+NEXT_STEP = Path("mailcheck", "store", "schema", "9999_next.sql")
 
 POST = """
 printf 'Subject: {subject}\\n\\nHello\\n' |

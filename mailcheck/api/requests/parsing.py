@@ -239,6 +239,8 @@ def body_schemas(request: type[Request]) -> dict[str, Any]:
             schema["type"] = [schema["type"], "null"]
         if one.description:
             schema["description"] = one.description
+        if one.is_required and schema["type"] == "array":
+            schema["minItems"] = 1
         if one.kind.nested is not None:
             schema["minItems"] = 1
             nested |= body_schemas(one.kind.nested)

@@ -16,7 +16,7 @@ from mailcheck.core.addresses import SEPARATOR, split_subaddress
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.projects import Role
-from mailcheck.web.dashboard.addresses import MINE, address_in
+from mailcheck.web.dashboard.addresses import MINE, address_in, first_segment
 from mailcheck.web.dashboard.cookies import THEMES, theme_of
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Visit
@@ -49,7 +49,7 @@ BELOW: Mapping[str, str] = {"/reports": "/domains", "/traffic": "/domains"}
 
 def is_current(entry: str, path: str) -> bool:
     """Return whether a path belongs to a menu entry."""
-    first = "/" + path.split("/")[1]
+    first = f"/{first_segment(path)}"
     return BELOW.get(first, first) == entry
 
 

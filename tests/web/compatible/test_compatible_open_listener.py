@@ -115,8 +115,8 @@ def test_own_pages_and_links_are_accepted(site: OpenSite) -> None:
     assert get(site, "Origin: http://localhost:8025", "Sec-Fetch-Site: same-origin") == 200
     assert get(site, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate") == 200
     assert get(site, "Sec-Fetch-Site: none") == 200
-    own = "Host: localhost:8025\nOrigin: http://localhost:8025"
-    assert site.raw_http(f"PUT /api/v1/messages HTTP/1.1\n{own}\n\n").status == 200
+    own = "Host: localhost:8025\nOrigin: http://localhost:8025\nContent-Length: 2"
+    assert site.raw_http(f"PUT /api/v1/messages HTTP/1.1\n{own}\n\n{{}}").status == 200
 
 
 def test_preflights_get_no_permission(site: OpenSite) -> None:

@@ -159,14 +159,14 @@ def test_a_page_out_of_range() -> None:
 
 
 @rows(
-    ("/domain", "/domains"),
-    ("/domain?domain=Good.Example&ips=8.8.8.8", "/domains/good.example?ips=8.8.8.8"),
-    ("/blocklists", "/domains"),
-    ("/blocklists?query=8.8.4.1", "/domains/8.8.4.1/blocklists"),
-    ("/watches", "/domains"),
-    ("/watches?target=good.example", "/domains/good.example/history"),
-    ("/reports?domain=good.example&days=7", "/domains/good.example/reports?days=7"),
-    ("/domains/GOOD.example/checks", "/domains/good.example/checks"),
+    ("/domain", "/p/me/domains"),
+    ("/domain?domain=Good.Example&ips=8.8.8.8", "/p/me/domains/good.example?ips=8.8.8.8"),
+    ("/blocklists", "/p/me/domains"),
+    ("/blocklists?query=8.8.4.1", "/p/me/domains/8.8.4.1/blocklists"),
+    ("/watches", "/p/me/domains"),
+    ("/watches?target=good.example", "/p/me/domains/good.example/history"),
+    ("/reports?domain=good.example&days=7", "/p/me/domains/good.example/reports?days=7"),
+    ("/domains/GOOD.example/checks", "/p/me/domains/good.example/checks"),
 )
 def test_old_addresses(old: str, new: str) -> None:
     """Former addresses, and other spellings, lead to the present pages."""
