@@ -72,8 +72,8 @@ def test_the_first_mail(daemon: Daemon) -> None:
 
 def program_of(visitor: Visitor, snippet: str, folder: Path) -> list[str]:
     """Create a key, write a snippet and its library, and return the command that runs it."""
-    visitor.open("/keys")
-    visitor.open("/keys", name=f"for {snippet}")
+    visitor.open("/p/me/keys")
+    visitor.open("/p/me/keys", name=f"for {snippet}")
     text = visitor.pasted(f"snippet-{snippet}")
     url = re.search(r"curl -sO (\S+)", text)
     if url is not None:

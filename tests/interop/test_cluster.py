@@ -438,7 +438,7 @@ def test_a_session_that_ends_at_another_daemon(daemons: list[Daemon], redis: Red
 def seconds_until_pages_end(daemons: list[Daemon]) -> float:
     """Return how long the open pages at all daemons outlast their session, which one ends."""
     person = SignedIn(daemons[0])
-    streams = [person.send(one, "GET", "/inbox/live") for one in daemons]
+    streams = [person.send(one, "GET", "/p/me/inbox/live") for one in daemons]
     person.sign_out(daemons[0])
     began = time.monotonic()
     for stream in streams:

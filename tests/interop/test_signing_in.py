@@ -80,7 +80,7 @@ def test_a_company_signs_people_in(context: BrowserContext, world: World) -> Non
     expect(page.get_by_role("heading", name="Example Ltd")).to_be_visible()
     page.get_by_label("User").fill("ann")
     page.get_by_role("button", name="Continue").click()
-    expect(page).to_have_url(f"{public}/keys")
+    expect(page).to_have_url(f"{public}/p/me/keys")
     page.goto(f"{public}/account")
     expect(page.get_by_role("main")).to_contain_text("ann")
     before = company.signed_out
@@ -134,7 +134,7 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
     context.clear_cookies()
     page.goto(f"{public}/inbox")
     press(page, page.get_by_role("button", name="Sign in with a passkey"))
-    expect(page).to_have_url(f"{public}/inbox")
+    expect(page).to_have_url(f"{public}/p/me/inbox")
 
     page.goto(f"{public}/account")
     follow(page, page.get_by_role("button", name="Require a passkey after the password"))
@@ -146,7 +146,7 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
     follow(page, page.get_by_role("button", name="Sign in", exact=True))
     expect(page.get_by_role("heading", name="Use your passkey")).to_be_visible()
     press(page, page.get_by_role("button", name="Use the passkey"))
-    expect(page).to_have_url(f"{public}/")
+    expect(page).to_have_url(f"{public}/p/me/")
     page.goto(f"{public}/account")
     expect(page.get_by_role("main")).to_contain_text("carol")
 
@@ -177,7 +177,7 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
         {"authenticatorId": authenticator, "credential": {**credential, "signCount": 50}},
     )
     press(page, page.get_by_role("button", name="Sign in with a passkey"))
-    expect(page).to_have_url(f"{public}/")
+    expect(page).to_have_url(f"{public}/p/me/")
     page.goto(f"{public}/account")
     follow(page, page.get_by_role("button", name="Remove the passkey My laptop"))
     expect(page.get_by_text("The passkey has been removed.")).to_be_visible()
@@ -186,4 +186,4 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
     page.get_by_label("Name").fill("carol")
     page.get_by_label("Password").fill(PASSWORD)
     follow(page, page.get_by_role("button", name="Sign in", exact=True))
-    expect(page).to_have_url(f"{public}/")
+    expect(page).to_have_url(f"{public}/p/me/")

@@ -3,6 +3,7 @@
 import { aside, assert, call, finish, local, require, send } from "./calls.mjs";
 
 const commands = {};
+const open = new Set(); // requests without an answer yet
 const settings = { mailHogUrl: process.env.RECORDER, defaultCommandTimeout: 5_000, responseTimeout: 5_000 };
 
 // A value that arrives later, with the commands that the package chains to it.
@@ -33,13 +34,26 @@ globalThis.Cypress = {
   Commands: { add: (name, ...rest) => { commands[name] = rest.at(-1); } },
 };
 globalThis.cy = {
-  request: (options) => new Chain(request(options)),
+  request: (options) => {
+    const answer = request(options);
+    open.add(answer);
+    return new Chain(answer.finally(() => open.delete(answer)));
+  },
   wrap: (value) => new Chain(Promise.resolve(value)),
   verifyUpcomingAssertions: async (messages) => messages,
 };
 require("cypress-mailhog");
 for (const [name, work] of Object.entries(commands)) cy[name] = (...given) => new Chain(Promise.resolve(work(...given)));
-const run = async (name, ...given) => await cy[name](...given).promise;
+
+// Some commands do not return what they wait for.
+async function run(name, ...given) {
+  const result = await cy[name](...given).promise;
+  do {
+    await new Promise(setImmediate);
+    await Promise.allSettled(open);
+  } while (open.size);
+  return result;
+}
 
 await aside(() => run("mhDeleteAll"));
 await send("ann@customer.example");
