@@ -20,7 +20,7 @@ _BOLD = re.compile(r"\*\*([^*]+)\*\*")
 BOUNDS = {
     "minimum": "at least {}",
     "maximum": "at most {}",
-    "minItems": "at least {} entries",
+    "minItems": "{} or more entries",
     "maxItems": "at most {} entries",
     "maxLength": "at most {} characters",
     "default": "default {}",
