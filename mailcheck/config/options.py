@@ -751,6 +751,21 @@ class WebhookOptions(Struct, frozen=True):
     ] = ()
 
 
+RelayTls = Annotated[
+    str,
+    Option(
+        "When the connection uses STARTTLS with certificate verification: required, offered "
+        "(if the relay offers it), never (for example for a relay on this machine).",
+        choices=("required", "offered", "never"),
+        is_reloadable=True,
+    ),
+]
+RelayUser = Annotated[
+    str, Option("User name for the relay. Empty: no authentication.", is_reloadable=True)
+]
+RelayPassword = Annotated[str, Option("Password of the user.", is_secret=True, is_reloadable=True)]
+
+
 class AlertOptions(Struct, frozen=True):
     """Alerts of watches by mail: see `docs/how-to/watch-a-domain.md`."""
 
@@ -762,21 +777,9 @@ class AlertOptions(Struct, frozen=True):
             is_reloadable=True,
         ),
     ] = ""
-    tls: Annotated[
-        str,
-        Option(
-            "When the connection uses STARTTLS with certificate verification: required, offered "
-            "(if the relay offers it), never (for example for a relay on this machine).",
-            choices=("required", "offered", "never"),
-            is_reloadable=True,
-        ),
-    ] = "required"
-    user: Annotated[
-        str, Option("User name for the relay. Empty: no authentication.", is_reloadable=True)
-    ] = ""
-    password: Annotated[
-        str, Option("Password of the user.", is_secret=True, is_reloadable=True)
-    ] = ""
+    tls: RelayTls = "required"
+    user: RelayUser = ""
+    password: RelayPassword = ""
     from_address: Annotated[
         str,
         Option("Sender address of the mails. Empty: alerts@ the inbox domain.", is_reloadable=True),
@@ -802,21 +805,9 @@ class ReleaseOptions(Struct, frozen=True):
             is_reloadable=True,
         ),
     ] = ""
-    tls: Annotated[
-        str,
-        Option(
-            "When the connection uses STARTTLS with certificate verification: required, offered "
-            "(if the relay offers it), never (for example for a relay on this machine).",
-            choices=("required", "offered", "never"),
-            is_reloadable=True,
-        ),
-    ] = "required"
-    user: Annotated[
-        str, Option("User name for the relay. Empty: no authentication.", is_reloadable=True)
-    ] = ""
-    password: Annotated[
-        str, Option("Password of the user.", is_secret=True, is_reloadable=True)
-    ] = ""
+    tls: RelayTls = "required"
+    user: RelayUser = ""
+    password: RelayPassword = ""
     sender: Annotated[
         str,
         Option(
