@@ -36,7 +36,7 @@ from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.dns.internet import ROOT
 from mailcheck.engines.backup import require_database
 from mailcheck.milter.probe import answers
-from mailcheck.operations.backups import HOUR, find_backups, is_overdue
+from mailcheck.operations.backups import HOUR, find_newest_backup, is_overdue
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.doctor import Advice, Doctor, Examine, undetermined_finding
 from mailcheck.operations.verify_fixes import verify_fixes
@@ -268,7 +268,7 @@ class DoctorParts(NamedTuple):
     async def _backup(self) -> Iterable[Finding]:
         folder, every = backup_folder(self._config), self._config.backup.every
         try:
-            newest = next(iter(find_backups(folder)), None)
+            newest = find_newest_backup(folder)
         except OSError as error:
             why = f"The backups in {folder} cannot be listed: {error.strerror}."
             return [undetermined_finding("backup", why)]

@@ -18,8 +18,8 @@ from mailcheck.core.instruments import Conditions, Tally
 from mailcheck.operations.backups import (
     HOUR,
     Backup,
-    expired_backups,
     find_backups,
+    find_newest_backup,
     is_overdue,
     name_of_backup,
 )
@@ -90,7 +90,7 @@ class Backups(Service):
         """The newest backup, of any daemon that shares the folder; `None` if there is none."""
         plan = self._plan()
         try:
-            return next(iter(find_backups(plan.folder)), None) if plan.every else None
+            return find_newest_backup(plan.folder) if plan.every else None
         except OSError:
             return None
 
@@ -106,12 +106,11 @@ class Backups(Service):
             self._conditions.set(BACKUP, "")
             return
         try:
-            backups = find_backups(plan.folder)
+            newest = find_newest_backup(plan.folder)
         except OSError as error:
             self._note(f"{plan.folder}: {error.strerror}")
             return
-        newest = next(iter(backups), None)
-        if newest is not None and not is_overdue(newest, plan.every, now):
+        if not is_overdue(newest, plan.every, now):
             self._conditions.set(BACKUP, "")
         is_due = newest is None or not 0 <= now - newest.made_at < plan.every * HOUR
         if is_due and self._reactor.seconds() >= self._not_before:
@@ -139,7 +138,7 @@ class Backups(Service):
             seconds=round(seconds, 1),
         )
         self._conditions.set(BACKUP, "")
-        for backup in expired_backups(find_backups(plan.folder), plan.keep):
+        for backup in find_backups(plan.folder)[plan.keep :]:
             backup.path.unlink(missing_ok=True)
 
     def _note(self, problem: str) -> None:

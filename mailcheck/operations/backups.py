@@ -1,7 +1,6 @@
-"""The files of scheduled backups: their names, the newest one, and those that are not kept."""
+"""The files of scheduled backups: their names, and the newest one."""
 
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,9 +45,12 @@ def find_backups(folder: Path) -> list[Backup]:
     return sorted(found, key=lambda backup: backup.made_at, reverse=True)
 
 
-def expired_backups(backups: Iterable[Backup], keep: int) -> list[Backup]:
-    """Return the backups beyond the ``keep`` newest ones."""
-    return sorted(backups, key=lambda backup: backup.made_at, reverse=True)[keep:]
+def find_newest_backup(folder: Path) -> Backup | None:
+    """Return the newest backup in a folder, or `None` if there is none.
+
+    :raises OSError: the folder cannot be read.
+    """
+    return next(iter(find_backups(folder)), None)
 
 
 def is_overdue(newest: Backup | None, every: float, now: float) -> bool:
